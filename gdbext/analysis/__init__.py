@@ -1,0 +1,1 @@
+"""Snapshot and knowledge to judgement: pure functions."""

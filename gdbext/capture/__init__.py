@@ -1,0 +1,1 @@
+"""Stop, copy, release: a process is held for milliseconds and read from the copy."""

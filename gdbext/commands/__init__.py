@@ -1,0 +1,1 @@
+"""Commands as declarations and bodies that return model objects."""

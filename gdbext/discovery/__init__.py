@@ -1,0 +1,1 @@
+"""Which processes are ranks of which job: /proc only, nothing is stopped."""

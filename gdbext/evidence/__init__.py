@@ -1,0 +1,1 @@
+"""Witnesses besides the stacks, each optional."""

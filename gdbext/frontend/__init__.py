@@ -1,0 +1,1 @@
+"""The `gdbext` shell command: runs gdb under a deadline, never imports it."""

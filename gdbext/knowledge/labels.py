@@ -1,0 +1,57 @@
+"""The vocabulary of the answer (DESIGN 5): every kind of wait and every cause, with one line of meaning."""
+
+from __future__ import annotations
+
+WAIT_KINDS = {
+    "pinned-host-alloc": "allocates or frees page-locked host memory (cudaMallocHost, cudaHostAlloc, cudaFreeHost): waits for the device",
+    "device-alloc": "allocates device memory (cudaMalloc): may wait for the device",
+    "device-free": "frees device memory (cudaFree): waits for the device",
+    "cublas": "inside cuBLAS, which allocates or loads kernels on first use",
+    "module-load": "loads a CUDA module or a lazily loaded kernel: waits for the context",
+    "kernel-launch": "launches a kernel: the launch queue is full, or launches are blocking",
+    "stream-sync": "waits until a CUDA stream has finished",
+    "event-sync": "waits for a CUDA event",
+    "device-sync": "waits until the whole device has finished",
+    "memcpy-sync": "copies memory synchronously: waits for the stream it orders with",
+    "nccl-init": "sets up an NCCL communicator: waits for the other ranks",
+    "nccl-group-launch": "inside an NCCL collective or group end, launching it",
+    "nccl-destroy-abort": "tears down an NCCL communicator",
+    "store-wait": "waits for a key of the rendezvous store",
+    "mpi": "inside MPI",
+    "gloo": "inside a Gloo collective over the CPU",
+    "ipc-queue": "waits for a message of another process of the engine",
+    "gil": "waits for Python's global interpreter lock",
+    "mutex": "waits for a lock that another thread holds",
+    "condvar-idle": "waits to be woken: usual for pools and helpers",
+    "io": "waits for a file, pipe or socket",
+    "python-code": "runs or sleeps in Python code",
+    "native-compute": "computes on the CPU",
+    "exited-or-crashed": "the process is gone, a zombie, or in a fatal signal",
+    "sigbus": "stopped by SIGBUS: memory behind a mapping is not there",
+    "cuda-error-throw": "throws because a CUDA, cuBLAS or NCCL call failed",
+    "unknown": "nothing known was recognised",
+}
+
+CAUSES = {
+    "implicit-sync-vs-collective": "a call that waits for the device on one rank, while the others wait for it in a collective",
+    "lazy-module-load-vs-collective": "a lazily loaded kernel waits for a device that a collective keeps busy",
+    "missing-rank": "a rank that never arrives: gone, or somewhere else",
+    "collective-mismatch": "ranks are in different collectives, or in the same one with different sizes",
+    "multi-comm-ordering": "two communicators are used in different order on different ranks",
+    "init-rendezvous": "a communicator is being set up and a member does not come",
+    "network-transport": "the network between the ranks does not deliver",
+    "p2p-or-topology": "peer-to-peer access between GPUs does not work",
+    "launch-serialisation": "launches block one another: full queue, CUDA_LAUNCH_BLOCKING, one connection",
+    "gil-deadlock": "a thread holds the GIL and waits for something that another thread only gives with the GIL",
+    "lock-order-deadlock": "threads wait for each other's locks",
+    "fork-after-cuda": "a forked child uses CUDA or a lock that its parent held",
+    "destructor-or-teardown": "a communicator or context is torn down while work is in flight",
+    "shm-too-small": "/dev/shm is full",
+    "gpu-fault": "the GPU reported an error",
+    "driver-bug": "the driver itself is stuck",
+    "not-a-hang": "nothing wrong: idle, or busy and making progress",
+    "other": "understood, but none of the other labels",
+    "unknown": "not enough evidence for any of them",
+}
+
+CONFIDENCE = ("low", "medium", "high")

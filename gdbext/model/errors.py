@@ -1,0 +1,30 @@
+"""Errors that are meant for the user: one line, the next step, and the exit code of the shell command."""
+
+from __future__ import annotations
+
+OK, FINDING, USAGE, PARTIAL, NOTHING = 0, 1, 2, 3, 4
+"""Exit codes of `gdbext` (DESIGN 5): nothing wrong, a finding, wrong usage, partly read, nothing could be read."""
+
+
+class GdbextError(Exception):
+    """Something the user can act on. `hint` is the next step."""
+
+    exit_code = NOTHING
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text}; {self.hint}" if self.hint else text
+
+
+class UsageError(GdbextError):
+    """The command was typed wrongly, or asks for something that must be said more precisely."""
+
+    exit_code = USAGE
+
+
+class NothingFound(GdbextError):
+    """There is nothing to work on: no rank, no thread, no stack."""

@@ -1,0 +1,93 @@
+"""Processes, ranks and jobs: who belongs to whom, and what one look at all of them saw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Mapping, Optional, Tuple
+
+from gdbext.model.stack import ThreadStack
+
+SCHEMA = 1
+"""Version of every JSON document of gdbext; raised when a key changes its meaning or goes away."""
+
+
+@dataclass(frozen=True)
+class RankProcess:
+    """One process of a job as /proc shows it, before anything is attached.
+
+    `role` is "rank" for a process that takes part in collectives, else what it is instead ("front end",
+    "engine core", "launcher", ...). `rank_source` says where the rank number comes from ("title",
+    "environment RANK", "argument --rank", "memory", "unknown: ...").
+    """
+
+    pid: int
+    role: str
+    engine: Optional[str] = None
+    title: str = ""
+    rank: Optional[int] = None
+    local_rank: Optional[int] = None
+    world_size: Optional[int] = None
+    rank_source: str = "unknown"
+    device: Optional[str] = None  # e.g. "cuda:3", from LOCAL_RANK / CUDA_VISIBLE_DEVICES / open device files
+    host: Optional[str] = None
+    start_time: Optional[int] = None  # clock ticks after boot: tells a reused pid from the one we found
+    threads: Optional[int] = None
+    state: Optional[str] = None  # letter of /proc/PID/stat
+    labels: Mapping[str, int] = field(default_factory=dict)  # parallel groups: {"tp": 1, "pp": 0, "dp": 0}
+
+
+@dataclass(frozen=True)
+class Job:
+    """The rank processes that work together, in rank order, and the ranks that should be there and are not."""
+
+    key: str  # what holds it together, for people: "pgid 4711", "torchrun run id none, port 29500", ...
+    engine: Optional[str]
+    ranks: Tuple[RankProcess, ...]
+    others: Tuple[RankProcess, ...] = ()  # front ends, launchers, ...: part of the job, not of its collectives
+    world_size: Optional[int] = None
+    absent: Tuple[int, ...] = ()  # rank numbers expected on this host of which no process was found
+    notes: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RankSnapshot:
+    """What one look at one process saw. `state`: "ok", "partial" (something is missing, see problems) or "lost"."""
+
+    index: int
+    threads: Tuple[ThreadStack, ...]
+    pid: Optional[int] = None
+    rank: Optional[int] = None
+    local_rank: Optional[int] = None
+    world_size: Optional[int] = None
+    host: Optional[str] = None
+    engine: Optional[str] = None
+    title: Optional[str] = None
+    device: Optional[str] = None
+    state: str = "ok"
+    problems: Tuple[str, ...] = ()
+    pause_ms: Optional[float] = None  # how long this look kept the process stopped
+    environment: Mapping[str, str] = field(default_factory=dict)  # known tuning and rank variables only
+    libraries: Tuple[str, ...] = ()  # mapped object files that say something: engine, torch, NCCL, CUDA
+    python: Optional[str] = None  # "3.11" when it is a Python process whose frames were read
+    source: str = "live"  # "live", "core", "text:gdb", "text:py-spy", ...
+
+    @property
+    def label(self) -> str:
+        """How people call it: `rank 3`, else `pid 4711`, else `process 0`."""
+        if self.rank is not None:
+            return f"rank {self.rank}"
+        return f"pid {self.pid}" if self.pid is not None else f"process {self.index}"
+
+
+@dataclass(frozen=True)
+class JobSnapshot:
+    """One look at all processes of a job. `processes[i].index == i`."""
+
+    processes: Tuple[RankSnapshot, ...]
+    taken_at: Optional[float] = None  # seconds since the epoch, UTC
+    engine: Optional[str] = None
+    world_size: Optional[int] = None
+    absent: Tuple[int, ...] = ()  # ranks that should be there and are not
+    problems: Tuple[str, ...] = ()
+    tool: str = ""
+    command: str = ""

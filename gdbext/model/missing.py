@@ -1,0 +1,24 @@
+"""A value that could not be had is a value too: it carries the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar, Union
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Stands where a value should be, and says why it is not there ("optimized out", "no symbols", ...)."""
+
+    reason: str
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return f"<{self.reason}>"
+
+
+Maybe = Union[T, Missing]

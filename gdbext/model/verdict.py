@@ -1,0 +1,98 @@
+"""What the stacks mean: per thread, per process, and for the whole job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Mapping, Optional, Tuple
+
+from gdbext.model.job import JobSnapshot
+from gdbext.model.stack import Captured
+
+
+@dataclass(frozen=True)
+class ThreadJudgement:
+    """What one thread does. `kind` is a wait label of knowledge/labels.py."""
+
+    id: str
+    kind: str
+    name: Optional[str] = None
+    frame: Optional[int] = None  # number of the frame that decided the kind
+    engine_frame: Optional[int] = None  # first frame of the engine's own code
+    collective: Optional[str] = None  # "all_reduce", ...
+    communicator: Optional[str] = None  # "0x55..", from a captured argument
+    helper: Optional[str] = None  # what kind of helper thread it is; None for a thread that does the work
+    idle: bool = False  # waits for work to arrive: normal
+    running: bool = False  # was using the CPU outside of any known wait
+    rule: Optional[str] = None  # id of the frame rule that decided
+    captures: Mapping[str, Captured] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What a process as a whole waits for: the judgement of its decisive thread."""
+
+    kind: str
+    thread: Optional[str] = None
+    frame: Optional[int] = None
+    collective: Optional[str] = None
+    communicator: Optional[str] = None
+    op_count: Optional[Mapping[str, int]] = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One statement and the place that shows it."""
+
+    text: str
+    process: Optional[int] = None  # index
+    thread: Optional[str] = None
+    frame: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """Something to do, and why it helps here."""
+
+    action: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer. `cause` is a label of knowledge/labels.py; "unknown" is a good answer when evidence is thin."""
+
+    cause: str
+    confidence: str  # "high", "medium" or "low"
+    summary: str  # two sentences for a person
+    culprits: Tuple[int, ...] = ()  # process indexes
+    victims: Tuple[int, ...] = ()
+    absent: Tuple[int, ...] = ()  # rank numbers without a process that are to blame
+    decisive_process: Optional[int] = None
+    decisive_thread: Optional[str] = None
+    evidence: Tuple[Evidence, ...] = ()
+    remedies: Tuple[Remedy, ...] = ()
+    missing: Tuple[str, ...] = ()  # what could not be read and would have helped
+
+    @property
+    def finding(self) -> bool:
+        """True when something is wrong, or may be and could not be told."""
+        return self.cause != "not-a-hang"
+
+
+@dataclass(frozen=True)
+class ProcessJudgement:
+    """All threads of one process judged, and the one that decides."""
+
+    index: int
+    wait: Wait
+    threads: Tuple[ThreadJudgement, ...]
+    idle: bool = False  # the whole process waits for work: normal
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Snapshot and judgement together: what a renderer prints and what `--json` writes."""
+
+    snapshot: JobSnapshot
+    processes: Tuple[ProcessJudgement, ...]
+    verdict: Verdict

@@ -1,0 +1,1 @@
+"""Text of other tools to snapshots."""

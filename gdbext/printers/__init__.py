@@ -1,0 +1,1 @@
+"""Pretty-printers for gdb."""

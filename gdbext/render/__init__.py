@@ -1,0 +1,1 @@
+"""Model objects to lines of text: the only place that knows width and colour."""
