@@ -1,0 +1,68 @@
+"""Where output goes: the result to stdout, progress to stderr, colour on a terminal only."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from types import FrameType
+from typing import Iterator, Mapping, Optional, Sequence, TextIO
+
+from gdbext.render import Style
+
+
+def style_for(stream: TextIO, environ: Mapping[str, str]) -> Style:
+    """Width, colour and character set that fit `stream`. Honours NO_COLOR, CLICOLOR_FORCE, TERM=dumb and COLUMNS."""
+    terminal = stream.isatty()
+    color = (terminal or environ.get("CLICOLOR_FORCE", "0") != "0") and "NO_COLOR" not in environ
+    color = color and environ.get("TERM") != "dumb"
+    width = shutil.get_terminal_size((100, 50)).columns if terminal or environ.get("COLUMNS") else 120
+    encoding = (getattr(stream, "encoding", "") or "").lower()
+    return Style(width=max(60, min(width, 200)), color=color, unicode=encoding.startswith("utf"))
+
+
+class Progress:
+    """One line per step on stderr; silent with --quiet."""
+
+    def __init__(self, quiet: bool = False, stream: Optional[TextIO] = None) -> None:
+        self._quiet = quiet
+        self._stream = stream or sys.stderr
+
+    def say(self, text: str) -> None:
+        if self._quiet:
+            return
+        # A closed stderr (terminal gone) must not end the work that releases the targets.
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(f"gdbext: {text}\n")
+            self._stream.flush()
+
+
+def write_lines(lines: Sequence[str], stream: Optional[TextIO] = None) -> None:
+    """Print the result. A reader that went away (`| head`) is no error."""
+    out = stream or sys.stdout
+    try:
+        out.write("\n".join(lines) + "\n")
+        out.flush()
+    except BrokenPipeError:
+        # Python flushes stdout once more at exit; give it somewhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def private_folder() -> Iterator[Path]:
+    """A folder that only we can read, gone afterwards also when we are told to end (TERM, HUP)."""
+
+    def leave(number: int, frame: Optional[FrameType]) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with tempfile.TemporaryDirectory(prefix="gdbext-") as folder:
+            yield Path(folder)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

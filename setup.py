@@ -1,0 +1,51 @@
+"""Packaging of gdbext. Each dependency stands with its reason."""
+
+import pathlib
+import re
+
+from setuptools import find_packages, setup
+
+HERE = pathlib.Path(__file__).parent
+VERSION = re.search(r'__version__ = "([^"]+)"', (HERE / "gdbext" / "__init__.py").read_text("utf-8")).group(1)
+
+setup(
+    name="gdbext",
+    version=VERSION,
+    description="A GDB extension for multi-GPU LLM inference engines: who hangs, why, and with what numbers",
+    long_description=(HERE / "README.md").read_text("utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    packages=find_packages(include=["gdbext", "gdbext.*"]),
+    package_data={"gdbext": ["py.typed"]},
+    python_requires=">=3.8",
+    install_requires=[
+        "tabulate>=0.8.9",  # tables
+        "pygments>=2.10",  # colours of source lines and stacks
+        "pyelftools>=0.29",  # ELF notes, symbols and DWARF of libraries and cores
+    ],
+    extras_require={
+        "cluster": ["ClusterShell>=1.9"],  # many hosts at once
+        "gpu": ["nvidia-ml-py"],  # utilisation and power of the GPUs, read in a child process
+        "trace": ["perfetto"],  # queries over large traces
+        "test": [
+            "pytest>=7",
+            "pytest-xdist",  # gdb tests side by side
+            "hypothesis",  # parsers and memory readers against arbitrary input
+            "ruff==0.17.5",
+            "mypy==2.4.1",
+            "types-tabulate",
+            "types-Pygments",
+            "setproctitle",  # real process titles, as the engines set them
+            "py-spy",  # the Python frames we read are compared with its
+            "pystack",  # a peer in the benchmark
+            "gdb-for-pwndbg",  # the newest gdb, beside the distribution's
+        ],
+    },
+    entry_points={"console_scripts": ["gdbext = gdbext.frontend.cli:main"]},
+    classifiers=[
+        "License :: OSI Approved :: Apache Software License",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3",
+        "Topic :: Software Development :: Debuggers",
+    ],
+)

@@ -1,0 +1,96 @@
+"""The dependency rule of DESIGN 2, held by the syntax tree and by the interpreter."""
+
+import ast
+import importlib.util
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gdbext
+
+ROOT = Path(gdbext.__file__).parent
+KNOW = {"model", "knowledge"}
+READ = KNOW | {"discovery", "capture", "parsers", "evidence", "analysis"}
+MAY_IMPORT = {
+    "model": {"model"},
+    "knowledge": KNOW,
+    "discovery": KNOW | {"discovery"},
+    "capture": KNOW | {"capture"},
+    "parsers": KNOW | {"parsers"},
+    "evidence": KNOW | {"evidence"},
+    "analysis": KNOW | {"analysis"},
+    "render": {"model", "render"},
+    "commands": READ | {"commands"},
+    "debugger": READ | {"commands", "render", "debugger"},
+    "printers": KNOW | {"render", "printers", "debugger"},
+    "frontend": READ | {"commands", "render", "frontend"},
+    "rankpdb": {"rankpdb"},
+}
+MAY_IMPORT_GDB = {"debugger", "printers", "init"}
+PRINTERS_MAY_USE = {"gdbext.debugger.values", "gdbext.debugger.memory", "gdbext.debugger.compat"}
+
+
+def sources():
+    return sorted(ROOT.rglob("*.py"))
+
+
+def room_of(path):
+    parts = path.relative_to(ROOT).parts
+    return parts[0] if len(parts) > 1 else path.stem
+
+
+def imports(path):
+    """(module, is at top level) of every import in a file."""
+    tree = ast.parse(path.read_text("utf-8"))
+    top = set(map(id, tree.body))
+    for node in tree.body:
+        # `if TYPE_CHECKING:` and `try: import x` at module level count as top level.
+        if isinstance(node, (ast.If, ast.Try)):
+            top.update(map(id, ast.walk(node)))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield name.name, id(node) in top
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module, id(node) in top
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_only_what_its_room_may(path):
+    room = room_of(path)
+    for module, top in imports(path):
+        if module == "gdb" or module.startswith("gdb."):
+            assert room in MAY_IMPORT_GDB, f"{path} imports gdb"
+        if not module.startswith("gdbext."):
+            continue
+        target = module.split(".")[1]
+        if room in MAY_IMPORT and target in MAY_IMPORT:
+            assert target in MAY_IMPORT[room], f"{room} may not import {module}"
+            # A function-level import would hide a cycle.
+            assert top, f"{path} imports {module} inside a function"
+        if room == "printers" and target == "debugger":
+            assert module in PRINTERS_MAY_USE
+
+
+def pure_modules():
+    for info in pkgutil.walk_packages([str(ROOT)], "gdbext."):
+        room = info.name.split(".")[1]
+        if room not in MAY_IMPORT_GDB and room != "__main__":
+            yield info.name
+
+
+def test_pure_modules_load_where_gdb_cannot_be_imported():
+    assert importlib.util.find_spec("gdb") is None or "site-packages" in str(importlib.util.find_spec("gdb").origin)
+    names = sorted(pure_modules())
+    assert len(names) > 20
+    script = f"import sys; sys.modules['gdb'] = None\nfor name in {names!r}: __import__(name)\nprint('loaded')"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True)
+    assert done.stdout == "loaded\n", done.stderr
+
+
+def test_no_room_is_called_utils():
+    assert not [path for path in sources() if "util" in path.name or "helper" == path.stem]
