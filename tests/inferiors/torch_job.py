@@ -1,0 +1,143 @@
+"""Starts torch_rank.py by torchrun, waits until every rank is at its place, and ends it without leftovers."""
+
+import ctypes
+import hashlib
+import mmap
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+RING = 65536  # as in torch_threads.c
+PERIOD_MS = 1.0
+
+
+def build_library():
+    """Path of torch_threads.so, built once per content."""
+    source = HERE / "torch_threads.c"
+    target = HERE / "build" / f"torch_threads-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}.so"
+    if not target.exists():
+        target.parent.mkdir(exist_ok=True)
+        new = target.with_suffix(f".{os.getpid()}")
+        subprocess.run(["gcc", "-O2", "-fPIC", "-shared", "-pthread", "-o", new, source], check=True)
+        os.rename(new, target)
+    return target
+
+
+def state_of(pid):
+    """(state letter, TracerPid) of a process, or (None, None) when it is gone."""
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            fields = dict(line.split(":", 1) for line in file)
+    except OSError:
+        return None, None
+    return fields["State"].split()[0], int(fields["TracerPid"])
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+class TorchJob:
+    """`with TorchJob(4) as job:` - `job.pids[rank]`, heartbeats by `job.gaps(rank, ...)` and `job.beats(rank)`."""
+
+    def __init__(self, ranks, mode="missing", threads=60, spinning=0, deadline=180):
+        self._arguments = ["--mode", mode, "--threads", str(threads), "--spinning", str(spinning)]
+        self._ranks, self._mode, self._deadline = ranks, mode, deadline
+
+    def __enter__(self):
+        self._temporary = tempfile.TemporaryDirectory(prefix="gdbext-torch-")
+        self.folder = Path(self._temporary.name)
+        environment = {**os.environ, "OMP_NUM_THREADS": "4", "TORCHELASTIC_ERROR_FILE": ""}
+        argv = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(self._ranks)]
+        argv += ["--master-port", str(free_port()), str(HERE / "torch_rank.py"), *self._arguments]
+        argv += ["--library", str(build_library()), str(self.folder)]
+        self._log = open(self.folder / "log", "w")  # noqa: SIM115
+        self.launcher = subprocess.Popen(
+            argv, env=environment, stdout=self._log, stderr=self._log, start_new_session=True, preexec_fn=die_with_parent
+        )
+        try:
+            self._wait()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def _wait(self):
+        """inotify would be an event too; the folder's few files are looked at 20 times a second."""
+        until = time.monotonic() + self._deadline
+        markers = [self.folder / f"rank.{rank}" for rank in range(self._ranks)]
+        while not all(marker.exists() for marker in markers):
+            if self.launcher.poll() is not None or time.monotonic() > until:
+                raise RuntimeError((self.folder / "log").read_text()[-2000:])
+            select.select([], [], [], 0.05)
+        self.pids = [int(marker.read_text()) for marker in markers]
+        if self._mode == "missing":
+            for pid in self.pids:
+                self._wait_settled(pid, until)
+
+    @staticmethod
+    def _wait_settled(pid, until):
+        """The marker is written just before the wait: go on when the main thread has not run for a while."""
+        quiet, last = 0, None
+        while quiet < 5 and time.monotonic() < until:
+            switches = Path(f"/proc/{pid}/task/{pid}/status").read_text().partition("voluntary_ctxt_switches")[2]
+            quiet = quiet + 1 if switches == last else 0
+            last = switches
+            select.select([], [], [], 0.05)
+
+    def __exit__(self, *error):
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(self.launcher.pid, number)
+                self.launcher.wait(5)
+            except (ProcessLookupError, subprocess.TimeoutExpired):
+                continue
+        for pid in getattr(self, "pids", []):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        self._log.close()
+        self._temporary.cleanup()
+
+    def _record(self, rank):
+        with open(self.folder / f"heartbeat.{rank}", "rb") as file:
+            return mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+
+    def beats(self, rank):
+        """How often the heartbeat of a rank has beaten."""
+        with self._record(rank) as record:
+            return struct.unpack_from("<Q", record)[0]
+
+    def goes_on(self, rank, deadline=5.0):
+        """Whether the heartbeat advances within `deadline` seconds."""
+        before, until = self.beats(rank), time.monotonic() + deadline
+        while time.monotonic() < until:
+            if self.beats(rank) > before + 3:
+                return True
+            select.select([], [], [], 0.002)
+        return False
+
+    def gaps(self, rank, since, to):
+        """Milliseconds of standstill beyond the heartbeat's period, per gap that touches [since, to] (monotonic s)."""
+        with self._record(rank) as record:
+            count = struct.unpack_from("<Q", record, 8)[0]
+            pairs = [struct.unpack_from("<QQ", record, 16 + 16 * (i % RING)) for i in range(max(0, count - RING), count)]
+        inside = [(a, b) for a, b in pairs if b > since * 1e9 and a < to * 1e9]
+        return [(b - a) / 1e6 - PERIOD_MS for a, b in inside]
+
+
+def free_port():
+    """A port nobody listens on right now."""
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
