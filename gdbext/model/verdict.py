@@ -7,6 +7,7 @@ from typing import Mapping, Optional, Tuple
 
 from gdbext.model.job import JobSnapshot
 from gdbext.model.stack import Captured
+from gdbext.model.tree import StackTree
 
 
 @dataclass(frozen=True)
@@ -96,3 +97,4 @@ class Diagnosis:
     snapshot: JobSnapshot
     processes: Tuple[ProcessJudgement, ...]
     verdict: Verdict
+    tree: Optional[StackTree] = None  # the stacks merged, where somebody merged them
