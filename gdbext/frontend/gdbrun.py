@@ -111,7 +111,7 @@ def _kill_group(pid: int) -> None:
         pass
 
 
-def _why_no_result(gdb: str, printed: List[str], deadline: float) -> "tuple[str, str]":
+def _why_no_result(gdb: str, printed: List[str], deadline: float) -> tuple[str, str]:
     lines = [line for line in printed if not _NOISE.search(line)]
     if any(_NO_PYTHON.search(line) for line in printed):
         return f"{gdb} was built without Python", "use another gdb with --gdb PATH"

@@ -1,0 +1,93 @@
+"""The environment of a process as it is now, from its memory.
+
+/proc/PID/environ is what the program was started with: variables set later are not in it, and the setproctitle
+package overwrites it with zeros (measured with 1.3.8; vLLM, SGLang and RTP-LLM use it). The C library's `environ`
+points at the truth. Nothing is stopped for this: the array is read as it stands.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import struct
+from typing import Dict, List, Optional
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from gdbext.capture.maps import Mapping, read_maps
+from gdbext.capture.memory import ProcessMemory
+from gdbext.model.missing import Maybe, Missing
+
+MAX_VARIABLES = 4096
+MAX_LENGTH = 4096  # bytes of one NAME=value; longer values are cut
+
+_C_LIBRARY = re.compile(r"/(libc[.-][^/]*so[^/]*|ld-musl[^/]*)$")
+_POINTERS = 512  # read at a time
+
+
+def read_environ(pid: int, root: str = "/proc") -> Maybe[Dict[str, str]]:
+    """The variables of a live process, or why they cannot be read."""
+    try:
+        mappings = [mapping for mapping in read_maps(pid) if mapping.is_file and not mapping.deleted]
+        program = os.readlink(f"{root}/{pid}/exe")
+    except OSError as error:
+        return Missing(f"environment of {pid}: {error.strerror}")
+    memory = ProcessMemory(pid)
+    # A program linked to a fixed address has its own copy of the variable, which then is the one in use.
+    libraries = [mapping.path for mapping in mappings if _C_LIBRARY.search(mapping.path)]
+    for path in dict.fromkeys([program, *libraries]):
+        address = _address_of_environ(path, f"{root}/{pid}/root", mappings)
+        pointer = memory.read_pointer(address) if address is not None else None
+        if pointer:
+            return _strings(memory, pointer)
+    return Missing("the C library's `environ` was not found")
+
+
+def _address_of_environ(path: str, root: str, mappings: List[Mapping]) -> Optional[int]:
+    try:
+        status = os.stat(root + path)
+    except OSError:
+        return None
+    value = _linked_address(root + path, (status.st_dev, status.st_ino, status.st_mtime_ns))
+    if value is None:
+        return None
+    start = next((mapping.start for mapping in mappings if mapping.path == path and mapping.offset == 0), None)
+    if value[1]:
+        return value[0]
+    return None if start is None else start + value[0]
+
+
+@functools.lru_cache(maxsize=64)
+def _linked_address(path: str, _identity: tuple[int, ...]) -> Optional[tuple[int, bool]]:
+    """Address of `environ` as linked, and whether that is where it is loaded (ET_EXEC)."""
+    try:
+        with open(path, "rb") as stream:
+            elf = ELFFile(stream)
+            table = elf.get_section_by_name(".gnu.hash")
+            symbol = table.get_symbol("environ") or table.get_symbol("__environ") if table else None
+            if symbol is None or symbol["st_shndx"] == "SHN_UNDEF":
+                return None
+            return symbol["st_value"], elf["e_type"] == "ET_EXEC"
+    except (OSError, ELFError, ValueError, KeyError, AttributeError, struct.error):
+        return None
+
+
+def _strings(memory: ProcessMemory, array: int) -> Maybe[Dict[str, str]]:
+    pointers: List[int] = []
+    while len(pointers) < MAX_VARIABLES:
+        # In small pieces: what follows the array may not be mapped.
+        word = memory.read(array + 8 * len(pointers), 8 * _POINTERS) or memory.read(array + 8 * len(pointers), 8)
+        if word is None:
+            return Missing("the environment's array cannot be read")
+        block = struct.unpack(f"<{len(word) // 8}Q", word)
+        pointers += block[: block.index(0)] if 0 in block else block
+        if 0 in block:
+            break
+    found: Dict[str, str] = {}
+    for pointer in pointers[:MAX_VARIABLES]:
+        name, equals, value = (memory.read_cstring(pointer, MAX_LENGTH) or "").partition("=")
+        if equals:
+            found.setdefault(name, value)  # getenv takes the first of several
+    return found

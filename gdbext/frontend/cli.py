@@ -1,0 +1,134 @@
+"""The `gdbext` command: arguments, sub-commands, exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Callable, Dict, List, Optional, Sequence
+
+from gdbext import __version__
+from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.ranks import find_jobs
+from gdbext.discovery.selectors import Selector
+from gdbext.frontend import attach, diagnose, gdbrun
+from gdbext.frontend.terminal import Progress, style_for, write_lines
+from gdbext.model.errors import FINDING, NOTHING, OK, USAGE, GdbextError
+from gdbext.render import render
+from gdbext.render.document import dumps
+
+EPILOG = """exit status: 0 nothing wrong found, 1 a finding, 2 wrong usage, 3 something could not be read,
+4 nothing could be read. The result goes to stdout, progress to stderr."""
+
+
+def _selection(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("which processes (default: every rank of the one job on this host)")
+    group.add_argument("--name", metavar="REGEX", help="processes whose title matches")
+    group.add_argument("--pgid", type=int, metavar="N", help="the process group N")
+    group.add_argument("--parent", type=int, metavar="PID", help="the whole tree below PID")
+    group.add_argument("--engine", metavar="NAME", help="jobs of this engine: rtp-llm, vllm, sglang, ...")
+
+
+def _output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="one JSON document to FILE, or to stdout")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
+
+
+def _looking(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--save", metavar="FILE", help="write the snapshot: `gdbext diagnose FILE` judges it again")
+    parser.add_argument("--samples", type=int, default=1, metavar="N", help="look N times: tells slow from stuck")
+    parser.add_argument("--interval", type=float, default=2.0, metavar="S", help="seconds between two looks (2)")
+    parser.add_argument("--together", action="store_true", help="stop all ranks at one moment, not one by one")
+    parser.add_argument("--max-pause", type=float, default=2.0, metavar="S", help="never hold a rank longer (2)")
+    parser.add_argument("--frames", type=int, default=256, metavar="N", help="frames read of each thread (256)")
+    parser.add_argument("--deadline", type=float, default=120.0, metavar="S", help="seconds that gdb may take (120)")
+    parser.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line. Kept apart from `main` for the reference page and its test."""
+    top = argparse.ArgumentParser(prog="gdbext", description=__doc__, epilog=EPILOG)
+    top.add_argument("--version", action="version", version=f"gdbext {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+
+    def add(name: str, summary: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=summary, description=summary, epilog=EPILOG)
+
+    one = add("diagnose", "Say who waits for what, who is to blame, why, and what to do.")
+    one.add_argument(
+        "inputs", nargs="*", metavar="PID|FILE", help="pids, pasted stacks, saved snapshots; - is standard input"
+    )
+    two = add("stacks", "Print the merged stacks of all ranks.")
+    two.add_argument("inputs", nargs="*", metavar="PID|FILE", help="as for diagnose")
+    for command in (one, two):
+        _selection(command)
+        _output(command)
+        _looking(command)
+    three = add("ranks", "List the jobs on this host, their ranks, and what hinders an attach.")
+    three.add_argument("inputs", nargs="*", type=int, metavar="PID", help="any member stands for its job")
+    _selection(three)
+    _output(three)
+    four = add("attach", "Start gdb with every rank attached.")
+    four.add_argument("inputs", nargs="*", type=int, metavar="PID", help="any member stands for its job")
+    four.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
+    _selection(four)
+    add("gdbinit", "Print the path of the file to source in gdb.")
+    return top
+
+
+def selector_of(options: argparse.Namespace, pids: Sequence[int] = ()) -> Selector:
+    """The selection that the options ask for."""
+    return Selector(
+        pids=tuple(pids), name=options.name, pgid=options.pgid, parent=options.parent, engine=options.engine
+    )
+
+
+def _diagnose(options: argparse.Namespace) -> int:
+    return diagnose.run(options, selector_of, Progress(options.quiet))
+
+
+def _ranks(options: argparse.Namespace) -> int:
+    jobs = find_jobs(ProcFS(), selector_of(options, options.inputs))
+    if options.json:
+        diagnose.write_document(options.json, dumps(jobs))
+    else:
+        write_lines(render(jobs, style_for(sys.stdout, os.environ)))
+    return OK if jobs else NOTHING
+
+
+def _attach(options: argparse.Namespace) -> int:
+    return attach.run(options.gdb, options)
+
+
+def _gdbinit(options: argparse.Namespace) -> int:
+    write_lines([gdbrun.INIT])
+    return OK
+
+
+COMMANDS: Dict[str, Callable[[argparse.Namespace], int]] = {
+    "diagnose": _diagnose,
+    "stacks": _diagnose,
+    "ranks": _ranks,
+    "attach": _attach,
+    "gdbinit": _gdbinit,
+}
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Run one command; returns the exit status of DESIGN 5."""
+    top = parser()
+    options = top.parse_args(arguments)
+    if options.command is None:
+        top.print_help(sys.stderr)
+        return USAGE
+    try:
+        return COMMANDS[options.command](options)
+    except GdbextError as error:
+        sys.stderr.write(f"gdbext: {error}\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write("gdbext: interrupted; every process runs on\n")
+        return 130
+
+
+__all__ = ["COMMANDS", "FINDING", "main", "parser", "selector_of"]

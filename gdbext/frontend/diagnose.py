@@ -1,0 +1,131 @@
+"""`gdbext diagnose` and `gdbext stacks`: live ranks, saved snapshots or pasted text in, an answer out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Callable, List, Sequence, Tuple
+
+from gdbext import __version__
+from gdbext.analysis.judge import judge
+from gdbext.analysis.merge import merge
+from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.ranks import choose_job, find_jobs
+from gdbext.discovery.selectors import Selector
+from gdbext.frontend.live import Limits, Look, look
+from gdbext.frontend.terminal import Progress, style_for, write_lines
+from gdbext.model.codec import dump_snapshot, load_snapshot
+from gdbext.model.errors import FINDING, NOTHING, OK, PARTIAL, GdbextError, NothingFound, UsageError
+from gdbext.model.job import JobSnapshot
+from gdbext.model.verdict import Diagnosis
+from gdbext.parsers import parse_files
+from gdbext.render import render
+from gdbext.render.document import dumps
+
+MAX_TEXT = 256 << 20
+"""Bytes read of one input file; what lies behind is not judged, and that is said."""
+
+
+def run(
+    options: argparse.Namespace,
+    selector_of: Callable[[argparse.Namespace, Sequence[int]], Selector],
+    progress: Progress,
+) -> int:
+    """Take the snapshot that the arguments ask for, judge it, print it; returns the exit status."""
+    started = time.monotonic()
+    pids, files = split_inputs(options.inputs)
+    if files and (pids or options.name or options.pgid or options.parent or options.engine):
+        raise UsageError("files and processes cannot be mixed in one diagnosis", "give one kind of input")
+    snapshot = _from_files(files) if files else _from_processes(selector_of(options, pids), options, progress)
+    snapshot = replace(snapshot, tool=f"gdbext {__version__}", command=" ".join(["gdbext", options.command]))
+    if options.save:
+        write_private(options.save, dump_snapshot(snapshot) + "\n")
+        progress.say(f"snapshot written to {options.save}")
+    diagnosis = judge(snapshot)
+    shown = diagnosis if options.command == "diagnose" else merge(snapshot, diagnosis.processes)
+    if options.json:
+        write_document(options.json, dumps(shown))
+    if options.json != "-":
+        write_lines(render(shown, style_for(sys.stdout, os.environ)))
+    progress.say(f"done in {time.monotonic() - started:.1f} s")
+    return exit_status(diagnosis)
+
+
+def split_inputs(inputs: Sequence[str]) -> Tuple[List[int], List[str]]:
+    """Which arguments are pids and which are files. A name that is a number and a file is a file when it has a path."""
+    pids = [int(text) for text in inputs if text.isdigit()]
+    return pids, [text for text in inputs if not text.isdigit()]
+
+
+def _from_processes(selector: Selector, options: argparse.Namespace, progress: Progress) -> JobSnapshot:
+    if options.samples < 1 or options.interval <= 0:
+        raise UsageError("--samples and --interval must be positive")
+    proc = ProcFS()
+    job = choose_job(find_jobs(proc, selector), selector)
+    progress.say(f"{job.engine or 'job'}: {len(job.ranks)} rank processes ({job.key})")
+    limits = Limits(options.max_pause, options.frames, options.deadline, options.together, options.gdb)
+    earlier: List[JobSnapshot] = []
+    for number in range(options.samples):
+        taken: Look = look(job, limits, progress)
+        if number + 1 < options.samples:
+            earlier.append(taken.snapshot)
+            progress.say(f"look {number + 1} of {options.samples} taken, next in {options.interval:g} s")
+            time.sleep(options.interval)
+    return replace(taken.snapshot, earlier=tuple(earlier))
+
+
+def _from_files(names: Sequence[str]) -> JobSnapshot:
+    """Snapshots are read back; everything else is taken for text with stacks in it."""
+    texts = [(name, _read(name)) for name in names]
+    if len(texts) == 1 and texts[0][1].lstrip()[:1] == b"{" and b'"snapshot"' in texts[0][1][:400]:
+        return load_snapshot(texts[0][1].decode("utf-8", "replace"))
+    snapshot = parse_files(texts)
+    if not any(process.threads for process in snapshot.processes) and not snapshot.problems:
+        raise NothingFound(f"no stack found in {', '.join(names)}", "paste `thread apply all bt` or py-spy dump output")
+    return snapshot
+
+
+def _read(name: str) -> bytes:
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read(MAX_TEXT)
+        with open(name, "rb") as file:
+            return file.read(MAX_TEXT)
+    except OSError as error:
+        raise GdbextError(f"cannot read {name}: {error.strerror}") from None
+
+
+def write_private(name: str, text: str) -> None:
+    """Write a file that only its owner can read, whole or not at all (snapshots may hold secrets)."""
+    target = Path(name)
+    new = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+        os.rename(new, target)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise GdbextError(f"cannot write {name}: {error.strerror}") from None
+
+
+def write_document(where: str, text: str) -> None:
+    """JSON to stdout for "-", else to a private file."""
+    if where == "-":
+        write_lines([text])
+    else:
+        write_private(where, text + "\n")
+
+
+def exit_status(diagnosis: Diagnosis) -> int:
+    """The contract of DESIGN 5. Like grep, an error weighs more than a match: what was not read may hide the truth."""
+    states = [process.state for process in diagnosis.snapshot.processes]
+    if not states or all(state == "lost" for state in states):
+        return NOTHING
+    if any(state != "ok" for state in states):
+        return PARTIAL
+    return FINDING if diagnosis.verdict.finding else OK
