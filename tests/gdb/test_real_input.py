@@ -1,0 +1,91 @@
+"""The real-input cases: torchrun with gloo, mpirun with the demo engine, titles set by setproctitle."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.inferiors.torch_job import TorchJob, state_of
+
+pytestmark = [pytest.mark.gdb, pytest.mark.xdist_group("torch")]
+
+
+def diagnose(*arguments, gdb):
+    """(exit status, JSON document, stderr) of `gdbext diagnose`."""
+    argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "-", "--gdb", gdb, *map(str, arguments)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=180)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+def python_line(process, function):
+    """The frames of a snapshot are not in the answer; the evidence and the summary cite them."""
+    return [item for item in process if function in item["text"]]
+
+
+@pytest.mark.torch
+class TestTorch:
+    @pytest.fixture(scope="class")
+    def hung(self):
+        with TorchJob(4) as job:
+            yield job
+
+    def test_rank_1_is_missing(self, hung, any_gdb):
+        status, answer, errors = diagnose(*hung.pids, gdb=any_gdb)
+        verdict = answer["verdict"]
+        ranks = {process["index"]: process["rank"] for process in answer["processes"]}
+        assert verdict["cause"] == "missing-rank", verdict
+        assert [ranks[i] for i in verdict["culprits"]] == [1]
+        assert sorted(ranks[i] for i in verdict["victims"]) == [0, 2, 3]
+        assert status == 1, errors
+        assert "torch_rank.py" in json.dumps(verdict)
+
+    def test_the_python_line_of_each_rank_is_shown(self, hung, tmp_path, any_gdb):
+        saved = tmp_path / "snapshot.json"
+        diagnose(*hung.pids, "--save", saved, gdb=any_gdb)
+        assert saved.stat().st_mode & 0o777 == 0o600
+        for process in json.loads(saved.read_text())["snapshot"]["processes"]:
+            main = next(thread for thread in process["threads"] if thread["lwp"] == process["pid"])
+            lines = [(f["function"], f["line"]) for f in main["frames"] if f.get("language") == "python"]
+            wanted = "wait_for_weights" if process["rank"] == 1 else "forward"
+            assert [line for name, line in lines if name and name.endswith(wanted) and line > 0], lines
+
+    def test_without_selector_the_one_job_is_found(self, hung, any_gdb):
+        _, answer, _ = diagnose("--parent", hung.launcher.pid, gdb=any_gdb)
+        assert [process["pid"] for process in answer["processes"]] == hung.pids
+        assert [process["rank"] for process in answer["processes"]] == [0, 1, 2, 3]
+
+    def test_every_rank_runs_on(self, hung, any_gdb):
+        diagnose(*hung.pids, gdb=any_gdb)
+        for rank, pid in enumerate(hung.pids):
+            assert state_of(pid)[1] == 0
+            assert hung.goes_on(rank)
+
+    def test_the_healthy_twin_gives_no_finding(self, any_gdb):
+        with TorchJob(4, mode="healthy") as job:
+            status, answer, errors = diagnose(*job.pids, gdb=any_gdb)
+            assert answer["verdict"]["cause"] == "not-a-hang", answer["verdict"]
+            assert status == 0, errors
+            assert all(job.goes_on(rank) for rank in range(4))
+
+
+TITLES = [("rtp-llm", "rtp_llm_rank-1"), ("vllm", "VLLM::Worker_TP1"), ("sglang", "sglang::scheduler_TP1")]
+TITLED = "import sys, setproctitle; setproctitle.setproctitle(sys.argv[1]); print('ready', flush=True); sys.stdin.read()"
+
+
+@pytest.mark.parametrize(("engine", "title"), TITLES)
+def test_a_rank_known_by_its_title_only(engine, title, any_gdb):
+    """The environment is wiped by the title; the rank comes from the title, or from the memory of the process."""
+    environment = {**os.environ, "WORLD_RANK": "1", "WORLD_SIZE": "2"}
+    with subprocess.Popen(
+        [sys.executable, "-c", TITLED, title], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as process:
+        assert process.stdout.readline() == b"ready\n"
+        try:
+            _, answer, _ = diagnose(process.pid, gdb=any_gdb)
+        finally:
+            process.kill()
+        (only,) = answer["processes"]
+        assert (only["engine"], only["title"], only["rank"]) == (engine, title, 1)
