@@ -1,0 +1,264 @@
+"""Find the CPython interpreter inside a process: where `_PyRuntime` lies, which release it is, how it is laid out.
+
+Reads files and memory and may take its time: it is done before the target is stopped.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import struct
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from gdbext.capture import maps
+from gdbext.knowledge.cpython import (
+    DEBUG_COOKIE,
+    DEBUG_TABLE_NUMBERS,
+    LAYOUTS,
+    SELF_DESCRIBED,
+    CodeLayout,
+    FrameLayout,
+    GilLayout,
+    InterpreterLayout,
+    SelfDescribed,
+    StringLayout,
+)
+from gdbext.knowledge.cpython_frames import INTERPRETER_FILES
+from gdbext.model.missing import Maybe, Missing
+
+Read = Callable[[int, int], Optional[bytes]]
+"""(address, size) -> exactly that many bytes, or None when they cannot be read."""
+
+Version = Tuple[int, int]
+
+_INTERPRETER_FILE = re.compile("|".join(INTERPRETER_FILES))
+_VERSION_IN_NAME = re.compile(r"python(\d)\.(\d+)")
+_VERSION_IN_EXTENSION = re.compile(r"\.cpython-(3)(\d+)t?-[^/]*\.so$")
+_SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym: name, info, other, section, value, size
+_MAX_SYMBOLS = 4 << 20
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A CPython interpreter in a process: the address of its `_PyRuntime` and the layout of its release."""
+
+    version: Version
+    runtime: int
+    module: str  # path of the file that contains it
+    layout: InterpreterLayout
+
+
+def find_interpreter(
+    memory_map: Iterable[maps.Mapping], read: Read, executable: Optional[str] = None, root: str = ""
+) -> Maybe[Interpreter]:
+    """The interpreter of a process, or why there is none that can be read.
+
+    `executable` is the path of its program (it may contain the interpreter whatever its name is); `root` is put
+    before each path to open it, e.g. /proc/PID/root for a process in a container.
+    """
+    mappings = [mapping for mapping in memory_map if mapping.is_file]
+    reason = "not a Python process"
+    for path in _candidates(mappings, executable):
+        symbols = _symbols_of(root + path)
+        if isinstance(symbols, Missing):
+            reason = symbols.reason if _INTERPRETER_FILE.fullmatch(os.path.basename(path)) else reason
+            continue
+        bias = _bias(symbols, [mapping for mapping in mappings if mapping.file == path])
+        if bias is None:
+            reason = f"{path}: not mapped the way its file says"
+            continue
+        found = _describe(path, symbols, bias, mappings, read)
+        if isinstance(found, Interpreter):
+            return found
+        reason = found.reason
+    return Missing(reason)
+
+
+def _candidates(mappings: List[maps.Mapping], executable: Optional[str]) -> List[str]:
+    """Files that may contain the interpreter. A library comes first: a program linked to one contains none."""
+    paths = dict.fromkeys(mapping.file for mapping in mappings)
+    named = [path for path in paths if _INTERPRETER_FILE.fullmatch(os.path.basename(path))]
+    if executable and executable in paths and executable not in named:
+        named.append(executable)
+    return sorted(named, key=lambda path: ".so" not in os.path.basename(path))
+
+
+# --- the file ---
+
+
+@dataclass(frozen=True)
+class _Symbols:
+    runtime: int  # addresses as linked
+    version: Optional[int]
+    segments: Tuple[Tuple[int, int], ...]  # file offset and address of what is loaded, rounded down to a page
+    fixed: bool  # linked to a fixed address
+
+
+def _symbols_of(path: str) -> Maybe[_Symbols]:
+    try:
+        stat = os.stat(path)
+    except OSError as error:
+        return Missing(f"{path}: {error.strerror}")
+    return _read_symbols(path, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+
+
+@functools.lru_cache(maxsize=64)
+def _read_symbols(path: str, _identity: Tuple[int, ...]) -> Maybe[_Symbols]:
+    try:
+        with open(path, "rb") as stream:
+            elf = ELFFile(stream)
+            if elf.elfclass != 64 or not elf.little_endian:
+                return Missing(f"{path}: only 64-bit little-endian Python is read")
+            found = _look_up(elf, ("_PyRuntime", "Py_Version"))
+            section = elf.get_section_by_name(".PyRuntime")  # survives strip; CPython 3.10 and later, Linux
+            if "_PyRuntime" not in found and section is not None:
+                found["_PyRuntime"] = section["sh_addr"]
+            if "_PyRuntime" not in found:
+                return Missing(f"interpreter symbols not found in {path}")
+            loaded = [segment for segment in elf.iter_segments() if segment["p_type"] == "PT_LOAD"]
+            segments = tuple((_page(segment["p_offset"]), _page(segment["p_vaddr"])) for segment in loaded)
+            return _Symbols(found["_PyRuntime"], found.get("Py_Version"), segments, elf["e_type"] == "ET_EXEC")
+    except OSError as error:
+        return Missing(f"{path}: {error.strerror}")
+    except (ELFError, ValueError, KeyError, struct.error, OverflowError, MemoryError) as error:
+        return Missing(f"{path}: not a readable ELF file ({error})")
+
+
+def _page(address: int) -> int:
+    return address & ~0xFFF
+
+
+def _look_up(elf: Any, names: Iterable[str]) -> Dict[str, int]:
+    """Values of the named symbols. The table is scanned as bytes: pyelftools builds an object for each symbol."""
+    found: Dict[str, int] = {}
+    for table in (elf.get_section_by_name(".dynsym"), elf.get_section_by_name(".symtab")):
+        if table is None or len(found) == len(tuple(names)):
+            continue
+        strings = elf.get_section(table["sh_link"]).data()
+        offsets = {position: name for name in names for position in _positions(strings, name)}
+        data = table.data()[: _MAX_SYMBOLS * _SYMBOL.size]
+        for offset, _info, _other, section, value, _size in _SYMBOL.iter_unpack(data[: len(data) // 24 * 24]):
+            if offset in offsets and section and value:
+                found.setdefault(offsets[offset], value)
+    return found
+
+
+def _positions(strings: bytes, name: str) -> Iterator[int]:
+    """Where `name` ends an entry of a string table: linkers let a name be the tail of a longer one."""
+    wanted, at = name.encode() + b"\0", -1
+    while True:
+        at = strings.find(wanted, at + 1)
+        if at < 0:
+            return
+        yield at
+
+
+def _bias(symbols: _Symbols, mappings: List[maps.Mapping]) -> Optional[int]:
+    """Difference between the address in memory and the address as linked."""
+    for mapping in mappings:
+        for offset, address in symbols.segments:
+            if mapping.offset == offset and (not symbols.fixed or mapping.start == address):
+                return mapping.start - address
+    return None
+
+
+# --- the memory ---
+
+
+def _describe(
+    path: str, symbols: _Symbols, bias: int, mappings: List[maps.Mapping], read: Read
+) -> Union[Interpreter, Missing]:
+    runtime = symbols.runtime + bias
+    start = read(runtime, 16)
+    if start is None:
+        return Missing(f"_PyRuntime of {path} cannot be read")
+    described = start.startswith(DEBUG_COOKIE)
+    version = _version_of_word(start[8:]) if described else _version(path, symbols, bias, mappings, read)
+    if version is None:
+        return Missing(f"the release of the Python in {path} cannot be told")
+    name = f"Python {version[0]}.{version[1]}"
+    if described and version in SELF_DESCRIBED:
+        table = read(runtime, 8 * DEBUG_TABLE_NUMBERS)
+        numbers = struct.unpack(f"<{DEBUG_TABLE_NUMBERS}Q", table or bytes(8 * DEBUG_TABLE_NUMBERS))
+        if numbers[2]:
+            return Missing(f"free-threaded build of {name}: its frames are not read yet")
+        layout = _layout_of(SELF_DESCRIBED[version], numbers)
+    elif version in LAYOUTS:
+        layout = LAYOUTS[version]
+    else:
+        return Missing(f"{name} is not known")
+    head = read(runtime + layout.interpreters, 8)
+    if head is None or head == bytes(8):
+        return Missing(f"{name} in {path} is not initialised")
+    return Interpreter(version, runtime, path, layout)
+
+
+def _version(path: str, symbols: _Symbols, bias: int, mappings: List[maps.Mapping], read: Read) -> Optional[Version]:
+    """The release: `Py_Version` (3.11 and later), the file's own name, else extension modules that are loaded."""
+    word = read(symbols.version + bias, 8) if symbols.version else None
+    if word is not None:
+        return _version_of_word(word)
+    named = _VERSION_IN_NAME.search(os.path.basename(path))
+    if named:
+        return int(named[1]), int(named[2])
+    loaded = {(int(m[1]), int(m[2])) for m in (_VERSION_IN_EXTENSION.search(got.file) for got in mappings) if m}
+    return loaded.pop() if len(loaded) == 1 else None
+
+
+def _version_of_word(word: bytes) -> Version:
+    value = int.from_bytes(word, "little")
+    return value >> 24 & 0xFF, value >> 16 & 0xFF
+
+
+def _layout_of(row: SelfDescribed, numbers: Tuple[int, ...]) -> InterpreterLayout:
+    """The layout that the interpreter itself tells."""
+    at: Mapping[str, int] = {name: numbers[position] for name, position in row.fields.items()}
+    return InterpreterLayout(
+        version=row.version,
+        source=row.source,
+        executed=row.executed,
+        interpreters=at["interpreters"],
+        next_interpreter=at["next_interpreter"],
+        threads=at["threads"],
+        next_thread=at["next_thread"],
+        pthread=at["pthread"],
+        native_id=at["native_id"],
+        frame=at["frame"],
+        frame_through=None,
+        frames=FrameLayout(
+            previous=at["frame_previous"],
+            code=at["frame_code"],
+            instruction=at["frame_instruction"],
+            boundary=at["frame_owner"],
+            shim_owners=row.shim_owners,
+            code_tag_mask=row.code_tag_mask,
+            base_frame=row.base_frame,
+        ),
+        code=CodeLayout(
+            filename=at["code_filename"],
+            name=at["code_name"],
+            first_line=at["code_first_line"],
+            line_table=at["code_line_table"],
+            table="locations",
+            instructions=at["code_instructions"],
+        ),
+        strings=StringLayout(
+            length=at["str_length"],
+            state=at["str_state"],
+            ascii_header=at["str_ascii_header"],
+            wide_header=at["str_ascii_header"] + 16,  # utf8_length and utf8 follow (PyCompactUnicodeObject)
+            bytes_length=at["bytes_length"],
+            bytes_data=at["bytes_data"],
+        ),
+        gil=GilLayout(
+            at=at["gil_pointer"],
+            last_holder=at["gil_holder"] - at["gil"],
+            locked=at["gil_locked"] - at["gil"],
+            per_interpreter=True,
+        ),
+    )
