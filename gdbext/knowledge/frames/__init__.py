@@ -1,0 +1,28 @@
+"""What a frame says about its thread: rows by library, in the order in which they are tried on one frame."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.frames import cublas, cuda, engines, gloo, helpers, mpi, nccl, os, python, torch
+from gdbext.knowledge.schema import EmptyName, FrameRule, ThreadName
+
+RULES: Tuple[FrameRule, ...] = (
+    *cuda.RULES,
+    *cublas.RULES,
+    *nccl.RULES,
+    *mpi.RULES,
+    *gloo.RULES,
+    *torch.RULES,
+    *engines.RULES,
+    *python.RULES,
+    *os.RULES,
+    *helpers.RULES,
+)
+"""All frame rules. On one frame the first that matches decides."""
+
+EMPTY_NAMES: Tuple[EmptyName, ...] = cuda.EMPTY
+"""Names that count as no name."""
+
+THREAD_NAMES: Tuple[ThreadName, ...] = helpers.NAMES
+"""Hints from thread names."""

@@ -1,0 +1,100 @@
+"""The C library and the loader: how a thread waits. These rows decide only where nothing better stands further out."""
+
+from __future__ import annotations
+
+from gdbext.knowledge.frames.ranks import FATAL, LEAF, LOCK
+from gdbext.knowledge.schema import FrameRule
+
+_GLIBC = "glibc sources"
+
+RULES = (
+    FrameRule(
+        "os-signal",
+        "exited-or-crashed",
+        r"(<signal handler called>|__restore_rt|killpg)$",
+        "the frame a signal leaves; killpg is its nearest name in stripped C libraries (Megatron-LM#516)",
+        rank=FATAL,
+    ),
+    FrameRule(
+        "os-abort",
+        "exited-or-crashed",
+        r"(abort|__GI_abort|__assert_fail\w*|__pthread_kill_implementation|__pthread_kill_internal|raise|__fortify_fail\w*|__stack_chk_fail"
+        r"|std::terminate|__verbose_terminate_handler|__gnu_cxx::__verbose_terminate_handler|ncclDebugAbort)$",
+        _GLIBC,
+        rank=FATAL,
+    ),
+    FrameRule("os-exit", "exited-or-crashed", r"(_exit|exit_group|do_exit)$", _GLIBC, rank=FATAL),
+    FrameRule(
+        "os-mutex",
+        "mutex",
+        r"(_*(pthread_mutex_(timed|clock)?lock\w*|lll_lock_wait\w*|lll_mutex_lock\w*|pthread_rwlock_\w*(rd|wr)lock\w*)|__lll_lock_wait\w*"
+        r"|pthread_spin_lock|std::(shared_|timed_|recursive_)?mutex::lock|pthread_once|_*pthread_once_slow"
+        r"|__cxa_guard_acquire|absl::(lts_\w+::)?Mutex::Lock\w*)$",
+        _GLIBC,
+        rank=LOCK,
+    ),
+    FrameRule(
+        "os-loader-lock",
+        "mutex",
+        r"_*(dl_iterate_phdr|dl_open\w*|dlopen\w*|dl_close\w*|dlclose|tls_get_addr\w*|dl_fixup|dl_runtime_resolve\w*|rtld_mutex\w*)$",
+        "the loader's lock; auto-round#1701, threadpoolctl#239",
+        rank=LOCK - 1,
+    ),
+    FrameRule(
+        "os-malloc-lock",
+        "mutex",
+        r"_*(malloc_fork_lock\w*|arena_get\w*|malloc_atfork|fork_\w+lock)$",
+        _GLIBC,
+        rank=LOCK,
+    ),
+    FrameRule(
+        "os-condvar",
+        "condvar-idle",
+        r"_*(pthread_cond_\w*wait\w*|std::\w*condition_variable\w*::wait\w*)|std::(_V2::)?condition_variable\w*::",
+        _GLIBC,
+        rank=LEAF,
+    ),
+    FrameRule(
+        "os-join",
+        "condvar-idle",
+        r"_*(pthread_(clock|timed)?join\w*|std::thread::join|std::__future_base\w*|std::(__basic_)?future\w*::(get|wait)\w*)",
+        _GLIBC,
+        rank=LEAF + 2,
+    ),
+    FrameRule(
+        "os-semaphore", "condvar-idle", r"_*(new_)?sem_(timed|clock)?wait\w*|do_futex_wait\w*", _GLIBC, rank=LEAF
+    ),
+    FrameRule("os-futex", "condvar-idle", r"_*(GI_)?_*futex_\w*wait\w*|syscall$", _GLIBC, rank=LEAF - 1),
+    FrameRule(
+        "os-sleep-python",
+        "python-code",
+        r"_*(GI_)?_*(clock_nanosleep|nanosleep|usleep|sleep|select|pselect)\w*$",
+        _GLIBC,
+        rank=LEAF + 2,
+        caller="python",
+    ),
+    FrameRule(
+        "os-sleep",
+        "condvar-idle",
+        r"_*(GI_)?_*(clock_nanosleep|nanosleep|usleep|sleep|pause|sigsuspend|sigtimedwait)\w*$|std::this_thread::sleep",
+        _GLIBC,
+        rank=LEAF,
+    ),
+    FrameRule("os-child", "io", r"_*(GI_)?_*(wait4|waitpid|waitid)\w*$", _GLIBC, rank=LEAF + 1),
+    FrameRule(
+        "os-io",
+        "io",
+        r"_*(GI_)?_*(libc_)?(poll|ppoll|select|pselect|epoll_p?wait|read|readv|pread\w*|write|writev|pwrite\w*|recv|recvfrom|recvmsg|send|sendto"
+        r"|sendmsg|accept4?|connect|open\w*|close|fsync|fdatasync|ioctl|flock|fcntl\w*|io_getevents|io_uring_\w+|getdents\w*|msync|stat\w*)\w{0,4}$",
+        _GLIBC,
+        rank=LEAF,
+    ),
+    FrameRule(
+        "os-zmq",
+        "ipc-queue",
+        r"(zmq::|zmq_(poll|msg_recv|recv\w*|send\w*|msg_send)$|nng_|nanomsg)",
+        "libzmq: message queues of the engines",
+        rank=LOCK,
+    ),
+    FrameRule("os-grpc-wait", "io", r"grpc_completion_queue_(next|pluck)|grpc::CompletionQueue", "gRPC", rank=LOCK),
+)

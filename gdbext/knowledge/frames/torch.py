@@ -1,0 +1,140 @@
+"""libtorch: process groups, stores, autograd and its thread pools."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.frames.ranks import API, LOCK, OUTER, STEP
+from gdbext.knowledge.schema import FrameRule
+
+_CALLS = (
+    (r"allreduce(_sparse|_coalesced|_impl)?", "all_reduce"),
+    (r"_?allgather\w*", "all_gather"),
+    (r"_?broadcast\w*", "broadcast"),
+    (r"_?reduce_scatter\w*", "reduce_scatter"),
+    (r"_?reduce(_oop)?", "reduce"),
+    (r"alltoall(_base)?", "all_to_all"),
+    (r"gather", "gather"),
+    (r"scatter", "scatter"),
+    (r"barrier|monitoredBarrier", "barrier"),
+    (r"send", "send"),
+    (r"recv(Anysource)?", "recv"),
+)
+
+
+def _calls() -> Tuple[FrameRule, ...]:
+    return tuple(
+        FrameRule(
+            f"torch-{collective}",
+            "nccl-group-launch",
+            rf"c10d::ProcessGroup(NCCL)?::({names})$",
+            "torch ProcessGroupNCCL.cpp",
+            rank=STEP,
+            collective=collective,
+        )
+        for names, collective in _CALLS
+    )
+
+
+RULES = (
+    *_calls(),
+    FrameRule(
+        "torch-store",
+        "store-wait",
+        r"c10d::(TCPStore|PrefixStore|FileStore|HashStore|Store|detail::TCPClient|tcputil|\(anonymous namespace\)::storeWait)::",
+        "torch TCPStore.cpp",
+        rank=API,
+    ),
+    FrameRule(
+        "torch-init-comm",
+        "nccl-init",
+        r"c10d::(ProcessGroupNCCL::(initNCCLComm|getNCCLComm|broadcastUniqueNCCLID|allgatherUniqueNCCLIDs)|NCCLComm::(create|split))",
+        "torch ProcessGroupNCCL.cpp; NVIDIA/nccl#1774",
+        rank=STEP,
+    ),
+    FrameRule(
+        "torch-abort",
+        "nccl-destroy-abort",
+        r"c10d::(ProcessGroupNCCL::(abort\w*|shutdown|~ProcessGroupNCCL|waitForFutureOrTimeout)"
+        r"|NCCLComm::(ncclCommAbort|abort|finalize|destroy|~NCCLComm))",
+        "NVIDIA/nccl#1013, #1777",
+        rank=OUTER,
+    ),
+    FrameRule(
+        "torch-work-wait",
+        "nccl-group-launch",
+        r"c10d::(ProcessGroupNCCL::WorkNCCL::(wait|synchronize\w*)|Work::wait)",
+        "torch Work.cpp",
+        rank=STEP,
+    ),
+    FrameRule(
+        "torch-stream-sync",
+        "stream-sync",
+        r"c10::cuda::(CUDAStream::(synchronize|query)|stream_synchronize)",
+        "torch",
+        rank=STEP,
+    ),
+    FrameRule("torch-event-sync", "event-sync", r"at::cuda::CUDAEvent::(synchronize|query)", "torch", rank=STEP),
+    FrameRule("torch-graph-replay", "kernel-launch", r"at::cuda::CUDAGraph::(replay|instantiate)", "torch", rank=STEP),
+    FrameRule(
+        "torch-item",
+        "stream-sync",
+        r"at::native::_local_scalar_dense_cuda",
+        "`.item()` reads one value back",
+        rank=STEP,
+    ),
+    FrameRule(
+        "torch-copy",
+        "memcpy-sync",
+        r"at::native::copy_(kernel_cuda|device_to_device|requires_temporaries)",
+        "torch Copy.cu",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "torch-watchdog",
+        "condvar-idle",
+        r"c10d::ProcessGroupNCCL::(ncclCommWatchdog|workCleanupLoop|watchdogHandler|heartbeatMonitor|HeartbeatMonitor::\w+"
+        r"|Watchdog::\w+)",
+        "torch ProcessGroupNCCL.cpp",
+        helper="NCCL watchdog",
+    ),
+    FrameRule(
+        "torch-tcpstore-daemon",
+        "condvar-idle",
+        r"c10d::detail::(TCPStoreMasterDaemon|LibUVStoreDaemon|BackgroundThread)::",
+        "torch TCPStoreBackend.cpp",
+        helper="TCPStore server",
+    ),
+    FrameRule(
+        "torch-autograd-idle",
+        "condvar-idle",
+        r"torch::autograd::(ReadyQueue::pop|Engine::(thread_main|reentrant_thread_init))",
+        "waits for backward work",
+        helper="autograd",
+        leaf=True,
+    ),
+    FrameRule(
+        "torch-autograd-caller",
+        "condvar-idle",
+        r"torch::autograd::(python::)?(Python)?Engine::execute\w*",
+        "the caller of backward() waits for the autograd threads",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "torch-pool",
+        "condvar-idle",
+        r"(c10::(TaskThreadPool|ThreadPool)::main_loop|at::\w*[Tt]hread[Pp]ool|caffe2::ThreadPool|pthreadpool\w*|thread_main"
+        r"|thread_worker|wait_worker_threads|wait_for_new_command)",
+        "c10 pools and pthreadpool",
+        helper="thread pool",
+        leaf=True,
+    ),
+    FrameRule(
+        "torch-pin-memory",
+        "condvar-idle",
+        r"torch::(data|monitor)::",
+        "loader and monitor threads",
+        helper="torch background",
+        leaf=True,
+    ),
+)
