@@ -1,0 +1,227 @@
+"""Stop the threads of a process, read their registers, let them go: ptrace(2) by ctypes.
+
+The target is seized, never attached in the old way: seizing sends no signal and stops nothing, a thread that stood in a
+job-control stop goes back to it when it is let go, and when we die the kernel lets go of everything.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import time
+from array import array
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Set, Tuple
+
+# linux/ptrace.h, linux/elf.h, linux/wait.h
+_DETACH, _GETREGSET, _SEIZE, _INTERRUPT = 17, 0x4204, 0x4206, 0x4207
+_NT_PRSTATUS = 1
+_EVENT_STOP = 128
+_WAIT = os.WNOHANG | 0x40000000 | 0x20000000  # __WALL: threads too; __WNOTHREAD: tracees of this thread only
+
+_ROUNDS = 50  # of looking for threads that were made while we stopped the others
+_PATIENCE = 0.02  # seconds until we ask why a thread does not stop
+_NAP = 50e-6  # seconds between two looks; the threads need the processor to reach their stop
+_UNSTOPPABLE = {
+    "D": "uninterruptible sleep in the kernel (state D)",
+    "Z": "it has ended (state Z)",
+    "X": "it has ended (state X)",
+}
+
+# PyDLL keeps the interpreter lock: none of these calls blocks, and a stop must not wait for another Python thread.
+_ptrace = ctypes.PyDLL(None, use_errno=True).ptrace
+_ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+_ptrace.restype = ctypes.c_long
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Where things lie in what the kernel hands out. Indexes count 64-bit words of the NT_PRSTATUS register set."""
+
+    name: str  # as uname(2) says
+    e_machine: int  # elf.h
+    registers: int  # words
+    sp: int
+    pc: int
+    thread_pointer: Optional[int]  # where libc keeps a thread's descriptor, at the upper end of its stack
+    signal_sp: int  # words from uc_stack.ss_sp to the interrupted sp in the ucontext of a signal frame
+    red_zone: int  # bytes below sp that a leaf function may use
+
+
+ARCHITECTURES = (
+    # struct user_regs_struct in sys/user.h; asm/sigcontext.h
+    Architecture("x86_64", 62, registers=27, sp=19, pc=16, thread_pointer=21, signal_sp=18, red_zone=128),
+    # struct user_pt_regs (x0-x30, sp, pc, pstate) in asm/ptrace.h; asm/ucontext.h. From the headers: not tested on such
+    # a machine. The thread pointer is in another register set (NT_ARM_TLS).
+    Architecture("aarch64", 183, registers=34, sp=31, pc=32, thread_pointer=None, signal_sp=52, red_zone=128),
+)
+
+
+def this_machine() -> Optional[Architecture]:
+    """The row of the machine we run on; `None` when there is none."""
+    return next((row for row in ARCHITECTURES if row.name == platform.machine()), None)
+
+
+class Tracees:
+    """The threads of one process while we hold them. All calls must come from one OS thread.
+
+    `seize_new`, `interrupt` and `settle` (again while new threads appear: `stop_all`), `read_registers`, `release`.
+    Threads that never stop cannot be let go by a call: the kernel does it when the calling OS thread ends.
+    """
+
+    def __init__(self, pid: int, row: Architecture, limit: int) -> None:
+        self.pid = pid
+        self.refused: Dict[int, str] = {}  # tid -> why it was not stopped, or not read
+        self.left_out = 0  # threads beyond the limit, left running
+        self.problems: List[str] = []
+        self.registers: Dict[int, Tuple[int, ...]] = {}  # of a refused thread: as far as /proc knows them
+        self._row, self._limit = row, limit
+        self._known: Set[int] = set()
+        self._seized: List[int] = []  # not told to stop yet
+        self._pending: List[int] = []  # told to stop, not reported yet
+        self._signals: Dict[int, int] = {}  # stopped tid -> signal to hand over when it is let go, 0 for none
+        self._released = False
+        self._words = array("Q", bytes(8 * row.registers))
+        self._iovec = array("Q", (self._words.buffer_info()[0], 8 * row.registers))
+
+    def signal_of(self, tid: int) -> int:
+        """The signal that was on its way to a thread when it stopped, 0 for none; it gets it when it is let go."""
+        return self._signals.get(tid, 0)
+
+    def seize_new(self) -> bool:
+        """Seize the threads that we do not have yet; nothing stops by this. False when there was none."""
+        try:
+            names = os.listdir(f"/proc/{self.pid}/task")
+        except OSError:
+            return False
+        new = [tid for tid in map(int, names) if tid not in self._known]
+        room = max(0, self._limit - len(self._known))
+        self.left_out = len(new[room:])
+        for tid in new[:room]:
+            self._known.add(tid)
+            if _ptrace(_SEIZE, tid, None, None) == 0:
+                self._seized.append(tid)
+            elif ctypes.get_errno() != errno.ESRCH:
+                self.refused[tid] = why_refused(self.pid, tid)
+        return bool(new[:room])
+
+    def interrupt(self) -> None:
+        """Tell the seized threads to stop."""
+        for tid in self._seized:
+            _ptrace(_INTERRUPT, tid, None, None)
+        self._pending += self._seized
+        self._seized = []
+
+    def settle(self, deadline: float) -> None:
+        """Wait until those threads stand still, at most until `deadline` (CLOCK_MONOTONIC seconds)."""
+        ask = time.monotonic() + _PATIENCE
+        while True:
+            self._pending = [tid for tid in self._pending if not self._reported(tid)]
+            if not self._pending:
+                return
+            now = time.monotonic()
+            if now >= deadline:
+                self._give_up(dict.fromkeys(self._pending, "it did not stop in time"))
+            elif now >= ask:
+                ask = now + _PATIENCE
+                states = {tid: _UNSTOPPABLE.get(thread_state(self.pid, tid)) for tid in self._pending}
+                self._give_up({tid: state for tid, state in states.items() if state})
+            time.sleep(_NAP)
+
+    def _give_up(self, reasons: Dict[int, str]) -> None:
+        for tid, reason in reasons.items():
+            self.refused[tid] = reason
+            words = _blocked_registers(self.pid, tid, self._row)
+            if words:
+                self.registers[tid] = words
+        self._pending = [tid for tid in self._pending if tid not in reasons]
+
+    def _reported(self, tid: int) -> bool:
+        """True when the kernel has said what became of a thread: it stands still, or it is gone."""
+        try:
+            got, status = os.waitpid(tid, _WAIT)
+        except ChildProcessError:
+            return True  # another thread's exec() ended it
+        if got == 0:
+            return False
+        if os.WIFSTOPPED(status):
+            # Our own interrupt and a job-control stop come as EVENT_STOP. Anything else is a signal on its way to the
+            # thread, which has to get it.
+            self._signals[tid] = 0 if status >> 16 == _EVENT_STOP else os.WSTOPSIG(status)
+        return True
+
+    def stop_all(self, deadline: float) -> None:
+        """Stop every thread, also those that others make before they stop."""
+        for _ in range(_ROUNDS):
+            self.interrupt()
+            self.settle(deadline)
+            if not self.seize_new():
+                return
+        self.interrupt()
+        self.settle(deadline)
+        self.problems.append("new threads kept appearing while the process was being stopped: some are missing")
+
+    def read_registers(self) -> None:
+        """Read the registers of the stopped threads into `registers`."""
+        address, size = self._iovec.buffer_info()[0], 8 * self._row.registers
+        for tid in self._signals:
+            self._iovec[1] = size
+            if _ptrace(_GETREGSET, tid, _NT_PRSTATUS, address) != 0:
+                continue  # killed while it stood still
+            if self._iovec[1] == size:
+                self.registers[tid] = tuple(self._words)
+            else:
+                self.refused[tid] = f"its register set has {self._iovec[1]} bytes instead of {size} (a 32-bit program?)"
+
+    def release(self) -> None:
+        """Let every stopped thread go on, each with the signal that was on its way. May be called again."""
+        if not self._released:
+            for tid, number in self._signals.items():
+                _ptrace(_DETACH, tid, None, number or None)
+            self._released = True
+
+
+def thread_state(pid: int, tid: int) -> str:
+    """The state letter of a thread; "X" when it is gone."""
+    try:
+        with open(f"/proc/{pid}/task/{tid}/stat", "rb") as stream:
+            return stream.read().rpartition(b")")[2].split()[0].decode()
+    except (OSError, IndexError):
+        return "X"
+
+
+def tracer_of(pid: int, tid: int) -> int:
+    """The pid that traces a thread, 0 when none does or when the thread is gone."""
+    try:
+        with open(f"/proc/{pid}/task/{tid}/status", "rb") as stream:
+            return next((int(line.split()[1]) for line in stream if line.startswith(b"TracerPid:")), 0)
+    except OSError:
+        return 0
+
+
+def why_refused(pid: int, tid: int) -> str:
+    """Why the kernel may have refused to let us trace a thread, as part of a sentence."""
+    if thread_state(pid, tid) in "ZX":
+        return "it has ended"
+    tracer = tracer_of(pid, tid)
+    if tracer:
+        return f"it is already traced by pid {tracer}"
+    if pid == os.getpid():
+        return "it is this very process"
+    return "not permitted (run as the same user or as root, see kernel.yama.ptrace_scope; in a container: SYS_PTRACE)"
+
+
+def _blocked_registers(pid: int, tid: int, row: Architecture) -> Optional[Tuple[int, ...]]:
+    """The registers of a thread that cannot be stopped, as far as /proc/PID/task/TID/syscall knows them: sp and pc, all
+    others 0. `None` when the thread runs or may not be looked at."""
+    try:
+        with open(f"/proc/{pid}/task/{tid}/syscall", "rb") as stream:
+            fields = stream.read().split()
+        sp, pc = int(fields[-2], 16), int(fields[-1], 16)
+    except (OSError, ValueError, IndexError):
+        return None
+    words = [0] * row.registers
+    words[row.sp], words[row.pc] = sp, pc
+    return tuple(words)

@@ -1,0 +1,311 @@
+"""Hold a process for milliseconds, copy what its stacks are made of, let it go.
+
+Everything that can be done before the stop is done before it (memory map, buffers, seizing the threads), all else after
+it. No code runs in the target and nothing in it is changed. One trace is left, as by every debugger: a system call that
+the kernel does not restart by itself after a stop (epoll_wait is one, see signal(7)) returns EINTR.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
+
+from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
+from gdbext.capture.memory import Block, CopyBuffer, ProcessMemory, Range, merge
+from gdbext.capture.ptrace import Architecture, Tracees, this_machine, thread_state, why_refused
+from gdbext.capture.stacks import DEEP, FIRST, StackCopier
+from gdbext.model.errors import GdbextError
+
+_RESIDENT = 16 << 10  # bytes per thread that the copy buffer has at hand: most stacks are that short
+_VDSO_LIMIT = 64 << 10
+
+# What could end or stop us while we hold somebody. They wait until the targets are free.
+_HELD_BACK = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGTSTP", "SIGTTIN", "SIGTTOU")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a stop may cost. When it is used up, the copy is cut and marked, and the process goes on."""
+
+    seconds: float = 2.0  # of standing still, per process
+    threads: int = 4096  # further ones are left running
+    stack: int = 4 << 20  # bytes per thread
+    total: int = 256 << 20  # bytes per process
+
+
+@dataclass(frozen=True)
+class ThreadCopy:
+    """One thread as it stood. Without `registers` it could not be read: `problem` says why."""
+
+    tid: int
+    registers: Tuple[int, ...] = ()  # NT_PRSTATUS words, see ptrace.Architecture
+    pc: int = 0
+    sp: int = 0
+    signal: int = 0  # was on its way to the thread
+    truncated: Optional[str] = None  # why the outer end of the stack is missing
+    problem: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class ProcessCopy:
+    """What one stop of one process brought home. `threads` starts with the main thread."""
+
+    pid: int
+    threads: Tuple[ThreadCopy, ...] = ()
+    blocks: Tuple[Block, ...] = ()  # stacks and pages; neither touch nor overlap, in address order
+    maps: MemoryMap = field(default_factory=lambda: MemoryMap(()))
+    auxv: bytes = b""
+    exe: str = ""  # as the process sees it
+    architecture: Optional[Architecture] = None
+    pause_ms: Optional[float] = None  # from the first order to stop to the last release; None when nothing was stopped
+    was_stopped: bool = False  # it stood in a job-control stop (state T) before, and does so again
+    problems: Tuple[str, ...] = ()
+    during: Any = None  # what the `during` hook returned
+
+    @property
+    def state(self) -> str:
+        """ "ok", "partial" (see the problems of the process and of its threads) or "lost"."""
+        if not any(thread.registers for thread in self.threads):
+            return "lost"
+        whole = not self.problems and not any(thread.problem or thread.truncated for thread in self.threads)
+        return "ok" if whole else "partial"
+
+
+Hook = Callable[[int], Any]
+
+
+def copy_process(
+    pid: int, budget: Optional[Budget] = None, during: Optional[Hook] = None, pages: Sequence[Range] = ()
+) -> ProcessCopy:
+    """Stop a process, copy registers, stacks and `pages` (address, size) of it, let it go.
+
+    `during(pid)` is called while it stands still, in another OS thread than the caller's, and has to be quick: its time
+    is part of the pause. Never raises because of the target: a process that is gone or not ours gives a copy whose
+    state is "lost" and whose problems say why. Raises `GdbextError` on a machine that we do not know.
+    """
+    return copy_processes([pid], budget, during, pages={pid: pages})[0]
+
+
+def copy_processes(
+    pids: Sequence[int],
+    budget: Optional[Budget] = None,
+    during: Optional[Hook] = None,
+    together: bool = False,
+    pages: Optional[Mapping[int, Sequence[Range]]] = None,
+) -> Tuple[ProcessCopy, ...]:
+    """Copy several processes, in the order of `pids`: one after the other (the shortest stop of each), or all standing
+    still at the same time (`together`: one consistent picture)."""
+    row = this_machine()
+    if row is None:
+        raise GdbextError(f"processes of a {os.uname().machine} machine cannot be copied: no row for it")
+    held = [_Held(pid, row, budget or Budget(), (pages or {}).get(pid, ())) for pid in pids]
+    _in_own_thread(lambda: _run(held, during, together))
+    return tuple(one.result() for one in held)
+
+
+def _run(held: Sequence[_Held], during: Optional[Hook], together: bool) -> None:
+    for group in [held] if together else [[one] for one in held]:
+        group = [one for one in group if one.prepare()]
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            for step in (_Held.seize, _Held.interrupt, _Held.settle, _Held.copy):
+                for one in group:
+                    step(one)
+            if during:
+                for one in group:
+                    one.call(during)
+        finally:
+            for one in group:
+                one.release()
+            if collecting:
+                gc.enable()
+
+
+def _in_own_thread(work: Callable[[], None]) -> None:
+    """Run `work` in an OS thread of its own and wait for it; signals that would end us wait, too.
+
+    When that thread ends the kernel lets go of everything that it still traces: threads in the kernel that never
+    stopped (state D) cannot be released in another way, and nothing can be forgotten.
+    """
+    failure: List[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001  handed to the caller below
+            failure.append(error)
+
+    held_back = {getattr(signal, name) for name in _HELD_BACK}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, held_back)
+    try:
+        worker = threading.Thread(target=guarded, name="gdbext-stop")
+        worker.start()
+        worker.join()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if failure:
+        raise failure[0]
+
+
+class _Held:
+    """One process on its way through the stop: prepare, seize, interrupt, settle, copy, call, release, result."""
+
+    def __init__(self, pid: int, row: Architecture, budget: Budget, pages: Sequence[Range]) -> None:
+        self._pid, self._row, self._budget, self._pages = pid, row, budget, pages
+        self._problems: List[str] = []
+        self._tracees = Tracees(pid, row, budget.threads)
+        self._maps_text, self._auxv, self._exe, self._was_stopped = "", b"", "", False
+        self._began = self._ended = 0.0  # CLOCK_MONOTONIC
+        self._found: Any = None
+
+    def prepare(self) -> bool:
+        """Read what /proc tells and set aside the room for the copy. False when there is nothing to stop."""
+        try:
+            self._maps_text = read_maps_text(self._pid)
+            self._auxv = _read(self._pid, "auxv")
+            self._exe = os.readlink(f"/proc/{self._pid}/exe")
+            stat = _read(self._pid, "stat").rpartition(b")")[2].split()
+            count = len(os.listdir(f"/proc/{self._pid}/task"))
+        except OSError:
+            return False
+        maps = parse_maps(self._maps_text)
+        self._was_stopped = stat[0] == b"T"
+        threads = min(count + count // 8 + 16, self._budget.threads)
+        room = threads * FIRST + DEEP + sum(size for _, size in self._pages)
+        self._buffer = CopyBuffer(min(room, self._budget.total), threads * _RESIDENT)
+        # Above the address where the stack of main began lie arguments and environment: no frames, but secrets.
+        main_top = int(stat[25]) + 16
+        self._stacks = StackCopier(self._pid, maps, main_top, self._row, self._buffer, self._budget.stack)
+        self._vdso = _vdso(self._pid, maps)
+        return True
+
+    def seize(self) -> None:
+        """The threads that there are become ours; nothing stops by this."""
+        self._tracees.seize_new()
+
+    def interrupt(self) -> None:
+        """Here the pause begins."""
+        self._began = time.monotonic()
+        self._tracees.interrupt()
+
+    def settle(self) -> None:
+        """Wait until all stand still, and read their registers."""
+        self._tracees.stop_all(self._began + self._budget.seconds / 2)
+        self._tracees.read_registers()
+
+    def copy(self) -> None:
+        """Copy the stacks and the pages that were asked for."""
+        try:
+            self._stacks.copy(self._tracees.registers, self._deadline)
+            self._buffer.copy(self._pid, self._pages, self._deadline)
+        except ProcessLookupError:
+            self._problems.append(f"pid {self._pid} ended while it was being copied")
+
+    @property
+    def _deadline(self) -> float:
+        return self._began + self._budget.seconds
+
+    def call(self, during: Hook) -> None:
+        """Let the caller look at it."""
+        if not self._tracees.registers:
+            return
+        if time.monotonic() >= self._deadline:
+            self._problems.append("the time for standing still was used up before everything was read")
+            return
+        try:
+            self._found = during(self._pid)
+        except Exception as error:  # noqa: BLE001  one rank's odd memory must not cost the answer of the others
+            self._problems.append(f"reading it while it stood still failed: {type(error).__name__}: {error}")
+
+    def release(self) -> None:
+        """Here the pause ends."""
+        self._tracees.release()
+        self._ended = time.monotonic()
+
+    def result(self) -> ProcessCopy:
+        """What was copied; takes its time."""
+        if not self._tracees.registers:
+            return ProcessCopy(self._pid, was_stopped=self._was_stopped, problems=(self._why_nothing(),))
+        if self._tracees.left_out:
+            self._problems.append(
+                f"{self._tracees.left_out} threads beyond the limit of {self._budget.threads} were left running"
+            )
+        return ProcessCopy(
+            pid=self._pid,
+            threads=self._threads(),
+            blocks=tuple(merge(self._buffer.blocks() + self._vdso)),
+            maps=self._latest_maps(),
+            auxv=self._auxv,
+            exe=self._exe,
+            architecture=self._row,
+            pause_ms=(self._ended - self._began) * 1e3,
+            was_stopped=self._was_stopped,
+            problems=tuple(self._tracees.problems + self._problems),
+            during=self._found,
+        )
+
+    def _why_nothing(self) -> str:
+        state = thread_state(self._pid, self._pid)
+        if state == "X":
+            return f"there is no process {self._pid} (any more)"
+        if state == "Z":
+            return f"pid {self._pid} has ended and waits for its parent to notice (zombie)"
+        reason = self._tracees.refused.get(self._pid) or why_refused(self._pid, self._pid)
+        return f"pid {self._pid} could not be stopped: {reason}"
+
+    def _threads(self) -> Tuple[ThreadCopy, ...]:
+        tracees, row = self._tracees, self._row
+        copies = []
+        for tid, words in tracees.registers.items():
+            problem = tracees.refused.get(tid)
+            if problem:
+                problem = f"did not stop: {problem}; only sp and pc of its registers are known"
+            problem = problem or self._stacks.problem(tid)
+            copies.append(
+                ThreadCopy(
+                    tid,
+                    tuple(words),
+                    words[row.pc],
+                    words[row.sp],
+                    tracees.signal_of(tid),
+                    self._stacks.truncated(tid),
+                    problem,
+                )
+            )
+        copies += [
+            ThreadCopy(tid, problem=f"could not be stopped: {reason}")
+            for tid, reason in tracees.refused.items()
+            if tid not in tracees.registers
+        ]
+        return tuple(sorted(copies, key=lambda copy: copy.tid != self._pid))
+
+    def _latest_maps(self) -> MemoryMap:
+        """Libraries may have come since our first look, so look again, if it still is the same program."""
+        try:
+            if _read(self._pid, "auxv") == self._auxv:
+                self._maps_text = read_maps_text(self._pid)
+            else:
+                self._problems.append(
+                    "it replaced its program (exec) while it was being copied: stacks and files may not belong together"
+                )
+        except OSError:
+            pass  # it has ended: what we saw before is what there is
+        return parse_maps(self._maps_text)
+
+
+def _read(pid: int, name: str) -> bytes:
+    with open(f"/proc/{pid}/{name}", "rb") as stream:
+        return stream.read()
+
+
+def _vdso(pid: int, maps: MemoryMap) -> List[Block]:
+    """The kernel's code page: a debugger takes the unwind table of its frames from memory, there is no file."""
+    ranges = [(at.start, min(at.end - at.start, _VDSO_LIMIT)) for at in maps if at.path == "[vdso]"]
+    data = ProcessMemory(pid).read_many(ranges)
+    return [Block(address, code) for (address, _), code in zip(ranges, data) if code]
