@@ -1,1 +1,64 @@
-"""Model objects to lines of text: the only place that knows width and colour."""
+"""Model objects to lines of text: the only place that knows width and colour. `document` has the same for `--json`."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, List, Mapping, Sequence
+
+from gdbext.model.attached import RankOutputs, RankTable
+from gdbext.model.errors import GdbextError
+from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
+from gdbext.model.stack import ThreadStack
+from gdbext.model.tree import StackTree
+from gdbext.model.verdict import Diagnosis
+from gdbext.render.document import document
+from gdbext.render.messages import error_lines
+from gdbext.render.ranks import (
+    attached_lines,
+    job_lines,
+    jobs_lines,
+    output_lines,
+    process_table,
+    snapshot_lines,
+    snapshot_table,
+)
+from gdbext.render.stacks import thread_lines, tree_lines
+from gdbext.render.style import Style
+from gdbext.render.verdict import diagnosis_lines
+
+_RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
+    Diagnosis: diagnosis_lines,
+    StackTree: tree_lines,
+    ThreadStack: thread_lines,
+    Job: job_lines,
+    JobSnapshot: snapshot_lines,
+    RankTable: attached_lines,
+    RankOutputs: output_lines,
+}
+
+_LIST_RENDERERS: Mapping[type, Callable[[Sequence[Any], Style], List[str]]] = {
+    Job: jobs_lines,
+    RankProcess: process_table,
+    RankSnapshot: snapshot_table,
+}
+
+
+def render(obj: Any, style: Style) -> List[str]:
+    """The lines that show a model object (or a list of jobs, processes or snapshots of ranks) to a person.
+
+    Raises `TypeError` for a type that has no renderer.
+    """
+    if isinstance(obj, GdbextError):
+        return error_lines(obj, style)
+    if isinstance(obj, (list, tuple)):
+        if not obj:
+            return jobs_lines((), style)
+        for kind, lines_of in _LIST_RENDERERS.items():
+            if all(isinstance(item, kind) for item in obj):
+                return lines_of(obj, style)
+    lines = _RENDERERS.get(type(obj))
+    if lines is None:
+        raise TypeError(f"no renderer for {type(obj).__name__}")
+    return lines(obj, style)
+
+
+__all__ = ["Style", "document", "render"]

@@ -1,0 +1,56 @@
+"""How lines may look: width, colour, character set. Who knows the terminal fills it in; nothing here asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pygments
+from pygments.formatters import TerminalFormatter
+from pygments.lexers import CppLexer, PythonLexer
+
+ACCENTS = {
+    "bad": "1;31",
+    "doubt": "1;33",
+    "good": "1;32",
+    "strong": "1",
+    "dim": "2",
+    "python": "36",
+}
+"""What a piece of text means, and its SGR parameters. The eight basic colours: readable on dark and on light ground."""
+
+_LEXERS = {"python": PythonLexer, "native": CppLexer}
+
+
+@dataclass(frozen=True)
+class Style:
+    """`width` in columns, `color` by ANSI sequences, `unicode` False where only ASCII arrives whole."""
+
+    width: int = 100
+    color: bool = False
+    unicode: bool = True
+
+    @property
+    def ellipsis(self) -> str:
+        return "…" if self.unicode else "..."
+
+    @property
+    def times(self) -> str:
+        return "×" if self.unicode else "x"
+
+    @property
+    def mark(self) -> str:
+        """Stands before what the eye should find first."""
+        return "▶" if self.unicode else ">"
+
+    def paint(self, text: str, accent: str) -> str:
+        """`text` in the colour of `accent` (a key of ACCENTS, or "" for none)."""
+        if not (self.color and accent and text):
+            return text
+        return f"\x1b[{ACCENTS[accent]}m{text}\x1b[0m"
+
+    def highlight(self, source: str, language: str = "native") -> str:
+        """A snippet of C++ ("native") or Python source in colour; unchanged when colour is off."""
+        if not self.color:
+            return source
+        lexer = _LEXERS[language](stripnl=False, ensurenl=False)
+        return str(pygments.highlight(source, lexer, TerminalFormatter()))

@@ -1,0 +1,173 @@
+"""Words made safe and short. Everything that comes from a target passes `clean` before it is shown."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import unicodedata
+from typing import Iterable, Iterator, List, Optional, Tuple
+
+from gdbext.render.style import Style
+
+LONGEST = 20_000
+"""Characters of one name that are looked at; template names of several thousand are real."""
+
+_CSI = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]")
+_SYMBOLIC_OPERATOR = re.compile(r"operator\s*(?:<=>|<<=|>>=|->\*|->|<<|>>|<=|>=|<|>)")
+_DROPPED = {"Cc", "Cf", "Cn", "Co"}  # controls; formats (bidirectional overrides, zero widths); unassigned; private
+
+
+def clean(text: Optional[str], style: Style) -> str:
+    """`text` as one printable line: no escape sequence, control or bidirectional character; "" for None."""
+    if not text:
+        return ""
+    text = text[:LONGEST]
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(map(_printable, _CSI.sub("", text)))
+        if not style.unicode:
+            text = text.encode("ascii", "replace").decode()
+    return " ".join(text.split())
+
+
+def _printable(character: str) -> str:
+    if character.isspace():
+        return " "
+    category = unicodedata.category(character)
+    if category == "Cs":  # half of a surrogate pair, from undecodable bytes: cannot be written to a stream
+        return "\N{REPLACEMENT CHARACTER}"
+    return "" if category in _DROPPED else character
+
+
+def shorten(text: str, limit: int, style: Style) -> str:
+    """At most `limit` characters, the middle left out: beginnings and ends tell names apart."""
+    if len(text) <= limit:
+        return text
+    mark = style.ellipsis
+    room = limit - len(mark)
+    if room < 2:
+        return text[: max(limit, 0)]
+    tail = (room + 1) // 2
+    return text[: room - tail] + mark + text[-tail:]
+
+
+def shorten_name(name: str, limit: int, style: Style) -> str:
+    """A C++ or Python name in at most `limit` characters: template arguments go first, then inner namespaces."""
+    if len(name) <= limit:
+        return name
+    name = _without_template_arguments(name, style)
+    if len(name) <= limit:
+        return name
+    parts = name.split("::")
+    for kept in range(len(parts) - 2, 0, -1):
+        tail = "::".join(parts[-kept:])
+        for head in (parts[0] + "::", ""):
+            shorter = f"{head}{style.ellipsis}::{tail}"
+            if len(shorter) <= limit:
+                return shorter
+    return shorten(parts[-1] if len(parts) > 1 else name, limit, style)
+
+
+def _without_template_arguments(name: str, style: Style) -> str:
+    """`a<b<c>>::d` becomes `a<…>::d`; the `<` of an operator's name is none of a template's."""
+    kept: List[str] = []
+    depth = position = 0
+    while position < len(name):
+        operator = _SYMBOLIC_OPERATOR.match(name, position)
+        piece = operator.group() if operator else name[position]
+        opens = piece == "<" and not operator
+        closes = piece == ">" and depth > 0
+        if depth == 0 or (closes and depth == 1):
+            kept.append(piece)
+        if opens:
+            if depth == 0:
+                kept.append(style.ellipsis)
+            depth += 1
+        elif closes:
+            depth -= 1
+        position += len(piece)
+    return "".join(kept)
+
+
+def located(name: str, place: str) -> str:
+    """A name and where it is, as one cell: `shorten_located` can cut it again."""
+    return f"{name}  {place}" if name and place else name or place
+
+
+def shorten_located(text: str, limit: int, style: Style) -> str:
+    """Cut what `located` joined: the name first, the place (which ends in the line number) last."""
+    name, gap, place = text.partition("  ")
+    if len(text) <= limit or not gap:
+        return shorten_name(text, limit, style)
+    room = limit - len(place) - len(gap)
+    if room >= 8:
+        return shorten_name(name, room, style) + gap + place
+    return shorten_name(name, limit, style)
+
+
+def place_of(file: Optional[str], line: Optional[int], module: Optional[str], style: Style) -> str:
+    """Where a frame lies, in few characters: `attention.cc:88`, else `(libnccl.so.2)`, else nothing."""
+    if file:
+        folder, _, base = clean(file, style).rpartition("/")
+        if base == "__init__.py":  # says nothing without its package
+            base = f"{folder.rpartition('/')[2]}/{base}"
+        return f"{base}:{line}" if line else base
+    library = clean(module, style).rpartition("/")[2]
+    return f"({library})" if library else ""
+
+
+def spans(numbers: Iterable[int]) -> Iterator[Tuple[int, int]]:
+    """First and last of every run of consecutive numbers, ascending."""
+    ordered = sorted(set(numbers))
+    start = 0
+    for position in range(1, len(ordered) + 1):
+        if position == len(ordered) or ordered[position] != ordered[position - 1] + 1:
+            yield ordered[start], ordered[position - 1]
+            start = position
+
+
+def rank_set(numbers: Iterable[int], style: Style, limit: int = 24) -> str:
+    """`0-2,5`, in about `limit` characters; a longer set ends in how many there are: `0,2,4,… (512)`."""
+    numbers = set(numbers)
+    pieces = [str(first) if first == last else f"{first}-{last}" for first, last in spans(numbers)]
+    whole = ",".join(pieces)
+    if len(whole) <= limit:
+        return whole
+    ending = f",{style.ellipsis} ({len(numbers)})"
+    shown = pieces[0]
+    for piece in pieces[1:]:
+        if len(shown) + 1 + len(piece) + len(ending) > limit:
+            break
+        shown += "," + piece
+    return shown + ending
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 thread`, `1,024 threads`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def milliseconds(value: Optional[float]) -> str:
+    """`0.4 ms`, `41 ms`, `6.2 s`; "" for None."""
+    if value is None:
+        return ""
+    if value >= 9_999.5:
+        return f"{value / 1000:.0f} s"
+    if value >= 999.5:
+        return f"{value / 1000:.1f} s"
+    return f"{value:.0f} ms" if value >= 99.5 else f"{value:.1f} ms"
+
+
+def wrapped(text: str, style: Style, indent: str = "", first: Optional[str] = None, most: int = 0) -> List[str]:
+    """`text` on as many lines as it needs (at most `most`), `first` before the first one, `indent` before the rest."""
+    lines = textwrap.wrap(
+        text,
+        width=max(style.width, len(indent) + 20),
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )
+    if most and len(lines) > most:
+        last = lines[most - 1]
+        room = style.width - len(style.ellipsis) - 1
+        lines = lines[: most - 1] + [f"{last[:room].rstrip()} {style.ellipsis}"]
+    return lines
