@@ -115,13 +115,13 @@ class TitleRule:
 class EngineProfile:
     """How one engine looks in /proc and on stacks.
 
-    `namespaces` are matched from the start of a function's bare name, `libraries` from the start of a file name;
-    `python_paths` are searched anywhere in a path.
+    `namespaces` are matched from the start of a function's bare name; `libraries` and `python_paths` are searched in
+    the path of an object file and of a Python file.
     """
 
     name: str
     titles: Tuple[TitleRule, ...] = ()
-    libraries: Tuple[str, ...] = ()  # regex on mapped file names that prove the engine
+    libraries: Tuple[str, ...] = ()  # regex on paths of mapped files that prove the engine
     namespaces: Tuple[str, ...] = ()  # regex on function names: the engine's own code
     python_paths: Tuple[str, ...] = ()  # regex on Python file names: the engine's own code
     variables: Tuple[RankVariable, ...] = ()

@@ -1,0 +1,27 @@
+"""Plain MPI and NCCL programs, such as nccl-tests: what is left when no engine is recognised."""
+
+from __future__ import annotations
+
+from gdbext.knowledge.launchers import MODULE, PROGRAM
+from gdbext.knowledge.schema import EngineProfile, TitleRule
+
+PROFILE = EngineProfile(
+    name="mpi",
+    titles=(
+        TitleRule(
+            PROGRAM + r"(?:all_reduce|all_gather|all_gather_v|alltoall|broadcast|gather|hypercube|reduce|"
+            r"reduce_scatter|scatter|sendrecv)_perf(?:_mpi)?(?:\s|$)",
+            "rank",
+            "nccl-tests and rccl-tests; without mpirun its threads are the ranks",
+        ),
+        TitleRule(
+            MODULE + r"mpi4py\.futures\.server(?:\s|$)",
+            "rank",
+            "mpi4py futures/_core.py: the workers that MPIPoolExecutor spawns; TensorRT-LLM's LLM API uses them",
+        ),
+    ),
+    libraries=(r"(?:^|/)lib(?:mpi|mpi_\w+|mpich\w*|nccl|rccl|nvshmem\w*)\.so",),
+    namespaces=(r"ncclTest", r"testResult_t"),
+    threads_are_ranks=True,
+    tuning=("NCCL_LAUNCH_MODE", "NCCL_COMM_BLOCKING"),
+)
