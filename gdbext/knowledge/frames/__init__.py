@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.frames import cublas, cuda, engines, gloo, helpers, mpi, nccl, os, python, torch
-from gdbext.knowledge.schema import EmptyName, FrameRule, ThreadName
+from gdbext.knowledge.frames import cublas, cuda, engines, gloo, helpers, messages, mpi, nccl, os, python, torch
+from gdbext.knowledge.schema import EmptyName, FrameRule, MessageRule, ThreadName
 
 RULES: Tuple[FrameRule, ...] = (
     *cuda.RULES,
@@ -26,3 +26,6 @@ EMPTY_NAMES: Tuple[EmptyName, ...] = cuda.EMPTY
 
 THREAD_NAMES: Tuple[ThreadName, ...] = helpers.NAMES
 """Hints from thread names."""
+
+MESSAGES: Tuple[MessageRule, ...] = messages.RULES
+"""Error lines beside stacks."""

@@ -68,7 +68,7 @@ RULES = (
     FrameRule(
         "os-sleep-python",
         "python-code",
-        r"_*(GI_)?_*(clock_nanosleep|nanosleep|usleep|sleep|select|pselect)\w*$",
+        r"_*(GI_)?_*(clock_nanosleep|nanosleep|usleep|sleep|select|pselect)(_nocancel|_time64|64)?$",
         _GLIBC,
         rank=LEAF + 2,
         caller="python",
@@ -76,7 +76,7 @@ RULES = (
     FrameRule(
         "os-sleep",
         "condvar-idle",
-        r"_*(GI_)?_*(clock_nanosleep|nanosleep|usleep|sleep|pause|sigsuspend|sigtimedwait)\w*$|std::this_thread::sleep",
+        r"_*(GI_)?_*(clock_nanosleep|nanosleep|usleep|sleep|pause|sigsuspend|sigtimedwait)(_nocancel|_time64|64)?$|std::this_thread::sleep",
         _GLIBC,
         rank=LEAF,
     ),
@@ -85,7 +85,7 @@ RULES = (
         "os-io",
         "io",
         r"_*(GI_)?_*(libc_)?(poll|ppoll|select|pselect|epoll_p?wait|read|readv|pread\w*|write|writev|pwrite\w*|recv|recvfrom|recvmsg|send|sendto"
-        r"|sendmsg|accept4?|connect|open\w*|close|fsync|fdatasync|ioctl|flock|fcntl\w*|io_getevents|io_uring_\w+|getdents\w*|msync|stat\w*)\w{0,4}$",
+        r"|sendmsg|accept4?|connect|open(at)?|close|fsync|fdatasync|ioctl|flock|fcntl\w*|io_getevents|io_uring_\w+|getdents\w*|msync)(_chk|_nocancel|64|_time64|_2)?$",
         _GLIBC,
         rank=LEAF,
     ),

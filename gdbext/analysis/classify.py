@@ -1,0 +1,252 @@
+"""What one thread does: the frame that decides, and whether the thread does the work or only serves."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Pattern, Sequence, Tuple
+
+from gdbext.analysis.frames import FrameBook, Known, without_lies
+from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES, owners
+from gdbext.knowledge.frames.ranks import LEAF
+from gdbext.knowledge.schema import EngineProfile, FrameRule
+from gdbext.model.missing import Missing
+from gdbext.model.stack import Captured, Frame, ThreadStack
+from gdbext.model.verdict import ThreadJudgement
+
+BUSY = 0.3
+"""CPU use (fraction of a core) from which a thread counts as running."""
+
+_COMMUNICATORS = ("comm", "info->comm", "nccl_comm", "comm_")
+_MESSAGES = [(re.compile(rule.pattern), rule.kind) for rule in MESSAGES]
+_NAMES = [(re.compile(row.pattern), row.helper) for row in THREAD_NAMES]
+_OWN_THREADS = [(re.compile(pattern), helper) for pattern, helper in owners.OWN_THREADS]
+_BOOK = FrameBook()
+
+
+class _Reading(NamedTuple):
+    """What the frames of a stack alone say. Stacks of equal frames share one."""
+
+    rule: Optional[FrameRule]
+    frame: Optional[int]
+    helper: Optional[str]  # by frames
+    collective: Optional[str]
+    python: Optional[int]  # innermost Python frame, where nothing but the C library and the interpreter is inside
+    busy: Optional[int]  # innermost frame, where it is code that is not known to wait
+    engine: Optional[int]
+
+
+def judge_thread(
+    thread: ThreadStack, profile: Optional[EngineProfile] = None, messages: Iterable[str] = ()
+) -> ThreadJudgement:
+    """What `thread` does. `messages` are error lines printed beside its stack (its own problems count as well)."""
+    reading = _read(thread.frames, profile)
+    rule = reading.rule
+    kind, frame, running = _kind(thread, reading)
+    helper = reading.helper
+    if helper is None and (rule is None or rule.rank <= LEAF + 2):
+        helper = _named_helper(thread.name)
+    if helper and (rule is None or (rule.rank <= LEAF + 2 and kind in ("io", "condvar-idle"))):
+        kind, running = "condvar-idle", running and rule is None and kind != "unknown"
+    said = _from_messages((*thread.problems, *messages))
+    captures = _captures(thread.frames)
+    return ThreadJudgement(
+        thread.id,
+        said or kind,
+        thread.name,
+        frame,
+        reading.engine,
+        reading.collective,
+        _communicator(captures),
+        helper,
+        idle=bool(rule and rule.idle and not said),
+        running=running,
+        rule=rule.id if rule else None,
+        captures=captures,
+    )
+
+
+def rules_matching(frame: Frame) -> Tuple[FrameRule, ...]:
+    """All rules that match a frame by itself, in order."""
+    return _BOOK.know(frame).rules
+
+
+def known(frames: Sequence[Frame]) -> List[Known]:
+    """What is known of each frame, lies left out."""
+    return without_lies([_BOOK.know(frame) for frame in frames])
+
+
+def _kind(thread: ThreadStack, reading: _Reading) -> Tuple[str, Optional[int], bool]:
+    """(kind, deciding frame, is running). Without a rule: Python code, computing, or nothing known."""
+    if reading.rule is not None:
+        spins = thread.cpu is not None and thread.cpu >= BUSY and reading.rule.rank <= LEAF
+        return reading.rule.kind, reading.frame, spins
+    active = thread.state == "R" or (thread.cpu is not None and thread.cpu >= BUSY)
+    if reading.python is not None:
+        return "python-code", reading.python, active
+    if reading.busy is not None and (active or (thread.cpu is None and thread.state is None)):
+        return "native-compute", reading.busy, True
+    return "unknown", reading.busy, active
+
+
+def _named_helper(name: Optional[str]) -> Optional[str]:
+    if name:
+        for pattern, helper in _NAMES:
+            if pattern.match(name):
+                return helper
+    return None
+
+
+def _from_messages(messages: Iterable[str]) -> Optional[str]:
+    for message in messages:
+        for pattern, kind in _MESSAGES:
+            if pattern.search(message):
+                return kind
+    return None
+
+
+def _captures(frames: Sequence[Frame]) -> Mapping[str, Captured]:
+    """Values that the rules asked for; the innermost frame that has one wins."""
+    found: Dict[str, Captured] = {}
+    for frame in frames:
+        for name, value in frame.captures.items():
+            if isinstance(found.get(name, Missing("")), Missing):
+                found[name] = value
+    return found
+
+
+def _communicator(captures: Mapping[str, Captured]) -> Optional[str]:
+    for name in _COMMUNICATORS:
+        value = captures.get(name)
+        if isinstance(value, int):
+            return hex(value)
+        if isinstance(value, str):
+            return value
+    return None
+
+
+# Reading a stack -----------------------------------------------------------------------------------------------------
+
+_READINGS: Dict[Tuple[object, ...], _Reading] = {}
+_MOST_READINGS = 20000  # stacks of different shape remembered; a job has far fewer
+
+
+def _read(frames: Sequence[Frame], profile: Optional[EngineProfile]) -> _Reading:
+    stack = [_BOOK.know(frame) for frame in frames]
+    key = (profile.name if profile else None, *map(id, stack))
+    reading = _READINGS.get(key)
+    if reading is None:
+        if len(_READINGS) >= _MOST_READINGS:
+            _READINGS.clear()
+        reading = _READINGS[key] = _read_new(without_lies(stack), frames, profile)
+    return reading
+
+
+def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[EngineProfile]) -> _Reading:
+    rule: Optional[FrameRule] = None
+    at: Optional[int] = None
+    helper: Optional[str] = None
+    collective: Optional[str] = None
+    transparent = True  # nothing but nameless and C library frames so far
+    for number, frame in enumerate(stack):
+        matching = [row for row in frame.rules if _fits(row, stack, number, transparent)]
+        for row in matching:
+            if row.helper is None:
+                if rule is None or row.rank > rule.rank:
+                    rule, at = row, number
+                break
+        helper = helper or next((row.helper for row in matching if row.helper), None)
+        collective = next((row.collective for row in matching if row.collective), collective)
+        transparent = transparent and (frame.name is None or frame.system)
+    helper = helper or _own_thread(stack)
+    python = next((number for number, frame in enumerate(stack) if frame.python), None)
+    if python is not None and any(not _is_interpreter(frame) for frame in stack[:python]):
+        python = None
+    busy = next((number for number, frame in enumerate(stack) if not frame.system), None)
+    if busy is not None and (stack[busy].name is None and not _may_compute(stack[busy])):
+        busy = None
+    return _Reading(rule, at, helper, collective, python, busy, _engine_frame(stack, frames, at or 0, profile))
+
+
+def _fits(rule: FrameRule, stack: List[Known], number: int, transparent: bool) -> bool:
+    """Whether the conditions of a rule on the neighbours of its frame hold."""
+    if rule.leaf and not transparent:
+        return False
+    if rule.caller == "python" and not _called_by_python(stack, number):
+        return False
+    if rule.under:
+        pattern = _pattern(rule.under)
+        return any(frame.name is not None and pattern.match(frame.name) for frame in stack[number + 1 :])
+    return True
+
+
+@functools.lru_cache(maxsize=None)
+def _pattern(text: str) -> Pattern[str]:
+    return re.compile(text)
+
+
+def _called_by_python(stack: List[Known], number: int) -> bool:
+    for frame in stack[number + 1 :]:
+        if frame.python:
+            return True
+        if not _is_interpreter(frame):
+            return False
+    return False
+
+
+_INTERPRETER = re.compile(owners.INTERPRETER)
+_INTERPRETER_MODULE = re.compile(owners.INTERPRETER_MODULES)
+
+
+def _is_interpreter(frame: Known) -> bool:
+    """C library or CPython itself: what may stand between a Python function and its wait."""
+    return frame.system or bool(
+        _INTERPRETER_MODULE.match(frame.library) or (frame.name and _INTERPRETER.match(frame.name))
+    )
+
+
+_DRIVER = re.compile(owners.DRIVER_MODULES)
+
+
+def _may_compute(frame: Known) -> bool:
+    """A nameless frame on top: running code, unless it is the driver (which polls) or nobody knows whose it is."""
+    return bool(frame.library) and not _DRIVER.match(frame.library)
+
+
+def _own_thread(stack: List[Known]) -> Optional[str]:
+    """A thread of a library itself: only nameless frames of one library between the C library and the entry.
+
+    An excerpt without its outer end counts when it sleeps in the kernel: the driver polls the clock for a caller,
+    its own threads sleep in poll.
+    """
+    middle = [frame for frame in stack if not frame.system and not frame.entry]
+    if not middle or any(frame.name is not None for frame in middle):
+        return None
+    complete = stack[-1].entry or stack[-1].system
+    asleep = stack[0].name in owners.SLEEPS_IN_KERNEL
+    if not (complete or asleep):
+        return None
+    for pattern, helper in _OWN_THREADS:
+        if all(pattern.match(frame.library) for frame in middle):
+            return helper
+    return None
+
+
+def _engine_frame(
+    stack: List[Known], frames: Sequence[Frame], start: int, profile: Optional[EngineProfile]
+) -> Optional[int]:
+    """The first frame of the engine's own code, from the deciding frame outwards."""
+    if profile is not None:
+        spaces = [_pattern(text) for text in profile.namespaces]
+        paths = [_pattern(text) for text in profile.python_paths]
+        for number in range(start, len(stack)):
+            name, frame = stack[number].name, frames[number]
+            if stack[number].python:
+                if any(path.search(frame.file or "") for path in paths):
+                    return number
+            elif name is not None and any(space.match(name) for space in spaces):
+                return number
+    for number in range(start, len(stack)):
+        if not (stack[number].vendor or stack[number].system or stack[number].entry):
+            return number
+    return None

@@ -1,0 +1,84 @@
+"""Whose code a frame is, by file name and function name: regular expressions, searched from the start unless said otherwise."""
+
+from __future__ import annotations
+
+NO_NAME = r"(\?\?|0x[0-9a-fA-F]+|___lldb_unnamed_symbol\S*|<unknown>|\[unknown\]|\(unknown\)|unknown|_?_?\?+)$"
+"""What debuggers print for code without a name."""
+
+PUBLIC = r"(cu(da|blas)?[A-Z]\w+|p?nccl(Comm|Group|All|Get|Mem|Redop)\w*|p?nccl(Broadcast|Bcast|Reduce|ReduceScatter|Send|Recv|Gather|Scatter))$"
+"""Public functions of CUDA and NCCL: none of them is where a thread begins."""
+
+C_LIBRARY_MODULES = r"(libc|libpthread|ld|ld-linux[\w-]*|librt|libdl|linux-vdso|\[vdso\])([-.]\d[\d.]*)?(\.so|-|$|\.)"
+
+C_LIBRARY_FUNCTIONS = (
+    r"_*(GI_)?_*(libc_|new_|old_|nptl_)?(futex_\w+|pthread_\w+|lll_\w+|sem_\w+|do_futex\w*|p?poll|epoll_p?wait\d?|p?select|p?readv?|p?writev?"
+    r"|recv(from|msg|mmsg)?|send(to|msg|mmsg)?|accept4?|nanosleep|clock_(gettime|nanosleep)|usleep|sleep|sched_yield|syscall|wait4|waitpid"
+    r"|waitid|ioctl|gettimeofday|start_thread|clone3?|libc_start\w*|kernel_vsyscall)(_chk|_nocancel|64|_time64|_2)?(@\S*)?$"
+    r"|std::(_V2::|__\w+::)*(condition_variable|unique_lock|mutex|this_thread|thread|__future_base|__basic_future|future|_Function_handler"
+    r"|__invoke\w*|chrono|function|call_once|recursive_mutex|shared_mutex|__atomic_wait\w*|__detail)\b"
+    r"|__gthread_\w+|(std::)?execute_native_thread_routine"
+)
+"""Functions of the C library and of C++ threading, wherever they are linked in."""
+
+C_LIBRARY_FILES = r"(^|/)(nptl|sysdeps|libio|elf|posix|signal)/|gthr-default\.h$|/(condition_variable|thread|future|mutex)(\.cc|\.h)?$"
+
+VENDOR_MODULES = (
+    C_LIBRARY_MODULES
+    + r"|lib(cuda|cudart|cudadebugger|cublas\w*|cudnn\w*|cufft|cusolver|cusparse|curand|nccl|rccl|nvidia|nvrtc|cupti|hip\w*"
+    r"|torch\w*|c10\w*|python\d|stdc\+\+|gcc_s|gomp|iomp\w*|omp\d*|mkl\w*|openblas\w*|\w*openblas\w*|tbb\w*|mpi\w*|open-(pal|rte)|pmix\w*"
+    r"|mca_\w+|ucp|uct|ucs|ucm|fabric|ibverbs|mlx5|rdmacm|zmq\w*|event\w*|uv|protobuf|grpc\w*|gloo\w*|tensorflow\w*|jemalloc|tcmalloc\w*"
+    r"|nvinfer(?!_plugin)\w*|ffi|nvshmem\w*|hccl\w*|ascendcl)\b|python\d?(\.\d+)?$|_?ctypes|\[|triton|libffi"
+)
+
+VENDOR_FUNCTIONS = (
+    r"(cu(da|blas|blasLt|dnn|fft)?[A-Z]\w+|p?nccl[A-Z]\w+|P?MPI_\w+|c10::|c10d::|at::|torch::|caffe2::|gloo::|pybind11::|nanobind::|std::"
+    r"|__gnu_cxx::|__\w+|_?Py[A-Z_]\w+|_PyEval\w+|_?Py\w*|(cfunction|method|slot_tp|type|object|function|builtin)_\w+|take_gil|drop_gil"
+    r"|pymain_\w+|run_(mod|eval_code_obj)|ffi_call\w*|doLaunches|groupLaunch|waitWorkFifoAvailable|bootstrap[A-Z]\w+|socket[A-Z]\w+"
+    r"|gomp_\w+|GOMP_\w+|blas_thread\w+|mkl_\w+|uv__?\w+|event_base\w+|zmq\w*|MPI\w+|ompi_\w+|mca_\w+|opal_\w+|operator "
+    r"|(abort|raise|memcpy|malloc|calloc|realloc|free|munmap|mmap)$)"
+)
+
+VENDOR_PYTHON = (
+    r"(^|/)(lib/python\d\.\d+/(?!site-packages|dist-packages)|(site|dist)-packages/(torch|numpy|triton|zmq|tqdm|ray|pydantic|uvloop|uvicorn"
+    r"|fastapi|starlette|anyio|_pytest|pluggy)/|torch/|asyncio/|multiprocessing/|concurrent/|importlib/|contextlib\.py$|threading\.py$"
+    r"|queue\.py$|selectors\.py$|subprocess\.py$|socket\.py$|ssl\.py$|functools\.py$|runpy\.py$|tqdm/)|^<"
+)
+"""Searched anywhere in a Python file name."""
+
+OWN_THREADS = (
+    (r"libcuda(debugger)?\.", "CUDA driver events"),
+    (r"lib(nccl|rccl)", "NCCL thread"),
+    (r"lib(gomp|iomp|omp)", "OpenMP pool"),
+    (r"lib\w*(openblas|mkl)\w*|libtbb|_multiarray", "BLAS pool"),
+    (r"lib(ibverbs|mlx\d|rdmacm)", "InfiniBand events"),
+    (r"libuc[pstm]", "UCX"),
+    (r"lib(jemalloc|tcmalloc)", "allocator background"),
+    (r"libzmq", "ZeroMQ"),
+    (r"lib(pmix|open-(pal|rte)|event|prrte|fabric|mca_\w+)", "MPI event loop"),
+    (r"lib(cupti|nvperf|nvToolsExt|nvidia-ml)", "profiler"),
+    (r"libcudart", "CUDA runtime"),
+)
+"""Libraries whose own threads show nothing but frames of that library (mostly nameless) above the thread's entry."""
+
+INTERPRETER_MODULES = r"(libpython\d|python\d?(\.\d+)?$|_(socket|queue|ssl|ctypes|multiprocessing|asyncio|datetime|posixsubprocess)\b|select\.)"
+
+INTERPRETER = (
+    r"(_?Py[A-Z_]\w+|_PyEval\w+|take_gil|drop_gil|time_sleep|pysleep|acquire_timed|lock_PyThread_acquire_lock|rlock_acquire|select_\w+|sock_\w+"
+    r"|(cfunction|method|slot_tp|type|object|function|builtin|vectorcall|os|posix)_\w+)$"
+)
+"""C functions of CPython."""
+
+DRIVER_MODULES = r"lib(cuda|cudadebugger|cudart|nccl|cublas\w*|hip\w*|hsa\w*)\b"
+"""Libraries that poll for the device: a nameless frame of theirs on top computes nothing."""
+
+SLEEPS_IN_KERNEL = (
+    "poll",
+    "__poll",
+    "__GI___poll",
+    "ppoll",
+    "read",
+    "__read",
+    "__GI___libc_read",
+    "epoll_wait",
+    "ioctl",
+)
