@@ -45,11 +45,6 @@ def dumps(obj: Any, indent: Optional[int] = None) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def json_lines(objects: Iterable[Any]) -> List[str]:
-    """One document a line, for streams of looks (`--samples`)."""
-    return [dumps(obj) for obj in objects]
-
-
 def _headed(body: Document) -> Document:
     return {"schema": SCHEMA, "tool": TOOL, **body}
 

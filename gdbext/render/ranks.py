@@ -8,7 +8,7 @@ from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
-from gdbext.render.text import clean, counted, milliseconds, rank_set, shorten, wrapped
+from gdbext.render.text import clean, clean_line, counted, milliseconds, rank_set, shorten, wrapped
 
 _RANK = Column("rank", right=True)
 _PID = Column("pid", right=True)
@@ -19,7 +19,6 @@ _STATE = Column("state", least=6, keep=8)
 _GROUPS = Column("groups", least=8, keep=3, accent="dim")
 _SOURCE = Column("rank from", least=8, keep=1, accent="dim")
 _HOST = Column("host", least=6, keep=2)
-_PROBLEM = Column("problem", least=20, keep=8)
 
 _STATES = {
     "R": "running",
@@ -61,7 +60,7 @@ def job_lines(job: Job, style: Style) -> List[str]:
     if job.others:
         others = ", ".join(f"{clean(one.role, style)} (pid {one.pid})" for one in job.others[:MOST_PROBLEMS])
         more = f", {len(job.others) - MOST_PROBLEMS} more" if len(job.others) > MOST_PROBLEMS else ""
-        lines += wrapped(f"Also of this job: {others}{more}", style, indent="  ", most=3)
+        lines += wrapped(f"Also of this job: {others}{more}", style, indent="  ", first="", most=3)
     return lines + _notes(job.notes, style)
 
 
@@ -111,7 +110,6 @@ def snapshot_lines(snapshot: JobSnapshot, style: Style) -> List[str]:
 def attached_lines(ranks: RankTable, style: Style) -> List[str]:
     """The ranks that gdb holds; the selected one is marked."""
     columns = (
-        Column("", keep=9),
         _RANK,
         Column("inferior", right=True, keep=6),
         _PID,
@@ -121,17 +119,16 @@ def attached_lines(ranks: RankTable, style: Style) -> List[str]:
         _STATE,
         Column("stopped for", right=True, keep=6),
         Column("attach", right=True, keep=1, accent="dim"),
-        _PROBLEM,
     )
     lines = table(columns, [_attached_row(one, style) for one in ranks.ranks], style)
-    return lines + _absent(ranks.absent, style) + _notes(ranks.notes, style)
+    problems = [f"{_called(one.process)}: {one.problem}" for one in ranks.ranks if one.problem]
+    return lines + _absent(ranks.absent, style) + _notes(problems, style) + _notes(ranks.notes, style)
 
 
 def _attached_row(one: AttachedRank, style: Style) -> Row:
     rank, pid, title, device = _identity(one.process, style)
     cells = (
-        style.mark if one.current else " ",
-        rank,
+        f"{style.mark} {rank}" if one.current else rank,
         _number(one.number),
         pid,
         title,
@@ -140,7 +137,6 @@ def _attached_row(one: AttachedRank, style: Style) -> Row:
         clean(one.state, style),
         milliseconds(one.held_ms),
         milliseconds(one.attach_ms),
-        clean(one.problem, style),
     )
     return Row(cells, "bad" if one.problem else "strong" if one.current else "")
 
@@ -149,18 +145,15 @@ def output_lines(outputs: RankOutputs, style: Style) -> List[str]:
     """What a gdb command printed, below a heading for each rank; gdb's own lines keep their form."""
     lines: List[str] = []
     for one in outputs.outputs:
-        rank = f"rank {one.process.rank}" if one.process.rank is not None else f"pid {one.process.pid}"
-        lines.append(style.paint(f"{rank} (inferior {one.number})", "strong"))
-        lines += [_as_printed(line, style) for line in one.text.splitlines()]
+        lines.append(style.paint(f"{_called(one.process)} (inferior {one.number})", "strong"))
+        lines += [clean_line(line.expandtabs(), style).rstrip() for line in one.text.splitlines()]
         if one.error:
             lines.append(style.paint(shorten(clean(one.error, style), style.width, style), "bad"))
     return lines
 
 
-def _as_printed(line: str, style: Style) -> str:
-    """A line of gdb with its indentation, made safe."""
-    indent = len(line) - len(line.lstrip(" "))
-    return " " * min(indent, style.width) + clean(line, style)
+def _called(process: RankProcess) -> str:
+    return f"rank {process.rank}" if process.rank is not None else f"pid {process.pid}"
 
 
 def _identity(one: Union[RankProcess, RankSnapshot], style: Style) -> Tuple[str, str, str, str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Iterator, List, Sequence, Tuple, Union
+from typing import FrozenSet, Iterator, List, Sequence, Tuple, Union
 
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.tree import StackTree, TreeNode
@@ -41,7 +41,7 @@ class _Limits:
 
 
 _WHOLE = _Limits(calls=100, branches=100)
-_TIGHTER = (_WHOLE, *(_Limits(number, number) for number in (12, 8, 6, 5, 4, 3, 2)))
+_TIGHTER = (_WHOLE, *(_Limits(*pair) for pair in ((12, 12), (8, 8), (6, 8), (5, 7), (4, 6), (3, 5), (3, 3), (3, 2))))
 
 
 @dataclass(frozen=True)
@@ -68,32 +68,36 @@ def tree_lines(tree: StackTree, style: Style) -> List[str]:
     return lines + _set_aside(tree, style)
 
 
-def compact_tree(tree: StackTree, style: Style, budget: int) -> List[str]:
-    """The tree in about `budget` lines: long runs lose their middle, wide forks the branches of many ranks."""
+def compact_tree(tree: StackTree, style: Style, budget: int, culprits: FrozenSet[int] = frozenset()) -> List[str]:
+    """The tree in about `budget` lines: long runs lose their middle, wide forks the branches of many ranks.
+
+    Branches in which only `culprits` are (numbers as in the tree) come first and stand out.
+    """
     aside = _set_aside(tree, style)
     room = max(budget - len(aside) - 1, 4)
     drawn: List[_Line] = []
     for limits in _TIGHTER:
-        drawn = list(_Drawing(limits, style).fork(tree.roots))
+        drawn = list(_Drawing(limits, style, culprits).fork(tree.roots))
         if len(drawn) <= room:
-            return _laid_out(drawn, tree.counts, style) + aside
+            return _laid_out(drawn, tree.counts, style, culprits) + aside
     branches = sum(1 for line in drawn[room - 1 :] if line.ranks)
     ending = f"{style.ellipsis} {counted(branches, 'more branch', 'more branches')}"
-    return [*_laid_out(drawn[: room - 1], tree.counts, style), ending, *aside]
+    return [*_laid_out(drawn[: room - 1], tree.counts, style, culprits), ending, *aside]
 
 
 class _Drawing:
     """One pass over a tree. Forks are followed by recursion (at most DEEPEST_FORK), runs by a loop."""
 
-    def __init__(self, limits: _Limits, style: Style) -> None:
+    def __init__(self, limits: _Limits, style: Style, culprits: FrozenSet[int] = frozenset()) -> None:
         self._limits = limits
+        self._culprits = culprits
         self._mark = style.ellipsis
         self._glyphs = ("├─ ", "└─ ", "│  ", "   ") if style.unicode else ("|- ", "`- ", "|  ", "   ")
 
     def fork(self, nodes: Sequence[TreeNode], stem: str = "", depth: int = 0) -> Iterator[_Line]:
-        """The branches, the ones of few ranks first: whoever differs is what one looks for."""
+        """The branches: those of culprits, then those of few ranks, for whoever differs is what one looks for."""
         tee, corner, bar, blank = self._glyphs if depth else ("", "", "", "")
-        ordered = sorted(nodes, key=lambda node: len(node.ranks))
+        ordered = sorted(nodes, key=lambda node: (not self._culprits.issuperset(node.ranks), len(node.ranks)))
         limit = self._limits.branches
         shown = len(ordered) if len(ordered) <= limit else limit - 1
         for position, node in enumerate(ordered[:shown], 1):
@@ -151,17 +155,21 @@ def _abridged(parts: Sequence[_Part], limit: int) -> List[Union[_Part, int]]:
     return [*parts[:head], sum(times for _, times in middle), *parts[len(parts) - tail :]]
 
 
-def _laid_out(lines: Sequence[_Line], counts: str, style: Style) -> List[str]:
+def _laid_out(lines: Sequence[_Line], counts: str, style: Style, culprits: FrozenSet[int] = frozenset()) -> List[str]:
     """The ranks on the left, the calls on the right, cut to the width."""
     sets = [rank_set(line.ranks, style, _RANKS_WIDTH) for line in lines]
     title = {"rank": "ranks", "process": "processes"}.get(counts, clean(counts, style))
     left = max([len(title), *map(len, sets)]) + 2
     header = style.paint(title.ljust(left) + "outermost call first", "dim")
     room = style.width - left
-    return [header, *(_line_text(line, ranks, left, room, style) for line, ranks in zip(lines, sets))]
+    texts = [header]
+    for line, ranks in zip(lines, sets):
+        accent = "bad" if culprits.issuperset(line.ranks) else "strong"
+        texts.append(style.paint(ranks, accent) + " " * (left - len(ranks)) + _line_text(line, room, style))
+    return texts
 
 
-def _line_text(line: _Line, ranks: str, left: int, room: int, style: Style) -> str:
+def _line_text(line: _Line, room: int, style: Style) -> str:
     prefix = line.prefix
     if len(prefix) > room // 2:  # so deep that the calls would have no room left
         prefix = style.ellipsis + prefix[len(prefix) - room // 2 :]
@@ -171,7 +179,7 @@ def _line_text(line: _Line, ranks: str, left: int, room: int, style: Style) -> s
     else:
         note = f"  {counted(line.threads, 'thread')}" if line.threads else ""
         body = _call_text(line.part, max(space - len(note), 12), style) + style.paint(note, "dim")
-    return style.paint(ranks, "strong") + " " * (left - len(ranks)) + style.paint(prefix, "dim") + body
+    return style.paint(prefix, "dim") + body
 
 
 def _call_text(part: _Part, room: int, style: Style) -> str:

@@ -19,14 +19,16 @@ _DROPPED = {"Cc", "Cf", "Cn", "Co"}  # controls; formats (bidirectional override
 
 def clean(text: Optional[str], style: Style) -> str:
     """`text` as one printable line: no escape sequence, control or bidirectional character; "" for None."""
-    if not text:
-        return ""
+    return " ".join(clean_line(text or "", style).split())
+
+
+def clean_line(text: str, style: Style) -> str:
+    """As `clean`, but spaces stay: for lines that somebody else laid out."""
     text = text[:LONGEST]
-    if not (text.isascii() and text.isprintable()):
-        text = "".join(map(_printable, _CSI.sub("", text)))
-        if not style.unicode:
-            text = text.encode("ascii", "replace").decode()
-    return " ".join(text.split())
+    if text.isascii() and text.isprintable():
+        return text
+    text = "".join(map(_printable, _CSI.sub("", text)))
+    return text if style.unicode else text.encode("ascii", "replace").decode()
 
 
 def _printable(character: str) -> str:
@@ -169,5 +171,7 @@ def wrapped(text: str, style: Style, indent: str = "", first: Optional[str] = No
     if most and len(lines) > most:
         last = lines[most - 1]
         room = style.width - len(style.ellipsis) - 1
-        lines = lines[: most - 1] + [f"{last[:room].rstrip()} {style.ellipsis}"]
+        if len(last) > room:  # end with a whole word, where there is one
+            last = last[: room + 1].rpartition(" ")[0].rstrip() or last[:room]
+        lines = lines[: most - 1] + [f"{last} {style.ellipsis}"]
     return lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Dict, List, Sequence
 
 from gdbext.model.job import RankSnapshot
@@ -13,32 +14,46 @@ from gdbext.render.waits import wait_table
 
 SCREEN = 50
 """Lines that a finding takes at most, about."""
-LEAST_TREE = 8
+LEAST_TREE = 9
 MOST_ROWS = 10
-MOST_EVIDENCE = 5
-MOST_REMEDIES = 3
-MOST_UNREAD = 4
+
+
+@dataclass(frozen=True)
+class _Share:
+    """How many items each section shows, and over how many lines one of them may run."""
+
+    evidence: int
+    remedies: int
+    unread: int
+    lines: int
+
+
+_AMPLE = _Share(evidence=6, remedies=4, unread=4, lines=3)
+_FAIR = _Share(evidence=5, remedies=3, unread=3, lines=2)
+_TIGHT = _Share(evidence=3, remedies=2, unread=2, lines=2)
 
 _ACCENT_OF_CAUSE = {"not-a-hang": "good", "unknown": "doubt", "other": "doubt"}
 
 
 def diagnosis_lines(diagnosis: Diagnosis, style: Style) -> List[str]:
     """The whole answer. A finding fits one screen for 8 ranks and for 1,024; a healthy job takes a few lines."""
-    verdict = diagnosis.verdict
-    sections = [_answer(diagnosis, style)]
-    if verdict.finding:
-        sections += [
-            wait_table(diagnosis, style, MOST_ROWS),
-            _evidence(diagnosis, style),
-            _remedies(verdict, style),
-        ]
-    else:
-        sections.append(wait_table(diagnosis, style, 4, one_row_each=0))
-    closing = [_unread(diagnosis, style), _pause(diagnosis.snapshot.processes, style)]
-    if verdict.finding:
-        used = sum(len(section) + 1 for section in sections + closing if section)
-        sections.insert(3, _stacks(diagnosis, SCREEN - used, style))
-    return _joined(sections + closing)
+    if not diagnosis.verdict.finding:
+        waits = wait_table(diagnosis, style, most_rows=4, one_row_each=0)
+        evidence = _evidence(diagnosis, _TIGHT, style)
+        return _joined([_answer(diagnosis, style), waits, evidence, *_closing(diagnosis, _FAIR, style)])
+    waits = wait_table(diagnosis, style, MOST_ROWS)
+    has_tree = diagnosis.tree is not None and bool(diagnosis.tree.roots)
+    for share in (_AMPLE, _FAIR, _TIGHT):
+        before = [_answer(diagnosis, style), waits, _evidence(diagnosis, share, style)]
+        after = [_remedies(diagnosis.verdict, share, style), *_closing(diagnosis, share, style)]
+        left = SCREEN - len(_joined(before + after)) - 1
+        if left >= (LEAST_TREE if has_tree else 0):
+            break
+    return _joined([*before, _stacks(diagnosis, left, style), *after])
+
+
+def _closing(diagnosis: Diagnosis, share: _Share, style: Style) -> List[List[str]]:
+    return [_unread(diagnosis, share, style), _pause(diagnosis.snapshot.processes, style)]
 
 
 def _joined(sections: Sequence[List[str]]) -> List[str]:
@@ -56,7 +71,8 @@ def _answer(diagnosis: Diagnosis, style: Style) -> List[str]:
     lines = [style.paint(line, accent) for line in wrapped(clean(verdict.summary, style), style, most=6)]
     facts = [("cause", f"{clean(verdict.cause, style)} ({clean(verdict.confidence, style)} confidence)")]
     if verdict.culprits:
-        facts.append(("culprit", who(diagnosis.snapshot.processes, verdict.culprits, style, details=True)))
+        title = "culprit" if len(verdict.culprits) == 1 else "culprits"
+        facts.append((title, who(diagnosis.snapshot.processes, verdict.culprits, style, details=True)))
     if verdict.absent:
         ranks = rank_set(verdict.absent, style, style.width // 2)
         facts.append(("absent", f"{_noun(verdict.absent)} {ranks}: no process found"))
@@ -65,13 +81,14 @@ def _answer(diagnosis: Diagnosis, style: Style) -> List[str]:
     for title, text in facts:
         lead = f"  {title:<8} "
         body = shorten(text, style.width - len(lead), style)
-        lines.append(style.paint(lead, "dim") + style.paint(body, accent if title == "culprit" else ""))
+        lines.append(style.paint(lead, "dim") + style.paint(body, accent if title.startswith("culprit") else ""))
     return lines
 
 
 def who(processes: Sequence[RankSnapshot], indexes: Sequence[int], style: Style, details: bool = False) -> str:
     """`ranks 0-2,5`; with `details` and few of them `rank 3 (pid 4714, node17)`; pids where ranks are unknown."""
-    meant = [one for one in processes if one.index in set(indexes)]
+    named = set(indexes)
+    meant = [one for one in processes if one.index in named]
     if details and 0 < len(meant) <= 3:
         return ", ".join(_in_full(one, style) for one in meant)
     ranks = sorted(one.rank for one in meant if one.rank is not None)
@@ -96,17 +113,18 @@ def _heading(text: str, style: Style) -> str:
     return style.paint(text, "strong")
 
 
-def _evidence(diagnosis: Diagnosis, style: Style) -> List[str]:
+def _evidence(diagnosis: Diagnosis, share: _Share, style: Style) -> List[str]:
     items = diagnosis.verdict.evidence
     if not items:
         return []
     lines = [_heading("Evidence", style)]
-    for item in items[:MOST_EVIDENCE]:
-        lines += _evidence_item(diagnosis.snapshot.processes, item, style)
-    return lines + _more(len(items) - MOST_EVIDENCE, style)
+    for item in items[: share.evidence]:
+        text = _statement(diagnosis.snapshot.processes, item, style)
+        lines += wrapped(text, style, indent="    ", first="  ", most=share.lines)
+    return lines + _more(len(items) - share.evidence, style)
 
 
-def _evidence_item(processes: Sequence[RankSnapshot], item: Evidence, style: Style) -> List[str]:
+def _statement(processes: Sequence[RankSnapshot], item: Evidence, style: Style) -> str:
     """`rank 3, thread 12, frame 4: waits for the device in cudaMallocHost`."""
     process = next((one for one in processes if one.index == item.process), None)
     place = [process.label] if process else []
@@ -115,43 +133,51 @@ def _evidence_item(processes: Sequence[RankSnapshot], item: Evidence, style: Sty
     if item.frame is not None:
         place.append(f"frame {item.frame}")
     lead = ", ".join(place)
-    text = f"{lead}: {clean(item.text, style)}" if lead else clean(item.text, style)
-    return wrapped(text, style, indent="    ", first="  ", most=2)
+    return f"{lead}: {clean(item.text, style)}" if lead else clean(item.text, style)
 
 
 def _stacks(diagnosis: Diagnosis, budget: int, style: Style) -> List[str]:
     """The merged stacks, in what is left of the screen."""
-    if diagnosis.tree is None or not diagnosis.tree.roots:
+    tree = diagnosis.tree
+    if tree is None or not tree.roots:
         return []
-    return [_heading("Stacks", style), *compact_tree(diagnosis.tree, style, max(budget - 2, LEAST_TREE))]
+    culprits = frozenset(diagnosis.verdict.culprits)
+    if tree.counts == "rank":
+        culprits = frozenset(
+            one.rank for one in diagnosis.snapshot.processes if one.index in culprits and one.rank is not None
+        )
+    return [_heading("Stacks", style), *compact_tree(tree, style, max(budget - 1, LEAST_TREE - 1), culprits)]
 
 
-def _remedies(verdict: Verdict, style: Style) -> List[str]:
+def _remedies(verdict: Verdict, share: _Share, style: Style) -> List[str]:
     if not verdict.remedies:
         return []
     lines = [_heading("What to do", style)]
-    for number, remedy in enumerate(verdict.remedies[:MOST_REMEDIES], 1):
-        action = wrapped(clean(remedy.action, style), style, indent="     ", first=f"  {number}. ", most=2)
-        lines += action + wrapped(clean(remedy.reason, style), style, indent="     ", most=2)
-    return lines + _more(len(verdict.remedies) - MOST_REMEDIES, style)
+    for number, remedy in enumerate(verdict.remedies[: share.remedies], 1):
+        lead = f"  {number}. "
+        lines += wrapped(clean(remedy.action, style), style, indent=" " * len(lead), first=lead, most=share.lines)
+        lines += wrapped(clean(remedy.reason, style), style, indent=" " * len(lead), most=share.lines)
+    return lines + _more(len(verdict.remedies) - share.remedies, style)
 
 
-def _unread(diagnosis: Diagnosis, style: Style) -> List[str]:
+def _unread(diagnosis: Diagnosis, share: _Share, style: Style) -> List[str]:
     """What could not be read: the job's problems, each process' problems (equal ones together), missing facts."""
-    where: Dict[str, List[int]] = {}
     processes = diagnosis.snapshot.processes
+    where: Dict[str, List[int]] = {}
     for process in processes:
         for problem in process.problems:
-            where.setdefault(clean(problem, style), []).append(process.index)
-    texts = [clean(problem, style) for problem in diagnosis.snapshot.problems]
-    texts += [f"{who(processes, indexes, style)}: {problem}" for problem, indexes in where.items()]
-    texts += [clean(text, style) for text in diagnosis.verdict.missing]
+            where.setdefault(problem, []).append(process.index)
+    texts = list(diagnosis.snapshot.problems)
+    for problem, indexes in list(where.items())[: share.unread]:
+        texts.append(f"{who(processes, indexes, style)}: {problem}")
+    texts += diagnosis.verdict.missing
+    hidden = max(len(where) - share.unread, 0) + max(len(texts) - share.unread, 0)
     if not texts:
         return []
     lines = [_heading("Could not be read", style)]
-    for text in texts[:MOST_UNREAD]:
-        lines += wrapped(text, style, indent="    ", first="  ", most=2)
-    return lines + _more(len(texts) - MOST_UNREAD, style)
+    for text in texts[: share.unread]:
+        lines += wrapped(clean(text, style), style, indent="    ", first="  ", most=share.lines)
+    return lines + _more(hidden, style)
 
 
 def _more(number: int, style: Style) -> List[str]:
@@ -163,5 +189,5 @@ def _pause(processes: Sequence[RankSnapshot], style: Style) -> List[str]:
     pauses = [one.pause_ms for one in processes if one.pause_ms is not None]
     if not pauses:
         return []
-    each = "The process was stopped for" if len(processes) == 1 else "Each rank was stopped for at most"
-    return [style.paint(f"{each} {milliseconds(max(pauses))} to look at it; all run on.", "dim")]
+    whom = "The process was stopped for" if len(processes) == 1 else "Each process was stopped for at most"
+    return [style.paint(f"{whom} {milliseconds(max(pauses))} by this look.", "dim")]

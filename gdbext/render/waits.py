@@ -28,10 +28,10 @@ _RANKS_WIDTH = 16
 _COLUMNS = (
     Column("rank", right=True, keep=9),
     Column("pid", right=True, keep=5, accent="dim"),
-    Column("waits in", least=8, keep=8),
-    Column("collective", least=8, keep=6),
-    Column("thread", least=8, keep=3),
-    Column("engine frame", least=16, keep=7, cut=shorten_located),
+    Column("waits in", keep=8),
+    Column("collective", least=10, keep=6),
+    Column("thread", least=10, keep=3),
+    Column("engine frame", least=20, keep=7, cut=shorten_located),
     Column("state", keep=4),
     Column("pause", right=True, keep=2, accent="dim"),
 )
@@ -143,7 +143,7 @@ def _row(group: Sequence[_Seen], style: Style) -> Row:
     threads = [f"{one.thread_id} {one.thread_name}".strip() for one in group]
     return Row(
         (
-            mark + (_numbers(ranks, style) if len(ranks) == len(group) else "?"),
+            mark + (_numbers(ranks, style) if len(ranks) == len(group) else _unranked(group, style)),
             str(pids[0]) + (style.ellipsis if len(pids) > 1 else "") if pids[0] is not None else "",
             first.wait,
             first.collective,
@@ -154,6 +154,13 @@ def _row(group: Sequence[_Seen], style: Style) -> Row:
         ),
         "bad" if first.culprit else "",
     )
+
+
+def _unranked(group: Sequence[_Seen], style: Style) -> str:
+    """Processes of unknown rank: their pid tells them apart; where there is none either, their index."""
+    if any(one.process.pid is None for one in group):
+        return "#" + _numbers([one.process.index for one in group], style)
+    return "?" if len(group) == 1 else f"? ({len(group)})"
 
 
 def _numbers(ranks: Sequence[int], style: Style) -> str:
