@@ -154,12 +154,7 @@ def shape_operators():
 def deep(depth):
     # Every line of a call is another one, so that a wrong line is noticed.
     if depth:
-        return (
-            deep(
-                depth
-                - 1
-            )
-        )
+        return deep(depth - 1)
     return wait()
 
 

@@ -58,9 +58,14 @@ class TorchJob:
         argv = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(self._ranks)]
         argv += ["--master-port", str(free_port()), str(HERE / "torch_rank.py"), *self._arguments]
         argv += ["--library", str(build_library()), str(self.folder)]
-        self._log = open(self.folder / "log", "w")  # noqa: SIM115
+        self._log = open(self.folder / "log", "w")
         self.launcher = subprocess.Popen(
-            argv, env=environment, stdout=self._log, stderr=self._log, start_new_session=True, preexec_fn=die_with_parent
+            argv,
+            env=environment,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+            preexec_fn=die_with_parent,
         )
         try:
             self._wait()
@@ -129,7 +134,9 @@ class TorchJob:
         """Milliseconds of standstill beyond the heartbeat's period, per gap that touches [since, to] (monotonic s)."""
         with self._record(rank) as record:
             count = struct.unpack_from("<Q", record, 8)[0]
-            pairs = [struct.unpack_from("<QQ", record, 16 + 16 * (i % RING)) for i in range(max(0, count - RING), count)]
+            pairs = [
+                struct.unpack_from("<QQ", record, 16 + 16 * (i % RING)) for i in range(max(0, count - RING), count)
+            ]
         inside = [(a, b) for a, b in pairs if b > since * 1e9 and a < to * 1e9]
         return [(b - a) / 1e6 - PERIOD_MS for a, b in inside]
 
