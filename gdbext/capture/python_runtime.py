@@ -10,7 +10,7 @@ import os
 import re
 import struct
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
@@ -62,21 +62,49 @@ def find_interpreter(
     before each path to open it, e.g. /proc/PID/root for a process in a container.
     """
     mappings = [mapping for mapping in memory_map if mapping.is_file]
-    reason = "not a Python process"
+    reasons = {False: "not a Python process"}  # by: the file does contain an interpreter
     for path in _candidates(mappings, executable):
         symbols = _symbols_of(root + path)
         if isinstance(symbols, Missing):
-            reason = symbols.reason if _INTERPRETER_FILE.fullmatch(os.path.basename(path)) else reason
+            if _INTERPRETER_FILE.fullmatch(os.path.basename(path)):
+                reasons[False] = symbols.reason
             continue
         bias = _bias(symbols, [mapping for mapping in mappings if mapping.file == path])
         if bias is None:
-            reason = f"{path}: not mapped the way its file says"
+            reasons[True] = f"{path}: not mapped the way its file says"
             continue
-        found = _describe(path, symbols, bias, mappings, read)
+        version = _version(path, symbols, bias, mappings, read)
+        found = interpreter_at(symbols.runtime + bias, path, version, read)
         if isinstance(found, Interpreter):
             return found
-        reason = found.reason
-    return Missing(reason)
+        reasons[True] = found.reason
+    return Missing(reasons[max(reasons)])
+
+
+def interpreter_at(runtime: int, module: str, version: Optional[Version], read: Read) -> Maybe[Interpreter]:
+    """The interpreter whose `_PyRuntime` lies at `runtime`; what it says of itself comes before `version`."""
+    start = read(runtime, 16)
+    if start is None:
+        return Missing(f"_PyRuntime of {module} cannot be read")
+    described = start.startswith(DEBUG_COOKIE)
+    version = _version_of_word(start[8:]) if described else version
+    if version is None:
+        return Missing(f"the release of the Python in {module} cannot be told")
+    name = f"Python {version[0]}.{version[1]}"
+    if described and version in SELF_DESCRIBED:
+        table = read(runtime, 8 * DEBUG_TABLE_NUMBERS) or bytes(8 * DEBUG_TABLE_NUMBERS)
+        numbers = struct.unpack(f"<{DEBUG_TABLE_NUMBERS}Q", table)
+        if numbers[2]:
+            return Missing(f"free-threaded build of {name}: its frames are not read yet")
+        layout = _layout_of(SELF_DESCRIBED[version], numbers)
+    elif version in LAYOUTS:
+        layout = LAYOUTS[version]
+    else:
+        return Missing(f"{name} is not known")
+    head = read(runtime + layout.interpreters, 8)
+    if head is None or head == bytes(8):
+        return Missing(f"{name} in {module} is not initialised")
+    return Interpreter(version, runtime, module, layout)
 
 
 def _candidates(mappings: List[maps.Mapping], executable: Optional[str]) -> List[str]:
@@ -168,34 +196,6 @@ def _bias(symbols: _Symbols, mappings: List[maps.Mapping]) -> Optional[int]:
 
 
 # --- the memory ---
-
-
-def _describe(
-    path: str, symbols: _Symbols, bias: int, mappings: List[maps.Mapping], read: Read
-) -> Union[Interpreter, Missing]:
-    runtime = symbols.runtime + bias
-    start = read(runtime, 16)
-    if start is None:
-        return Missing(f"_PyRuntime of {path} cannot be read")
-    described = start.startswith(DEBUG_COOKIE)
-    version = _version_of_word(start[8:]) if described else _version(path, symbols, bias, mappings, read)
-    if version is None:
-        return Missing(f"the release of the Python in {path} cannot be told")
-    name = f"Python {version[0]}.{version[1]}"
-    if described and version in SELF_DESCRIBED:
-        table = read(runtime, 8 * DEBUG_TABLE_NUMBERS)
-        numbers = struct.unpack(f"<{DEBUG_TABLE_NUMBERS}Q", table or bytes(8 * DEBUG_TABLE_NUMBERS))
-        if numbers[2]:
-            return Missing(f"free-threaded build of {name}: its frames are not read yet")
-        layout = _layout_of(SELF_DESCRIBED[version], numbers)
-    elif version in LAYOUTS:
-        layout = LAYOUTS[version]
-    else:
-        return Missing(f"{name} is not known")
-    head = read(runtime + layout.interpreters, 8)
-    if head is None or head == bytes(8):
-        return Missing(f"{name} in {path} is not initialised")
-    return Interpreter(version, runtime, path, layout)
 
 
 def _version(path: str, symbols: _Symbols, bias: int, mappings: List[maps.Mapping], read: Read) -> Optional[Version]:
