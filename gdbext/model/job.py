@@ -91,3 +91,5 @@ class JobSnapshot:
     problems: Tuple[str, ...] = ()
     tool: str = ""
     command: str = ""
+    apart: Optional[float] = None  # seconds between this look and the second one that `ThreadStack.still` comes from
+    earlier: Tuple["JobSnapshot", ...] = ()  # looks taken before this one, oldest first

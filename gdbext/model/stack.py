@@ -24,6 +24,7 @@ class Frame:
     inlined: bool = False
     captures: Mapping[str, Captured] = field(default_factory=dict)
     module_offset: Optional[int] = None  # pc relative to the load address, for addr2line on a stripped object
+    sp: Optional[int] = None  # stack pointer in this frame: what lies above belongs to it and to its callers
 
     @property
     def library(self) -> Optional[str]:
@@ -46,3 +47,6 @@ class ThreadStack:
     truncated: Optional[str] = None  # why frames are missing at the outer end; None when the walk was complete
     gil: Optional[bool] = None  # holds Python's global interpreter lock; None when unknown
     problems: Tuple[str, ...] = ()
+    # What a second look shortly after the first showed; None when there was none.
+    still: Optional[int] = None  # this frame and all outer ones are the same calls, not a byte of them changed
+    switches: Optional[int] = None  # how often it went to sleep or was preempted in between
