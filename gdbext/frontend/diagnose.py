@@ -16,7 +16,7 @@ from gdbext.analysis.merge import merge
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
-from gdbext.frontend.live import Limits, Look, look
+from gdbext.frontend.live import Limits, Look
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.model.codec import dump_snapshot, load_snapshot
 from gdbext.model.errors import FINDING, NOTHING, OK, PARTIAL, GdbextError, NothingFound, UsageError
@@ -67,15 +67,15 @@ def _from_processes(selector: Selector, options: argparse.Namespace, progress: P
     proc = ProcFS()
     job = choose_job(find_jobs(proc, selector), selector)
     progress.say(f"{job.engine or 'job'}: {len(job.ranks)} rank processes ({job.key})")
-    limits = Limits(options.max_pause, options.frames, options.deadline, options.together, options.gdb)
-    earlier: List[JobSnapshot] = []
-    for number in range(options.samples):
-        taken: Look = look(job, limits, progress)
-        if number + 1 < options.samples:
-            earlier.append(taken.snapshot)
-            progress.say(f"look {number + 1} of {options.samples} taken, next in {options.interval:g} s")
-            time.sleep(options.interval)
-    return replace(taken.snapshot, earlier=tuple(earlier))
+    confirm = 0.0 if options.once else Limits.confirm
+    limits = Limits(options.max_pause, options.frames, options.deadline, options.together, options.gdb, confirm)
+    looks: List[JobSnapshot] = []
+    while True:
+        looks.append(Look(job, limits, progress, proc).take())
+        if len(looks) == options.samples:
+            return replace(looks[-1], earlier=tuple(looks[:-1]))
+        progress.say(f"look {len(looks)} of {options.samples} taken, next in {options.interval:g} s")
+        time.sleep(options.interval)
 
 
 def _from_files(names: Sequence[str]) -> JobSnapshot:

@@ -1,26 +1,45 @@
-"""One look at the running rank processes: stop, copy, release, then read the copies at leisure.
+"""Looks at running rank processes: stop, copy, release, then read the copies at leisure.
 
 No rank is ever held while symbols are read or text is printed. The order: everything that /proc tells without a
-stop, the copies (milliseconds each), the names of Python frames, and last a gdb that reads the copies as cores.
+stop, the copies (milliseconds each), the names of Python frames, then a gdb that reads the copies as cores, and last
+a second copy, compared with the first byte by byte, that tells waiting from passing through.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass
-from typing import Any, Mapping, Optional, Tuple
+import socket
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.capture import stop
-from gdbext.capture.python_frames import PythonReader, PythonThread
-from gdbext.model.job import RankProcess
+from gdbext.analysis.interleave import interleave
+from gdbext.capture import again, minicore, stop, threads
+from gdbext.capture.environ import read_environ
+from gdbext.capture.maps import read_maps
+from gdbext.capture.memory import ProcessMemory
+from gdbext.capture.python_frames import freeze, resolve
+from gdbext.capture.python_runtime import Interpreter, find_interpreter
+from gdbext.discovery.preflight import check
+from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.ranks import rank_from_environ
+from gdbext.frontend import gdbrun
+from gdbext.frontend.terminal import Progress, private_folder
+from gdbext.knowledge.environment import RECORDED
+from gdbext.model.codec import decode
+from gdbext.model.errors import GdbextError, NothingFound
+from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
+from gdbext.model.missing import Maybe, Missing
+from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
 
 TELLING_LIBRARIES = re.compile(
-    r"/lib(?:nccl|rccl|cuda|cudart|cublas|cublasLt|torch_cuda|torch_cpu|mpi|nvinfer|ggml|llama|mindspore|nvshmem)\b[^/]*\.so"
-    r"|_turbomind|tensorrt_llm|transformer-shared|rtp_llm|/vllm/|/sgl_kernel/"
+    r"/lib(?:nccl|rccl|cuda|cudart|cublas|cublasLt|torch_cuda|torch_cpu|mpi|nvinfer|ggml|llama|mindspore|nvshmem)\b"
+    r"[^/]*\.so|_turbomind|tensorrt_llm|transformer-shared|rtp_llm|/vllm/|/sgl_kernel/"
 )
-CPU_WINDOW = 0.25
-"""Seconds over which the CPU use of each thread is measured: 25 ticks at the usual 100 Hz."""
+"""Mapped files that a reader of the snapshot wants to know of."""
 
 
 @dataclass(frozen=True)
@@ -32,23 +51,270 @@ class Limits:
     deadline: float = 120.0  # seconds gdb may take
     together: bool = False  # one consistent picture instead of the shortest stops
     gdb: Optional[str] = None
+    confirm: float = 1.5  # seconds between the two copies of a look; 0: one copy only
 
 
 @dataclass
 class _Rank:
-    """What is gathered of one rank on the way; becomes a RankSnapshot."""
+    """One rank on the way from a process to a snapshot."""
 
     process: RankProcess
-    before: Optional[str] = None  # state letter ahead of the stop
-    problems: Tuple[str, ...] = ()
-    times: Any = None
+    problems: List[str] = field(default_factory=list)
+    state_before: Optional[str] = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    interpreter: Maybe[Interpreter] = Missing("not looked for")  # noqa: RUF009 - frozen
+    times: Mapping[int, threads.ThreadTimes] = field(default_factory=dict)
+    copied_at: float = 0.0
     copy: Optional[stop.ProcessCopy] = None
-    environment: Mapping[str, str] = ()  # type: ignore[assignment]
-    python: Optional[PythonReader] = None
-    python_threads: Mapping[int, PythonThread] = ()  # type: ignore[assignment]
-    cpu: Mapping[int, float] = ()  # type: ignore[assignment]
+    python: Optional[PythonStacks] = None
     stacks: Tuple[ThreadStack, ...] = ()
-    lost: bool = False
+    blocked: bool = False  # must not or cannot be stopped
+    cut: bool = False  # something that was there could not be read
 
-    def note(self, *texts: str) -> None:
-        self.problems += tuple(text for text in texts if text not in self.problems)
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def label(self) -> str:
+        return f"pid {self.pid}" if self.process.rank is None else f"rank {self.process.rank}"
+
+    def note(self, text: str, cut: bool = False) -> None:
+        if text not in self.problems:
+            self.problems.append(text)
+        self.cut = self.cut or cut
+
+
+class Look:
+    """One look at all ranks of a job. `take` does it."""
+
+    def __init__(self, job: Job, limits: Limits, progress: Progress, proc: Optional[ProcFS] = None) -> None:
+        self._job, self._limits, self._progress = job, limits, progress
+        self._proc = proc or ProcFS()
+        self._ranks = [_Rank(process) for process in job.ranks]
+        self._problems: List[str] = []
+        self._apart: Optional[float] = None
+
+    def take(self) -> JobSnapshot:
+        """The snapshot. Raises `NothingFound` when no rank at all could be read."""
+        gdb = gdbrun.find_gdb(self._limits.gdb)  # before anything is stopped
+        for rank in self._ranks:
+            self._prepare(rank)
+        taken_at = time.time()
+        self._copy()
+        readable = [rank for rank in self._ranks if rank.copy is not None and rank.copy.state != "lost"]
+        if not readable and self._ranks:
+            reasons = "; ".join(f"{rank.label}: {' '.join(rank.problems)}" for rank in self._ranks)
+            raise NothingFound(f"no rank could be read ({reasons})")
+        for rank in readable:
+            self._name_python(rank)
+        with private_folder() as folder:
+            self._walk(readable, gdb, folder)
+        if self._limits.confirm > 0:
+            self._confirm(readable)
+        for rank in readable:
+            self._interleave(rank)
+            self._check_released(rank)
+        return self._snapshot(taken_at)
+
+    # --- before the stop ---
+
+    def _prepare(self, rank: _Rank) -> None:
+        """Everything that /proc and memory tell while the rank runs on."""
+        flight = check(self._proc, rank.pid)
+        for problem in flight.problems:
+            rank.note(f"{problem.text}; {problem.remedy}" if problem.remedy else problem.text)
+        rank.blocked = not flight.ok
+        environ = read_environ(rank.pid)
+        if isinstance(environ, Missing):
+            environ = self._proc.environ(rank.pid)
+        if not isinstance(environ, Missing):
+            rank.process = rank_from_environ(rank.process, environ)
+            rank.environment = {name: environ[name] for name in sorted(RECORDED) if name in environ}
+        rank.state_before = _state(rank.pid)
+        if not rank.blocked:
+            rank.interpreter = self._interpreter(rank.pid)
+            rank.times = threads.look(rank.pid)
+
+    @staticmethod
+    def _interpreter(pid: int) -> Maybe[Interpreter]:
+        try:
+            memory_map, program = read_maps(pid), os.readlink(f"/proc/{pid}/exe")
+        except OSError as error:
+            return Missing(error.strerror or "unreadable")
+        return find_interpreter(memory_map, ProcessMemory(pid).read, program, f"/proc/{pid}/root")
+
+    # --- the stop ---
+
+    def _copy(self) -> None:
+        wanted = [rank for rank in self._ranks if not rank.blocked]
+        for rank, copy in zip(wanted, self._copies(wanted, python=True)):
+            rank.copy, rank.copied_at = copy, time.monotonic()
+            for problem in copy.problems:
+                rank.note(problem, cut=True)
+            if copy.pause_ms is not None:
+                count = sum(bool(thread.registers) for thread in copy.threads)
+                self._progress.say(f"{rank.label}: {count} threads copied, stopped for {copy.pause_ms:.1f} ms")
+
+    def _copies(self, ranks: Sequence[_Rank], python: bool) -> Sequence[stop.ProcessCopy]:
+        interpreters = {rank.pid: rank.interpreter for rank in ranks if isinstance(rank.interpreter, Interpreter)}
+
+        def during(pid: int) -> Any:
+            found = interpreters.get(pid)
+            return freeze(found, ProcessMemory(pid).read) if isinstance(found, Interpreter) else None
+
+        budget = stop.Budget(seconds=self._limits.max_pause)
+        hook = during if python and interpreters else None
+        return stop.copy_processes([rank.pid for rank in ranks], budget, hook, self._limits.together)
+
+    # --- after it ---
+
+    def _name_python(self, rank: _Rank) -> None:
+        assert rank.copy is not None
+        if isinstance(rank.interpreter, Missing):
+            if rank.interpreter.reason != "not a Python process":
+                rank.note(f"no Python frames: {rank.interpreter.reason}")
+            return
+        if rank.copy.during is None:
+            rank.note("no Python frames: they were not read during the stop")
+            return
+        tids = [thread.tid for thread in rank.copy.threads]
+        rank.python = resolve(rank.copy.during, ProcessMemory(rank.pid).read, tids)
+        for problem in rank.python.problems:
+            rank.note(f"Python: {problem}")
+
+    def _walk(self, ranks: Sequence[_Rank], gdb: str, folder: Path) -> None:
+        """Let gdb unwind and name the copies."""
+        request = {
+            "schema": 1,
+            "budget": {"seconds": self._limits.deadline / max(1, len(ranks)), "frames": self._limits.frames},
+            "ranks": [self._request(number, rank, folder) for number, rank in enumerate(ranks)],
+        }
+        self._progress.say(f"reading symbols and unwinding {len(ranks)} copies; all ranks run on")
+        try:
+            record = gdbrun.run_batch(gdb, request, folder, self._limits.deadline, self._progress.say)
+        except GdbextError as error:
+            if not any(rank.python for rank in ranks):
+                raise
+            self._problems.append(f"no native frames: {error}")
+            record = {"ranks": [], "problems": []}
+        self._problems += map(str, record.get("problems", []))
+        for entry in record["ranks"]:
+            rank = ranks[entry["index"]]
+            rank.stacks = decode(Tuple[ThreadStack, ...], entry["threads"])
+            for problem in entry["problems"]:
+                rank.note(problem, cut=not entry["threads"])
+
+    def _request(self, number: int, rank: _Rank, folder: Path) -> Dict[str, Any]:
+        assert rank.copy is not None
+        core = folder / f"core.{number}"
+        minicore.write_core(rank.copy, str(core))
+        files = minicore.libraries_on_stacks(rank.copy)
+        for file in files:
+            if file.problem:
+                rank.note(f"{file.path}: {file.problem}")
+        return {
+            "index": number,
+            "pid": rank.pid,
+            "core": str(core),
+            "exe": f"/proc/{rank.pid}/exe",
+            "files": [{"path": file.opens_as, "bias": file.bias} for file in files],
+        }
+
+    def _confirm(self, ranks: Sequence[_Rank]) -> None:
+        """A second copy, and what changed since the first one."""
+        until = max(rank.copied_at for rank in ranks) + self._limits.confirm
+        time.sleep(max(0.0, until - time.monotonic()))
+        again_at = time.monotonic()
+        later = {rank.pid: threads.look(rank.pid) for rank in ranks}
+        for rank, copy in zip(ranks, self._copies(ranks, python=False)):
+            assert rank.copy is not None
+            pauses = [pause for pause in (rank.copy.pause_ms, copy.pause_ms) if pause is not None]
+            rank.stacks = again.compare(rank.stacks, rank.copy, copy, rank.times, later[rank.pid])
+            cpu = threads.between(rank.times, later[rank.pid])
+            rank.stacks = tuple(replace(stack, cpu=cpu.get(stack.lwp or 0)) for stack in rank.stacks)
+            rank.copy = replace(rank.copy, pause_ms=max(pauses, default=None))
+            if copy.state == "lost":
+                rank.note(f"ended after the first copy: {' '.join(copy.problems)}")
+        self._apart = again_at - min(rank.copied_at for rank in ranks)
+        self._progress.say(f"compared with a second copy {self._apart:.1f} s later")
+
+    def _interleave(self, rank: _Rank) -> None:
+        stacks = []
+        found = {stack.lwp for stack in rank.stacks}
+        for stack in rank.stacks:
+            times = rank.times.get(stack.lwp or 0)
+            if times is not None:
+                stack = replace(
+                    stack, name=times.name, state=times.state, wchan=times.wchan or None, syscall=times.syscall
+                )
+            python = rank.python.threads.get(stack.lwp or 0) if rank.python else None
+            stacks.append(interleave(stack, python) if python else stack)
+        if rank.python:
+            for tid, thread in rank.python.threads.items():
+                if tid not in found:
+                    stacks.append(interleave(ThreadStack(str(tid), (), tid), thread))
+        rank.stacks = tuple(stacks)
+
+    def _check_released(self, rank: _Rank) -> None:
+        """The last thing we do for a rank: see that nobody traces it and that its state is what it was."""
+        tracer, state = _tracer(rank.pid), _state(rank.pid)
+        if tracer:
+            rank.note(f"process {tracer} traces it now")
+        if (state == "T") != (rank.state_before == "T") and state is not None:
+            rank.note(
+                f"its state was {rank.state_before} before and is {state} now; kill -CONT {rank.pid} lets it go on"
+            )
+
+    def _snapshot(self, taken_at: float) -> JobSnapshot:
+        processes = tuple(self._rank_snapshot(index, rank) for index, rank in enumerate(self._ranks))
+        ranks = {process.rank for process in processes}
+        return JobSnapshot(
+            processes,
+            taken_at,
+            self._job.engine,
+            self._job.world_size or max((process.world_size or 0 for process in processes), default=0) or None,
+            tuple(number for number in self._job.absent if number not in ranks),
+            tuple(self._problems) + self._job.notes,
+            apart=self._apart,
+        )
+
+    def _rank_snapshot(self, index: int, rank: _Rank) -> RankSnapshot:
+        process, copy = rank.process, rank.copy
+        read = copy is not None and copy.state != "lost" and bool(rank.stacks)
+        mapped = dict.fromkeys(mapping.path for mapping in copy.maps) if copy else {}
+        return RankSnapshot(
+            index,
+            rank.stacks,
+            process.pid,
+            process.rank,
+            process.local_rank,
+            process.world_size,
+            process.host or socket.gethostname(),
+            process.engine,
+            process.title,
+            process.device,
+            ("partial" if rank.cut else "ok") if read else "lost",
+            tuple(rank.problems),
+            copy.pause_ms if copy else None,
+            rank.environment,
+            tuple(path for path in mapped if TELLING_LIBRARIES.search(path)),
+            rank.python.version if rank.python else None,
+        )
+
+
+def _status(pid: int) -> Dict[str, str]:
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            return {name: value.strip() for name, _, value in (line.partition(":") for line in file)}
+    except OSError:
+        return {}
+
+
+def _state(pid: int) -> Optional[str]:
+    """State letter of a process, None when it is gone."""
+    return _status(pid).get("State", "")[:1] or None
+
+
+def _tracer(pid: int) -> int:
+    return int(_status(pid).get("TracerPid", "0"))
