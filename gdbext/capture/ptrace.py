@@ -13,7 +13,7 @@ import platform
 import time
 from array import array
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Set, Tuple
+from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 # linux/ptrace.h, linux/elf.h, linux/wait.h
 _DETACH, _GETREGSET, _SEIZE, _INTERRUPT = 17, 0x4204, 0x4206, 0x4207
@@ -23,7 +23,7 @@ _WAIT = os.WNOHANG | 0x40000000 | 0x20000000  # __WALL: threads too; __WNOTHREAD
 
 _ROUNDS = 50  # of looking for threads that were made while we stopped the others
 _PATIENCE = 0.02  # seconds until we ask why a thread does not stop
-_NAP = 50e-6  # seconds between two looks; the threads need the processor to reach their stop
+_NAP, _NAP_EACH = 50e-6, 3e-6  # seconds between two looks, per thread: they need the processor to reach their stop
 _UNSTOPPABLE = {
     "D": "uninterruptible sleep in the kernel (state D)",
     "Z": "it has ended (state Z)",
@@ -76,15 +76,13 @@ class Tracees:
         self.refused: Dict[int, str] = {}  # tid -> why it was not stopped, or not read
         self.left_out = 0  # threads beyond the limit, left running
         self.problems: List[str] = []
-        self.registers: Dict[int, Tuple[int, ...]] = {}  # of a refused thread: as far as /proc knows them
+        self.registers: Dict[int, Sequence[int]] = {}  # words; of a refused thread: as far as /proc knows them
         self._row, self._limit = row, limit
         self._known: Set[int] = set()
         self._seized: List[int] = []  # not told to stop yet
         self._pending: List[int] = []  # told to stop, not reported yet
         self._signals: Dict[int, int] = {}  # stopped tid -> signal to hand over when it is let go, 0 for none
         self._released = False
-        self._words = array("Q", bytes(8 * row.registers))
-        self._iovec = array("Q", (self._words.buffer_info()[0], 8 * row.registers))
 
     def signal_of(self, tid: int) -> int:
         """The signal that was on its way to a thread when it stopped, 0 for none; it gets it when it is let go."""
@@ -128,7 +126,7 @@ class Tracees:
                 ask = now + _PATIENCE
                 states = {tid: _UNSTOPPABLE.get(thread_state(self.pid, tid)) for tid in self._pending}
                 self._give_up({tid: state for tid, state in states.items() if state})
-            time.sleep(_NAP)
+            time.sleep(max(_NAP, _NAP_EACH * len(self._pending)))
 
     def _give_up(self, reasons: Dict[int, str]) -> None:
         for tid, reason in reasons.items():
@@ -165,15 +163,19 @@ class Tracees:
 
     def read_registers(self) -> None:
         """Read the registers of the stopped threads into `registers`."""
-        address, size = self._iovec.buffer_info()[0], 8 * self._row.registers
-        for tid in self._signals:
-            self._iovec[1] = size
+        count, size = self._row.registers, 8 * self._row.registers
+        words = array("Q", bytes(size * len(self._signals)))
+        view, start = memoryview(words), words.buffer_info()[0]
+        iovec = array("Q", (start, size))
+        address = iovec.buffer_info()[0]
+        for index, tid in enumerate(self._signals):
+            iovec[0], iovec[1] = start + index * size, size
             if _ptrace(_GETREGSET, tid, _NT_PRSTATUS, address) != 0:
                 continue  # killed while it stood still
-            if self._iovec[1] == size:
-                self.registers[tid] = tuple(self._words)
+            if iovec[1] == size:
+                self.registers[tid] = view[index * count : index * count + count]
             else:
-                self.refused[tid] = f"its register set has {self._iovec[1]} bytes instead of {size} (a 32-bit program?)"
+                self.refused[tid] = f"its register set has {iovec[1]} bytes instead of {size} (a 32-bit program?)"
 
     def release(self) -> None:
         """Let every stopped thread go on, each with the signal that was on its way. May be called again."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, Optional, Sequence
+from typing import Dict, List, Optional, Sequence
 
-from gdbext.capture.maps import MemoryMap
+from gdbext.capture.maps import Mapping, MemoryMap
 from gdbext.capture.memory import CopyBuffer
 from gdbext.capture.ptrace import Architecture
 
@@ -14,7 +14,7 @@ DEEP = 32 << 20  # bytes for all stacks together beyond that: about 10 ms
 _SIGNAL_STACKS = 16  # threads on another stack than their own that are looked into, about 0.3 ms each
 _SIGNAL_FRAME = 32 << 10  # bytes in which the signal frame is looked for
 
-Registers = Mapping[int, Sequence[int]]
+Registers = Dict[int, Sequence[int]]
 """NT_PRSTATUS words of each thread."""
 
 
@@ -24,6 +24,7 @@ class _Stack:
 
     start: int
     size: int
+    home: Optional[Mapping]  # None: not known
     have: int = 0  # bytes copied
     ended: bool = False  # the memory ended before its mapping did
 
@@ -65,19 +66,19 @@ class StackCopier:
         stacks = self._stacks.get(tid)
         if not stacks or stacks[0].have or not stacks[0].ended:
             return None
-        where = "lies outside of any memory" if self._maps.find(stacks[0].start) is None else "cannot be read from"
+        where = "lies outside of any memory" if stacks[0].home is None else "cannot be read from"
         return f"its stack pointer {stacks[0].start:#x} {where}"
 
     def _stack_at(self, sp: int) -> _Stack:
         mapping = self._maps.find(sp)
         if mapping is None:
             # Made after we looked, or nonsense: reading stops by itself where the memory ends.
-            return _Stack(sp & ~15, self._limit)
+            return _Stack(sp & ~15, self._limit, None)
         start = max((sp - self._row.red_zone) & ~15, mapping.start)
         end = mapping.end
         if start < self._main_top < end:
             end = self._main_top
-        return _Stack(start, end - start)
+        return _Stack(start, end - start, mapping)
 
     def _extend(self, stacks: Sequence[_Stack], limit: int, deadline: float) -> int:
         """Copy up to `limit` more bytes of each; how many bytes that were."""
@@ -89,7 +90,7 @@ class StackCopier:
         return sum(counts)
 
     def _on_own_stack(self, tid: int, words: Sequence[int]) -> bool:
-        home = self._maps.find(words[self._row.sp])
+        home = self._stacks[tid][0].home
         if home is None or tid == self._pid:
             return home is None or home.path == "[stack]"
         # libc keeps the descriptor of a thread at the upper end of the stack that it gave to it.

@@ -136,6 +136,7 @@ def _in_own_thread(work: Callable[[], None]) -> None:
     failure: List[BaseException] = []
 
     def guarded() -> None:
+        _run_first()
         try:
             work()
         except BaseException as error:  # noqa: BLE001  handed to the caller below
@@ -151,6 +152,14 @@ def _in_own_thread(work: Callable[[], None]) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if failure:
         raise failure[0]
+
+
+def _run_first() -> None:
+    """While others stand still for us we must not wait for a processor. Without CAP_SYS_NICE we may have to."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except OSError:
+        pass
 
 
 class _Held:
@@ -169,7 +178,7 @@ class _Held:
         try:
             self._maps_text = read_maps_text(self._pid)
             self._auxv = _read(self._pid, "auxv")
-            self._exe = os.readlink(f"/proc/{self._pid}/exe")
+            self._exe = os.readlink(f"/proc/{self._pid}/exe").replace(" (deleted)", "")
             stat = _read(self._pid, "stat").rpartition(b")")[2].split()
             count = len(os.listdir(f"/proc/{self._pid}/task"))
         except OSError:
