@@ -60,10 +60,10 @@ def shorten_name(name: str, limit: int, style: Style) -> str:
     if len(name) <= limit:
         return name
     parts = name.split("::")
-    for kept in range(len(parts) - 2, 0, -1):
-        tail = "::".join(parts[-kept:])
-        for head in (parts[0] + "::", ""):
-            shorter = f"{head}{style.ellipsis}::{tail}"
+    # `engine::…::Layer::forward` if it can be, else `…::Layer::forward`, else `…::forward`.
+    for head, most, least in ((parts[0] + "::", len(parts) - 2, 2), ("", len(parts) - 1, 1)):
+        for kept in range(most, least - 1, -1):
+            shorter = f"{head}{style.ellipsis}::{'::'.join(parts[-kept:])}"
             if len(shorter) <= limit:
                 return shorter
     return shorten(parts[-1] if len(parts) > 1 else name, limit, style)

@@ -31,6 +31,7 @@ class _Share:
 _AMPLE = _Share(evidence=6, remedies=4, unread=4, lines=3)
 _FAIR = _Share(evidence=5, remedies=3, unread=3, lines=2)
 _TIGHT = _Share(evidence=3, remedies=2, unread=2, lines=2)
+_SCANT = _Share(evidence=3, remedies=2, unread=2, lines=1)
 
 _ACCENT_OF_CAUSE = {"not-a-hang": "good", "unknown": "doubt", "other": "doubt"}
 
@@ -43,7 +44,7 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style) -> List[str]:
         return _joined([_answer(diagnosis, style), waits, evidence, *_closing(diagnosis, _FAIR, style)])
     waits = wait_table(diagnosis, style, MOST_ROWS)
     has_tree = diagnosis.tree is not None and bool(diagnosis.tree.roots)
-    for share in (_AMPLE, _FAIR, _TIGHT):
+    for share in (_AMPLE, _FAIR, _TIGHT, _SCANT):
         before = [_answer(diagnosis, style), waits, _evidence(diagnosis, share, style)]
         after = [_remedies(diagnosis.verdict, share, style), *_closing(diagnosis, share, style)]
         left = SCREEN - len(_joined(before + after)) - 1
@@ -68,7 +69,7 @@ def _answer(diagnosis: Diagnosis, style: Style) -> List[str]:
     """The verdict in two sentences, then who and how sure."""
     verdict = diagnosis.verdict
     accent = _ACCENT_OF_CAUSE.get(verdict.cause, "bad")
-    lines = [style.paint(line, accent) for line in wrapped(clean(verdict.summary, style), style, most=6)]
+    lines = [style.paint(line, accent) for line in wrapped(clean(verdict.summary, style), style, most=4)]
     facts = [("cause", f"{clean(verdict.cause, style)} ({clean(verdict.confidence, style)} confidence)")]
     if verdict.culprits:
         title = "culprit" if len(verdict.culprits) == 1 else "culprits"

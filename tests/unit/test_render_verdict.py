@@ -1,0 +1,174 @@
+"""A diagnosis as lines. Golden texts are in tests/data/golden; GDBEXT_REWRITE_GOLDEN=1 writes them anew, for review."""
+
+import dataclasses
+import os
+import re
+from pathlib import Path
+
+import pytest
+from render_samples import HOSTILE, empty, hang, healthy, never_came, poisoned, scattered
+
+from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.verdict import Diagnosis, Verdict
+from gdbext.render import Style, render
+
+GOLDEN = Path(__file__).parents[1] / "data" / "golden"
+WIDTHS = (60, 80, 100, 160)
+SAMPLES = {
+    "hang-8": lambda: hang(8, 3),
+    "hang-1024": lambda: hang(1024, 700),
+    "never-came": never_came,
+    "healthy": healthy,
+    "empty": empty,
+    "scattered-1024": scattered,
+}
+LOOKS = [
+    ("hang-8", Style(60)),
+    ("hang-8", Style(80)),
+    ("hang-8", Style(100)),
+    ("hang-8", Style(160)),
+    ("hang-8", Style(100, color=True)),
+    ("hang-8", Style(100, unicode=False)),
+    ("hang-1024", Style(100)),
+    ("never-came", Style(100)),
+    ("never-came", Style(80, unicode=False)),
+    ("healthy", Style(100)),
+    ("empty", Style(100)),
+]
+SGR = re.compile("\x1b\\[[0-9;]*m")
+
+
+def plain(line):
+    return SGR.sub("", line)
+
+
+def golden_name(sample, style):
+    return f"{sample}-{style.width}{'-color' * style.color}{'-ascii' * (not style.unicode)}.txt"
+
+
+@pytest.mark.parametrize("sample, style", LOOKS, ids=[golden_name(*look) for look in LOOKS])
+def test_looks_as_reviewed(sample, style):
+    path = GOLDEN / golden_name(sample, style)
+    text = "\n".join(render(SAMPLES[sample](), style)) + "\n"
+    if os.environ.get("GDBEXT_REWRITE_GOLDEN"):
+        path.write_text(text, "utf-8")
+    assert text == path.read_text("utf-8")
+
+
+def test_no_golden_text_is_left_over():
+    assert {path.name for path in GOLDEN.glob("*.txt")} == {golden_name(*look) for look in LOOKS}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("color", [False, True])
+@pytest.mark.parametrize("unicode", [False, True])
+def test_no_line_is_wider_than_asked(sample, width, color, unicode):
+    lines = render(SAMPLES[sample](), Style(width, color, unicode))
+    assert max(len(plain(line)) for line in lines) <= width
+    if not unicode:
+        assert all(line.isascii() for line in lines)
+    if not color:
+        assert not any("\x1b" in line for line in lines)
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_colour_changes_no_letter(sample):
+    bare, painted = (render(SAMPLES[sample](), Style(100, color)) for color in (False, True))
+    assert [plain(line) for line in painted] == bare
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_a_finding_fits_one_screen(sample, width):
+    assert len(render(SAMPLES[sample](), Style(width))) <= 50
+
+
+@pytest.mark.parametrize("ranks", [1, 8, 1024])
+def test_a_healthy_job_takes_few_lines(ranks):
+    assert len(render(healthy(ranks), Style(100))) <= 10
+
+
+def test_the_answer_comes_first_and_the_culprit_next():
+    lines = render(hang(8, 3), Style(100))
+    assert " ".join(lines[:2]).startswith("Rank 3 allocates page-locked memory")
+    assert lines[2:4] == [
+        "  cause    implicit-sync-vs-collective (high confidence)",
+        "  culprit  rank 3 (pid 4714, node17)",
+    ]
+
+
+def test_sections_come_in_the_order_in_which_they_are_needed():
+    text = "\n".join(render(hang(8, 3), Style(100)))
+    wanted = ["waits in", "Evidence", "Stacks", "What to do", "Could not be read", "was stopped for at most 4.2 ms"]
+    places = [text.index(words) for words in wanted]
+    assert places == sorted(places)
+
+
+def row_of(lines, start):
+    return next(line.split() for line in lines if line.strip().startswith(start))
+
+
+def test_each_of_few_ranks_has_its_row_and_many_share_one():
+    few = render(hang(8, 3), Style(160))
+    assert row_of(few, "▶ 3")[1:4] == ["3", "4714", "pinned-host-alloc"]
+    assert row_of(few, "5 ")[:3] == ["5", "4716", "nccl-group-launch"]
+    many = render(hang(1024, 700), Style(160))
+    assert row_of(many, "0-699,701-1023")[:2] == ["0-699,701-1023", "4711…"]
+    assert sum("nccl-group-launch" in line for line in many) == 1
+
+
+def test_the_row_shows_the_engines_own_frame_with_its_line():
+    lines = render(hang(8, 3), Style(160))
+    row = next(line for line in lines if "pinned-host-alloc" in line)
+    assert "rtp_llm::BufferManager::allocate<" in row
+    assert "BufferManager.cc:88" in row
+
+
+def test_a_rank_without_a_process_stands_in_the_table():
+    lines = render(never_came(), Style(100))
+    assert row_of(lines, "3 ") == ["3", "-", "no", "process", *["-"] * 5]
+    assert "  absent   rank 3: no process found" in lines
+
+
+def test_equal_problems_of_many_ranks_are_told_once():
+    sample = hang(64, 3)
+    processes = tuple(dataclasses.replace(one, problems=("budget spent",)) for one in sample.snapshot.processes)
+    snapshot = dataclasses.replace(sample.snapshot, processes=processes, problems=("gdb was ended at its deadline",))
+    lines = render(dataclasses.replace(sample, snapshot=snapshot), Style(100))
+    start = lines.index("Could not be read")
+    assert lines[start + 1 : start + 3] == ["  gdb was ended at its deadline", "  ranks 0-63: budget spent"]
+
+
+@pytest.mark.parametrize("color", [False, True])
+@pytest.mark.parametrize("sample", ["hang-8", "never-came", "healthy", "empty"])
+def test_nothing_of_a_hostile_target_reaches_the_terminal(sample, color):
+    for line in render(poisoned(SAMPLES[sample]()), Style(100, color)):
+        assert plain(line).isprintable(), ascii(line)
+        line.encode("utf-8")
+    for line in render(poisoned(SAMPLES[sample]()), Style(100, unicode=False)):
+        assert line.isascii() and line.isprintable()
+    assert not HOSTILE.isprintable()
+
+
+def test_processes_that_nothing_is_known_of_are_told_apart():
+    snapshot = JobSnapshot(
+        (
+            RankSnapshot(0, ()),
+            RankSnapshot(1, (), pid=77, state="lost", problems=("ended while it was read",)),
+        )
+    )
+    verdict = Verdict("unknown", "low", "Too little was read.", culprits=(0, 1), victims=(5,))
+    lines = render(Diagnosis(snapshot, (), verdict), Style(100))
+    assert "  culprits process 0, pid 77" in lines
+    assert [line.split() for line in lines if "▶" in line] == [["▶", "#0", "-", "ok"], ["▶", "?", "77", "lost"]]
+    assert "  pid 77: ended while it was read" in lines
+
+
+def test_a_frame_number_out_of_range_is_no_frame():
+    sample = healthy(1)
+    judged = sample.processes[0]
+    thread = dataclasses.replace(judged.threads[0], engine_frame=99)
+    judged = dataclasses.replace(judged, threads=(thread,), wait=dataclasses.replace(judged.wait, frame=-1))
+    lines = render(dataclasses.replace(sample, processes=(judged,)), Style(100))
+    assert not any("engine frame" in line for line in lines)
