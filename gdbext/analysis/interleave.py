@@ -103,6 +103,8 @@ def _place(
     frames = native.frames
     if len(evals) == len(groups):
         return dict(zip(evals, groups)), ()
+    if not frames:
+        return {0: _joined(groups)}, ()
     if not evals:
         return {_first_folded_frame(frames): _joined(groups)}, (
             "no frame of the interpreter has a name: where Python frames lie between native ones is not known",

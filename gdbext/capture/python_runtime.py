@@ -10,12 +10,10 @@ import os
 import re
 import struct
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
-
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
+from typing import Callable, Iterable, List, Mapping, Optional, Tuple
 
 from gdbext.capture import maps
+from gdbext.capture.elf_symbols import ElfSymbols
 from gdbext.knowledge.cpython import (
     DEBUG_COOKIE,
     DEBUG_TABLE_NUMBERS,
@@ -39,8 +37,6 @@ Version = Tuple[int, int]
 _INTERPRETER_FILE = re.compile("|".join(INTERPRETER_FILES))
 _VERSION_IN_NAME = re.compile(r"python(\d)\.(\d+)")
 _VERSION_IN_EXTENSION = re.compile(r"\.cpython-(3)(\d+)t?-[^/]*\.so$")
-_SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym: name, info, other, section, value, size
-_MAX_SYMBOLS = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -64,12 +60,16 @@ def find_interpreter(
     mappings = [mapping for mapping in memory_map if mapping.is_file]
     reasons = {False: "not a Python process"}  # by: the file does contain an interpreter
     for path in _candidates(mappings, executable):
+        own = [mapping for mapping in mappings if mapping.file == path]
+        if any(mapping.deleted for mapping in own):
+            reasons[True] = f"{path} was replaced after the process started"
+            continue
         symbols = _symbols_of(root + path)
         if isinstance(symbols, Missing):
             if _INTERPRETER_FILE.fullmatch(os.path.basename(path)):
                 reasons[False] = symbols.reason
             continue
-        bias = _bias(symbols, [mapping for mapping in mappings if mapping.file == path])
+        bias = _bias(symbols, own)
         if bias is None:
             reasons[True] = f"{path}: not mapped the way its file says"
             continue
@@ -139,51 +139,22 @@ def _symbols_of(path: str) -> Maybe[_Symbols]:
 def _read_symbols(path: str, _identity: Tuple[int, ...]) -> Maybe[_Symbols]:
     try:
         with open(path, "rb") as stream:
-            elf = ELFFile(stream)
-            if elf.elfclass != 64 or not elf.little_endian:
-                return Missing(f"{path}: only 64-bit little-endian Python is read")
-            found = _look_up(elf, ("_PyRuntime", "Py_Version"))
-            section = elf.get_section_by_name(".PyRuntime")  # survives strip; CPython 3.10 and later, Linux
-            if "_PyRuntime" not in found and section is not None:
-                found["_PyRuntime"] = section["sh_addr"]
-            if "_PyRuntime" not in found:
-                return Missing(f"interpreter symbols not found in {path}")
-            loaded = [segment for segment in elf.iter_segments() if segment["p_type"] == "PT_LOAD"]
-            segments = tuple((_page(segment["p_offset"]), _page(segment["p_vaddr"])) for segment in loaded)
-            return _Symbols(found["_PyRuntime"], found.get("Py_Version"), segments, elf["e_type"] == "ET_EXEC")
+            elf = ElfSymbols(stream)
+            found = elf.look_up(("_PyRuntime", "Py_Version"))
+            # The section survives strip; CPython 3.10 and later on Linux.
+            runtime = found.get("_PyRuntime") or elf.section_address(".PyRuntime")
     except OSError as error:
         return Missing(f"{path}: {error.strerror}")
-    except (ELFError, ValueError, KeyError, struct.error, OverflowError, MemoryError) as error:
-        return Missing(f"{path}: not a readable ELF file ({error})")
+    except (ValueError, struct.error) as error:
+        return Missing(f"{path}: {error}")
+    if runtime is None:
+        return Missing(f"interpreter symbols not found in {path}")
+    segments = tuple((_page(offset), _page(address)) for offset, address in elf.segments)
+    return _Symbols(runtime, found.get("Py_Version"), segments, elf.fixed)
 
 
 def _page(address: int) -> int:
     return address & ~0xFFF
-
-
-def _look_up(elf: Any, names: Iterable[str]) -> Dict[str, int]:
-    """Values of the named symbols. The table is scanned as bytes: pyelftools builds an object for each symbol."""
-    found: Dict[str, int] = {}
-    for table in (elf.get_section_by_name(".dynsym"), elf.get_section_by_name(".symtab")):
-        if table is None or len(found) == len(tuple(names)):
-            continue
-        strings = elf.get_section(table["sh_link"]).data()
-        offsets = {position: name for name in names for position in _positions(strings, name)}
-        data = table.data()[: _MAX_SYMBOLS * _SYMBOL.size]
-        for offset, _info, _other, section, value, _size in _SYMBOL.iter_unpack(data[: len(data) // 24 * 24]):
-            if offset in offsets and section and value:
-                found.setdefault(offsets[offset], value)
-    return found
-
-
-def _positions(strings: bytes, name: str) -> Iterator[int]:
-    """Where `name` ends an entry of a string table: linkers let a name be the tail of a longer one."""
-    wanted, at = name.encode() + b"\0", -1
-    while True:
-        at = strings.find(wanted, at + 1)
-        if at < 0:
-            return
-        yield at
 
 
 def _bias(symbols: _Symbols, mappings: List[maps.Mapping]) -> Optional[int]:

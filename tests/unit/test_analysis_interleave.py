@@ -124,6 +124,11 @@ def test_a_thread_without_python_frames_is_as_it_was():
     assert merged.frames == stack.frames and merged.gil is False
 
 
+def test_a_thread_of_which_only_the_python_frames_are_known():
+    merged = interleave(ThreadStack("1", ()), python("f", "g"))
+    assert shown(merged) == ["py:f", "py:g"] and merged.problems == ()
+
+
 def test_an_eval_frame_without_python_frames_yet():
     stack = native("PyObject_Free", EVAL, EVAL)
     assert shown(interleave(stack, PythonThread(((), *python("f").groups)))) == ["PyObject_Free", "py:f"]

@@ -47,6 +47,15 @@ def by_py_spy(pid):
     }
 
 
+def same_moment(pid):
+    """Our stacks and py-spy's of one state: a look before and one after agree, so nothing moved in between."""
+    for _attempt in range(100):
+        before, peer, after = look(pid, tids=tids(pid)), by_py_spy(pid), look(pid, tids=tids(pid))
+        if before == after:
+            return after, peer
+    raise AssertionError("the target never stands still")
+
+
 def bare(frames):
     return [(frame.function.rsplit(".", 1)[-1], frame.file, frame.line) for frame in frames]
 
@@ -54,8 +63,7 @@ def bare(frames):
 @EACH_PYTHON
 def test_every_shape_of_stack_is_the_one_py_spy_sees(python):
     with PythonTarget("python_shapes.py", python=python) as target:
-        mine = look(target.pid, tids=tids(target.pid))
-        peer = by_py_spy(target.pid)
+        mine, peer = same_moment(target.pid)
     assert mine.problems == ()
     assert set(mine.threads) == set(peer) and len(peer) == len(target.words) + 1
     cut = [tid for tid, thread in mine.threads.items() if thread.truncated]
@@ -70,7 +78,7 @@ def test_every_shape_of_stack_is_the_one_py_spy_sees(python):
 @EACH_PYTHON
 def test_who_holds_the_lock_of_the_interpreter(python):
     with PythonTarget("python_gil.py", python=python) as target:
-        threads = look(target.pid, tids=tids(target.pid)).threads
+        threads = same_moment(target.pid)[0].threads
         assert threads[target.pid].gil is True
         assert [thread.gil for tid, thread in threads.items() if tid != target.pid] == [False]
         assert threads[target.pid].frames[0].function == "hold"
@@ -80,7 +88,7 @@ def test_who_holds_the_lock_of_the_interpreter(python):
 def test_a_forked_child_has_its_own_thread_id(python):
     with PythonTarget("python_fork.py", python=python) as target:
         child = int(target.words[0])
-        threads = look(child, tids=tids(child)).threads
+        threads = same_moment(child)[0].threads
     assert list(threads) == [child]
     assert [frame.function for frame in threads[child].frames] == ["child", "main", "<module>"]
 

@@ -92,7 +92,9 @@ def copied_library(tmp_path):
     return mapped
 
 
-@pytest.mark.parametrize("content", [b"", b"\x7fELF", b"\x7fELF\x02\x01\x01" + bytes(60), b"\x7fELF" + b"\xff" * 400])
+@pytest.mark.parametrize(
+    "content", [b"", b"\x7fELF", b"\x7fELF\x02\x01\x01" + bytes(60), b"\x7fELF\x02\x01" + b"\xff" * 400]
+)
 def test_a_damaged_file_is_a_reason_not_an_error(copied_library, content):
     found = find_interpreter(copied_library(content), lambda address, size: bytes(size))
     assert isinstance(found, Missing)
@@ -110,6 +112,12 @@ def test_a_file_that_is_gone():
     maps = parse_maps("10000-20000 r--p 00000000 08:01 1 /nowhere/libpython3.11.so.1.0\n")
     found = find_interpreter(maps, lambda address, size: bytes(size))
     assert found == Missing("/nowhere/libpython3.11.so.1.0: No such file or directory")
+
+
+def test_a_file_that_was_replaced():
+    maps = parse_maps("10000-20000 r--p 00000000 08:01 1 /x/libpython3.11.so.1.0 (deleted)\n")
+    found = find_interpreter(maps, lambda address, size: bytes(size))
+    assert found == Missing("/x/libpython3.11.so.1.0 was replaced after the process started")
 
 
 def test_a_stripped_library_is_found_by_its_section(tmp_path):

@@ -1,0 +1,100 @@
+"""A few symbols of an ELF file, found without reading the rest of it (64-bit little-endian; layout: elf(5)).
+
+Tables are scanned as bytes: an object per symbol, as pyelftools makes them, takes a hundred times as long.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import BinaryIO, Dict, Iterable, Iterator, NamedTuple, Optional, Tuple
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SEGMENT = struct.Struct("<IIQQQQQQ")  # type, flags, offset, address, ...
+_SECTION = struct.Struct("<IIQQQQIIQQ")  # name, type, flags, address, offset, size, link, ...
+_SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
+_PT_LOAD, _SHT_SYMTAB, _SHT_DYNSYM, _ET_EXEC = 1, 2, 11, 2
+_MAX_TABLE = 256 << 20  # bytes
+
+
+class Section(NamedTuple):
+    """One section header. `name` is resolved."""
+
+    name: bytes
+    kind: int
+    address: int
+    offset: int
+    size: int
+    link: int
+
+
+class ElfSymbols:
+    """Sections, loaded segments and symbols of an open file. Raises `ValueError` on a file that is no such ELF."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        header = self._at(0, _HEADER.size)
+        if header[:6] != b"\x7fELF\x02\x01":
+            raise ValueError("not a 64-bit little-endian ELF file")
+        fields = _HEADER.unpack(header)
+        self.fixed = fields[1] == _ET_EXEC  # linked to a fixed address
+        self.segments = tuple(self._loaded(offset=fields[5], size=fields[9], count=fields[10]))
+        self.sections = tuple(self._sections(offset=fields[6], size=fields[11], count=fields[12], names=fields[13]))
+
+    def _at(self, offset: int, size: int) -> bytes:
+        if offset >= 1 << 62 or size > _MAX_TABLE:
+            raise ValueError("an ELF table is damaged")
+        self._stream.seek(offset)
+        data = self._stream.read(size)
+        if len(data) != size:
+            raise ValueError("the ELF file is cut off")
+        return data
+
+    def _loaded(self, offset: int, size: int, count: int) -> Iterator[Tuple[int, int]]:
+        """(offset in the file, address as linked) of each loaded segment."""
+        for number in range(count):
+            kind, _flags, at, address = _SEGMENT.unpack(self._at(offset + number * size, _SEGMENT.size))[:4]
+            if kind == _PT_LOAD:
+                yield at, address
+
+    def _sections(self, offset: int, size: int, count: int, names: int) -> Iterator[Section]:
+        rows = [_SECTION.unpack(self._at(offset + number * size, _SECTION.size)) for number in range(count)]
+        if names >= len(rows):
+            return
+        texts = self._at(rows[names][4], rows[names][5])
+        for name, kind, _flags, address, at, length, link, *_rest in rows:
+            end = texts.find(b"\0", name)
+            yield Section(texts[name : end if end >= 0 else None], kind, address, at, length, link)
+
+    def section_address(self, name: str) -> Optional[int]:
+        """Where a section is loaded, as linked."""
+        return next((section.address for section in self.sections if section.name == name.encode()), None)
+
+    def look_up(self, names: Iterable[str]) -> Dict[str, int]:
+        """Values of those of `names` that are defined; exported symbols first, then all others."""
+        wanted = tuple(names)
+        found: Dict[str, int] = {}
+        for kind in (_SHT_DYNSYM, _SHT_SYMTAB):
+            for table in self.sections:
+                if table.kind == kind and len(found) < len(wanted) and table.link < len(self.sections):
+                    found = {**self._scan(table, wanted), **found}
+        return found
+
+    def _scan(self, table: Section, names: Iterable[str]) -> Dict[str, int]:
+        link = self.sections[table.link]
+        strings = self._at(link.offset, link.size)
+        offsets = {position: name for name in names for position in _positions(strings, name)}
+        data = self._at(table.offset, table.size // _SYMBOL.size * _SYMBOL.size) if offsets else b""
+        return {
+            offsets[name]: value
+            for name, _info, _other, section, value, _size in _SYMBOL.iter_unpack(data)
+            if name in offsets and section and value
+        }
+
+
+def _positions(strings: bytes, name: str) -> Iterator[int]:
+    """Where `name` ends an entry of a string table: linkers let a name be the tail of a longer one."""
+    wanted = name.encode() + b"\0"
+    at = strings.find(wanted)
+    while at >= 0:
+        yield at
+        at = strings.find(wanted, at + 1)
