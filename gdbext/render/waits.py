@@ -31,7 +31,7 @@ _COLUMNS = (
     Column("waits in", keep=8),
     Column("collective", least=10, keep=6),
     Column("thread", least=10, keep=3),
-    Column("engine frame", least=20, keep=7, cut=shorten_located),
+    Column("engine frame", least=34, keep=7, cut=shorten_located),
     Column("state", keep=4),
     Column("pause", right=True, keep=2, accent="dim"),
 )
