@@ -55,3 +55,38 @@ CAUSES = {
 }
 
 CONFIDENCE = ("low", "medium", "high")
+
+WAIT_GROUPS = {
+    "pinned-host-alloc": "implicit",
+    "device-alloc": "implicit",
+    "device-free": "implicit",
+    "cublas": "implicit",
+    "module-load": "implicit",
+    "kernel-launch": "launch",
+    "stream-sync": "device",
+    "event-sync": "device",
+    "device-sync": "device",
+    "memcpy-sync": "device",
+    "nccl-init": "init",
+    "nccl-group-launch": "collective",
+    "nccl-destroy-abort": "teardown",
+    "store-wait": "init",
+    "mpi": "collective",
+    "gloo": "collective",
+    "ipc-queue": "elsewhere",
+    "gil": "lock",
+    "mutex": "lock",
+    "condvar-idle": "elsewhere",
+    "io": "elsewhere",
+    "python-code": "elsewhere",
+    "native-compute": "elsewhere",
+    "exited-or-crashed": "fatal",
+    "sigbus": "fatal",
+    "cuda-error-throw": "fatal",
+    "unknown": "unknown",
+}
+"""What the kinds have in common when ranks are compared.
+
+implicit: calls that wait for the device although nobody asked; collective: in a collective on the CPU's side;
+device: waits for the GPU as the program asked; elsewhere and lock: outside of any communication.
+"""

@@ -82,3 +82,6 @@ SLEEPS_IN_KERNEL = (
     "epoll_wait",
     "ioctl",
 )
+
+CUDA_DRIVER_MODULES = r"libcuda(debugger)?\."
+"""The user part of the driver: holds its lock while it calls hooks and callbacks."""

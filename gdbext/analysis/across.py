@@ -1,0 +1,334 @@
+"""Patterns across ranks: each looks at the whole job for one cause and returns what it found, or None."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
+
+from gdbext.analysis.candidate import Candidate, evidence_of, majority
+from gdbext.analysis.view import COMMUNICATION, JobView, Party, by_key
+from gdbext.analysis.wording import operation, ranks, start, verb, where, who
+
+_LAZY = ("module-load",)
+# A thread that sits in one of these does nothing for the job; in the others it may be making progress.
+_STANDS = ("io", "ipc-queue", "condvar-idle", "mutex", "gil", "exited-or-crashed", "sigbus", "cuda-error-throw")
+
+
+def _waiting(view: JobView) -> List[Party]:
+    return [party for party in view.of(*COMMUNICATION) if party not in view.gone]
+
+
+def _what(parties: Sequence[Party]) -> str:
+    """What most of them wait in, in words."""
+    names: Dict[str, int] = {}
+    for party in parties:
+        names[operation(party)] = names.get(operation(party), 0) + 1
+    return max(names, key=lambda name: names[name])
+
+
+def dead_rank(view: JobView) -> Optional[Candidate]:
+    """A rank is dead, stopped or absent while others wait for it."""
+    waiting, absent = _waiting(view) + view.of("init", "teardown"), view.snapshot.absent
+    gone = list(view.gone) + [party for party in view.of("fatal") if party.kind == "exited-or-crashed"]
+    if not waiting or not (gone or absent) or all(party.group == "init" for party in waiting):
+        return None
+    stopped = [party for party in gone if party.group == "stopped"]
+    pieces = []
+    if absent:
+        pieces.append(f"{ranks(absent)} {'has' if len(absent) == 1 else 'have'} no process")
+    if stopped:
+        pieces.append(f"{who(stopped)} {verb(stopped, 'is', 'are')} stopped by a signal")
+    dead = [party for party in gone if party not in stopped]
+    if dead:
+        pieces.append(f"{who(dead)} {verb(dead, 'is', 'are')} dead or dying")
+    proven = any(party.group == "collective" or party.judged.collective for party in waiting)
+    summary = (
+        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {_what(waiting)}. "
+        f"{start(' and '.join(pieces))}, so what the others wait for cannot complete."
+    )
+    return Candidate(
+        "missing-rank",
+        "high" if proven else "medium",
+        86,
+        summary,
+        tuple(gone),
+        tuple(waiting),
+        absent,
+        evidence_of(gone, waiting),
+    )
+
+
+def rank_elsewhere(view: JobView) -> Optional[Candidate]:
+    """Some ranks wait in a collective or for the GPU, a few others are outside of any communication."""
+    waiting = _waiting(view)
+    away = [party for party in view.of("elsewhere", "lock") if party not in view.gone]
+    if not waiting or not away or view.threads_as_ranks:
+        return None
+    if any(_may_progress(party) for party in away):
+        return _slow_rank(waiting, [party for party in away if _may_progress(party)])
+    explicit = any(party.judged.collective is not None or party.group == "collective" for party in waiting)
+    few = 2 * len(away) <= len(view.parties)
+    confidence = "high" if explicit and few and not view.unseen else "medium" if few or explicit else "low"
+    summary = (
+        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {_what(waiting)}; "
+        f"{who(away)} never entered it. {start(who(away[:1]))} is in {where(away[0])}."
+    )
+    return Candidate(
+        "missing-rank", confidence, 82, summary, tuple(away), tuple(waiting), (), evidence_of(away, waiting)
+    )
+
+
+def _may_progress(party: Party) -> bool:
+    """Computing, or running Python code: slow looks like this as well."""
+    return party.kind == "native-compute" or (party.judged.running and party.kind not in _STANDS)
+
+
+def _slow_rank(waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
+    summary = (
+        f"{start(who(busy))} {verb(busy, 'is', 'are')} still computing in {where(busy[0])}; {who(waiting)} "
+        f"{verb(waiting, 'waits', 'wait')} for {'it' if len(busy) == 1 else 'them'}. "
+        "That is how a healthy job looks between two collectives; if it stays so in a second look, that code is too slow or loops."
+    )
+    return Candidate("not-a-hang", "low", 82, summary, (), tuple(waiting), (), evidence_of(busy, waiting))
+
+
+def idle_peer(view: JobView) -> Optional[Candidate]:
+    """Some ranks wait in a collective while others sit where idle workers sit: these never got the order."""
+    waiting, idle = _waiting(view), view.of("idle")
+    if not idle or not any(party.in_collective for party in waiting) or len(waiting) + len(idle) < len(view.parties):
+        return None
+    summary = (
+        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {_what(waiting)}, {who(idle)} "
+        f"{verb(idle, 'waits', 'wait')} for the next order of the engine. Either the order did not reach "
+        f"{'it' if len(idle) == 1 else 'them'}, or the ranks disagree about how many steps there are."
+    )
+    return Candidate("missing-rank", "low", 64, summary, tuple(idle), tuple(waiting), (), evidence_of(idle, waiting))
+
+
+def implicit_sync(view: JobView) -> Optional[Candidate]:
+    """A call that waits for the device on some ranks, while their peers wait for the GPU or in a collective."""
+    waiting, stuck = _waiting(view), view.of("implicit")
+    if not waiting or not stuck:
+        return None
+    lazy = [party for party in stuck if party.kind in _LAZY]
+    only_lazy = len(lazy) == len(stuck)
+    seen = view.complete and not view.of("elsewhere", "lock", "idle", "unknown", "init", "teardown")
+    named = any(party.in_collective for party in (*waiting, *stuck))
+    confidence = "high" if seen and named and not view.threads_as_ranks and not majority(stuck, view) else "medium"
+    summary = (
+        f"{start(who(stuck))} {verb(stuck, 'is', 'are')} in {where(stuck[0])}, which waits for the device, and the device runs a collective. "
+        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {_what(waiting)} for the part of it that {who(stuck)} "
+        f"cannot {'launch' if not only_lazy else 'launch before its code is loaded'}."
+    )
+    cause = "lazy-module-load-vs-collective" if only_lazy else "implicit-sync-vs-collective"
+    return Candidate(cause, confidence, 80, summary, tuple(stuck), tuple(waiting), (), evidence_of(stuck, waiting))
+
+
+def blocked_launch(view: JobView) -> Optional[Candidate]:
+    """One or few ranks cannot launch a kernel of their own while the others wait for the GPU."""
+    launching = [party for party in view.of("launch") if not party.in_collective]
+    others = [party for party in view.of("collective", "device")]
+    if not launching or not others or majority(launching, view) or len(launching) + len(others) < len(view.parties):
+        return None
+    lazy = (view.environment("CUDA_MODULE_LOADING") or "").upper() == "LAZY"
+    cause = "lazy-module-load-vs-collective" if lazy else "launch-serialisation"
+    summary = (
+        f"{start(who(launching))} {verb(launching, 'does', 'do')} not get out of a kernel launch ({where(launching[0])}): its launch queue is full "
+        "behind a collective, or the kernel must be loaded first and loading waits for the device. "
+        f"{start(who(others))} {verb(others, 'waits', 'wait')} in {_what(others)} for work that it has not launched."
+    )
+    return Candidate(cause, "medium", 66, summary, tuple(launching), tuple(others), (), evidence_of(launching, others))
+
+
+def all_in_launch(view: JobView) -> Optional[Candidate]:
+    """Every rank is in a kernel launch: launches are blocking, or all queues are full."""
+    launching = view.of("launch")
+    if not launching or len(launching) < len(view.parties):
+        return None
+    blocking = view.environment("CUDA_LAUNCH_BLOCKING") not in (None, "", "0")
+    nccl = [party for party in launching if _launches_nccl(party)]
+    if not (blocking or len(launching) > 1 or nccl):
+        return None
+    several = len(launching) > 1
+    why = "CUDA_LAUNCH_BLOCKING is set" if blocking else "launches are blocking, or the launch queue is full"
+    what = "the launch of an NCCL kernel" if nccl else "a kernel launch"
+    summary = (
+        f"{start(who(launching))} {verb(launching, 'does', 'do')} not get out of {what}. "
+        f"{start(why)}: the launch of a collective can then wait for a peer that waits for this rank."
+    )
+    confidence = "high" if blocking and several and nccl else "medium" if several or blocking else "low"
+    return Candidate(
+        "launch-serialisation", confidence, 62, summary, tuple(launching), (), (), evidence_of(launching, ())
+    )
+
+
+def _launches_nccl(party: Party) -> bool:
+    frames = party.thread.frames if party.thread is not None else ()
+    return any("nccl" in (frame.function or "").lower() for frame in frames)
+
+
+def different_collectives(view: JobView) -> Optional[Candidate]:
+    """Ranks wait in different collectives, or in the same one with different sizes."""
+    members = [party for party in _waiting(view) if party.in_collective]
+    if len(members) < 2:
+        return None
+    for key, text in _DIFFERENCES:
+        groups = by_key(members, key)
+        if len(groups) > 1 and None not in groups:
+            return _mismatch(view, members, list(groups.values()), text)
+    return None
+
+
+def _mismatch(view: JobView, members: List[Party], groups: List[List[Party]], text: str) -> Optional[Candidate]:
+    known = {party.communicator for party in members}
+    if len(known) > 1 and None not in known:
+        return None  # different communicators: that may be in order, or a matter of ordering
+    groups.sort(key=len)
+    minority = [party for group in groups[:-1] for party in group]
+    odd = minority if len(minority) < len(groups[-1]) else members
+    same = len(known) == 1 and None not in known
+    confidence = "high" if same and not view.threads_as_ranks else "medium"
+    sides = "; ".join(f"{who(group)} in {_describe(group[0])}" for group in groups[:4])
+    summary = (
+        f"The ranks are in {text}: {sides}. "
+        f"{'It is the same communicator, so' if same else 'If it is the same communicator,'} none of them can complete."
+    )
+    victims = [party for party in members if party not in odd]
+    return Candidate(
+        "collective-mismatch", confidence, 84, summary, tuple(odd), tuple(victims), (), evidence_of(odd, victims)
+    )
+
+
+def _describe(party: Party) -> str:
+    return operation(party) + (f" of {party.count} elements" if party.count is not None else "")
+
+
+_DIFFERENCES: Tuple[Tuple[Callable[[Party], object], str], ...] = (
+    (lambda party: party.judged.collective, "different collectives"),
+    (lambda party: party.count, "the same collective with different sizes"),
+)
+
+
+def opposite_order(view: JobView) -> Optional[Candidate]:
+    """Ranks of the same two communicators wait in one each: they use them in different order."""
+    members = [party for party in _waiting(view) if party.communicator is not None]
+    groups = by_key(members, lambda party: party.communicator)
+    if len(groups) < 2 or len(members) < 2:
+        return None
+    sizes = {party.judged.captures.get("comm->nRanks") for party in members}
+    full = {len(members)} == sizes or (view.world_size is not None and sizes == {view.world_size})
+    ordered = sorted(groups.values(), key=len)
+    minority = [party for group in ordered[:-1] for party in group]
+    odd = minority if len(minority) < len(ordered[-1]) else members
+    victims = [party for party in members if party not in odd]
+    sides = "; ".join(
+        f"{who(group)} in {operation(group[0])} of communicator {group[0].communicator}" for group in ordered[:4]
+    )
+    summary = (
+        f"The ranks wait in different communicators: {sides}. "
+        f"{'All ranks belong to both, so' if full else 'Where they belong to both,'} each side waits for the other."
+    )
+    return Candidate(
+        "multi-comm-ordering",
+        "high" if full else "low",
+        83 if full else 45,
+        summary,
+        tuple(odd),
+        tuple(victims),
+        (),
+        evidence_of(odd, victims),
+    )
+
+
+def rendezvous(view: JobView) -> Optional[Candidate]:
+    """A communicator is being set up and a member does not come."""
+    waiting = view.of("init")
+    if not waiting:
+        return None
+    away = [
+        party
+        for party in view.parties
+        if party.group in ("elsewhere", "lock", "idle", "implicit") or party in view.gone
+    ]
+    absent = view.snapshot.absent
+    if not (away or absent):
+        return _init_alone(view, waiting)
+    pieces = [f"{ranks(absent)} {'has' if len(absent) == 1 else 'have'} no process"] if absent else []
+    if away:
+        pieces.append(f"{who(away)} {verb(away, 'is', 'are')} in {where(away[0])}")
+    summary = (
+        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {_what(waiting)} for the other members. "
+        f"{start(' and '.join(pieces))}, so the communicator cannot be set up."
+    )
+    confidence = "high" if absent or (len(waiting) > 1 and not view.unseen) else "medium"
+    return Candidate(
+        "init-rendezvous", confidence, 85, summary, tuple(away), tuple(waiting), absent, evidence_of(away, waiting)
+    )
+
+
+def _init_alone(view: JobView, waiting: Sequence[Party]) -> Optional[Candidate]:
+    """All that can be seen are in the set-up; that a member is missing shows only where they wait on the network."""
+    if len(waiting) < len(view.parties):
+        return None
+    on_network = [party for party in waiting if party.kind == "store-wait" or _waits_for_peers(party)]
+    if not on_network:
+        return None
+    summary = (
+        f"{start(who(waiting))} {verb(waiting, 'sets', 'set')} up a communicator and {verb(waiting, 'waits', 'wait')} for the other members "
+        f"in {where(on_network[0])}. Which member does not come, or cannot be reached, these stacks do not show."
+    )
+    confidence = "medium" if len(waiting) > 1 and view.complete else "low"
+    return Candidate("init-rendezvous", confidence, 48, summary, (), tuple(waiting), (), evidence_of((), waiting))
+
+
+def _waits_for_peers(party: Party) -> bool:
+    frames = party.thread.frames if party.thread is not None else ()
+    return any((frame.function or "").startswith(("bootstrap", "ncclSocketAccept", "socketPoll")) for frame in frames)
+
+
+def nothing_to_do(view: JobView) -> Optional[Candidate]:
+    """Every rank waits for work, or is busy outside of any collective."""
+    idle = view.of("idle")
+    others = [party for party in view.parties if party not in idle]
+    leaders = [party for party in others if party.kind in ("io", "condvar-idle", "ipc-queue", "python-code")]
+    if (
+        not idle
+        or view.unseen
+        or view.gone
+        or view.snapshot.absent
+        or len(leaders) < len(others)
+        or majority(others, view)
+    ):
+        return None
+    alone = len(view.parties) == 1
+    summary = (
+        f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {where(idle[0])} is where an idle worker sits. "
+        + ("A single process cannot show whether its peers are idle too." if alone else "Nothing hangs.")
+    )
+    confidence = "low" if alone else "high" if not others else "medium"
+    return Candidate(
+        "not-a-hang", confidence, 70 if not alone else 30, summary, (), (), (), evidence_of((), view.parties)
+    )
+
+
+def all_busy(view: JobView) -> Optional[Candidate]:
+    """Every rank computes."""
+    busy = [party for party in view.parties if _may_progress(party)]
+    if len(busy) < 2 or len(busy) < len(view.parties) or view.unseen or view.snapshot.absent:
+        return None
+    summary = f"{start(who(busy))} are running code, for example {where(busy[0])}. No rank waits for another."
+    return Candidate("not-a-hang", "medium", 70, summary, (), (), (), evidence_of((), busy))
+
+
+PATTERNS = (
+    dead_rank,
+    rank_elsewhere,
+    idle_peer,
+    implicit_sync,
+    blocked_launch,
+    all_in_launch,
+    different_collectives,
+    opposite_order,
+    rendezvous,
+    nothing_to_do,
+    all_busy,
+)

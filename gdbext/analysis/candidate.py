@@ -1,0 +1,62 @@
+"""What a pattern found: a cause with who, how sure, and how strongly it speaks against other candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, Iterable, List, Sequence, Tuple
+
+from gdbext.analysis.view import JobView, Party
+from gdbext.analysis.wording import where, who
+from gdbext.knowledge.labels import WAIT_KINDS
+from gdbext.model.verdict import Evidence
+
+MOST_EVIDENCE = 12
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One possible verdict. The strongest is given; confidence says how far it is proven, strength which one it is."""
+
+    cause: str
+    confidence: str
+    strength: int
+    summary: str
+    culprits: Tuple[Party, ...] = ()
+    victims: Tuple[Party, ...] = ()
+    absent: Tuple[int, ...] = ()
+    evidence: Tuple[Evidence, ...] = ()
+
+
+def shows(party: Party, text: str = "") -> Evidence:
+    """The party's decisive frame as evidence."""
+    judged = party.judged
+    meaning = WAIT_KINDS[judged.kind].split(":")[0]
+    said = text or f"{who([party])} is in {where(party)}: {meaning}"
+    return Evidence(said, party.index, judged.id or None, judged.frame)
+
+
+def shown_together(parties: Iterable[Party]) -> List[Evidence]:
+    """One line for all parties that wait in the same call from the same place."""
+    groups: Dict[object, List[Party]] = {}
+    for party in parties:
+        key = (party.kind, where(party), party.is_thread)
+        groups.setdefault(key, []).append(party)
+    lines: List[Evidence] = []
+    for members in groups.values():
+        first = members[0]
+        text = f"{who(members)} {'is' if len(members) == 1 else 'are'} in {where(first)}"
+        lines.append(Evidence(text, first.index, first.judged.id or None, first.judged.frame))
+    return lines
+
+
+def evidence_of(culprits: Sequence[Party], victims: Sequence[Party]) -> Tuple[Evidence, ...]:
+    """Culprits one by one (the first few), victims together."""
+    lines = [shows(party) for party in culprits[:6]]
+    if len(culprits) > 6:
+        lines += shown_together(culprits[6:])
+    return tuple((lines + shown_together(victims))[:MOST_EVIDENCE])
+
+
+def majority(parties: Sequence[Party], view: JobView) -> bool:
+    """Whether these are more than half of all that could be judged."""
+    return 2 * len(parties) > len(view.parties)

@@ -1,0 +1,76 @@
+"""The thread of a process that does the work and whose wait explains the standstill."""
+
+from __future__ import annotations
+
+from typing import Optional, Sequence, Tuple
+
+from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.model.job import RankSnapshot
+from gdbext.model.stack import ThreadStack
+from gdbext.model.verdict import ThreadJudgement
+
+# How much a wait explains: (on the main thread, on another one). Work for the GPU explains most, a pool least.
+_WEIGHT = {
+    "fatal": (100, 100),
+    "implicit": (84, 84),
+    "collective": (82, 82),
+    "launch": (81, 81),
+    "device": (80, 80),
+    "init": (79, 79),
+    "teardown": (78, 78),
+    "lock": (60, 25),
+    "elsewhere": (50, 15),
+    "unknown": (5, 4),
+}
+_IDLE = 20
+_KINDS = {
+    "condvar-idle": (45, 10),
+    "io": (50, 12),
+    "python-code": (50, 30),
+    "native-compute": (50, 40),
+    "gil": (55, 24),
+}
+_HELPER = (1, 0)
+_MAIN_FUNCTIONS = (
+    "main",
+    "_start",
+    "__libc_start_main",
+    "Py_BytesMain",
+    "pymain_run_python",
+    "Py_RunMain",
+    "__libc_start_call_main",
+)
+
+
+def decisive(process: RankSnapshot, judged: Sequence[ThreadJudgement]) -> Optional[int]:
+    """Position of the decisive thread; None when no thread has a frame or a judgement that says anything."""
+    best: Optional[Tuple[int, int, int]] = None
+    for position, (thread, judgement) in enumerate(zip(process.threads, judged)):
+        if not thread.frames and judgement.kind == "unknown":
+            continue
+        main = is_main(process, thread)
+        key = (_weight(judgement, main), int(main), -position)
+        best = key if best is None else max(best, key)
+    return None if best is None else -best[2]
+
+
+def _weight(judged: ThreadJudgement, main: bool) -> int:
+    if judged.helper is not None:
+        fatal = WAIT_GROUPS[judged.kind] == "fatal"
+        return 100 if fatal else _HELPER[0] if judged.rule or judged.running else _HELPER[1]
+    if judged.idle:
+        return _IDLE + int(main)
+    pair = _KINDS.get(judged.kind) or _WEIGHT[WAIT_GROUPS[judged.kind]]
+    return pair[0] if main else pair[1]
+
+
+def is_main(process: RankSnapshot, thread: ThreadStack) -> bool:
+    """Whether it is the thread the process began with: by its id, its name, or how its stack begins."""
+    if thread.lwp is not None and process.pid is not None:
+        return thread.lwp == process.pid
+    if thread.name == "MainThread" or (process.pid is not None and thread.id == str(process.pid)):
+        return True
+    outer = thread.frames[-3:]
+    if any(frame.function in _MAIN_FUNCTIONS or frame.function == "<module>" for frame in outer):
+        return True
+    return thread.id == "1" and process.source not in ("text:py-spy",)

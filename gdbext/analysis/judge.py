@@ -1,0 +1,145 @@
+"""The verdict: every thread, every process, then the whole job against the known patterns."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, Optional, Tuple
+
+from gdbext.analysis import across, within
+from gdbext.analysis.candidate import Candidate, evidence_of
+from gdbext.analysis.classify import judge_thread
+from gdbext.analysis.decisive import decisive
+from gdbext.analysis.missing import missing
+from gdbext.analysis.remedies import remedies
+from gdbext.analysis.view import JobView, Party, look
+from gdbext.analysis.wording import start, verb, where, who
+from gdbext.knowledge.engines import PROFILES
+from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.missing import Missing
+from gdbext.model.verdict import Diagnosis, ProcessJudgement, ThreadJudgement, Verdict, Wait
+
+Pattern = Callable[[JobView], Optional[Candidate]]
+
+PATTERNS: Tuple[Pattern, ...] = (*within.PATTERNS, *across.PATTERNS)
+
+_PROFILES = {profile.name: profile for profile in PROFILES}
+_OPERATION_COUNTS = {"comm->opCount": "op", "comm->collOpCount": "collective"}
+
+
+def judge(snapshot: JobSnapshot) -> Diagnosis:
+    """Judge one look at a job. The cause is "unknown" where the stacks do not prove more; linear in threads."""
+    processes = tuple(judge_process(process, snapshot.engine) for process in snapshot.processes)
+    view = look(snapshot, processes)
+    found = [candidate for candidate in (pattern(view) for pattern in PATTERNS) if candidate is not None]
+    best = max(found, key=lambda candidate: candidate.strength, default=None) or _unknown(view)
+    return Diagnosis(snapshot, processes, _verdict(view, best))
+
+
+def judge_process(process: RankSnapshot, engine: Optional[str] = None) -> ProcessJudgement:
+    """All threads of one process, and the one that decides."""
+    profile = _PROFILES.get(process.engine or engine or "")
+    alone = process.problems if len(process.threads) == 1 else ()
+    judged = _with_backend(tuple(judge_thread(thread, profile, alone) for thread in process.threads))
+    best = decisive(process, judged)
+    if best is None:
+        kind = "exited-or-crashed" if process.state == "lost" else "unknown"
+        return ProcessJudgement(process.index, Wait(kind), judged)
+    one = judged[best]
+    wait = Wait(one.kind, one.id, one.frame, one.collective, one.communicator, _operation_counts(one))
+    return ProcessJudgement(process.index, wait, judged, idle=one.idle)
+
+
+def _with_backend(judged: Tuple[ThreadJudgement, ...]) -> Tuple[ThreadJudgement, ...]:
+    """A Python collective says nothing of its backend; where the process has a thread inside Gloo it is Gloo."""
+    if not any(one.kind == "gloo" for one in judged):
+        return judged
+    return tuple(
+        _as_gloo(one)
+        if one.kind == "nccl-group-launch" and (one.rule or "").startswith(("python-", "torch-work"))
+        else one
+        for one in judged
+    )
+
+
+def _as_gloo(one: ThreadJudgement) -> ThreadJudgement:
+    return ThreadJudgement(
+        one.id, "gloo", one.name, one.frame, one.engine_frame, one.collective, one.communicator, one.helper, one.idle, one.running,
+        one.rule, one.captures,
+    )  # fmt: skip
+
+
+def _operation_counts(one: ThreadJudgement) -> Optional[Dict[str, int]]:
+    counts = {}
+    for name, short in _OPERATION_COUNTS.items():
+        value = one.captures.get(name, Missing("not captured"))
+        if isinstance(value, int):
+            counts[short] = value
+    return counts or None
+
+
+def _unknown(view: JobView) -> Candidate:
+    """What can be said without a cause: who waits where, and what would help."""
+    parties = [party for party in view.parties if party.group not in ("idle",)] or list(view.parties)
+    if not parties:
+        return Candidate(
+            "unknown",
+            "low",
+            0,
+            "No thread that does the work of a rank could be read. Nothing can be said about the cause.",
+        )
+    if len(parties) == 1:
+        text = (
+            f"{start(who(parties))} is in {where(parties[0])}. "
+            "One process alone does not show whether it is the culprit or a victim of another rank."
+        )
+    elif len({(party.kind, where(party)) for party in parties}) == 1:
+        text = (
+            f"{start(who(parties))} all wait in {where(parties[0])}; nothing on the CPU's side tells them apart. "
+            "The device or the network does not finish, or the step just takes long: a second look tells which."
+        )
+    else:
+        text = f"{start(who(parties))} {verb(parties, 'waits', 'wait')} in different places, for example {where(parties[0])}. They fit no known pattern."
+    return Candidate("unknown", "low", 0, text, (), tuple(parties), (), evidence_of((), parties))
+
+
+def _verdict(view: JobView, best: Candidate) -> Verdict:
+    culprits, victims = _indexes(best.culprits), _indexes(best.victims)
+    victims = tuple(index for index in victims if index not in culprits)
+    shown = _decisive_party(view, best)
+    return Verdict(
+        best.cause,
+        best.confidence,
+        best.summary,
+        culprits,
+        victims,
+        best.absent,
+        shown.index if shown else None,
+        (shown.judged.id or None) if shown else None,
+        best.evidence,
+        remedies(view, best),
+        missing(view, best),
+    )
+
+
+def _indexes(parties: Tuple[Party, ...]) -> Tuple[int, ...]:
+    return tuple(sorted({party.index for party in parties}))
+
+
+def _decisive_party(view: JobView, best: Candidate) -> Optional[Party]:
+    """The culprit's thread; without a culprit the first victim's; else the first thread that was judged at all."""
+    for parties in (best.culprits, best.victims, view.parties):
+        named = [party for party in parties if party.judged.id]
+        for party in named:
+            if view.processes[party.index].wait.thread == party.judged.id:
+                return party
+        if named:
+            return named[0]
+    return _any_thread(view)
+
+
+def _any_thread(view: JobView) -> Optional[Party]:
+    """Where only helpers were seen: the one that the process judgement chose."""
+    for process, judged in zip(view.snapshot.processes, view.processes):
+        for thread, one in zip(process.threads, judged.threads):
+            if one.id == judged.wait.thread:
+                return Party(process, thread, one, "unknown")
+    return None

@@ -1,0 +1,52 @@
+"""What was not read and would have helped: said with every verdict."""
+
+from __future__ import annotations
+
+from typing import List, Tuple
+
+from gdbext.analysis.candidate import Candidate
+from gdbext.analysis.view import JobView
+from gdbext.analysis.wording import ranks
+from gdbext.model.missing import Missing
+
+_MOST = 8
+
+
+def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
+    """Lines for people, the most useful first."""
+    lines: List[str] = []
+    snapshot = view.snapshot
+    if len(snapshot.processes) == 1 and not view.threads_as_ranks:
+        lines.append("only one process was seen: the stacks of the other ranks")
+    elif view.world_size and len(snapshot.processes) + len(snapshot.absent) < view.world_size:
+        lines.append(f"{view.world_size - len(snapshot.processes)} of {view.world_size} ranks were not seen")
+    if view.unseen:
+        labels = ", ".join(process.label for process in view.unseen[:4])
+        lines.append(f"threads that do the work of {labels}{' and others' if len(view.unseen) > 4 else ''}")
+    lost = [process.rank for process in snapshot.processes if process.state == "lost" and process.rank is not None]
+    if lost:
+        lines.append(f"{ranks(lost)} could not be read")
+    if not _has_times(view):
+        lines.append("CPU time and state of the threads: spinning cannot be told from blocked")
+    if not _has_communicators(view):
+        lines.append(
+            "communicators and counts: NCCL's symbols were not found, so equal calls count as the same collective"
+        )
+    if best.cause in ("unknown", "not-a-hang") or best.confidence == "low":
+        lines.append("a second look some seconds later: one look cannot tell slow from stuck")
+    return tuple(lines[:_MOST])
+
+
+def _has_times(view: JobView) -> bool:
+    return any(
+        party.thread is not None and (party.thread.state or party.thread.cpu is not None) for party in view.parties
+    )
+
+
+def _has_communicators(view: JobView) -> bool:
+    inside = [party for party in view.parties if party.in_collective and party.judged.kind != "gloo"]
+    return not inside or any(
+        value is not None and not isinstance(value, Missing)
+        for party in inside
+        for value in party.judged.captures.values()
+    )

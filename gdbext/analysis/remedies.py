@@ -1,0 +1,75 @@
+"""The advice that means something here: rows of knowledge whose conditions hold."""
+
+from __future__ import annotations
+
+import re
+from typing import List, Optional, Tuple
+
+from gdbext.analysis.candidate import Candidate
+from gdbext.analysis.view import JobView
+from gdbext.knowledge.causes import REMEDIES
+from gdbext.knowledge.schema import RemedyRule
+from gdbext.model.verdict import Remedy
+
+_NCCL_FILE = re.compile(r"libnccl\.so\.(\d+\.\d+\.\d+)")
+MOST = 5
+
+
+def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
+    """What to do about the candidate's cause, in the order of the rows."""
+    kinds = {party.kind for party in (best.culprits or best.victims)}
+    fitting = [rule for rule in REMEDIES if rule.cause == best.cause and _holds(rule, view, kinds)]
+    return tuple(Remedy(rule.action, rule.reason) for rule in fitting[:MOST])
+
+
+def _holds(rule: RemedyRule, view: JobView, kinds: "set[str]") -> bool:
+    if rule.kinds and kinds.isdisjoint(rule.kinds):
+        return False
+    if rule.set_in and not _is_set(view, rule.set_in):
+        return False
+    if rule.unset_in and _is_set(view, rule.unset_in):
+        return False
+    if rule.threads_as_ranks is not None and rule.threads_as_ranks != view.threads_as_ranks:
+        return False
+    if rule.python is not None and rule.python != _has_python(view):
+        return False
+    return _release_fits(rule, view)
+
+
+def _is_set(view: JobView, wanted: str) -> bool:
+    name, _, value = wanted.partition("=")
+    got = view.environment(name)
+    return got is not None and (not value or got.upper() == value.upper())
+
+
+def _has_python(view: JobView) -> bool:
+    return any(
+        process.python is not None
+        or any(frame.language == "python" for thread in process.threads[:4] for frame in thread.frames)
+        for process in view.snapshot.processes
+    )
+
+
+def _release_fits(rule: RemedyRule, view: JobView) -> bool:
+    """Where the release is unknown, advice that holds only for some releases is left out."""
+    first, last = rule.nccl
+    if not (first or last):
+        return True
+    release = _nccl_release(view)
+    if release is None:
+        return False
+    return (not first or release >= _numbers(first)) and (not last or release <= _numbers(last))
+
+
+def _nccl_release(view: JobView) -> Optional[Tuple[int, ...]]:
+    for process in view.snapshot.processes:
+        for library in process.libraries:
+            match = _NCCL_FILE.search(library)
+            if match:
+                return _numbers(match.group(1))
+    return None
+
+
+def _numbers(release: str) -> Tuple[int, ...]:
+    pieces: List[int] = [int(piece) for piece in release.split(".")]
+    return tuple(pieces)

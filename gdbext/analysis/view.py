@@ -1,0 +1,170 @@
+"""One common view of all processes for the patterns: who takes part, in what kind of wait, and who is not there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
+
+from gdbext.analysis.decisive import decisive
+from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.missing import Missing
+from gdbext.model.stack import Captured, Frame, ThreadStack
+from gdbext.model.verdict import ProcessJudgement, ThreadJudgement
+
+COMMUNICATION = ("collective", "device", "launch")
+"""Groups that wait for the other ranks, or may: a launched collective makes the stream wait."""
+
+_PAIRS = ("send", "recv", "send_recv")
+_HASHES = ("comm->commHash", "info->comm->commHash", "commHash", "comm_hash")
+_COUNTS = ("count", "sendcount", "recvcount", "info->count", "data_size", "sendCount")
+
+
+@dataclass(frozen=True)
+class Party:
+    """One member of the job: a process with its decisive thread, or one thread where threads are the ranks."""
+
+    process: RankSnapshot
+    thread: Optional[ThreadStack]
+    judged: ThreadJudgement
+    group: str
+    is_thread: bool = False
+
+    @property
+    def index(self) -> int:
+        return self.process.index
+
+    @property
+    def kind(self) -> str:
+        return self.judged.kind
+
+    @property
+    def in_collective(self) -> bool:
+        """Whether the stack shows a collective of the whole communicator (send and receive are between two)."""
+        return self.judged.collective is not None and self.judged.collective not in _PAIRS
+
+    @property
+    def communicator(self) -> Optional[str]:
+        """What names the communicator across processes; its address does so within one process only."""
+        value = self._captured(_HASHES)
+        return hex(value) if isinstance(value, int) else value if isinstance(value, str) else None
+
+    @property
+    def count(self) -> Optional[int]:
+        """How many elements its collective carries."""
+        value = self._captured(_COUNTS)
+        return value if isinstance(value, int) else None
+
+    def frame(self, number: Optional[int]) -> Optional[Frame]:
+        """Frame `number` of the thread; None when there is none."""
+        if number is None or self.thread is None or not 0 <= number < len(self.thread.frames):
+            return None
+        return self.thread.frames[number]
+
+    def _captured(self, names: Sequence[str]) -> Captured:
+        for name in names:
+            value = self.judged.captures.get(name)
+            if value is not None and not isinstance(value, Missing):
+                return value
+        return Missing("not read")
+
+
+@dataclass(frozen=True)
+class JobView:
+    """What the patterns look at."""
+
+    snapshot: JobSnapshot
+    processes: Tuple[ProcessJudgement, ...]
+    parties: Tuple[Party, ...]  # those that could be judged
+    unseen: Tuple[RankSnapshot, ...]  # processes of which only helpers or nothing at all was read
+    gone: Tuple[Party, ...]  # lost, dead or stopped: a subset of `parties`
+    threads_as_ranks: bool = False
+
+    def of(self, *groups: str) -> List[Party]:
+        """Parties in one of these groups, in process order."""
+        return [party for party in self.parties if party.group in groups]
+
+    def where(self, wanted: Callable[[Party], bool]) -> List[Party]:
+        return [party for party in self.parties if wanted(party)]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every rank of the job was seen, or is known to be absent."""
+        world = self.world_size
+        found = {process.rank for process in self.snapshot.processes if process.rank is not None}
+        return world is not None and len(found) + len(self.snapshot.absent) >= world and not self.unseen
+
+    @property
+    def world_size(self) -> Optional[int]:
+        if self.snapshot.world_size is not None:
+            return self.snapshot.world_size
+        return max((one.world_size for one in self.snapshot.processes if one.world_size), default=None)
+
+    def environment(self, name: str) -> Optional[str]:
+        """The value of a variable in the first process that has it."""
+        return next((one.environment[name] for one in self.snapshot.processes if name in one.environment), None)
+
+
+def look(snapshot: JobSnapshot, processes: Sequence[ProcessJudgement]) -> JobView:
+    """Build the view; linear in processes and threads."""
+    parties: List[Party] = []
+    unseen: List[RankSnapshot] = []
+    for process, judged in zip(snapshot.processes, processes):
+        party = _party(process, judged)
+        if party is None:
+            unseen.append(process)
+        else:
+            parties.append(party)
+    split = _threads_as_parties(snapshot, processes)
+    gone = tuple(party for party in parties if party.group in ("gone", "stopped"))
+    return JobView(snapshot, tuple(processes), tuple(split or parties), tuple(unseen), gone, bool(split))
+
+
+def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:
+    gone = _gone(process)
+    best = decisive(process, judged.threads)
+    if gone:
+        nothing = ThreadJudgement("", "exited-or-crashed")
+        return Party(
+            process,
+            None if best is None else process.threads[best],
+            nothing if best is None else judged.threads[best],
+            gone,
+        )
+    if best is None or judged.threads[best].helper is not None:
+        return None
+    thread = process.threads[best]
+    return Party(process, thread, judged.threads[best], _group(judged.threads[best]))
+
+
+def _group(judged: ThreadJudgement) -> str:
+    return "idle" if judged.idle else WAIT_GROUPS[judged.kind]
+
+
+def _gone(process: RankSnapshot) -> str:
+    """ "gone" for a process that is dead or cannot be reached, "stopped" for one under job control, else ""."""
+    states = {thread.state for thread in process.threads}
+    if (process.state == "lost" and not process.threads) or (states and states <= {"Z", "X"}):
+        return "gone"
+    return "stopped" if states == {"T"} else ""
+
+
+def _threads_as_parties(snapshot: JobSnapshot, processes: Sequence[ProcessJudgement]) -> List[Party]:
+    """One process whose threads wait in the GPU's calls side by side: each may drive a GPU of its own."""
+    if len(processes) != 1:
+        return []
+    process = snapshot.processes[0]
+    members = [
+        Party(process, thread, judged, _group(judged), is_thread=True)
+        for thread, judged in zip(process.threads, processes[0].threads)
+        if judged.helper is None and _group(judged) in (*COMMUNICATION, "implicit")
+    ]
+    return members if len(members) > 1 else []
+
+
+def by_key(parties: Sequence[Party], key: Callable[[Party], object]) -> Dict[object, List[Party]]:
+    """Parties in groups of equal key, in order of appearance."""
+    groups: Dict[object, List[Party]] = {}
+    for party in parties:
+        groups.setdefault(key(party), []).append(party)
+    return groups

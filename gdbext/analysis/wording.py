@@ -1,0 +1,88 @@
+"""Words for people: who, where, in which call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Iterable, List, Optional, Sequence
+
+from gdbext.model.stack import Frame
+
+if TYPE_CHECKING:
+    from gdbext.analysis.view import Party
+
+LONGEST_NAME = 80
+
+
+def span(numbers: Iterable[int]) -> str:
+    """`0-2,5` for 0, 1, 2, 5."""
+    pieces: List[str] = []
+    ordered = sorted(set(numbers))
+    start = 0
+    for end in range(1, len(ordered) + 1):
+        if end == len(ordered) or ordered[end] != ordered[end - 1] + 1:
+            first, last = ordered[start], ordered[end - 1]
+            pieces.append(str(first) if first == last else f"{first}-{last}" if last > first + 1 else f"{first},{last}")
+            start = end
+    return ",".join(pieces)
+
+
+def ranks(numbers: Sequence[int]) -> str:
+    """`rank 3` or `ranks 0-2,5`."""
+    return f"{'rank' if len(set(numbers)) == 1 else 'ranks'} {span(numbers)}"
+
+
+def who(parties: Sequence[Party]) -> str:
+    """`ranks 0-2,5`, `pid 4711`, `thread 3 of rank 0`: what people call them."""
+    if any(party.is_thread for party in parties):
+        names = ", ".join(dict.fromkeys(str(party.judged.id) for party in parties))
+        process = parties[0].process.label
+        return f"{'thread' if len(parties) == 1 else 'threads'} {names} of {process}"
+    known = [party.process.rank for party in parties if party.process.rank is not None]
+    if len(known) == len(parties):
+        return ranks(known)
+    labels = list(dict.fromkeys(party.process.label for party in parties))
+    return ", ".join(labels[:4]) + (f" and {len(labels) - 4} more" if len(labels) > 4 else "")
+
+
+def start(text: str) -> str:
+    """The text with a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
+def verb(parties: Sequence[Party], singular: str, plural: str) -> str:
+    """`waits` for one, `wait` for several."""
+    return singular if len(parties) == 1 else plural
+
+
+def place(frame: Optional[Frame]) -> str:
+    """`decode (parallel_gpt.cc:66)`; the library where there is no source line."""
+    if frame is None:
+        return "an unknown place"
+    name = frame.function or "code without a name"
+    name = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    if frame.file:
+        file = frame.file.rsplit("/", 1)[-1]
+        return f"{name} ({file}:{frame.line})" if frame.line else f"{name} ({file})"
+    return f"{name} ({frame.library})" if frame.library else name
+
+
+def where(party: Party) -> str:
+    """What the party's thread is in, and the engine's call that led there."""
+    judged = party.judged
+    inner, outer = party.frame(judged.frame), party.frame(judged.engine_frame)
+    if inner is None and outer is None:
+        return "a place that could not be read"
+    if inner is None or (outer is not None and judged.rule is not None and judged.rule.startswith("os-")):
+        return place(outer or inner)
+    if outer is None or outer is inner:
+        return place(inner)
+    name = inner.function or "code without a name"
+    return f"{name}, called from {place(outer)}"
+
+
+def operation(party: Party) -> str:
+    """`all_reduce` where the stack names a collective, else the call it waits in."""
+    judged = party.judged
+    if judged.collective:
+        return judged.collective
+    frame = party.frame(judged.frame)
+    return (frame.function if frame is not None and frame.function else None) or judged.kind

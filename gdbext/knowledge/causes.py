@@ -1,0 +1,232 @@
+"""What to do about each cause. Conditions are data: advice that means nothing for this job is not given."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.schema import RemedyRule
+
+_ALLOCATES = ("pinned-host-alloc", "device-alloc", "device-free")
+
+REMEDIES: Tuple[RemedyRule, ...] = (
+    RemedyRule(
+        "implicit-sync-vs-collective",
+        "Allocate page-locked buffers once at start (or take them from a pool), never between collectives",
+        "cudaMallocHost, cudaHostAlloc and cudaFreeHost wait until the device is idle, and a collective that waits for a peer keeps it busy",
+        "NVIDIA/nccl#48; CUDA programming guide, implicit synchronization",
+        kinds=("pinned-host-alloc",),
+    ),
+    RemedyRule(
+        "implicit-sync-vs-collective",
+        "Free device memory only where no collective is in flight, or use cudaMallocAsync and cudaFreeAsync or a caching allocator",
+        "cudaFree waits for all work of the device, the collective of another stream included",
+        "NVIDIA/nccl#239; CUDA programming guide, stream ordered allocator",
+        kinds=("device-alloc", "device-free"),
+    ),
+    RemedyRule(
+        "implicit-sync-vs-collective",
+        "Call every cuBLAS handle once (and set its workspace) before the first collective",
+        "the first call allocates memory and loads kernels, and both wait for the device",
+        "triton-inference-server/fastertransformer_backend#28; cuBLAS documentation, cublasSetWorkspace",
+        kinds=("cublas",),
+    ),
+    RemedyRule(
+        "implicit-sync-vs-collective",
+        "Set CUDA_MODULE_LOADING=EAGER",
+        "kernels are then loaded at start and not at their first call behind a collective",
+        "CUDA programming guide, lazy loading",
+        kinds=("cublas",),
+        unset_in="CUDA_MODULE_LOADING=EAGER",
+    ),
+    RemedyRule(
+        "implicit-sync-vs-collective",
+        "Put the calls of all ranks of the process between ncclGroupStart and ncclGroupEnd, or set NCCL_LAUNCH_MODE=GROUP",
+        "this NCCL launches the ranks of one process together in group mode, so that none is caught between two launches",
+        "NCCL 2.7-2.12 sources; FasterTransformer documentation",
+        threads_as_ranks=True,
+        nccl=("2.7.0", "2.12.999"),
+        unset_in="NCCL_LAUNCH_MODE=GROUP",
+    ),
+    RemedyRule(
+        "implicit-sync-vs-collective",
+        "Launch the collectives of a step on all ranks before any call that waits for the device, with one stream order everywhere",
+        "a collective completes as soon as every rank has launched its part, so nothing may wait in between",
+        "NCCL user guide, using multiple communicators concurrently",
+    ),
+    RemedyRule(
+        "lazy-module-load-vs-collective",
+        "Set CUDA_MODULE_LOADING=EAGER",
+        "all kernels are then loaded at start; loading one later may wait for the device, which a collective keeps busy",
+        "CUDA programming guide, lazy loading; torchcomms PR#2334",
+        unset_in="CUDA_MODULE_LOADING=EAGER",
+    ),
+    RemedyRule(
+        "lazy-module-load-vs-collective",
+        "Run every kernel once before the first collective (warm-up), also those for rare sizes",
+        "a kernel that was called once is loaded",
+        "CUDA programming guide, lazy loading",
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Read the log of the missing rank, then restart the whole job",
+        "a collective cannot go on without a member; the others wait for ever or until the watchdog's timeout",
+        "NVIDIA/nccl#585",
+        kinds=("exited-or-crashed",),
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Look at what the missing rank waits for (named above); give that wait a timeout, or let all ranks skip the step together",
+        "every rank must reach every collective, in the same order",
+        "pytorch/pytorch#87995",
+        kinds=("io", "ipc-queue", "condvar-idle", "python-code", "mutex", "gil", "store-wait"),
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Check that all ranks run the same number of steps and read data of the same length",
+        "a rank that leaves the loop early does not come to the next collective",
+        "mlcommons/storage#172",
+        python=True,
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Start the ranks that are missing, or the job with the right number of them",
+        "the communicator was made for more ranks than are there",
+        "NVIDIA/nccl#585",
+        kinds=("stream-sync", "event-sync", "device-sync", "nccl-group-launch", "gloo", "mpi"),
+    ),
+    RemedyRule(
+        "collective-mismatch",
+        "Compare the code path of the odd ranks with the others: conditions on rank, batch or shape around the collectives",
+        "all ranks must call the same collectives of a communicator in the same order, with the same count and type",
+        "NCCL user guide; NVIDIA/nccl#857",
+    ),
+    RemedyRule(
+        "collective-mismatch",
+        "Run once with TORCH_DISTRIBUTED_DEBUG=DETAIL",
+        "torch then checks name and shape of every collective and says which rank differs",
+        "torch.distributed documentation",
+        python=True,
+        unset_in="TORCH_DISTRIBUTED_DEBUG=DETAIL",
+    ),
+    RemedyRule(
+        "multi-comm-ordering",
+        "Use the communicators in the same order on every rank, from one thread or under one lock",
+        "a collective may hold what the next one needs to start, so two orders block each other",
+        "NCCL user guide, using multiple communicators concurrently; NVIDIA/nccl#1766",
+    ),
+    RemedyRule(
+        "multi-comm-ordering",
+        "Set NCCL_LAUNCH_ORDER_IMPLICIT=1",
+        "NCCL then keeps the order of launches of one process itself",
+        "NCCL 2.26 release notes",
+        nccl=("2.26.0", ""),
+        unset_in="NCCL_LAUNCH_ORDER_IMPLICIT=1",
+    ),
+    RemedyRule(
+        "init-rendezvous",
+        "Start the missing ranks, or correct world size and ranks",
+        "the set-up returns only when every member has come",
+        "NVIDIA/nccl#1260",
+    ),
+    RemedyRule(
+        "init-rendezvous",
+        "Set NCCL_SOCKET_IFNAME (and GLOO_SOCKET_IFNAME) to the interface that all hosts share; check firewalls and MASTER_ADDR",
+        "members find each other by address; a wrong interface looks like a missing rank",
+        "NVIDIA/nccl#1324",
+    ),
+    RemedyRule(
+        "init-rendezvous",
+        "Load weights before or after the set-up on all ranks alike, or raise the timeout of the process group",
+        "a rank that comes minutes later keeps the others waiting",
+        "torch.distributed.init_process_group",
+    ),
+    RemedyRule(
+        "launch-serialisation",
+        "Unset CUDA_LAUNCH_BLOCKING",
+        "each launch then waits for its kernel, and a collective's kernel waits for the peers",
+        "NVIDIA/nccl#750",
+        set_in="CUDA_LAUNCH_BLOCKING=1",
+    ),
+    RemedyRule(
+        "launch-serialisation",
+        "Synchronise more often, or launch fewer kernels behind a collective",
+        "the launch queue holds about a thousand kernels; a full one blocks the thread that should launch the next collective",
+        "NVIDIA/nccl#750, #1766",
+    ),
+    RemedyRule(
+        "launch-serialisation",
+        "Update NCCL to 2.13.4 or newer",
+        "2.13.2 posts network work only after the launch has returned",
+        "NVIDIA/nccl#750, PR#774",
+        nccl=("2.13.0", "2.13.3"),
+    ),
+    RemedyRule(
+        "launch-serialisation",
+        "Raise CUDA_DEVICE_MAX_CONNECTIONS",
+        "streams that share a hardware queue wait for each other",
+        "CUDA programming guide, environment variables",
+        set_in="CUDA_DEVICE_MAX_CONNECTIONS=1",
+    ),
+    RemedyRule(
+        "gil-deadlock",
+        "Release the GIL around the native call (py::call_guard<py::gil_scoped_release>, Py_BEGIN_ALLOW_THREADS)",
+        "whoever waits for a lock or the device while holding the GIL stops every thread that needs Python to get there",
+        "rapidsai/ucx-py#187; NVIDIA/Fuser#3055",
+    ),
+    RemedyRule(
+        "gil-deadlock",
+        "Do not call Python from callbacks of the driver or the loader (stream callbacks, dl_iterate_phdr)",
+        "they run with the caller's lock held",
+        "auto-round#1701",
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        "Take the two locks in one order everywhere; do not call CUDA with a lock held that a hook or callback takes as well",
+        "each thread holds what the other waits for",
+        "ofiwg/libfabric#9003",
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
+        "Let all work of a communicator finish before it is destroyed; abort several communicators in the order of their work, or from several threads",
+        "the teardown waits for kernels and threads that wait for a peer, or for another communicator's work",
+        "NVIDIA/nccl#1013, #1777",
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
+        "Free CUDA objects explicitly before main ends, not in static destructors",
+        "during exit the driver may be gone already, and nobody launches the rest of a collective any more",
+        "NVIDIA/nccl#829",
+        kinds=(*_ALLOCATES, "stream-sync", "device-sync"),
+    ),
+    RemedyRule(
+        "shm-too-small",
+        "Give the container more shared memory: docker run --shm-size=1g (or an emptyDir of medium Memory at /dev/shm)",
+        "NCCL keeps about 10 MB per connection there, data loaders more; docker's default is 64 MB",
+        "NCCL user guide, troubleshooting",
+    ),
+    RemedyRule(
+        "gpu-fault",
+        "Read the error's text and `dmesg | grep -i xid`; run compute-sanitizer for an illegal access",
+        "the Xid says whether it was the program, the memory or the bus",
+        "NVIDIA Xid catalogue",
+    ),
+    RemedyRule(
+        "driver-bug",
+        "Update the driver, or take the profiler out",
+        "the locks that wait for each other belong to the driver and CUPTI",
+        "pytorch/pytorch#60158",
+        kinds=("mutex",),
+    ),
+    RemedyRule(
+        "fork-after-cuda",
+        "Start workers with spawn or forkserver, before CUDA is first used",
+        "a forked child has its parent's locks but not the threads that would release them",
+        "torch.multiprocessing notes",
+    ),
+    RemedyRule(
+        "unknown",
+        "Look again with more ranks, and twice: gdbext diagnose --samples 2 --interval 10",
+        "what differs between ranks or moves between two looks is what tells the causes apart",
+        "field practice: nccl#1730",
+    ),
+)
