@@ -168,7 +168,8 @@ def _merge(frames: Sequence[Frame], evals: Sequence[int], placed: Placed) -> Lis
     calling = False
     for index, frame in enumerate(frames):
         if index in placed:
-            merged += placed[index]
+            # They run in this call of the interpreter, so they lie where it lies on the stack.
+            merged += [replace(python, sp=frame.sp) for python in placed[index]]
             calling = True
         elif index in evals or not _folded(frame, calling, homes):
             merged.append(frame)

@@ -13,9 +13,7 @@ import re
 import struct
 from typing import Dict, List, Optional
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-
+from gdbext.capture.elf_symbols import ElfSymbols
 from gdbext.capture.maps import Mapping, read_maps
 from gdbext.capture.memory import ProcessMemory
 from gdbext.model.missing import Maybe, Missing
@@ -64,14 +62,12 @@ def _linked_address(path: str, _identity: tuple[int, ...]) -> Optional[tuple[int
     """Address of `environ` as linked, and whether that is where it is loaded (ET_EXEC)."""
     try:
         with open(path, "rb") as stream:
-            elf = ELFFile(stream)
-            table = elf.get_section_by_name(".gnu.hash")
-            symbol = table.get_symbol("environ") or table.get_symbol("__environ") if table else None
-            if symbol is None or symbol["st_shndx"] == "SHN_UNDEF":
-                return None
-            return symbol["st_value"], elf["e_type"] == "ET_EXEC"
-    except (OSError, ELFError, ValueError, KeyError, AttributeError, struct.error):
+            elf = ElfSymbols(stream)
+            found = elf.look_up(("environ", "__environ"))
+    except (OSError, ValueError, struct.error):
         return None
+    value = found.get("environ") or found.get("__environ")
+    return None if value is None else (value, elf.fixed)
 
 
 def _strings(memory: ProcessMemory, array: int) -> Maybe[Dict[str, str]]:

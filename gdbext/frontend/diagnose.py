@@ -46,7 +46,8 @@ def run(
         write_private(options.save, dump_snapshot(snapshot) + "\n")
         progress.say(f"snapshot written to {options.save}")
     diagnosis = judge(snapshot)
-    shown = diagnosis if options.command == "diagnose" else merge(snapshot, diagnosis.processes)
+    tree = merge(snapshot, diagnosis.processes)
+    shown = replace(diagnosis, tree=tree) if options.command == "diagnose" else tree
     if options.json:
         write_document(options.json, dumps(shown))
     if options.json != "-":
