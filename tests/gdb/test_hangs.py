@@ -1,0 +1,58 @@
+"""Every hang of the demo engine, from running processes to the verdict, with each gdb."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.inferiors.demo import DemoJob, state_of
+from tests.inferiors.scenarios import SCENARIOS
+
+pytestmark = pytest.mark.gdb
+
+
+def diagnose(pids, gdb, *arguments):
+    """(exit status, document, stderr)"""
+    argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "-", "--gdb", gdb, *map(str, pids), *arguments]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_cause_and_culprit(scenario, any_gdb):
+    with DemoJob(scenario.name, wait="yield") as job:
+        status, answer, errors = diagnose(job.pids.values(), any_gdb)
+        verdict = answer["verdict"]
+        ranks = {process["index"]: process["rank"] for process in answer["processes"]}
+        assert verdict["cause"] in (scenario.cause, *scenario.also_causes), verdict["summary"]
+        if verdict["cause"] == scenario.cause:
+            blamed = {ranks[index] for index in verdict["culprits"]} | set(verdict["absent"])
+            assert blamed == set(scenario.culprits()), verdict["summary"]
+        assert status == (0 if scenario.healthy else 1), errors
+        for pid in job.pids.values():
+            assert state_of(pid) != ("t", 0)
+            assert state_of(pid)[1] == 0
+            assert job.alive_progress(pid)
+
+
+def test_under_mpirun(any_gdb):
+    """Ranks started by Open MPI: rank numbers from its variables, the launcher is no rank."""
+    with DemoJob("pinned-alloc", launcher="mpirun") as job:
+        launcher = job.processes[0].pid
+        status, answer, errors = diagnose([launcher], any_gdb)
+        assert [process["pid"] for process in answer["processes"]] == [job.pids[rank] for rank in range(3)]
+        assert [process["rank"] for process in answer["processes"]] == [0, 1, 2]
+        assert answer["verdict"]["cause"] == "implicit-sync-vs-collective"
+        assert answer["verdict"]["culprits"] == [1]
+        assert status == 1, errors
+        assert all(job.alive_progress(pid) for pid in job.pids.values())
+
+
+def test_without_any_symbols(any_gdb):
+    """A stripped engine: the exported names of the libraries are enough for the verdict."""
+    with DemoJob("pinned-alloc", stripped=True) as job:
+        _, answer, _ = diagnose(job.pids.values(), any_gdb)
+        assert answer["verdict"]["cause"] == "implicit-sync-vs-collective", answer["verdict"]["summary"]
+        assert answer["verdict"]["culprits"] == [1]
