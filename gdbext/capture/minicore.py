@@ -29,9 +29,10 @@ _PRPSINFO = struct.Struct("<bbbbxxxxQIIiiii16s80s")
 
 
 def write_core(copy: ProcessCopy, path: str) -> None:
-    """Write the copy as a core file that only its owner can read. Its first thread is the main thread.
+    """Write the copy as a new core file that only its owner can read. Its first thread is the main thread.
 
-    Raises `GdbextError` when there is nothing to write or the file cannot be written; then no file is left.
+    Raises `GdbextError` when there is nothing to write, when the file exists already, or when it cannot be written;
+    what was begun is removed then.
     """
     row = copy.architecture
     threads = [thread for thread in copy.threads if thread.registers]
@@ -41,20 +42,19 @@ def write_core(copy: ProcessCopy, path: str) -> None:
         raise GdbextError(f"the copy of pid {copy.pid} has {len(copy.blocks)} pieces: too many for a core file")
     notes = _notes(copy, row, threads)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise _cannot_write(copy.pid, path, error) from None
+    try:
         with open(descriptor, "wb") as stream:
-            os.fchmod(descriptor, 0o600)  # it may have been there before
             _write(stream, row, notes, copy.blocks)
     except OSError as error:
-        _remove(path)
-        raise GdbextError(f"the core of pid {copy.pid} cannot be written to {path}: {error.strerror}") from None
-
-
-def _remove(path: str) -> None:
-    try:
         os.unlink(path)
-    except OSError:
-        pass
+        raise _cannot_write(copy.pid, path, error) from None
+
+
+def _cannot_write(pid: int, path: str, error: OSError) -> GdbextError:
+    return GdbextError(f"the core of pid {pid} cannot be written to {path}: {error.strerror}")
 
 
 def _write(stream: BinaryIO, row: Architecture, notes: bytes, blocks: Sequence[Block]) -> None:

@@ -196,11 +196,18 @@ def thread_state(pid: int, tid: int) -> str:
 
 def tracer_of(pid: int, tid: int) -> int:
     """The pid that traces a thread, 0 when none does or when the thread is gone."""
+    tracer = _status(f"/proc/{pid}/task/{tid}").get("TracerPid", "0")
+    # The kernel names the OS thread that traces; people know the process.
+    return int(_status(f"/proc/{tracer}").get("Tgid", tracer))
+
+
+def _status(folder: str) -> Dict[str, str]:
     try:
-        with open(f"/proc/{pid}/task/{tid}/status", "rb") as stream:
-            return next((int(line.split()[1]) for line in stream if line.startswith(b"TracerPid:")), 0)
+        with open(f"{folder}/status", encoding="utf-8", errors="replace") as stream:
+            pairs = [line.partition(":") for line in stream]
     except OSError:
-        return 0
+        return {}
+    return {name: value.strip() for name, _, value in pairs}
 
 
 def why_refused(pid: int, tid: int) -> str:
