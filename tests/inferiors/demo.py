@@ -10,6 +10,7 @@ ends it when its standard input is closed.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import json
 import mmap
@@ -119,12 +120,10 @@ class DemoJob:
         for process in self.processes:
             if process.poll() is None:
                 process.kill()
-        # mpirun's ranks are not our children. They die with it, unless they are traced or stopped.
-        for pid in self.pids.values():
-            if self._launcher == "mpirun" and self._is_rank(pid):
-                os.kill(pid, signal.SIGKILL)
         for process in self.processes:
             process.wait()
+        if self._launcher == "mpirun":
+            self._end_orphans()
         if self._state is not None:
             self._state.close()
             self._state = None
@@ -133,6 +132,16 @@ class DemoJob:
             self._pipe = -1
         self._log.close()
         self._temporary.cleanup()
+
+    def _end_orphans(self) -> None:
+        """mpirun's ranks are not our children: they die with it, but a little later."""
+        left = [pid for pid in self.pids.values() if self._is_rank(pid)]
+        while left:
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)  # nobody tells us of their end
+            left = [pid for pid in left if self._is_rank(pid)]
 
     def _is_rank(self, pid: int) -> bool:
         """The pid still is a rank of this job: under mpirun it is not our child, so it may have become another's."""

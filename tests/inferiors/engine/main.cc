@@ -74,12 +74,12 @@ ENGINE_FRAME static void loadWeights() {
 }
 
 ENGINE_FRAME static void initialiseCommunicators(const Plan& plan, NcclParam& tensor_para, NcclParam& pipeline_para) {
-    const bool init_fault = plan.is(Fault::InitAbsent) || plan.is(Fault::InitLate) || plan.is(Fault::ShmFull);
-    if (init_fault)
+    const bool bus_error = plan.is(Fault::ShmFull) && plan.hits_this_rank();  // reports itself, in the crash handler
+    if ((plan.is(Fault::InitAbsent) || plan.is(Fault::InitLate) || plan.is(Fault::ShmFull)) && !bus_error)
         job_arm();
     if (plan.is(Fault::InitLate) && plan.hits_this_rank())
         loadWeights();
-    if (plan.is(Fault::ShmFull) && plan.hits_this_rank())
+    if (bus_error)
         setenv("DEMO_SHM_ROOM", "4194304", 1);
     ftNcclInitialize(tensor_para, plan.rank, plan.world, 0);
     ftNcclInitialize(pipeline_para, plan.rank, plan.world, 1);

@@ -3,8 +3,6 @@
 #include "../job.h"
 #include "cuda_utils.h"
 
-#include <sched.h>
-
 #define NCCLCHECK(cmd)                                                                                     \
     do {                                                                                                   \
         ncclResult_t r = (cmd);                                                                            \
@@ -86,7 +84,6 @@ ENGINE_FRAME void ftNcclStreamSynchronize(NcclParam tensor_para, NcclParam pipel
             if (error != ncclSuccess)
                 throw std::runtime_error("[FT][ERROR] NCCL Error : ncclCommGetAsyncError returned an error");
         }
-        sched_yield();
         JOB_WAITED(job_now() - since);
     }
 }

@@ -44,7 +44,9 @@ NCCL_FRAME ncclResult_t ncclLaunchKernel(ncclComm* comm, ncclKernelPlan* plan) {
     ncclDevWorkArgs work = {comm->meeting, comm->rank, comm->nRanks, plan->sequence, signature};
     void* args[] = {&work};
     cudaLaunchConfig_t config = {{24, 1, 1}, {512, 1, 1}, 0, task.stream, nullptr, 0};
-    return cudaLaunchKernelExC(&config, &ncclDevKernel, args) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+    const cudaError_t error = cudaLaunchKernelExC(&config, &ncclDevKernel, args);
+    asm volatile("" ::"g"(comm), "g"(plan));
+    return error == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
 NCCL_FRAME ncclResult_t ncclEnqueueCheck(ncclInfo* info) {
@@ -57,28 +59,34 @@ NCCL_FRAME ncclResult_t ncclEnqueueCheck(ncclInfo* info) {
     return result;
 }
 
+// The optimiser must not forget what a debugger wants to read in the frame while the call inside it waits.
+#define ENQUEUE_AND_KEEP(info, comm, count, datatype, stream)                                     \
+    ncclResult_t result = ncclEnqueueCheck(&(info));                                              \
+    asm volatile("" ::"g"(comm), "g"(count), "g"(datatype), "g"(stream));                         \
+    return result
+
 #define NCCL_API extern "C" __attribute__((visibility("default"))) ncclResult_t
 
 NCCL_API ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                        ncclComm_t comm, cudaStream_t stream) {
     ncclInfo info = {ncclFuncAllReduce, "AllReduce", sendbuff, recvbuff, count, datatype, op, 0, comm, stream};
-    return ncclEnqueueCheck(&info);
+    ENQUEUE_AND_KEEP(info, comm, count, datatype, stream);
 }
 
 NCCL_API ncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm,
                        cudaStream_t stream) {
     ncclInfo info = {ncclFuncAllGather, "AllGather", sendbuff, recvbuff, sendcount, datatype, ncclSum, 0, comm, stream};
-    return ncclEnqueueCheck(&info);
+    ENQUEUE_AND_KEEP(info, comm, sendcount, datatype, stream);
 }
 
 NCCL_API ncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
     ncclInfo info = {ncclFuncReduceScatter, "ReduceScatter", sendbuff, recvbuff, recvcount, datatype, op, 0, comm, stream};
-    return ncclEnqueueCheck(&info);
+    ENQUEUE_AND_KEEP(info, comm, recvcount, datatype, stream);
 }
 
 NCCL_API ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
                        cudaStream_t stream) {
     ncclInfo info = {ncclFuncBroadcast, "Broadcast", sendbuff, recvbuff, count, datatype, ncclSum, root, comm, stream};
-    return ncclEnqueueCheck(&info);
+    ENQUEUE_AND_KEEP(info, comm, count, datatype, stream);
 }
