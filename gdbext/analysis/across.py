@@ -13,6 +13,10 @@ _LAZY = ("module-load",)
 _STANDS = ("io", "ipc-queue", "condvar-idle", "mutex", "gil", "exited-or-crashed", "sigbus", "cuda-error-throw")
 
 
+# Waits that cannot be part of a collective or a GPU call that was cut off or has no names.
+_PLAINLY_AWAY = ("io", "ipc-queue", "python-code", "mutex")
+
+
 def _waiting(view: JobView) -> List[Party]:
     return [party for party in view.of(*COMMUNICATION) if party not in view.gone]
 
@@ -61,13 +65,18 @@ def rank_elsewhere(view: JobView) -> Optional[Candidate]:
     """Some ranks wait in a collective or for the GPU, a few others are outside of any communication."""
     waiting = _waiting(view)
     away = [party for party in view.of("elsewhere", "lock") if party not in view.gone]
+    if any(party.process.rank is not None for party in waiting):
+        away = [party for party in away if party.process.rank is not None]  # the others are front ends
     if not waiting or not away or view.threads_as_ranks:
         return None
     if any(_may_progress(party) for party in away):
         return _slow_rank(waiting, [party for party in away if _may_progress(party)])
     explicit = any(party.judged.collective is not None or party.group == "collective" for party in waiting)
     few = 2 * len(away) <= len(view.parties)
-    confidence = "high" if explicit and few and not view.unseen else "medium" if few or explicit else "low"
+    numbered = all(party.process.rank is not None for party in (*waiting, *away))
+    plain = all(party.kind in _PLAINLY_AWAY for party in away)
+    proven = explicit and few and plain and numbered and not view.unseen
+    confidence = "high" if proven else "medium" if few and (explicit or numbered) else "low"
     summary = (
         f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {_what(waiting)}; "
         f"{who(away)} never entered it. {start(who(away[:1]))} is in {where(away[0])}."
@@ -155,7 +164,7 @@ def all_in_launch(view: JobView) -> Optional[Candidate]:
         f"{start(who(launching))} {verb(launching, 'does', 'do')} not get out of {what}. "
         f"{start(why)}: the launch of a collective can then wait for a peer that waits for this rank."
     )
-    confidence = "high" if blocking and several and nccl else "medium" if several or blocking else "low"
+    confidence = "medium" if several or blocking else "low"
     return Candidate(
         "launch-serialisation", confidence, 62, summary, tuple(launching), (), (), evidence_of(launching, ())
     )
@@ -214,7 +223,7 @@ def opposite_order(view: JobView) -> Optional[Candidate]:
     groups = by_key(members, lambda party: party.communicator)
     if len(groups) < 2 or len(members) < 2:
         return None
-    sizes = {party.judged.captures.get("comm->nRanks") for party in members}
+    sizes = {party.members for party in members}
     full = {len(members)} == sizes or (view.world_size is not None and sizes == {view.world_size})
     ordered = sorted(groups.values(), key=len)
     minority = [party for group in ordered[:-1] for party in group]
@@ -319,7 +328,44 @@ def all_busy(view: JobView) -> Optional[Candidate]:
     return Candidate("not-a-hang", "medium", 70, summary, (), (), (), evidence_of((), busy))
 
 
+def goes_on(view: JobView) -> Optional[Candidate]:
+    """Between two looks ranks went on: slow, not stuck."""
+    went = [party for party in view.parties if view.moved and party.index in view.moved and party not in view.gone]
+    if not went or view.of("fatal"):
+        return None
+    all_of_them = len(went) == len(view.parties)
+    still = [party for party in view.parties if party not in went]
+    summary = f"{start(who(went))} went on between the two looks, so the job is not stuck. " + (
+        "It may be slow." if all_of_them else f"{start(who(still))} did not move: what it is in may just take long."
+    )
+    confidence = "high" if all_of_them else "medium"
+    return Candidate("not-a-hang", confidence, 88, summary, (), (), (), evidence_of((), went))
+
+
+def different_calls(view: JobView) -> Optional[Candidate]:
+    """Ranks are in different calls of NCCL, of which at least one does not say which collective it is."""
+    members = view.of("collective")
+    if len(members) < 2 or len(members) < len(view.parties) or view.threads_as_ranks:
+        return None
+    groups = sorted(by_key(members, operation).values(), key=len)
+    if len(groups) < 2 or all(party.judged.collective for party in members):
+        return None
+    minority = [party for group in groups[:-1] for party in group]
+    odd = minority if len(minority) < len(groups[-1]) else members
+    victims = [party for party in members if party not in odd]
+    sides = "; ".join(f"{who(group)} in {operation(group[0])}" for group in groups[:4])
+    summary = (
+        f"The ranks are in different calls of the library: {sides}. "
+        "If these are different collectives of one communicator, none of them can complete."
+    )
+    return Candidate(
+        "collective-mismatch", "low", 61, summary, tuple(odd), tuple(victims), (), evidence_of(odd, victims)
+    )
+
+
 PATTERNS = (
+    goes_on,
+    different_calls,
     dead_rank,
     rank_elsewhere,
     idle_peer,

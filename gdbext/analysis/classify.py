@@ -8,7 +8,7 @@ from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Pattern,
 
 from gdbext.analysis.frames import FrameBook, Known, without_lies
 from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES, owners
-from gdbext.knowledge.frames.ranks import LEAF
+from gdbext.knowledge.frames.ranks import LEAF, SILENT
 from gdbext.knowledge.schema import EngineProfile, FrameRule
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Captured, Frame, ThreadStack
@@ -17,7 +17,7 @@ from gdbext.model.verdict import ThreadJudgement
 BUSY = 0.3
 """CPU use (fraction of a core) from which a thread counts as running."""
 
-_COMMUNICATORS = ("comm", "info->comm", "nccl_comm", "comm_")
+_COMMUNICATORS = ("comm", "info->comm", "nccl_param.nccl_comm_", "nccl_comm", "comm_")
 _MESSAGES = [(re.compile(rule.pattern), rule.kind) for rule in MESSAGES]
 _NAMES = [(re.compile(row.pattern), row.helper) for row in THREAD_NAMES]
 _OWN_THREADS = [(re.compile(pattern), helper) for pattern, helper in owners.OWN_THREADS]
@@ -151,7 +151,7 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
     for number, frame in enumerate(stack):
         matching = [row for row in frame.rules if _fits(row, stack, number, transparent)]
         for row in matching:
-            if row.helper is None:
+            if row.helper is None and row.rank > SILENT:
                 if rule is None or row.rank > rule.rank:
                     rule, at = row, number
                 break
@@ -172,7 +172,7 @@ def _fits(rule: FrameRule, stack: List[Known], number: int, transparent: bool) -
     """Whether the conditions of a rule on the neighbours of its frame hold."""
     if rule.leaf and not transparent:
         return False
-    if rule.caller == "python" and not _called_by_python(stack, number):
+    if rule.caller and not _called_by(rule.caller, stack, number):
         return False
     if rule.under:
         pattern = _pattern(rule.under)
@@ -185,15 +185,18 @@ def _pattern(text: str) -> Pattern[str]:
     return re.compile(text)
 
 
-def _called_by_python(stack: List[Known], number: int) -> bool:
+def _called_by(caller: str, stack: List[Known], number: int) -> bool:
     for frame in stack[number + 1 :]:
         if frame.python:
-            return True
-        if not _is_interpreter(frame):
-            return False
+            return caller == "python"
+        if caller == "python" and _is_interpreter(frame):
+            continue
+        if not frame.system and not _COPIES.match(frame.name or ""):
+            return caller != "python" and bool(_pattern(caller).match(frame.library))
     return False
 
 
+_COPIES = re.compile(r"_*(GI_)?_*mem(set|cpy|move|cmp)\w*")
 _INTERPRETER = re.compile(owners.INTERPRETER)
 _INTERPRETER_MODULE = re.compile(owners.INTERPRETER_MODULES)
 

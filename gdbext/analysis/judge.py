@@ -9,6 +9,7 @@ from gdbext.analysis.candidate import Candidate, evidence_of
 from gdbext.analysis.classify import judge_thread
 from gdbext.analysis.decisive import decisive
 from gdbext.analysis.missing import missing
+from gdbext.analysis.progress import moved
 from gdbext.analysis.remedies import remedies
 from gdbext.analysis.view import JobView, Party, look
 from gdbext.analysis.wording import start, verb, where, who
@@ -25,10 +26,13 @@ _PROFILES = {profile.name: profile for profile in PROFILES}
 _OPERATION_COUNTS = {"comm->opCount": "op", "comm->collOpCount": "collective"}
 
 
-def judge(snapshot: JobSnapshot) -> Diagnosis:
-    """Judge one look at a job. The cause is "unknown" where the stacks do not prove more; linear in threads."""
+def judge(snapshot: JobSnapshot, earlier: Optional[JobSnapshot] = None) -> Diagnosis:
+    """Judge one look at a job, or the later of two: then what moved in between counts as well.
+
+    The cause is "unknown" where the stacks do not prove more. Linear in the number of threads.
+    """
     processes = tuple(judge_process(process, snapshot.engine) for process in snapshot.processes)
-    view = look(snapshot, processes)
+    view = look(snapshot, processes, moved(earlier, snapshot, processes) if earlier is not None else None)
     found = [candidate for candidate in (pattern(view) for pattern in PATTERNS) if candidate is not None]
     best = max(found, key=lambda candidate: candidate.strength, default=None) or _unknown(view)
     return Diagnosis(snapshot, processes, _verdict(view, best))

@@ -8,9 +8,12 @@ from gdbext.analysis.judge import judge_process
 from gdbext.model.job import JobSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.tree import StackTree, TreeNode
-from gdbext.model.verdict import ProcessJudgement
+from gdbext.model.verdict import ProcessJudgement, ThreadJudgement
 
 _Key = Tuple[Optional[str], Optional[str], Optional[str], Optional[int], str]
+IDLE = "waiting to be woken"
+"""How threads are counted that sit in a condition variable and are not the one that decides."""
+
 LONGEST_STACK = 512
 """Frames of one stack that go into the tree; recursion beyond that is cut at the inner end."""
 
@@ -28,7 +31,7 @@ class _Node:
 
 
 def merge(snapshot: JobSnapshot, judgements: Optional[Sequence[ProcessJudgement]] = None) -> StackTree:
-    """Merge all threads that do work; helpers are only counted, by kind. Linear in the number of frames.
+    """Merge the threads that do work; helpers and idle pools are only counted, by kind. Linear in the number of frames.
 
     Nodes carry rank numbers; process indexes where some process has no rank of its own.
     """
@@ -40,11 +43,19 @@ def merge(snapshot: JobSnapshot, judgements: Optional[Sequence[ProcessJudgement]
     for process, judgement in zip(snapshot.processes, judged):
         number = process.rank if by_rank and process.rank is not None else process.index
         for thread, one in zip(process.threads, judgement.threads):
-            if one.helper is not None:
-                folded[one.helper] = folded.get(one.helper, 0) + 1
+            set_aside = None if one.id == judgement.wait.thread else _set_aside(one)
+            if set_aside is not None:
+                folded[set_aside] = folded.get(set_aside, 0) + 1
             elif thread.frames:
                 _add(top, thread, number)
     return StackTree(_finished(top), folded, "rank" if by_rank else "process")
+
+
+def _set_aside(one: ThreadJudgement) -> Optional[str]:
+    """What kind of thread it is if it tells nothing: a helper, or one of a pool that waits to be woken."""
+    if one.helper is not None:
+        return one.helper
+    return IDLE if one.kind == "condvar-idle" else None
 
 
 def _add(top: _Node, thread: ThreadStack, number: int) -> None:

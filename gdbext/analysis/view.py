@@ -16,8 +16,10 @@ COMMUNICATION = ("collective", "device", "launch")
 """Groups that wait for the other ranks, or may: a launched collective makes the stream wait."""
 
 _PAIRS = ("send", "recv", "send_recv")
-_HASHES = ("comm->commHash", "info->comm->commHash", "commHash", "comm_hash")
-_COUNTS = ("count", "sendcount", "recvcount", "info->count", "data_size", "sendCount")
+# Endings of captured names that mean the same: `comm->commHash`, `info->comm->commHash`, ...
+_HASHES = ("commHash",)
+_SIZES = ("nRanks", "world_size_")
+_COUNTS = ("count", "data_size")
 
 
 @dataclass(frozen=True)
@@ -55,16 +57,21 @@ class Party:
         value = self._captured(_COUNTS)
         return value if isinstance(value, int) else None
 
+    @property
+    def members(self) -> Optional[int]:
+        """How many ranks its communicator has."""
+        value = self._captured(_SIZES)
+        return value if isinstance(value, int) else None
+
     def frame(self, number: Optional[int]) -> Optional[Frame]:
         """Frame `number` of the thread; None when there is none."""
         if number is None or self.thread is None or not 0 <= number < len(self.thread.frames):
             return None
         return self.thread.frames[number]
 
-    def _captured(self, names: Sequence[str]) -> Captured:
-        for name in names:
-            value = self.judged.captures.get(name)
-            if value is not None and not isinstance(value, Missing):
+    def _captured(self, endings: Tuple[str, ...]) -> Captured:
+        for name, value in self.judged.captures.items():
+            if name.endswith(endings) and not isinstance(value, Missing):
                 return value
         return Missing("not read")
 
@@ -79,6 +86,7 @@ class JobView:
     unseen: Tuple[RankSnapshot, ...]  # processes of which only helpers or nothing at all was read
     gone: Tuple[Party, ...]  # lost, dead or stopped: a subset of `parties`
     threads_as_ranks: bool = False
+    moved: Optional[Tuple[int, ...]] = None  # processes that went on since an earlier look; None without one
 
     def of(self, *groups: str) -> List[Party]:
         """Parties in one of these groups, in process order."""
@@ -105,7 +113,9 @@ class JobView:
         return next((one.environment[name] for one in self.snapshot.processes if name in one.environment), None)
 
 
-def look(snapshot: JobSnapshot, processes: Sequence[ProcessJudgement]) -> JobView:
+def look(
+    snapshot: JobSnapshot, processes: Sequence[ProcessJudgement], moved: Optional[Tuple[int, ...]] = None
+) -> JobView:
     """Build the view; linear in processes and threads."""
     parties: List[Party] = []
     unseen: List[RankSnapshot] = []
@@ -117,7 +127,7 @@ def look(snapshot: JobSnapshot, processes: Sequence[ProcessJudgement]) -> JobVie
             parties.append(party)
     split = _threads_as_parties(snapshot, processes)
     gone = tuple(party for party in parties if party.group in ("gone", "stopped"))
-    return JobView(snapshot, tuple(processes), tuple(split or parties), tuple(unseen), gone, bool(split))
+    return JobView(snapshot, tuple(processes), tuple(split or parties), tuple(unseen), gone, bool(split), moved)
 
 
 def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.frames.ranks import LOCK, PYTHON, STEP
+from gdbext.knowledge.frames.ranks import LOCK, PYTHON, SILENT, STEP
 from gdbext.knowledge.schema import FrameRule
 
 _NAMES = (
@@ -29,10 +29,27 @@ _HOMES = (
 )
 
 
+# What FasterTransformer's wrappers are called with: NcclParam comes by value.
+_NCCL_PARAM = (
+    "data_size",
+    "nccl_param.rank_",
+    "nccl_param.world_size_",
+    "nccl_param.nccl_comm_",
+    "nccl_param.nccl_comm_->commHash",
+    "nccl_param.nccl_comm_->opCount",
+)
+
+
 def _homes() -> Tuple[FrameRule, ...]:
     return tuple(
         FrameRule(
-            f"{home}-{collective}", "nccl-group-launch", prefix + f"({names})", source, rank=LOCK, collective=collective
+            f"{home}-{collective}",
+            "nccl-group-launch",
+            prefix + f"({names})",
+            source,
+            rank=LOCK,
+            collective=collective,
+            captures=_NCCL_PARAM if home == "ft" else (),
         )
         for home, prefix, source in _HOMES
         for names, collective in _NAMES
@@ -267,4 +284,15 @@ _FAILURES = (
     ),
 )
 
-RULES = (*_FAILURES, *_IDLE_WORKERS, *_WAITS, *_homes(), *_python_collectives())
+_STEPS = (
+    FrameRule(
+        "engine-step",
+        "native-compute",
+        r"(\w+(<.*>)?::)+(forward|decode|step|generate|run|infer)$",
+        "engines' loops over tokens: a step that changes between two looks is progress",
+        rank=SILENT,
+        captures=("step", "step_", "ite"),
+    ),
+)
+
+RULES = (*_FAILURES, *_IDLE_WORKERS, *_WAITS, *_homes(), *_python_collectives(), *_STEPS)

@@ -12,6 +12,9 @@ from gdbext.knowledge.schema import FrameRule
 
 _TREE = "NCCL sources, 2.4-2.32"
 
+# Members of ncclComm, readable where the library has debug information (as in the wheels of PyPI).
+_COMMUNICATOR = ("comm->commHash", "comm->rank", "comm->nRanks", "comm->opCount")
+
 # Exported name, name of the collective, arguments worth reading.
 _CALLS = (
     ("AllReduce", "all_reduce", ("count", "datatype", "op")),
@@ -38,7 +41,7 @@ def _calls() -> Tuple[FrameRule, ...]:
             "nccl.h",
             rank=API,
             collective=collective,
-            captures=("comm", *captures, "stream"),
+            captures=("comm", *_COMMUNICATOR, *captures, "stream"),
         )
         for name, collective, captures in _CALLS
     )
@@ -76,7 +79,14 @@ RULES = (
         r"ncclEnqueueCheck$",
         f"{_TREE}; `info` names the operation",
         rank=STEP,
-        captures=("info->comm", "info->coll", "info->count", "info->opName"),
+        captures=(
+            "info->comm",
+            "info->comm->commHash",
+            "info->comm->nRanks",
+            "info->coll",
+            "info->count",
+            "info->opName",
+        ),
     ),
     FrameRule(
         "nccl-group-end",

@@ -7,12 +7,32 @@ from gdbext.knowledge.schema import FrameRule
 
 _GLIBC = "glibc sources"
 
+# The frame a signal leaves. killpg is its nearest name in stripped C libraries (Megatron-LM#516).
+_SIGNAL = r"(<signal handler called>|__restore_rt|killpg)$"
+
 RULES = (
+    FrameRule(
+        "signal-shared-memory",
+        "sigbus",
+        _SIGNAL,
+        "NCCL 2.12-2.18 extends /dev/shm files and writes to them: SIGBUS when it is full",
+        rank=FATAL + 1,
+        under=r"(ncclShm\w*|shm(Open|Map|Setup|Allocate)\w*|\w*(::)?\w*SharedMemory\w*|at::\w*MapAllocator)",
+    ),
+    FrameRule(
+        "signal-in-nccl",
+        "sigbus",
+        _SIGNAL,
+        "NCCL without symbols: the memory it clears itself is shared memory",
+        rank=FATAL + 1,
+        under=r"_*(GI_)?_*mem(set|cpy|move)\w*",
+        caller=r"lib(nccl|rccl)",
+    ),
     FrameRule(
         "os-signal",
         "exited-or-crashed",
-        r"(<signal handler called>|__restore_rt|killpg)$",
-        "the frame a signal leaves; killpg is its nearest name in stripped C libraries (Megatron-LM#516)",
+        _SIGNAL,
+        _GLIBC,
         rank=FATAL,
     ),
     FrameRule(

@@ -1,0 +1,55 @@
+"""Two looks at the same job: whose work went on in between."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional, Tuple
+
+from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.stack import ThreadStack
+from gdbext.model.verdict import Diagnosis, ProcessJudgement
+
+_Place = Tuple[Tuple[Optional[str], Optional[int]], ...]
+
+
+def moved(earlier: JobSnapshot, later: JobSnapshot, judged: Tuple[ProcessJudgement, ...]) -> Tuple[int, ...]:
+    """Indexes of processes whose decisive thread (of the later look) was elsewhere before, or whose counters changed.
+
+    Only the deciding frame and its callers are compared: inside it a polling driver never looks the same twice.
+    """
+    before = {_identity(process): process for process in earlier.processes}
+    result: List[int] = []
+    for process, judgement in zip(later.processes, judged):
+        old = before.get(_identity(process))
+        if old is not None and judgement.wait.thread is not None and _differs(old, process, judgement):
+            result.append(process.index)
+    return tuple(result)
+
+
+def wants_second_look(diagnosis: Diagnosis) -> bool:
+    """Whether one look left open if the job goes on: nothing sets the ranks apart, or one of them computes."""
+    verdict = diagnosis.verdict
+    return verdict.cause in ("unknown", "not-a-hang") and verdict.confidence == "low" and len(diagnosis.processes) > 1
+
+
+def _identity(process: RankSnapshot) -> Tuple[object, ...]:
+    return (process.host, process.pid, process.rank) if process.pid is not None else (process.index,)
+
+
+def _differs(old: RankSnapshot, new: RankSnapshot, judged: ProcessJudgement) -> bool:
+    threads: Dict[str, ThreadStack] = {thread.id: thread for thread in old.threads}
+    was = threads.get(judged.wait.thread or "")
+    now = next((thread for thread in new.threads if thread.id == judged.wait.thread), None)
+    if was is None or now is None:
+        return True
+    start = judged.wait.frame or 0
+    depth = len(now.frames) - start
+    return _calls(was, depth) != _calls(now, depth) or _values(was) != _values(now)
+
+
+def _calls(thread: ThreadStack, depth: int) -> _Place:
+    """The outermost `depth` calls."""
+    return tuple((frame.function, frame.line) for frame in thread.frames[len(thread.frames) - depth :] if depth > 0)
+
+
+def _values(thread: ThreadStack) -> List[object]:
+    return [value for frame in thread.frames for _, value in sorted(frame.captures.items())]
