@@ -20,7 +20,7 @@ MODULE = r"^\S*python[\d.]*\s+(?:-\S+\s+)*?-m\s+"
 
 _TORCH_JOB = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
 
-VARIABLES: Tuple[RankVariable, ...] = (
+MINDSPORE = (
     RankVariable(
         "MindSpore",
         rank="RANK_ID",
@@ -41,6 +41,18 @@ VARIABLES: Tuple[RankVariable, ...] = (
         needs=("RANK_TABLE_FILE",),
         source="mindspore 2.10, start by rank table",
     ),
+)
+
+RTP_LLM = RankVariable(
+    "RTP-LLM",
+    rank="WORLD_RANK",
+    world_size="WORLD_SIZE",
+    local_size="LOCAL_WORLD_SIZE",
+    source="rtp_llm start_backend_server.py: set just before each rank is spawned; there is no LOCAL_RANK",
+)
+
+VARIABLES: Tuple[RankVariable, ...] = (
+    *MINDSPORE,
     RankVariable(
         "torchrun",
         rank="RANK",
@@ -53,13 +65,7 @@ VARIABLES: Tuple[RankVariable, ...] = (
         needs=("TORCHELASTIC_RUN_ID",),
         source="torch local_elastic_agent.py; LOCAL_RANK is 0 everywhere with --virtual-local-rank",
     ),
-    RankVariable(
-        "RTP-LLM",
-        rank="WORLD_RANK",
-        world_size="WORLD_SIZE",
-        local_size="LOCAL_WORLD_SIZE",
-        source="rtp_llm start_backend_server.py: set just before each rank is spawned; there is no LOCAL_RANK",
-    ),
+    RTP_LLM,
     RankVariable(
         "Open MPI",
         rank="OMPI_COMM_WORLD_RANK",
@@ -134,13 +140,24 @@ RANK_ARGUMENTS: Tuple[TitleRule, ...] = (
         "torch.distributed.launch before 2.0, DeepSpeed",
         local=True,
     ),
-    TitleRule(r"(?:^|\s)--?tp[-_]rank[=\s]+(?P<tp>\d+)(?=\s|$)", "rank", "tensor-parallel workers started by hand"),
-    TitleRule(r"(?:^|[\s:_\[(-])rank[\s:_=#-]?(?P<rank>\d+)(?=[\s\])]|$)", "rank", "titles that people set themselves"),
+    TitleRule(r"(?:^|\s)--?tp[-_]rank[=\s]+(?P<tp>\d+)(?=\s|$)", "rank", "workers of a parallel group"),
+    TitleRule(r"(?:^|\s)--?pp[-_]rank[=\s]+(?P<pp>\d+)(?=\s|$)", "rank", "workers of a parallel group"),
+    TitleRule(r"(?:^|\s)--?dp[-_]rank[=\s]+(?P<dp>\d+)(?=\s|$)", "rank", "workers of a parallel group"),
+    TitleRule(r"(?:^|[\s:\[(])rank[\s:_=#-]?(?P<rank>\d+)(?=[\s\])]|$)", "rank", "titles that people set themselves"),
 )
 """Rank numbers in the arguments of a process that is known to be a rank."""
 
-SIZE_ARGUMENTS = ("--world-size", "--world_size", "--nproc-per-node", "--nproc_per_node")
-"""Options of a rank, a front end or a launcher on one host that say how many ranks there are."""
+WORLD_SIZE_ARGUMENTS = ("--world-size", "--world_size")
+"""Options that say how many ranks the whole job has."""
+
+LOCAL_SIZE_ARGUMENTS = ("--nproc-per-node", "--nproc_per_node", "--num-gpus-per-node", "--local_worker_num")
+"""Options of launchers that say how many ranks they start on this host."""
+
+HOST_COUNT_ARGUMENTS = ("--nnodes", "--num-nodes", "--num_machines", "--nnode")
+"""Options of launchers and front ends that say on how many hosts the job runs."""
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1", "ip6-localhost")
+"""Addresses of a rendezvous that only processes of this host can reach."""
 
 _BESIDE: Tuple[Tuple[str, str, str], ...] = (
     # where the name stands, the names, the role

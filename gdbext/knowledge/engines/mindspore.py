@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gdbext.knowledge.launchers import MINDSPORE
 from gdbext.knowledge.schema import EngineProfile
 
 PROFILE = EngineProfile(
@@ -9,6 +10,7 @@ PROFILE = EngineProfile(
     libraries=(r"(?:^|/)libmindspore\S*\.so", r"(?:^|/)_c_expression\S*\.so", r"/mindspore/\S*\.so"),
     namespaces=(r"mindspore::",),
     python_paths=(r"(?:^|/)(?:vllm_)?mindspore/", r"(?:^|/)mindformers/", r"(?:^|/)mindspeed(?:_llm)?/"),
+    variables=MINDSPORE,
     environment=("MS_ROLE", "MS_SCHED_HOST", "MS_WORKER_NUM"),
     tuning=("MS_ROLE", "MS_TOPO_TIMEOUT", "HCCL_CONNECT_TIMEOUT", "HCCL_EXEC_TIMEOUT"),
     notes={"scheduler": "only MS_ROLE tells it from worker 0: both carry RANK_ID=0"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.launchers import MODULE
+from gdbext.knowledge.launchers import MODULE, RTP_LLM
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 
 PROFILE = EngineProfile(
@@ -19,9 +19,9 @@ PROFILE = EngineProfile(
     libraries=(r"/(?:rtp_llm|maga_transformer)/\S*\.so", r"(?:^|/)librtp_\w+\.so"),
     namespaces=(r"rtp_llm::", r"maga_transformer::", r"fastertransformer::"),
     python_paths=(r"(?:^|/)rtp_llm/", r"(?:^|/)maga_transformer/"),
-    environment=("WORLD_RANK", "LOCAL_WORLD_SIZE", "FT_CORE_DUMP_ON_EXCEPTION"),
+    variables=(RTP_LLM,),
+    environment=("WORLD_RANK", "FT_CORE_DUMP_ON_EXCEPTION"),
     tuning=("LOG_LEVEL", "FT_DEBUG_LEVEL", "FT_CORE_DUMP_ON_EXCEPTION", "TP_SIZE", "DP_SIZE", "EP_SIZE"),
-    sizes={"tp": ("--tp_size",), "dp": ("--dp_size",), "world": ("--world_size",)},
     notes={
         "title": "rtp_llm_rank-N carries the local rank; v0.1.x sets no title",
         "timeout": "the process group's time limit is a century: no watchdog ever fires",

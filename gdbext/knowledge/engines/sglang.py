@@ -35,7 +35,6 @@ PROFILE = EngineProfile(
         "pp": ("--pp-size", "--pipeline-parallel-size", "--pp"),
         "dp": ("--dp-size", "--data-parallel-size", "--dp"),
     },
-    several_hosts=("--nnodes", "--node-rank", "--dist-init-addr"),
     notes={
         "ranks": "tp, pp and dp ranks are arguments of run_scheduler_process: only the title says them",
         "dp": "with attention data parallelism the dp groups lie inside the tp group",

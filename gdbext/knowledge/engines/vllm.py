@@ -55,8 +55,6 @@ PROFILE = EngineProfile(
         "dp": ("--data-parallel-size", "-dp", "--data_parallel_size"),
     },
     several_hosts=(
-        "--nnodes",
-        "--node-rank",
         "--headless",
         "--data-parallel-size-local",
         "-dpl",

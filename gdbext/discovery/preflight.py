@@ -1,0 +1,218 @@
+"""Whether a process can be attached to, and if not, why and what to do: asked before anything is touched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Mapping, Optional, Tuple
+
+from gdbext.discovery import remedies
+from gdbext.discovery.procfs import ProcFS, Stat
+from gdbext.discovery.scrub import title_of
+from gdbext.model.missing import Missing
+
+_SYS_PTRACE = 1 << 19
+"""CAP_SYS_PTRACE (capabilities(7), linux/capability.h)."""
+
+_SECCOMP_FILTER = "2"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One obstacle and the way round it. `blocking`: an attach would fail or do harm."""
+
+    text: str
+    remedy: str
+    blocking: bool = True
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """The answer for one process. `ok` when nothing blocks; warnings may stand in `problems` all the same."""
+
+    pid: int
+    ok: bool
+    problems: Tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """We and the target, as /proc/PID/status shows both."""
+
+    proc: ProcFS
+    pid: int
+    stat: Stat
+    target: Mapping[str, str]
+    ours: Mapping[str, str]
+    self_pid: Optional[int]
+
+
+def check(proc: ProcFS, pid: int) -> Preflight:
+    """Everything that speaks against attaching to the process, from /proc alone; stops and changes nothing."""
+    problems = _problems(proc, pid)
+    return Preflight(pid, not any(problem.blocking for problem in problems), tuple(problems))
+
+
+def _problems(proc: ProcFS, pid: int) -> List[Problem]:
+    stat, target = proc.stat(pid), proc.status(pid)
+    if isinstance(stat, Missing) or isinstance(target, Missing):
+        return [Problem(f"no process {pid} is running", "look for its successor with `gdbext ranks`")]
+    self_pid = proc.self_pid()
+    ours = proc.status(self_pid) if self_pid is not None else Missing("unknown")
+    sides = _Sides(proc, pid, stat, target, {} if isinstance(ours, Missing) else ours, self_pid)
+    final = _never(sides)
+    if final is not None:
+        return [final]
+    tracer = _tracer(sides)
+    found = [tracer] if tracer is not None else []
+    found += _permission(sides)
+    found += _warnings(sides)
+    return found
+
+
+def _never(sides: _Sides) -> Optional[Problem]:
+    """Targets that cannot be attached to by anybody."""
+    pid, group = sides.pid, sides.target.get("Tgid", str(sides.pid))
+    if sides.stat.kernel_thread:
+        return Problem(f"{pid} is a thread of the kernel ({sides.stat.comm})", "name a process of the job instead")
+    if sides.stat.state in "ZX":
+        text = f"{pid} ({sides.stat.comm}) has ended and waits for its parent {sides.stat.parent} to notice (zombie)"
+        return Problem(text, "its threads are gone: look at the parent, at a core file, or at the log for its exit code")
+    if group != str(pid):
+        return Problem(f"{pid} is a thread of process {group}", f"use {group}")
+    if pid == sides.self_pid:
+        return Problem(f"{pid} is this debugger itself", "name another process")
+    return None
+
+
+def _tracer(sides: _Sides) -> Optional[Problem]:
+    tracer = sides.target.get("TracerPid", "0")
+    if tracer in ("0", ""):
+        return None
+    if tracer == str(sides.self_pid):
+        return Problem(f"{sides.pid} is attached to this debugger already", "use it as it is, or detach it first")
+    arguments = sides.proc.cmdline(int(tracer)) if tracer.isdigit() else ()
+    name = title_of(arguments) if not isinstance(arguments, Missing) else ""
+    text = f"{sides.pid} is traced by process {tracer}" + (f" ({name})" if name else "")
+    return Problem(text, f"only one tracer is possible: detach or end it (kill {tracer}), the target then runs on")
+
+
+def _permission(sides: _Sides) -> List[Problem]:
+    """Why the kernel refuses. Where it can be asked, its own answer decides; else the rules of ptrace(2) do."""
+    allowed = sides.proc.may_attach(sides.pid)
+    if allowed:
+        return []
+    found = [problem for problem in (_user(sides), _dumpable(sides), _capabilities(sides), _yama(sides)) if problem]
+    if allowed is False and not found:
+        found = [Problem(f"the kernel refuses to let us trace {sides.pid}", remedies.for_security_module(sides.proc))]
+    return found
+
+
+def _privileged(sides: _Sides) -> bool:
+    """We have CAP_SYS_PTRACE, and it counts: capabilities end at the border of a user namespace."""
+    if not _bits(sides.ours.get("CapEff")) & _SYS_PTRACE:
+        return False
+    return not _differs(sides, "user")
+
+
+def _user(sides: _Sides) -> Optional[Problem]:
+    if _privileged(sides):
+        return None
+    mine = _ids(sides.ours.get("Uid"))[1:2]
+    theirs = set(_ids(sides.target.get("Uid"))[:3])
+    if not mine or theirs == set(mine):
+        return None
+    user = sorted(theirs)[0]
+    if _differs(sides, "user"):
+        text = f"{sides.pid} runs as user {user} in another user namespace"
+        return Problem(text, remedies.enter(sides.pid, "U"))
+    if mine[0] == "0":
+        text = f"{sides.pid} runs as user {user}, and this root has no CAP_SYS_PTRACE"
+        return Problem(text, remedies.for_capability(sides.proc))
+    return Problem(f"{sides.pid} runs as user {user}, we are user {mine[0]}", remedies.other_user(sides.proc, user))
+
+
+def _dumpable(sides: _Sides) -> Optional[Problem]:
+    """/proc/PID belongs to root instead of the user when the process is not dumpable (proc_pid(5))."""
+    owner, user = sides.proc.owner(sides.pid), _ids(sides.target.get("Uid"))[1:2]
+    if _privileged(sides) or isinstance(owner, Missing) or owner != 0 or not user or user[0] == "0":
+        return None
+    text = f"{sides.pid} is not dumpable: set-user-id, a program we may not read, or prctl(PR_SET_DUMPABLE)"
+    return Problem(text, remedies.for_capability(sides.proc))
+
+
+def _capabilities(sides: _Sides) -> Optional[Problem]:
+    """A process with more capabilities than the tracer is out of reach (kernel: cap_ptrace_access_check)."""
+    more = _bits(sides.target.get("CapPrm")) & ~_bits(sides.ours.get("CapPrm"))
+    if _privileged(sides) or not more or "CapPrm" not in sides.ours:
+        return None
+    return Problem(f"{sides.pid} has capabilities that we lack ({more:#x})", remedies.for_capability(sides.proc))
+
+
+def _yama(sides: _Sides) -> Optional[Problem]:
+    """kernel.yama.ptrace_scope (linux Documentation/admin-guide/LSM/Yama.rst)."""
+    scope = sides.proc.text("sys/kernel/yama/ptrace_scope")
+    if isinstance(scope, Missing) or scope == "0":
+        return None
+    if scope == "3":
+        return Problem("kernel.yama.ptrace_scope is 3: nobody may attach until the next boot", remedies.YAMA_LOCKED)
+    if _privileged(sides) or (scope == "1" and sides.self_pid in _ancestors(sides.proc, sides.pid)):
+        return None
+    who = "only parents may attach to their children" if scope == "1" else "only CAP_SYS_PTRACE may attach"
+    return Problem(f"kernel.yama.ptrace_scope is {scope}: {who}", remedies.for_yama(sides.proc))
+
+
+def _warnings(sides: _Sides) -> List[Problem]:
+    """What does not forbid an attach, but makes it slow, partial or awkward."""
+    found: List[Problem] = []
+    pid, state = sides.pid, sides.stat.state
+    if state == "D":
+        where = sides.proc.text(f"{pid}/wchan") or "the kernel"
+        text = f"{pid} sleeps uninterruptibly in {where}: it cannot be stopped before it leaves the kernel"
+        found.append(Problem(text, remedies.UNINTERRUPTIBLE.format(pid=pid), False))
+    if state == "T":
+        found.append(Problem(f"{pid} is stopped and stays so", f"kill -CONT {pid} lets it run on", False))
+    if sides.self_pid is not None and pid in _ancestors(sides.proc, sides.self_pid):
+        text = f"{pid} has started this debugger: while it is stopped, this terminal may stand still"
+        found.append(Problem(text, "leave it out, or work from another terminal", False))
+    depth, own_depth = (len(_ids(side.get("NSpid"))) for side in (sides.target, sides.ours))
+    if own_depth and depth > own_depth:
+        inner = _ids(sides.target.get("NSpid"))[-1]
+        text = f"{pid} runs in a container, as pid {inner} there: its libraries are those of the container"
+        found.append(Problem(text, remedies.enter(pid, "mp"), False))
+    elif _differs(sides, "mnt") or sides.proc.filesystem_root(pid) not in ("/", sides.proc.filesystem_root(0)):
+        if not isinstance(sides.proc.filesystem_root(pid), Missing):
+            text = f"{pid} sees other files than we do (mount namespace or chroot)"
+            found.append(Problem(text, remedies.enter(pid, "m"), False))
+    if sides.ours.get("Seccomp") == _SECCOMP_FILTER and not _bits(sides.ours.get("CapEff")) & _SYS_PTRACE:
+        text = "we run under a seccomp filter, which may forbid ptrace"
+        found.append(Problem(text, remedies.for_seccomp(sides.proc), False))
+    return found
+
+
+def _differs(sides: _Sides, kind: str) -> bool:
+    """Both namespaces are known and they are not the same."""
+    if sides.self_pid is None:
+        return False
+    theirs, ours = sides.proc.namespace(sides.pid, kind), sides.proc.namespace(sides.self_pid, kind)
+    return isinstance(theirs, str) and isinstance(ours, str) and theirs != ours
+
+
+def _ancestors(proc: ProcFS, pid: int) -> Tuple[int, ...]:
+    found: Dict[int, None] = {}
+    stat = proc.stat(pid)
+    while not isinstance(stat, Missing) and stat.parent > 0 and stat.parent not in found:
+        found[stat.parent] = None
+        stat = proc.stat(stat.parent)
+    return tuple(found)
+
+
+def _ids(text: Optional[str]) -> Tuple[str, ...]:
+    """The numbers of a line of /proc/PID/status."""
+    return tuple((text or "").split())
+
+
+def _bits(text: Optional[str]) -> int:
+    try:
+        return int(text or "0", 16)
+    except ValueError:
+        return 0

@@ -1,0 +1,77 @@
+"""What to do when an attach is refused, in the words of the place we are in: a host, Docker, Podman, Kubernetes."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.discovery.procfs import ProcFS
+from gdbext.model.missing import Missing
+
+YAMA_LOCKED = "boot with another setting (/etc/sysctl.d); until then take core files or use NCCL's status service"
+
+UNINTERRUPTIBLE = "read /proc/{pid}/stack as root and dmesg: a driver or a network file system holds it"
+
+_PLACES: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
+    ("kubernetes", ("kubepods", "/kubelet/", "kubernetes.io")),
+    ("podman", ("libpod", "/containers/storage/")),
+    ("docker", ("/docker/", "docker-", "/containerd/")),
+)
+"""Marks in /proc/self/cgroup and /proc/self/mountinfo. The order matters: Kubernetes may run on any of the others."""
+
+_CAPABILITY = {
+    "kubernetes": (
+        'add securityContext: {capabilities: {add: ["SYS_PTRACE"]}} to the container, or for the running pod: '
+        "kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=general"
+    ),
+    "podman": "start the container with --cap-add=SYS_PTRACE, or: podman exec --privileged -it CONTAINER bash",
+    "docker": "start the container with --cap-add=SYS_PTRACE, or: docker exec --privileged -it CONTAINER bash",
+    "host": "run with sudo",
+}
+
+_SECCOMP = {
+    "kubernetes": "securityContext: {seccompProfile: {type: Unconfined}}, or add the capability SYS_PTRACE",
+    "podman": "start the container with --cap-add=SYS_PTRACE or --security-opt seccomp=unconfined",
+    "docker": "start the container with --cap-add=SYS_PTRACE or --security-opt seccomp=unconfined",
+    "host": "work from a shell that is not filtered (a service manager or sandbox has set the filter)",
+}
+
+
+def place(proc: ProcFS) -> str:
+    """Where we run: "kubernetes", "podman", "docker" or "host"."""
+    texts = [proc.text(name) for name in ("self/cgroup", "self/mountinfo")]
+    seen = "\n".join(text for text in texts if not isinstance(text, Missing))
+    return next((name for name, marks in _PLACES if any(mark in seen for mark in marks)), "host")
+
+
+def for_capability(proc: ProcFS) -> str:
+    """CAP_SYS_PTRACE is missing."""
+    return _CAPABILITY[place(proc)]
+
+
+def for_seccomp(proc: ProcFS) -> str:
+    return _SECCOMP[place(proc)]
+
+
+def other_user(proc: ProcFS, user: str) -> str:
+    """The target belongs to somebody else."""
+    if place(proc) == "host":
+        return f"run with sudo, or as that user: sudo -u '#{user}' ..."
+    return f"enter the container as that user or as root, then: {for_capability(proc)}"
+
+
+def for_yama(proc: ProcFS) -> str:
+    if place(proc) == "host":
+        return "run with sudo, or: sudo sysctl kernel.yama.ptrace_scope=0"
+    return f"on the host: sudo sysctl kernel.yama.ptrace_scope=0; or {for_capability(proc)}"
+
+
+def for_security_module(proc: ProcFS) -> str:
+    """Nothing in /proc explains the refusal: SELinux, AppArmor, or a container's limits."""
+    if place(proc) == "host":
+        return "run with sudo; if that fails too, look for a denial of SELinux or AppArmor in dmesg"
+    return f"{for_capability(proc)}; an AppArmor or SELinux profile may also forbid it (dmesg on the host)"
+
+
+def enter(pid: int, kinds: str) -> str:
+    """Work from inside the target's namespaces (`m` mounts, `p` pids, `U` users)."""
+    return f"run gdbext inside the container, or: sudo nsenter --target {pid} {' '.join(f'-{kind}' for kind in kinds)}"
