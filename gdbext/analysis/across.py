@@ -77,9 +77,10 @@ def rank_elsewhere(view: JobView) -> Optional[Candidate]:
     plain = all(party.kind in _PLAINLY_AWAY for party in away)
     proven = explicit and few and plain and numbered and not view.unseen
     confidence = "high" if proven else "medium" if few and (explicit or numbered) else "low"
+    outside = "never entered it" if explicit else verb(away, "waits", "wait") + " for neither the GPU nor a collective"
     summary = (
-        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {_what(waiting)}; "
-        f"{who(away)} never entered it. {start(who(away[:1]))} is in {where(away[0])}."
+        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {_what(waiting)}; {who(away)} {outside}. "
+        f"{start(who(away[:1]))} is in {where(away[0])}."
     )
     return Candidate(
         "missing-rank", confidence, 82, summary, tuple(away), tuple(waiting), (), evidence_of(away, waiting)
@@ -95,7 +96,8 @@ def _slow_rank(waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
     summary = (
         f"{start(who(busy))} {verb(busy, 'is', 'are')} still computing in {where(busy[0])}; {who(waiting)} "
         f"{verb(waiting, 'waits', 'wait')} for {'it' if len(busy) == 1 else 'them'}. "
-        "That is how a healthy job looks between two collectives; if it stays so in a second look, that code is too slow or loops."
+        "That is how a healthy job looks between two collectives; if it stays so in a second look, that code is "
+        "too slow or loops."
     )
     return Candidate("not-a-hang", "low", 82, summary, (), tuple(waiting), (), evidence_of(busy, waiting))
 
@@ -124,8 +126,10 @@ def implicit_sync(view: JobView) -> Optional[Candidate]:
     named = any(party.in_collective for party in (*waiting, *stuck))
     confidence = "high" if seen and named and not view.threads_as_ranks and not majority(stuck, view) else "medium"
     summary = (
-        f"{start(who(stuck))} {verb(stuck, 'is', 'are')} in {where(stuck[0])}, which waits for the device, and the device runs a collective. "
-        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {_what(waiting)} for the part of it that {who(stuck)} "
+        f"{start(who(stuck))} {verb(stuck, 'is', 'are')} in {where(stuck[0])}, which waits for the device, and "
+        f"the device runs a collective. "
+        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {_what(waiting)} for the part of it that "
+        f"{who(stuck)} "
         f"cannot {'launch' if not only_lazy else 'launch before its code is loaded'}."
     )
     cause = "lazy-module-load-vs-collective" if only_lazy else "implicit-sync-vs-collective"
@@ -135,13 +139,14 @@ def implicit_sync(view: JobView) -> Optional[Candidate]:
 def blocked_launch(view: JobView) -> Optional[Candidate]:
     """One or few ranks cannot launch a kernel of their own while the others wait for the GPU."""
     launching = [party for party in view.of("launch") if not party.in_collective]
-    others = [party for party in view.of("collective", "device")]
+    others = view.of("collective", "device")
     if not launching or not others or majority(launching, view) or len(launching) + len(others) < len(view.parties):
         return None
     lazy = (view.environment("CUDA_MODULE_LOADING") or "").upper() == "LAZY"
     cause = "lazy-module-load-vs-collective" if lazy else "launch-serialisation"
     summary = (
-        f"{start(who(launching))} {verb(launching, 'does', 'do')} not get out of a kernel launch ({where(launching[0])}): its launch queue is full "
+        f"{start(who(launching))} {verb(launching, 'does', 'do')} not get out of a kernel launch "
+        f"({where(launching[0])}): its launch queue is full "
         "behind a collective, or the kernel must be loaded first and loading waits for the device. "
         f"{start(who(others))} {verb(others, 'waits', 'wait')} in {_what(others)} for work that it has not launched."
     )
@@ -282,7 +287,8 @@ def _init_alone(view: JobView, waiting: Sequence[Party]) -> Optional[Candidate]:
     if not on_network:
         return None
     summary = (
-        f"{start(who(waiting))} {verb(waiting, 'sets', 'set')} up a communicator and {verb(waiting, 'waits', 'wait')} for the other members "
+        f"{start(who(waiting))} {verb(waiting, 'sets', 'set')} up a communicator and "
+        f"{verb(waiting, 'waits', 'wait')} for the other members "
         f"in {where(on_network[0])}. Which member does not come, or cannot be reached, these stacks do not show."
     )
     confidence = "medium" if len(waiting) > 1 and view.complete else "low"
@@ -310,7 +316,8 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         return None
     alone = len(view.parties) == 1
     summary = (
-        f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {where(idle[0])} is where an idle worker sits. "
+        f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {where(idle[0])} is "
+        f"where an idle worker sits. "
         + ("A single process cannot show whether its peers are idle too." if alone else "Nothing hangs.")
     )
     confidence = "low" if alone else "high" if not others else "medium"

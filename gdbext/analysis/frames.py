@@ -20,6 +20,7 @@ _C_LIBRARY_FILE = re.compile(owners.C_LIBRARY_FILES)
 _VENDOR_FUNCTION = re.compile(owners.VENDOR_FUNCTIONS)
 _VENDOR_MODULE = re.compile(owners.VENDOR_MODULES)
 _VENDOR_PYTHON = re.compile(owners.VENDOR_PYTHON)
+_INTERPRETER = re.compile(owners.INTERPRETER)
 _NO_NAME = re.compile(owners.NO_NAME)
 
 
@@ -58,7 +59,8 @@ class FrameBook:
         python = frame.language == "python"
         name = frame.function if python else self._name(frame.function, library)
         file = frame.file or ""
-        rules = self._matching(self._python if python else self._native, name, library, file)
+        called = name.rsplit(".", 1)[-1] if python and name else name  # `Queue.get`: rules know the function
+        rules = self._matching(self._python if python else self._native, called, library, file)
         system = not python and (
             bool(_C_LIBRARY_MODULE.match(library))
             or bool(name and _C_LIBRARY_FUNCTION.match(name))
@@ -97,7 +99,9 @@ class FrameBook:
     def _is_vendor(name: Optional[str], library: str, file: str, python: bool) -> bool:
         if python:
             return bool(_VENDOR_PYTHON.search(file)) or file.startswith("<")
-        return name is None or bool(_VENDOR_MODULE.match(library)) or bool(_VENDOR_FUNCTION.match(name))
+        return name is None or bool(
+            _VENDOR_MODULE.match(library) or _VENDOR_FUNCTION.match(name) or _INTERPRETER.match(name)
+        )
 
 
 class _Compiled(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Callable, Dict, Optional, Tuple
 
 from gdbext.analysis import across, within
@@ -12,7 +13,7 @@ from gdbext.analysis.missing import missing
 from gdbext.analysis.progress import moved
 from gdbext.analysis.remedies import remedies
 from gdbext.analysis.view import JobView, Party, look
-from gdbext.analysis.wording import start, verb, where, who
+from gdbext.analysis.wording import start, where, who
 from gdbext.knowledge.engines import PROFILES
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
@@ -54,21 +55,14 @@ def judge_process(process: RankSnapshot, engine: Optional[str] = None) -> Proces
 
 def _with_backend(judged: Tuple[ThreadJudgement, ...]) -> Tuple[ThreadJudgement, ...]:
     """A Python collective says nothing of its backend; where the process has a thread inside Gloo it is Gloo."""
-    if not any(one.kind == "gloo" for one in judged):
+    if not any(one.kind == "gloo" and one.helper is None and one.collective for one in judged):
         return judged
     return tuple(
-        _as_gloo(one)
+        dataclasses.replace(one, kind="gloo")
         if one.kind == "nccl-group-launch" and (one.rule or "").startswith(("python-", "torch-work"))
         else one
         for one in judged
     )
-
-
-def _as_gloo(one: ThreadJudgement) -> ThreadJudgement:
-    return ThreadJudgement(
-        one.id, "gloo", one.name, one.frame, one.engine_frame, one.collective, one.communicator, one.helper, one.idle, one.running,
-        one.rule, one.captures,
-    )  # fmt: skip
 
 
 def _operation_counts(one: ThreadJudgement) -> Optional[Dict[str, int]]:
@@ -101,7 +95,10 @@ def _unknown(view: JobView) -> Candidate:
             "The device or the network does not finish, or the step just takes long: a second look tells which."
         )
     else:
-        text = f"{start(who(parties))} {verb(parties, 'waits', 'wait')} in different places, for example {where(parties[0])}. They fit no known pattern."
+        text = (
+            f"{start(who(parties))} wait in different places, for example {where(parties[0])}. "
+            "They fit no known pattern."
+        )
     return Candidate("unknown", "low", 0, text, (), tuple(parties), (), evidence_of((), parties))
 
 

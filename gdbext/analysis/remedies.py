@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import List, Optional, Tuple
+from typing import List, Optional, Set, Tuple
 
 from gdbext.analysis.candidate import Candidate
 from gdbext.analysis.view import JobView
@@ -22,7 +22,7 @@ def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     return tuple(Remedy(rule.action, rule.reason) for rule in fitting[:MOST])
 
 
-def _holds(rule: RemedyRule, view: JobView, kinds: "set[str]") -> bool:
+def _holds(rule: RemedyRule, view: JobView, kinds: Set[str]) -> bool:
     if rule.kinds and kinds.isdisjoint(rule.kinds):
         return False
     if rule.set_in and not _is_set(view, rule.set_in):
@@ -43,11 +43,10 @@ def _is_set(view: JobView, wanted: str) -> bool:
 
 
 def _has_python(view: JobView) -> bool:
-    return any(
-        process.python is not None
-        or any(frame.language == "python" for thread in process.threads[:4] for frame in thread.frames)
-        for process in view.snapshot.processes
-    )
+    if any(process.python is not None for process in view.snapshot.processes):
+        return True
+    threads = (party.thread for party in view.parties if party.thread is not None)
+    return any(frame.language == "python" for thread in threads for frame in thread.frames)
 
 
 def _release_fits(rule: RemedyRule, view: JobView) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Callable, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.candidate import Candidate, evidence_of, shows
 from gdbext.analysis.classify import known
@@ -45,7 +45,7 @@ def _names(party: Party, outside: int = -1) -> List[str]:
     return [frame.function or "" for frame in party.thread.frames[outside + 1 :]]
 
 
-def _any(pattern: "re.Pattern[str]", names: Iterable[str]) -> bool:
+def _any(pattern: Pattern[str], names: Iterable[str]) -> bool:
     return any(pattern.match(name) for name in names)
 
 
@@ -70,7 +70,7 @@ def gil_deadlock(view: JobView) -> Optional[Candidate]:
 
 
 def _owners(view: JobView, waiter: Party) -> Iterator[Party]:
-    """Threads of the waiter's process that may own the GIL: the known owner, else those called by Python that are blocked natively."""
+    """Threads of the waiter's process that may own the GIL: the known owner, else those that are blocked in native code."""
     others = [one for one in _threads_of(view, waiter.index) if one.judged.id != waiter.judged.id and one.kind != "gil"]
     certain = [one for one in others if one.thread is not None and one.thread.gil]
     for one in certain or others:
@@ -124,7 +124,8 @@ def lock_inside_driver(view: JobView) -> Optional[Candidate]:
     for party in _threads(view, ("mutex",)):
         if _under_driver(party):
             summary = (
-                f"{start(who([party]))} waits for a lock in {where(party)}, in a hook that the CUDA driver called with its own lock held. "
+                f"{start(who([party]))} waits for a lock in {where(party)}, in a hook that the CUDA driver called "
+                f"with its own lock held. "
                 "A thread that holds that lock and calls CUDA waits for this one."
             )
             return Candidate("lock-order-deadlock", "medium", 58, summary, (party,), (), (), (shows(party),))
@@ -138,7 +139,8 @@ def loader_lock(view: JobView) -> Optional[Candidate]:
         if len(locked) > 1 and process.wait.kind == "mutex" and not any(_any(_CUPTI, _names(one)) for one in locked):
             summary = (
                 f"{start(who(locked))} wait for locks, and no thread of the process works. "
-                f"If one of them holds what another wants, in {where(locked[0])} and {where(locked[1])}, neither goes on."
+                f"If one of them holds what another wants, in {where(locked[0])} and {where(locked[1])}, neither "
+                f"goes on."
             )
             return Candidate(
                 "lock-order-deadlock", "low", 42, summary, tuple(locked[:2]), (), (), evidence_of(locked[:2], ())
@@ -153,7 +155,8 @@ def teardown(view: JobView) -> Optional[Candidate]:
         return _in_destructor(view)
     others = view.of(*COMMUNICATION, "implicit")
     summary = (
-        f"{start(who(tearing))} {verb(tearing, 'tears', 'tear')} down a communicator in {where(tearing[0])} and {verb(tearing, 'does', 'do')} not come out. "
+        f"{start(who(tearing))} {verb(tearing, 'tears', 'tear')} down a communicator in {where(tearing[0])} and "
+        f"{verb(tearing, 'does', 'do')} not come out. "
         + (
             f"{start(who(others))} still {verb(others, 'waits', 'wait')} in {where(others[0])}."
             if others
@@ -198,7 +201,8 @@ def communicators_in_threads(view: JobView) -> Optional[Candidate]:
         tearing = any(one.group == "teardown" for one in inside)  # with one other call that is a teardown in flight
         if len(purposes) > 1 + tearing and any(one.group in ("collective", "launch") for one in inside):
             summary = (
-                f"{start(who(inside))} are in different NCCL calls at once, for example {where(inside[0])} and {where(inside[1])}. "
+                f"{start(who(inside))} are in different NCCL calls at once, for example {where(inside[0])} and "
+                f"{where(inside[1])}. "
                 "Each can hold what the other needs to launch, and the peers may launch them in another order."
             )
             confidence = (
@@ -235,7 +239,8 @@ def leader_first(view: JobView) -> Optional[Candidate]:
     if not waiting or len(waiting) < len([party for party in view.parties if party.group != "elsewhere"]):
         return None
     summary = (
-        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {where(waiting[0])} until the first rank has finished work that it does alone. "
+        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {where(waiting[0])} until the first rank has "
+        f"finished work that it does alone. "
         "It is late or slow (data preparation longer than the timeout is usual), not blocked by these ranks."
     )
     return Candidate("missing-rank", "low", 84, summary, (), tuple(waiting), (0,), evidence_of((), waiting))
@@ -275,7 +280,8 @@ def kernel_driver(view: JobView) -> Optional[Candidate]:
         thread = party.thread
         if thread is not None and thread.state in _DRIVER_STATES and _NVIDIA_WAITS.match(thread.wchan or ""):
             summary = (
-                f"{start(who([party]))} is in state D inside the kernel's GPU driver ({thread.wchan}): it cannot even be killed. "
+                f"{start(who([party]))} is in state D inside the kernel's GPU driver ({thread.wchan}): it cannot "
+                f"even be killed. "
                 "The driver or the GPU is stuck; the kernel log has the Xid."
             )
             return Candidate("driver-bug", "medium", 87, summary, (party,), (), (), (shows(party),))
@@ -285,12 +291,10 @@ def kernel_driver(view: JobView) -> Optional[Candidate]:
 def fatal(view: JobView) -> Optional[Candidate]:
     """A bus error, or an error of CUDA that is being thrown."""
     for kind, judge in _FATAL:
-        dying = [one for one in _threads(view, (kind,))]
+        dying = list(_threads(view, (kind,)))
         if dying:
-            victims = [
-                party for party in view.of(*COMMUNICATION, "init") if party.index not in {one.index for one in dying}
-            ]
-            return judge(dying, victims)
+            dead = {one.index for one in dying}
+            return judge(dying, [party for party in view.of(*COMMUNICATION, "init") if party.index not in dead])
     return None
 
 

@@ -71,7 +71,11 @@ def where(party: Party) -> str:
     inner, outer = party.frame(judged.frame), party.frame(judged.engine_frame)
     if inner is None and outer is None:
         return "a place that could not be read"
-    if inner is None or (outer is not None and judged.rule is not None and judged.rule.startswith("os-")):
+    if inner is None or (
+        outer is not None
+        and judged.rule is not None
+        and judged.rule.startswith(("os-", "python-sleep", "python-thread", "python-select"))
+    ):
         return place(outer or inner)
     if outer is None or outer is inner:
         return place(inner)

@@ -12,13 +12,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "implicit-sync-vs-collective",
         "Allocate page-locked buffers once at start (or take them from a pool), never between collectives",
-        "cudaMallocHost, cudaHostAlloc and cudaFreeHost wait until the device is idle, and a collective that waits for a peer keeps it busy",
+        "cudaMallocHost, cudaHostAlloc and cudaFreeHost wait until the device is idle, and a collective that "
+        "waits for a peer keeps it busy",
         "NVIDIA/nccl#48; CUDA programming guide, implicit synchronization",
         kinds=("pinned-host-alloc",),
     ),
     RemedyRule(
         "implicit-sync-vs-collective",
-        "Free device memory only where no collective is in flight, or use cudaMallocAsync and cudaFreeAsync or a caching allocator",
+        "Free device memory only where no collective is in flight, or use cudaMallocAsync and cudaFreeAsync or a "
+        "caching allocator",
         "cudaFree waits for all work of the device, the collective of another stream included",
         "NVIDIA/nccl#239; CUDA programming guide, stream ordered allocator",
         kinds=("device-alloc", "device-free"),
@@ -40,8 +42,10 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "implicit-sync-vs-collective",
-        "Put the calls of all ranks of the process between ncclGroupStart and ncclGroupEnd, or set NCCL_LAUNCH_MODE=GROUP",
-        "this NCCL launches the ranks of one process together in group mode, so that none is caught between two launches",
+        "Put the calls of all ranks of the process between ncclGroupStart and ncclGroupEnd, or set "
+        "NCCL_LAUNCH_MODE=GROUP",
+        "this NCCL launches the ranks of one process together in group mode, so that none is caught between two "
+        "launches",
         "NCCL 2.7-2.12 sources; FasterTransformer documentation",
         threads_as_ranks=True,
         nccl=("2.7.0", "2.12.999"),
@@ -49,14 +53,16 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "implicit-sync-vs-collective",
-        "Launch the collectives of a step on all ranks before any call that waits for the device, with one stream order everywhere",
+        "Launch the collectives of a step on all ranks before any call that waits for the device, with one "
+        "stream order everywhere",
         "a collective completes as soon as every rank has launched its part, so nothing may wait in between",
         "NCCL user guide, using multiple communicators concurrently",
     ),
     RemedyRule(
         "lazy-module-load-vs-collective",
         "Set CUDA_MODULE_LOADING=EAGER",
-        "all kernels are then loaded at start; loading one later may wait for the device, which a collective keeps busy",
+        "all kernels are then loaded at start; loading one later may wait for the device, which a collective "
+        "keeps busy",
         "CUDA programming guide, lazy loading; torchcomms PR#2334",
         unset_in="CUDA_MODULE_LOADING=EAGER",
     ),
@@ -75,7 +81,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Look at what the missing rank waits for (named above); give that wait a timeout, or let all ranks skip the step together",
+        "Look at what the missing rank waits for (named above); give that wait a timeout, or let all ranks skip "
+        "the step together",
         "every rank must reach every collective, in the same order",
         "pytorch/pytorch#87995",
         kinds=("io", "ipc-queue", "condvar-idle", "python-code", "mutex", "gil", "store-wait"),
@@ -96,7 +103,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "collective-mismatch",
-        "Compare the code path of the odd ranks with the others: conditions on rank, batch or shape around the collectives",
+        "Compare the code path of the odd ranks with the others: conditions on rank, batch or shape around the "
+        "collectives",
         "all ranks must call the same collectives of a communicator in the same order, with the same count and type",
         "NCCL user guide; NVIDIA/nccl#857",
     ),
@@ -130,7 +138,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
-        "Set NCCL_SOCKET_IFNAME (and GLOO_SOCKET_IFNAME) to the interface that all hosts share; check firewalls and MASTER_ADDR",
+        "Set NCCL_SOCKET_IFNAME (and GLOO_SOCKET_IFNAME) to the interface that all hosts share; check firewalls "
+        "and MASTER_ADDR",
         "members find each other by address; a wrong interface looks like a missing rank",
         "NVIDIA/nccl#1324",
     ),
@@ -150,7 +159,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "launch-serialisation",
         "Synchronise more often, or launch fewer kernels behind a collective",
-        "the launch queue holds about a thousand kernels; a full one blocks the thread that should launch the next collective",
+        "the launch queue holds about a thousand kernels; a full one blocks the thread that should launch the "
+        "next collective",
         "NVIDIA/nccl#750, #1766",
     ),
     RemedyRule(
@@ -170,7 +180,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "gil-deadlock",
         "Release the GIL around the native call (py::call_guard<py::gil_scoped_release>, Py_BEGIN_ALLOW_THREADS)",
-        "whoever waits for a lock or the device while holding the GIL stops every thread that needs Python to get there",
+        "whoever waits for a lock or the device while holding the GIL stops every thread that needs Python to "
+        "get there",
         "rapidsai/ucx-py#187; NVIDIA/Fuser#3055",
     ),
     RemedyRule(
@@ -181,13 +192,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Take the two locks in one order everywhere; do not call CUDA with a lock held that a hook or callback takes as well",
+        "Take the two locks in one order everywhere; do not call CUDA with a lock held that a hook or callback "
+        "takes as well",
         "each thread holds what the other waits for",
         "ofiwg/libfabric#9003",
     ),
     RemedyRule(
         "destructor-or-teardown",
-        "Let all work of a communicator finish before it is destroyed; abort several communicators in the order of their work, or from several threads",
+        "Let all work of a communicator finish before it is destroyed; abort several communicators in the order "
+        "of their work, or from several threads",
         "the teardown waits for kernels and threads that wait for a peer, or for another communicator's work",
         "NVIDIA/nccl#1013, #1777",
     ),

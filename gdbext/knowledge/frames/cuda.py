@@ -1,4 +1,4 @@
-"""The CUDA runtime and driver. Names are the public ones: everything underneath is `??` (facts of libcuda 550, cudart 12)."""
+"""The CUDA runtime and driver by their public names: everything underneath is `??` (libcuda 550, libcudart 12)."""
 
 from __future__ import annotations
 

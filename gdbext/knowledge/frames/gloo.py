@@ -63,6 +63,10 @@ RULES = (
         leaf=True,
     ),
     FrameRule(
-        "gloo-wait", "gloo", r"(gloo::transport::|c10d::ProcessGroupGloo::|gloo::\w+)", "libtorch_cpu", rank=STEP
+        "gloo-wait",
+        "gloo",
+        r"(gloo::transport::\w+::(UnboundBuffer|Pair|Buffer)|c10d::ProcessGroupGloo::(?!runLoop)|gloo::(?!transport)\w+)",
+        "libtorch_cpu",
+        rank=STEP,
     ),
 )

@@ -74,7 +74,8 @@ NAMES = (
         r"Thread-\d+ \(_?(watchdog|monitor|heartbeat)\w*\)", "watchdog", "Python thread names; sgl-project/sglang#12076"
     ),
     ThreadName(
-        r"(QueueFeederThread|AnyIO worker|asyncio_\d|ThreadPoolExecutor|tokio-|rayon|gc-|wandb|MsgRouterThr|ChkStopThr|NetStatThr)",
+        r"(QueueFeederThread|AnyIO worker|asyncio_\d|ThreadPoolExecutor|tokio-|rayon|gc-|wandb|MsgRouterThr"
+        r"|ChkStopThr|NetStatThr)",
         "thread pool",
         "Python and Rust pools",
     ),

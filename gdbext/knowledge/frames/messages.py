@@ -7,7 +7,8 @@ from gdbext.knowledge.schema import MessageRule
 RULES = (
     MessageRule(r"(Bus error|SIGBUS|[Ss]ignal[: ]+7\b|BUS_ADRERR)", "sigbus", "Megatron-LM#516"),
     MessageRule(
-        r"(Segmentation fault|SIGSEGV|SIGABRT|SIGILL|SIGFPE|Fatal Python error|Aborted \(core dumped\)|[Ss]ignal[: ]+(4|6|8|11)\b)",
+        r"(Segmentation fault|SIGSEGV|SIGABRT|SIGILL|SIGFPE|Fatal Python error|Aborted \(core dumped\)"
+        r"|[Ss]ignal[: ]+(4|6|8|11)\b)",
         "exited-or-crashed",
         "sgl-project/sglang#4205; faulthandler",
     ),
@@ -17,7 +18,8 @@ RULES = (
         "check functions",
     ),
     MessageRule(
-        r"(store->get\(|c10d key-value store|TCPStore\b.*(time|Time)|Timed out after .* waiting for|wait timeout .* keys?:)",
+        r"(store->get\(|c10d key-value store|TCPStore\b.*(time|Time)|Timed out after .* waiting for"
+        r"|wait timeout .* keys?:)",
         "store-wait",
         "NVIDIA/nccl#865",
     ),

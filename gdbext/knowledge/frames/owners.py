@@ -1,11 +1,14 @@
-"""Whose code a frame is, by file name and function name: regular expressions, searched from the start unless said otherwise."""
+"""Whose code a frame is, by file and function name: regular expressions, searched from the start if nothing else is said."""
 
 from __future__ import annotations
 
 NO_NAME = r"(\?\?|0x[0-9a-fA-F]+|___lldb_unnamed_symbol\S*|<unknown>|\[unknown\]|\(unknown\)|unknown|_?_?\?+)$"
 """What debuggers print for code without a name."""
 
-PUBLIC = r"(cu(da|blas)?[A-Z]\w+|p?nccl(Comm|Group|All|Get|Mem|Redop)\w*|p?nccl(Broadcast|Bcast|Reduce|ReduceScatter|Send|Recv|Gather|Scatter))$"
+PUBLIC = (
+    r"(cu(da|blas)?[A-Z]\w+|p?nccl(Comm|Group|All|Get|Mem|Redop)\w*"
+    r"|p?nccl(Broadcast|Bcast|Reduce|ReduceScatter|Send|Recv|Gather|Scatter))$"
+)
 """Public functions of CUDA and NCCL: none of them is where a thread begins."""
 
 C_LIBRARY_MODULES = r"(libc|libpthread|ld|ld-linux[\w-]*|librt|libdl|linux-vdso|\[vdso\])([-.]\d[\d.]*)?(\.so|-|$|\.)"
@@ -24,7 +27,8 @@ C_LIBRARY_FILES = r"(^|/)(nptl|sysdeps|libio|elf|posix|signal)/|gthr-default\.h$
 
 VENDOR_MODULES = (
     C_LIBRARY_MODULES
-    + r"|lib(cuda|cudart|cudadebugger|cublas\w*|cudnn\w*|cufft|cusolver|cusparse|curand|nccl|rccl|nvidia|nvrtc|cupti|hip\w*"
+    + r"|lib(cuda|cudart|cudadebugger|cublas\w*|cudnn\w*|cufft|cusolver|cusparse|curand|nccl|rccl|nvidia|nvrtc|cupti"
+    r"|hip\w*"
     r"|torch\w*|c10\w*|python\d|stdc\+\+|gcc_s|gomp|iomp\w*|omp\d*|mkl\w*|openblas\w*|\w*openblas\w*|tbb\w*|mpi\w*|open-(pal|rte)|pmix\w*"
     r"|mca_\w+|ucp|uct|ucs|ucm|fabric|ibverbs|mlx5|rdmacm|zmq\w*|event\w*|uv|protobuf|grpc\w*|gloo\w*|tensorflow\w*|jemalloc|tcmalloc\w*"
     r"|nvinfer(?!_plugin)\w*|ffi|nvshmem\w*|hccl\w*|ascendcl)\b|python\d?(\.\d+)?$|_?ctypes|\[|triton|libffi"
@@ -34,7 +38,8 @@ VENDOR_FUNCTIONS = (
     r"(cu(da|blas|blasLt|dnn|fft)?[A-Z]\w+|p?nccl[A-Z]\w+|P?MPI_\w+|c10::|c10d::|at::|torch::|caffe2::|gloo::|pybind11::|nanobind::|std::"
     r"|__gnu_cxx::|__\w+|_?Py[A-Z_]\w+|_PyEval\w+|_?Py\w*|(cfunction|method|slot_tp|type|object|function|builtin)_\w+|take_gil|drop_gil"
     r"|pymain_\w+|run_(mod|eval_code_obj)|ffi_call\w*|doLaunches|groupLaunch|waitWorkFifoAvailable|bootstrap[A-Z]\w+|socket[A-Z]\w+"
-    r"|gomp_\w+|GOMP_\w+|blas_thread\w+|mkl_\w+|uv__?\w+|event_base\w+|zmq\w*|MPI\w+|ompi_\w+|mca_\w+|opal_\w+|operator "
+    r"|gomp_\w+|GOMP_\w+|blas_thread\w+|mkl_\w+|uv__?\w+|event_base\w+|zmq\w*|MPI\w+|ompi_\w+|mca_\w+|opal_\w+"
+    r"|operator "
     r"|(abort|raise|memcpy|malloc|calloc|realloc|free|munmap|mmap)$)"
 )
 
@@ -60,7 +65,10 @@ OWN_THREADS = (
 )
 """Libraries whose own threads show nothing but frames of that library (mostly nameless) above the thread's entry."""
 
-INTERPRETER_MODULES = r"(libpython\d|python\d?(\.\d+)?$|_(socket|queue|ssl|ctypes|multiprocessing|asyncio|datetime|posixsubprocess)\b|select\.)"
+INTERPRETER_MODULES = (
+    r"(libpython\d|python\d?(\.\d+)?$|select\."
+    r"|_(socket|queue|ssl|ctypes|multiprocessing|asyncio|datetime|posixsubprocess)\b)"
+)
 
 INTERPRETER = (
     r"(_?Py[A-Z_]\w+|_PyEval\w+|take_gil|drop_gil|time_sleep|pysleep|acquire_timed|lock_PyThread_acquire_lock|rlock_acquire|select_\w+|sock_\w+"

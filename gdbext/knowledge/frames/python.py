@@ -261,7 +261,7 @@ LEADER_FIRST = (
     r"main_process_first|local_main_process_first|_goes_first|torch_distributed_zero_first|main_local_process_first"
     r"|rank_zero_first|zero_first"
 )
-"""Python functions in which all ranks wait on purpose until the first one has done some work (transformers, accelerate, yolov5)."""
+"""Python functions in which all ranks wait until the first one has worked alone (transformers, accelerate, yolov5)."""
 
 INTERPRETER = r"(_PyEval_\w+|PyEval_(?!RestoreThread|Acquire)\w+|Py_\w+|_?PyObject_\w+|_?Py[A-Z]\w+)$"
 """C functions of the interpreter: a frame of these further out means that Python called."""

@@ -1,4 +1,4 @@
-"""How loudly a frame speaks against the others of its stack (`FrameRule.rank`): the loudest decides, else the innermost."""
+"""How loudly a frame speaks against others of its stack (`FrameRule.rank`): the loudest, then the innermost, decides."""
 
 from __future__ import annotations
 

@@ -41,7 +41,8 @@ RULES = (
     FrameRule(
         "torch-store",
         "store-wait",
-        r"c10d::(TCPStore|PrefixStore|FileStore|HashStore|Store|detail::TCPClient|tcputil|\(anonymous namespace\)::storeWait)::",
+        r"c10d::(TCPStore|PrefixStore|FileStore|HashStore|Store|detail::TCPClient|tcputil"
+        r"|\(anonymous namespace\)::storeWait)::",
         "torch TCPStore.cpp",
         rank=API,
     ),
