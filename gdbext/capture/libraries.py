@@ -29,7 +29,7 @@ Reader = Callable[[int, int], bytes]
 
 @dataclass(frozen=True)
 class MappedFile:
-    """An object file with code in use. `start` and `end` span its mappings; address = `bias` + address as linked."""
+    """An object file with code in use. `start` and `end` span its segments; address = `bias` + address as linked."""
 
     path: str  # as the process sees it
     bias: int
@@ -95,6 +95,8 @@ class _Finder:
         opens_as, problem = self._locate(mapping, loaded)
         # When what we can open is not what is mapped, the headers in memory still tell where it lies.
         content = _bytes_reader(loaded) if problem and loaded else _file_reader(opens_as)
+        if problem and not content(0, 4):
+            return _unknown(mapping, opens_as, problem)
         segments = _segments(content)
         bias = _bias(segments, mapping)
         if bias is None:
@@ -133,14 +135,22 @@ class _Finder:
         return path, f"{mapping.file} was replaced after it was loaded: its frames would get wrong names"
 
 
+def _unknown(mapping: Mapping, opens_as: str, problem: str) -> MappedFile:
+    """Neither the file nor the memory can be read: it lies where most files lie whose headers we cannot see."""
+    bias = mapping.start - mapping.offset
+    return MappedFile(mapping.file, bias, mapping.start, mapping.end, opens_as, None, mapping.deleted, problem)
+
+
 def _root_of(pid: int) -> str:
-    """What to put before a path of the process to open it here; empty when it sees the same files as we do."""
+    """What to put before a path of the process to open it here: nothing, when both see the same files.
+
+    In our own mount namespace the kernel tells paths from our root, also of a process with another one (chroot).
+    """
     try:
-        same_files = os.readlink(f"/proc/{pid}/ns/mnt") == os.readlink("/proc/self/ns/mnt")
-        same_root = os.path.samestat(os.stat(f"/proc/{pid}/root/"), os.stat("/"))
+        same = os.readlink(f"/proc/{pid}/ns/mnt") == os.readlink("/proc/self/ns/mnt")
     except OSError:
         return ""  # it is gone
-    return "" if same_files and same_root else f"/proc/{pid}/root"
+    return "" if same else f"/proc/{pid}/root"
 
 
 def _inode(path: str) -> Optional[int]:

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from gdbext.capture.memory import ProcessMemory
 
@@ -17,15 +17,17 @@ HERE = Path(__file__).resolve().parent
 DEADLINE = 60.0  # seconds; only a failing test waits that long
 
 
-def build() -> str:
+def build(*flags: str) -> str:
     """Path of the program, compiled when its source is new."""
     source = HERE / "capture_threads.c"
-    program = HERE / "build" / f"capture_threads-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
+    mark = hashlib.sha256(source.read_bytes() + " ".join(flags).encode()).hexdigest()[:12]
+    program = HERE / "build" / f"capture_threads-{mark}"
     if not program.exists():
         program.parent.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:
             made = os.path.join(folder, "made")
-            subprocess.run(["gcc", "-O2", "-g", "-pthread", "-Wall", "-Wextra", "-o", made, str(source)], check=True)
+            command = ["gcc", "-O2", "-g", "-pthread", "-Wall", "-Wextra", *flags, "-o", made, str(source)]
+            subprocess.run(command, check=True)
             os.replace(made, program)  # whoever builds at the same time makes the same file
     return str(program)
 
@@ -42,12 +44,24 @@ def wait_until(condition: Callable[[], Any]) -> Any:
 
 
 class CaptureProcess:
-    """A running capture_threads with some threads; ends with the `with` block."""
+    """A running capture_threads with some threads; ends with the `with` block.
 
-    def __init__(self, threads: int = 8, busy: int = 0, depth: int = 0, mode: str = "", **options: Any) -> None:
-        self.program = build()
+    `program`: another build or copy of it; `wrapper`: a command that becomes it by exec; `options` go to Popen.
+    """
+
+    def __init__(
+        self,
+        threads: int = 8,
+        busy: int = 0,
+        depth: int = 0,
+        mode: str = "",
+        program: Optional[str] = None,
+        wrapper: Sequence[str] = (),
+        **options: Any,
+    ) -> None:
+        self.program = program or build()
         self._process = subprocess.Popen(
-            [self.program, str(threads), str(busy), str(depth), mode],
+            [*wrapper, self.program, str(threads), str(busy), str(depth), mode],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

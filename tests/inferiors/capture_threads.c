@@ -9,6 +9,7 @@
 // every line is "done SIGNALS", with the number of real-time signals that it got.
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -142,12 +144,12 @@ static void *signal_catcher(void *unused) {
     return unused;
 }
 
-// --- a thread in uninterruptible sleep: the parent of a vfork() ---
+// --- a thread in uninterruptible sleep: it waits as vfork() does, until its child ends ---
 
 static void *uninterruptible(void *unused) {
     prctl(PR_SET_NAME, "uninterruptible");
     arrive();
-    if (vfork() == 0) {
+    if (syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0) == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;) pause();
     }

@@ -1,0 +1,164 @@
+"""Which files the stacks run through: moved, fixed, deleted, replaced, in another mount namespace."""
+
+import os
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from gdbext.capture import libraries
+from gdbext.capture.libraries import libraries_on_stacks
+from gdbext.capture.maps import Mapping, MemoryMap
+from gdbext.capture.memory import Block
+from gdbext.capture.stop import ProcessCopy, ThreadCopy, copy_process
+from tests.inferiors.capture_process import CaptureProcess, build
+
+
+def build_id(path):
+    with open(path, "rb") as stream:
+        return next(ELFFile(stream).get_section_by_name(".note.gnu.build-id").iter_notes())["n_desc"]
+
+
+def entry(path):
+    with open(path, "rb") as stream:
+        return ELFFile(stream).header.e_entry
+
+
+def start_address(copy):
+    """AT_ENTRY: where the kernel put the first instruction of the program."""
+    words = struct.unpack(f"<{len(copy.auxv) // 8}Q", copy.auxv)
+    return dict(zip(words[::2], words[1::2]))[9]
+
+
+@pytest.mark.parametrize("flags", [(), ("-no-pie",), ("-Wl,-z,noseparate-code",)])
+def test_program_and_libc(flags):
+    with CaptureProcess(program=build(*flags)) as process:
+        copy = copy_process(process.pid)
+        found = {os.path.basename(file.path): file for file in libraries_on_stacks(copy)}
+    program = found[os.path.basename(process.program)]
+    assert "libc.so.6" in found
+    assert program.bias + entry(process.program) == start_address(copy)
+    assert (program.bias == 0) == ("-no-pie" in flags)
+    for file in found.values():
+        assert file.problem is None and not file.deleted
+        assert file.opens_as == file.path
+        assert file.build_id == build_id(file.path)
+        assert any(file.start <= thread.pc < file.end for thread in copy.threads) or file is program
+
+
+@pytest.fixture
+def own_copy(tmp_path):
+    """The program as a file of our own, to be removed and replaced."""
+    return shutil.copy(build(), tmp_path / "program")
+
+
+def the_program(process):
+    copy = copy_process(process.pid)
+    files = [file for file in libraries_on_stacks(copy) if file.path == str(process.program)]
+    assert [file.bias + entry(build()) for file in files] == [start_address(copy)]
+    return files[0]
+
+
+def without_map_files(monkeypatch):
+    """As for everybody but root."""
+    real = libraries._file_reader
+    nothing = libraries._bytes_reader(b"")
+    monkeypatch.setattr(libraries, "_file_reader", lambda path: nothing if "map_files" in path else real(path))
+
+
+def test_a_removed_file(own_copy, monkeypatch):
+    with CaptureProcess(program=own_copy) as process:
+        os.unlink(own_copy)
+        without_map_files(monkeypatch)
+        file = the_program(process)
+    assert file.deleted
+    assert file.problem == f"{own_copy} was removed after it was loaded (or is out of reach): no names for its frames"
+    assert file.build_id is not None  # from memory
+
+
+def test_a_replaced_file(own_copy, monkeypatch):
+    with CaptureProcess(program=own_copy) as process:
+        os.unlink(own_copy)
+        shutil.copy("/bin/true", own_copy)
+        without_map_files(monkeypatch)
+        file = the_program(process)
+    assert file.deleted
+    assert file.problem == f"{own_copy} was replaced after it was loaded: its frames would get wrong names"
+    assert file.build_id == build_id(build())  # of what is loaded, not of what lies there
+
+
+def test_the_same_build_installed_again_is_no_problem(own_copy):
+    with CaptureProcess(program=own_copy) as process:
+        os.unlink(own_copy)
+        shutil.copy(build(), own_copy)
+        file = the_program(process)
+    assert (file.problem, file.opens_as) == (None, str(own_copy))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="the kernel opens map_files for root only")
+def test_root_can_open_what_has_no_name_any_more(own_copy):
+    with CaptureProcess(program=own_copy) as process:
+        os.unlink(own_copy)
+        file = the_program(process)
+        with open(file.opens_as, "rb") as stream, open(build(), "rb") as same:
+            assert stream.read() == same.read()
+    assert file.problem is None
+
+
+def test_a_process_in_another_mount_namespace(tmp_path):
+    unshare = ["unshare", "--mount"] if os.getuid() == 0 else ["unshare", "--map-root-user", "--mount"]
+    script = 'mount -t tmpfs none "$1" && cp "$0" "$1/program" && shift && exec "$@"'
+    inside = tmp_path / "program"
+    wrapper = [*unshare, "sh", "-c", script, build(), str(tmp_path)]
+    with CaptureProcess(program=inside, wrapper=wrapper) as process:
+        assert not inside.exists()  # here
+        file = the_program(process)
+        assert file.opens_as == f"/proc/{process.pid}/root{inside}"
+        assert os.path.exists(file.opens_as)
+    assert file.problem is None
+
+
+def test_when_the_process_is_gone_its_files_still_are_found():
+    with CaptureProcess() as process:
+        copy = copy_process(process.pid)
+    (program,) = [file for file in libraries_on_stacks(copy) if file.path == process.program]
+    assert program.problem is None and program.bias + entry(build()) == start_address(copy)
+
+
+def literal(mapping, word):
+    """A copy with one word on its stack, of a process that is gone."""
+    child = subprocess.Popen(["true"])
+    child.wait()
+    stack = Block(0x7000, struct.pack("<4Q", 0, word, 0, 1))
+    return ProcessCopy(child.pid, (ThreadCopy(1, (5, 6)),), (stack,), MemoryMap([mapping]))
+
+
+def test_what_is_no_object_file_is_left_out(tmp_path):
+    script = tmp_path / "text"
+    script.write_text("#!/bin/sh\n")
+    for path in (str(script), "[vdso]", "", "/dev/zero"):
+        inode = os.stat(path).st_ino if path.startswith("/") else 0
+        mapping = Mapping(0x10000, 0x20000, "r-xp", 0, "00:00", inode, path)
+        assert libraries_on_stacks(literal(mapping, 0x10010)) == ()
+
+
+def test_a_file_that_nobody_can_read_any_more_is_named():
+    mapping = Mapping(0x12000, 0x20000, "r-xp", 0x2000, "00:00", 9, "/nowhere/libgone.so (deleted)")
+    (file,) = libraries_on_stacks(literal(mapping, 0x12010))
+    assert (file.path, file.bias, file.deleted) == ("/nowhere/libgone.so", 0x10000, True)
+    assert "was removed" in file.problem
+    assert libraries_on_stacks(literal(mapping, 0x20000)) == ()
+    assert libraries_on_stacks(literal(mapping, 0x11FFF)) == ()
+
+
+def test_damaged_files_are_no_crash(tmp_path):
+    good = Path(build()).read_bytes()
+    path = tmp_path / "damaged"
+    for size in (0, 3, 63, 64, 100, 200, 700):
+        for noise in (b"", b"\xff" * 700):
+            path.write_bytes(good[:size] + noise)
+            mapping = Mapping(0x12000, 0x20000, "r-xp", 0x1000, "00:00", os.stat(path).st_ino, str(path))
+            libraries_on_stacks(literal(mapping, 0x12010))

@@ -1,0 +1,99 @@
+"""What the kernel says of threads, from a folder that looks like /proc and from a real process."""
+
+import os
+from dataclasses import replace
+
+from gdbext.capture.threads import ThreadTimes, between, look
+from tests.inferiors.capture_process import CaptureProcess, wait_until
+
+STAT = "7 (a (b) c) S " + " ".join(str(number) for number in range(4, 53))
+STATUS = "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n"
+
+
+def task(tmp_path, tid, **files):
+    folder = tmp_path / "5" / "task" / str(tid)
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+
+
+def test_everything_there(tmp_path):
+    task(
+        tmp_path,
+        7,
+        stat=STAT,
+        status=STATUS,
+        schedstat="123456789 5 6\n",
+        wchan="futex_wait_queue",
+        syscall="202 0x7f00 0x80 0x0 0x0 0x0 0xffffffff 0x7ffe0010 0x7f99\n",
+    )
+    (seen,) = look(5, str(tmp_path)).values()
+    assert seen == ThreadTimes(
+        tid=7,
+        at=seen.at,
+        state="S",
+        name="a (b) c",
+        started=22,
+        cpu_ns=123456789,
+        waited=12,
+        preempted=3,
+        wchan="futex_wait_queue",
+        syscall=(202, 0x7F00, 0x80, 0, 0, 0, 0xFFFFFFFF),
+        sp=0x7FFE0010,
+        pc=0x7F99,
+    )
+
+
+def test_what_the_kernel_keeps_to_itself_is_none(tmp_path):
+    task(tmp_path, 7, stat=STAT, wchan="0", syscall="running\n")
+    (seen,) = look(5, str(tmp_path)).values()
+    assert (seen.waited, seen.wchan, seen.syscall, seen.sp) == (None, None, None, None)
+    ticks = os.sysconf("SC_CLK_TCK")
+    assert seen.cpu_ns == (14 + 15) * 1_000_000_000 // ticks  # no schedstat: utime and stime in clock ticks
+
+
+def test_blocked_outside_of_a_system_call(tmp_path):
+    task(tmp_path, 7, stat=STAT, syscall="-1 0x10 0x20\n")
+    (seen,) = look(5, str(tmp_path)).values()
+    assert (seen.syscall, seen.sp, seen.pc) == (None, 0x10, 0x20)
+
+
+def test_damaged_files_and_ended_threads(tmp_path):
+    task(tmp_path, 7, stat="garbage")
+    task(tmp_path, 8, stat="8 (x) S 1")
+    task(tmp_path, 9)
+    task(tmp_path, 10, stat=STAT, syscall="zz 1 2", status="voluntary_ctxt_switches:\tmany", schedstat="-")
+    seen = look(5, str(tmp_path))
+    assert list(seen) == [10]
+    assert seen[10].syscall is None
+    assert look(6, str(tmp_path)) == {}
+
+
+def test_processor_time_between_two_looks():
+    first = ThreadTimes(tid=1, at=10.0, started=5, cpu_ns=1_000_000_000)
+    later = replace(first, at=12.0, cpu_ns=2_000_000_000)
+    assert between({1: first}, {1: later}) == {1: 0.5}
+    assert between({1: first}, {1: replace(later, cpu_ns=9_000_000_000)}) == {1: 1.0}
+    assert between({1: first}, {1: replace(later, started=6)}) == {}  # another thread by now
+    assert between({1: first}, {1: replace(later, cpu_ns=None)}) == {}
+    assert between({1: first}, {1: first}) == {}
+    assert between({}, {1: later}) == {}
+
+
+def test_a_spinning_thread_is_told_from_sleeping_ones():
+    with CaptureProcess(threads=6, busy=1) as process:
+        first = look(process.pid)
+        used = wait_until(lambda: used_since(first))
+        last = look(process.pid)
+        assert next(iter(last)) == process.pid
+    (spinner,) = used
+    sleepers = [seen for tid, seen in last.items() if tid != spinner and seen.name != "heartbeat"]
+    assert len(sleepers) == 6
+    assert {seen.state for seen in sleepers} == {"S"}
+    assert all(seen.syscall and seen.sp and seen.pc for seen in sleepers)
+
+
+def used_since(first):
+    second = look(next(iter(first)))
+    fractions = between(first, second)
+    return {tid: used for tid, used in fractions.items() if used > 0 and second[tid].name != "heartbeat"}
