@@ -45,8 +45,8 @@ def libraries_on_stacks(copy: ProcessCopy) -> Tuple[MappedFile, ...]:
     """The files whose code any word of the copied stacks or registers points to, in address order.
 
     More than what unwinding needs (words left over from earlier calls count), never less. What is mapped but is no
-    object file is left out. Reads the first page of each file, and of the process where files changed. 100 stacks of
-    64 KiB take about 50 ms.
+    object file is left out. Reads the first page of each file, from disk and from the process. 100 threads take about
+    4 ms, and 120 ms when each of them has 64 KiB of stack in which no word occurs twice.
     """
     words = _words(copy)
     finder = _Finder(copy)

@@ -101,8 +101,10 @@ class Tracees:
             self._known.add(tid)
             if _ptrace(_SEIZE, tid, None, None) == 0:
                 self._seized.append(tid)
-            elif ctypes.get_errno() != errno.ESRCH:
-                self.refused[tid] = why_refused(self.pid, tid)
+                continue
+            number = ctypes.get_errno()
+            if number != errno.ESRCH:  # else it has ended meanwhile
+                self.refused[tid] = why_refused(self.pid, tid) if number == errno.EPERM else os.strerror(number)
         return bool(new[:room])
 
     def interrupt(self) -> None:

@@ -148,6 +148,8 @@ def _in_own_thread(work: Callable[[], None]) -> None:
         worker = threading.Thread(target=guarded, name="gdbext-stop")
         worker.start()
         worker.join()
+    except RuntimeError as error:
+        raise GdbextError(f"no thread could be started to do the work ({error})") from None
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if failure:
@@ -171,6 +173,7 @@ class _Held:
         self._tracees = Tracees(pid, row, budget.threads)
         self._maps_text, self._auxv, self._exe, self._was_stopped = "", b"", "", False
         self._began = self._ended = 0.0  # CLOCK_MONOTONIC
+        self._denied = False
         self._found: Any = None
 
     def prepare(self) -> bool:
@@ -181,13 +184,18 @@ class _Held:
             self._exe = os.readlink(f"/proc/{self._pid}/exe").replace(" (deleted)", "")
             stat = _read(self._pid, "stat").rpartition(b")")[2].split()
             count = len(os.listdir(f"/proc/{self._pid}/task"))
-        except OSError:
+        except OSError as error:
+            self._denied = isinstance(error, PermissionError)
             return False
         maps = parse_maps(self._maps_text)
         self._was_stopped = stat[0] == b"T"
         threads = min(count + count // 8 + 16, self._budget.threads)
         room = threads * FIRST + DEEP + sum(size for _, size in self._pages)
-        self._buffer = CopyBuffer(min(room, self._budget.total), threads * _RESIDENT)
+        try:
+            self._buffer = CopyBuffer(min(room, self._budget.total), threads * _RESIDENT)
+        except OSError as error:
+            self._problems.append(f"no room of {min(room, self._budget.total)} bytes for the copy: {error.strerror}")
+            return False
         # Above the address where the stack of main began lie arguments and environment: no frames, but secrets.
         main_top = int(stat[25]) + 16
         self._stacks = StackCopier(self._pid, maps, main_top, self._row, self._buffer, self._budget.stack)
@@ -240,7 +248,8 @@ class _Held:
     def result(self) -> ProcessCopy:
         """What was copied; takes its time."""
         if not self._tracees.registers:
-            return ProcessCopy(self._pid, was_stopped=self._was_stopped, problems=(self._why_nothing(),))
+            problems = tuple(self._problems) or (self._why_nothing(),)
+            return ProcessCopy(self._pid, was_stopped=self._was_stopped, problems=problems)
         if self._tracees.left_out:
             self._problems.append(
                 f"{self._tracees.left_out} threads beyond the limit of {self._budget.threads} were left running"
@@ -265,8 +274,14 @@ class _Held:
             return f"there is no process {self._pid} (any more)"
         if state == "Z":
             return f"pid {self._pid} has ended and waits for its parent to notice (zombie)"
-        reason = self._tracees.refused.get(self._pid) or why_refused(self._pid, self._pid)
-        return f"pid {self._pid} could not be stopped: {reason}"
+        reason = self._tracees.refused.get(self._pid)
+        if reason is None and self._denied:
+            reason = why_refused(self._pid, self._pid)
+        if reason:
+            return f"pid {self._pid} could not be stopped: {reason}"
+        if self._began:
+            return f"pid {self._pid} ended while it was being stopped"
+        return f"pid {self._pid} has no memory to copy: it is a kernel thread, or is just ending"
 
     def _threads(self) -> Tuple[ThreadCopy, ...]:
         tracees, row = self._tracees, self._row

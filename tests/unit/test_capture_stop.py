@@ -1,5 +1,6 @@
 """Stop, copy, release on real processes: what is copied, and that nothing is left behind."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -247,6 +248,25 @@ def test_who_cannot_be_stopped_at_all():
     assert own.problems == (f"pid {os.getpid()} could not be stopped: it is this very process",)
     assert {copy.state for copy in (zombie, gone, own)} == {"lost"}
     assert {copy.pause_ms for copy in (zombie, gone, own)} == {None}
+
+
+def test_a_process_that_ends_is_never_called_forbidden(monkeypatch):
+    monkeypatch.setattr(stop, "thread_state", lambda pid, tid: "R")  # as between the kill and its end
+    monkeypatch.setattr(ptrace.Tracees, "read_registers", lambda self: None)
+    with CaptureProcess() as process:
+        copy = copy_process(process.pid)
+    assert copy.problems == (f"pid {process.pid} ended while it was being stopped",)
+
+
+def test_no_room_for_the_copy(monkeypatch):
+    def full(size, ready):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(stop, "CopyBuffer", full)
+    with CaptureProcess() as process:
+        copy = copy_process(process.pid, Budget(total=1 << 20))
+        process.assert_free()
+    assert copy.problems == ("no room of 1048576 bytes for the copy: Cannot allocate memory",)
 
 
 def test_a_process_that_another_tracer_holds():
