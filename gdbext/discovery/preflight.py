@@ -76,7 +76,7 @@ def _never(sides: _Sides) -> Optional[Problem]:
         return Problem(f"{pid} is a thread of the kernel ({sides.stat.comm})", "name a process of the job instead")
     if sides.stat.state in "ZX":
         text = f"{pid} ({sides.stat.comm}) has ended and waits for its parent {sides.stat.parent} to notice (zombie)"
-        return Problem(text, "its threads are gone: look at the parent, at a core file, or at the log for its exit code")
+        return Problem(text, "its threads are gone: look at its parent, a core file, or the log for its exit code")
     if group != str(pid):
         return Problem(f"{pid} is a thread of process {group}", f"use {group}")
     if pid == sides.self_pid:
@@ -179,10 +179,9 @@ def _warnings(sides: _Sides) -> List[Problem]:
         inner = _ids(sides.target.get("NSpid"))[-1]
         text = f"{pid} runs in a container, as pid {inner} there: its libraries are those of the container"
         found.append(Problem(text, remedies.enter(pid, "mp"), False))
-    elif _differs(sides, "mnt") or sides.proc.filesystem_root(pid) not in ("/", sides.proc.filesystem_root(0)):
-        if not isinstance(sides.proc.filesystem_root(pid), Missing):
-            text = f"{pid} sees other files than we do (mount namespace or chroot)"
-            found.append(Problem(text, remedies.enter(pid, "m"), False))
+    elif _differs(sides, "mnt") or _changed_root(sides):
+        text = f"{pid} sees other files than we do (mount namespace or chroot)"
+        found.append(Problem(text, remedies.enter(pid, "m"), False))
     if sides.ours.get("Seccomp") == _SECCOMP_FILTER and not _bits(sides.ours.get("CapEff")) & _SYS_PTRACE:
         text = "we run under a seccomp filter, which may forbid ptrace"
         found.append(Problem(text, remedies.for_seccomp(sides.proc), False))
@@ -195,6 +194,11 @@ def _differs(sides: _Sides, kind: str) -> bool:
         return False
     theirs, ours = sides.proc.namespace(sides.pid, kind), sides.proc.namespace(sides.self_pid, kind)
     return isinstance(theirs, str) and isinstance(ours, str) and theirs != ours
+
+
+def _changed_root(sides: _Sides) -> bool:
+    root = sides.proc.filesystem_root(sides.pid)
+    return isinstance(root, str) and root != "/"
 
 
 def _ancestors(proc: ProcFS, pid: int) -> Tuple[int, ...]:
