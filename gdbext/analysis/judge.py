@@ -32,11 +32,20 @@ def judge(snapshot: JobSnapshot, earlier: Optional[JobSnapshot] = None) -> Diagn
 
     The cause is "unknown" where the stacks do not prove more. Linear in the number of threads.
     """
+    snapshot = _numbered(snapshot)
     processes = tuple(judge_process(process, snapshot.engine) for process in snapshot.processes)
     view = look(snapshot, processes, moved(earlier, snapshot, processes) if earlier is not None else None)
     found = [candidate for candidate in (pattern(view) for pattern in PATTERNS) if candidate is not None]
     best = max(found, key=lambda candidate: candidate.strength, default=None) or _unknown(view)
     return Diagnosis(snapshot, processes, _verdict(view, best))
+
+
+def _numbered(snapshot: JobSnapshot) -> JobSnapshot:
+    """The snapshot with `processes[i].index == i`, which files from elsewhere need not keep."""
+    if all(process.index == number for number, process in enumerate(snapshot.processes)):
+        return snapshot
+    renumbered = (dataclasses.replace(process, index=number) for number, process in enumerate(snapshot.processes))
+    return dataclasses.replace(snapshot, processes=tuple(renumbered))
 
 
 def judge_process(process: RankSnapshot, engine: Optional[str] = None) -> ProcessJudgement:

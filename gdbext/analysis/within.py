@@ -70,7 +70,7 @@ def gil_deadlock(view: JobView) -> Optional[Candidate]:
 
 
 def _owners(view: JobView, waiter: Party) -> Iterator[Party]:
-    """Threads of the waiter's process that may own the GIL: the known owner, else those that are blocked in native code."""
+    """Threads of the waiter's process that may own the GIL: the known one, else those blocked in native code."""
     others = [one for one in _threads_of(view, waiter.index) if one.judged.id != waiter.judged.id and one.kind != "gil"]
     certain = [one for one in others if one.thread is not None and one.thread.gil]
     for one in certain or others:

@@ -1,4 +1,4 @@
-"""Whose code a frame is, by file and function name: regular expressions, searched from the start if nothing else is said."""
+"""Whose code a frame is, by file and function name: regular expressions, matched from the start unless it is said."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ C_LIBRARY_FUNCTIONS = (
 )
 """Functions of the C library and of C++ threading, wherever they are linked in."""
 
-C_LIBRARY_FILES = r"(^|/)(nptl|sysdeps|libio|elf|posix|signal)/|gthr-default\.h$|/(condition_variable|thread|future|mutex)(\.cc|\.h)?$"
+C_LIBRARY_FILES = (
+    r"(^|/)(nptl|sysdeps|libio|elf|posix|signal)/|gthr-default\.h$"
+    r"|/(condition_variable|thread|future|mutex)(\.cc|\.h)?$"
+)
+"""Searched anywhere in the source file's name."""
 
 VENDOR_MODULES = (
     C_LIBRARY_MODULES

@@ -1,4 +1,4 @@
-"""How loudly a frame speaks against others of its stack (`FrameRule.rank`): the loudest, then the innermost, decides."""
+"""How loudly a frame speaks on its stack (`FrameRule.rank`): the loudest decides, among equals the innermost."""
 
 from __future__ import annotations
 
