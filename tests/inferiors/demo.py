@@ -54,6 +54,16 @@ def state_of(pid: int) -> Tuple[Optional[str], int]:
     return fields["State"].split()[0], int(fields["TracerPid"])
 
 
+def start_of(pid: int) -> Optional[str]:
+    """When the process was started (clock ticks since boot); None when it is gone or a zombie."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
 class DemoJob:
     """One job of the demo engine, ready (every rank at its place) inside the `with` block.
 
@@ -83,6 +93,8 @@ class DemoJob:
             raise ValueError("no such wait, sync, launcher or culprit")
         if launcher == "mpirun" and (self.scenario.dies or self.scenario.absent):
             raise ValueError("mpirun ends the whole job when a rank dies, and starts them all")
+        if self.scenario.cause == "init-rendezvous" and culprit == 0:
+            raise ValueError("without rank 0 there is no unique id: the others would not come to NCCL")
         self._launcher, self._stripped, self._deadline = launcher, stripped, deadline
         self._arguments = ["--hang", hang, "--wait", wait, "--culprit", str(culprit)]
         self._arguments += ["--pool-threads", str(pool_threads)]
@@ -94,6 +106,7 @@ class DemoJob:
         self._pipe = -1
         self._events: Dict[int, Set[str]] = {}
         self._unfinished_line = b""
+        self._started: Dict[int, Optional[str]] = {}  # pid -> when it was started
 
     # -- life --
 
@@ -135,21 +148,14 @@ class DemoJob:
 
     def _end_orphans(self) -> None:
         """mpirun's ranks are not our children: they die with it, but a little later."""
-        left = [pid for pid in self.pids.values() if self._is_rank(pid)]
+        left = dict(self._started)
         while left:
+            # The pid may have become another process's.
+            left = {pid: start for pid, start in left.items() if start and start_of(pid) == start}
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.01)  # nobody tells us of their end
-            left = [pid for pid in left if self._is_rank(pid)]
-
-    def _is_rank(self, pid: int) -> bool:
-        """The pid still is a rank of this job: under mpirun it is not our child, so it may have become another's."""
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                return self._temporary.name.encode() in file.read()
-        except OSError:
-            return False
 
     def _prepare(self, folder: Path) -> None:
         """The files that the ranks meet by: the shared state, and a named pipe for their reports."""
@@ -219,6 +225,8 @@ class DemoJob:
             event, rank, pid = line.decode().split()
             self._events.setdefault(int(rank), set()).add(event)
             self.pids[int(rank)] = int(pid)
+            if event == "attached":
+                self._started[int(pid)] = start_of(int(pid))
 
     def _errors(self) -> str:
         self._log.seek(0)

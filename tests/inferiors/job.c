@@ -41,6 +41,8 @@ void job_report(const char *event)
 
 void job_arm(void)
 {
+    if (job_self->armed)
+        return;
     armed_thread = gettid();
     job_report("ready");
     __atomic_store_n(&job_self->armed, 1, __ATOMIC_RELEASE);

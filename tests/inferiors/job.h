@@ -54,7 +54,8 @@ int job_rank(void);
 
 /* Tells the launcher one event of this rank: a line "EVENT RANK PID" on the pipe DEMO_REPORT, else on stderr. */
 void job_report(const char *event);
-/* From now on a wait that lasts is the one the launcher waits for. Call in the thread that will block. */
+/* From now on a wait that lasts is the one the launcher waits for. Call in the thread that will block, right before the
+ * call that blocks; later calls do nothing. */
 void job_arm(void);
 /* The armed thread has been waiting for `ns`: reported once, when that is long. UINT64_MAX counts in any thread. */
 void job_report_wait(uint64_t ns);

@@ -44,8 +44,9 @@ def test_every_rank_of_a_hang_is_culprit_or_victim(scenario):
         ("pinned-alloc", {"ranks": 1}),
         ("missing-rank-crash", {"launcher": "mpirun"}),
         ("init-absent-rank", {"launcher": "mpirun"}),
+        ("init-late-rank", {"culprit": 0}),
     ],
 )
 def test_impossible_jobs_are_refused_before_anything_starts(hang, options):
-    with pytest.raises(ValueError, match=r"no such|mpirun ends"):
+    with pytest.raises(ValueError, match=r"no such|mpirun ends|without rank 0"):
         DemoJob(hang, **options)

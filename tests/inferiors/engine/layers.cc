@@ -1,5 +1,7 @@
 #include "layers.h"
 
+#include "../job.h"
+
 namespace fastertransformer {
 
 template<typename T>
@@ -14,6 +16,9 @@ ENGINE_FRAME void TensorParallelGeluFfnLayer<T>::forward(T* output, const T* inp
     const int data_size = token_num * hidden_units_;
     this->cublas_wrapper_->Gemm(token_num, hidden_units_, hidden_units_, input, output);
     invokeAddBiasGelu(this->stream_);
+    // From here on a rank of a hung job waits for its peers; what it waits for before is its own kernels.
+    if (step == FAULT_STEP && !plan_.is(Fault::SlowKernels) && !plan_.is(Fault::CpuBusy))
+        job_arm();
     if (plan_.is(Fault::OtherOrder))
         reduceOnBoth(output, data_size, step);
     else if (plan_.fault(step) == Fault::OtherCollective)

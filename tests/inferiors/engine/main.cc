@@ -88,7 +88,6 @@ ENGINE_FRAME static void initialiseCommunicators(const Plan& plan, NcclParam& te
 ENGINE_FRAME static void runModel(const Plan& plan) {
     cudaStream_t stream, gather_stream;
     cublasHandle_t cublas_handle;
-    check_cuda_error(cudaSetDevice(plan.rank % 8));
     check_cuda_error(cudaStreamCreate(&stream));
     check_cuda_error(cudaStreamCreateWithFlags(&gather_stream, cudaStreamNonBlocking));
     check_cuda_error(cublasCreate_v2(&cublas_handle));
@@ -108,9 +107,10 @@ int main(int argc, char** argv) {
     job_attach(options.plan.rank, options.plan.world);
     start_background_threads(options.pool_threads);
     install_crash_handler();
-    // Ranks that spin get out of the way of everything else; the threads started so far keep their pace.
-    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
     try {
+        check_cuda_error(cudaSetDevice(options.plan.rank % 8));
+        // Ranks that spin get out of the way of everything else; the threads started so far, the driver's too, do not.
+        setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
         runModel(options.plan);
     } catch (const std::exception& error) {
         fprintf(stderr, "rank %d: %s\n", options.plan.rank, error.what());

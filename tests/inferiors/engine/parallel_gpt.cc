@@ -92,6 +92,8 @@ ENGINE_FRAME void ParallelGpt<T>::shutdown() { ftNcclParamAbort(tensor_para_); }
 
 template<typename T>
 void ParallelGpt<T>::prepareStep(int step) {
+    if (plan_.stops_before_collective(step))
+        job_arm();
     switch (plan_.fault(step)) {
     case Fault::PinnedAlloc: return allocateBuffer(8 << 20);
     case Fault::PinnedFree: return this->allocator_->free(&staging_, true);
@@ -153,7 +155,7 @@ template<typename T>
 ENGINE_FRAME void ParallelGpt<T>::forward(RequestSource& requests) {
     const int settled = FAULT_STEP + 3;
     for (int step = 0;; step++) {
-        if (step == FAULT_STEP && !plan_.is(Fault::SlowKernels) && !plan_.is(Fault::CpuBusy))
+        if (plan_.fault(step) == Fault::Idle)
             job_arm();
         requests.next(step);
         decode(step);

@@ -41,6 +41,19 @@ Fault Plan::fault(int step) const {
     return hit ? hang->fault : Fault::None;
 }
 
+bool Plan::stops_before_collective(int step) const {
+    switch (fault(step)) {
+    case Fault::Crash:
+    case Fault::ReadPipe:
+    case Fault::Sleep:
+    case Fault::Lock:
+    case Fault::Abort:
+        return true;
+    default:
+        return gathers_early(step);
+    }
+}
+
 bool Plan::gathers_early(int step) const {
     switch (fault(step)) {
     case Fault::PinnedAlloc:

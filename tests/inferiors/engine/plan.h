@@ -52,6 +52,8 @@ struct Plan {
     /* The same, but on all ranks. */
     bool is(Fault fault) const { return hang->fault == fault; }
     bool hits_this_rank() const { return rank == culprit; }
+    /* The rank meets its fault before it comes to the step's collective. */
+    bool stops_before_collective(int step) const;
     /* The rank starts its gather before its reduction, so that work is in flight when it meets its fault. */
     bool gathers_early(int step) const;
 };
