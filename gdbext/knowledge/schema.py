@@ -133,3 +133,124 @@ class EngineProfile:
     overlapping: Tuple[str, ...] = ()  # groups of `order` that may lie inside another one and then do not count
     sizes: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)  # group -> the front end's options for its size
     several_hosts: Tuple[str, ...] = ()  # options of the front end that say: this host has only a part of the ranks
+
+
+@dataclass(frozen=True)
+class Field:
+    """A member of a `StructRow`. `type` is one of i8, u8, ..., u64, "pointer", or the id of a struct that lies inside.
+
+    `to` is what a pointer points to (a struct's id or a scalar), `count` the length of an array.
+    """
+
+    offset: int  # bytes
+    type: str
+    to: str = ""
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class StructRow:
+    """Where the members of a type lie in one range of releases, for libraries that are shipped without DWARF (x86-64).
+
+    Smart pointers are left out: the field is the pointer that they hold.
+    """
+
+    id: str
+    size: int  # bytes
+    fields: Mapping[str, Field]
+    source: str
+    releases: Tuple[str, str] = ("", "")  # first and last release measured, inclusive; "" where it does not matter
+
+
+@dataclass(frozen=True)
+class WrapperRow:
+    """A type that holds another one: smart pointers, optionals, references.
+
+    `type` is matched in full against the name without template arguments, typedefs, cv and inline namespaces. Paths
+    are alternatives, newest first. A step is a member, `<Name>` a base class, `[N]` a template argument: the held
+    value has that type although the member is declared otherwise.
+    """
+
+    type: str
+    inner: Tuple[str, ...]
+    source: str
+    engaged: str = ""  # path of a flag: false means nothing is held
+    cast: str = ""  # type that the pointer has in truth
+
+
+@dataclass(frozen=True)
+class SequenceRow:
+    """A type that holds items one behind the other. `begin` leads to a pointer or array; its end is a pointer or a count.
+
+    With `parts` the same storage holds several sequences of equal length; then `inside` is an array within the object
+    that serves up to `inside_items` items a part.
+    """
+
+    type: str
+    begin: str
+    source: str
+    end: str = ""
+    count: str = ""
+    parts: int = 1
+    inside: str = ""
+    inside_items: int = 0
+
+
+@dataclass(frozen=True)
+class DictRow:
+    """A type that maps names to values by nodes on the heap. Offsets are those of the standard library on x86-64."""
+
+    type: str
+    kind: str  # "list": nodes chained from `first`; "tree": red-black nodes below `first`
+    first: str
+    payload: int  # bytes from the start of a node to its key
+    source: str
+    count: str = ""
+
+
+@dataclass(frozen=True)
+class TensorLayout:
+    """How one engine's tensor type says what it holds. `type` as in `WrapperRow`; paths are alternatives, newest first.
+
+    `shape` leads to a sequence of integers (`:1` behind a path takes the second part of a sequence), or `count` to a
+    single length. Numbers become names by `dtypes` and `places`, which know enumerators (without scope) and numbers:
+    enumerators are tried first because numbers shift between releases.
+    """
+
+    id: str
+    engine: str
+    type: str
+    source: str
+    shape: Tuple[str, ...] = ()
+    count: Tuple[str, ...] = ()
+    dtype: Tuple[str, ...] = ()
+    data: Tuple[str, ...] = ()
+    strides: Tuple[str, ...] = ()
+    strides_unit: str = "elements"  # or "bytes"
+    offset: Tuple[str, ...] = ()
+    offset_unit: str = "elements"  # or "bytes"
+    place: Tuple[str, ...] = ()
+    device_index: Tuple[str, ...] = ()
+    dtypes: str = ""  # id of an EnumTable
+    places: str = ""  # id of an EnumTable
+    place_by_type: Tuple[Tuple[str, str], ...] = ()  # regex searched in the whole type name -> place
+    name: Tuple[str, ...] = ()
+    parent: Tuple[str, ...] = ()  # a tensor that has what this view leaves out
+    parts: Tuple[Tuple[str, str], ...] = ()  # label and path of further tensors inside
+    parts_of: str = ""  # the type is only a holder of `parts`
+    rank0_elements: int = 1  # what an empty shape means: a scalar, or nothing
+    reversed: bool = False  # innermost dimension first; trailing dimensions of 1 do not count
+    contiguous_without_strides: bool = True
+    interface: bool = False  # holds nothing itself: the dynamic type must be known
+    undefined: str = ""  # symbol of the object that stands for "no tensor"
+    elements: Tuple[str, ...] = ()  # path of the number of elements, to check the shape against
+
+
+@dataclass(frozen=True)
+class EnumTable:
+    """Names of enumerators, and numbers where no name is at hand, to what they mean for us."""
+
+    id: str
+    names: Mapping[str, str]
+    source: str
+    numbers: Mapping[int, str] = field(default_factory=dict)
