@@ -109,9 +109,13 @@ _CUDA: Dict[str, str] = {
 _ENGINES: Dict[str, str] = {
     "FT_DEBUG_LEVEL": "DEBUG makes FasterTransformer synchronise and check after every kernel",
     "FT_LOG_LEVEL": "what FasterTransformer logs",
+    "FT_LOG_FIRST_RANK_ONLY": "ON: only rank 0 logs",
+    "FT_NVTX": "ON: ranges for profilers",
+    "LOG_LEVEL": "DEBUG makes RTP-LLM synchronise and check after every kernel",
     "FT_CORE_DUMP_ON_EXCEPTION": "RTP-LLM aborts where it throws",
     "TM_DEBUG_LEVEL": "DEBUG makes TurboMind synchronise and check after every kernel",
     "TM_LOG_LEVEL": "what TurboMind logs",
+    "TM_ANOMALY_HANDLER": "TurboMind checks for NaN and infinity",
     "TLLM_DEBUG_MODE": "1 switches TensorRT-LLM's debug checks on",
     "TLLM_LOG_LEVEL": "what TensorRT-LLM logs",
     "TLLM_DISABLE_MPI": "1: processes are started without MPI",
@@ -132,6 +136,7 @@ _ENGINES: Dict[str, str] = {
     "SGLANG_SKIP_P2P_CHECK": "custom all-reduce without checking that peer access works",
     "LMDEPLOY_DIST_INIT_ADDR": "rendezvous of several hosts",
     "LMDEPLOY_DIST_INIT_PORT": "rendezvous of several hosts",
+    "GGML_CUDA_ENABLE_UNIFIED_MEMORY": "1: managed memory, whose pages wander",
     "GGML_CUDA_P2P": "peer access of llama.cpp",
     "GGML_NO_BACKTRACE": "1: ggml does not start a debugger when it aborts",
 }

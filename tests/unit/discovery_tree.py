@@ -21,8 +21,8 @@ class Tree:
         self.add(1, 0, "/sbin/init")
 
     def add(self, pid, parent, arguments, **details):
-        """`arguments` is a string (split at blanks) or a list. Details: environ (dict or bytes), exe, files, open_files,
-        group, state, comm, kernel, status (dict), namespaces (dict), threads."""
+        """`arguments` is a string (split at blanks) or a list. Details: environ (dict or bytes), exe, files,
+        open_files, group, state, comm, kernel, status (dict), namespaces (dict), threads."""
         words = arguments.split(" ") if isinstance(arguments, str) else list(arguments)
         home = self.folder / str(pid)
         (home / "fd").mkdir(parents=True)

@@ -35,7 +35,7 @@ PROFILE = EngineProfile(
         r"(?:site|dist)-packages/vllm/",
         r"(?:^|/)vllm/(?:v1|engine|entrypoints|executor|worker|distributed|model_executor|attention|compilation|lora|"
         r"platforms|plugins|utils|multimodal|spec_decode|transformers_utils|device_allocator|profiler)/",
-        r"(?:^|/)vllm/\w+\.py$",
+        r"^vllm/\w+\.py$",
     ),
     environment=("VLLM_DP_RANK", "VLLM_DP_SIZE", "VLLM_WORKER_MULTIPROC_METHOD"),
     tuning=(
