@@ -39,7 +39,7 @@ class TensorInfo:
     unreadable: Optional[str] = None  # why its values cannot be read from here (device memory in plain gdb, meta)
     problems: Tuple[str, ...] = ()  # what is wrong with it: "shape has 1,152 dimensions: not a tensor", ...
     notes: Tuple[str, ...] = ()  # what is worth knowing: "rank 0 means no elements here", "requires grad", ...
-    parts: Tuple["TensorInfo", ...] = ()  # tensors it is made of: scales, zeros, the parent of a view
+    parts: Tuple[TensorInfo, ...] = ()  # tensors it is made of: scales, zeros, the parent of a view
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class RankTensor:
 
     rank: int
     answer: Union[
-        TensorInfo, TensorValues, TensorMapInfo, TensorList, TensorStats, TensorHash, TensorDiff, "TensorSaved", Missing
+        TensorInfo, TensorValues, TensorMapInfo, TensorList, TensorStats, TensorHash, TensorDiff, TensorSaved, Missing
     ]
 
 
