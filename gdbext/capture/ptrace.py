@@ -83,6 +83,8 @@ class Tracees:
         self._pending: List[int] = []  # told to stop, not reported yet
         self._signals: Dict[int, int] = {}  # stopped tid -> signal to hand over when it is let go, 0 for none
         self._released = False
+        self.longest = 0.0  # seconds that the thread stood still which did so longest
+        self._told: Dict[int, float] = {}  # tid -> when it was told to stop, CLOCK_MONOTONIC
 
     def signal_of(self, tid: int) -> int:
         """The signal that was on its way to a thread when it stopped, 0 for none; it gets it when it is let go."""
@@ -110,6 +112,7 @@ class Tracees:
     def interrupt(self) -> None:
         """Tell the seized threads to stop."""
         for tid in self._seized:
+            self._told[tid] = time.monotonic()
             _ptrace(_INTERRUPT, tid, None, None)
         self._pending += self._seized
         self._seized = []
@@ -182,8 +185,10 @@ class Tracees:
     def release(self) -> None:
         """Let every stopped thread go on, each with the signal that was on its way. May be called again."""
         if not self._released:
-            for tid, number in self._signals.items():
-                _ptrace(_DETACH, tid, None, number or None)
+            for tid, told in self._told.items():  # who was told first goes first: nobody waits for all the others
+                if tid in self._signals:
+                    _ptrace(_DETACH, tid, None, self._signals[tid] or None)
+                    self.longest = max(self.longest, time.monotonic() - told)
             self._released = True
 
 

@@ -7,13 +7,15 @@ the kernel does not restart by itself after a stop (epoll_wait is one, see signa
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import os
 import signal
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory import Block, CopyBuffer, ProcessMemory, Range, merge
@@ -63,6 +65,7 @@ class ProcessCopy:
     exe: str = ""  # as the process sees it
     architecture: Optional[Architecture] = None
     pause_ms: Optional[float] = None  # from the first order to stop to the last release; None when nothing was stopped
+    felt_ms: Optional[float] = None  # the longest time that one thread stood still: what a heartbeat in it would see
     was_stopped: bool = False  # it stood in a job-control stop (state T) before, and does so again
     problems: Tuple[str, ...] = ()
     during: Any = None  # what the `during` hook returned
@@ -104,17 +107,19 @@ def copy_processes(
     if row is None:
         raise GdbextError(f"processes of a {os.uname().machine} machine cannot be copied: no row for it")
     held = [_Held(pid, row, budget or Budget(), (pages or {}).get(pid, ())) for pid in pids]
-    _in_own_thread(lambda: _run(held, during, together))
+    for group in [held] if together else [[one] for one in held]:
+        _in_own_thread(functools.partial(_hold, group, during))
     return tuple(one.result() for one in held)
 
 
-def _run(held: Sequence[_Held], during: Optional[Hook], together: bool) -> None:
-    for group in [held] if together else [[one] for one in held]:
-        group = [one for one in group if one.prepare()]
-        collecting = gc.isenabled()
-        gc.disable()
+def _hold(group: Sequence[_Held], during: Optional[Hook]) -> None:
+    """Stop, copy, release. Each step is done for all before the next one."""
+    group = [one for one in group if one.prepare()]
+    for one in group:
+        one.seize()
+    with _undisturbed():
         try:
-            for step in (_Held.seize, _Held.interrupt, _Held.settle, _Held.copy):
+            for step in (_Held.interrupt, _Held.settle, _Held.copy):
                 for one in group:
                     step(one)
             if during:
@@ -123,8 +128,28 @@ def _run(held: Sequence[_Held], during: Optional[Hook], together: bool) -> None:
         finally:
             for one in group:
                 one.release()
-            if collecting:
-                gc.enable()
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """While others stand still for us we neither collect garbage nor wait for a processor (if we have CAP_SYS_NICE)."""
+    collecting = gc.isenabled()
+    policy, priority = os.sched_getscheduler(0), os.sched_getparam(0)
+    gc.disable()
+    try:
+        _schedule(os.SCHED_FIFO, os.sched_param(1))
+        yield
+    finally:
+        _schedule(policy, priority)
+        if collecting:
+            gc.enable()
+
+
+def _schedule(policy: int, priority: os.sched_param) -> None:
+    try:
+        os.sched_setscheduler(0, policy, priority)
+    except OSError:
+        pass  # not permitted: the stop may take longer on a busy machine
 
 
 def _in_own_thread(work: Callable[[], None]) -> None:
@@ -136,7 +161,6 @@ def _in_own_thread(work: Callable[[], None]) -> None:
     failure: List[BaseException] = []
 
     def guarded() -> None:
-        _run_first()
         try:
             work()
         except BaseException as error:  # noqa: BLE001  handed to the caller below
@@ -154,14 +178,6 @@ def _in_own_thread(work: Callable[[], None]) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if failure:
         raise failure[0]
-
-
-def _run_first() -> None:
-    """While others stand still for us we must not wait for a processor. Without CAP_SYS_NICE we may have to."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-    except OSError:
-        pass
 
 
 class _Held:
@@ -263,6 +279,7 @@ class _Held:
             exe=self._exe,
             architecture=self._row,
             pause_ms=(self._ended - self._began) * 1e3,
+            felt_ms=self._tracees.longest * 1e3,
             was_stopped=self._was_stopped,
             problems=tuple(self._tracees.problems + self._problems),
             during=self._found,

@@ -34,17 +34,18 @@ def test_every_thread_is_copied_and_let_go():
         assert any(block.address <= thread.sp < block.end for block in copy.blocks)
 
 
-def test_the_pause_that_is_told_is_the_one_that_the_process_felt():
+def test_the_pause_is_told_as_the_process_felt_it():
     with CaptureProcess(threads=40) as process:
         process.ask("reset")
         began = time.monotonic_ns()
-        # The hook makes the pause long against everything else that disturbs a heartbeat.
-        copy = copy_process(process.pid, during=lambda pid: time.sleep(0.3))
+        copy = copy_process(process.pid, during=lambda pid: time.sleep(0.2))
         ended = time.monotonic_ns()
         process.assert_free()
-        for _, start, end in process.hearts():
-            assert began - 50e6 < start < end < ended + 50e6
-            assert (end - start) / 1e6 == pytest.approx(copy.pause_ms, rel=0.2)
+        gaps = [(start, end) for _, start, end in process.hearts()]
+    assert 200 <= copy.felt_ms <= copy.pause_ms <= (ended - began) / 1e6
+    for start, end in gaps:
+        assert end - start >= 200e6
+        assert end > began and start < ended
 
 
 def test_deep_stacks_are_whole_until_the_budget_cuts_them():
