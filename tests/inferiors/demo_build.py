@@ -19,7 +19,7 @@ BUILD = HERE / "build"
 
 # Each call stays a frame, and every frame can be unwound: stacks have the shape of the real libraries'.
 FRAMES = ["-fno-optimize-sibling-calls", "-fasynchronous-unwind-tables"]
-COMMON = ["-O2", "-pthread", *FRAMES, "-Wall", "-Wextra"]
+COMMON = ["-O2", "-pthread", *FRAMES, "-Wall", "-Wextra", "-Wno-unused-parameter"]
 HIDDEN = "-fvisibility=hidden"
 STRIPPED = "-s"
 CPLUSPLUS = ["g++", *COMMON, "-std=c++17", "-g"]

@@ -205,7 +205,6 @@ WORKER int map_pinned(void **pointer, size_t size)
 
 WORKER int host_alloc(word pointer, word size, word flags, word unused)
 {
-    (void)flags, (void)unused;
     pthread_mutex_lock(&api_lock);
     int result = map_pinned((void **)pointer, size);
     pthread_mutex_unlock(&api_lock);
@@ -215,13 +214,12 @@ WORKER int host_alloc(word pointer, word size, word flags, word unused)
 WORKER int release_memory(word pointer)
 {
     int result = drain_context();
-    (void)pointer; /* the size is not kept: the demo frees a handful of blocks */
+    /* `pointer` stays mapped: its size is not kept, and the demo frees a handful of blocks */
     return result;
 }
 
 WORKER int memory_free(word pointer, word b, word c, word d)
 {
-    (void)b, (void)c, (void)d;
     if (!pointer)
         return CUDA_OK;
     pthread_mutex_lock(&api_lock);
@@ -233,7 +231,6 @@ WORKER int memory_free(word pointer, word b, word c, word d)
 /* Device memory is a reservation that the CPU cannot read. */
 WORKER int memory_alloc(word pointer, word size, word c, word d)
 {
-    (void)c, (void)d;
     pass_lock();
     *(void **)pointer = mmap(0, size ? size : 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return *(void **)pointer == MAP_FAILED ? 2 : CUDA_OK;
@@ -241,14 +238,12 @@ WORKER int memory_alloc(word pointer, word size, word c, word d)
 
 WORKER int memory_copy(word target, word source, word size, word d)
 {
-    (void)target, (void)source, (void)size, (void)d;
     pass_lock();
     return drain_context();
 }
 
 WORKER int memory_copy_async(word target, word source, word size, word stream)
 {
-    (void)target, (void)source, (void)size, (void)stream;
     pass_lock();
     return CUDA_OK;
 }
@@ -264,7 +259,6 @@ WORKER int load_module(struct device_kernel *kernel)
 
 WORKER int find_kernel(word kernel, word b, word c, word d)
 {
-    (void)b, (void)c, (void)d;
     struct device_kernel *wanted = (struct device_kernel *)kernel;
     pthread_mutex_lock(&api_lock);
     int result = wanted->loaded || eager_loading ? CUDA_OK : load_module(wanted);
@@ -296,7 +290,6 @@ WORKER int push_launch(struct stream *stream, struct device_kernel *kernel, cons
 
 WORKER int launch_kernel(word kernel, word args, word stream, word d)
 {
-    (void)d;
     int result = find_kernel(kernel, 0, 0, 0);
     pthread_mutex_lock(&api_lock);
     result |= push_launch(stream_of(stream), (struct device_kernel *)kernel, (void *)args);
@@ -310,7 +303,6 @@ WORKER int launch_kernel(word kernel, word args, word stream, word d)
 
 WORKER int stream_create(word handle, word flags, word c, word d)
 {
-    (void)flags, (void)c, (void)d;
     pass_lock();
     for (int i = 1; i < STREAMS; i++)
         if (!__atomic_exchange_n(&streams[i].used, 1, __ATOMIC_ACQ_REL)) {
@@ -322,7 +314,6 @@ WORKER int stream_create(word handle, word flags, word c, word d)
 
 WORKER int stream_destroy(word handle, word b, word c, word d)
 {
-    (void)b, (void)c, (void)d;
     pass_lock();
     stream_of(handle)->used = 0;
     return CUDA_OK;
@@ -330,14 +321,12 @@ WORKER int stream_destroy(word handle, word b, word c, word d)
 
 WORKER int stream_synchronize(word handle, word b, word c, word d)
 {
-    (void)b, (void)c, (void)d;
     pass_lock();
     return wait_stream(stream_of(handle), submitted(stream_of(handle)));
 }
 
 WORKER int stream_query(word handle, word b, word c, word d)
 {
-    (void)b, (void)c, (void)d;
     pass_lock();
     struct stream *stream = stream_of(handle);
     return __atomic_load_n(&stream->finished, __ATOMIC_ACQUIRE) < submitted(stream) ? CUDA_BUSY : CUDA_OK;
@@ -345,7 +334,6 @@ WORKER int stream_query(word handle, word b, word c, word d)
 
 WORKER int event_create(word handle, word flags, word c, word d)
 {
-    (void)flags, (void)c, (void)d;
     struct event *event = calloc(1, sizeof *event);
     event->stream = &streams[0];
     *(struct event **)handle = event;
@@ -354,7 +342,6 @@ WORKER int event_create(word handle, word flags, word c, word d)
 
 WORKER int event_record(word handle, word stream, word c, word d)
 {
-    (void)c, (void)d;
     struct event *event = (struct event *)handle;
     pass_lock();
     event->stream = stream_of(stream);
@@ -364,7 +351,6 @@ WORKER int event_record(word handle, word stream, word c, word d)
 
 WORKER int event_synchronize(word handle, word b, word c, word d)
 {
-    (void)b, (void)c, (void)d;
     struct event *event = (struct event *)handle;
     pass_lock();
     return wait_stream(event->stream, event->position);
@@ -372,7 +358,6 @@ WORKER int event_synchronize(word handle, word b, word c, word d)
 
 WORKER int event_query(word handle, word b, word c, word d)
 {
-    (void)b, (void)c, (void)d;
     struct event *event = (struct event *)handle;
     pass_lock();
     return __atomic_load_n(&event->stream->finished, __ATOMIC_ACQUIRE) < event->position ? CUDA_BUSY : CUDA_OK;
@@ -380,7 +365,6 @@ WORKER int event_query(word handle, word b, word c, word d)
 
 WORKER int context_synchronize(word a, word b, word c, word d)
 {
-    (void)a, (void)b, (void)c, (void)d;
     pass_lock();
     return drain_context();
 }
@@ -388,7 +372,6 @@ WORKER int context_synchronize(word a, word b, word c, word d)
 WORKER int initialise(word a, word b, word c, word d)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)a, (void)b, (void)c, (void)d;
     pthread_once(&once, start_driver);
     return CUDA_OK;
 }
@@ -425,7 +408,6 @@ EXPORT int cuDriverGetVersion(int *version)
 
 EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags, int *status)
 {
-    (void)version, (void)flags;
     for (unsigned i = 0; i < sizeof workers / sizeof *workers; i++)
         if (!strcmp(workers[i].name, name)) {
             *function = (void *)workers[i].worker;

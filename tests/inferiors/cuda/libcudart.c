@@ -93,8 +93,8 @@ API int cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) { return CA
 API int cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return CALL(EVENT_RECORD, W(event), W(stream), 0, 0); }
 API int cudaEventSynchronize(cudaEvent_t event) { return CALL(EVENT_SYNC, W(event), 0, 0, 0); }
 API int cudaEventQuery(cudaEvent_t event) { return CALL(EVENT_QUERY, W(event), 0, 0, 0); }
-API int cudaFuncGetAttributes(void *attributes, const void *kernel) { return (void)attributes, CALL(GET_KERNEL, W(kernel), 0, 0, 0); }
-API int cudaFuncSetAttribute(const void *kernel, int attribute, int value) { return (void)attribute, (void)value, CALL(GET_KERNEL, W(kernel), 0, 0, 0); }
+API int cudaFuncGetAttributes(void *attributes, const void *kernel) { return CALL(GET_KERNEL, W(kernel), 0, 0, 0); }
+API int cudaFuncSetAttribute(const void *kernel, int attribute, int value) { return CALL(GET_KERNEL, W(kernel), 0, 0, 0); }
 API int cudaGetLastError(void) { int error = last_error; return last_error = 0, error; }
 API int cudaPeekAtLastError(void) { return last_error; }
 API const char *cudaGetErrorName(int error) { return error == 0 ? "cudaSuccess" : error == CUDA_BUSY ? "cudaErrorNotReady" : "cudaErrorUnknown"; }
@@ -102,19 +102,16 @@ API const char *cudaGetErrorString(int error) { return error == 0 ? "no error" :
 
 API int cudaMemcpy(void *target, const void *source, size_t size, int kind)
 {
-    (void)kind;
     return CALL(COPY, W(target), W(source), size, 0);
 }
 
 API int cudaMemcpyAsync(void *target, const void *source, size_t size, int kind, cudaStream_t stream)
 {
-    (void)kind;
     return CALL(COPY_ASYNC, W(target), W(source), size, W(stream));
 }
 
 API int cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)
 {
-    (void)grid, (void)block, (void)shared;
     return CALL(LAUNCH, W(kernel), W(args ? args[0] : 0), W(stream), 0);
 }
 
