@@ -234,8 +234,9 @@ def test_under_mpirun_the_ranks_are_mpiruns():
 
 
 @pytest.mark.mpi
-def test_engine_needs_no_launcher_of_ours():
+def test_engine_needs_no_launcher_of_ours(tmp_path, monkeypatch):
     """By hand: `mpirun engine --hang NAME`; the ranks find each other by mpirun's job, and say where they are."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where mpirun keeps its session
     argv = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3", str(build() / "engine")]
     process = subprocess.Popen([*argv, "--hang", "device-free"], stderr=subprocess.PIPE, text=True)
     try:
