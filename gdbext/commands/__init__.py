@@ -1,1 +1,13 @@
-"""Commands as declarations and bodies that return model objects."""
+"""Declarations and bodies of the commands: return model objects, never print, never import gdb."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.commands import diagnose, ranks
+from gdbext.commands.declaration import Argument, Command
+
+COMMANDS: Tuple[Command, ...] = ranks.COMMANDS + diagnose.COMMANDS
+"""Every command, in the order in which the reference lists them."""
+
+__all__ = ["COMMANDS", "Argument", "Command"]

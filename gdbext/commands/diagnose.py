@@ -1,0 +1,78 @@
+"""llm-nccl-diagnose and llm-stacks: look at all ranks once, judge, say who hangs and why."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from dataclasses import replace
+from typing import Optional
+
+from gdbext.analysis.judge import judge
+from gdbext.analysis.merge import merge
+from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.selection import SELECTORS, as_words
+from gdbext.commands.session import Session
+from gdbext.model.codec import dump_snapshot
+from gdbext.model.errors import GdbextError
+from gdbext.model.job import JobSnapshot
+from gdbext.model.tree import StackTree
+from gdbext.model.verdict import Diagnosis
+
+SAVE = Argument("--save", "write the snapshot to FILE, for `gdbext diagnose FILE`", "FILE", completes="file")
+HOW = (
+    "With ranks attached (or core files loaded) their stacks are walked once. With nothing attached, a "
+    "`gdbext diagnose` of its own looks at the ranks, holding each for milliseconds only."
+)
+
+
+def look(session: Session, args: Namespace) -> JobSnapshot:
+    """One look at all ranks, saved when that was asked for. Raises GdbextError."""
+    if session.ranks():
+        snapshot = session.snapshot()
+    else:
+        snapshot = session.snapshot_from_outside(as_words(args))
+    _save(snapshot, args.save)
+    return snapshot
+
+
+def _save(snapshot: JobSnapshot, path: Optional[str]) -> None:
+    """Stacks may hold secrets: only the user may read the file."""
+    if path is None:
+        return
+    try:
+        with open(os.open(os.path.expanduser(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(dump_snapshot(snapshot))
+    except OSError as error:
+        raise GdbextError(f"cannot write {path} ({error.strerror})") from None
+
+
+def diagnose(session: Session, args: Namespace) -> Diagnosis:
+    snapshot = look(session, args)
+    diagnosis = judge(snapshot)
+    return replace(diagnosis, tree=merge(snapshot, diagnosis.processes))
+
+
+def stacks(session: Session, args: Namespace) -> StackTree:
+    snapshot = look(session, args)
+    return merge(snapshot, judge(snapshot).processes)  # judged, so that helper threads can be folded
+
+
+COMMANDS = (
+    Command(
+        "llm-nccl-diagnose",
+        "Say which rank hangs, why, and what to do",
+        diagnose,
+        "status",
+        SELECTORS + (SAVE,),
+        description=HOW,
+        examples=("llm-nccl-diagnose", "llm-nccl-diagnose --save hang.json"),
+    ),
+    Command(
+        "llm-stacks",
+        "Show the stacks of all ranks merged into one tree",
+        stacks,
+        "stack",
+        SELECTORS + (SAVE,),
+        description=HOW,
+    ),
+)

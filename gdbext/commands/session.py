@@ -1,0 +1,41 @@
+"""What a command body may ask of the debugger. `debugger/session.py` is the real one; tests bring their own."""
+
+from __future__ import annotations
+
+from typing import Callable, Optional, Protocol, Sequence
+
+from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
+from gdbext.model.job import Job, JobSnapshot
+
+
+class Session(Protocol):
+    """The inferiors of this gdb, seen as ranks."""
+
+    say: Callable[[str], None]
+    """Shows a line of progress."""
+
+    def ranks(self) -> Sequence[AttachedRank]:
+        """Every inferior that has a process or a core file, in rank order."""
+
+    def attach(self, jobs: Sequence[Job]) -> RankTable:
+        """Attach all ranks of the jobs. One that cannot be attached has its `problem`; the others go on."""
+
+    def detach_all(self) -> RankTable:
+        """Let all attached processes go."""
+
+    def select(self, number: int) -> None:
+        """Make the inferior `number` the current one."""
+
+    def apply(self, numbers: Sequence[int], command: str) -> RankOutputs:
+        """Run a gdb command in each of the inferiors; the selection comes back."""
+
+    def snapshot(self) -> JobSnapshot:
+        """The stacks of all attached ranks, walked once within the budget of `set llm`."""
+
+    def snapshot_from_outside(self, arguments: Sequence[str]) -> JobSnapshot:
+        """Let a `gdbext diagnose` of its own look at ranks that are not attached, with these selectors."""
+
+
+def chosen_by_current(ranks: Sequence[AttachedRank]) -> Optional[AttachedRank]:
+    """The rank that gdb has selected, if it is one."""
+    return next((rank for rank in ranks if rank.current), None)

@@ -1,0 +1,117 @@
+"""Reads copies of stopped processes (mini cores) for the front end: a request file in, a result file out.
+
+Request: {"schema": 1, "result": PATH, "budget": {"seconds", "frames", "threads"},
+          "ranks": [{"index", "pid", "core": PATH, "exe": PATH, "files": [{"path", "bias"}]}]}
+Result:  {"schema": 1, "complete": true, "problems": [TEXT],
+          "ranks": [{"index", "threads": [encoded ThreadStack], "problems": [TEXT]}]}
+
+The result appears by rename, whole or not at all: gdb's exit code says nothing. `budget.seconds` is for each rank.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any, Dict, List, Optional
+
+import gdb
+
+from gdbext.debugger import compat, symbols
+from gdbext.debugger.collect import Budget, Captures, Walk, Walker, by_lwp
+from gdbext.debugger.modules import Modules
+from gdbext.model.codec import encode
+
+SCHEMA = 1
+SETTINGS = {
+    "confirm": "off",
+    "pagination": "off",
+    "width": "0",
+    "auto-load": "off",  # nothing of the target's folders is executed
+    "auto-solib-add": "off",  # the request says which files matter
+    "debuginfod enabled": "off",
+    "print inferior-events": "off",
+    "backtrace past-main": "off",
+}
+
+
+def main(request_file: str) -> None:
+    """Work on the request; always leaves a result, in which errors are lines."""
+    with open(request_file, encoding="utf-8") as file:
+        request = json.load(file)
+    result: Dict[str, Any] = {"schema": SCHEMA, "complete": True, "ranks": [], "problems": []}
+    if request.get("schema") != SCHEMA:
+        result["problems"].append(f"request of schema {request.get('schema')}, this gdbext knows {SCHEMA}")
+    else:
+        with compat.settings(SETTINGS):
+            _read_all(request, result)
+    _write(request["result"], result)
+
+
+def _read_all(request: Dict[str, Any], result: Dict[str, Any]) -> None:
+    budget = Budget(**request.get("budget", {}))
+    captures = Captures()
+    before: Optional["gdb.Inferior"] = None
+    for number, rank in enumerate(request["ranks"]):
+        _progress(f"stacks of {number + 1}/{len(request['ranks'])}")
+        inferior = compat.add_inferior()
+        compat.switch(inferior)
+        entry: Dict[str, Any] = {"index": rank["index"], "threads": [], "problems": []}
+        result["ranks"].append(entry)
+        try:
+            entry["problems"] += _load(rank)
+            # The one before goes only now: what gdb knows of the files they share must outlive it.
+            _drop(before)
+            walk = _walk(rank, inferior, budget, captures)
+            entry["threads"] = encode(walk.threads)
+            entry["problems"] += walk.problems
+        except (gdb.error, RuntimeError, OSError, ValueError, KeyError, TypeError) as error:
+            entry["problems"].append(f"cannot read the copy: {' '.join(str(error).split()) or type(error).__name__}")
+        before = inferior
+
+
+def _load(rank: Dict[str, Any]) -> List[str]:
+    """Program, libraries and memory of one rank into the current inferior."""
+    files = [symbols.SymbolFile(file["path"], file["bias"]) for file in rank["files"]]
+    program = next((file for file in files if _is_same(file.path, rank["exe"])), None)
+    problems: List[str] = []
+    try:  # the core's auxiliary vector tells gdb where the program lies
+        gdb.execute(f"file {symbols.quoted(program.path if program else rank['exe'])}", to_string=True)
+    except gdb.error as error:
+        problems.append(f"no symbols of the program: {symbols.first_line(error)}")
+    problems += symbols.add(file for file in files if file is not program)
+    gdb.execute(f"core-file {rank['core']}", to_string=True)  # takes the rest of the line, quotes and all
+    return problems
+
+
+def _is_same(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False
+
+
+def _walk(rank: Dict[str, Any], inferior: "gdb.Inferior", budget: Budget, captures: Captures) -> Walk:
+    modules = Modules.of_core(rank["core"])
+    return Walker(modules, budget, captures, by_lwp).walk(inferior)
+
+
+def _drop(inferior: Optional["gdb.Inferior"]) -> None:
+    if inferior is None:
+        return
+    with compat.selected(inferior):
+        gdb.execute("core-file", to_string=True)
+    compat.remove_inferior(inferior)
+
+
+def _progress(text: str) -> None:
+    sys.__stderr__.write(f"progress: {text}\n")
+    sys.__stderr__.flush()
+
+
+def _write(path: str, result: Dict[str, Any]) -> None:
+    """Only the owner may read it: stacks may hold secrets."""
+    draft = path + ".part"
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        json.dump(result, file)
+    os.rename(draft, path)

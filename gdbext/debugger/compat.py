@@ -1,0 +1,129 @@
+"""What differs between gdb releases, found by asking and never by version. Each probe says when it can go.
+
+The floor is gdb 10.2 (cuda-gdb 11.6).
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator, Mapping, Optional
+
+import gdb
+
+HAS_PROCESS = "process"
+HAS_CORE = "core"
+
+
+def parameter(name: str) -> Any:
+    """Value of a setting; None when this gdb does not know it (RuntimeError; `gdb.error` in new releases)."""
+    try:
+        return gdb.parameter(name)
+    except (RuntimeError, gdb.error):
+        return None
+
+
+@contextmanager
+def settings(wanted: Mapping[str, str]) -> Iterator[None]:
+    """Change settings for a while; those that this gdb does not know are left out.
+
+    Replaceable by gdb.with_parameter once the floor is gdb 12.
+    """
+    before = []
+    try:
+        for name, value in wanted.items():
+            old = _setting_text(name)
+            if old is not None:
+                before.append((name, old))
+                gdb.execute(f"set {name} {value}", to_string=True)
+        yield
+    finally:
+        for name, old in reversed(before):
+            gdb.execute(f"set {name} {old}", to_string=True)
+
+
+def _setting_text(name: str) -> Optional[str]:
+    """A setting as `set NAME TEXT` takes it back; None when this gdb does not know it."""
+    try:
+        value = gdb.parameter(name)
+    except (RuntimeError, gdb.error):
+        return None
+    if value is None:
+        return "unlimited"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)
+
+
+def on_exit(callback: Callable[[], None]) -> None:
+    """Run when gdb ends. Needs gdb 12 (`gdb.events.gdb_exiting`); older ones just detach, as gdb does itself."""
+    registry = getattr(gdb.events, "gdb_exiting", None)
+    if registry is not None:
+        registry.connect(lambda event: callback())
+
+
+def add_inferior() -> "gdb.Inferior":
+    """A new inferior that shares no connection with the current one. `add-inferior` itself returns nothing."""
+    before = {inferior.num for inferior in gdb.inferiors()}
+    gdb.execute("add-inferior -no-connection", to_string=True)
+    return next(inferior for inferior in gdb.inferiors() if inferior.num not in before)
+
+
+def remove_inferior(inferior: "gdb.Inferior") -> None:
+    """Remove an inferior without a process; gdb refuses the selected one, so another is selected first."""
+    if not inferior.is_valid():
+        return
+    if gdb.selected_inferior().num == inferior.num:
+        switch(next(other for other in gdb.inferiors() if other.num != inferior.num))
+    gdb.execute(f"remove-inferiors {inferior.num}", to_string=True)
+
+
+def kind_of(inferior: "gdb.Inferior") -> Optional[str]:
+    """HAS_PROCESS, HAS_CORE, or None for an inferior without threads.
+
+    gdb.Inferior.connection (gdb 12) would say "native" or "core"; a core's threads have no /proc entry either way,
+    so the target stack is asked, which every release prints alike.
+    """
+    if inferior.pid == 0:
+        return None
+    connection = getattr(inferior, "connection", None)
+    if connection is not None:
+        return HAS_CORE if connection.type == "core" else HAS_PROCESS
+    with selected(inferior):
+        return HAS_CORE if "core dump" in gdb.execute("info target", to_string=True).lower() else HAS_PROCESS
+
+
+@contextmanager
+def selected(inferior: "gdb.Inferior") -> Iterator[None]:
+    """Make `inferior` current for a while; inferior, thread and frame of before come back, also on Ctrl-C."""
+    with kept_selection():
+        switch(inferior)
+        yield
+
+
+def switch(inferior: "gdb.Inferior") -> None:
+    if gdb.selected_inferior().num != inferior.num:
+        gdb.execute(f"inferior {inferior.num}", to_string=True)
+
+
+@contextmanager
+def kept_selection() -> Iterator[None]:
+    """Inferior, thread and frame are the same afterwards, as far as they still exist."""
+    inferior = gdb.selected_inferior()
+    thread = gdb.selected_thread()
+    try:
+        frame = gdb.selected_frame()
+    except gdb.error:
+        frame = None
+    try:
+        yield
+    finally:
+        _restore(inferior, thread, frame)
+
+
+def _restore(inferior: "gdb.Inferior", thread: Optional["gdb.InferiorThread"], frame: Optional["gdb.Frame"]) -> None:
+    if inferior.is_valid():
+        switch(inferior)
+        if thread is not None and thread.is_valid():
+            thread.switch()
+            if frame is not None and frame.is_valid():
+                frame.select()

@@ -1,0 +1,110 @@
+"""What gdb sources: `source /path/to/gdbext/init.py`. `gdbext gdbinit` prints that path.
+
+Finds the package and its pure-Python dependencies although gdb's Python is not the shell's, checks the versions,
+registers the commands once. Prints nothing and changes no setting of gdb.
+"""
+
+# No annotations, no f-strings: this file alone must be readable by Pythons that are too old, to say so.
+import importlib.machinery
+import os
+import re
+import subprocess
+import sys
+from glob import glob
+
+import gdb
+
+GDB_FLOOR = (10, 2)  # cuda-gdb 11.6
+PYTHON_FLOOR = (3, 8)  # the oldest Python such a gdb is built with
+DEPENDENCIES = ("tabulate", "pygments", "elftools")
+_ASK_SECONDS = 5
+
+
+class DependencyFinder:
+    """Lets `import` find the three dependencies, and nothing else, outside of gdb's own search path.
+
+    It stands last on `sys.meta_path`: whatever gdb's Python has itself wins. The folders are looked at when an
+    import has failed everywhere else, so a gdb that has the packages pays nothing.
+    """
+
+    def __init__(self, package_parent):
+        self.package_parent = package_parent
+        self._places = None
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in DEPENDENCIES:
+            return None
+        if self._places is None:
+            self._places = [place for place in self._known_places() if _holds_all(place)] or self._ask_python()
+        return importlib.machinery.PathFinder.find_spec(name, self._places)
+
+    def _known_places(self):
+        for place in os.environ.get("GDBEXT_SITE", "").split(os.pathsep):
+            if place:
+                yield os.path.expanduser(place)
+        yield self.package_parent  # the same site-packages, when installed by pip
+        pattern = os.path.join("lib", "python3*", "site-packages")
+        for prefix in (os.path.join(self.package_parent, ".venv"), os.path.expanduser("~/.local")):
+            for place in sorted(glob(os.path.join(prefix, pattern)), reverse=True):
+                yield place
+
+    @staticmethod
+    def _ask_python():
+        """The folders of the shell's python3, the one whose pip the user most likely used."""
+        code = "import os, %s; print(*(m.__file__ for m in (%s)), sep='\\n')"
+        code %= (", ".join(DEPENDENCIES), ", ".join(DEPENDENCIES))
+        try:
+            answer = subprocess.run(
+                ["python3", "-c", code],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=_ASK_SECONDS,
+                env={key: value for key, value in os.environ.items() if not key.startswith("PYTHON")},
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return []
+        files = answer.stdout.decode("utf-8", "replace").split("\n")
+        packages = [os.path.dirname(file) if "__init__" in file else file for file in files if file]
+        return sorted({os.path.dirname(package) for package in packages})
+
+
+def _holds_all(place):
+    return all(
+        os.path.isdir(os.path.join(place, name)) or os.path.isfile(os.path.join(place, name + ".py"))
+        for name in DEPENDENCIES
+    )
+
+
+def too_old():
+    """Why this gdb cannot run the extension, or None."""
+    found = re.search(r"(\d+)\.(\d+)", gdb.VERSION)
+    if found and (int(found.group(1)), int(found.group(2))) < GDB_FLOOR:
+        return "gdbext needs gdb %d.%d or newer; this is %s" % (GDB_FLOOR + (gdb.VERSION,))
+    if sys.version_info[:2] < PYTHON_FLOOR:
+        return "gdbext needs a gdb with Python %d.%d or newer; this one has %d.%d" % (
+            PYTHON_FLOOR + tuple(sys.version_info[:2])
+        )
+    return None
+
+
+def load(file):
+    """Make the package importable and register its commands; the second time it does nothing."""
+    problem = too_old()
+    if problem:
+        raise gdb.GdbError(problem)
+    package = os.path.dirname(os.path.realpath(os.path.expanduser(file)))
+    loaded = sys.modules.get("gdbext")
+    if loaded is not None and os.path.dirname(os.path.realpath(loaded.__file__)) != package:
+        raise gdb.GdbError("gdbext is already loaded from %s; start a new gdb for %s" % (loaded.__file__, package))
+    parent = os.path.dirname(package)
+    if loaded is None:
+        if parent not in sys.path:
+            sys.path.append(parent)
+        sys.meta_path.append(DependencyFinder(parent))
+    from gdbext.debugger import console
+
+    console.register()
+
+
+load(__file__)
