@@ -75,7 +75,7 @@ def rank_elsewhere(view: JobView) -> Optional[Candidate]:
     few = 2 * len(away) <= len(view.parties)
     numbered = all(party.process.rank is not None for party in (*waiting, *away))
     plain = all(party.kind in _PLAINLY_AWAY for party in away)
-    proven = explicit and few and plain and numbered and not view.unseen
+    proven = explicit and few and plain and numbered and view.complete
     confidence = "high" if proven else "medium" if few and (explicit or numbered) else "low"
     outside = "never entered it" if explicit else verb(away, "waits", "wait") + " for neither the GPU nor a collective"
     summary = (
@@ -200,7 +200,10 @@ def _mismatch(view: JobView, members: List[Party], groups: List[List[Party]], te
     minority = [party for group in groups[:-1] for party in group]
     odd = minority if len(minority) < len(groups[-1]) else members
     same = len(known) == 1 and None not in known
-    confidence = "high" if same and not view.threads_as_ranks else "medium"
+    # A rank may be one collective ahead of another for a moment: the same operation must differ, or nobody move.
+    counts = {party.operations for party in members}
+    at_once = (len(counts) == 1 and None not in counts) or view.stands_still
+    confidence = "high" if same and at_once and not view.threads_as_ranks else "medium"
     sides = "; ".join(f"{who(group)} in {_describe(group[0])}" for group in groups[:4])
     summary = (
         f"The ranks are in {text}: {sides}. "
@@ -273,7 +276,8 @@ def rendezvous(view: JobView) -> Optional[Candidate]:
         f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {_what(waiting)} for the other members. "
         f"{start(' and '.join(pieces))}, so the communicator cannot be set up."
     )
-    confidence = "high" if absent or (len(waiting) > 1 and not view.unseen) else "medium"
+    members = max((party.members or 0 for party in waiting), default=0)
+    confidence = "high" if absent or members > len(waiting) else "medium"  # else it may be a group without the others
     return Candidate(
         "init-rendezvous", confidence, 85, summary, tuple(away), tuple(waiting), absent, evidence_of(away, waiting)
     )

@@ -18,7 +18,8 @@ COMMUNICATION = ("collective", "device", "launch")
 _PAIRS = ("send", "recv", "send_recv")
 # Endings of captured names that mean the same: `comm->commHash`, `info->comm->commHash`, ...
 _HASHES = ("commHash",)
-_SIZES = ("nRanks", "world_size_")
+_SIZES = ("nRanks", "nranks", "world_size_")
+_OPERATIONS = ("opCount",)
 _COUNTS = ("count", "data_size")
 
 
@@ -63,6 +64,12 @@ class Party:
         value = self._captured(_SIZES)
         return value if isinstance(value, int) else None
 
+    @property
+    def operations(self) -> Optional[int]:
+        """How many operations its communicator has begun."""
+        value = self._captured(_OPERATIONS)
+        return value if isinstance(value, int) else None
+
     def frame(self, number: Optional[int]) -> Optional[Frame]:
         """Frame `number` of the thread; None when there is none."""
         if number is None or self.thread is None or not 0 <= number < len(self.thread.frames):
@@ -94,6 +101,11 @@ class JobView:
 
     def where(self, wanted: Callable[[Party], bool]) -> List[Party]:
         return [party for party in self.parties if wanted(party)]
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether an earlier look proves that nobody went on."""
+        return self.moved == ()
 
     @property
     def complete(self) -> bool:

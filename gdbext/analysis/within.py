@@ -27,7 +27,7 @@ _SHARED_MEMORY = re.compile(r"(shm|SharedMemory|ftruncate|memset|nccl)", re.IGNO
 _CUPTI = re.compile(r"(cupti\w+|_nv\d+cupti)")
 
 _DRIVER_STATES = ("D",)
-_NVIDIA_WAITS = re.compile(r"(nv|uvm|os_acquire)")
+_NVIDIA_WAITS = re.compile(r"(nv(?!me|dimm|mem)|uvm|os_acquire)")
 
 
 def _threads(view: JobView, kinds: Sequence[str] = ()) -> Iterator[Party]:
@@ -271,7 +271,7 @@ def profiler_lock(view: JobView) -> Optional[Candidate]:
         f"{start(who(inside))} {verb(inside, 'waits', 'wait')} for a lock between the profiler (CUPTI) and the driver. "
         "Such deadlocks were fixed by newer drivers or a CUPTI that fits the driver."
     )
-    return Candidate("driver-bug", "low", 43, summary, tuple(inside[:1]), (), (), evidence_of(inside, ()))
+    return Candidate("driver-bug", "low", 43, summary, tuple(inside), (), (), evidence_of(inside, ()))
 
 
 def kernel_driver(view: JobView) -> Optional[Candidate]:

@@ -61,12 +61,14 @@ def inside(number, call, *outer, **fields):
     return rank(number, stack(*DRIVER, call, *(outer or ENGINE), **fields))
 
 
-def reducing(number, count=1024, comm_hash=0xABC, name="all_reduce", members=None):
+def reducing(number, count=1024, comm_hash=0xABC, name="all_reduce", members=None, operations=None):
     """A rank in the launch of a collective whose arguments were read."""
     exported = {"all_reduce": "ncclAllReduce", "all_gather": "ncclAllGather", "broadcast": "ncclBroadcast"}[name]
     captures = {"count": count, "comm": 0x7F00 + number, "comm->commHash": comm_hash}
     if members:
         captures["comm->nRanks"] = members
+    if operations:
+        captures["comm->opCount"] = operations
     call = frame(f"{exported}@libnccl.so.2 collectives.cc:20", **captures)
     return rank(number, stack("sched_yield@libc.so.6", "waitWorkFifoAvailable@libnccl.so.2", call, *ENGINE))
 

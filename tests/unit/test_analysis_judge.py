@@ -3,6 +3,7 @@
 import pytest
 
 from gdbext.analysis.judge import judge
+from gdbext.analysis.progress import wants_second_look
 from gdbext.knowledge.labels import CAUSES, CONFIDENCE
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from tests.unit.stacks import (
@@ -143,9 +144,21 @@ def test_two_looks():
     assert (found.cause, found.confidence) == ("not-a-hang", "high")
 
 
+def test_what_is_worth_a_second_look():
+    assert wants_second_look(judge(job(syncing(0), syncing(1))))
+    assert not wants_second_look(judge(job(gloo_reducing(0), sleeping(1))))
+    assert not wants_second_look(judge(nameless(stack(*DRIVER, "cudaFree@libcudart.so.12"))))
+
+
 def test_different_collectives_and_sizes():
-    other = verdict(job(reducing(0), reducing(1, name="all_gather"), reducing(2)))
-    assert (other.cause, other.confidence, blamed(other)) == ("collective-mismatch", "high", ((1,), (0, 2)))
+    different = job(reducing(0), reducing(1, name="all_gather"), reducing(2))
+    other = verdict(different)
+    assert (other.cause, other.confidence, blamed(other)) == ("collective-mismatch", "medium", ((1,), (0, 2)))
+    assert verdict(different, earlier=different).confidence == "high", "nobody moved"
+    same_operation = job(reducing(0, operations=9), reducing(1, name="all_gather", operations=9))
+    assert verdict(same_operation).confidence == "high"
+    one_ahead = job(reducing(0, operations=9), reducing(1, name="all_gather", operations=10))
+    assert verdict(one_ahead).confidence == "medium"
     size = verdict(job(reducing(0), reducing(1), reducing(2, count=7)))
     assert (size.cause, size.culprits) == ("collective-mismatch", (2,))
     assert "of 7 elements" in size.summary
@@ -184,7 +197,10 @@ def test_a_communicator_that_is_not_complete():
     absent = verdict(job(rank(0, stack(*INIT)), rank(2, stack(*INIT)), world_size=3, absent=(1,)))
     assert (absent.cause, absent.absent) == ("init-rendezvous", (1,))
     late = verdict(job(rank(0, stack(*INIT)), rank(1, stack("read@libc.so.6", *ENGINE)), rank(2, stack(*INIT))))
-    assert (late.cause, late.culprits) == ("init-rendezvous", (1,))
+    assert (late.cause, late.culprits, late.confidence) == ("init-rendezvous", (1,), "medium")
+    call = frame("ncclCommInitRank@libnccl.so.2", nranks=2)
+    member = verdict(job(rank(0, stack("poll@libc.so.6", call)), rank(1, stack("read@libc.so.6", *ENGINE))))
+    assert member.confidence == "high", "the communicator has more members than ranks in its set-up"
     alone = verdict(nameless(stack(*INIT)))
     assert (alone.cause, alone.confidence, alone.culprits) == ("init-rendezvous", "low", ())
     opaque = verdict(nameless(stack("usleep@libc.so.6", "??@libnccl.so.2", "ncclCommInitRank@libnccl.so.2")))
