@@ -180,7 +180,7 @@ class WrapperRow:
 
 @dataclass(frozen=True)
 class SequenceRow:
-    """A type that holds items one behind the other. `begin` leads to a pointer or array; its end is a pointer or a count.
+    """A type that holds items in a row. `begin` leads to a pointer or array; its end is a pointer or a count.
 
     With `parts` the same storage holds several sequences of equal length; then `inside` is an array within the object
     that serves up to `inside_items` items a part.
@@ -212,7 +212,7 @@ class DictRow:
 class TensorLayout:
     """How one engine's tensor type says what it holds. `type` as in `WrapperRow`; paths are alternatives, newest first.
 
-    `shape` leads to a sequence of integers (`:1` behind a path takes the second part of a sequence), or `count` to a
+    A dtype "int4*2" has two values in each element that the shape counts. `shape` leads to a sequence of integers (`:1` behind a path takes the second part of a sequence), or `count` to a
     single length. Numbers become names by `dtypes` and `places`, which know enumerators (without scope) and numbers:
     enumerators are tried first because numbers shift between releases.
     """

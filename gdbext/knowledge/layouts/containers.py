@@ -1,0 +1,65 @@
+"""How the standard library's and torch's containers hold what is inside them.
+
+Facts: the headers of libstdc++ (GCC 5 to 15, unchanged over them where only one path stands), libc++ 14 to 20, c10.
+"""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.schema import DictRow, SequenceRow, WrapperRow
+
+_STD = "libstdc++, libc++ headers"
+
+WRAPPERS: Tuple[WrapperRow, ...] = (
+    WrapperRow("std::(shared_ptr|__shared_ptr|__shared_ptr_access)", ("_M_ptr", "__ptr_"), _STD),
+    WrapperRow(
+        "std::unique_ptr",
+        ("_M_t._M_t.<std::_Head_base<0>._M_head_impl", "_M_t.<std::_Head_base<0>._M_head_impl", "__ptr_"),
+        _STD,
+    ),
+    WrapperRow(
+        "std::optional",
+        ("_M_payload._M_payload._M_value", "_M_payload._M_value", "__val_"),
+        _STD,
+        engaged="_M_payload._M_engaged",
+    ),
+    WrapperRow("std::reference_wrapper", ("_M_data", "__f_"), _STD),
+    WrapperRow("std::atomic", ("_M_b._M_p", "_M_i"), _STD),
+    WrapperRow("turbomind::(core::)?Ref", ("ref_",), "engines.md 1.2"),
+    WrapperRow("turbomind::ManagedTensor", ("tensor",), "engines.md 1.2, lmdeploy 0.7.3"),
+)
+
+SEQUENCES: Tuple[SequenceRow, ...] = (
+    SequenceRow("std::vector", "_M_impl._M_start", _STD, end="_M_impl._M_finish"),
+    SequenceRow("std::vector", "__begin_", _STD, end="__end_"),
+    SequenceRow("std::array", "_M_elems", _STD),
+    SequenceRow("std::array", "__elems_", _STD),
+    SequenceRow("(c10|at)::ArrayRef", "Data", "engines.md 1.5", count="Length"),
+    SequenceRow("c10::SmallVector(Impl|TemplateBase|TemplateCommon)?", "BeginX", "c10 SmallVector.h", count="Size"),
+    SequenceRow(
+        "c10::impl::SizesAndStrides",
+        "outOfLineStorage_",
+        "engines.md 1.5",
+        count="size_",
+        parts=2,
+        inside="inlineStorage_",
+        inside_items=5,
+    ),
+    SequenceRow(
+        "(nvinfer1|tensorrt_llm(::runtime|::common)?)::(Dims(32|64)?|Shape)", "d", "engines.md 1.4", count="nbDims"
+    ),
+    SequenceRow("std::span", "_M_ptr", _STD, count="_M_extent._M_extent_value"),
+)
+
+DICTS: Tuple[DictRow, ...] = (
+    DictRow(
+        "std::unordered_(multi)?map", "list", "_M_h._M_before_begin._M_nxt", 8, _STD, count="_M_h._M_element_count"
+    ),
+    DictRow("std::unordered_(multi)?map", "list", "__table_.__p1_.__value_.__next_", 16, _STD),
+    DictRow(
+        "std::(multi)?map", "tree", "_M_t._M_impl._M_header._M_parent", 32, _STD, count="_M_t._M_impl._M_node_count"
+    ),
+)
+"""List nodes are {next, pair, hash} in libstdc++ and {next, hash, pair} in libc++, tree nodes {colour, parent, left,
+right, pair}."""

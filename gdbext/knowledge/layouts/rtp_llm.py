@@ -1,0 +1,35 @@
+"""RTP-LLM's Buffer (2024-02 to 2026-03); before it the tensor of FasterTransformer, since then torch::Tensor.
+
+Facts: engines.md 1.3.
+"""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.schema import TensorLayout
+
+_BUFFER = "(rtp_llm|fastertransformer)::Buffer"
+
+
+def _layout(id: str, type: str, parts: Tuple[Tuple[str, str], ...] = ()) -> TensorLayout:
+    return TensorLayout(
+        id,
+        "rtp-llm",
+        type,
+        "engines.md 1.3",
+        shape=("shape_",),
+        dtype=("type_",),
+        data=("data_",),
+        place=("where_",),
+        dtypes="fastertransformer",
+        places="fastertransformer",
+        rank0_elements=0,
+        parts=parts,
+    )
+
+
+LAYOUTS: Tuple[TensorLayout, ...] = (
+    _layout("rtp_llm::QBuffer", "(rtp_llm|fastertransformer)::QBuffer", (("scales", "scales_"), ("zeros", "zeros_"))),
+    _layout("rtp_llm::Buffer", _BUFFER, (("parent", "parent_"),)),
+)

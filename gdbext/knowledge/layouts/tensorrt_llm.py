@@ -1,0 +1,107 @@
+"""TensorRT-LLM: the classes behind IBuffer and ITensor, told by their dynamic type. Facts: engines.md 1.4."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.schema import EnumTable, TensorLayout
+
+_SOURCE = "engines.md 1.4"
+_RUNTIME = "tensorrt_llm::runtime::"
+
+_NAMES = {
+    "kFLOAT": "fp32",
+    "kHALF": "fp16",
+    "kINT8": "int8",
+    "kINT32": "int32",
+    "kBOOL": "bool",
+    "kUINT8": "uint8",
+    "kFP8": "fp8_e4m3fn",
+    "kBF16": "bf16",
+    "kINT64": "int64",
+    "kINT4": "int4",
+    "kFP4": "fp4_e2m1",
+    "kE8M0": "fp8_e8m0",
+}
+"""In the order of their numbers, which never changed."""
+
+DTYPES = EnumTable(
+    "tensorrt",
+    _NAMES,
+    _SOURCE,
+    dict(enumerate(_NAMES.values())),
+)
+
+PLACE_BY_TYPE: Tuple[Tuple[str, str], ...] = (
+    (r"Pinned(Pool)?Allocator\b|PoolAllocator<", "pinned"),
+    (r"\bHostAllocator\b", "cpu"),
+    (r"\bUVMAllocator\b", "managed"),
+    (r"\bCudaAllocator(Async)?\b|\bCudaVirtualMemoryAllocator\w*\b", "gpu"),
+    (r"BorrowingAllocator<[^<>]*(kGPU|MemoryType\)0)>", "gpu"),
+    (r"BorrowingAllocator<[^<>]*(kCPU|MemoryType\)1)>", "cpu"),
+    (r"BorrowingAllocator<[^<>]*(kPINNED|MemoryType\)2)>", "pinned"),
+    (r"BorrowingAllocator<[^<>]*(kUVM|MemoryType\)3)>", "managed"),
+    (r"BorrowingAllocator<[^<>]*(kPINNEDPOOL|MemoryType\)4)>", "pinned"),
+)
+"""The memory type is a template argument of the allocator and stands nowhere in the object."""
+
+LAYOUTS: Tuple[TensorLayout, ...] = (
+    TensorLayout(
+        _RUNTIME + "TorchView",
+        "tensorrt-llm",
+        _RUNTIME + "TorchView",
+        _SOURCE,
+        shape=("mDims",),
+        parent=("mTensor",),
+        rank0_elements=0,
+    ),
+    TensorLayout(
+        _RUNTIME + "TensorView",
+        "tensorrt-llm",
+        _RUNTIME + "TensorView",
+        _SOURCE,
+        shape=("mDims",),
+        parent=("mBuffer",),
+        offset=("mOffset",),
+        rank0_elements=0,
+    ),
+    TensorLayout(
+        _RUNTIME + "BufferView",
+        "tensorrt-llm",
+        _RUNTIME + "BufferView",
+        _SOURCE,
+        count=("mSize",),
+        parent=("mBuffer",),
+        offset=("mOffset",),
+    ),
+    TensorLayout(
+        _RUNTIME + "GenericTensor",
+        "tensorrt-llm",
+        _RUNTIME + "(GenericTensor|MulticastTensor)",
+        _SOURCE,
+        shape=("mDims",),
+        dtype=("mType",),
+        data=("mBuffer",),
+        dtypes="tensorrt",
+        place_by_type=PLACE_BY_TYPE,
+        rank0_elements=0,
+    ),
+    TensorLayout(
+        _RUNTIME + "GenericBuffer",
+        "tensorrt-llm",
+        _RUNTIME + "(GenericBuffer|MulticastBuffer)",
+        _SOURCE,
+        count=("mSize",),
+        dtype=("mType",),
+        data=("mBuffer",),
+        dtypes="tensorrt",
+        place_by_type=PLACE_BY_TYPE,
+    ),
+    TensorLayout(
+        _RUNTIME + "ITensor",
+        "tensorrt-llm",
+        _RUNTIME + "I(Tensor|Buffer)",
+        _SOURCE,
+        interface=True,
+    ),
+)
