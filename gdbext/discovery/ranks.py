@@ -10,7 +10,7 @@ from gdbext.discovery.census import Census
 from gdbext.discovery.devices import device_of
 from gdbext.discovery.grouping import form_job, form_jobs
 from gdbext.discovery.procfs import ProcFS
-from gdbext.discovery.roles import RANK, chosen
+from gdbext.discovery.roles import RANK, chosen, numbers_its_titles
 from gdbext.discovery.selectors import Selector
 from gdbext.discovery.table import Entry
 from gdbext.discovery.variables import claims_of
@@ -69,12 +69,15 @@ def choose_job(jobs: Sequence[Job], selector: Selector) -> Job:
 def rank_from_environ(process: RankProcess, environ: Mapping[str, str]) -> RankProcess:
     """Complete a rank with the environment that was read from its memory, where /proc had lost it.
 
-    A rank that a title states is kept; one that was only guessed from a local rank is corrected.
+    A rank that a title states is kept; one that was only guessed from a local rank is corrected. Engines that number
+    their ranks in titles are not numbered by what a pod or a batch script hands down to all processes.
     """
     profile = next((profile for profile in PROFILES if profile.name == process.engine), None)
     own = claims_of(environ, profile.variables) if profile is not None else ()
     claim = next(iter(own or claims_of(environ)), None)
     if claim is None or claim.role != RANK or (process.rank is not None and not own):
+        return process
+    if profile is not None and not own and not claim.marked and numbers_its_titles(profile):
         return process
     local = process.local_rank if process.local_rank is not None else claim.local_rank
     if local is None and claim.local_size:
@@ -132,9 +135,7 @@ def _pattern(text: Optional[str]) -> Optional[re.Pattern[str]]:
         raise UsageError(f"--name {text} is no regular expression: {error}") from None
 
 
-def _by_pids(
-    pids: Sequence[int], jobs: Sequence[Job], census: Census
-) -> Tuple[Tuple[Job, ...], Tuple[str, ...]]:
+def _by_pids(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> Tuple[Tuple[Job, ...], Tuple[str, ...]]:
     """The whole job of every pid, or the processes themselves where they belong to none. Also what was not found."""
     hit: List[Job] = []
     plain: List[int] = []

@@ -126,6 +126,11 @@ def carries_numbers(rule: TitleRule) -> bool:
     return re.compile(rule.pattern).groups > 0
 
 
+def numbers_its_titles(profile: EngineProfile) -> bool:
+    """The engine names its ranks by titles, so that other numbers are probably somebody else's."""
+    return any(rule.role == RANK and carries_numbers(rule) for rule in profile.titles)
+
+
 def by_title(facts: Facts) -> Optional[Member]:
     """What the title alone says."""
     title = facts.entry.title

@@ -10,9 +10,7 @@ TITLE_LENGTH = 200
 """Characters of a title that go into a snapshot."""
 
 _LONGEST_ARGUMENT = 4096
-_WORD = (
-    r"(?<![A-Za-z0-9])(?:token|password|passwd|pwd|passphrase|secret|credentials?|api[-_]?keys?|auth|bearer|key)"
-)
+_WORD = r"(?<![A-Za-z0-9])(?:token|password|passwd|pwd|passphrase|secret|credentials?|api[-_]?keys?|auth|bearer|key)"
 _OPTION = re.compile(rf"^--?[\w.-]{{0,80}}?{_WORD}$", re.IGNORECASE)
 _MANY_VALUES = re.compile(r"api[-_]?keys?$", re.IGNORECASE)
 _TEXT = (

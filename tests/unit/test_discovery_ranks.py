@@ -489,6 +489,12 @@ def test_memory_does_not_overrule_a_title():
     assert rank_from_environ(before, {"RANK": "0", "WORLD_SIZE": "1"}) == before
 
 
+def test_memory_of_a_pod_does_not_number_untitled_workers():
+    assert rank_from_environ(rank(engine="vllm"), {"RANK": "0", "WORLD_SIZE": "1"}).rank is None
+    started = {"RANK": "2", "WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "none"}
+    assert rank_from_environ(rank(engine="vllm"), started).rank == 2
+
+
 def test_memory_of_a_scheduler_changes_nothing():
     assert rank_from_environ(rank(), {"RANK_ID": "0", "MS_ROLE": "MS_SCHED"}) == rank()
 
