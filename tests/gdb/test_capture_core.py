@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -46,16 +45,16 @@ def stacks(text):
 
 def test_a_core_shows_the_frames_that_attaching_shows(any_gdb, tmp_path):
     with CaptureProcess(threads=106, busy=1, depth=1500) as process:
+        process.wait_asleep(running=1)
         copy = copy_process(process.pid)
         core = stacks(gdb(any_gdb, *open_core(process, copy, tmp_path / "core"), "thread apply all bt"))
         attach = ["set auto-solib-add on", f"attach {process.pid}", "thread apply all bt", "detach"]
         live = stacks(gdb(any_gdb, *attach))
-        names = {tid: Path(f"/proc/{process.pid}/task/{tid}/comm").read_text().strip() for tid in process.tids()}
+        beating = {tid for tid in process.tids() if process.name(tid) == "heartbeat"}
         process.assert_free()
     assert copy.state == "ok", copy.problems
     assert len(core) == len(live) == 110
     # A heartbeat runs between two naps: it was somewhere else at another time.
-    beating = {tid for tid, name in names.items() if name == "heartbeat"}
     assert len(beating) == 2
     assert {tid: core[tid] for tid in core if tid not in beating} == {
         tid: live[tid] for tid in live if tid not in beating

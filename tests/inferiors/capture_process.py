@@ -107,6 +107,14 @@ class CaptureProcess:
         text = Path(f"/proc/{self.pid}/task/{tid or self.pid}/stat").read_text()
         return text.rpartition(")")[2].split()[0]
 
+    def wait_asleep(self, running: int = 0) -> None:
+        """Wait until all threads but the heartbeats and `running` others sleep: on a busy machine that takes a while."""
+        others = [tid for tid in self.tids() if self.name(tid) != "heartbeat"]
+        wait_until(lambda: [self.state(tid) for tid in others].count("S") == len(others) - running)
+
+    def name(self, tid: int) -> str:
+        return Path(f"/proc/{self.pid}/task/{tid}/comm").read_text().strip()
+
     def hearts(self) -> List[Tuple[int, int, int]]:
         """Beats, begin and end of the longest gap (CLOCK_MONOTONIC nanoseconds), of each of the two heartbeats."""
         data = ProcessMemory(self.pid).read(self._hearts, 48)

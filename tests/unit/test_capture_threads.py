@@ -80,20 +80,24 @@ def test_processor_time_between_two_looks():
     assert between({}, {1: later}) == {}
 
 
+def without_hearts(seen):
+    return {tid: thread for tid, thread in seen.items() if thread.name != "heartbeat"}
+
+
 def test_a_spinning_thread_is_told_from_sleeping_ones():
+    def settled():
+        seen = without_hearts(look(process.pid))
+        return seen if [thread.state for thread in seen.values()].count("S") == 6 else None
+
+    def working():
+        used = between(first, look(process.pid))
+        return {tid for tid, fraction in used.items() if fraction > 0}
+
     with CaptureProcess(threads=6, busy=1) as process:
-        first = look(process.pid)
-        used = wait_until(lambda: used_since(first))
-        last = look(process.pid)
-        assert next(iter(last)) == process.pid
-    (spinner,) = used
-    sleepers = [seen for tid, seen in last.items() if tid != spinner and seen.name != "heartbeat"]
-    assert len(sleepers) == 6
-    assert {seen.state for seen in sleepers} == {"S"}
-    assert all(seen.syscall and seen.sp and seen.pc for seen in sleepers)
-
-
-def used_since(first):
-    second = look(next(iter(first)))
-    fractions = between(first, second)
-    return {tid: used for tid, used in fractions.items() if used > 0 and second[tid].name != "heartbeat"}
+        first = wait_until(settled)
+        (spinner,) = wait_until(working)
+        last = without_hearts(look(process.pid))
+    assert next(iter(last)) == process.pid != spinner
+    sleeping = [thread for tid, thread in last.items() if tid != spinner]
+    assert {thread.state for thread in sleeping} == {"S"}
+    assert all(thread.syscall and thread.sp and thread.pc for thread in sleeping)
