@@ -108,7 +108,7 @@ class CaptureProcess:
         return text.rpartition(")")[2].split()[0]
 
     def wait_asleep(self, running: int = 0) -> None:
-        """Wait until all threads but the heartbeats and `running` others sleep: on a busy machine that takes a while."""
+        """Wait until all threads but the heartbeats and `running` others sleep; a busy machine takes a while."""
         others = [tid for tid in self.tids() if self.name(tid) != "heartbeat"]
         wait_until(lambda: [self.state(tid) for tid in others].count("S") == len(others) - running)
 
