@@ -340,14 +340,19 @@ def all_busy(view: JobView) -> Optional[Candidate]:
 
 
 def goes_on(view: JobView) -> Optional[Candidate]:
-    """Between two looks ranks went on: slow, not stuck."""
-    went = [party for party in view.parties if view.moved and party.index in view.moved and party not in view.gone]
-    if not went or view.of("fatal"):
+    """Between two looks ranks went on: slow, not stuck.
+
+    While some wait for others it is the waiting ones that must have gone on: a culprit may well be busy.
+    """
+    waiting = [*_waiting(view), *view.of("implicit", "launch", "init", "teardown")]
+    went = [party for party in view.parties if party.index in view.moved and party not in view.gone]
+    proof = [party for party in went if party in waiting] if waiting else went
+    if not proof or view.of("fatal"):
         return None
     all_of_them = len(went) == len(view.parties)
-    still = [party for party in view.parties if party not in went]
+    rest = [party for party in view.parties if party not in went]
     summary = f"{start(who(went))} went on between the two looks, so the job is not stuck. " + (
-        "It may be slow." if all_of_them else f"{start(who(still))} did not move: what it is in may just take long."
+        "It may be slow." if all_of_them else f"{start(who(rest))} did not move: what it is in may just take long."
     )
     confidence = "high" if all_of_them else "medium"
     return Candidate("not-a-hang", confidence, 88, summary, (), (), (), evidence_of((), went))

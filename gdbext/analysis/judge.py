@@ -10,7 +10,7 @@ from gdbext.analysis.candidate import Candidate, evidence_of
 from gdbext.analysis.classify import judge_thread
 from gdbext.analysis.decisive import decisive
 from gdbext.analysis.missing import missing
-from gdbext.analysis.progress import moved
+from gdbext.analysis.progress import between_copies, moved
 from gdbext.analysis.remedies import remedies
 from gdbext.analysis.view import JobView, Party, look
 from gdbext.analysis.wording import start, where, who
@@ -30,11 +30,20 @@ _OPERATION_COUNTS = {"comm->opCount": "op", "comm->collOpCount": "collective"}
 def judge(snapshot: JobSnapshot, earlier: Optional[JobSnapshot] = None) -> Diagnosis:
     """Judge one look at a job, or the later of two: then what moved in between counts as well.
 
+    Without `earlier` the last of the snapshot's own earlier looks is taken, if there is one.
     The cause is "unknown" where the stacks do not prove more. Linear in the number of threads.
     """
     snapshot = _numbered(snapshot)
     processes = tuple(judge_process(process, snapshot.engine) for process in snapshot.processes)
-    view = look(snapshot, processes, moved(earlier, snapshot, processes) if earlier is not None else None)
+    went, stood = between_copies(snapshot, processes)
+    earlier = earlier or (snapshot.earlier[-1] if snapshot.earlier else None)
+    if earlier is not None:
+        differs = moved(earlier, snapshot, processes)
+        # Equal calls in two snapshots count as standing still where no bytes were compared.
+        stood = stood or tuple(process.index for process in snapshot.processes)
+        stood = tuple(index for index in stood if index not in differs)
+        went = tuple(sorted({*went, *differs}))
+    view = look(snapshot, processes, went, stood)
     found = [candidate for candidate in (pattern(view) for pattern in PATTERNS) if candidate is not None]
     best = max(found, key=lambda candidate: candidate.strength, default=None) or _unknown(view)
     return Diagnosis(snapshot, processes, _verdict(view, best))

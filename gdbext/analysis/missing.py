@@ -32,7 +32,7 @@ def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
         lines.append(
             "communicators and counts: NCCL's symbols were not found, so equal calls count as the same collective"
         )
-    if view.moved is None and (best.cause in ("unknown", "not-a-hang") or best.confidence == "low"):
+    if not view.looked_twice and (best.cause in ("unknown", "not-a-hang") or best.confidence == "low"):
         lines.append("a second look some seconds later: one look cannot tell slow from stuck")
     return tuple(lines[:_MOST])
 

@@ -1,4 +1,8 @@
-"""Two looks at the same job: whose work went on in between."""
+"""Two looks at the same job: whose work went on in between, and who provably stood still.
+
+Two kinds of looks are compared: snapshots (`earlier`), by their calls and captured values, and the two copies of one
+snapshot (`ThreadStack.still`, `switches`), byte by byte.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,35 @@ def moved(earlier: JobSnapshot, later: JobSnapshot, judged: Tuple[ProcessJudgeme
         if old is not None and judgement.wait.thread is not None and _differs(old, process, judgement):
             result.append(process.index)
     return tuple(result)
+
+
+def between_copies(
+    snapshot: JobSnapshot, judged: Tuple[ProcessJudgement, ...]
+) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
+    """Indexes of processes whose decisive thread (went on, stood still) between the two copies of a look.
+
+    It went on when the stack of a caller of the engine's waiting function changed: that call returned. The frame of
+    the waiting function itself proves nothing, it may poll. It stood still when it did not run at all. Everything
+    between the two is in neither list.
+    """
+    went: List[int] = []
+    stood: List[int] = []
+    for process, judgement in zip(snapshot.processes, judged):
+        thread = next((one for one in process.threads if one.id == judgement.wait.thread), None)
+        if thread is None or thread.still is None:
+            continue
+        if thread.still == 0 and thread.switches == 0:
+            stood.append(process.index)
+        elif thread.still > _polls_up_to(judgement):
+            went.append(process.index)
+    return tuple(went), tuple(stood)
+
+
+def _polls_up_to(judgement: ProcessJudgement) -> int:
+    """Number of the outermost frame that a wait changes by itself, plus one."""
+    one = next(thread for thread in judgement.threads if thread.id == judgement.wait.thread)
+    deciding = judgement.wait.frame or 0
+    return max(deciding + 1, one.engine_frame or 0) + 1
 
 
 def wants_second_look(diagnosis: Diagnosis) -> bool:

@@ -93,7 +93,8 @@ class JobView:
     unseen: Tuple[RankSnapshot, ...]  # processes of which only helpers or nothing at all was read
     gone: Tuple[Party, ...]  # lost, dead or stopped: a subset of `parties`
     threads_as_ranks: bool = False
-    moved: Optional[Tuple[int, ...]] = None  # processes that went on since an earlier look; None without one
+    moved: Tuple[int, ...] = ()  # processes that went on between two looks
+    still: Tuple[int, ...] = ()  # processes that provably did nothing between two looks
 
     def of(self, *groups: str) -> List[Party]:
         """Parties in one of these groups, in process order."""
@@ -103,9 +104,13 @@ class JobView:
         return [party for party in self.parties if wanted(party)]
 
     @property
+    def looked_twice(self) -> bool:
+        return self.snapshot.apart is not None or bool(self.snapshot.earlier or self.moved or self.still)
+
+    @property
     def stands_still(self) -> bool:
-        """Whether an earlier look proves that nobody went on."""
-        return self.moved == ()
+        """Whether two looks prove that nobody went on."""
+        return bool(self.parties) and all(party.index in self.still for party in self.parties)
 
     @property
     def complete(self) -> bool:
@@ -126,7 +131,10 @@ class JobView:
 
 
 def look(
-    snapshot: JobSnapshot, processes: Sequence[ProcessJudgement], moved: Optional[Tuple[int, ...]] = None
+    snapshot: JobSnapshot,
+    processes: Sequence[ProcessJudgement],
+    moved: Tuple[int, ...] = (),
+    still: Tuple[int, ...] = (),
 ) -> JobView:
     """Build the view; linear in processes and threads."""
     parties: List[Party] = []
@@ -139,7 +147,7 @@ def look(
             parties.append(party)
     split = _threads_as_parties(snapshot, processes)
     gone = tuple(party for party in parties if party.group in ("gone", "stopped"))
-    return JobView(snapshot, tuple(processes), tuple(split or parties), tuple(unseen), gone, bool(split), moved)
+    return JobView(snapshot, tuple(processes), tuple(split or parties), tuple(unseen), gone, bool(split), moved, still)
 
 
 def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:

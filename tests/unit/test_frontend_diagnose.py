@@ -1,0 +1,118 @@
+"""What `gdbext diagnose` reads and writes, and its exit status."""
+
+import json
+import os
+import stat
+
+import pytest
+
+from gdbext.frontend import cli, diagnose
+from gdbext.model.codec import dump_snapshot
+from gdbext.model.errors import FINDING, NOTHING, OK, PARTIAL, GdbextError
+from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.verdict import Diagnosis, Verdict
+
+
+def thread(*functions, **more):
+    frames = tuple(Frame(*name.split("@")[:1], module=name.split("@")[1]) for name in functions)
+    return ThreadStack("1", frames, **more)
+
+
+def waiting(index, state="ok"):
+    stack = thread("poll@libc.so.6", "cudaStreamSynchronize@libcudart.so.12", "serve@engine", "main@engine")
+    return RankSnapshot(index, (stack,), pid=100 + index, rank=index, state=state)
+
+
+def judged(cause, *states):
+    snapshot = JobSnapshot(tuple(waiting(index, state) for index, state in enumerate(states)))
+    return Diagnosis(snapshot, (), Verdict(cause, "low", ""))
+
+
+@pytest.mark.parametrize(
+    ("cause", "states", "status"),
+    [
+        ("not-a-hang", ("ok", "ok"), OK),
+        ("missing-rank", ("ok", "ok"), FINDING),
+        ("unknown", ("ok", "ok"), FINDING),
+        ("missing-rank", ("ok", "lost"), PARTIAL),
+        ("not-a-hang", ("ok", "partial"), PARTIAL),
+        ("unknown", ("lost", "lost"), NOTHING),
+        ("unknown", (), NOTHING),
+    ],
+)
+def test_exit_status(cause, states, status):
+    assert diagnose.exit_status(judged(cause, *states)) == status
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "hang.json"
+    path.write_text(dump_snapshot(JobSnapshot((waiting(0), waiting(1)), taken_at=1.0)))
+    return path
+
+
+def test_a_saved_snapshot_is_judged_again(saved, capsys):
+    assert cli.main(["diagnose", str(saved), "--json", "--quiet"]) == FINDING
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["schema"] == 1
+    assert [process["wait"]["kind"] for process in answer["processes"]] == ["stream-sync"] * 2
+
+
+def test_saving_writes_a_private_file_and_replaces_it_whole(saved, tmp_path, capsys):
+    target = tmp_path / "again.json"
+    target.write_text("old")
+    cli.main(["diagnose", str(saved), "--save", str(target)])
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert json.loads(target.read_text())["snapshot"]
+    assert os.listdir(tmp_path) == sorted(["again.json", "hang.json"]) or len(os.listdir(tmp_path)) == 2
+    assert "snapshot written" in capsys.readouterr().err
+
+
+def test_progress_goes_to_stderr_only(saved, capsys):
+    cli.main(["diagnose", str(saved)])
+    got = capsys.readouterr()
+    assert "done in" in got.err
+    assert "done in" not in got.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["diagnose", "/no/such/file"], 4, "cannot read /no/such/file: No such file"),
+        (["diagnose", "--engine", "no-such-engine"], 4, "no"),
+        (["diagnose", "x.txt", "--pgid", "1"], 2, "cannot be mixed"),
+        (["diagnose", "--samples", "0"], 2, "must be positive"),
+        (["diagnose", "4194304"], 4, "4194304"),
+    ],
+)
+def test_errors_are_one_line_with_a_status(arguments, status, words, capsys):
+    assert cli.main(arguments) == status
+    got = capsys.readouterr()
+    lines = [line for line in got.err.splitlines() if line]
+    assert len(lines) == 1, got.err
+    assert words in lines[0]
+    assert got.out == ""
+
+
+def test_a_file_that_cannot_be_written_is_one_line(saved, tmp_path):
+    with pytest.raises(GdbextError, match="cannot write .*No such file"):
+        diagnose.write_private(str(tmp_path / "no" / "folder"), "x")
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"snapshot": 3}', '{"schema": 1, "snapshot": {"processes": [{}]}}'])
+def test_a_broken_snapshot_is_one_line(tmp_path, text, capsys):
+    path = tmp_path / "broken.json"
+    path.write_text(text)
+    assert cli.main(["diagnose", str(path)]) in (FINDING, NOTHING)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_gdbinit_prints_a_file_that_exists(capsys):
+    assert cli.main(["gdbinit"]) == OK
+    assert os.path.isfile(capsys.readouterr().out.strip())
+
+
+def test_no_command_is_usage(capsys):
+    assert cli.main([]) == 2
+    assert "usage" in capsys.readouterr().err

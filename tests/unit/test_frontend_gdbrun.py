@@ -1,0 +1,89 @@
+"""The runner of a batch gdb trusts only the result record: every way to get none is one clear line."""
+
+import os
+import stat
+import time
+
+import pytest
+
+from gdbext.frontend.gdbrun import find_gdb, run_batch
+from gdbext.model.errors import GdbextError
+
+
+@pytest.fixture
+def fake(tmp_path):
+    """Makes an executable that stands in for gdb."""
+
+    def make(script):
+        path = tmp_path / "gdb"
+        path.write_text("#!/bin/sh\n" + script)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return str(path)
+
+    return make
+
+
+def run(gdb, tmp_path, deadline=20, **request):
+    return run_batch(gdb, {"schema": 1, **request}, tmp_path, deadline)
+
+
+def test_the_result_is_read_and_progress_is_passed_on(fake, tmp_path):
+    gdb = fake(f"echo 'progress: half'; echo noise; echo '{{\"ranks\": [7]}}' > {tmp_path}/result.json")
+    lines = []
+    assert run_batch(gdb, {"schema": 1}, tmp_path, 20, lines.append) == {"ranks": [7]}
+    assert lines == ["half"]
+
+
+def test_exit_status_zero_without_a_result_is_a_failure(fake, tmp_path):
+    with pytest.raises(GdbextError, match="gave no result: boom"):
+        run(fake("echo boom; exit 0"), tmp_path)
+
+
+def test_a_result_that_is_no_json_is_none(fake, tmp_path):
+    with pytest.raises(GdbextError, match="gave no result"):
+        run(fake(f"echo '{{' > {tmp_path}/result.json"), tmp_path)
+
+
+def test_a_gdb_without_python_says_so(fake, tmp_path):
+    message = 'Scripting in the "Python" language is not supported in this copy of GDB.'
+    with pytest.raises(GdbextError, match="was built without Python; use another gdb"):
+        run(fake(f"echo '{message}' >&2; exit 1"), tmp_path)
+
+
+def test_the_deadline_kills_gdb_and_its_children(fake, tmp_path):
+    gdb = fake(f"sleep 300 & echo $! > {tmp_path}/child; wait")
+    begin = time.monotonic()
+    with pytest.raises(GdbextError, match=r"did not finish in 1 s; give it more time"):
+        run(gdb, tmp_path, deadline=1)
+    assert time.monotonic() - begin < 60
+    child = int((tmp_path / "child").read_text())
+    with pytest.raises(ProcessLookupError):
+        while True:  # the killed child may still be a zombie for a moment
+            os.kill(child, 0)
+            with open(f"/proc/{child}/stat") as file:
+                if file.read().rpartition(")")[2].split()[0] == "Z":
+                    raise ProcessLookupError
+
+
+def test_a_killed_gdb_is_a_line(fake, tmp_path):
+    with pytest.raises(GdbextError, match="gave no result: it printed nothing"):
+        run(fake("kill -9 $$"), tmp_path)
+
+
+def test_endless_output_does_not_fill_memory(fake, tmp_path):
+    with pytest.raises(GdbextError, match="gave no result"):
+        run(fake("yes 'a line of output' | head -c 20000000"), tmp_path)
+
+
+def test_no_gdb_at_all(monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(GdbextError, match="no gdb found .*install it"):
+        find_gdb()
+
+
+def test_the_gdb_asked_for_comes_first(fake, monkeypatch):
+    gdb = fake("")
+    monkeypatch.setenv("GDBEXT_GDB", gdb)
+    assert find_gdb() == gdb
+    with pytest.raises(GdbextError, match="/no/such/gdb"):
+        find_gdb("/no/such/gdb")
