@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from typing import Any, Dict, List, Optional
 
 import gdb
 
+from gdbext.capture.memory import ProcessMemory
 from gdbext.debugger import compat, symbols
 from gdbext.debugger.collect import Budget, Captures, Walk, Walker, by_lwp
 from gdbext.debugger.modules import Modules
+from gdbext.debugger.values import also_from
 from gdbext.model.codec import encode
 
 SCHEMA = 1
@@ -51,7 +52,7 @@ def main(request_file: str) -> None:
 def _read_all(request: Dict[str, Any], result: Dict[str, Any]) -> None:
     budget = Budget(**request.get("budget", {}))
     captures = Captures()
-    before: Optional["gdb.Inferior"] = None
+    before: Optional[gdb.Inferior] = None
     for number, rank in enumerate(request["ranks"]):
         _progress(f"stacks of {number + 1}/{len(request['ranks'])}")
         inferior = compat.add_inferior()
@@ -91,12 +92,13 @@ def _is_same(path: str, other: str) -> bool:
         return False
 
 
-def _walk(rank: Dict[str, Any], inferior: "gdb.Inferior", budget: Budget, captures: Captures) -> Walk:
+def _walk(rank: Dict[str, Any], inferior: gdb.Inferior, budget: Budget, captures: Captures) -> Walk:
     modules = Modules.of_core(rank["core"])
-    return Walker(modules, budget, captures, by_lwp).walk(inferior)
+    with also_from(ProcessMemory(rank["pid"]).read):
+        return Walker(modules, budget, captures, by_lwp).walk(inferior)
 
 
-def _drop(inferior: Optional["gdb.Inferior"]) -> None:
+def _drop(inferior: Optional[gdb.Inferior]) -> None:
     if inferior is None:
         return
     with compat.selected(inferior):
@@ -105,8 +107,8 @@ def _drop(inferior: Optional["gdb.Inferior"]) -> None:
 
 
 def _progress(text: str) -> None:
-    sys.__stderr__.write(f"progress: {text}\n")
-    sys.__stderr__.flush()
+    """Past gdb's own streams: they may be redirected."""
+    os.write(2, f"progress: {text}\n".encode())
 
 
 def _write(path: str, result: Dict[str, Any]) -> None:

@@ -1,9 +1,10 @@
-"""A gdb.Value as plain data: numbers, short texts, or the reason why there is neither. Nothing is called in the target."""
+"""A gdb.Value as plain data: numbers, short texts, or why there is neither. Nothing is called in the target."""
 
 from __future__ import annotations
 
 import re
-from typing import Optional
+from contextlib import contextmanager
+from typing import Callable, Iterator, Optional
 
 import gdb
 
@@ -21,7 +22,27 @@ _INTEGERS = (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_BOOL, gdb.TYPE_CODE_CHAR)
 _REFERENCES = (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF)
 
 
-def read_variable(frame: "gdb.Frame", name: str) -> Captured:
+Read = Callable[[int, int], Optional[bytes]]
+"""(address, size) -> bytes, or None when they cannot be read."""
+
+_beyond: Optional[Read] = None
+
+
+@contextmanager
+def also_from(read: Read) -> Iterator[None]:
+    """Take memory that gdb does not have from `read` while the block runs.
+
+    The copy of a process holds its stacks; what an argument points to (a communicator) still lies in the process.
+    """
+    global _beyond
+    _beyond = read
+    try:
+        yield
+    finally:
+        _beyond = None
+
+
+def read_variable(frame: gdb.Frame, name: str) -> Captured:
     """An argument or local of a frame; `comm->rank` and `params.count` reach into it."""
     first, *members = _STEP.split(name)
     try:
@@ -37,30 +58,43 @@ def read_variable(frame: "gdb.Frame", name: str) -> Captured:
         return _why_not(error)
 
 
-def _member(value: "gdb.Value", name: str) -> "gdb.Value":
+def _member(value: gdb.Value, name: str) -> gdb.Value:
     value = _without_references(value)
     if value.type.strip_typedefs().code == gdb.TYPE_CODE_PTR:
-        value = value.dereference()
+        value = _fetched(value).dereference()
     return value[name]
 
 
-def plain(value: "gdb.Value") -> Captured:
+def _fetched(value: gdb.Value) -> gdb.Value:
+    """The value with its bytes, which may have to come from beyond."""
+    try:
+        value.fetch_lazy()
+    except gdb.MemoryError:
+        size = value.type.sizeof
+        data = _beyond(int(value.address), size) if _beyond and value.address is not None and size <= _PAGE else None
+        if data is None:
+            raise
+        return gdb.Value(data, value.type)
+    return value
+
+
+def plain(value: gdb.Value) -> Captured:
     """Integers and pointers as int, enumerators by name, texts as str, floating point as its text; else Missing."""
     try:
         if value.is_optimized_out:
             return OPTIMIZED_OUT
-        return _plain(_without_references(value))
+        return _plain(_fetched(_without_references(value)))
     except (gdb.error, RuntimeError, ValueError, OverflowError) as error:
         return _why_not(error)
 
 
-def _without_references(value: "gdb.Value") -> "gdb.Value":
+def _without_references(value: gdb.Value) -> gdb.Value:
     while value.type.strip_typedefs().code in _REFERENCES:
         value = value.referenced_value()
     return value
 
 
-def _plain(value: "gdb.Value") -> Captured:
+def _plain(value: gdb.Value) -> Captured:
     kind = value.type.strip_typedefs()
     if kind.code in _INTEGERS:
         return int(value)
@@ -77,12 +111,12 @@ def _plain(value: "gdb.Value") -> Captured:
     return text if text is not None else Missing("not a plain value")
 
 
-def _is_char(kind: "gdb.Type") -> bool:
+def _is_char(kind: gdb.Type) -> bool:
     kind = kind.strip_typedefs().unqualified()
     return kind.sizeof == 1 and kind.code in _INTEGERS and str(kind.name) in ("char", "signed char")
 
 
-def _enumerator(kind: "gdb.Type", number: int) -> Captured:
+def _enumerator(kind: gdb.Type, number: int) -> Captured:
     """The name without its scope: `ncclSum`, also when the enumeration is a class member."""
     for field in kind.fields():
         if field.enumval == number:
@@ -90,7 +124,7 @@ def _enumerator(kind: "gdb.Type", number: int) -> Captured:
     return number
 
 
-def _std_string(value: "gdb.Value") -> Optional[Captured]:
+def _std_string(value: gdb.Value) -> Optional[Captured]:
     """libstdc++'s std::string, told by its members (the two since GCC 5; older layouts are not read)."""
     names = {field.name for field in value.type.strip_typedefs().fields()}
     if not {"_M_dataplus", "_M_string_length"} <= names:
@@ -106,10 +140,14 @@ def read_text(address: int, length: Optional[int] = None) -> Captured:
     data = b""
     while len(data) < wanted:
         here = address + len(data)
-        try:  # never beyond a page for nothing: the next one may not be there
-            data += bytes(inferior.read_memory(here, min(wanted - len(data), _PAGE - here % _PAGE)))
+        size = min(wanted - len(data), _PAGE - here % _PAGE)  # the next page may not be there
+        try:
+            data += bytes(inferior.read_memory(here, size))
         except gdb.MemoryError as error:
-            return _why_not(error)
+            piece = _beyond(here, size) if _beyond else None
+            if piece is None:
+                return _why_not(error)
+            data += piece
         if length is None and b"\0" in data:
             return data.split(b"\0", 1)[0].decode("utf-8", "replace")
     cut = length is None or length > TEXT_CAP
