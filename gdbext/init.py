@@ -5,6 +5,8 @@ registers the commands once. Prints nothing and changes no setting of gdb.
 """
 
 # No annotations, no f-strings: this file alone must be readable by Pythons that are too old, to say so.
+# ruff: noqa: UP031
+# mypy: ignore-errors
 import importlib.machinery
 import os
 import re

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
 from dataclasses import replace
-from typing import Optional
 
 from gdbext.analysis.judge import judge
 from gdbext.analysis.merge import merge
 from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.files import write_private
 from gdbext.commands.selection import SELECTORS, as_words
 from gdbext.commands.session import Session
 from gdbext.model.codec import dump_snapshot
-from gdbext.model.errors import GdbextError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
@@ -31,19 +29,9 @@ def look(session: Session, args: Namespace) -> JobSnapshot:
         snapshot = session.snapshot()
     else:
         snapshot = session.snapshot_from_outside(as_words(args))
-    _save(snapshot, args.save)
+    if args.save is not None:
+        write_private(args.save, dump_snapshot(snapshot) + "\n")
     return snapshot
-
-
-def _save(snapshot: JobSnapshot, path: Optional[str]) -> None:
-    """Stacks may hold secrets: only the user may read the file."""
-    if path is None:
-        return
-    try:
-        with open(os.open(os.path.expanduser(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(dump_snapshot(snapshot))
-    except OSError as error:
-        raise GdbextError(f"cannot write {path} ({error.strerror})") from None
 
 
 def diagnose(session: Session, args: Namespace) -> Diagnosis:

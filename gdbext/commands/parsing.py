@@ -34,13 +34,19 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 def parser_of(command: Command) -> Parser:
     """The parser of a command; every command takes `--json [FILE]`."""
-    description = command.summary + "." + (f"\n\n{_wrapped(command.description)}" if command.description else "")
+    description = f"{command.summary}.\n\n{_wrapped(command.description)}".rstrip()
     epilog = "\n".join(["examples:"] + [f"  {line}" for line in command.examples]) if command.examples else None
-    parser = Parser(command.name, description=description, epilog=epilog, formatter_class=_Formatter, allow_abbrev=False)
+    parser = Parser(
+        command.name, description=description, epilog=epilog, formatter_class=_Formatter, allow_abbrev=False
+    )
     for argument in command.arguments + ((command.tail,) if command.tail else ()):
         _add(parser, argument)
     parser.add_argument(
-        "--json", nargs="?", const="-", metavar="FILE", help="print one JSON document, or write it to FILE (--json=FILE)"
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="print one JSON document, or write it to FILE",
     )
     return parser
 

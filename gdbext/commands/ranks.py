@@ -100,7 +100,7 @@ COMMANDS = (
         "running",
         (Argument("ranks", "like 0-3,7 or all", "RANKS", completes="rank"),),
         tail=Argument("command", "the gdb command, up to the end of the line", "COMMAND", completes="command"),
-        description="What was selected is selected again afterwards. A rank on which it fails does not stop the others.",
+        description="The selection comes back. A rank on which it fails does not stop the others.",
         examples=("llm-rank apply all info threads", "llm-rank apply 0,2 thread apply 1 bt 3"),
     ),
     Command(

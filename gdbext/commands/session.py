@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Optional, Protocol, Sequence
+from typing import Optional, Protocol, Sequence
 
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
 from gdbext.model.job import Job, JobSnapshot
@@ -11,8 +11,8 @@ from gdbext.model.job import Job, JobSnapshot
 class Session(Protocol):
     """The inferiors of this gdb, seen as ranks."""
 
-    say: Callable[[str], None]
-    """Shows a line of progress."""
+    def say(self, text: str) -> None:
+        """Show a line of progress."""
 
     def ranks(self) -> Sequence[AttachedRank]:
         """Every inferior that has a process or a core file, in rank order."""

@@ -86,7 +86,7 @@ class Walker:
         self._places: Dict[Tuple[int, int, bool], _Place] = {}
         self._deadline = time.monotonic() + budget.seconds
 
-    def walk(self, inferior: "gdb.Inferior") -> Walk:
+    def walk(self, inferior: gdb.Inferior) -> Walk:
         """All threads of the inferior. The selection comes back; a Ctrl-C is passed on."""
         with compat.selected(inferior):
             threads = sorted(inferior.threads(), key=lambda thread: thread.num)
@@ -107,11 +107,11 @@ class Walker:
             return f"limit of {self._budget.seconds:g} s"
         return None
 
-    def _by_interest(self, threads: List["gdb.InferiorThread"], pid: int) -> List["gdb.InferiorThread"]:
+    def _by_interest(self, threads: List[gdb.InferiorThread], pid: int) -> List[gdb.InferiorThread]:
         """The main thread, then those outside of libc, then the rest: a small budget should see what matters."""
         return sorted(threads, key=lambda thread: (thread.ptid[1] != pid, self._is_waiting(thread), thread.num))
 
-    def _is_waiting(self, thread: "gdb.InferiorThread") -> bool:
+    def _is_waiting(self, thread: gdb.InferiorThread) -> bool:
         if time.monotonic() > self._deadline:
             return True
         try:
@@ -121,10 +121,10 @@ class Walker:
             return True
         return bool(_WAITING_PLACES.match(module.rsplit("/", 1)[-1]))
 
-    def _unwalked(self, thread: "gdb.InferiorThread", reason: str) -> ThreadStack:
+    def _unwalked(self, thread: gdb.InferiorThread, reason: str) -> ThreadStack:
         return ThreadStack(self._identify(thread), (), thread.ptid[1] or None, truncated=NOT_WALKED + reason)
 
-    def _stack(self, thread: "gdb.InferiorThread") -> ThreadStack:
+    def _stack(self, thread: gdb.InferiorThread) -> ThreadStack:
         frames: List[Frame] = []
         problems: List[str] = []
         truncated: Optional[str] = None
@@ -146,7 +146,7 @@ class Walker:
 
     def _frames_into(self, frames: List[Frame], problems: List[str]) -> Optional[str]:
         """Append the frames of the selected thread, innermost first; returns why outer ones are missing."""
-        frame: Optional["gdb.Frame"] = gdb.newest_frame()
+        frame: Optional[gdb.Frame] = gdb.newest_frame()
         last, inlined = -1, 0
         while frame is not None:
             if len(frames) >= self._budget.frames:
@@ -164,7 +164,7 @@ class Walker:
             frame = older
         return None
 
-    def _plain(self, frame: "gdb.Frame", key: Tuple[int, int, bool], problems: List[str]) -> Frame:
+    def _plain(self, frame: gdb.Frame, key: Tuple[int, int, bool], problems: List[str]) -> Frame:
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = self._look_up(frame, key[0], problems)
@@ -182,7 +182,7 @@ class Walker:
             sp=_stack_pointer(frame),
         )
 
-    def _look_up(self, frame: "gdb.Frame", pc: int, problems: List[str]) -> _Place:
+    def _look_up(self, frame: gdb.Frame, pc: int, problems: List[str]) -> _Place:
         module, offset = self._modules.find(pc)
         if module is None:
             module = gdb.solib_name(pc)  # a remote target, whose map we cannot see
@@ -198,7 +198,7 @@ class Walker:
         return _Place(function, module, offset, file, line)
 
 
-def _stack_pointer(frame: "gdb.Frame") -> Optional[int]:
+def _stack_pointer(frame: gdb.Frame) -> Optional[int]:
     """`sp` is gdb's own name for it on every architecture."""
     try:
         return int(frame.read_register("sp")) & _WORD
@@ -210,12 +210,12 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def by_lwp(thread: "gdb.InferiorThread") -> str:
+def by_lwp(thread: gdb.InferiorThread) -> str:
     """Ids for snapshots that outlive this gdb."""
     return str(thread.ptid[1])
 
 
-def by_number(thread: "gdb.InferiorThread") -> str:
+def by_number(thread: gdb.InferiorThread) -> str:
     """Ids as gdb prints them: `3`, or `2.3` when there are several inferiors."""
     if len(gdb.inferiors()) == 1 and thread.inferior.num == 1:
         return str(thread.num)

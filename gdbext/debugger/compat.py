@@ -5,6 +5,7 @@ The floor is gdb 10.2 (cuda-gdb 11.6).
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import Any, Callable, Iterator, Mapping, Optional
 
@@ -61,14 +62,14 @@ def on_exit(callback: Callable[[], None]) -> None:
         registry.connect(lambda event: callback())
 
 
-def add_inferior() -> "gdb.Inferior":
+def add_inferior() -> gdb.Inferior:
     """A new inferior that shares no connection with the current one. `add-inferior` itself returns nothing."""
     before = {inferior.num for inferior in gdb.inferiors()}
     gdb.execute("add-inferior -no-connection", to_string=True)
     return next(inferior for inferior in gdb.inferiors() if inferior.num not in before)
 
 
-def remove_inferior(inferior: "gdb.Inferior") -> None:
+def remove_inferior(inferior: gdb.Inferior) -> None:
     """Remove an inferior without a process; gdb refuses the selected one, so another is selected first."""
     if not inferior.is_valid():
         return
@@ -77,7 +78,7 @@ def remove_inferior(inferior: "gdb.Inferior") -> None:
     gdb.execute(f"remove-inferiors {inferior.num}", to_string=True)
 
 
-def kind_of(inferior: "gdb.Inferior") -> Optional[str]:
+def kind_of(inferior: gdb.Inferior) -> Optional[str]:
     """HAS_PROCESS, HAS_CORE, or None for an inferior without threads.
 
     gdb.Inferior.connection (gdb 12) would say "native" or "core"; a core's threads have no /proc entry either way,
@@ -92,16 +93,39 @@ def kind_of(inferior: "gdb.Inferior") -> Optional[str]:
         return HAS_CORE if "core dump" in gdb.execute("info target", to_string=True).lower() else HAS_PROCESS
 
 
+_CORE_FILE = re.compile(r"^\s*`(.+)', file type elf\d\d-", re.MULTILINE)
+
+
+def core_path(inferior: gdb.Inferior) -> Optional[str]:
+    """Path of the core file; gdb.Inferior.corefile (gdb 18) would say it, `info target` says it in all releases."""
+    with selected(inferior):
+        text = gdb.execute("info target", to_string=True)
+    _, _, below = text.partition("core dump file")
+    found = _CORE_FILE.search(below)
+    return found.group(1) if found else None
+
+
 @contextmanager
-def selected(inferior: "gdb.Inferior") -> Iterator[None]:
+def selected(inferior: gdb.Inferior) -> Iterator[None]:
     """Make `inferior` current for a while; inferior, thread and frame of before come back, also on Ctrl-C."""
     with kept_selection():
         switch(inferior)
         yield
 
 
+QUIETLY = {"suppress-cli-notifications": "on"}
+"""gdb announces switches and stops past every redirection. Before gdb 13 nothing helps against it."""
+
+
 def switch(inferior: "gdb.Inferior") -> None:
-    if gdb.selected_inferior().num != inferior.num:
+    """Make an inferior the current one, and one of its threads, without a word."""
+    if gdb.selected_inferior().num == inferior.num:
+        return
+    threads = inferior.threads()
+    if threads:
+        min(threads, key=lambda thread: thread.num).switch()
+        return
+    with settings(QUIETLY):
         gdb.execute(f"inferior {inferior.num}", to_string=True)
 
 
@@ -120,7 +144,7 @@ def kept_selection() -> Iterator[None]:
         _restore(inferior, thread, frame)
 
 
-def _restore(inferior: "gdb.Inferior", thread: Optional["gdb.InferiorThread"], frame: Optional["gdb.Frame"]) -> None:
+def _restore(inferior: gdb.Inferior, thread: Optional[gdb.InferiorThread], frame: Optional[gdb.Frame]) -> None:
     if inferior.is_valid():
         switch(inferior)
         if thread is not None and thread.is_valid():

@@ -43,8 +43,13 @@ class Modules:
         except (OSError, struct.error, ValueError):
             return cls(MemoryMap([]))
 
+    @property
+    def paths(self) -> Tuple[str, ...]:
+        """All files that are mapped."""
+        return tuple(dict.fromkeys(mapping.file for mapping in self._memory if mapping.is_file))
+
     def find(self, pc: int) -> Tuple[Optional[str], Optional[int]]:
-        """Path of the file at `pc`, and `pc` as addr2line takes it for that file. (None, None) for code without a file."""
+        """Path of the file at `pc`, and `pc` as addr2line takes it for it; (None, None) where there is no file."""
         mapping = self._memory.find(pc)
         if mapping is None or not (mapping.is_file or mapping.path.startswith("[v")):
             return None, None
@@ -59,7 +64,9 @@ class Modules:
             return None
         base = self._bases.get((mapping.path, mapping.start - mapping.offset))
         if base is None:  # lld and mold: text is mapped a page further up than its file offset says
-            below = [start for (path, _), start in self._bases.items() if path == mapping.path and start <= mapping.start]
+            below = [
+                start for (path, _), start in self._bases.items() if path == mapping.path and start <= mapping.start
+            ]
             base = max(below, default=mapping.start - mapping.offset)
         return base
 
@@ -91,7 +98,7 @@ def first_address(path: str) -> int:
 
 def _program_headers(file, header: bytes) -> Iterator[Tuple[int, int, int, int]]:  # type: ignore[no-untyped-def]
     """(type, offset, address, size in file) of each program header (elf(5), 64-bit little-endian)."""
-    table, = struct.unpack_from("<Q", header, 32)
+    (table,) = struct.unpack_from("<Q", header, 32)
     size, count = struct.unpack_from("<HH", header, 54)
     file.seek(table)
     data = file.read(size * count)
@@ -101,7 +108,7 @@ def _program_headers(file, header: bytes) -> Iterator[Tuple[int, int, int, int]]
 
 
 def _mapped_files(path: str) -> Iterator[Mapping]:
-    """The entries of the NT_FILE note of a core file (linux/elfcore: count, page size, then start, end, page offset)."""
+    """The entries of the NT_FILE note of a core file (count, page size, then start, end and page offset of each)."""
     with open(path, "rb") as core:
         header = core.read(_ELF_HEADER)
         if header[:5] != b"\x7fELF\x02":

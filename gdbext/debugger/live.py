@@ -1,0 +1,139 @@
+"""A snapshot of the ranks that gdb holds: native stacks by gdb, Python frames by their memory, the rest from /proc."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from dataclasses import dataclass, replace
+from typing import List, Mapping, Optional, Sequence
+
+import gdb
+
+from gdbext import __version__
+from gdbext.analysis.interleave import interleave
+from gdbext.capture import threads
+from gdbext.capture.environ import read_environ
+from gdbext.capture.maps import MemoryMap, read_maps
+from gdbext.capture.memory import ProcessMemory
+from gdbext.capture.python_frames import freeze, resolve
+from gdbext.capture.python_runtime import find_interpreter
+from gdbext.debugger import compat, settings
+from gdbext.debugger.collect import NOT_WALKED, Budget, Captures, Walker, by_number
+from gdbext.debugger.modules import Modules
+from gdbext.knowledge.environment import RECORDED
+from gdbext.knowledge.libraries import TELLING
+from gdbext.model.attached import AttachedRank
+from gdbext.model.errors import NothingFound
+from gdbext.model.job import Job, JobSnapshot, RankSnapshot
+from gdbext.model.missing import Missing
+from gdbext.model.python import PythonStacks
+from gdbext.model.stack import ThreadStack
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One inferior to look at, and what was seen of its threads right before it was stopped."""
+
+    inferior: gdb.Inferior
+    rank: AttachedRank
+    since: float  # CLOCK_MONOTONIC
+    times: Mapping[int, threads.ThreadTimes]
+    cpu: Mapping[int, float]
+
+
+def snapshot(subjects: Sequence[Subject], jobs: Sequence[Job]) -> JobSnapshot:
+    """Walk all of them, each within the budget of `set llm`. Raises NothingFound when no stack could be read."""
+    taken_at = time.time()
+    captures = Captures()
+    processes = tuple(_look(index, subject, captures) for index, subject in enumerate(subjects))
+    if not any(thread.frames for process in processes for thread in process.threads):
+        raise NothingFound("no stack could be read", "; ".join(text for one in processes for text in one.problems))
+    present = {process.rank for process in processes}
+    engines = {process.engine for process in processes}
+    return JobSnapshot(
+        processes,
+        taken_at,
+        engines.pop() if len(engines) == 1 else None,
+        max((process.world_size or 0 for process in processes), default=0) or None,
+        tuple(rank for job in jobs for rank in job.absent if rank not in present),
+        tuple(note for job in jobs for note in job.notes),
+        f"gdbext {__version__}",
+    )
+
+
+def _look(index: int, subject: Subject, captures: Captures) -> RankSnapshot:
+    process = subject.rank.process
+    is_core = subject.rank.state == "core file"
+    budget = Budget(settings.value("max-pause"), settings.value("frames"), settings.value("threads"))
+    modules = _modules(subject.inferior, is_core)
+    walk = Walker(modules, budget, captures, by_number).walk(subject.inferior)
+    problems = list(walk.problems)
+    stacks = walk.threads
+    python: Optional[PythonStacks] = None
+    if not is_core:
+        python = _python(process.pid, [stack.lwp for stack in stacks if stack.lwp], problems)
+        stacks = tuple(_complete(stack, subject, python) for stack in stacks)
+    complete = all(stack.frames for stack in stacks) and not walk.problems
+    return RankSnapshot(
+        index,
+        stacks,
+        process.pid,
+        process.rank,
+        process.local_rank,
+        process.world_size,
+        process.host or socket.gethostname(),
+        process.engine,
+        process.title,
+        process.device,
+        "lost" if not any(stack.frames for stack in stacks) else "ok" if complete else "partial",
+        tuple(problems),
+        None if is_core else (time.monotonic() - subject.since) * 1000,
+        {} if is_core else _environment(process.pid),
+        tuple(path for path in modules.paths if TELLING.search(path)),
+        python.version if python else None,
+        "core" if is_core else "live",
+    )
+
+
+def _modules(inferior: gdb.Inferior, is_core: bool) -> Modules:
+    return Modules.of_core(compat.core_path(inferior) or "") if is_core else Modules.of_process(inferior.pid)
+
+
+def _environment(pid: int) -> Mapping[str, str]:
+    environ = read_environ(pid)
+    return {} if isinstance(environ, Missing) else {name: environ[name] for name in sorted(RECORDED) if name in environ}
+
+
+def _python(pid: int, tids: List[int], problems: List[str]) -> Optional[PythonStacks]:
+    """gdb holds the process; reading its memory needs permission only."""
+    read = ProcessMemory(pid).read
+    try:
+        memory: MemoryMap = read_maps(pid)
+        found = find_interpreter(memory, read, os.readlink(f"/proc/{pid}/exe"), f"/proc/{pid}/root")
+    except OSError as error:
+        found = Missing(error.strerror or "unreadable")
+    if isinstance(found, Missing):
+        if found.reason != "not a Python process":
+            problems.append(f"no Python frames: {found.reason}")
+        return None
+    stacks = resolve(freeze(found, read), read, tids)
+    problems += [f"Python: {problem}" for problem in stacks.problems]
+    return stacks
+
+
+def _complete(stack: ThreadStack, subject: Subject, python: Optional[PythonStacks]) -> ThreadStack:
+    """Add what /proc said before the stop, and the Python frames."""
+    times = subject.times.get(stack.lwp or 0)
+    if times is not None:
+        stack = replace(
+            stack,
+            name=times.name or stack.name,
+            state=times.state,
+            cpu=subject.cpu.get(times.tid),
+            wchan=times.wchan,
+            syscall=times.syscall,
+        )
+    found = python.threads.get(stack.lwp or 0) if python else None
+    walked = not (stack.truncated or "").startswith(NOT_WALKED)
+    return interleave(stack, found) if found and walked else stack

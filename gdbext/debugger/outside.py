@@ -1,0 +1,109 @@
+"""Lets `gdbext diagnose` look at ranks that this gdb does not hold: in a process of its own, so that the stops it makes
+are none of gdb's business, and without holding a rank while symbols are read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Callable, Dict, Iterator, List, Sequence
+
+import gdbext
+from gdbext.model.codec import load_snapshot
+from gdbext.model.errors import GdbextError
+from gdbext.model.job import JobSnapshot
+
+_PACKAGE_PARENT = Path(gdbext.__file__).resolve().parent.parent
+_GRACE_SECONDS = 5.0  # for the child to release the ranks when it is told to end
+_LONGEST_LINE = 4096
+
+
+def shell_python() -> str:
+    """The Python that gdbext was installed for; gdb's own may lack the standard library's compiled parts."""
+    prefixes = (_PACKAGE_PARENT.parent.parent.parent, _PACKAGE_PARENT / ".venv")  # of site-packages; of a checkout
+    for prefix in prefixes:
+        program = prefix / "bin" / "python3"
+        if program.exists() and (prefix / "lib").exists() and prefix != Path("/"):
+            return str(program)
+    found = shutil.which("python3")
+    if found is None:
+        raise GdbextError("no python3 found to run `gdbext diagnose` with", "llm-attach-all attaches without it")
+    return found
+
+
+def look(selectors: Sequence[str], say: Callable[[str], None]) -> JobSnapshot:
+    """The snapshot that a `gdbext diagnose` of its own took. Raises GdbextError with its last words."""
+    with tempfile.TemporaryDirectory(prefix="gdbext-") as folder:
+        saved = Path(folder) / "snapshot.json"
+        said = _run([shell_python(), "-m", "gdbext", "diagnose", "--json=-", f"--save={saved}", *selectors], say)
+        if not saved.exists():
+            raise GdbextError(said[-1] if said else "`gdbext diagnose` gave no answer")
+        return load_snapshot(saved.read_text("utf-8"))
+
+
+def _run(argv: Sequence[str], say: Callable[[str], None]) -> List[str]:
+    """Run it and pass its progress on; a Ctrl-C ends it and waits until it has let go of every rank."""
+    child = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=_environment(),
+        start_new_session=True,  # a Ctrl-C on the terminal is for gdb; we pass it on
+    )
+    said: List[str] = []
+    try:
+        for line in _lines(child):
+            said.append(line)
+            say(line)
+    finally:
+        _end(child)
+    return said
+
+
+def _lines(child: subprocess.Popen[bytes]) -> Iterator[str]:
+    """Lines of its stderr, without waiting in the kernel for long: Python sees a Ctrl-C between two of its steps."""
+    assert child.stderr is not None
+    descriptor = child.stderr.fileno()
+    rest = b""
+    while True:
+        if not select.select([descriptor], [], [], 0.1)[0]:
+            continue
+        data = os.read(descriptor, 1 << 16)
+        *whole, rest = (rest + data).split(b"\n")
+        for line in whole if data else [*whole, rest]:
+            text = line[:_LONGEST_LINE].decode("utf-8", "replace").strip()
+            if text:
+                yield text[len("gdbext: ") :] if text.startswith("gdbext: ") else text
+        if not data:
+            return
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    try:
+        if child.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_GRACE_SECONDS / 10)  # it has closed its stderr: it is about to end by itself
+        if child.poll() is None:
+            child.send_signal(signal.SIGINT)
+            child.wait(_GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+    finally:
+        if child.stderr is not None:
+            child.stderr.close()
+
+
+def _environment() -> Dict[str, str]:
+    """Ours, without what gdb's own Python was started with, and with the gdb that runs now where no other is found."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "PYTHONSTARTUP")}
+    kept["PYTHONPATH"] = str(_PACKAGE_PARENT)
+    if "GDBEXT_GDB" not in kept and shutil.which("gdb") is None:
+        kept["GDBEXT_GDB"] = os.readlink("/proc/self/exe")
+    return kept

@@ -1,0 +1,295 @@
+"""The ranks that this gdb holds: attaching to all of them, switching, releasing. The `Session` of the commands."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+import gdb
+
+from gdbext.capture import threads
+from gdbext.capture.environ import read_environ
+from gdbext.debugger import compat, live, outside, symbols
+from gdbext.discovery.preflight import check
+from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.ranks import find_jobs, rank_from_environ
+from gdbext.discovery.selectors import Selector
+from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTable
+from gdbext.model.errors import GdbextError
+from gdbext.model.job import Job, JobSnapshot, RankProcess
+from gdbext.model.missing import Missing
+
+HELD = "All attached ranks are stopped until llm-detach-all (or quit) lets them go."
+WHILE_ATTACHING = {
+    **compat.QUIETLY,
+    "confirm": "off",
+    "pagination": "off",
+    "print inferior-events": "off",
+    "debuginfod enabled": "off",  # would ask a question, or wait for the network while ranks stand still
+}
+TOGETHER = "schedule-multiple"
+"""While ranks are attached it is on: a `continue` that resumed one rank alone would leave it waiting for the others."""
+
+
+@dataclass
+class _Held:
+    """What we remember of an inferior."""
+
+    process: RankProcess
+    since: Optional[float]  # stopped since then (CLOCK_MONOTONIC); None while it runs
+    ours: bool = False  # we made the inferior, or gave it its program
+    added: bool = False  # it goes away again after the release
+    attach_ms: Optional[float] = None
+    times: Mapping[int, threads.ThreadTimes] = field(default_factory=dict)  # right before the stop
+    cpu: Mapping[int, float] = field(default_factory=dict)
+
+
+class GdbSession:
+    """One per gdb."""
+
+    def __init__(self) -> None:
+        self._held: Dict[int, _Held] = {}  # by number of the inferior
+        self._jobs: Tuple[Job, ...] = ()
+        self._together_before: Optional[str] = None
+        gdb.events.cont.connect(self._resumed)
+        gdb.events.stop.connect(self._stopped)
+
+    def say(self, text: str) -> None:
+        gdb.write(f"gdbext: {text}\n", gdb.STDERR)
+        gdb.flush(gdb.STDERR)
+
+    # --- what is there ---
+
+    def ranks(self) -> Sequence[AttachedRank]:
+        self._forget_gone()
+        current = gdb.selected_inferior().num
+        found = [self._row(inferior, current) for inferior in gdb.inferiors() if inferior.pid]
+        return sorted(found, key=_in_rank_order)
+
+    def _row(self, inferior: gdb.Inferior, current: int) -> AttachedRank:
+        held = self._held.get(inferior.num) or self._adopt(inferior)
+        running = any(thread.is_running() for thread in inferior.threads())
+        is_core = compat.kind_of(inferior) == compat.HAS_CORE
+        return AttachedRank(
+            held.process,
+            inferior.num,
+            inferior.num == current,
+            "core file" if is_core else "running" if running else "stopped",
+            held.attach_ms,
+            None if running or is_core or held.since is None else (time.monotonic() - held.since) * 1000,
+        )
+
+    def _adopt(self, inferior: gdb.Inferior) -> _Held:
+        """An inferior that the user attached, started or opened: find out which rank it is."""
+        process = RankProcess(inferior.pid, "rank")
+        if compat.kind_of(inferior) == compat.HAS_PROCESS:
+            jobs = find_jobs(ProcFS(), Selector((inferior.pid,)))
+            known = [rank for job in jobs for rank in job.ranks if rank.pid == inferior.pid]
+            process = _numbered(known[0] if known else process)
+        self._held[inferior.num] = held = _Held(process, time.monotonic())
+        return held
+
+    def _forget_gone(self) -> None:
+        alive = {inferior.num: inferior.pid for inferior in gdb.inferiors()}
+        for number, held in list(self._held.items()):
+            if alive.get(number) != held.process.pid:
+                del self._held[number]
+
+    def rank_of(self, inferior: gdb.Inferior) -> Optional[int]:
+        """Rank number of an inferior, None when unknown."""
+        self._forget_gone()
+        held = self._held.get(inferior.num)
+        return held.process.rank if held else None
+
+    def _resumed(self, event: "gdb.ContinueEvent") -> None:
+        """What we knew of the threads is old from now on. In all-stop mode the event does not say whose."""
+        for held in self._held.values():
+            held.times, held.cpu = {}, {}
+            held.since = None
+
+    def _stopped(self, event: "gdb.StopEvent") -> None:
+        for held in self._held.values():
+            held.since = held.since or time.monotonic()
+
+    # --- attaching ---
+
+    def attach(self, jobs: Sequence[Job]) -> RankTable:
+        """Symbols first, then one rank after the other. Ctrl-C lets all of this call go again."""
+        wanted = [process for job in jobs for process in job.ranks]
+        problems = {process.pid: _obstacle(process.pid) for process in wanted}
+        free = [process for process in wanted if problems[process.pid] is None]
+        before = {process.pid: threads.look(process.pid) for process in free}
+        begun: List[gdb.Inferior] = []
+        started = gdb.selected_inferior()
+        with compat.settings(WHILE_ATTACHING):
+            try:
+                if free:
+                    self.say(f"reading symbols of {len(free)} processes; they run on")
+                with symbols.preloaded([process.pid for process in free]):
+                    for process in free:
+                        problems[process.pid] = self._attach_one(process, before[process.pid], begun)
+            except BaseException:
+                compat.switch(started)
+                self._release(begun)
+                raise
+        self._jobs = tuple(jobs)
+        self._begin_together(begun)
+        return self._attached_table(wanted, problems)
+
+    def _attach_one(
+        self, process: RankProcess, before: Mapping[int, threads.ThreadTimes], begun: List[gdb.Inferior]
+    ) -> Optional[str]:
+        """Attach into an empty inferior; returns why it did not work."""
+        inferior, added = self._empty_inferior(), False
+        if inferior is None:
+            inferior, added = compat.add_inferior(), True
+        compat.switch(inferior)
+        begun.append(inferior)
+        now = threads.look(process.pid)
+        start = time.monotonic()
+        self._held[inferior.num] = held = _Held(process, start, True, added, None, now, threads.between(before, now))
+        try:
+            gdb.execute(f"attach {process.pid}", to_string=True)
+        except gdb.error as error:
+            self._release([inferior])
+            begun.remove(inferior)
+            return f"cannot attach: {symbols.first_line(error)}"
+        held.attach_ms = (time.monotonic() - start) * 1000
+        held.process = _numbered(process)
+        return None
+
+    @staticmethod
+    def _empty_inferior() -> Optional[gdb.Inferior]:
+        """The selected inferior, if it has neither a process nor a program."""
+        current = gdb.selected_inferior()
+        unused = current.pid == 0 and not gdb.current_progspace().filename and not gdb.objfiles()
+        return current if unused else None
+
+    def _begin_together(self, begun: Sequence[gdb.Inferior]) -> None:
+        if begun and self._together_before is None:
+            self._together_before = "on" if gdb.parameter(TOGETHER) else "off"
+            gdb.execute(f"set {TOGETHER} on", to_string=True)
+
+    def _attached_table(self, wanted: Sequence[RankProcess], problems: Mapping[int, Optional[str]]) -> RankTable:
+        """What was asked for: the attached ones and those that could not be; the lowest rank is selected."""
+        attached = {rank.process.pid: rank for rank in self.ranks()}
+        good = [attached[process.pid] for process in wanted if process.pid in attached and not problems[process.pid]]
+        if good:
+            first = min(good, key=_in_rank_order)
+            assert first.number is not None
+            self.select(first.number)
+            attached = {rank.process.pid: rank for rank in self.ranks()}
+        rows = []
+        for process in wanted:
+            problem = problems[process.pid]
+            row = attached.get(process.pid) or AttachedRank(process, state="not attached")
+            rows.append(replace(row, problem=problem))
+        notes = [note for job in self._jobs for note in job.notes]
+        if good:
+            longest = max(row.attach_ms or 0.0 for row in good)
+            notes.append(f"The stop of a rank took {longest:.0f} ms at most until gdb was ready. {HELD}")
+        present = {row.process.rank for row in rows}
+        absent = tuple(rank for job in self._jobs for rank in job.absent if rank not in present)
+        return RankTable(tuple(sorted(rows, key=_in_rank_order)), absent, tuple(notes))
+
+    # --- releasing ---
+
+    def detach_all(self) -> RankTable:
+        held = [rank for rank in self.ranks() if rank.state != "core file"]
+        if not held:
+            raise GdbextError("no process is attached")
+        by_number = {inferior.num: inferior for inferior in gdb.inferiors()}
+        with compat.settings(WHILE_ATTACHING):
+            problems = self._release([by_number[rank.number] for rank in held if rank.number is not None])
+        if self._together_before is not None:
+            gdb.execute(f"set {TOGETHER} {self._together_before}", to_string=True)
+            self._together_before = None
+        rows = tuple(_released(rank, problems.get(rank.number or 0)) for rank in held)
+        return RankTable(rows, notes=() if any(row.problem for row in rows) else ("All of them run on.",))
+
+    def _release(self, inferiors: Sequence[gdb.Inferior]) -> Dict[int, str]:
+        """Detach each, whatever happens to the others; tidy away the inferiors that we made."""
+        problems: Dict[int, str] = {}
+        interrupted: Optional[BaseException] = None
+        for inferior in inferiors:
+            try:
+                if inferior.pid:
+                    gdb.execute(f"detach inferiors {inferior.num}", to_string=True)
+            except gdb.error as error:
+                problems[inferior.num] = symbols.first_line(error)
+            except KeyboardInterrupt as error:  # the rest must be let go first
+                interrupted = error
+        for inferior in inferiors:
+            held = self._held.pop(inferior.num, None)
+            if held is not None and held.ours and inferior.pid == 0:
+                self._tidy(inferior, held.added)
+        if interrupted is not None:
+            raise interrupted
+        return problems
+
+    @staticmethod
+    def _tidy(inferior: gdb.Inferior, added: bool) -> None:
+        if added:
+            compat.remove_inferior(inferior)
+            return
+        with compat.selected(inferior):  # it was empty before us
+            gdb.execute("file", to_string=True)
+
+    # --- using ---
+
+    def select(self, number: int) -> None:
+        compat.switch(next(inferior for inferior in gdb.inferiors() if inferior.num == number))
+
+    def apply(self, numbers: Sequence[int], command: str) -> RankOutputs:
+        outputs = []
+        with compat.kept_selection():
+            for number in numbers:
+                process = next(rank.process for rank in self.ranks() if rank.number == number)
+                self.select(number)
+                try:
+                    text = gdb.execute(command, to_string=True)
+                    outputs.append(RankOutput(process, number, text))
+                except gdb.error as error:
+                    outputs.append(RankOutput(process, number, error=symbols.first_line(error)))
+        return RankOutputs(command, tuple(outputs))
+
+    def snapshot(self) -> JobSnapshot:
+        looks = []
+        for rank in self.ranks():
+            inferior = next(inferior for inferior in gdb.inferiors() if inferior.num == rank.number)
+            held = self._held[inferior.num]
+            looks.append(live.Subject(inferior, rank, held.since or time.monotonic(), held.times, held.cpu))
+        return live.snapshot(looks, self._jobs)
+
+    def snapshot_from_outside(self, arguments: Sequence[str]) -> JobSnapshot:
+        return outside.look(arguments, self.say)
+
+
+def _in_rank_order(rank: AttachedRank) -> Tuple[bool, int, int]:
+    number = rank.process.rank
+    return number is None, number or 0, rank.process.pid
+
+
+def _numbered(process: RankProcess) -> RankProcess:
+    """With the rank that the environment in memory tells, where /proc had lost it."""
+    environ = read_environ(process.pid)
+    return process if isinstance(environ, Missing) else rank_from_environ(process, environ)
+
+
+def _obstacle(pid: int) -> Optional[str]:
+    """Why attaching would fail, on one line."""
+    blocking = [problem for problem in check(ProcFS(), pid).problems if problem.blocking]
+    return "; ".join(text for text in (blocking[0].text, blocking[0].remedy) if text) if blocking else None
+
+
+def _released(rank: AttachedRank, problem: Optional[str]) -> AttachedRank:
+    """How /proc shows the process after the release."""
+    proc = ProcFS()
+    status = proc.status(rank.process.pid)
+    if isinstance(status, Missing):
+        return replace(rank, state="ended", current=False, problem=problem)
+    tracer = status.get("TracerPid", "0")
+    if tracer != "0":
+        problem = problem or f"process {tracer} still traces it"
+    return replace(rank, number=None, current=False, state="released", problem=problem)
