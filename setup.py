@@ -30,6 +30,8 @@ setup(
         "test": [
             "pytest>=7",
             "pytest-xdist",  # gdb tests side by side
+            "ml_dtypes",  # small float formats, decoded independently
+            "gguf",  # block-quantised formats, dequantised independently
             "hypothesis",  # parsers and memory readers against arbitrary input
             "ruff==0.17.5",
             "mypy==2.4.1",
