@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from functools import lru_cache
-from typing import Callable, ClassVar, Iterator, Mapping, Optional, Tuple
+from typing import Callable, Iterator, Mapping, Optional, Tuple
 
 from gdbext.knowledge.schema import Field, StructRow
 
@@ -18,6 +18,7 @@ Read = Callable[[int, int], Optional[bytes]]
 
 NAME_CAP = 200
 _INLINE_NAMESPACES = re.compile(r"(?<=::)(?:_v1|__cxx11|__1|__ndk1|_V2)::")
+_SCALARS = {f"{sign}{8 * size}": (size, sign == "i") for size in (1, 2, 4, 8) for sign in "iu"}
 _FORMATS = {(1, True): "b", (2, True): "h", (4, True): "i", (8, True): "q"}
 _FORMATS.update({(size, False): code.upper() for (size, _), code in list(_FORMATS.items())})
 
@@ -130,10 +131,6 @@ def one_line(error: Exception) -> str:
 class StructNode(Node):
     """An object without debug information, read by the offsets of a `StructRow`."""
 
-    _SCALARS: ClassVar[Mapping[str, Tuple[int, bool]]] = {
-        f"{sign}{8 * size}": (size, sign == "i") for size in (1, 2, 4, 8) for sign in "iu"
-    }
-
     def __init__(self, address: int, row: StructRow, rows: Mapping[str, StructRow], read: Read) -> None:
         self.address = address
         self.type_name = row.id
@@ -184,7 +181,7 @@ class _FieldNode(Node):
         return StructNode(address, row, self._rows, self._read)
 
     def integer(self) -> int:
-        size, signed = StructNode._SCALARS.get(self._field.type, (8, False))
+        size, signed = _SCALARS.get(self._field.type, (8, False))
         return self._integers_at(self.address or 0, 1, size, signed)[0]
 
     def length(self) -> Optional[int]:
@@ -192,13 +189,13 @@ class _FieldNode(Node):
 
     def integers(self, count: int, skip: int = 0) -> Tuple[int, ...]:
         pointer = self._field.type == "pointer"
-        size, signed = StructNode._SCALARS.get(self._field.to if pointer else self._field.type, (8, False))
+        size, signed = _SCALARS.get(self._field.to if pointer else self._field.type, (8, False))
         start = self.integer() if pointer else self.address or 0
         return self._integers_at(start + skip * size, count, size, signed)
 
     def item_size(self) -> int:
         pointer = self._field.type == "pointer"
-        return StructNode._SCALARS.get(self._field.to if pointer else self._field.type, (8, False))[0]
+        return _SCALARS.get(self._field.to if pointer else self._field.type, (8, False))[0]
 
     def _integers_at(self, address: int, count: int, size: int, signed: bool) -> Tuple[int, ...]:
         data = self._read(address, count * size) if count else b""

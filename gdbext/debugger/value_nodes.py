@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, Iterator, Optional, Tuple
+from typing import Dict, FrozenSet, Iterator, Optional, Set, Tuple
 
 import gdb
 
@@ -18,7 +18,7 @@ class ValueNode(Node):
     """A gdb.Value. References are followed at once."""
 
     def __init__(self, value: gdb.Value, read: Read) -> None:
-        self._read = read
+        self.read = read
         try:
             for _ in range(4):
                 if value.type.strip_typedefs().code not in _REFERENCES:
@@ -36,8 +36,13 @@ class ValueNode(Node):
     def is_pointer(self) -> bool:
         return bool(self.type.code == gdb.TYPE_CODE_PTR)
 
+    @property
+    def is_scalar(self) -> bool:
+        """A number, a truth value or an enumerator: nothing can be inside."""
+        return self.type.code in _NUMBERS and not self.is_pointer
+
     def _node(self, value: gdb.Value) -> ValueNode:
-        return ValueNode(value, self._read)
+        return ValueNode(value, self.read)
 
     def member(self, name: str) -> Optional[Node]:
         if self.type.code not in _AGGREGATES or not _has_field(self.type, name):
@@ -72,7 +77,7 @@ class ValueNode(Node):
         address = self.integer()
         if not address:
             raise Null("null pointer")
-        if self._read(address, 1) is None:
+        if self.read(address, 1) is None:
             raise Unreadable(f"points to unreadable memory at {address:#x}")
         try:
             return self._node(self.value.dereference())
@@ -123,7 +128,7 @@ class ValueNode(Node):
             return tuple(int(self.value[skip + number]) for number in range(count))
         start = self.integer() if self.is_pointer else self.address
         assert start is not None
-        data = self._read(start + skip * size, count * size) if count else b""
+        data = self.read(start + skip * size, count * size) if count else b""
         if data is None:
             raise Unreadable(f"unreadable memory at {start:#x}")
         return unpacked(data, size, _is_signed(item))
@@ -131,7 +136,7 @@ class ValueNode(Node):
     def text(self) -> Optional[str]:
         kind = self.type
         if kind.code == gdb.TYPE_CODE_ARRAY and kind.target().strip_typedefs().sizeof == 1 and self.address:
-            data = self._read(self.address, min(int(kind.sizeof), NAME_CAP)) or b""
+            data = self.read(self.address, min(int(kind.sizeof), NAME_CAP)) or b""
             return data.split(b"\0", 1)[0].decode("utf-8", "replace")
         if kind.code == gdb.TYPE_CODE_STRUCT and _has_field(kind, "_M_string_length"):
             try:
@@ -203,7 +208,7 @@ def _field_names(kind: gdb.Type) -> FrozenSet[str]:
     known = _FIELDS.get(key)
     if known is not None and key:
         return known
-    names = set()
+    names: Set[str] = set()
     for field in kind.fields():
         if field.is_base_class:
             names |= _field_names(field.type.strip_typedefs())

@@ -212,9 +212,10 @@ class DictRow:
 class TensorLayout:
     """How one engine's tensor type says what it holds. `type` as in `WrapperRow`; paths are alternatives, newest first.
 
-    A dtype "int4*2" has two values in each element that the shape counts. `shape` leads to a sequence of integers (`:1` behind a path takes the second part of a sequence), or `count` to a
+    `shape` leads to a sequence of integers (`:1` behind a path takes the second part of a sequence), or `count` to a
     single length. Numbers become names by `dtypes` and `places`, which know enumerators (without scope) and numbers:
-    enumerators are tried first because numbers shift between releases.
+    enumerators are tried first because numbers shift between releases. A dtype "int4*2" has two values in each element
+    that the shape counts.
     """
 
     id: str
@@ -237,13 +238,12 @@ class TensorLayout:
     name: Tuple[str, ...] = ()
     parent: Tuple[str, ...] = ()  # a tensor that has what this view leaves out
     parts: Tuple[Tuple[str, str], ...] = ()  # label and path of further tensors inside
-    parts_of: str = ""  # the type is only a holder of `parts`
     rank0_elements: int = 1  # what an empty shape means: a scalar, or nothing
     reversed: bool = False  # innermost dimension first; trailing dimensions of 1 do not count
-    contiguous_without_strides: bool = True
     interface: bool = False  # holds nothing itself: the dynamic type must be known
     undefined: str = ""  # symbol of the object that stands for "no tensor"
     elements: Tuple[str, ...] = ()  # path of the number of elements, to check the shape against
+    storage_bytes: Tuple[str, ...] = ()  # path of the size of what the data lies in, to check the same
 
 
 @dataclass(frozen=True)

@@ -24,15 +24,13 @@ _NAMES = (
 """c10::ScalarType in the order of its numbers. Which number "Undefined" has depends on the release: the one behind the
 last. In one up to 2.14 it is therefore 46; no tensor of 2.15 is confused with that unless it is a BComplex32."""
 
-_PAIRS: Tuple[Tuple[str, str], ...] = tuple(
-    (word, dtype) for word, _, dtype in (item.partition("=") for item in _NAMES.split())
-)
+_PAIRS = dict(item.split("=") for item in _NAMES.split())
 
 DTYPES = EnumTable(
     "torch",
-    {**dict(_PAIRS), "Undefined": "invalid"},
+    {**_PAIRS, "Undefined": "invalid"},
     _SOURCE,
-    {number: dtype for number, (_, dtype) in enumerate(_PAIRS)},
+    dict(enumerate(_PAIRS.values())),
 )
 
 _DEVICES = (
@@ -137,7 +135,7 @@ WRAPPERS: Tuple[WrapperRow, ...] = (
 
 LAYOUTS: Tuple[TensorLayout, ...] = (
     TensorLayout(
-        "torch",
+        "at::Tensor",
         "torch",
         "c10::(Undefined)?TensorImpl|c10::[A-Z]\\w*TensorImpl",
         _SOURCE,
@@ -152,5 +150,6 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
         places="torch",
         undefined="c10::UndefinedTensorImpl::_singleton",
         elements=("numel_",),
+        storage_bytes=("storage_.size_bytes_",),
     ),
 )

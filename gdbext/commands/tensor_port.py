@@ -1,0 +1,47 @@
+"""What the tensor commands may ask of the debugger. `debugger/tensor_access.py` is the real one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable, Optional, Protocol, Tuple, TypeVar, Union
+
+from gdbext.analysis.tensors.reading import Read
+from gdbext.commands.session import Session
+from gdbext.model.tensor import TensorInfo, TensorList, TensorMapInfo
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Description:
+    """What the user says about an expression that does not say it itself."""
+
+    dtype: Optional[str] = None
+    shape: Optional[Tuple[int, ...]] = None
+    strides: Optional[Tuple[int, ...]] = None  # in elements
+    where: Optional[str] = None
+    type_name: Optional[str] = None  # what lies at the address: "torch", "ggml", "pyobject", or a type the program has
+
+
+class TensorPort(Protocol):
+    """Tensors of the selected inferior, thread and frame."""
+
+    def evaluate(self, expression: str, description: Description) -> Union[TensorInfo, TensorMapInfo]:
+        """What an expression of the program's language is. Raises GdbextError."""
+
+    def read_of(self, info: TensorInfo) -> Read:
+        """How to read the values of a tensor that `evaluate` gave."""
+
+    def in_frame(self, python: bool) -> TensorList:
+        """Every tensor that can be reached from the selected frame, or from the Python frames of the thread."""
+
+    def on_rank(self, number: int, body: Callable[[], T]) -> T:
+        """Run `body` with the inferior `number` selected, in the frame of the same function if it has one.
+
+        What was selected comes back."""
+
+
+class TensorSession(Session, Protocol):
+    """The session of the tensor commands."""
+
+    tensors: TensorPort

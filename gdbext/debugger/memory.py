@@ -1,0 +1,242 @@
+"""Bytes of the target, and what lies at an address: host memory is read in one block, device memory never as zeros.
+
+Reading a device's reservation through ptrace succeeds and yields zeros (facts: cuda.md 5), so every address is looked
+up before it is read. /dev/nvidiaN is hardware and is never read; managed memory may make the reader wait for the GPU.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+import gdb
+
+from gdbext.capture.maps import Mapping, MemoryMap, parse_maps, read_maps_text
+from gdbext.capture.memory import READ_LIMIT, ProcessMemory
+from gdbext.debugger import compat
+from gdbext.debugger.modules import Modules
+
+ZEROS = "plain gdb cannot read device memory (it would show zeros); use cuda-gdb, a GPU core, or set llm allow-calls on"
+HOST, PINNED, MANAGED, RESERVED, REGISTERS, UNMAPPED, ABSENT = (
+    *("host", "pinned", "managed", "device", "device registers", "unmapped", "not in the core file"),
+)
+READABLE = (HOST, PINNED)
+
+_REASONS = {
+    RESERVED: "in an address range without access, as CUDA reserves for device memory; " + ZEROS,
+    MANAGED: "managed memory (/dev/nvidia-uvm): reading it from outside can wait for the GPU; use cuda-gdb",
+    REGISTERS: "device registers: reading them disturbs the hardware",
+    UNMAPPED: "no memory is mapped there",
+    ABSENT: "not in the core file",
+}
+_DEVICES = (
+    (re.compile(r"/dev/nvidiactl\b"), PINNED),
+    (re.compile(r"/dev/nvidia-uvm\b"), MANAGED),
+    (re.compile(r"/dev/nvidia\d"), REGISTERS),
+    (re.compile(r"/dev/(davinci|kfd|dri)"), REGISTERS),
+)
+_CORE_NAME = re.compile(r"Local core dump file:\s+[`'](.*?)', file type")
+_PAGE = 4096
+_GLOBAL_PIECE = 1 << 16
+
+
+class Place(NamedTuple):
+    """What lies at an address. `end` is where that ends."""
+
+    kind: str
+    name: str = ""
+    end: int = 0
+
+    @property
+    def reason(self) -> Optional[str]:
+        """Why it cannot be read from here; None when it can."""
+        return _REASONS.get(self.kind)
+
+
+class TargetMemory:
+    """The memory of one inferior, for one command: the map is looked at once.
+
+    Create it anew after the target has run.
+    """
+
+    def __init__(self, inferior: Optional[gdb.Inferior] = None) -> None:
+        self._inferior = inferior or gdb.selected_inferior()
+        self.pid = self._inferior.pid
+        self._live = compat.kind_of(self._inferior) == compat.HAS_PROCESS
+        self._process = ProcessMemory(self._inferior.pid) if self._live else None
+        self._core = None if self._live else _core_of_current()
+        self._map = self._mappings()
+        self._pages: Dict[int, Optional[bytes]] = {}
+
+    def _mappings(self) -> Optional[MemoryMap]:
+        """None where the target has no map to look at: an executable alone, a remote target."""
+        try:
+            if self._live:
+                return parse_maps(read_maps_text(self._inferior.pid))
+            return MemoryMap(segments(self._core)) if self._core else None
+        except (OSError, struct.error, ValueError):
+            return None
+
+    def files(self) -> Tuple[str, ...]:
+        """Paths of all mapped files, as the target sees them."""
+        return tuple(dict.fromkeys(mapping.path for mapping in self._map or () if mapping.is_file))
+
+    @property
+    def root(self) -> str:
+        """What stands before the target's paths to open them from here: it may live in a container."""
+        return f"/proc/{self.pid}/root" if self._live else ""
+
+    def classify(self, address: int) -> Place:
+        """What lies there, by the map alone: nothing is read."""
+        if self._map is None:
+            return Place(HOST)
+        mapping = self._map.find(address)
+        if mapping is None:
+            return Place(UNMAPPED)
+        for pattern, kind in _DEVICES:
+            if pattern.match(mapping.path):
+                return Place(kind, mapping.path, mapping.end)
+        if mapping.permissions.startswith("---"):
+            return Place(RESERVED, mapping.path, mapping.end)
+        if not self._live and mapping.inode < 0:
+            return Place(ABSENT, mapping.path, mapping.end)
+        return Place(HOST, mapping.path, mapping.end)
+
+    def read(self, address: int, size: int) -> Optional[bytes]:
+        """All of the bytes in one block read, or None. Never reads what is not host memory."""
+        if size < 0 or size > READ_LIMIT or not 0 <= address < (1 << 64) - size:
+            return None
+        if not size:
+            return b""
+        if size <= 256 and address % _PAGE + size <= _PAGE:  # members of objects: neighbours are asked for next
+            page = self._page(address - address % _PAGE)
+            if page is not None:
+                return page[address % _PAGE : address % _PAGE + size]
+        return self._read(address, size)
+
+    def _page(self, start: int) -> Optional[bytes]:
+        if start not in self._pages:
+            if len(self._pages) > 512:
+                self._pages.clear()
+            self._pages[start] = self._read(start, _PAGE)
+        return self._pages[start]
+
+    def _read(self, address: int, size: int) -> Optional[bytes]:
+        if not self._allowed(address, size):
+            return None
+        if self._process is not None:
+            data = self._process.read(address, size)
+            if data is not None:
+                return data
+        try:  # core files, remote targets, and processes that only the attached debugger may read
+            return bytes(self._inferior.read_memory(address, size))
+        except (gdb.MemoryError, gdb.error, OverflowError, ValueError):
+            return None
+
+    def _allowed(self, address: int, size: int) -> bool:
+        at = address
+        while at < address + size:
+            place = self.classify(at)
+            if place.kind not in READABLE:
+                return False
+            if not place.end:
+                return True
+            at = place.end
+        return True
+
+
+_known: Dict[int, TargetMemory] = {}
+_watching: List[object] = []
+
+
+def current() -> TargetMemory:
+    """The memory of the selected inferior. Looked up once until something runs or is written."""
+    if not _watching:
+        _watch()
+    inferior = gdb.selected_inferior()
+    known = _known.get(inferior.num)
+    if known is None or known.pid != inferior.pid:
+        known = _known[inferior.num] = TargetMemory(inferior)
+    return known
+
+
+def forget(event: object = None) -> None:
+    """What was read is old: a thread ran, memory was written, a file was loaded."""
+    _known.clear()
+
+
+def _watch() -> None:
+    for name in ("cont", "stop", "exited", "inferior_call", "memory_changed", "new_objfile", "clear_objfiles"):
+        registry = getattr(gdb.events, name, None)
+        if registry is not None:
+            registry.connect(forget)
+            _watching.append(registry)
+
+
+def has_device_memory() -> bool:
+    """Whether this gdb is cuda-gdb."""
+    return hasattr(gdb, "cuda") or compat.parameter("cuda break_on_launch") is not None
+
+
+def read_global(address: int, size: int) -> Optional[bytes]:
+    """Global memory of the GPU, by cuda-gdb's own expression for it; None when it says no. Untested without a GPU."""
+    data = b""
+    try:
+        while len(data) < size:
+            count = min(size - len(data), _GLOBAL_PIECE)
+            value = gdb.parse_and_eval(f"*(@global unsigned char*){address + len(data):#x}@{count}")
+            whole = getattr(value, "bytes", None)  # gdb 15
+            data += whole if whole is not None else bytes(int(value[number]) for number in range(count))
+    except (gdb.error, RuntimeError, ValueError):
+        return None
+    return data
+
+
+def _core_of_current() -> Optional[str]:
+    """The path of the core file of the current inferior, as gdb prints it."""
+    try:
+        found = _CORE_NAME.search(gdb.execute("info files", to_string=True))
+    except gdb.error:
+        return None
+    return found.group(1) if found else None
+
+
+def segments(core: str) -> List[Mapping]:
+    """The memory map of a core file by its program headers (elf(5)), with the names its NT_FILE note knows.
+
+    `inode` is -1 for memory that was mapped and not written to the file (libraries' code is in the libraries).
+    """
+    with open(core, "rb") as file:
+        header = file.read(64)
+        if header[:5] != b"\x7fELF\x02":
+            raise ValueError("not a 64-bit ELF file")
+        (table,) = struct.unpack_from("<Q", header, 32)
+        size, count = struct.unpack_from("<HH", header, 54)
+        if count == 0xFFFF:  # PN_XNUM: the number stands in the first section header
+            file.seek(struct.unpack_from("<Q", header, 40)[0] + 44)
+            (count,) = struct.unpack("<I", file.read(4))
+        file.seek(table)
+        data = file.read(size * min(count, 1 << 20))
+    return _segments(data, size, Modules.of_core(core))
+
+
+def _segments(headers: bytes, size: int, modules: Modules) -> List[Mapping]:
+    found: List[Mapping] = []
+    for at in range(0, len(headers) - size + 1, size):
+        kind, flags, _, address, _, in_file, in_memory = struct.unpack_from("<IIQQQQQ", headers, at)
+        if kind != 1 or not in_memory:  # PT_LOAD
+            continue
+        letters = "".join(letter if flags & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1)))
+        path = modules.find(address)[0] or ""
+        missing = in_file < in_memory and not path.startswith("/")
+        found += _with_gap(Mapping(address, address + in_memory, letters + "p", 0, "", 0, path), in_file, missing)
+    return found
+
+
+def _with_gap(whole: Mapping, in_file: int, missing: bool) -> Tuple[Mapping, ...]:
+    if not missing:
+        return (whole,)
+    middle = whole.start + in_file
+    there = (whole._replace(end=middle),) if in_file else ()
+    return (*there, whole._replace(start=middle, inode=-1))

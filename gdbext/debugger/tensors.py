@@ -1,0 +1,430 @@
+"""The one reader of tensor objects: follows the rows of `knowledge.layouts` over nodes, returns plain `TensorInfo`.
+
+It reads what an object says about itself; the values are read later, elsewhere. Whatever stands in memory, the answer
+is an object with the reasons for what is missing: uninitialised, freed and overwritten tensors are everyday input.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Callable, List, Optional, Sequence, Tuple, Union
+
+from gdbext.analysis.tensors.index import contiguous, product
+from gdbext.debugger import memory, shapes
+from gdbext.debugger.holders import MOST_PEELS, address_node, entries, first_of, integer, integers, items, matches, peel
+from gdbext.debugger.nodes import NAME_CAP, Node, Null, Unreadable, without_arguments
+from gdbext.debugger.value_nodes import ValueNode
+from gdbext.knowledge.layouts import DTYPE_TABLES, LAYOUTS, PLACE_TABLES
+from gdbext.knowledge.schema import EnumTable, TensorLayout
+from gdbext.model.errors import UsageError
+from gdbext.model.missing import Maybe, Missing
+from gdbext.model.tensor import TensorInfo, TensorMapInfo
+
+MOST_ENTRIES = 256
+"""Tensors shown of a map, a vector or a struct."""
+DEEPEST = 3
+"""Maps of vectors of structs of tensors; deeper is somebody else's data structure."""
+NULL = Missing("null pointer")
+_ACCELERATORS = ("gpu", "npu", "xpu", "hpu", "mtia", "mps", "xla", "privateuse1")
+
+Described = Union[TensorInfo, TensorMapInfo]
+SymbolAt = Callable[[int], Optional[str]]
+"""The symbol that starts at an address."""
+
+
+class UnknownType(UsageError):
+    """No row is about the type of an expression."""
+
+    def __init__(self, type_name: str) -> None:
+        super().__init__(
+            f"no layout of a tensor is known for the type {type_name[:NAME_CAP]}",
+            "give its address with --dtype, --shape and, if you know it, --where",
+        )
+
+
+@lru_cache(maxsize=2048)
+def layout_of(type_name: str) -> Optional[TensorLayout]:
+    """The row about a type by its name alone."""
+    return next((row for row in LAYOUTS if matches(row.type, type_name)), None)
+
+
+@lru_cache(maxsize=2048)
+def mentions_tensor(type_name: str) -> bool:
+    """Whether a tensor's type stands anywhere in a type's name, as in that of an empty vector of tensors."""
+    return any(re.search(rf"\b(?:{row.type})\b", type_name) for row in LAYOUTS)
+
+
+def find_layout(node: Node, depth: int = 0) -> Optional[Tuple[TensorLayout, Node]]:
+    """The row about a node or one of its base classes, and that subobject."""
+    row = layout_of(node.type_name)
+    if row is not None:
+        return row, node
+    if depth > DEEPEST:
+        return None
+    return next((found for base in node.bases() for found in [find_layout(base, depth + 1)] if found), None)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """`classify` says what lies at an address, `symbol_at` which symbol, `kind_note` what is said behind a kind."""
+
+    classify: Callable[[int], memory.Place]
+    symbol_at: SymbolAt = lambda address: None
+    device_memory: bool = False  # this debugger can read the GPU's
+    substitute: Callable[[Node], Node] = lambda node: node  # for types whose debug information is not there
+    kind_note: str = ""
+
+    # --- finding the tensor ---
+
+    def describe(self, node: Node, name: str, seen: Tuple[int, ...] = ()) -> Described:
+        """The tensor, or the tensors, that a node is, holds or points to. Raises `UnknownType`."""
+        outer = node.type_name
+        for _ in range(MOST_PEELS):
+            try:
+                node = self.substitute(node)
+                found = find_layout(node)
+                if found is not None:
+                    return self._tensor(*self._concrete(*found), name, seen)
+                collection = self._collection(node, name, seen)
+                if collection is not None:
+                    return collection
+                inner = peel(node)
+            except Null as error:
+                return _nothing(name, outer, f"holds nothing: {error}")
+            except Unreadable as error:
+                return _nothing(name, outer, f"cannot be read: {error}")
+            if inner is None:
+                raise UnknownType(node.type_name)
+            node = inner
+        return _nothing(name, outer, "pointers without end")
+
+    def _concrete(self, row: TensorLayout, node: Node) -> Tuple[TensorLayout, Node]:
+        """The row of the class that an object really is."""
+        dynamic = node.dynamic()
+        if dynamic is not node:
+            found = find_layout(dynamic)
+            if found is not None:
+                return found
+        return row, node
+
+    def _collection(self, node: Node, name: str, seen: Tuple[int, ...]) -> Optional[TensorMapInfo]:
+        """A map, a sequence or a plain struct of tensors; None when there is no tensor in it."""
+        if len(seen) >= DEEPEST or not isinstance(node, ValueNode):
+            return None
+        if node.is_scalar:
+            return None
+        found = self._in_bases(node)
+        pairs: Sequence[Tuple[str, Node]]
+        total: Optional[int]
+        kind = without_arguments(node.type_name)
+        if found is not None:
+            pairs, total = found
+        else:
+            sequence = items(node, MOST_ENTRIES)
+            if sequence is not None:
+                pairs, total = [(f"[{number}]", item) for number, item in enumerate(sequence[0])], sequence[1]
+            else:
+                pairs, total = [*node.fields()][:MOST_ENTRIES], None
+        tensors = self._entries(pairs, (*seen, node.address or 0))
+        if not tensors and (pairs or not mentions_tensor(node.type_name)):
+            return None
+        return TensorMapInfo(name, kind, tuple(tensors), len(tensors) if total is None else total)
+
+    @staticmethod
+    def _in_bases(node: ValueNode) -> Optional[Tuple[List[Tuple[str, Node]], Optional[int]]]:
+        found = entries(node, MOST_ENTRIES)
+        if found is None:
+            found = next((one for base in node.bases() for one in [entries(base, MOST_ENTRIES)] if one), None)
+        return found
+
+    def _entries(self, pairs: Sequence[Tuple[str, Node]], seen: Tuple[int, ...]) -> List[TensorInfo]:
+        tensors: List[TensorInfo] = []
+        strangers = 0
+        for key, value in pairs:
+            if len(tensors) >= MOST_ENTRIES or strangers > MOST_ENTRIES:
+                break
+            if value.address is not None and value.address in seen:
+                continue
+            try:
+                described = self.describe(value, key, seen)
+            except UsageError:
+                strangers += 1
+                continue
+            if isinstance(described, TensorInfo):
+                tensors.append(described)
+            else:
+                tensors += [replace(one, name=_joined(key, one.name)) for one in described.entries]
+        # Null pointers alone make no collection: any struct has those.
+        return tensors if any(one.kind for one in tensors) else []
+
+    # --- reading it ---
+
+    def _tensor(self, row: TensorLayout, node: Node, name: str, seen: Tuple[int, ...]) -> TensorInfo:
+        if row.interface:
+            reason = f"an interface: what is behind it cannot be told ({node.type_name[:NAME_CAP]})"
+            return TensorInfo(name, row.id, problems=(reason,))
+        if row.undefined and node.address and self._is_undefined(row, node.address):
+            missing = Missing("undefined tensor")
+            return TensorInfo(name, self._kind(row), dtype=missing, shape=missing, address=missing, where=missing)
+        if row.parent:
+            return self._view(row, node, name, seen)
+        element, pair = self._dtype(row, node)
+        shape = self._shape(row, node)
+        strides = self._strides(row, node, shape, element)
+        info = TensorInfo(
+            name,
+            self._kind(row),
+            type_name="" if layout_of(node.type_name) is row else node.type_name[:NAME_CAP],
+            dtype=element,
+            shape=shape,
+            strides=strides if isinstance(strides, tuple) else None,
+            where=self._place(row, node),
+            problems=(f"strides: {strides.reason}",) if isinstance(strides, Missing) else (),
+        )
+        info = shapes.ordered(row, info)
+        info = shapes.doubled(info) if pair else info
+        info = self._with_address(row, node, info)
+        info = self._with_notes(row, node, info)
+        return self.finish(replace(info, parts=self._parts(row, node, seen)))
+
+    def _kind(self, row: TensorLayout) -> str:
+        return row.id + (self.kind_note if row.engine == "torch" else "")
+
+    def _is_undefined(self, row: TensorLayout, address: int) -> bool:
+        return (self.symbol_at(address) or "").startswith(row.undefined)
+
+    def _view(self, row: TensorLayout, node: Node, name: str, seen: Tuple[int, ...]) -> TensorInfo:
+        """A view has its own shape and position, and everything else from its parent."""
+        place = node.address or 0
+        if place in seen or len(seen) > 2 * DEEPEST:
+            return TensorInfo(name, row.id, problems=("a view of itself",))
+        try:
+            above = self.describe(first_of(node, row.parent), "parent", (*seen, place))
+        except (Unreadable, UsageError) as error:
+            return TensorInfo(name, row.id, problems=(f"parent: {error}",))
+        if not isinstance(above, TensorInfo):
+            return TensorInfo(name, row.id, problems=("its parent is no single tensor",))
+        info = replace(above, name=name, kind=row.id, shape=self._shape(row, node), strides=None, notes=())
+        info = replace(info, type_name="", unreadable=None, owner=_view_of(above), parts=(above,))
+        offset = self._number(row.offset, node)
+        if isinstance(offset, Missing):
+            return replace(info, problems=(*info.problems, f"offset: {offset.reason}"))
+        dtype = shapes.row_of(info.dtype)
+        if dtype is not None and not isinstance(info.address, Missing):
+            info = replace(info, address=info.address + offset * dtype.unit // dtype.per_unit, offset=offset)
+        return self.finish(shapes.ordered(row, info))
+
+    def _dtype(self, row: TensorLayout, node: Node) -> Tuple[Maybe[str], bool]:
+        if not row.dtype:
+            return Missing("this type has no element type"), False
+        try:
+            word = _meaning(first_of(node, row.dtype), DTYPE_TABLES[row.dtypes])
+        except Unreadable as error:
+            return Missing(str(error)), False
+        if isinstance(word, Missing):
+            return word, False
+        name, star, _ = word.partition("*")
+        return name, bool(star)
+
+    def _shape(self, row: TensorLayout, node: Node) -> Maybe[Tuple[int, ...]]:
+        try:
+            if row.count:
+                dims: Tuple[int, ...] = (integer(node, row.count),)
+            else:
+                dims = self._first_integers(node, row.shape)
+        except Unreadable as error:
+            return Missing(str(error))
+        return shapes.sane(dims)
+
+    def _first_integers(self, node: Node, paths: Sequence[str]) -> Tuple[int, ...]:
+        problem = Unreadable("not known")
+        for path in paths:
+            try:
+                return integers(node, path)
+            except Unreadable as error:
+                problem = error
+        raise problem
+
+    def _strides(
+        self, row: TensorLayout, node: Node, shape: Maybe[Tuple[int, ...]], element: Maybe[str]
+    ) -> Union[Tuple[int, ...], Missing, None]:
+        if not row.strides or isinstance(shape, Missing):
+            return None
+        try:
+            strides = self._first_integers(node, row.strides)
+        except Null:
+            return None
+        except Unreadable as error:
+            return Missing(str(error))
+        if len(strides) != len(shape):
+            return Missing(f"{len(strides)} for {len(shape)} dimensions")
+        if any(abs(stride) >= shapes.LARGEST for stride in strides):
+            return Missing("out of any range: the object is not initialised or overwritten")
+        return shapes.in_elements(strides, element) if row.strides_unit == "bytes" else strides
+
+    def _place(self, row: TensorLayout, node: Node) -> Maybe[str]:
+        for pattern, by_type in row.place_by_type:
+            if re.search(pattern, node.type_name):
+                return by_type
+        if not row.place:
+            return Missing("the type does not say")
+        try:
+            place = _meaning(first_of(node, row.place), PLACE_TABLES[row.places])
+        except Unreadable as error:
+            return Missing(str(error))
+        if isinstance(place, Missing) or place not in _ACCELERATORS:
+            return place or Missing("not set")
+        number = self._number(row.device_index, node) if row.device_index else -1
+        return place if isinstance(number, Missing) or not 0 <= number < 1024 else f"{place} {number}"
+
+    def _number(self, paths: Sequence[str], node: Node) -> Maybe[int]:
+        if not paths:
+            return 0
+        try:
+            return integer(node, paths)
+        except Null:
+            return 0
+        except Unreadable as error:
+            return Missing(str(error))
+
+    def _with_address(self, row: TensorLayout, node: Node, info: TensorInfo) -> TensorInfo:
+        start = self._data(row, node)
+        offset = self._number(row.offset, node)
+        if isinstance(start, Missing):
+            return replace(info, address=start)
+        if isinstance(offset, Missing) or abs(offset) >= shapes.LARGEST:
+            return replace(info, address=start, problems=(*info.problems, f"offset: {offset}"))
+        dtype = shapes.row_of(info.dtype)
+        step = offset * (dtype.unit if dtype else 1) // (dtype.per_unit if dtype else 1)
+        address = start + (offset if row.offset_unit == "bytes" else step)
+        if not 0 <= address < 1 << 64:
+            return replace(info, address=start, problems=(*info.problems, f"offset: {offset:,} elements"))
+        owner = f"{memory_word(info.where)} storage at {start:#x}" if offset else None
+        return self._within(row, node, replace(info, address=address, offset=offset, owner=owner), start)
+
+    def _within(self, row: TensorLayout, node: Node, info: TensorInfo, start: int) -> TensorInfo:
+        """Says when the elements reach beyond the storage they lie in."""
+        size = self._number(row.storage_bytes, node)
+        dtype = shapes.row_of(info.dtype)
+        if not row.storage_bytes or isinstance(size, Missing) or dtype is None or isinstance(info.shape, Missing):
+            return info
+        strides = info.strides if info.strides is not None else contiguous(info.shape)
+        last = sum((length - 1) * stride for length, stride in zip(info.shape, strides))
+        end = dtype.nbytes(info.offset + last + 1)
+        if not size < end <= shapes.LARGEST or not product(info.shape):
+            return info
+        problem = f"reaches to byte {end:,} of a storage of {size:,} bytes"
+        return replace(info, problems=(*info.problems, problem))
+
+    def _data(self, row: TensorLayout, node: Node) -> Maybe[int]:
+        if not row.data:
+            return Missing("this type holds no data")
+        reason: Missing = NULL
+        for path in row.data:
+            try:
+                address = address_node(first_of(node, (path,))).integer()
+            except Null:
+                continue
+            except Unreadable as error:
+                reason = Missing(str(error)) if reason is NULL else reason
+                continue
+            if address:
+                return address
+        return reason
+
+    def _with_notes(self, row: TensorLayout, node: Node, info: TensorInfo) -> TensorInfo:
+        notes = list(info.notes)
+        if row.name:
+            try:
+                called = first_of(node, row.name).text()
+                if called:
+                    notes.append(f"called {called[:NAME_CAP]}")
+            except Unreadable:
+                pass
+        problems = list(info.problems)
+        said = self._number(row.elements, node) if row.elements else Missing("")
+        if not isinstance(said, Missing) and not isinstance(info.shape, Missing):
+            values = 2 if info.notes else 1
+            if said * values != product(info.shape) and product(info.shape) < shapes.LARGEST:
+                problems.append(f"says {said:,} elements, its shape {product(info.shape):,}")
+        return replace(info, notes=tuple(notes), problems=tuple(problems))
+
+    def _parts(self, row: TensorLayout, node: Node, seen: Tuple[int, ...]) -> Tuple[TensorInfo, ...]:
+        parts: List[TensorInfo] = []
+        here = (*seen, node.address or 0)
+        if len(here) > DEEPEST:
+            return ()
+        for label, path in row.parts:
+            try:
+                part = first_of(node, (path,))
+                target = address_node(part)
+                if not target.integer() or target.integer() in here:
+                    continue
+                described = self.describe(part, label, here)
+            except (Unreadable, UsageError):
+                continue
+            if isinstance(described, TensorInfo):
+                parts.append(described)
+        return tuple(parts)
+
+    # --- where it lies ---
+
+    def finish(self, info: TensorInfo) -> TensorInfo:
+        """Fill in what follows from the address and the dtype: size in bytes, and whether values can be read."""
+        dtype = shapes.row_of(info.dtype)
+        if dtype is not None and not isinstance(info.shape, Missing):
+            info = replace(info, nbytes=dtype.nbytes(product(info.shape)))
+        if info.where == "meta":
+            return replace(info, unreadable="a meta tensor has no values")
+        if isinstance(info.address, Missing) or (not isinstance(info.shape, Missing) and not product(info.shape)):
+            return info
+        device = not isinstance(info.where, Missing) and info.where.split()[0] in _ACCELERATORS
+        if device:
+            return info if self.device_memory else replace(info, unreadable=_on_device(str(info.where), info.address))
+        place = self.classify(info.address)
+        if place.kind == memory.PINNED and info.where in ("cpu", "pinned"):
+            return replace(info, where="pinned")
+        if place.kind == memory.RESERVED and not isinstance(info.where, Missing):
+            problem = f"says {info.where}, but its address has no access, as device memory has"
+            info = replace(info, problems=(*info.problems, problem))
+        if isinstance(info.where, Missing):
+            info = replace(info, where={memory.HOST: "cpu", memory.RESERVED: "gpu"}.get(place.kind, place.kind))
+        reason = place.reason
+        return replace(info, unreadable=f"at {info.address:#x}: {reason}" if reason else None)
+
+
+def memory_word(where: Maybe[str]) -> str:
+    return "some" if isinstance(where, Missing) else where
+
+
+def _on_device(where: str, address: int) -> str:
+    name, _, number = where.partition(" ")
+    return f"on {name.upper()}{' ' + number if number else ''} at {address:#x}: {memory.ZEROS}"
+
+
+def _nothing(name: str, type_name: str, reason: str) -> TensorInfo:
+    missing = Missing(reason)
+    return TensorInfo(
+        name, "", type_name[:NAME_CAP], dtype=missing, shape=missing, where=missing, address=missing, problems=(reason,)
+    )
+
+
+def _joined(key: str, name: str) -> str:
+    return f"{key}{name}" if name.startswith("[") else f"{key}.{name}"
+
+
+def _view_of(above: TensorInfo) -> str:
+    place = above.address if isinstance(above.address, Missing) else f"{above.address:#x}"
+    return f"view of {above.kind} at {place}"
+
+
+def _meaning(node: Node, table: EnumTable) -> Maybe[str]:
+    """What an enumerator or a number says, by name where there is one."""
+    node = address_node(node)
+    name, number = node.enumerator(), node.integer()
+    if name is not None:
+        return table.names.get(name) or table.numbers.get(number) or name
+    found = table.numbers.get(number)
+    return Missing(f"{number} is no value of its type here") if found is None else found
