@@ -59,6 +59,8 @@ def _edges(shape: Sequence[int], edge_items: int) -> int:
 
 def _positions(view: View, edges: int) -> List[int]:
     """Positions of the elements at the edges (all with `edges` 0), in row-major order."""
+    if not view.count:  # other dimensions of an empty tensor may have any length
+        return []
     steps = []
     for length, stride in zip(view.shape, view.strides):
         numbers: Sequence[int] = range(length)
