@@ -25,6 +25,7 @@ class Section(NamedTuple):
     offset: int
     size: int
     link: int
+    flags: int = 0
 
 
 class ElfSymbols:
@@ -61,13 +62,22 @@ class ElfSymbols:
         if names >= len(rows):
             return
         texts = self._at(rows[names][4], rows[names][5])
-        for name, kind, _flags, address, at, length, link, *_rest in rows:
+        for name, kind, flags, address, at, length, link, *_rest in rows:
             end = texts.find(b"\0", name)
-            yield Section(texts[name : end if end >= 0 else None], kind, address, at, length, link)
+            yield Section(texts[name : end if end >= 0 else None], kind, address, at, length, link, flags)
+
+    def content(self, section: Section) -> bytes:
+        """The bytes of a section. Raises `ValueError` when the file is cut off."""
+        return self._at(section.offset, section.size)
+
+    def section(self, name: str) -> Optional[Section]:
+        """The first section of that name."""
+        return next((section for section in self.sections if section.name == name.encode()), None)
 
     def section_address(self, name: str) -> Optional[int]:
         """Where a section is loaded, as linked."""
-        return next((section.address for section in self.sections if section.name == name.encode()), None)
+        found = self.section(name)
+        return None if found is None else found.address
 
     def look_up(self, names: Iterable[str]) -> Dict[str, int]:
         """Values of those of `names` that are defined; exported symbols first, then all others."""

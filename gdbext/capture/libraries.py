@@ -48,7 +48,7 @@ def libraries_on_stacks(copy: ProcessCopy) -> Tuple[MappedFile, ...]:
     object file is left out. Reads the first page of each file, from disk and from the process. 100 threads take about
     4 ms, and 120 ms when each of them has 64 KiB of stack in which no word occurs twice.
     """
-    words = _words(copy)
+    words = words_of(copy)
     finder = _Finder(copy)
     found: Dict[Tuple[str, int], MappedFile] = {}
     for mapping in copy.maps:
@@ -59,7 +59,7 @@ def libraries_on_stacks(copy: ProcessCopy) -> Tuple[MappedFile, ...]:
     return tuple(found.values())
 
 
-def _words(copy: ProcessCopy) -> List[int]:
+def words_of(copy: ProcessCopy) -> List[int]:
     """Every different word of stacks and registers, sorted."""
     words: Set[int] = set()
     for block in copy.blocks:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.interleave import interleave
-from gdbext.capture import again, minicore, stop, threads
+from gdbext.capture import again, stop, threads
 from gdbext.capture.environ import read_environ
 from gdbext.capture.maps import read_maps
 from gdbext.capture.memory import ProcessMemory
@@ -26,6 +26,7 @@ from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import rank_from_environ
 from gdbext.frontend import gdbrun
+from gdbext.frontend.request import ranks_of
 from gdbext.frontend.terminal import Progress, private_folder
 from gdbext.knowledge.environment import RECORDED
 from gdbext.model.codec import decode
@@ -65,6 +66,7 @@ class _Rank:
     interpreter: Maybe[Interpreter] = Missing("not looked for")  # noqa: RUF009 - frozen
     times: Mapping[int, threads.ThreadTimes] = field(default_factory=dict)
     copied_at: float = 0.0
+    pause_ms: Optional[float] = None  # what one thread felt, the longest
     copy: Optional[stop.ProcessCopy] = None
     python: Optional[PythonStacks] = None
     stacks: Tuple[ThreadStack, ...] = ()
@@ -152,9 +154,10 @@ class Look:
             rank.copy, rank.copied_at = copy, time.monotonic()
             for problem in copy.problems:
                 rank.note(problem, cut=True)
-            if copy.pause_ms is not None:
+            if copy.felt_ms is not None:
+                rank.pause_ms = copy.felt_ms
                 count = sum(bool(thread.registers) for thread in copy.threads)
-                self._progress.say(f"{rank.label}: {count} threads copied, stopped for {copy.pause_ms:.1f} ms")
+                self._progress.say(f"{rank.label}: {count} threads copied, stopped for {copy.felt_ms:.1f} ms")
 
     def _copies(self, ranks: Sequence[_Rank], python: bool) -> Sequence[stop.ProcessCopy]:
         interpreters = {rank.pid: rank.interpreter for rank in ranks if isinstance(rank.interpreter, Interpreter)}
@@ -185,11 +188,12 @@ class Look:
 
     def _walk(self, ranks: Sequence[_Rank], gdb: str, folder: Path) -> None:
         """Let gdb unwind and name the copies."""
-        request = {
-            "schema": 1,
-            "budget": {"seconds": self._limits.deadline / max(1, len(ranks)), "frames": self._limits.frames},
-            "ranks": [self._request(number, rank, folder) for number, rank in enumerate(ranks)],
-        }
+        rows, problems = ranks_of([rank.copy for rank in ranks if rank.copy is not None], folder)
+        for rank, texts in zip(ranks, problems):
+            for text in texts:
+                rank.note(text)
+        budget = {"seconds": self._limits.deadline / max(1, len(ranks)), "frames": self._limits.frames}
+        request = {"schema": 1, "budget": budget, "ranks": rows}
         self._progress.say(f"reading symbols and unwinding {len(ranks)} copies; all ranks run on")
         try:
             record = gdbrun.run_batch(gdb, request, folder, self._limits.deadline, self._progress.say)
@@ -205,22 +209,6 @@ class Look:
             for problem in entry["problems"]:
                 rank.note(problem, cut=not entry["threads"])
 
-    def _request(self, number: int, rank: _Rank, folder: Path) -> Dict[str, Any]:
-        assert rank.copy is not None
-        core = folder / f"core.{number}"
-        minicore.write_core(rank.copy, str(core))
-        files = minicore.libraries_on_stacks(rank.copy)
-        for file in files:
-            if file.problem:
-                rank.note(f"{file.path}: {file.problem}")
-        return {
-            "index": number,
-            "pid": rank.pid,
-            "core": str(core),
-            "exe": f"/proc/{rank.pid}/exe",
-            "files": [{"path": file.opens_as, "bias": file.bias} for file in files],
-        }
-
     def _confirm(self, ranks: Sequence[_Rank]) -> None:
         """A second copy, and what changed since the first one."""
         until = max(rank.copied_at for rank in ranks) + self._limits.confirm
@@ -229,11 +217,10 @@ class Look:
         later = {rank.pid: threads.look(rank.pid) for rank in ranks}
         for rank, copy in zip(ranks, self._copies(ranks, python=False)):
             assert rank.copy is not None
-            pauses = [pause for pause in (rank.copy.pause_ms, copy.pause_ms) if pause is not None]
+            rank.pause_ms = max(rank.pause_ms or 0.0, copy.felt_ms or 0.0)
             rank.stacks = again.compare(rank.stacks, rank.copy, copy, rank.times, later[rank.pid])
             cpu = threads.between(rank.times, later[rank.pid])
             rank.stacks = tuple(replace(stack, cpu=cpu.get(stack.lwp or 0)) for stack in rank.stacks)
-            rank.copy = replace(rank.copy, pause_ms=max(pauses, default=None))
             if copy.state == "lost":
                 rank.note(f"ended after the first copy: {' '.join(copy.problems)}")
         self._apart = again_at - min(rank.copied_at for rank in ranks)
@@ -296,7 +283,7 @@ class Look:
             process.device,
             ("partial" if rank.cut else "ok") if read else "lost",
             tuple(rank.problems),
-            copy.pause_ms if copy else None,
+            rank.pause_ms,
             rank.environment,
             tuple(path for path in mapped if TELLING_LIBRARIES.search(path)),
             rank.python.version if rank.python else None,

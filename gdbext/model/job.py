@@ -65,7 +65,7 @@ class RankSnapshot:
     device: Optional[str] = None
     state: str = "ok"
     problems: Tuple[str, ...] = ()
-    pause_ms: Optional[float] = None  # how long this look kept the process stopped
+    pause_ms: Optional[float] = None  # how long a thread of it stood still by this look, the longest of all stops
     environment: Mapping[str, str] = field(default_factory=dict)  # known tuning and rank variables only
     libraries: Tuple[str, ...] = ()  # mapped object files that say something: engine, torch, NCCL, CUDA
     python: Optional[str] = None  # "3.11" when it is a Python process whose frames were read

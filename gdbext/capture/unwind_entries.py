@@ -1,0 +1,159 @@
+"""Unwind entries of an object file (.eh_frame; Linux Standard Base, chapter 10.6): find those of some addresses."""
+
+from __future__ import annotations
+
+import bisect
+import mmap
+import struct
+from typing import Dict, Iterable, Sequence, Tuple
+
+from gdbext.capture.elf_symbols import Section
+
+_NOBITS = 8
+_DATAREL_SDATA4 = 0x3B  # how the table of .eh_frame_hdr is encoded by every linker
+_ABSOLUTE = 0  # DW_EH_PE_absptr
+
+
+class UnwindTable:
+    """Finds entries by the binary search table of .eh_frame_hdr, which every linker writes."""
+
+    def __init__(self, data: mmap.mmap, sections: Sequence[Section]) -> None:
+        self._data = data
+        by_name = {section.name: section for section in sections}
+        header, frames = by_name.get(b".eh_frame_hdr"), by_name.get(b".eh_frame")
+        if header is None or frames is None or frames.kind == _NOBITS:
+            raise ValueError("no unwind table")
+        self._header, self._frames = header, frames
+        version, _frame_encoding, count_encoding, table_encoding = data[header.offset : header.offset + 4]
+        if version != 1 or count_encoding != 3 or table_encoding != _DATAREL_SDATA4:
+            raise ValueError("an unwind table of an unknown form")
+        (self._count,) = struct.unpack_from("<I", data, header.offset + 8)
+        if self._count * 8 + 12 > header.size:
+            raise ValueError("the unwind table is damaged")
+        raw = data[header.offset + 12 : header.offset + 12 + 8 * self._count]
+        self._starts = [start + header.address for start, _ in struct.iter_unpack("<ii", raw)]
+
+    def excerpt(self, addresses: Iterable[int]) -> bytes:
+        """A new .eh_frame with the entries that cover the addresses or the calls before them, all addresses absolute."""
+        numbers = {bisect.bisect_right(self._starts, one - back) - 1 for one in addresses for back in (0, 1)}
+        common: Dict[int, int] = {}  # address of a CIE in the file -> where it is in the new section
+        out = bytearray()
+        for number in sorted(number for number in numbers if number >= 0):
+            entry = self._header.offset + 12 + 8 * number
+            (relative,) = struct.unpack_from("<i", self._data, entry + 4)
+            self._copy(relative + self._header.address, common, out)
+        return bytes(out) + bytes(4)
+
+    def _offset(self, address: int) -> int:
+        if not self._frames.address <= address < self._frames.address + self._frames.size:
+            raise ValueError("an unwind entry lies outside of its section")
+        return self._frames.offset + address - self._frames.address
+
+    def _copy(self, address: int, common: Dict[int, int], out: bytearray) -> None:
+        start = self._offset(address)
+        length, back = struct.unpack_from("<II", self._data, start)
+        if length >= 0xFFFFFFF0 or not back:
+            raise ValueError("an unwind entry of an unknown form")
+        parent = start + 4 - back
+        cie = _Common(self._data, parent)
+        if parent not in common:
+            common[parent] = len(out)
+            out += cie.rewritten()
+        begin, size, instructions = self._range(start, length, cie)
+        body = struct.pack("<QQ", begin, size) + b"\0" + instructions  # no augmentation data
+        body += bytes(-(len(body) + 4) % 8)  # DW_CFA_nop
+        out += struct.pack("<II", len(body) + 4, len(out) + 4 - common[parent]) + body
+
+    def _range(self, start: int, length: int, cie: _Common) -> Tuple[int, int, bytes]:
+        """First address, size, and instructions of an entry."""
+        at = start + 8
+        form, width = _FORMS.get(cie.encoding & 15, ("", 0))
+        if not form or cie.encoding & 0x70 not in (0, 0x10):
+            raise ValueError("unwind entries of an unknown encoding")
+        (begin,) = struct.unpack_from(form, self._data, at)
+        if cie.encoding & 0x70:  # relative to where it stands
+            begin += self._frames.address + at - self._frames.offset
+        (size,) = struct.unpack_from(form.upper(), self._data, at + width)
+        at += 2 * width
+        if cie.augmented:
+            skip, at = _uleb(self._data, at)
+            at += skip
+        return begin & (1 << 64) - 1, size, self._data[at : start + 4 + length]
+
+
+_FORMS = {0: ("<q", 8), 4: ("<q", 8), 12: ("<q", 8), 3: ("<i", 4), 11: ("<i", 4)}
+"""DW_EH_PE_absptr, udata8, sdata8, udata4, sdata4: how they are read, and their size."""
+
+
+class _Common:
+    """A CIE: what several entries share."""
+
+    def __init__(self, data: mmap.mmap, start: int) -> None:
+        length, identity = struct.unpack_from("<II", data, start)
+        if identity or length >= 0xFFFFFFF0:
+            raise ValueError("an unwind entry without its common part")
+        self._version = data[start + 8]
+        end = data.find(b"\0", start + 9, start + 4 + length)
+        self._letters = data[start + 9 : end]
+        code, at = _uleb(data, end + 1)
+        align, at = _leb_bytes(data, at)
+        register, at = (data[at], at + 1) if self._version == 1 else _uleb(data, at)
+        self._numbers = _as_uleb(code) + align + (bytes([register]) if self._version == 1 else _as_uleb(register))
+        self.augmented = self._letters.startswith(b"z")
+        self.encoding = _ABSOLUTE
+        if self._letters and not self.augmented:
+            raise ValueError("an unwind entry of an unknown form")
+        if self.augmented:
+            size, at = _uleb(data, at)
+            self._read_augmentation(data, at)
+            at += size
+        self._instructions = data[at : start + 4 + length]
+
+    def _read_augmentation(self, data: mmap.mmap, at: int) -> None:
+        for letter in self._letters[1:]:
+            if letter == ord("R"):
+                self.encoding = data[at]
+                at += 1
+            elif letter == ord("L"):
+                at += 1
+            elif letter == ord("P"):
+                width = _FORMS.get(data[at] & 15, ("", 0))[1]
+                if not width or data[at] & 0x70 == 0x50:
+                    raise ValueError("a personality routine of an unknown encoding")
+                at += 1 + width
+            elif letter not in b"SB":
+                raise ValueError("an augmentation of an unknown letter")
+
+    def rewritten(self) -> bytes:
+        """The same rules, for entries with absolute addresses and no exception data."""
+        marks = bytes(letter for letter in self._letters if letter in b"SB")  # signal frame, signed return addresses
+        body = bytes([self._version]) + b"zR" + marks + b"\0" + self._numbers + b"\1" + bytes([_ABSOLUTE])
+        body += self._instructions
+        body += bytes(-(len(body) + 4) % 8)
+        return struct.pack("<II", len(body) + 4, 0) + body
+
+
+def _uleb(data: mmap.mmap, at: int) -> Tuple[int, int]:
+    value = shift = 0
+    while shift < 64:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+    raise ValueError("a number without an end")
+
+
+def _as_uleb(value: int) -> bytes:
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def _leb_bytes(data: mmap.mmap, at: int) -> Tuple[bytes, int]:
+    """A signed number as it stands."""
+    _, end = _uleb(data, at)
+    return data[at:end], end
