@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 from collections.abc import Mapping as AbstractMapping
-from typing import Any, Dict, Type, TypeVar, Union, get_type_hints
+from typing import Any, Dict, TypeVar, Union, get_type_hints
 
 from gdbext import __version__
 from gdbext.model.errors import GdbextError
@@ -59,7 +59,7 @@ def decode(kind: Any, data: Any) -> Any:
         except TypeError as error:
             raise ValueError(str(error)) from None
     origin = getattr(kind, "__origin__", None)
-    arguments = getattr(kind, "__args__", ())
+    arguments: Any = getattr(kind, "__args__", ())
     if origin is Union:
         return _decode_union(arguments, data)
     if origin is tuple:

@@ -92,4 +92,4 @@ class JobSnapshot:
     tool: str = ""
     command: str = ""
     apart: Optional[float] = None  # seconds between this look and the second one that `ThreadStack.still` comes from
-    earlier: Tuple["JobSnapshot", ...] = ()  # looks taken before this one, oldest first
+    earlier: Tuple[JobSnapshot, ...] = ()  # looks taken before this one, oldest first
