@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Callable, Dict, List, Optional, Tuple, TypeVar, Union
 
 import gdb
@@ -20,6 +22,7 @@ from gdbext.model.tensor import TensorInfo, TensorList
 
 T = TypeVar("T")
 MOST_VARIABLES = 512
+_ENTRY = re.compile(r"""(.*?)(?:\[\s*("[^"]*"|'[^']*'|\d+)\s*\]|(?:\.|->)at\(\s*("[^"]*"|\d+)\s*\))\Z""", re.DOTALL)
 _PLACES = ("cpu", "pinned", "gpu", "managed")
 
 
@@ -28,7 +31,13 @@ class TensorAccess:
 
     def evaluate(self, expression: str, description: Description) -> Described:
         """What an expression is. Raises GdbextError."""
-        value = _value(expression)
+        try:
+            value = _value(expression)
+        except UsageError:
+            entry = _ENTRY.match(expression)
+            if entry is None:
+                raise
+            return self._entry(entry.group(1), entry.group(2) or entry.group(3), description)
         if description.dtype is not None or description.shape is not None:
             return _raw(expression, value, description)
         bytes_of = memory.current()
@@ -43,6 +52,16 @@ class TensorAccess:
                 raise
             hint = "say what lies there: --dtype and --shape, or --as torch, ggml, pyobject or a type of the program"
             raise UsageError(f"{expression} is an address of something unknown", hint) from None
+
+    def _entry(self, container: str, key: str, description: Description) -> TensorInfo:
+        """One tensor of a map or vector, although the program has no operator for it that gdb could call."""
+        found = self.evaluate(container, description)
+        names = (key.strip("\"'"), f"[{key}]")
+        chosen = [one for one in getattr(found, "entries", ()) if one.name in names]
+        if not chosen:
+            known = ", ".join(one.name for one in getattr(found, "entries", ())[:8])
+            raise UsageError(f"{container} has no tensor {key}", f"it has {known}" if known else "")
+        return replace(chosen[0], name=f"{container}[{key}]")
 
     def _node(self, value: gdb.Value, type_name: Optional[str], bytes_of: memory.TargetMemory) -> Tuple[Node, str]:
         node = ValueNode(value, bytes_of.read)
@@ -103,7 +122,7 @@ class TensorAccess:
             if isinstance(one, TensorInfo):
                 described += [one] if one.kind else []
             else:
-                described += [_named(entry, f"{name}{_step(entry.name)}") for entry in one.entries]
+                described += [replace(entry, name=f"{name}{_step(entry.name)}") for entry in one.entries]
         return described[:MOST_ENTRIES], problems
 
     def on_rank(self, number: int, body: Callable[[], T]) -> T:
@@ -235,10 +254,6 @@ def _place(frame: gdb.Frame) -> str:
     number = f" of thread {thread.num}" if thread is not None else ""
     level = getattr(frame, "level", None)  # gdb 11
     return f"frame{f' {level()}' if level else ''}{number}, {frame.name() or 'without a name'}"
-
-
-def _named(info: TensorInfo, name: str) -> TensorInfo:
-    return TensorInfo(**{**info.__dict__, "name": name})
 
 
 def _step(key: str) -> str:

@@ -7,13 +7,24 @@ is an object with the reasons for what is missing: uninitialised, freed and over
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Callable, List, Optional, Sequence, Tuple, Union
 
 from gdbext.analysis.tensors.index import contiguous, product
 from gdbext.debugger import memory, shapes
-from gdbext.debugger.holders import MOST_PEELS, address_node, entries, first_of, integer, integers, items, matches, peel
+from gdbext.debugger.holders import (
+    MOST_PEELS,
+    NoMember,
+    address_node,
+    entries,
+    first_of,
+    integer,
+    integers,
+    items,
+    matches,
+    peel,
+)
 from gdbext.debugger.nodes import NAME_CAP, Node, Null, Unreadable, without_arguments
 from gdbext.debugger.value_nodes import ValueNode
 from gdbext.knowledge.layouts import DTYPE_TABLES, LAYOUTS, PLACE_TABLES
@@ -24,11 +35,16 @@ from gdbext.model.tensor import TensorInfo, TensorMapInfo
 
 MOST_ENTRIES = 256
 """Tensors shown of a map, a vector or a struct."""
+MOST_STEPS = 4096
+"""Objects looked at for one answer."""
 DEEPEST = 3
 """Maps of vectors of structs of tensors; deeper is somebody else's data structure."""
 NULL = Missing("null pointer")
+_CONTAINER = -1  # stands for a map, a vector or a struct where the addresses of enclosing tensors are kept
 _ACCELERATORS = ("gpu", "npu", "xpu", "hpu", "mtia", "mps", "xla", "privateuse1")
 
+Pairs = Tuple[Sequence[Tuple[str, Node]], Optional[int]]
+"""Keys and values, and how many the container says there are."""
 Described = Union[TensorInfo, TensorMapInfo]
 SymbolAt = Callable[[int], Optional[str]]
 """The symbol that starts at an address."""
@@ -75,22 +91,29 @@ class Reader:
     device_memory: bool = False  # this debugger can read the GPU's
     substitute: Callable[[Node], Node] = lambda node: node  # for types whose debug information is not there
     kind_note: str = ""
+    steps: List[int] = field(default_factory=lambda: [MOST_STEPS])  # what is left of them: garbage must end too
 
     # --- finding the tensor ---
 
     def describe(self, node: Node, name: str, seen: Tuple[int, ...] = ()) -> Described:
         """The tensor, or the tensors, that a node is, holds or points to. Raises `UnknownType`."""
         outer = node.type_name
+        self.steps[0] -= 1
+        if self.steps[0] < 0:
+            raise UnknownType(outer)
         for _ in range(MOST_PEELS):
             try:
                 node = self.substitute(node)
                 found = find_layout(node)
                 if found is not None:
                     return self._tensor(*self._concrete(*found), name, seen)
-                collection = self._collection(node, name, seen)
-                if collection is not None:
-                    return collection
+                container = self._container(node, name, outer, seen)
+                if container is not None:
+                    return container
                 inner = peel(node)
+                struct = self._struct(node, name, seen) if inner is None else None
+                if struct is not None:
+                    return struct
             except Null as error:
                 return _nothing(name, outer, f"holds nothing: {error}")
             except Unreadable as error:
@@ -109,35 +132,30 @@ class Reader:
                 return found
         return row, node
 
-    def _collection(self, node: Node, name: str, seen: Tuple[int, ...]) -> Optional[TensorMapInfo]:
-        """A map, a sequence or a plain struct of tensors; None when there is no tensor in it."""
+    def _container(self, node: Node, name: str, kind: str, seen: Tuple[int, ...]) -> Optional[TensorMapInfo]:
+        """A map or a sequence of tensors; None when it is neither."""
+        if len(seen) >= DEEPEST or not isinstance(node, ValueNode) or node.is_scalar or node.is_pointer:
+            return None
+        found: Optional[Pairs] = entries(node, MOST_ENTRIES)
+        if found is None:  # turbomind's TensorMap is derived from a map
+            found = next((one for base in node.bases() for one in [entries(base, MOST_ENTRIES)] if one), None)
+        if found is None:
+            sequence = items(node, MOST_ENTRIES)
+            if sequence is None:
+                return None
+            found = [(f"[{number}]", item) for number, item in enumerate(sequence[0])], sequence[1]
+        tensors = self._entries(found[0], (*seen, _CONTAINER))
+        if not tensors and (found[0] or not mentions_tensor(node.type_name)):
+            return None
+        total = len(tensors) if found[1] is None else found[1]
+        return TensorMapInfo(name, without_arguments(kind).rstrip(" *"), tuple(tensors), total)
+
+    def _struct(self, node: Node, name: str, seen: Tuple[int, ...]) -> Optional[TensorMapInfo]:
+        """A plain struct with tensors among its members."""
         if len(seen) >= DEEPEST or not isinstance(node, ValueNode):
             return None
-        if node.is_scalar:
-            return None
-        found = self._in_bases(node)
-        pairs: Sequence[Tuple[str, Node]]
-        total: Optional[int]
-        kind = without_arguments(node.type_name)
-        if found is not None:
-            pairs, total = found
-        else:
-            sequence = items(node, MOST_ENTRIES)
-            if sequence is not None:
-                pairs, total = [(f"[{number}]", item) for number, item in enumerate(sequence[0])], sequence[1]
-            else:
-                pairs, total = [*node.fields()][:MOST_ENTRIES], None
-        tensors = self._entries(pairs, (*seen, node.address or 0))
-        if not tensors and (pairs or not mentions_tensor(node.type_name)):
-            return None
-        return TensorMapInfo(name, kind, tuple(tensors), len(tensors) if total is None else total)
-
-    @staticmethod
-    def _in_bases(node: ValueNode) -> Optional[Tuple[List[Tuple[str, Node]], Optional[int]]]:
-        found = entries(node, MOST_ENTRIES)
-        if found is None:
-            found = next((one for base in node.bases() for one in [entries(base, MOST_ENTRIES)] if one), None)
-        return found
+        tensors = self._entries([*node.fields()][:MOST_ENTRIES], (*seen, _CONTAINER))
+        return TensorMapInfo(name, node.type_name[:NAME_CAP], tuple(tensors), len(tensors)) if tensors else None
 
     def _entries(self, pairs: Sequence[Tuple[str, Node]], seen: Tuple[int, ...]) -> List[TensorInfo]:
         tensors: List[TensorInfo] = []
@@ -145,8 +163,6 @@ class Reader:
         for key, value in pairs:
             if len(tensors) >= MOST_ENTRIES or strangers > MOST_ENTRIES:
                 break
-            if value.address is not None and value.address in seen:
-                continue
             try:
                 described = self.describe(value, key, seen)
             except UsageError:
@@ -321,17 +337,21 @@ class Reader:
     def _data(self, row: TensorLayout, node: Node) -> Maybe[int]:
         if not row.data:
             return Missing("this type holds no data")
-        reason: Missing = NULL
+        reason = Missing("not known")
         for path in row.data:
             try:
                 address = address_node(first_of(node, (path,))).integer()
+            except NoMember as error:
+                reason = reason if reason is NULL else Missing(str(error))
+                continue
             except Null:
+                reason = NULL
                 continue
             except Unreadable as error:
-                reason = Missing(str(error)) if reason is NULL else reason
-                continue
+                return Missing(str(error))
             if address:
                 return address
+            reason = NULL
         return reason
 
     def _with_notes(self, row: TensorLayout, node: Node, info: TensorInfo) -> TensorInfo:

@@ -27,6 +27,9 @@ WRAPPERS: Tuple[WrapperRow, ...] = (
     WrapperRow("std::reference_wrapper", ("_M_data", "__f_"), _STD),
     WrapperRow("std::atomic", ("_M_b._M_p", "_M_i"), _STD),
     WrapperRow("turbomind::(core::)?Ref", ("ref_",), "engines.md 1.2"),
+    WrapperRow(
+        "(fastertransformer|turbomind|tensorrt_llm::common)::TensorMap", ("tensor_map_",), "engines.md 1.1 to 1.4"
+    ),
     WrapperRow("turbomind::ManagedTensor", ("tensor",), "engines.md 1.2, lmdeploy 0.7.3"),
 )
 
