@@ -64,7 +64,7 @@ def judge_process(process: RankSnapshot, engine: Optional[str] = None) -> Proces
     judged = _with_backend(tuple(judge_thread(thread, profile, alone) for thread in process.threads))
     best = decisive(process, judged)
     if best is None:
-        kind = "exited-or-crashed" if process.state == "lost" else "unknown"
+        kind = "exited-or-crashed" if process.state == "lost" and not process.alive else "unknown"
         return ProcessJudgement(process.index, Wait(kind), judged)
     one = judged[best]
     wait = Wait(one.kind, one.id, one.frame, one.collective, one.communicator, _operation_counts(one))
@@ -117,7 +117,8 @@ def _unknown(view: JobView) -> Candidate:
             f"{start(who(parties))} wait in different places, for example {where(parties[0])}. "
             "They fit no known pattern."
         )
-    return Candidate("unknown", "low", 0, text, (), tuple(parties), (), evidence_of((), parties))
+    waiting = tuple(parties) if len(parties) > 1 else ()
+    return Candidate("unknown", "low", 0, text, (), waiting, (), evidence_of((), parties))
 
 
 def _verdict(view: JobView, best: Candidate) -> Verdict:

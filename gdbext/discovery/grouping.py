@@ -46,8 +46,30 @@ def form_jobs(census: Census) -> Tuple[Job, ...]:
         key = key_of(member, census)
         groups[key.identity].append(member)
         texts.setdefault(key.identity, key.text)
-    jobs = [form_job(texts[identity], ranks, census) for identity, ranks in groups.items()]
+    jobs = [
+        form_job(texts[identity] + mark, ranks, census)
+        for identity, members in groups.items()
+        for ranks, mark in _told_apart_by_start(members)
+    ]
     return tuple(sorted(jobs, key=lambda job: min(rank.pid for rank in job.ranks)))
+
+
+def _told_apart_by_start(members: Sequence[Member]) -> List[Tuple[Sequence[Member], str]]:
+    """Jobs that one parent started one after the other, with nothing else to tell them apart: a rank and a world size
+    that come again begin the next job. What cannot be split into whole jobs stays together."""
+    started = sorted(members, key=lambda member: (member.facts.entry.start_time, member.pid))
+    jobs: List[List[Member]] = [[]]
+    for member in started:
+        claim = member.claim
+        if claim is None or claim.job or claim.world_size is None:
+            return [(members, "")]
+        if any(claim.rank == other.claim.rank for other in jobs[-1] if other.claim):
+            jobs.append([])
+        jobs[-1].append(member)
+    whole = all(len(job) == job[0].claim.world_size for job in jobs if job[0].claim)
+    if len(jobs) == 1 or not whole:
+        return [(members, "")]
+    return [(job, f", job {number} by start time") for number, job in enumerate(jobs, 1)]
 
 
 def key_of(member: Member, census: Census) -> Key:

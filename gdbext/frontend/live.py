@@ -282,6 +282,7 @@ class Look:
             process.title,
             process.device,
             ("partial" if rank.cut else "ok") if read else "lost",
+            _state(rank.pid) not in (None, "Z", "X"),
             tuple(rank.problems),
             rank.pause_ms,
             rank.environment,

@@ -64,6 +64,7 @@ class RankSnapshot:
     title: Optional[str] = None
     device: Optional[str] = None
     state: str = "ok"
+    alive: Optional[bool] = None  # the process was there when the look ended; None when nobody checked
     problems: Tuple[str, ...] = ()
     pause_ms: Optional[float] = None  # how long a thread of it stood still by this look, the longest of all stops
     environment: Mapping[str, str] = field(default_factory=dict)  # known tuning and rank variables only

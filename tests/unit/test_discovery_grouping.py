@@ -1,7 +1,7 @@
 """Jobs told apart, and what belongs to each."""
 
 import pytest
-from discovery_tree import TORCH, Tree
+from discovery_tree import NCCL, TORCH, Tree
 
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import find_jobs
@@ -74,3 +74,15 @@ def test_outer_launchers_do_not_mix_jobs(tree):
             tree.titled(base + 3 + tp, base + 1, f"sglang::scheduler_TP{tp}")
     jobs = find_jobs(ProcFS(str(tree.folder)), Selector())
     assert [[other.pid for other in job.others] for job in jobs] == [[10, 11, 12], [20, 21, 22]]
+
+
+def test_jobs_that_one_parent_starts_one_after_the_other(tree):
+    """Nothing but the order of their start tells them apart; start_time follows the pid in these trees."""
+    tree.add(10, 1, "python run_two.py")
+    for first in (20, 30):
+        for rank in range(2):
+            environ = {"RANK": rank, "WORLD_SIZE": 2, "LOCAL_RANK": rank}
+            tree.add(first + rank, 10, "engine", environ=environ, exe="/opt/engine", files=(NCCL,))
+    jobs = find_jobs(ProcFS(str(tree.folder)), Selector())
+    assert [[rank.pid for rank in job.ranks] for job in jobs] == [[20, 21], [30, 31]]
+    assert "job 2 by start time" in jobs[1].key
