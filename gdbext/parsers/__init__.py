@@ -1,1 +1,7 @@
 """Text of other tools to snapshots."""
+
+from __future__ import annotations
+
+from gdbext.parsers.job import parse_files
+
+__all__ = ["parse_files"]

@@ -1,0 +1,288 @@
+"""Events of one stream of lines -> processes with threads."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Dict, List, Optional
+
+from gdbext.parsers.building import Process, Thread
+from gdbext.parsers.cleaning import Stream, Unwrapper
+from gdbext.parsers.events import (
+    Chained,
+    Cut,
+    Event,
+    FrameLine,
+    Location,
+    ProcessHead,
+    Prompt,
+    Said,
+    ThreadHead,
+)
+from gdbext.parsers.formats import ROWS
+from gdbext.parsers.formats.row import first_event
+
+_STACKISH = re.compile(r"0x[0-9a-f]{6,16}\b|\.so[.\d]*\b|^\s{0,8}#\d|\bFile \"|\.(?:py|cc?|cpp|cu|h):\d+\)?$")
+_SAMPLES = 3
+MOST_THREADS = 50_000
+MOST_FRAMES = 1_000_000
+
+
+@dataclass
+class Tally:
+    """What is counted over all texts: how much was read, what was not understood, and what is still to be had."""
+
+    threads: int = 0
+    frames: int = 0
+    prose: int = 0
+    strange: int = 0
+    samples: List[str] = field(default_factory=list)
+    beyond: int = 0  # threads and frames that were not kept
+
+    def other(self, line: str) -> None:
+        """A line that no row reads."""
+        if _STACKISH.search(line[:2000]):
+            self.strange += 1
+            if len(self.samples) < _SAMPLES:
+                self.samples.append(line.strip()[:100])
+        else:
+            self.prose += 1
+
+
+class Assembler:
+    """Feed it the lines of one writer; `processes` has what they showed."""
+
+    def __init__(self, stream: Stream, tally: Tally) -> None:
+        self.stream = stream
+        self.processes: List[Process] = []
+        self.messages: List[Said] = []  # before the first process, or of ranks that may be in another stream
+        self._tally = tally
+        self._unwrapper = Unwrapper()
+        self._pending: Optional[ProcessHead] = None  # the next thread begins this process
+        self._process: Optional[Process] = None
+        self._thread: Optional[Thread] = None
+        self._mention: Optional[ThreadHead] = None
+        self._kind = ""
+        self._writer = ""
+        self._next_problem: Optional[Said] = None
+        self._chained = False
+
+    def feed(self, line: str) -> None:
+        for whole in self._unwrapper.feed(line):
+            self._take(whole)
+
+    def finish(self) -> None:
+        for whole in self._unwrapper.flush():
+            self._take(whole)
+        if self._next_problem is not None:
+            self._say(replace(self._next_problem, about=""))
+
+    def _take(self, line: str) -> None:
+        if not line.strip():
+            return
+        found = first_event(ROWS, line, self._kind)
+        if found is None:
+            self._mention = None
+            self._tally.other(line)
+            return
+        kind, event = found
+        if isinstance(event, FrameLine):
+            self._frame(event, kind or self._kind)
+            self._mention = None
+            return
+        if not isinstance(event, ThreadHead) or event.firm:
+            self._mention = None if not isinstance(event, Prompt) else self._mention
+        self._other_event(event, kind)
+
+    def _other_event(self, event: Event, kind: str) -> None:
+        if isinstance(event, ThreadHead):
+            self._head(event, kind)
+        elif isinstance(event, ProcessHead):
+            self._process_head(event)
+        elif isinstance(event, Said):
+            self._say(event)
+        elif isinstance(event, Chained):
+            self._chained = self._thread is not None
+        elif isinstance(event, Cut):
+            if self._thread is not None:
+                self._thread.truncated = event.reason[:120]
+        elif isinstance(event, Location):
+            self._locate(event)
+
+    # Processes --------------------------------------------------------------------------------------------------------
+
+    def _process_head(self, head: ProcessHead) -> None:
+        if head.firm:
+            self._begin(head)
+        elif head.writer:
+            if head.writer != self._writer and self._process is not None and self._process.threads:
+                self._begin(ProcessHead(head.writer))
+            self._writer = head.writer
+        else:
+            target = self._pending or (self._process.head if self._process else ProcessHead())
+            told = replace(target, python=head.python)
+            if self._pending is None and self._process is not None:
+                self._process.head = told
+            else:
+                self._pending = told
+
+    def _begin(self, head: ProcessHead) -> None:
+        known = next((one for one in self.processes if head.pid is not None and one.head.pid == head.pid), None)
+        self._thread, self._kind, self._chained = None, "", False
+        if known is not None and known.threads:
+            known.head = _joined(known.head, head)
+            self._process, self._pending = known, None
+        else:
+            self._pending = _joined(self._pending, head) if self._pending else head
+
+    def _open_process(self) -> Process:
+        if self._pending is not None or self._process is None:
+            head = self._pending or ProcessHead()
+            if self.stream.rank is not None or self.stream.pid is not None:
+                head = _joined(ProcessHead(rank=self.stream.rank, pid=self.stream.pid), head)
+            self._process = Process(head)
+            self._pending = None
+            self.processes.append(self._process)
+            for said in self.messages:
+                if said.rank is None:
+                    self._process.complain(said.text)
+            self.messages = [said for said in self.messages if said.rank is not None]
+        return self._process
+
+    def _inferior(self, group: Optional[str]) -> Process:
+        """The process for an inferior's number; threads of one number are of one process."""
+        process = self._open_process()
+        if group is None or process.group == group:
+            return process
+        known = next((one for one in self.processes if one.group == group), None)
+        if known is None and (process.group is None and not process.threads):
+            known = process
+        if known is None:
+            known = Process(ProcessHead())
+            self.processes.append(known)
+        known.group = group
+        self._process = known
+        return known
+
+    # Threads ----------------------------------------------------------------------------------------------------------
+
+    def _head(self, head: ThreadHead, kind: str) -> None:
+        if not head.firm:
+            self._mention = head
+            return
+        if self._chained and head.id is None and self._thread is not None:
+            self._thread.dropped += 1  # its frames are counted from here on
+            self._kind = kind
+            return
+        self._chained = False
+        if self._mention is not None:
+            head = _mentioned(head, self._mention)
+            self._mention = None
+        process = self._inferior(head.group)
+        known = process.find(head.id)
+        same = known is not None and (known.head.lwp is None or head.lwp is None or known.head.lwp == head.lwp)
+        if known is not None and same and head.selected:
+            self._resume(known, head)
+        elif known is not None and same and (known.head.selected or not known.frames):
+            known.clear()
+            self._resume(known, replace(head, selected=False))
+        elif known is not None and not (same and head.lwp is not None):
+            self._begin(ProcessHead())
+            self._start(head, kind)
+        else:
+            self._start(head, kind, known)
+
+    def _resume(self, thread: Thread, head: ThreadHead) -> None:
+        old = thread.head
+        thread.head = replace(
+            head, id=old.id or head.id, lwp=head.lwp or old.lwp, name=head.name or old.name, only=old.only or head.only
+        )
+        thread.complain(head.problem)
+        self._thread, self._kind = thread, thread.kind
+
+    def _start(self, head: ThreadHead, kind: str, earlier: Optional[Thread] = None) -> Optional[Thread]:
+        process = self._open_process()
+        self._kind = kind
+        if self._tally.threads >= MOST_THREADS:
+            self._tally.beyond += 1
+            self._thread = None
+            return None
+        self._tally.threads += 1
+        thread = Thread(head, kind, superseded=earlier)
+        thread.complain(head.problem)
+        if self._next_problem is not None and (head.current or kind != "faulthandler"):
+            thread.complain(self._next_problem.text)
+            self._next_problem = None
+        process.threads.append(thread)
+        self._thread = thread
+        return thread
+
+    # Frames -----------------------------------------------------------------------------------------------------------
+
+    def _frame(self, line: FrameLine, kind: str) -> None:
+        thread = self._thread
+        if self._chained and thread is not None and thread.dropped:
+            thread.dropped += 1
+            return
+        if thread is None or self._is_of_another(thread, line, kind):
+            head = self._mention or ThreadHead()
+            thread = self._start(replace(head, firm=True), kind)
+        elif line.number is not None and thread.shows(line):
+            return
+        if thread is None or self._tally.frames >= MOST_FRAMES or not thread.add(line, kind):
+            self._tally.beyond += 1
+            return
+        self._kind = thread.kind
+        self._tally.frames += 1
+
+    def _is_of_another(self, thread: Thread, line: FrameLine, kind: str) -> bool:
+        """Whether a frame cannot continue the stack at hand: its numbers start over, or another tool prints it."""
+        if self._pending is not None or (thread.kind and kind != thread.kind):
+            return True
+        if self._mention is not None and thread.frames and (line.number is None or line.number <= thread.last):
+            return True
+        return line.number is not None and line.number <= thread.last and not thread.shows(line)
+
+    def _locate(self, place: Location) -> None:
+        if self._thread is not None and self._thread.frames:
+            self._thread.frames[-1] = replace(self._thread.frames[-1], file=place.file, line=place.line)
+
+    # Messages ---------------------------------------------------------------------------------------------------------
+
+    def _say(self, said: Said) -> None:
+        thread, process = self._thread, self._process
+        if said.about == "before" and thread is not None:
+            thread.complain(said.text)
+            if said.rank is not None and process is not None and process.head.rank is None:
+                process.head = replace(process.head, rank=said.rank)
+            self._kind, self._chained = "", False
+        elif said.about == "next":
+            self._next_problem = said
+            if said.pid is not None and (process is None or process.head.pid != said.pid):
+                self._begin(ProcessHead(pid=said.pid))
+        elif process is None or self._pending is not None or said.rank not in (None, process.head.rank):
+            if len(self.messages) < 200:
+                self.messages.append(said)
+        else:
+            process.complain(said.text)
+
+
+def _joined(first: ProcessHead, second: ProcessHead) -> ProcessHead:
+    """Both heads' knowledge; where they differ they are of two processes and the second one stays."""
+    for name in ("pid", "rank", "host"):
+        one, other = getattr(first, name), getattr(second, name)
+        if one is not None and other is not None and one != other:
+            return second
+    known: Dict[str, object] = {
+        name: getattr(second, name) or getattr(first, name) for name in ("title", "host", "python")
+    }
+    return replace(
+        second,
+        pid=first.pid if second.pid is None else second.pid,
+        rank=first.rank if second.rank is None else second.rank,
+        **known,  # type: ignore[arg-type]
+    )
+
+
+def _mentioned(head: ThreadHead, mention: ThreadHead) -> ThreadHead:
+    return replace(head, gil=mention.gil if head.gil is None else head.gil)

@@ -1,0 +1,182 @@
+"""Threads and processes while their lines are read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Dict, List, Optional, Tuple
+
+from gdbext.model.job import RankSnapshot
+from gdbext.model.stack import Frame, ThreadStack
+from gdbext.parsers.events import FrameLine, ProcessHead, ThreadHead
+
+MOST_FRAMES = 1024
+"""Frames that are kept of one thread, innermost first; a deep recursion says nothing more behind them."""
+
+MOST_PROBLEMS = 12
+LONGEST_PROBLEM = 300
+
+
+@dataclass
+class Thread:
+    """A thread whose lines are being read. `numbers` are those the text gives its frames."""
+
+    head: ThreadHead
+    kind: str = ""
+    frames: List[Frame] = field(default_factory=list)
+    numbers: List[Optional[int]] = field(default_factory=list)
+    addressed: List[bool] = field(default_factory=list)
+    reversed: Optional[bool] = None
+    problems: List[str] = field(default_factory=list)
+    truncated: Optional[str] = None
+    dropped: int = 0
+    superseded: Optional["Thread"] = None  # the same thread, printed earlier
+
+    @property
+    def last(self) -> int:
+        """Highest frame number so far, -1 before the first."""
+        return max((number for number in self.numbers if number is not None), default=-1)
+
+    def add(self, line: FrameLine, kind: str) -> bool:
+        """Take a frame; whether there was room for it."""
+        self.kind = self.kind or kind
+        if self.reversed is None:
+            self.reversed = line.outermost_first if self.head.outermost_first is None else self.head.outermost_first
+        if len(self.frames) >= MOST_FRAMES and not self.reversed:
+            self.truncated = f"only the innermost {MOST_FRAMES} frames are kept"
+            return False
+        self.frames.append(line.frame)
+        self.numbers.append(line.number)
+        self.addressed.append(line.addressed)
+        return True
+
+    def shows(self, line: FrameLine) -> bool:
+        """Whether this very frame was read already (`up`, `down`, `frame 3` print it again)."""
+        for number, frame in zip(reversed(self.numbers), reversed(self.frames)):
+            if number == line.number:
+                return frame.function == line.frame.function and frame.pc in (None, line.frame.pc)
+        return False
+
+    def clear(self) -> None:
+        """Forget the frames: the whole stack follows."""
+        self.frames, self.numbers, self.addressed = [], [], []
+
+    def complain(self, text: str) -> None:
+        if text and len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(text[:LONGEST_PROBLEM])
+
+    def finished(self, id: str) -> ThreadStack:
+        frames = list(self.frames)
+        if not frames and self.head.only is not None:
+            frames = [self.head.only]
+        frames = self._with_inlining(frames)
+        truncated = self.truncated
+        if self.reversed:
+            frames.reverse()
+            if len(frames) > MOST_FRAMES:
+                frames, truncated = frames[:MOST_FRAMES], f"only the innermost {MOST_FRAMES} frames are kept"
+        if self.dropped:
+            self.complain(f"{self.dropped} frames of exceptions that followed from the first are left out")
+        if self.superseded is not None:
+            self.complain("this thread is printed more than once; the last print counts")
+        head = self.head
+        gaps = self._gaps()
+        problems = (*self.problems, gaps) if gaps else tuple(self.problems)
+        return ThreadStack(
+            id, tuple(frames), head.lwp, head.name, head.state, truncated=truncated, gil=head.gil, problems=problems
+        )
+
+    def _with_inlining(self, frames: List[Frame]) -> List[Frame]:
+        """gdb prints no address where the callee of a frame is inlined into it."""
+        if not any(frame.pc is not None for frame in frames):
+            return frames
+        for index in range(1, min(len(frames), len(self.addressed))):
+            if self.addressed[index] and frames[index].pc is None and frames[index].function is not None:
+                frames[index - 1] = replace(frames[index - 1], inlined=True)
+        return frames
+
+    def _gaps(self) -> str:
+        """Which frame numbers are missing in the text."""
+        seen = sorted({number for number in self.numbers if number is not None})
+        gaps: List[str] = []
+        expected = 0
+        for number in seen:
+            if number > expected:
+                gaps.append(str(expected) if number == expected + 1 else f"{expected}-{number - 1}")
+            expected = number + 1
+        if not gaps:
+            return ""
+        shown = ", ".join(gaps[:8]) + (", ..." if len(gaps) > 8 else "")
+        return f"not in the text: frame{'' if shown.isdigit() else 's'} {shown}"
+
+
+@dataclass
+class Process:
+    """A process whose lines are being read."""
+
+    head: ProcessHead
+    group: Optional[str] = None
+    threads: List[Thread] = field(default_factory=list)
+    problems: List[str] = field(default_factory=list)
+
+    def find(self, id: Optional[str]) -> Optional[Thread]:
+        """The thread of that id, the one printed last."""
+        return next((one for one in reversed(self.threads) if id is not None and one.head.id == id), None)
+
+    def complain(self, text: str) -> None:
+        if len(self.problems) < MOST_PROBLEMS and text[:LONGEST_PROBLEM] not in self.problems:
+            self.problems.append(text[:LONGEST_PROBLEM])
+
+    def finished(self, index: int) -> RankSnapshot:
+        shown = [thread for thread in self.threads if not self._is_superseded(thread)]
+        stacks = tuple(thread.finished(id) for thread, id in zip(shown, thread_ids(shown)))
+        kinds = Counter(thread.kind for thread in shown if thread.kind)
+        return RankSnapshot(
+            index,
+            stacks,
+            pid=self.head.pid,
+            rank=self.head.rank,
+            host=self.head.host,
+            title=self.head.title or None,
+            problems=tuple(self.problems),
+            python=self.head.python,
+            source=f"text:{kinds.most_common(1)[0][0]}" if kinds else "text",
+        )
+
+    def _is_superseded(self, thread: Thread) -> bool:
+        return any(one.superseded is thread and one.frames for one in self.threads)
+
+
+def thread_ids(threads: List[Thread]) -> Tuple[str, ...]:
+    """The ids that the text gives; threads without one continue the numbering of their neighbours.
+
+    gdb lists threads from the highest number down, so a stack that lost its head before "Thread 4" is thread 5. A
+    stack without neighbours that have numbers is thread 1.
+    """
+    step = _direction(threads)
+    ids = [thread.head.id for thread in threads]
+    used: Dict[str, None] = dict.fromkeys(one for one in ids if one is not None)
+    for order, shift in ((range(len(ids)), step), (reversed(range(len(ids))), -step)):
+        previous: Optional[str] = None
+        for at in order:
+            if ids[at] is None and previous is not None and previous.isdigit():
+                guess = str(int(previous) + shift)
+                if int(guess) > 0 and guess not in used:
+                    ids[at] = guess
+                    used[guess] = None
+            previous = ids[at]
+    free = 1
+    for at, id in enumerate(ids):
+        if id is None:
+            while str(free) in used:
+                free += 1
+            ids[at] = str(free)
+            used[str(free)] = None
+    return tuple(str(id) for id in ids)
+
+
+def _direction(threads: List[Thread]) -> int:
+    """-1 for a listing from the highest number down, which is gdb's way, else 1."""
+    known = [int(thread.head.id) for thread in threads if thread.head.id is not None and thread.head.id.isdigit()]
+    rising = sum(later > earlier for earlier, later in zip(known, known[1:]))
+    return 1 if 2 * rising > len(known) - 1 else -1

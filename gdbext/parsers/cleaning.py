@@ -1,0 +1,129 @@
+"""Undo what happens to stacks on their way into a bug report: prefixes, quotes, pager prompts, markup, wrapping."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Iterable, Iterator, List, NamedTuple, Optional, Tuple
+
+
+class Stream(NamedTuple):
+    """Whose lines these are, where every line carries the name of its writer. All empty where none does."""
+
+    source: str = ""
+    rank: Optional[int] = None
+    pid: Optional[int] = None
+
+
+UNNAMED = Stream()
+
+_PREFIXES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\[(?:rank|default|Rank )(?P<rank>\d{1,6})\]:[ ]?",  # torchrun, torch's own prefix
+        r"\[\d+,(?P<rank>\d{1,6})\]<std(?:out|err|diag)>:[ ]?",  # mpirun --tag-output
+        r"\((?P<source>[\w.:-]{1,60}) pid=(?P<pid>\d{1,9})(?:, ip=[\w.:]{1,60})?\)[ ]?",  # Ray, vLLM
+        r"\[pod/(?P<source>[^\]\s]{1,120})\][ ]?",  # kubectl logs --prefix
+        r"(?P<source>[\w.-]{1,60})[ ]{1,40}\|(?:[ ]|$)",  # docker compose
+        r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S{1,80} (?P<source>[\w.@-]{1,60})\[(?P<pid>\d{1,9})\]: ",  # journal
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?",  # container run times
+        r"(?P<rank>\d{1,5}): (?=#\d|Thread |Current thread |  |Traceback)",  # srun --label
+        r"(?:> ?){1,9}(?!>)",  # mail and markdown quotes
+        r"#{2,6} ",  # markdown headings; a frame is `#4`
+        r"[ ]{0,6}\d{1,6}\t(?=#\d|Thread |[ ]{4}|Traceback)",  # cat -n
+    )
+)
+_MOST_PREFIXES = 4
+_STRAY = re.compile("\x1b\\[[0-9;?]{0,20}[A-Za-z]|[\u200b\ufeff\x00]")
+_PAGER = re.compile(r"-{2,3}Type <(?:RET|return)> [^-\n]{0,80}-{2,3}")
+_TAGS = re.compile(r"</?(?:details|summary|pre|code|p|br|b|blockquote|div)(?: [^>]{0,200})?/?>")
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|nbsp|#39);")
+
+
+def clean(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
+    """Each line as its tool printed it, with the stream it belongs to. Pager prompts are left out."""
+    for line in lines:
+        text = _STRAY.sub("", line).replace("\xa0", " ").rstrip()
+        if "--Type <" in text:
+            text = _PAGER.sub("", text)
+            if len(text.strip()) <= 1:  # nothing but the answer to the prompt
+                continue
+        stream, text = split_prefix(text)
+        if "<" in text:
+            text = _TAGS.sub("", text)
+        if "&" in text and _ENTITY.search(text):
+            text = html.unescape(text)
+        yield stream, "" if text.startswith(("```", "~~~")) else text
+
+
+def split_prefix(text: str) -> Tuple[Stream, str]:
+    """Take off what log collectors and people put before a line."""
+    source, rank, pid = UNNAMED
+    for _ in range(_MOST_PREFIXES):
+        found = next((match for match in (prefix.match(text) for prefix in _PREFIXES) if match), None)
+        if found is None or not found.end():
+            break
+        said = found.groupdict()
+        source = said.get("source") or source
+        rank = int(said["rank"]) if said.get("rank") else rank
+        pid = int(said["pid"]) if said.get("pid") else pid
+        text = text[found.end() :]
+    return Stream(source, rank, pid), text
+
+
+_NUMBERED = re.compile(r"\s{0,12}(?:=>|\* )?(?:frame )?#\d+\b")
+_NEW_LINE = re.compile(
+    r"\s*(?:(?:\* )?(?:frame )?#\d|Thread |Current thread|Traceback|\((?:cuda-)?gdb\)|\(lldb\)|=====|\[(?:Switching|Inferior|New)"
+    r"|TID \d|PID \d|Process \d|(?:No locals|Backtrace stopped)|\d+\t)"
+)
+_LOCATION = re.compile(r"\s+(?:at|from)\b")
+_UNFINISHED = re.compile(r"(?:#\d+\s*(?:0x[0-9a-fA-F]+)?(?: in)?|\b(?:at|from|in))\s*\Z")
+_QUOTED_OR_PAREN = re.compile(r'"(?:[^"\\]|\\.){0,400}"|\'(?:[^\'\\]|\\.[^\']{0,4})\'|[()]')
+_TERMINAL = 76  # a line this long may have been broken by the terminal's width
+_MOST_PARTS = 60
+_LONGEST = 32 << 10
+
+
+def open_parentheses(text: str) -> bool:
+    """Whether an argument list is not closed yet. Parentheses in strings do not count."""
+    depth = 0
+    for found in _QUOTED_OR_PAREN.finditer(text):
+        depth += {"(": 1, ")": -1}.get(found.group(), 0)
+    return depth > 0
+
+
+class Unwrapper:
+    """Joins numbered frames that stand on several lines. Feed lines, take whole ones; at the end `flush`."""
+
+    def __init__(self) -> None:
+        self._parts: List[str] = []
+        self._length = 0
+
+    def feed(self, line: str) -> List[str]:
+        if self._parts and self._continues(line):
+            self._parts.append(self._joint(line))
+            self._length += len(line)
+            return []
+        done = self.flush()
+        if _NUMBERED.match(line):
+            self._parts, self._length = [line], len(line)
+            return done
+        return [*done, line]
+
+    def flush(self) -> List[str]:
+        done = ["".join(self._parts)] if self._parts else []
+        self._parts = []
+        return done
+
+    def _continues(self, line: str) -> bool:
+        if not line.strip() or _NEW_LINE.match(line) or len(self._parts) >= _MOST_PARTS or self._length > _LONGEST:
+            return False
+        held = "".join(self._parts)
+        if _UNFINISHED.search(held) or _LOCATION.match(line):
+            return True
+        indented = line[0] in " \t"
+        return (indented or len(self._parts[-1]) >= _TERMINAL) and open_parentheses(held)
+
+    def _joint(self, line: str) -> str:
+        """A debugger breaks at spaces and indents; a terminal breaks anywhere and does not."""
+        return " " + line.strip() if line[0] in " \t" or _UNFINISHED.search(self._parts[-1]) else line

@@ -1,0 +1,101 @@
+"""What a line can say. The rows of the formats make these, the assembler builds processes from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional, Union
+
+from gdbext.model.stack import Frame
+
+
+@dataclass(frozen=True)
+class ProcessHead:
+    """What follows is of this process. A head that is not `firm` only adds what it knows to the process at hand."""
+
+    title: str = ""
+    pid: Optional[int] = None
+    rank: Optional[int] = None
+    host: Optional[str] = None
+    python: Optional[str] = None
+    writer: str = ""  # who wrote the line, where that may be another process
+    firm: bool = True
+
+
+@dataclass(frozen=True)
+class ThreadHead:
+    """A thread begins. `id` None: the text does not number it.
+
+    A head that is not `firm` is a mention in prose: it names the stack that follows at once, if one does. A
+    `selected` thread may have been shown before. `only` is the one frame that a list of threads has on its lines.
+    """
+
+    id: Optional[str] = None
+    lwp: Optional[int] = None
+    name: Optional[str] = None
+    gil: Optional[bool] = None
+    state: Optional[str] = None
+    group: Optional[str] = None  # number of the inferior, where there are several
+    outermost_first: Optional[bool] = None  # None: as the frames themselves say
+    firm: bool = True
+    selected: bool = False
+    current: bool = False  # the thread that the error message before is about
+    only: Optional[Frame] = None
+    problem: str = ""  # what the same line says of it: a signal
+
+
+@dataclass(frozen=True)
+class FrameLine:
+    """One frame, and how frames of its kind are listed."""
+
+    frame: Frame
+    number: Optional[int] = None
+    outermost_first: bool = False
+    addressed: bool = False  # from gdb, which leaves the address out where a frame's callee is inlined
+
+
+@dataclass(frozen=True)
+class Location:
+    """The source position of the frame before, on a line of its own (eu-stack)."""
+
+    file: str
+    line: Optional[int]
+
+
+@dataclass(frozen=True)
+class Said:
+    """A log line that is evidence: an error, a watchdog, a signal. `pid` and `rank` say of whom, if known.
+
+    `about` tells which thread it belongs to: the one "before" it, the one "next", else its process.
+    """
+
+    text: str
+    pid: Optional[int] = None
+    rank: Optional[int] = None
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Chained:
+    """A second traceback of the same thread follows: an exception raised while the first was handled."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The tool says that frames are missing here."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A command typed into a debugger. `fresh`: what follows is a whole stack, else maybe one frame of it again."""
+
+    fresh: bool
+
+
+@dataclass(frozen=True)
+class Detail:
+    """Belongs to a format and says nothing that is kept: source text, locals, a debugger's chatter."""
+
+
+Event = Union[ProcessHead, ThreadHead, FrameLine, Location, Said, Chained, Cut, Prompt, Detail]

@@ -1,0 +1,17 @@
+"""Rows of all formats in the order in which they are tried: exact ones first, loose ones last."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.parsers.formats import crashes, debuggers, logs, people, python
+from gdbext.parsers.formats.row import Row
+
+ROWS: Tuple[Row, ...] = (
+    *crashes.ROWS,
+    *debuggers.ROWS,
+    *python.ROWS,
+    *logs.ROWS,
+    *people.ROWS,
+)
+"""On one line the first row that can read it decides."""

@@ -1,0 +1,105 @@
+"""Stacks that programs print of themselves: UCX, Open MPI and glibc's backtrace(), glog and abseil, sanitizers."""
+
+from __future__ import annotations
+
+import re
+from typing import Match, Optional, Tuple
+
+from gdbext.parsers.events import Event, FrameLine, ProcessHead, ThreadHead
+from gdbext.parsers.formats.row import Row, detail, number, row
+from gdbext.parsers.frame_lines import Place, named_frame
+
+_FILE_LINE = re.compile(r"(\S+):(\d{1,9})(?::\d+)?\Z")
+
+
+def _ucx_thread(match: Match[str]) -> Event:
+    tid = match.group("tid")
+    return ThreadHead(tid, int(tid))
+
+
+def _ucx_frame(match: Match[str]) -> Optional[Event]:
+    """` 1 0x000000000008170d ncclGroupEnd()  ???:0`: the address is relative to the library."""
+    name, _, place = match.group("rest").rstrip().rpartition(" ")
+    found = _FILE_LINE.match(place)
+    if not found or not name:
+        return None
+    file = None if found.group(1).startswith("?") else found.group(1)
+    where = Place(None, file, int(found.group(2)) if file else None)
+    return FrameLine(named_frame(name, where, number(match.group("pc"))), int(match.group("number")))
+
+
+def _symbols_frame(match: Match[str]) -> Event:
+    """What backtrace_symbols() makes: `/lib/libc.so.6(abort+0x12b) [0x7f..]`."""
+    place = Place(match.group("lib"))
+    count = match.group("number")
+    return FrameLine(named_frame(match.group("name"), place, number(match.group("pc"))), int(count) if count else None)
+
+
+def _glog_thread(match: Match[str]) -> Event:
+    tid = match.group("tid")
+    return ThreadHead(tid, int(tid), match.group("name"))
+
+
+def _received(match: Match[str]) -> Event:
+    return ProcessHead(pid=int(match.group("pid")))
+
+
+def _glog_frame(match: Match[str]) -> Event:
+    line = match.group("line")
+    place = Place(None, match.group("file"), int(line) if line else None)
+    return FrameLine(named_frame(match.group("name"), place, number(match.group("pc"))))
+
+
+def _sanitizer_frame(match: Match[str]) -> Optional[Event]:
+    """`#1 0x4a in f /src/f.c:12:5` or `... in f (/lib/libc.so.6+0x123)`."""
+    name, _, place = match.group("rest").rpartition(" ")
+    found = _FILE_LINE.match(place)
+    if name.endswith(" at"):
+        return None  # gdb
+    if place.startswith("(") and "+0x" in place:
+        where = Place(place[1:].rpartition("+0x")[0])
+    elif found and name:
+        where = Place(None, found.group(1), int(found.group(2)))
+    else:
+        return None
+    return FrameLine(named_frame(name, where, number(match.group("pc"))), int(match.group("number")))
+
+
+ROWS: Tuple[Row, ...] = (
+    row("ucx", "(tid:", r"=+ backtrace \(tid: *(?P<tid>\d{1,9})\) =+", _ucx_thread),
+    row(
+        "ucx",
+        " 0x",
+        r" {0,6}(?P<number>\d{1,3}) (?P<pc>0x[0-9a-f]{6,16}) (?P<rest>\S.*)",
+        _ucx_frame,
+    ),
+    row("", "====", r"={20,}$", detail, "ucx"),
+    row(
+        "backtrace",
+        "[0x",
+        r"(?:\[[\w.-]{1,80}:\d{1,9}\] ?)?(?:\[ ?(?P<number>\d{1,3})\] ?|\s{0,4}\d{1,3} {1,4})?"
+        r"(?P<lib>(?:/|\.|\[vdso)[^\s(]*)\((?P<name>[^)+]*)(?:\+0x[0-9a-f]+)?\) ?\[(?P<pc>0x[0-9a-f]+)\]",
+        _symbols_frame,
+    ),
+    row(
+        "glog",
+        "Stack for thread ",
+        r".{0,120}\bStack for thread (?P<name>[\w.-]{1,64})/(?P<tid>\d{1,9}):",
+        _glog_thread,
+    ),
+    row("glog", "received by PID ", r"\*\*\* .{0,80}received by PID (?P<pid>\d{1,9}) ", _received),
+    row("glog", "PC: @", r"PC: @ ", detail),
+    row(
+        "glog",
+        "@",
+        r"\s{1,8}@\s{1,8}(?:(?P<pc>0x[0-9a-f]+)\s{1,8})?(?:\d{1,9}\s{1,8})?"
+        r"(?:(?P<file>[\w./+-]{1,400}\.\w{1,4}):(?P<line>\d{1,9}) )?(?P<name>\S.*)",
+        _glog_frame,
+    ),
+    row(
+        "sanitizer",
+        " in ",
+        r"\s{1,8}#(?P<number>\d{1,3}) (?P<pc>0x[0-9a-f]+) in (?P<rest>\S.* (?:\(/\S+\+0x[0-9a-f]+\)|/\S+:\d+))(?: \(BuildId.*)?$",
+        _sanitizer_frame,
+    ),
+)

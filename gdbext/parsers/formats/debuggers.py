@@ -1,0 +1,153 @@
+"""gdb, cuda-gdb, gstack/pstack (which are gdb), lldb and eu-stack."""
+
+from __future__ import annotations
+
+import re
+from typing import Match, Optional, Tuple
+
+from gdbext.model.stack import Frame
+from gdbext.parsers.arguments import split_call
+from gdbext.parsers.events import Cut, Event, FrameLine, Location, ProcessHead, Prompt, ThreadHead
+from gdbext.parsers.formats.row import Row, detail, number, row
+from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, read_frame, read_place
+
+_LWP = re.compile(r"\b(?:LWP|process|pid|tid =) (\d{1,9}|0x[0-9a-f]{1,8})")
+_NAME = re.compile(r"\"([^\"]{1,64})\"|\bname = '([^']{1,64})'")
+_HOLDS_GIL = re.compile(r"(?i)\b(?:has|holds|holding|owns) the GIL\b")
+_PYTHON_FRAME = re.compile(r"Frame 0x[0-9a-f]{1,16}, for file ([^,]{1,4096}), line (\d{1,9}), in ([\w.<>]{1,400})")
+_SHOWS_STACK = re.compile(r"(?:thread apply|taas|bt|ba|where|backtrace|info stack|thread backtrace|py-bt)")
+_ATTACH = re.compile(r"(?:attach|process attach --pid|process attach -p) (\d{1,9})")
+
+
+def _lwp(text: str) -> Optional[int]:
+    found = _LWP.search(text)
+    return number(found.group(1)) if found else None
+
+
+def _name(text: str) -> Optional[str]:
+    found = _NAME.search(text)
+    return (found.group(1) or found.group(2)) if found else None
+
+
+def _gdb_thread(match: Match[str]) -> Event:
+    id, rest = match.group("id"), match.group("rest")
+    gil = True if _HOLDS_GIL.search(rest) else None
+    return ThreadHead(id, _lwp(rest), _name(rest), gil, group=_group(id))
+
+
+def _lwp_alone(match: Match[str]) -> Event:
+    lwp = match.group("lwp")
+    return ThreadHead(lwp, int(lwp), _name(match.group("rest")))
+
+
+def _stopped(match: Match[str]) -> Event:
+    id = match.group("id")
+    problem = "" if "SIGINT" in match.group("rest") else match.string.strip()
+    return ThreadHead(id, _lwp(match.string), _name(match.string), group=_group(id), selected=True, problem=problem)
+
+
+def _selected(match: Match[str]) -> Event:
+    id = match.group("id")
+    return ThreadHead(id, _lwp(match.string), _name(match.string), group=_group(id), selected=True)
+
+
+def _listed(match: Match[str]) -> Event:
+    """A line of `info threads`, which shows the innermost frame."""
+    id, rest = match.group("id"), match.group("rest")
+    name = _NAME.match(rest)
+    body = rest[name.end() :].strip() if name else rest
+    frame = None if body.startswith("(running)") else read_frame(body)
+    return ThreadHead(
+        id, int(match.group("lwp")), name.group(1) if name else None, group=_group(id), selected=True, only=frame
+    )
+
+
+def _group(id: str) -> Optional[str]:
+    return id.split(".", 1)[0] if "." in id else None
+
+
+def _gdb_frame(match: Match[str]) -> Optional[Event]:
+    body, count = match.group("body"), int(match.group("number"))
+    python = _PYTHON_FRAME.match(body)
+    if python:
+        frame = Frame(python.group(3), file=python.group(1), line=int(python.group(2)), language="python")
+        return FrameLine(frame, count)
+    return FrameLine(read_frame(body), count, addressed=True) if looks_like_frame(body) else None
+
+
+def _prompt(match: Match[str]) -> Event:
+    command = match.group("command")
+    attach = _ATTACH.match(command)
+    if attach:
+        return ProcessHead(pid=int(attach.group(1)))
+    return Prompt(bool(_SHOWS_STACK.match(command)))
+
+
+def _lldb_frame(match: Match[str]) -> Event:
+    pc, body = number(match.group("pc")), match.group("body")
+    library, _, call = body.rpartition("`") if "`" in body.split("(", 1)[0] else ("", "", body)
+    name, arguments, rest = split_call(call, spaced=False)
+    name, _, offset = name.partition(" + ")
+    place = read_place(rest) if arguments or rest else read_place(" " + offset)
+    frame = named_frame(name, Place(library or None, place.file, place.line), pc, arguments)
+    return FrameLine(frame, int(match.group("number")))
+
+
+def _torch_frame(match: Match[str]) -> Event:
+    name = match.group("name").rpartition(" + ")[0] or match.group("name")
+    return FrameLine(
+        named_frame(name, Place(match.group("lib")), number(match.group("pc"))), int(match.group("number"))
+    )
+
+
+def _eu_frame(match: Match[str]) -> Event:
+    name, _, module = match.group("name").partition(" - /")
+    frame = named_frame(name, Place(f"/{module}" if module else None), number(match.group("pc")))
+    return FrameLine(frame, int(match.group("number")))
+
+
+def _location(match: Match[str]) -> Event:
+    return Location(match.group("file"), int(match.group("line")))
+
+
+def _process(match: Match[str]) -> Event:
+    return ProcessHead(pid=int(match.group("pid")))
+
+
+_COUNT = r"#(?P<number>\d{1,5}):?[ \t]+"
+ROWS: Tuple[Row, ...] = (
+    row("gdb", "Thread ", r"Thread (?P<id>(?:\d+\.)?\d+)\b(?P<rest> .*\b(?:LWP|process) \d.*)", _gdb_thread),
+    row("gdb", "Thread 0x", r"Thread (?P<id>(?:\d+\.)?\d+) (?P<rest>\(Thread 0x.*)", _gdb_thread),
+    row("gdb", "LWP ", r"(?:Thread 0x[0-9a-f]+ \()?LWP (?P<lwp>\d{1,9})\)?(?P<rest>[^,]{0,80}):$", _lwp_alone),
+    row("gdb", " received signal ", r"Thread (?P<id>[\d.]+) (?P<rest>.*received signal .*)", _stopped),
+    row("gdb", " hit ", r"Thread (?P<id>[\d.]+) (?P<rest>\"[^\"]*\" hit .*)", _stopped),
+    row("gdb", "hread ", r"\[(?:Switching to|Current) thread (?:is )?(?P<id>\d[\d.]*)\b", _selected),
+    row(
+        "gdb",
+        "(LWP ",
+        r"[* ] {1,8}(?P<id>\d[\d.]*) +Thread 0x[0-9a-f]+ \(LWP (?P<lwp>\d{1,9})\) +(?P<rest>.+)",
+        _listed,
+    ),
+    row("eu-stack", "PID ", r"PID (?P<pid>\d{1,9}) - (?:process|core)", _process),
+    row("eu-stack", "TID ", r"TID (?P<lwp>\d{1,9})\b(?P<rest>[^:]{0,80}):$", _lwp_alone),
+    row("", "#", r"\s{0,12}" + _COUNT + r"(?P<pc>0x[0-9a-f]+) +(?:- 1 )?(?P<name>.+)", _eu_frame, "eu-stack"),
+    row("", ":", r" {4}(?P<file>\S+):(?P<line>\d{1,9})(?::\d+)?$", _location, "eu-stack"),
+    row("lldb", "hread #", r"\s{0,4}\*?\s{0,4}thread #(?P<id>\d{1,9})(?P<rest>[:,].*|$)", _gdb_thread),
+    row(
+        "torch",
+        "frame #",
+        r"\s{0,8}frame " + _COUNT + r"(?P<name>.+) \((?P<pc>0x[0-9a-f]+) in (?P<lib>[^()]+)\)$",
+        _torch_frame,
+    ),
+    row("lldb", "frame #", r"\s{0,8}\*?\s{0,4}frame " + _COUNT + r"(?:(?P<pc>0x[0-9a-f]+) )?(?P<body>.+)", _lldb_frame),
+    row("gdb", "#", r"\s{0,12}(?:=>|\*)?\s{0,4}" + _COUNT + r"(?P<body>\S.*)", _gdb_frame),
+    row("", "db) ", r"\((?:cuda-)?(?:gdb|lldb)\) (?P<command>.*)", _prompt),
+    row("gdb", "ttaching to ", r"Attaching to (?:program: .*, )?(?:process|pid) (?P<pid>\d{1,9})", _process),
+    row("gdb", "Backtrace stopped", r"(?P<reason>Backtrace stopped: .*)", lambda match: Cut(match.group("reason"))),
+    row("gdb", "(More stack", r"\(More stack frames follow", lambda match: Cut("more frames were not printed")),
+    row("gdb", "[", r"\[(?:Switching|Inferior|New|Thread|Using|Detaching|Attaching|Loading|\w+ exited)\b.*\]$", detail),
+    row("gdb", "ibthread_db", r"Using host libthread_db", detail),
+    row("", "No ", r"No (?:locals|symbol table info available|symbol table)\.?", detail),
+    row("", " = ", r"\s{4,12}[\w$<>]+ = .*", detail, "gdb"),
+    row("", "\t", r"\d{1,7}\t.*", detail, "gdb"),
+)

@@ -1,0 +1,90 @@
+"""Log lines beside stacks: who wrote them, and which of them are evidence."""
+
+from __future__ import annotations
+
+import re
+from typing import Match, Optional, Tuple
+
+from gdbext.knowledge.frames import MESSAGES
+from gdbext.parsers.events import Event, ProcessHead, Said
+from gdbext.parsers.formats.row import Row, row
+
+_EVIDENCE = re.compile(
+    "|".join(
+        (
+            *(f"(?:{rule.pattern})" for rule in MESSAGES),
+            r"NCCL WARN ",
+            r"[Ww]atchdog (?:caught|timeout)|WatchDog",
+            r"Timeout at NCCL work|NCCL work .* timed out",
+            r"terminate called",
+            r"NVRM: Xid|\bXid \(",
+            r"ncclSystemError|ncclInternalError|ncclRemoteError|ncclUnhandledCudaError",
+            r"No space left on device",
+            r"Cannot allocate memory|[Oo]ut of memory",
+        )
+    )
+)
+_NEEDS = (
+    "rror",
+    "ignal",
+    "SIG",
+    "BUS_",
+    "WARN",
+    "atchdog",
+    "WatchDog",
+    "imeout",
+    "imed out",
+    "ault",
+    "bort",
+    "store",
+    "TATUS",
+    "Xid",
+    "terminate",
+    "left on",
+    "memory",
+)
+_LONGEST = 2000
+_WRITER = re.compile(r"\[?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9})[\s:]")
+_RANK = re.compile(r"\[Rank (\d{1,6})\]|^[\w.]*:? ?\[(\d{1,6})\] is setting up NCCL communicator")
+
+
+def said(text: str) -> Optional[Said]:
+    """The line as evidence, if it is."""
+    if not any(need in text for need in _NEEDS):
+        return None
+    short = text[:_LONGEST].strip()
+    if not _EVIDENCE.search(short):
+        return None
+    writer, rank = _WRITER.match(short), rank_in(short)
+    return Said(short, int(writer.group("pid")) if writer else None, rank, "next" if _is_head(short) else "")
+
+
+def rank_in(text: str) -> Optional[int]:
+    """The rank that torch's messages name as their own."""
+    found = _RANK.search(text[:_LONGEST])
+    return int(found.group(1) or found.group(2)) if found else None
+
+
+def _is_head(text: str) -> bool:
+    """Whether a stack of the thread that is spoken of follows."""
+    return text.startswith("Fatal Python error") or "Caught signal" in text or "*** SIG" in text
+
+
+def _any(match: Match[str]) -> Optional[Event]:
+    return said(match.string)
+
+
+def _dump(match: Match[str]) -> Event:
+    return ProcessHead(pid=int(match.group("pid")))
+
+
+def _writer(match: Match[str]) -> Event:
+    return ProcessHead(writer=match.group("tag"), firm=False)
+
+
+_STAMP = r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,6})?"
+ROWS: Tuple[Row, ...] = (
+    row("", "dump for PID ", r".{0,120}(?:Pyspy|py-spy) dump for PID (?P<pid>\d{1,9})", _dump),
+    row("", "[20", _STAMP + r" (?P<tag>(?:(?:DP|PP|TP|EP|CP|ATTN_CP|MOE_DP)\d+ ?)+)\]", _writer),
+    row("", "", r".", _any),
+)

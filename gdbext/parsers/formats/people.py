@@ -1,0 +1,104 @@
+"""What people write between stacks: headings that say which process or thread follows."""
+
+from __future__ import annotations
+
+import re
+from typing import Match, Optional, Tuple
+
+from gdbext.parsers.events import Cut, Event, ProcessHead, ThreadHead
+from gdbext.parsers.formats.row import Row, row
+
+_RANK = re.compile(r"(?i)\brank[ _#:=-]{0,3}(\d{1,6})\b")
+_PID = re.compile(r"(?i)\b(?:pid|process)[ _#:=]{0,3}(\d{2,9})\b")
+_HOST = re.compile(r"(?i)\b((?:node|host|worker)[ _-]?\d{1,6})\b")
+_OF_A_PROCESS = re.compile(r"(?i)\b(?:ranks?|nodes?|process(?:es)?|workers?|hosts?|pid|gpu)(?:[ _#:=-]{0,3}\d+)?\b")
+_THREAD = re.compile(r"\b[Tt]hread #?(\d{1,9})\b")
+_HOLDS_GIL = re.compile(r"(?i)\bthread\b.{0,60}\b(?:has|holds|holding|owns|owning) the GIL\b")
+_SENTENCE = re.compile(r"[a-z)]\. |, (?:and|but|so|which) ")
+_LONGEST = 120
+_WHO = r"(?:(?:global|local|other|another|all|the|on|for|of|in|this is|here is|stack|backtrace|bt|trace|dump) ){0,4}"
+
+
+def heading(text: str) -> ProcessHead:
+    """What a heading says of the process whose stacks follow."""
+    rank, pid, host = _RANK.search(text), _PID.search(text), _HOST.search(text)
+    return ProcessHead(
+        text,
+        int(pid.group(1)) if pid else None,
+        int(rank.group(1)) if rank else None,
+        host.group(1) if host and not rank else None,
+    )
+
+
+def _decorated(match: Match[str]) -> Optional[Event]:
+    text = match.group("text").strip()
+    if _OF_A_PROCESS.search(text):
+        return heading(text)
+    return _mention(text)
+
+
+def _plain(match: Match[str]) -> Optional[Event]:
+    text = match.string.strip()
+    return None if len(text) > _LONGEST or _SENTENCE.search(text) else heading(text.rstrip(":. "))
+
+
+def _introduced(match: Match[str]) -> Optional[Event]:
+    """`Stack of rank 3 while it hangs:`"""
+    text = match.string.strip()
+    return heading(text.rstrip(":")) if len(text) <= _LONGEST and len(_RANK.findall(text)) == 1 else None
+
+
+def _prose(match: Match[str]) -> Optional[Event]:
+    return _mention(match.string.strip())
+
+
+def _mention(text: str) -> Optional[ThreadHead]:
+    if len(text) > _LONGEST:
+        return None
+    numbers = _THREAD.findall(text)
+    gil = True if _HOLDS_GIL.search(text) else None
+    if len(numbers) == 1 or gil:
+        return ThreadHead(numbers[0] if len(numbers) == 1 else None, gil=gil, firm=False)
+    return None
+
+
+def _for_thread(match: Match[str]) -> Event:
+    return ThreadHead(match.group("id"))
+
+
+def _command(match: Match[str]) -> Event:
+    return ProcessHead(pid=int(match.group("pid")))
+
+
+ROWS: Tuple[Row, ...] = (
+    row(
+        "",
+        "hread ",
+        r"(?i)(?:traceback|backtrace|stack(?: trace)?) (?:for|of) thread (?P<id>\d{1,9})\s*:?$",
+        _for_thread,
+    ),
+    row("", "", r"(?:={2,}|-{2,}|\*{1,}|~{2,}|\+{2,}|_{2,}) ?(?P<text>[^=~]{1,120}?)[ =*~+_:-]*$", _decorated),
+    row(
+        "",
+        "",
+        r"(?i)\s{0,4}" + _WHO + r"(?:rank|node|worker|host|pid|process|gpu)s?[ _#:=-]{0,3}\d+"
+        r"(?: ?[,&-] ?\d+| and \d+){0,8}(?: \([^()]{0,80}\))?\s*[:.]?$",
+        _plain,
+    ),
+    row(
+        "",
+        "",
+        r"(?i)(?:\d{1,4}|one|all|the)(?: \w{1,12}){0,2} (?:process(?:es)?|ranks?|workers?)(?: \S{1,20}){0,5}$",
+        _plain,
+    ),
+    row("", ":", r"(?i).*\brank[ _#:=-]?\d.*:$", _introduced),
+    row(
+        "",
+        " ",
+        r"(?:\S{0,60}[$#%] |\+ )?(?:sudo )?(?:py-spy dump|gstack|pstack|eu-stack|pystack remote|cuda-gdb|gdb)\b[^|;]{0,80}? "
+        r"(?:--pid[ =]|-p ?)?(?P<pid>\d{2,9})\b",
+        _command,
+    ),
+    row("", "...", r"\.\.\. ", lambda match: Cut(match.string.strip()[:80])),
+    row("", "hread", r".", _prose),
+)

@@ -1,0 +1,103 @@
+"""The grammar of one frame as debuggers of the gdb family print it; lldb, eu-stack and crash handlers share parts of it.
+
+#3  0x00007f.. in ns::f<int>(int) (this=0x.., count=3) at file.cc:12
+#4  0x00007f.. in ?? () from target:/usr/lib/libcuda.so.1      (also: `at LIB`, no parentheses, no address)
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, Optional, Tuple
+
+from gdbext.model.names import bare_name
+from gdbext.model.stack import Frame
+from gdbext.parsers.arguments import captures, split_call
+
+_ADDRESS = re.compile(r"(0x[0-9a-fA-F]{1,16})(?:\s+|\Z)(?:in\s+)?")
+_LOCATION = re.compile(r"\s(at|from)\s+(\S+)")
+_LINE = re.compile(r"(.+?):(?:(\d{1,9})|[X?*]+)(?::\d+)?\Z")
+_GRID = re.compile(r"<<<[^>]*>>>")  # cuda-gdb shows the launch dimensions of a kernel
+_LIBRARY = re.compile(r"\.so\b|\.dylib\b|(?:^|/)\[?vdso\]?|/lib(?:32|64)?/[^/]+\Z|\.exe\Z")
+_SOURCE = re.compile(r"\.(?:c|cc|cpp|cxx|c\+\+|cu|cuh|h|hh|hpp|hxx|inc|inl|S|s|asm|rs|go|py|pyx|pxd|f90|tcc)\Z")
+_NAMELESS = re.compile(r"(?:\?\?+|0x[0-9a-fA-F]+|<unknown>|\(unknown\)|\[unknown\]|___?lldb_unnamed_\S*)?\Z")
+_SINGLE = re.compile(r"[A-Za-z_?~][\w:~$.@?]*(?:<.*>)?(?: \(\w*\.*|\Z)")  # `poll`, or an argument list that was cut
+_HIDDEN_LIBRARY = re.compile(r"___lldb_unnamed_\w+\$\$([^\s:`]+)")
+
+
+class Place(NamedTuple):
+    """Where a frame is: an object file or a source position."""
+
+    module: Optional[str] = None
+    file: Optional[str] = None
+    line: Optional[int] = None
+
+
+def read_frame(body: str) -> Frame:
+    """A frame without its number."""
+    body = body.strip()
+    pc = None
+    found = _ADDRESS.match(body)
+    if found:
+        pc, body = int(found.group(1), 16), body[found.end() :]
+    if body.startswith(("<signal", "<function called")):
+        return Frame(body.split(">", 1)[0] + ">", pc=pc)
+    name, arguments, rest = split_call(_GRID.sub("", body))
+    if not arguments and not rest:
+        name, rest = _without_arguments(name)
+    place = read_place(rest)
+    return named_frame(name, place, pc, arguments)
+
+
+def named_frame(name: str, place: Place = Place(), pc: Optional[int] = None, arguments: str = "") -> Frame:  # noqa: B008
+    """A native frame from its parts; a name that is none becomes None, an address as name becomes the address."""
+    name = name.strip()
+    hidden = _HIDDEN_LIBRARY.match(name)
+    module = place.module or (hidden.group(1) if hidden else None)
+    if pc is None and name.startswith("0x") and _NAMELESS.match(name):
+        pc = int(name[:18], 16)
+    bare = bare_name(name)
+    function = None if _NAMELESS.match(bare) else bare
+    return Frame(function, module, pc, place.file, place.line, captures=captures(function, arguments))
+
+
+def looks_like_frame(body: str) -> bool:
+    """Whether what stands behind `#4 ` is a frame rather than prose: "#4 fix the leak (see below)" is none."""
+    if _ADDRESS.match(body) or body.startswith(("<signal", "<function called")):
+        return True
+    name, arguments, rest = split_call(body)
+    if not arguments and not rest:
+        name, rest = _without_arguments(name)
+    if (
+        _LOCATION.match(rest)
+        or "=" in arguments
+        or name.rstrip().endswith(")")
+        or body.rstrip().endswith(("()", "(...)"))
+    ):
+        return True
+    return bool(_SINGLE.match(body))
+
+
+def read_place(text: str) -> Place:
+    """` at FILE:LINE`, ` from LIB`, ` at LIB`; words behind it are notes of a person."""
+    found = _LOCATION.search(text)
+    if not found:
+        return Place()
+    value = found.group(2).rstrip(",;")
+    value = value[len("target:") :] if value.startswith("target:") else value
+    line = _LINE.match(value)
+    if line:
+        return Place(None, line.group(1), int(line.group(2)) if line.group(2) else None)
+    if found.group(1) == "from" or is_library(value):
+        return Place(value)
+    return Place(None, value)
+
+
+def is_library(path: str) -> bool:
+    """Whether a path without a line number is an object file rather than a source file."""
+    return bool(_LIBRARY.search(path)) or not _SOURCE.search(path)
+
+
+def _without_arguments(text: str) -> Tuple[str, str]:
+    """`name from LIB` and `name at FILE:1`, as people shorten frames."""
+    found = _LOCATION.search(text)
+    return (text[: found.start()], text[found.start() :]) if found else (text, "")

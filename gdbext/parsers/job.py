@@ -1,0 +1,133 @@
+"""Texts -> one snapshot of a job."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from gdbext.knowledge.engines import PROFILES
+from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.parsers import source
+from gdbext.parsers.assembler import Assembler, Tally
+from gdbext.parsers.building import LONGEST_PROBLEM, Process
+from gdbext.parsers.cleaning import Stream, clean
+
+_FILE_RANK = re.compile(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
+_FILE_PID = re.compile(r"(?i)(?:pid|core)[-_.]?(\d{2,9})(?!\d)")
+_TITLES = tuple((re.compile(rule.pattern), profile.name) for profile in PROFILES for rule in profile.titles)
+_MOST_PROBLEMS = 40
+
+
+def parse_files(texts: Sequence[Tuple[str, bytes]]) -> JobSnapshot:
+    """Whatever stacks stand in these texts, as (name, content).
+
+    The kind of text is recognised line by line: gdb, cuda-gdb, gstack, lldb, eu-stack, py-spy (also its JSON), pystack,
+    faulthandler, Python tracebacks, stacks of crash handlers, and logs around them. Nothing raises: what could not
+    be read is said in `problems`, one line each, and a text without stacks gives no processes. Time and memory grow
+    with the length of the texts, of which at most `source.LIMIT` bytes each are read.
+    """
+    tally = Tally()
+    processes: List[RankSnapshot] = []
+    problems: List[str] = []
+    for name, data in texts:
+        found, said = _parse(name, data, tally)
+        processes += found
+        problems += said
+    problems += _not_understood(tally)
+    numbered = tuple(replace(process, index=index) for index, process in enumerate(processes))
+    return JobSnapshot(numbered, engine=_common([one.engine for one in numbered]), problems=_capped(problems))
+
+
+def _parse(name: str, data: bytes, tally: Tally) -> Tuple[List[RankSnapshot], List[str]]:
+    text, problems = source.as_utf8(source.cut(name, data))
+    said = list(problems)
+    if not text:
+        return [], said
+    streams = _assemble(text, tally)
+    processes = [process for one in streams for process in one.processes if process.threads]
+    for one in streams:
+        for message in one.messages:
+            owner = next((process for process in processes if _is_about(process, message.rank)), None)
+            if owner is not None:
+                owner.complain(message.text)
+            else:
+                said.append(_prefixed(one.stream, message.text))
+    found = [_identified(process.finished(0)) for process in processes]
+    return _named_after_file(name, found), said
+
+
+def _assemble(text: bytes, tally: Tally) -> List[Assembler]:
+    streams: Dict[Stream, Assembler] = {}
+    for stream, line in clean(source.lines(text)):
+        one = streams.get(stream)
+        if one is None:
+            one = streams[stream] = Assembler(stream, tally)
+        one.feed(line)
+    for one in streams.values():
+        one.finish()
+    return list(streams.values())
+
+
+def _is_about(process: Process, rank: Optional[int]) -> bool:
+    return rank is not None and process.head.rank == rank
+
+
+def _prefixed(stream: Stream, text: str) -> str:
+    who = f"rank {stream.rank}: " if stream.rank is not None else f"{stream.source}: " if stream.source else ""
+    return (who + text)[:LONGEST_PROBLEM]
+
+
+def _identified(process: RankSnapshot) -> RankSnapshot:
+    """The rank and engine that the title of the process tells."""
+    for pattern, engine in _TITLES:
+        match = pattern.search(process.title or "")
+        if match:
+            return replace(process, engine=engine, rank=_rank(match.groupdict(), process.rank))
+    return process
+
+
+def _rank(groups: Dict[str, Optional[str]], known: Optional[int]) -> Optional[int]:
+    """A title's rank; where it has only the number in the tensor parallel group, that is the rank."""
+    numbers = {name: int(value) for name, value in groups.items() if value is not None and value.isdigit()}
+    if known is not None or not numbers:
+        return known
+    return numbers.get("rank", numbers["tp"] if set(numbers) == {"tp"} else None)
+
+
+def _named_after_file(name: str, processes: List[RankSnapshot]) -> List[RankSnapshot]:
+    """A file with one process is called after it: `stack.rank3.txt`."""
+    if len(processes) != 1:
+        return processes
+    one = processes[0]
+    base = name.rsplit("/", 1)[-1]
+    rank, pid = _FILE_RANK.search(base), _FILE_PID.search(base)
+    return [
+        replace(
+            one,
+            rank=int(rank.group(1)) if rank and one.rank is None else one.rank,
+            pid=int(pid.group(1)) if pid and one.pid is None else one.pid,
+        )
+    ]
+
+
+def _not_understood(tally: Tally) -> List[str]:
+    said: List[str] = []
+    if tally.strange:
+        lines = "1 line that looks" if tally.strange == 1 else f"{tally.strange} lines that look"
+        examples = " | ".join(tally.samples)
+        said.append(f"{lines} like part of a stack could not be understood, for example: {examples}"[:LONGEST_PROBLEM])
+    if tally.beyond:
+        said.append(f"too many stacks: {tally.beyond} frames or threads beyond the limits were not kept")
+    return said
+
+
+def _common(names: Sequence[Optional[str]]) -> Optional[str]:
+    known = {name for name in names if name}
+    return known.pop() if len(known) == 1 else None
+
+
+def _capped(problems: Sequence[str]) -> Tuple[str, ...]:
+    unique = list(dict.fromkeys(problems))
+    more = len(unique) - _MOST_PROBLEMS
+    return tuple(unique[:_MOST_PROBLEMS] + ([f"{more} more messages are not shown"] if more > 0 else []))
