@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 from typing import Callable, Dict, List, Optional, Sequence
 
 from gdbext import __version__
+from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import find_jobs
 from gdbext.discovery.selectors import Selector
 from gdbext.frontend import attach, diagnose, gdbrun
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.model.errors import FINDING, NOTHING, OK, USAGE, GdbextError
+from gdbext.model.job import Job
 from gdbext.render import render
 from gdbext.render.document import dumps
 
@@ -89,12 +92,23 @@ def _diagnose(options: argparse.Namespace) -> int:
 
 
 def _ranks(options: argparse.Namespace) -> int:
-    jobs = find_jobs(ProcFS(), selector_of(options, options.inputs))
+    proc = ProcFS()
+    jobs = [_with_hindrances(job, proc) for job in find_jobs(proc, selector_of(options, options.inputs))]
     if options.json:
         diagnose.write_document(options.json, dumps(jobs))
     else:
         write_lines(render(jobs, style_for(sys.stdout, os.environ)))
     return OK if jobs else NOTHING
+
+
+def _with_hindrances(job: Job, proc: ProcFS) -> Job:
+    """The job with a note for everything that would hinder an attach to one of its ranks."""
+    notes: Dict[str, List[str]] = {}
+    for rank in job.ranks:
+        for problem in check(proc, rank.pid).problems:
+            text = f"{problem.text}; {problem.remedy}" if problem.remedy else problem.text
+            notes.setdefault(text.replace(str(rank.pid), "PID"), []).append(str(rank.pid))
+    return replace(job, notes=job.notes + tuple(f"{text} (PID {', '.join(pids)})" for text, pids in notes.items()))
 
 
 def _attach(options: argparse.Namespace) -> int:
