@@ -7,7 +7,8 @@ try:
 except ModuleNotFoundError as error:
     if error.name not in ("tabulate", "pygments", "elftools"):
         raise
-    sys.stderr.write(f"gdbext: the package {error.name} is missing; python3 -m pip install tabulate pygments pyelftools\n")
+    needed = "tabulate pygments pyelftools"
+    sys.stderr.write(f"gdbext: the package {error.name} is missing; python3 -m pip install {needed}\n")
     sys.exit(4)
 
 sys.exit(main())

@@ -3,15 +3,22 @@
 import json
 import os
 import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+import gdbext
 from gdbext.frontend import cli, diagnose
 from gdbext.model.codec import dump_snapshot
 from gdbext.model.errors import FINDING, NOTHING, OK, PARTIAL, GdbextError
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.verdict import Diagnosis, Verdict
+
+
+ROOT = Path(gdbext.__file__).parents[1]
 
 
 def thread(*functions, **more):
@@ -116,3 +123,11 @@ def test_gdbinit_prints_a_file_that_exists(capsys):
 def test_no_command_is_usage(capsys):
     assert cli.main([]) == 2
     assert "usage" in capsys.readouterr().err
+
+
+def test_a_missing_package_is_one_line():
+    """-S: no site-packages, as for a clone that nothing was installed for."""
+    done = subprocess.run([sys.executable, "-S", "-m", "gdbext", "ranks"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == NOTHING
+    assert "is missing; python3 -m pip install" in done.stderr
+    assert done.stderr.count("\n") == 1
