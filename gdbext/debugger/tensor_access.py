@@ -35,6 +35,8 @@ class TensorAccess:
             value = _value(expression)
         except UsageError:
             entry = _ENTRY.match(expression)
+            if entry is None and expression.startswith("*"):  # what a pointer is and what it points to look alike here
+                return replace(self.evaluate(expression[1:].lstrip(), description), name=expression)
             if entry is None:
                 raise
             return self._entry(entry.group(1), entry.group(2) or entry.group(3), description)
@@ -164,8 +166,11 @@ def symbol_at(address: int) -> Optional[str]:
 
 
 def _value(expression: str) -> gdb.Value:
+    """Evaluates without calling functions of the program: `*shared` and `map["key"]` would be calls."""
+    allowed = compat.parameter("llm allow-calls")
     try:
-        return gdb.parse_and_eval(expression)
+        with compat.settings({} if allowed else {"may-call-functions": "off"}):
+            return gdb.parse_and_eval(expression)
     except (gdb.error, RuntimeError) as error:
         raise UsageError(f"{expression}: {one_line(error)}") from None
 

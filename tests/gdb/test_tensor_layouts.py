@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -26,6 +27,15 @@ MIMICS = {
     "rtp-llm 0.2.0": ("tensor_rtp_llm.cc", "-DERA=4"),
     "turbomind 0.7.3": ("tensor_turbomind.cc", "-DERA=1"),
     "turbomind 0.8.0": ("tensor_turbomind.cc", "-DERA=2"),
+    "tensorrt-llm, allocator as member": ("tensor_tensorrt_llm.cc", "-DERA=1"),
+    "tensorrt-llm, allocator as base": ("tensor_tensorrt_llm.cc", "-DERA=2"),
+    "tensorrt-llm, inline namespace": ("tensor_tensorrt_llm.cc", "-DERA=3"),
+    "torch 2.1": ("tensor_torch.cc", "-DRELEASE=201"),
+    "torch 2.4": ("tensor_torch.cc", "-DRELEASE=204"),
+    "torch 2.6": ("tensor_torch.cc", "-DRELEASE=206"),
+    "torch 2.13": ("tensor_torch.cc", "-DRELEASE=213"),
+    "ggml": ("tensor_ggml.cc",),
+    "mindspore": ("tensor_mindspore.cc",),
 }
 
 
@@ -35,7 +45,7 @@ def run_gdb(gdb, *commands):
     for command in ["set width 0", "set confirm off", *commands]:
         words += ["-ex", command]
     environ = {**os.environ, "GDBEXT_TEST_ROOT": str(ROOT), "GDBEXT_TEST_SITE": sysconfig.get_path("purelib")}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL, env=environ)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL, env=environ)
     assert "Traceback" not in done.stderr, done.stderr
     return done.stdout + done.stderr
 
@@ -93,3 +103,47 @@ def test_gdb_says_what_the_program_holds(any_gdb, mimic, optimise, tmp_path):
     assert len(rows) > 3
     for row in rows:
         check(row, answers[row["expression"]])
+
+
+NAMELESS = ("plain", "turned", "slice", "scalar", "seven", "empty", "expanded", "meta", "remote", "symbolic", "beyond")
+"""What stands in the torch mimic's table of addresses, in its order."""
+LAST_RELEASE = {"201": "2.1.2", "204": "2.4.1+cu121", "206": "2.12.1", "213": "2.15.0"}
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["release known", "release unknown"])
+@pytest.mark.parametrize("release", LAST_RELEASE)
+def test_torch_without_debug_information(any_gdb, release, known, tmp_path):
+    """The program stands where torch's library does, so that gdbext finds the release beside it."""
+    library = tmp_path / "torch" / "lib" / "libc10.so"
+    library.parent.mkdir(parents=True)
+    shutil.copy(program("tensor_torch.cc", "-O1", "-DNAMELESS", f"-DRELEASE={release}"), library)
+    if known:
+        (tmp_path / "torch" / "version.py").write_text(f"__version__ = '{LAST_RELEASE[release]}'\n")
+    truth = tmp_path / "truth"
+    subprocess.run([library, truth], check=True, stdin=subprocess.DEVNULL)
+    rows = [row for row in lines(truth) if row["expression"] in NAMELESS]
+    for row in rows:
+        row["expression"] = f"((unsigned long*)&impls)[{NAMELESS.index(row['expression'])}]"
+        row["as"] = "torch"
+    answers = ask(any_gdb, tmp_path, started(library, truth), rows)
+    assert len(rows) == len(NAMELESS)
+    for row in rows:
+        if not known and row.get("says") == "symbolic":
+            continue  # a shape that is no numbers cannot confirm the offsets
+        check(row, answers[row["expression"]])
+        said = answers[row["expression"]]["info"]["kind"]
+        assert (f"torch {LAST_RELEASE[release]} by offsets" if known else "release of torch unknown") in said
+
+
+def test_nothing_that_looks_like_a_tensor(any_gdb, tmp_path):
+    path = program("tensor_torch.cc", "-O1", "-DNAMELESS", "-DRELEASE=213")
+    truth = tmp_path / "truth"
+    rows = [{"expression": word, "as": "torch"} for word in ("&impls", "0", "16", "-1", "$sp", "&stop_here")]
+    rows += [{"expression": word} for word in ("$sp", "nonsense", "1 +", "impls", "&impls")]
+    rows += [{"expression": "&impls", "as": "pyobject"}, {"expression": "&impls", "as": "no::such"}]
+    questions, answers = tmp_path / "questions", tmp_path / "answers"
+    questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    printed = run_gdb(any_gdb, *started(path, truth), f"source {PROBE}", f"python probe('{questions}', '{answers}')")
+    errors = [answer.get("error", "") for answer in lines(answers)[: len(rows)]]
+    assert all(errors), printed
+    assert not [error for error in errors if "\n" in error]

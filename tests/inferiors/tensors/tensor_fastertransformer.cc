@@ -54,7 +54,7 @@ struct Tensor {
 };
 }
 
-__attribute__((noinline)) void forward(Truth& truth, const ft::Tensor& argument)
+__attribute__((noipa)) void forward(Truth& truth, const ft::Tensor& argument)
 {
     static float floats[6] = {0, 1, 2, 3, 4, 5};
     static uint16_t halves[8];

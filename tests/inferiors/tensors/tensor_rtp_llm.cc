@@ -88,7 +88,7 @@ using namespace SPACE;
 static float floats[6] = {0, 1, 2, 3, 4, 5};
 static int64_t ids[4] = {-1, 1LL << 40, 7, 8};
 
-__attribute__((noinline)) void forward(Truth& truth, const Held& argument)
+__attribute__((noipa)) void forward(Truth& truth, const Held& argument)
 {
     const std::vector<int> two_three{2, 3};
     Held plain(MEMORY_CPU, TYPE_FP32, {2, 3}, floats);

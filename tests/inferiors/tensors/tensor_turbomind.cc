@@ -29,7 +29,7 @@ public:
 };
 }
 
-__attribute__((noinline)) void forward(Truth& truth)
+__attribute__((noipa)) void forward(Truth& truth)
 {
     turbomind::Tensor plain{turbomind::MEMORY_CPU, turbomind::TYPE_FP32, {3, 4}, floats};
     turbomind::ManagedTensor managed{plain, nullptr};
@@ -100,7 +100,7 @@ template <typename T> struct Ref {
 using namespace turbomind;
 using namespace turbomind::core;
 
-__attribute__((noinline)) void forward(Truth& truth, Ref<Tensor> argument)
+__attribute__((noipa)) void forward(Truth& truth, Ref<Tensor> argument)
 {
     auto data = std::shared_ptr<void>(floats, [](void*) {});
     static unsigned char nibbles[4] = {0x10, 0x32, 0xfe, 0x98};

@@ -9,14 +9,14 @@
 #include <vector>
 
 // The debugger stops here; the caller's frame has the tensors.
-extern "C" __attribute__((noinline)) void stop_here()
+extern "C" __attribute__((noipa)) void stop_here()
 {
     asm volatile("" ::: "memory");
 }
 
 // Keeps an object in memory whatever the optimisation.
 template <typename T>
-__attribute__((noinline)) void keep(T& object)
+__attribute__((noipa)) void keep(T& object)
 {
     asm volatile("" : : "r"(&object) : "memory");
 }

@@ -1,0 +1,24 @@
+"""Tensor objects overwritten with random bytes: an answer each time, never an exception, never a hang."""
+
+import json
+
+import pytest
+
+from tests.gdb.test_tensor_layouts import MIMICS, PROBE, run_gdb, started
+from tests.inferiors.tensor_build import program
+
+pytestmark = [pytest.mark.gdb, pytest.mark.slow]
+
+ROUNDS = 1000  # for each object of a program
+
+
+@pytest.mark.parametrize("mimic", MIMICS)
+def test_any_bytes_have_an_answer(any_gdb, mimic, tmp_path):
+    source, *flags = MIMICS[mimic]
+    path = program(source, "-g", "-O0", *flags)
+    answers = tmp_path / "answers"
+    fuzz = f"python fuzz({ROUNDS}, {mimic!r}, '{answers}')"
+    printed = run_gdb(any_gdb, *started(path, tmp_path / "truth"), f"source {PROBE}", fuzz)
+    assert answers.exists(), printed
+    done = json.loads(answers.read_text())
+    assert done["rounds"] == ROUNDS * done["objects"] > 0
