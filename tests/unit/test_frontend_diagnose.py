@@ -87,7 +87,7 @@ def test_progress_goes_to_stderr_only(saved, capsys):
     ("arguments", "status", "words"),
     [
         (["diagnose", "/no/such/file"], 4, "cannot read /no/such/file: No such file"),
-        (["diagnose", "--engine", "no-such-engine"], 4, "no"),
+        (["diagnose", "--engine", "no-such-engine"], 2, "no-such-engine"),
         (["diagnose", "x.txt", "--pgid", "1"], 2, "cannot be mixed"),
         (["diagnose", "--samples", "0"], 2, "must be positive"),
         (["diagnose", "4194304"], 4, "4194304"),
