@@ -17,6 +17,7 @@ from gdbext.parsers.events import (
     ProcessHead,
     Prompt,
     Said,
+    Standing,
     ThreadHead,
 )
 from gdbext.parsers.formats import ROWS
@@ -38,6 +39,11 @@ class Tally:
     strange: int = 0
     samples: List[str] = field(default_factory=list)
     beyond: int = 0  # threads and frames that were not kept
+
+    def add(self, process: Process) -> None:
+        """Count what did not come line by line."""
+        self.threads += len(process.threads)
+        self.frames += sum(len(thread.frames) for thread in process.threads)
 
     def other(self, line: str) -> None:
         """A line that no row reads."""
@@ -106,13 +112,18 @@ class Assembler:
         elif isinstance(event, Cut):
             if self._thread is not None:
                 self._thread.truncated = event.reason[:120]
+        elif isinstance(event, Standing):
+            process = self._open_process()
+            process.standing = process.standing or event.frame
         elif isinstance(event, Location):
             self._locate(event)
 
     # Processes --------------------------------------------------------------------------------------------------------
 
     def _process_head(self, head: ProcessHead) -> None:
-        if head.firm:
+        if head.ends:
+            self._end(head)
+        elif head.firm:
             self._begin(head)
         elif head.writer:
             if head.writer != self._writer and self._process is not None and self._process.threads:
@@ -125,6 +136,11 @@ class Assembler:
                 self._process.head = told
             else:
                 self._pending = told
+
+    def _end(self, head: ProcessHead) -> None:
+        if self._process is not None and self._pending is None and self._process.head.pid in (None, head.pid):
+            self._process.head = replace(self._process.head, pid=head.pid)
+            self._begin(ProcessHead())
 
     def _begin(self, head: ProcessHead) -> None:
         known = next((one for one in self.processes if head.pid is not None and one.head.pid == head.pid), None)
@@ -144,9 +160,9 @@ class Assembler:
             self._pending = None
             self.processes.append(self._process)
             for said in self.messages:
-                if said.rank is None:
+                if is_about(self._process, said):
                     self._process.complain(said.text)
-            self.messages = [said for said in self.messages if said.rank is not None]
+            self.messages = [said for said in self.messages if not is_about(self._process, said)]
         return self._process
 
     def _inferior(self, group: Optional[str]) -> Process:
@@ -260,11 +276,17 @@ class Assembler:
             self._next_problem = said
             if said.pid is not None and (process is None or process.head.pid != said.pid):
                 self._begin(ProcessHead(pid=said.pid))
-        elif process is None or self._pending is not None or said.rank not in (None, process.head.rank):
+        elif process is None or self._pending is not None or not is_about(process, said):
             if len(self.messages) < 200:
                 self.messages.append(said)
         else:
             process.complain(said.text)
+
+
+def is_about(process: Process, said: Said) -> bool:
+    """Whether a message can be of this process: what both tell of pid and rank is equal."""
+    head = process.head
+    return said.pid in (None, head.pid) and said.rank in (None, head.rank)
 
 
 def _joined(first: ProcessHead, second: ProcessHead) -> ProcessHead:

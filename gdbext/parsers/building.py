@@ -30,7 +30,7 @@ class Thread:
     problems: List[str] = field(default_factory=list)
     truncated: Optional[str] = None
     dropped: int = 0
-    superseded: Optional["Thread"] = None  # the same thread, printed earlier
+    superseded: Optional[Thread] = None  # the same thread, printed earlier
 
     @property
     def last(self) -> int:
@@ -118,6 +118,11 @@ class Process:
     group: Optional[str] = None
     threads: List[Thread] = field(default_factory=list)
     problems: List[str] = field(default_factory=list)
+    standing: Optional[Frame] = None  # where gdb found it, of use where no stack is printed
+
+    @property
+    def shows_stacks(self) -> bool:
+        return bool(self.threads) or self.standing is not None
 
     def find(self, id: Optional[str]) -> Optional[Thread]:
         """The thread of that id, the one printed last."""
@@ -128,13 +133,16 @@ class Process:
             self.problems.append(text[:LONGEST_PROBLEM])
 
     def finished(self, index: int) -> RankSnapshot:
+        if not self.threads and self.standing is not None:
+            self.threads.append(Thread(ThreadHead(only=self.standing), "gdb"))
+        self._name_by_list()
         shown = [thread for thread in self.threads if not self._is_superseded(thread)]
         stacks = tuple(thread.finished(id) for thread, id in zip(shown, thread_ids(shown)))
         kinds = Counter(thread.kind for thread in shown if thread.kind)
         return RankSnapshot(
             index,
             stacks,
-            pid=self.head.pid,
+            pid=self.head.pid or _main_thread(stacks),
             rank=self.head.rank,
             host=self.head.host,
             title=self.head.title or None,
@@ -143,8 +151,23 @@ class Process:
             source=f"text:{kinds.most_common(1)[0][0]}" if kinds else "text",
         )
 
+    def _name_by_list(self) -> None:
+        """A stack without a head is that of the listed thread which stands in its innermost frame."""
+        for thread in [one for one in self.threads if one.head.id is None and one.frames and one.frames[0].pc]:
+            for listed in self.threads:
+                only = listed.head.only
+                if only is not None and not listed.frames and only.pc == thread.frames[0].pc:
+                    thread.head = replace(listed.head, gil=thread.head.gil)
+                    self.threads.remove(listed)
+                    break
+
     def _is_superseded(self, thread: Thread) -> bool:
         return any(one.superseded is thread and one.frames for one in self.threads)
+
+
+def _main_thread(stacks: Tuple[ThreadStack, ...]) -> Optional[int]:
+    """The pid, which on Linux is the LWP of the main thread; py-spy names it."""
+    return next((stack.lwp for stack in stacks if stack.name == "MainThread"), None)
 
 
 def thread_ids(threads: List[Thread]) -> Tuple[str, ...]:
@@ -164,7 +187,7 @@ def thread_ids(threads: List[Thread]) -> Tuple[str, ...]:
                 if int(guess) > 0 and guess not in used:
                     ids[at] = guess
                     used[guess] = None
-            previous = ids[at]
+            previous = None if threads[at].head.selected else ids[at]
     free = 1
     for at, id in enumerate(ids):
         if id is None:

@@ -26,6 +26,10 @@ _PREFIXES = tuple(
         r"\[pod/(?P<source>[^\]\s]{1,120})\][ ]?",  # kubectl logs --prefix
         r"(?P<source>[\w.-]{1,60})[ ]{1,40}\|(?:[ ]|$)",  # docker compose
         r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S{1,80} (?P<source>[\w.@-]{1,60})\[(?P<pid>\d{1,9})\]: ",  # journal
+        r"\[(?P<source>[\w.-]{1,80}):(?P<pid>\d{1,9})\] ",  # Open MPI
+        r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})? \[[^\]\s]{1,80}\][ ]?",  # vLLM
+        r"\[?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?(?: - [\w.-]{1,60})?(?: -)?"
+        r" \[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\]?(?: -|:)?(?:[ ]|$)",  # Python's logging
         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?",  # container run times
         r"(?P<rank>\d{1,5}): (?=#\d|Thread |Current thread |  |Traceback)",  # srun --label
         r"(?:> ?){1,9}(?!>)",  # mail and markdown quotes
@@ -73,10 +77,10 @@ def split_prefix(text: str) -> Tuple[Stream, str]:
 
 _NUMBERED = re.compile(r"\s{0,12}(?:=>|\* )?(?:frame )?#\d+\b")
 _NEW_LINE = re.compile(
-    r"\s*(?:(?:\* )?(?:frame )?#\d|Thread |Current thread|Traceback|\((?:cuda-)?gdb\)|\(lldb\)|=====|\[(?:Switching|Inferior|New)"
-    r"|TID \d|PID \d|Process \d|(?:No locals|Backtrace stopped)|\d+\t)"
+    r"\s*(?:(?:\* )?(?:frame )?#\d|Thread |Current thread|Traceback|\((?:cuda-)?gdb\)|\(lldb\)|====="
+    r"|\[(?:Switching|Inferior|New)|TID \d|PID \d|Process \d|(?:No locals|Backtrace stopped)|\d+\t)"
 )
-_LOCATION = re.compile(r"\s+(?:at|from)\b")
+_LOCATION = re.compile(r"\s+(?:at|from)\b(?! =)")
 _UNFINISHED = re.compile(r"(?:#\d+\s*(?:0x[0-9a-fA-F]+)?(?: in)?|\b(?:at|from|in))\s*\Z")
 _QUOTED_OR_PAREN = re.compile(r'"(?:[^"\\]|\\.){0,400}"|\'(?:[^\'\\]|\\.[^\']{0,4})\'|[()]')
 _TERMINAL = 76  # a line this long may have been broken by the terminal's width

@@ -19,6 +19,7 @@ class ProcessHead:
     python: Optional[str] = None
     writer: str = ""  # who wrote the line, where that may be another process
     firm: bool = True
+    ends: bool = False  # said at the end: what follows is of another process
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,13 @@ class FrameLine:
     number: Optional[int] = None
     outermost_first: bool = False
     addressed: bool = False  # from gdb, which leaves the address out where a frame's callee is inlined
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The frame in which gdb finds a process when it attaches or stops; the whole stack mostly follows."""
+
+    frame: Frame
 
 
 @dataclass(frozen=True)
@@ -98,4 +106,4 @@ class Detail:
     """Belongs to a format and says nothing that is kept: source text, locals, a debugger's chatter."""
 
 
-Event = Union[ProcessHead, ThreadHead, FrameLine, Location, Said, Chained, Cut, Prompt, Detail]
+Event = Union[ProcessHead, ThreadHead, FrameLine, Standing, Location, Said, Chained, Cut, Prompt, Detail]

@@ -1,4 +1,4 @@
-"""The grammar of one frame as debuggers of the gdb family print it; lldb, eu-stack and crash handlers share parts of it.
+"""One frame as debuggers of the gdb family print it; lldb, eu-stack and crash handlers share parts of it.
 
 #3  0x00007f.. in ns::f<int>(int) (this=0x.., count=3) at file.cc:12
 #4  0x00007f.. in ?? () from target:/usr/lib/libcuda.so.1      (also: `at LIB`, no parentheses, no address)
@@ -19,7 +19,9 @@ _LINE = re.compile(r"(.+?):(?:(\d{1,9})|[X?*]+)(?::\d+)?\Z")
 _GRID = re.compile(r"<<<[^>]*>>>")  # cuda-gdb shows the launch dimensions of a kernel
 _LIBRARY = re.compile(r"\.so\b|\.dylib\b|(?:^|/)\[?vdso\]?|/lib(?:32|64)?/[^/]+\Z|\.exe\Z")
 _SOURCE = re.compile(r"\.(?:c|cc|cpp|cxx|c\+\+|cu|cuh|h|hh|hpp|hxx|inc|inl|S|s|asm|rs|go|py|pyx|pxd|f90|tcc)\Z")
-_NAMELESS = re.compile(r"(?:\?\?+|0x[0-9a-fA-F]+|<unknown>|\(unknown\)|\[unknown\]|___?lldb_unnamed_\S*)?\Z")
+_NAMELESS = re.compile(
+    r"(?:\?\?+|0x[0-9a-fA-F]+|<unknown(?: function)?>|\(unknown\)|\[unknown\]|___?lldb_unnamed_\S*)?\Z"
+)
 _SINGLE = re.compile(r"[A-Za-z_?~][\w:~$.@?]*(?:<.*>)?(?: \(\w*\.*|\Z)")  # `poll`, or an argument list that was cut
 _HIDDEN_LIBRARY = re.compile(r"___lldb_unnamed_\w+\$\$([^\s:`]+)")
 

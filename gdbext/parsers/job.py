@@ -8,10 +8,11 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.knowledge.engines import PROFILES
 from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.parsers import source
-from gdbext.parsers.assembler import Assembler, Tally
-from gdbext.parsers.building import LONGEST_PROBLEM, Process
-from gdbext.parsers.cleaning import Stream, clean
+from gdbext.parsers import pyspy_json, source
+from gdbext.parsers.assembler import Assembler, Tally, is_about
+from gdbext.parsers.building import LONGEST_PROBLEM, Process, Thread
+from gdbext.parsers.cleaning import UNNAMED, Stream, clean
+from gdbext.parsers.events import Said
 
 _FILE_RANK = re.compile(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
 _FILE_PID = re.compile(r"(?i)(?:pid|core)[-_.]?(\d{2,9})(?!\d)")
@@ -40,15 +41,22 @@ def parse_files(texts: Sequence[Tuple[str, bytes]]) -> JobSnapshot:
 
 
 def _parse(name: str, data: bytes, tally: Tally) -> Tuple[List[RankSnapshot], List[str]]:
-    text, problems = source.as_utf8(source.cut(name, data))
-    said = list(problems)
+    whole = source.cut(name, data)
+    text, problems = source.as_text(whole)
+    said = [*whole.problems, *problems]
     if not text:
         return [], said
-    streams = _assemble(text, tally)
-    processes = [process for one in streams for process in one.processes if process.threads]
+    spied = pyspy_json.extract(text)
+    said += [f"{name}: {problem}" for problem in spied.problems]
+    for process in spied.processes:
+        tally.add(process)
+    streams = _assemble(spied.rest, tally)
+    written = [process for one in streams for process in one.processes]
+    _drop_copies(streams)
+    processes = [process for process in (*spied.processes, *written) if process.shows_stacks]
     for one in streams:
         for message in one.messages:
-            owner = next((process for process in processes if _is_about(process, message.rank)), None)
+            owner = _owner(message, processes)
             if owner is not None:
                 owner.complain(message.text)
             else:
@@ -57,9 +65,13 @@ def _parse(name: str, data: bytes, tally: Tally) -> Tuple[List[RankSnapshot], Li
     return _named_after_file(name, found), said
 
 
-def _assemble(text: bytes, tally: Tally) -> List[Assembler]:
+def _assemble(text: str, tally: Tally) -> List[Assembler]:
     streams: Dict[Stream, Assembler] = {}
+    last = UNNAMED
     for stream, line in clean(source.lines(text)):
+        if stream == UNNAMED and line.startswith("frame #"):
+            stream = last  # torch's loggers name the rank before the first line of a message only
+        last = stream
         one = streams.get(stream)
         if one is None:
             one = streams[stream] = Assembler(stream, tally)
@@ -69,8 +81,35 @@ def _assemble(text: bytes, tally: Tally) -> List[Assembler]:
     return list(streams.values())
 
 
-def _is_about(process: Process, rank: Optional[int]) -> bool:
-    return rank is not None and process.head.rank == rank
+def _drop_copies(streams: Sequence[Assembler]) -> None:
+    """torch prints a traceback twice, once as it is and once with the rank before every line: the bare one goes."""
+    named = {
+        _calls(thread)
+        for one in streams
+        if one.stream != UNNAMED
+        for process in one.processes
+        for thread in process.threads
+        if thread.kind == "traceback"
+    }
+    for process in (process for one in streams if one.stream == UNNAMED for process in one.processes):
+        process.threads = [
+            thread for thread in process.threads if thread.kind != "traceback" or _calls(thread) not in named
+        ]
+
+
+def _calls(thread: Thread) -> Tuple[Tuple[object, ...], ...]:
+    return tuple((frame.function, frame.file, frame.line) for frame in thread.frames)
+
+
+def _owner(message: Said, processes: Sequence[Process]) -> Optional[Process]:
+    """Whose a message is; the only process takes what nothing speaks against."""
+    for process in processes:
+        if is_about(process, message):
+            return process
+    alone = processes[0].head if len(processes) == 1 else None
+    if alone is not None and alone.pid is None and message.rank in (None, alone.rank):
+        return processes[0]
+    return None
 
 
 def _prefixed(stream: Stream, text: str) -> str:

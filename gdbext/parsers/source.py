@@ -1,21 +1,20 @@
-"""Bytes of a file or a pipe -> lines of text: limits, encodings, and files that are no text at all."""
+"""Bytes of a file -> lines of text: limits, encodings, and files that are no text at all."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import BinaryIO, Iterator, Tuple
+from typing import Iterator, Tuple
 
-LIMIT = 192 << 20
+LIMIT = 64 << 20
 """Bytes that are read of one text. Of a longer one the head (who was started) and the tail (where it hung) are read."""
 
-HEAD = 32 << 20
+HEAD = 16 << 20
 
-LONGEST_LINE = 32 << 10
-"""Bytes of one line that are looked at; gdb prints some thousand for deep templates."""
+LONGEST_LINE = 16 << 10
+"""Characters of one line that are looked at; gdb prints some thousand for deep templates."""
 
-_CHUNK = 1 << 20
-_BREAK = re.compile(rb"\r\n?|\n")
+_BREAK = re.compile("\r\n?|\n")
 _KNOWN_BINARIES = (
     (b"\x7fELF", "an ELF file; give a core by its own option, not as text"),
     (b"\x1f\x8b", "compressed by gzip; unpack it first"),
@@ -36,54 +35,32 @@ class Source:
     problems: Tuple[str, ...] = ()
 
 
-def read(name: str, file: BinaryIO, limit: int = LIMIT) -> Source:
-    """Read a file or pipe in bounded memory: the head and, where that is not all, the tail."""
-    head_size = min(HEAD, limit // 2)
-    head, tail, total = bytearray(), bytearray(), 0
-    while True:
-        chunk = file.read(_CHUNK)
-        if not chunk:
-            break
-        total += len(chunk)
-        room = head_size - len(head)
-        head += chunk[:room]
-        tail += chunk[room:]
-        if len(tail) > 2 * (limit - head_size):
-            del tail[: len(tail) - (limit - head_size)]
-    return _joined(name, bytes(head), bytes(tail[-(limit - head_size) :]), total)
-
-
 def cut(name: str, data: bytes, limit: int = LIMIT) -> Source:
-    """The same for bytes that are in memory."""
+    """At most `limit` bytes: the head and, where that is not all, the tail."""
     if len(data) <= limit:
         return Source(name, data)
-    head_size = min(HEAD, limit // 2)
-    return _joined(name, data[:head_size], data[-(limit - head_size) :], len(data))
+    head = min(HEAD, limit // 2)
+    skipped = len(data) - limit
+    text = f"{name}: {len(data) >> 20} MiB, of which {skipped >> 20} MiB in the middle were not read"
+    return Source(name, data[:head] + b"\n" + data[-(limit - head) :], (text,))
 
 
-def _joined(name: str, head: bytes, tail: bytes, total: int) -> Source:
-    skipped = total - len(head) - len(tail)
-    if not skipped:
-        return Source(name, head + tail)
-    text = f"{name}: {total >> 20} MiB, of which {skipped >> 20} MiB in the middle were not read"
-    return Source(name, head + b"\n" + tail, (text,))
-
-
-def as_utf8(source: Source) -> Tuple[bytes, Tuple[str, ...]]:
-    """The bytes as UTF-8, or none and the reason why they are no text."""
+def as_text(source: Source) -> Tuple[str, Tuple[str, ...]]:
+    """The text, or none and the reason why these bytes are no text. What a stack says is ASCII: bytes that are wrong
+    in UTF-8 become replacement marks."""
     data = source.data
     if not data.strip():
-        return b"", (f"{source.name}: empty",)
+        return "", (f"{source.name}: empty",)
     for magic, what in _KNOWN_BINARIES:
         if data.startswith(magic):
-            return b"", (f"{source.name}: not text but {what}",)
+            return "", (f"{source.name}: not text but {what}",)
     encoding = next((name for mark, name in _UTF16 if data.startswith(mark)), "") or _guess_utf16(data[:4096])
     if encoding:
-        return data.decode(encoding, "replace").encode("utf-8", "replace"), ()
+        return data.decode(encoding, "replace"), ()
     start = data[: 64 << 10]
     if start.count(0) * 50 > len(start):
-        return b"", (f"{source.name}: binary data, not text",)
-    return data, ()
+        return "", (f"{source.name}: binary data, not text",)
+    return data.decode("utf-8", "replace"), ()
 
 
 def _guess_utf16(start: bytes) -> str:
@@ -97,14 +74,11 @@ def _guess_utf16(start: bytes) -> str:
     return "utf-16-be" if even * 10 > half * 8 and odd * 10 < half else ""
 
 
-def lines(data: bytes) -> Iterator[str]:
-    """Lines without their ends; a carriage return (of a progress bar) ends a line too.
-
-    Broken UTF-8 becomes replacement marks: what a stack says is ASCII.
-    """
+def lines(text: str) -> Iterator[str]:
+    """Lines without their ends; a carriage return (of a progress bar) ends a line too."""
     start = 0
-    for found in _BREAK.finditer(data):
-        yield data[start : min(found.start(), start + LONGEST_LINE)].decode("utf-8", "replace")
+    for found in _BREAK.finditer(text):
+        yield text[start : min(found.start(), start + LONGEST_LINE)]
         start = found.end()
-    if start < len(data):
-        yield data[start : start + LONGEST_LINE].decode("utf-8", "replace")
+    if start < len(text):
+        yield text[start : start + LONGEST_LINE]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Match, Optional, Tuple
 
-from gdbext.parsers.events import Event, FrameLine, ProcessHead, ThreadHead
+from gdbext.parsers.events import Event, FrameLine, Said, ThreadHead
 from gdbext.parsers.formats.row import Row, detail, number, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
-_FILE_LINE = re.compile(r"(\S+):(\d{1,9})(?::\d+)?\Z")
+_FILE_LINE = re.compile(r"(\S+?):(\d{1,9})(?::\d{1,9})?\Z")
 
 
 def _ucx_thread(match: Match[str]) -> Event:
@@ -41,7 +41,22 @@ def _glog_thread(match: Match[str]) -> Event:
 
 
 def _received(match: Match[str]) -> Event:
-    return ProcessHead(pid=int(match.group("pid")))
+    return Said(match.group("text").strip(" ]"), int(match.group("pid")), about="next")
+
+
+def _signal(match: Match[str]) -> Event:
+    return Said(match.group(), about="next")
+
+
+def _paddle_frame(match: Match[str]) -> Event:
+    return FrameLine(named_frame(match.group("name")), int(match.group("number")), outermost_first=True)
+
+
+def _tsan_frame(match: Match[str]) -> Event:
+    """`#0 pthread_mutex_lock <null> (demo+0x4a2f1)`"""
+    file, line = match.group("file"), match.group("line")
+    place = Place(match.group("lib"), None if file == "<null>" else file, int(line) if line else None)
+    return FrameLine(named_frame(match.group("name"), place), int(match.group("number")))
 
 
 def _glog_frame(match: Match[str]) -> Event:
@@ -87,7 +102,23 @@ ROWS: Tuple[Row, ...] = (
         r".{0,120}\bStack for thread (?P<name>[\w.-]{1,64})/(?P<tid>\d{1,9}):",
         _glog_thread,
     ),
-    row("glog", "received by PID ", r"\*\*\* .{0,80}received by PID (?P<pid>\d{1,9}) ", _received),
+    row(
+        "glog",
+        "received by PID ",
+        r"\s{0,4}(?:\[SignalInfo: )?(?P<text>\*\*\* .{0,80}received by PID (?P<pid>\d{1,9}) .*)",
+        _received,
+    ),
+    row("backtrace", "Signal: ", r"Signal: \S.*", _signal),
+    row(
+        "backtrace", "", r"(?:Signal code|Failing at address): |\*\*\* (?:Process received signal|End of error)", detail
+    ),
+    row(
+        "paddle",
+        "C++ Traceback",
+        r"C\+\+ Traceback \(most recent call last\)",
+        lambda _: ThreadHead(outermost_first=True),
+    ),
+    row("paddle", "", r"(?P<number>\d{1,3}) {2,3}(?P<name>\S.*)", _paddle_frame, "paddle"),
     row("glog", "PC: @", r"PC: @ ", detail),
     row(
         "glog",
@@ -98,8 +129,16 @@ ROWS: Tuple[Row, ...] = (
     ),
     row(
         "sanitizer",
+        "+0x",
+        r"\s{1,8}#(?P<number>\d{1,3}) (?P<name>[^0\s].*) (?P<file><null>|/?[^\s:()]+)"
+        r"(?::(?P<line>\d{1,9}))?(?::\d{1,9})? \((?P<lib>[^()\s]+)\+0x[0-9a-f]+\)(?: \(BuildId.*)?$",
+        _tsan_frame,
+    ),
+    row(
+        "sanitizer",
         " in ",
-        r"\s{1,8}#(?P<number>\d{1,3}) (?P<pc>0x[0-9a-f]+) in (?P<rest>\S.* (?:\(/\S+\+0x[0-9a-f]+\)|/\S+:\d+))(?: \(BuildId.*)?$",
+        r"\s{1,8}#(?P<number>\d{1,3}) (?P<pc>0x[0-9a-f]+) in "
+        r"(?P<rest>\S.* (?:\(/\S+\+0x[0-9a-f]+\)|/\S+:\d+))(?: \(BuildId.*)?$",
         _sanitizer_frame,
     ),
 )

@@ -7,7 +7,7 @@ from typing import Match, Optional, Tuple
 
 from gdbext.model.stack import Frame
 from gdbext.parsers.arguments import split_call
-from gdbext.parsers.events import Cut, Event, FrameLine, Location, ProcessHead, Prompt, ThreadHead
+from gdbext.parsers.events import Cut, Event, FrameLine, Location, ProcessHead, Prompt, Standing, ThreadHead
 from gdbext.parsers.formats.row import Row, detail, number, row
 from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, read_frame, read_place
 
@@ -75,6 +75,10 @@ def _gdb_frame(match: Match[str]) -> Optional[Event]:
     return FrameLine(read_frame(body), count, addressed=True) if looks_like_frame(body) else None
 
 
+def _standing(match: Match[str]) -> Event:
+    return Standing(read_frame(match.group()))
+
+
 def _prompt(match: Match[str]) -> Event:
     command = match.group("command")
     attach = _ATTACH.match(command)
@@ -131,7 +135,7 @@ ROWS: Tuple[Row, ...] = (
     row("eu-stack", "PID ", r"PID (?P<pid>\d{1,9}) - (?:process|core)", _process),
     row("eu-stack", "TID ", r"TID (?P<lwp>\d{1,9})\b(?P<rest>[^:]{0,80}):$", _lwp_alone),
     row("", "#", r"\s{0,12}" + _COUNT + r"(?P<pc>0x[0-9a-f]+) +(?:- 1 )?(?P<name>.+)", _eu_frame, "eu-stack"),
-    row("", ":", r" {4}(?P<file>\S+):(?P<line>\d{1,9})(?::\d+)?$", _location, "eu-stack"),
+    row("", ":", r" {4}(?P<file>\S+?):(?P<line>\d{1,9})(?::\d{1,9})?$", _location, "eu-stack"),
     row("lldb", "hread #", r"\s{0,4}\*?\s{0,4}thread #(?P<id>\d{1,9})(?P<rest>[:,].*|$)", _gdb_thread),
     row(
         "torch",
@@ -145,6 +149,14 @@ ROWS: Tuple[Row, ...] = (
     row("gdb", "ttaching to ", r"Attaching to (?:program: .*, )?(?:process|pid) (?P<pid>\d{1,9})", _process),
     row("gdb", "Backtrace stopped", r"(?P<reason>Backtrace stopped: .*)", lambda match: Cut(match.group("reason"))),
     row("gdb", "(More stack", r"\(More stack frames follow", lambda match: Cut("more frames were not printed")),
+    row(
+        "gdb",
+        "(process ",
+        r"\[Inferior \d{1,6} \(process (?P<pid>\d{1,9})\) (?:detached|killed|exited)",
+        lambda match: ProcessHead(pid=int(match.group("pid")), ends=True),
+    ),
+    row("gdb", " in ", r"0x[0-9a-f]{8,16} in \S.* \(.*", _standing),
+    row("gdb", ") at ", r"[A-Za-z_][\w:~<>]* \((?:\w+=.*)?\) at \S+\.\w{1,4}:\d+$", _standing),
     row("gdb", "[", r"\[(?:Switching|Inferior|New|Thread|Using|Detaching|Attaching|Loading|\w+ exited)\b.*\]$", detail),
     row("gdb", "ibthread_db", r"Using host libthread_db", detail),
     row("", "No ", r"No (?:locals|symbol table info available|symbol table)\.?", detail),

@@ -95,8 +95,8 @@ ROWS: Tuple[Row, ...] = (
     row(
         "",
         " ",
-        r"(?:\S{0,60}[$#%] |\+ )?(?:sudo )?(?:py-spy dump|gstack|pstack|eu-stack|pystack remote|cuda-gdb|gdb)\b[^|;]{0,80}? "
-        r"(?:--pid[ =]|-p ?)?(?P<pid>\d{2,9})\b",
+        r"(?:\S{0,60}[$#%] |\+ )?(?:sudo )?(?:py-spy dump|gstack|pstack|eu-stack|pystack remote|cuda-gdb|gdb)\b"
+        r"[^|;]{0,80}? (?:--pid[ =]|-p ?)?(?P<pid>\d{2,9})\b",
         _command,
     ),
     row("", "...", r"\.\.\. ", lambda match: Cut(match.string.strip()[:80])),

@@ -147,7 +147,8 @@ ROWS: Tuple[Row, ...] = (
     row(
         "pystack",
         'File "',
-        r"[ \t]{0,12}\((?P<kind>Python|C|P|Cython)\) File \"(?P<file>[^\"]{1,4096})\", line (?P<line>\d{1,9}), in (?P<rest>\S.*)",
+        r"[ \t]{0,12}\((?P<kind>Python|C|P|Cython)\) File \"(?P<file>[^\"]{1,4096})\", "
+        r"line (?P<line>\d{1,9}), in (?P<rest>\S.*)",
         _pystack_frame,
     ),
     row("", 'File "', _FILE + r", in (?P<name>.{1,400})", _trace_frame, "traceback"),
