@@ -130,7 +130,10 @@ class TargetMemory:
             if data is not None:
                 return data
         try:  # core files, remote targets, and processes that only the attached debugger may read
-            return bytes(self._inferior.read_memory(address, size))
+            if gdb.selected_inferior().num == self._inferior.num:
+                return bytes(self._inferior.read_memory(address, size))
+            with compat.selected(self._inferior):
+                return bytes(self._inferior.read_memory(address, size))
         except (gdb.MemoryError, gdb.error, OverflowError, ValueError):
             return None
 

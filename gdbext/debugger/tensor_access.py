@@ -55,6 +55,14 @@ class TensorAccess:
             hint = "say what lies there: --dtype and --shape, or --as torch, ggml, pyobject or a type of the program"
             raise UsageError(f"{expression} is an address of something unknown", hint) from None
 
+    def describe(self, value: gdb.Value, name: str) -> Described:
+        """What a value is. Raises GdbextError."""
+        bytes_of = memory.current()
+        try:
+            return reader(bytes_of).describe(ValueNode(value, bytes_of.read), name)
+        except Unreadable as error:
+            raise GdbextError(str(error)) from None
+
     def _entry(self, container: str, key: str, description: Description) -> TensorInfo:
         """One tensor of a map or vector, although the program has no operator for it that gdb could call."""
         found = self.evaluate(container, description)

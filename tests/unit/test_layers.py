@@ -25,12 +25,14 @@ MAY_IMPORT = {
     "render": {"model", "render"},
     "commands": READ | {"commands"},
     "debugger": READ | {"commands", "render", "debugger"},
-    "printers": KNOW | {"render", "printers", "debugger"},
+    "printers": KNOW | {"analysis", "render", "printers", "debugger"},
     "frontend": READ | {"commands", "render", "frontend"},
     "rankpdb": {"rankpdb"},
 }
 MAY_IMPORT_GDB = {"debugger", "printers", "init"}
-PRINTERS_MAY_USE = {"gdbext.debugger.values", "gdbext.debugger.memory", "gdbext.debugger.compat"}
+PRINTERS_MAY_USE = {
+    *("gdbext.debugger.values", "gdbext.debugger.memory", "gdbext.debugger.compat", "gdbext.debugger.tensor_access")
+}
 
 
 def sources():
