@@ -91,14 +91,17 @@ def too_old():
 
 
 def load(file):
-    """Make the package importable and register its commands; the second time it does nothing."""
+    """Make the package importable and register its commands; the second time it does nothing.
+
+    Returns why it cannot, or None.
+    """
     problem = too_old()
     if problem:
-        raise gdb.GdbError(problem)
+        return problem
     package = os.path.dirname(os.path.realpath(os.path.expanduser(file)))
     loaded = sys.modules.get("gdbext")
     if loaded is not None and os.path.dirname(os.path.realpath(loaded.__file__)) != package:
-        raise gdb.GdbError("gdbext is already loaded from %s; start a new gdb for %s" % (loaded.__file__, package))
+        return "gdbext is already loaded from %s; start a new gdb for %s" % (loaded.__file__, package)
     parent = os.path.dirname(package)
     if loaded is None:
         if parent not in sys.path:
@@ -107,6 +110,9 @@ def load(file):
     from gdbext.debugger import console
 
     console.register()
+    return None
 
 
-load(__file__)
+_problem = load(__file__)
+if _problem:  # raised from a sourced file, it would print a traceback
+    gdb.write(_problem + "\n", gdb.STDERR)

@@ -94,12 +94,12 @@ def _split(command: Command, line: str) -> Tuple[List[str], List[str]]:
         rest = line.strip()
         while rest and (positional or rest.startswith("-")):
             word, _, rest = rest.partition(" ")
-            words += shlex.split(word)
+            words += ["--json=-"] if word == "--json" else shlex.split(word)  # what follows is no FILE
             positional -= not word.startswith("-")
             rest = rest.strip()
     except ValueError as error:
         raise UsageError(f"{command.name}: {error} in: {line}") from None
-    # "--" keeps argparse from reading the tail's dashes as ours, and a bare --json from taking the tail as FILE.
+    # "--" keeps argparse from reading the tail's dashes as ours.
     return words, ["--", rest] if rest else []
 
 

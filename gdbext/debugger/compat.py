@@ -117,7 +117,7 @@ QUIETLY = {"suppress-cli-notifications": "on"}
 """gdb announces switches and stops past every redirection. Before gdb 13 nothing helps against it."""
 
 
-def switch(inferior: "gdb.Inferior") -> None:
+def switch(inferior: gdb.Inferior) -> None:
     """Make an inferior the current one, and one of its threads, without a word."""
     if gdb.selected_inferior().num == inferior.num:
         return

@@ -52,6 +52,7 @@ class GdbSession:
         self._held: Dict[int, _Held] = {}  # by number of the inferior
         self._jobs: Tuple[Job, ...] = ()
         self._together_before: Optional[str] = None
+        self._attaching = False
         gdb.events.cont.connect(self._resumed)
         gdb.events.stop.connect(self._stopped)
 
@@ -102,13 +103,15 @@ class GdbSession:
         held = self._held.get(inferior.num)
         return held.process.rank if held else None
 
-    def _resumed(self, event: "gdb.ContinueEvent") -> None:
+    def _resumed(self, event: gdb.ContinueEvent) -> None:
         """What we knew of the threads is old from now on. In all-stop mode the event does not say whose."""
+        if self._attaching:  # gdb lets a process take a step on its way to the first stop, and tells of it
+            return
         for held in self._held.values():
             held.times, held.cpu = {}, {}
             held.since = None
 
-    def _stopped(self, event: "gdb.StopEvent") -> None:
+    def _stopped(self, event: gdb.StopEvent) -> None:
         for held in self._held.values():
             held.since = held.since or time.monotonic()
 
@@ -122,6 +125,7 @@ class GdbSession:
         before = {process.pid: threads.look(process.pid) for process in free}
         begun: List[gdb.Inferior] = []
         started = gdb.selected_inferior()
+        self._attaching = True
         with compat.settings(WHILE_ATTACHING):
             try:
                 if free:
@@ -129,10 +133,15 @@ class GdbSession:
                 with symbols.preloaded([process.pid for process in free]):
                     for process in free:
                         problems[process.pid] = self._attach_one(process, before[process.pid], begun)
-            except BaseException:
+            except BaseException as error:
                 compat.switch(started)
+                count = sum(inferior.pid != 0 for inferior in begun)
                 self._release(begun)
+                if isinstance(error, KeyboardInterrupt):
+                    self.say(f"interrupted: nothing is attached ({count} processes were, and run on)")
                 raise
+            finally:
+                self._attaching = False
         self._jobs = tuple(jobs)
         self._begin_together(begun)
         return self._attached_table(wanted, problems)

@@ -1,0 +1,184 @@
+"""Small processes to debug, and one gdb from outside: in batch, or on a terminal as a person has it."""
+
+import hashlib
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import termios
+import time
+from pathlib import Path
+
+import gdbext
+
+ROOT = Path(gdbext.__file__).resolve().parent.parent
+INIT = ROOT / "gdbext" / "init.py"
+INFERIORS = ROOT / "tests" / "inferiors"
+DEADLINE = 120.0  # seconds; only a failing test waits that long
+QUIET = ("-nx", "-nh", "-q", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off")
+
+
+def build(source, *flags):
+    """Path of a program of tests/inferiors, compiled when its source is new."""
+    source = INFERIORS / source
+    mark = hashlib.sha256(source.read_bytes() + " ".join(flags).encode()).hexdigest()[:12]
+    program = INFERIORS / "build" / f"{source.stem}-{mark}"
+    if not program.exists():
+        program.parent.mkdir(exist_ok=True)
+        made = program.with_suffix(f".{os.getpid()}")
+        compiler = "g++" if source.suffix == ".cpp" else "gcc"
+        subprocess.run([compiler, "-Wall", "-pthread", *flags, "-o", made, source], check=True)
+        os.replace(made, program)
+    return str(program)
+
+
+class Target:
+    """A running program of ours; ends with the `with` block."""
+
+    def __init__(self, *arguments, source="debugger_target.c", flags=("-g", "-O0"), **options):
+        self.program = build(source, *flags)
+        self._process = subprocess.Popen(
+            [self.program, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options
+        )
+        self.pid = self._process.pid
+
+    def __enter__(self):
+        assert self._process.stdout.readline() == "ready\n"
+        return self
+
+    def __exit__(self, *details):
+        self.kill()
+        self._process.stdin.close()
+        self._process.stdout.close()
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+
+    def status(self, name):
+        """A line of /proc/PID/status."""
+        text = Path(f"/proc/{self.pid}/status").read_text()
+        return re.search(rf"^{name}:\s*(\S+)", text, re.MULTILINE)[1]
+
+    def assert_free(self):
+        """Nobody traces it, and it answers."""
+        assert self.status("TracerPid") == "0"
+        self._process.stdin.write("alive\n")
+        self._process.stdin.flush()
+        assert select.select([self._process.stdout], [], [], DEADLINE)[0], f"stopped: {self.status('State')}"
+        assert self._process.stdout.readline() == "alive\n"
+
+
+class Answer:
+    """What a gdb in batch mode left."""
+
+    def __init__(self, done):
+        self.out, self.err = done.stdout, done.stderr
+
+    @property
+    def documents(self):
+        """Every JSON document that was printed, one a line."""
+        return [json.loads(line) for line in self.out.splitlines() if line.startswith("{")]
+
+    @property
+    def text(self):
+        return self.out + self.err
+
+
+def gdb_batch(gdb, *commands, source=INIT, **options):
+    """Run one gdb with our commands and without anybody's settings; it never outlives the call."""
+    words = [gdb, *QUIET, "-batch"]
+    for command in ([f"source {source}"] if source else []) + list(commands):
+        words += ["-ex", command]
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=DEADLINE)
+        finally:
+            process.kill()
+    return Answer(subprocess.CompletedProcess(words, process.returncode, out, err))
+
+
+class Terminal:
+    """A gdb on a terminal of its own."""
+
+    PROMPT = "(gdb) "
+
+    def __init__(self, gdb, *arguments):
+        self._ours, theirs = pty.openpty()
+        attributes = termios.tcgetattr(theirs)
+        attributes[3] &= ~termios.ECHO
+        termios.tcsetattr(theirs, termios.TCSANOW, attributes)
+        words = [gdb, *QUIET, "-ex", "set style enabled off", "-ex", "set enable-bracketed-paste off"]
+        words += [word for argument in arguments for word in ("-ex", argument)]
+        environment = {**os.environ, "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+        self.process = subprocess.Popen(
+            words, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, env=environment,
+            preexec_fn=_take_terminal,
+        )  # fmt: skip
+        os.close(theirs)
+        self.pid = self.process.pid
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *details):
+        self.process.kill()
+        self.process.wait()
+        if self._ours is not None:
+            os.close(self._ours)
+
+    def send(self, text):
+        os.write(self._ours, text.encode())
+
+    def expect(self, pattern):
+        """Everything printed up to and with the pattern."""
+        seen = ""
+        end = time.monotonic() + DEADLINE
+        while not re.search(pattern, seen):
+            assert select.select([self._ours], [], [], max(0.0, end - time.monotonic()))[0], seen
+            try:
+                seen += os.read(self._ours, 65536).decode(errors="replace")
+            except OSError:
+                raise AssertionError(f"gdb is gone: {seen}") from None
+        return seen
+
+    def command(self, line):
+        """Type a line; returns what was printed until the next prompt."""
+        self.send(line + "\n")
+        return self.expect(re.escape(self.PROMPT) + r"\Z")
+
+    def interrupt(self):
+        """Ctrl-C, as the terminal delivers it."""
+        self.send("\x03")
+
+    def hang_up(self):
+        """The terminal window is closed."""
+        os.close(self._ours)
+        self._ours = None
+
+    def wait(self):
+        """Until gdb has ended, whatever it wants to print before."""
+        end = time.monotonic() + DEADLINE
+        seen = ""
+        while self.process.poll() is None:
+            assert time.monotonic() < end, f"gdb does not end: {seen}"
+            if self._ours is not None and select.select([self._ours], [], [], 0.05)[0]:
+                try:
+                    seen += os.read(self._ours, 65536).decode(errors="replace")
+                except OSError:
+                    self.process.wait(DEADLINE)
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def _take_terminal():
+    import fcntl
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -1,0 +1,105 @@
+"""The request and result of a batch gdb that reads copies."""
+
+import json
+import os
+
+import pytest
+
+from gdbext.capture.libraries import libraries_on_stacks
+from gdbext.capture.minicore import write_core
+from gdbext.capture.stop import copy_process
+from gdbext.model.codec import decode
+from gdbext.model.stack import ThreadStack
+from tests.gdb.gdbrun import Target, gdb_batch
+
+pytestmark = pytest.mark.gdb
+
+BUDGET = {"seconds": 60, "frames": 256}
+
+
+def rank(index, target, folder):
+    """The request for a copy of a running target."""
+    copy = copy_process(target.pid)
+    core = folder / f"core.{index}"
+    write_core(copy, str(core))
+    files = [{"path": file.opens_as, "bias": file.bias} for file in libraries_on_stacks(copy)]
+    return {"index": index, "pid": target.pid, "core": str(core), "exe": f"/proc/{target.pid}/exe", "files": files}
+
+
+def batch(gdb, folder, ranks, budget=BUDGET, schema=1):
+    """(result, gdb's answer)."""
+    request, result = folder / "request.json", folder / "result.json"
+    request.write_text(json.dumps({"schema": schema, "result": str(result), "budget": budget, "ranks": ranks}))
+    answer = gdb_batch(gdb, f"python from gdbext.debugger import batch; batch.main({str(request)!r})")
+    assert not (folder / "result.json.part").exists()
+    assert result.stat().st_mode & 0o777 == 0o600
+    return json.loads(result.read_text()), answer
+
+
+def test_the_copies_of_two_processes(any_gdb, tmp_path):
+    with Target("threads", 5) as one, Target("plain") as two:
+        ranks = [rank(0, one, tmp_path), rank(7, two, tmp_path)]
+        one.assert_free()
+        result, answer = batch(any_gdb, tmp_path, ranks)
+        two.assert_free()
+    assert (result["schema"], result["complete"], result["problems"]) == (1, True, [])
+    assert [(entry["index"], len(entry["threads"]), entry["problems"]) for entry in result["ranks"]] == [
+        (0, 6, []),
+        (7, 1, []),
+    ]
+    for entry, target in zip(result["ranks"], (one, two)):
+        stacks = decode(tuple[ThreadStack, ...], entry["threads"])
+        main = next(stack for stack in stacks if stack.lwp == target.pid)
+        assert main.id == str(target.pid)
+        assert [frame.function for frame in main.frames[-3:]] == ["answer", "ncclAllReduce", "main"]
+        assert main.frames[-2].captures["count"] == 4096
+        assert main.frames[-2].module == target.program
+        assert main.truncated is None
+    assert "progress: stacks of 2/2" in answer.err
+    assert answer.out == ""
+
+
+def test_equal_to_a_live_gdb(any_gdb, tmp_path):
+    with Target("threads", 20) as target:
+        result, _ = batch(any_gdb, tmp_path, [rank(0, target, tmp_path)])
+        saved = tmp_path / "live.json"
+        gdb_batch(any_gdb, f"attach {target.pid}", f"llm-stacks --save {saved}")
+        target.assert_free()
+    live = json.loads(saved.read_text())["snapshot"]["processes"][0]["threads"]
+    assert len(live) == 21
+    frames = {thread["lwp"]: thread["frames"] for thread in live}
+    assert {thread["lwp"]: thread["frames"] for thread in result["ranks"][0]["threads"]} == frames
+
+
+def test_one_bad_copy_does_not_hide_the_others(any_gdb, tmp_path):
+    with Target("plain") as target:
+        good = rank(1, target, tmp_path)
+        (tmp_path / "garbage").write_bytes(os.urandom(4096))
+        garbage = {**good, "index": 0, "core": str(tmp_path / "garbage")}
+        absent = {**good, "index": 2, "core": str(tmp_path / "absent"), "exe": "/no/program", "files": []}
+        unreadable = {**good, "index": 3, "files": [*good["files"], {"path": "/no/library.so", "bias": 4096}]}
+        result, answer = batch(any_gdb, tmp_path, [garbage, good, absent, unreadable])
+    by_index = {entry["index"]: entry for entry in result["ranks"]}
+    assert any("cannot read the copy" in problem for problem in by_index[0]["problems"])
+    assert len(by_index[1]["threads"]) == 1 and by_index[1]["problems"] == []
+    assert by_index[2]["threads"] == [] and by_index[2]["problems"]
+    assert len(by_index[3]["threads"]) == 1
+    assert by_index[3]["problems"] == [
+        "no symbols of /no/library.so: `/no/library.so': No such file or directory."
+    ] or (len(by_index[3]["problems"]) == 1 and "/no/library.so" in by_index[3]["problems"][0])
+    assert result["complete"] and "Traceback" not in answer.text
+
+
+def test_a_copy_cut_short_says_so(any_gdb, tmp_path):
+    """Of a long stack only the inner end was copied: the frames that are there, and why it ends."""
+    with Target("recursion", 5000) as target:
+        one = rank(0, target, tmp_path)
+        result, _ = batch(any_gdb, tmp_path, [one], {"seconds": 60, "frames": 100})
+    (thread,) = result["ranks"][0]["threads"]
+    assert len(thread["frames"]) == 100
+    assert thread["truncated"] == "limit of 100 frames"
+
+
+def test_a_request_of_another_schema(any_gdb, tmp_path):
+    result, _ = batch(any_gdb, tmp_path, [], schema=2)
+    assert result["ranks"] == [] and "schema 2" in result["problems"][0]

@@ -1,0 +1,150 @@
+"""`source gdbext/init.py`: from anywhere, twice, silent, and clear when something is missing."""
+
+import ast
+import os
+import re
+import shutil
+import sys
+
+import pytest
+
+from tests.gdb.gdbrun import INIT, ROOT, Target, gdb_batch
+
+pytestmark = pytest.mark.gdb
+LOADED = "python import gdbext; print('from', gdbext.__file__)"
+SHOW = "python from gdbext.debugger import console; print('output', console.WITHOUT_OUTPUT)"
+
+
+@pytest.mark.parametrize("folder, path", [(ROOT, "gdbext/init.py"), (ROOT / "gdbext", "init.py"), ("/", str(INIT))])
+def test_from_any_folder_and_twice(any_gdb, folder, path):
+    answer = gdb_batch(any_gdb, f"source {path}", "cd /", LOADED, "help llm-ranks", source=path, cwd=folder)
+    assert answer.err == ""
+    printed = answer.out.splitlines()
+    assert f"from {ROOT}/gdbext/__init__.py" in printed
+    assert "List the attached ranks, or those that could be attached." in printed
+
+
+def test_loading_prints_nothing_and_changes_no_setting(any_gdb):
+    def values(answer):
+        lines = [re.sub(r"^convenience: *", "", line) for line in answer.out.splitlines()]
+        return [line for line in lines if "llm" not in line and not line.startswith("history")]
+
+    plain, loaded = gdb_batch(any_gdb, "info set", source=None), gdb_batch(any_gdb, "info set")
+    assert len(values(plain)) > 200
+    assert values(loaded) == values(plain)
+    silent = gdb_batch(any_gdb)
+    assert silent.text == ""
+
+
+def test_from_a_second_place_is_refused_in_one_line(any_gdb, tmp_path):
+    shutil.copytree(ROOT / "gdbext", tmp_path / "gdbext", ignore=shutil.ignore_patterns("__pycache__"))
+    answer = gdb_batch(any_gdb, f"source {tmp_path}/gdbext/init.py", "help llm-ranks")
+    assert answer.err.count("\n") == 1
+    assert f"already loaded from {ROOT}/gdbext" in answer.err
+    assert "List the attached ranks" in answer.out
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """The package alone in a folder, like a pip install of it without its dependencies."""
+    shutil.copytree(ROOT / "gdbext", tmp_path / "site" / "gdbext", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "site"
+
+
+def dependencies_into(folder):
+    """The three packages as they are installed here."""
+    import elftools
+    import pygments
+    import tabulate
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for module in (elftools, pygments):
+        shutil.copytree(os.path.dirname(module.__file__), folder / module.__name__)
+    if os.path.basename(tabulate.__file__) == "__init__.py":
+        shutil.copytree(os.path.dirname(tabulate.__file__), folder / "tabulate")
+    else:
+        shutil.copy(tabulate.__file__, folder)
+
+
+def bare_environment(tmp_path, **more):
+    """No home, no python3 that has the packages, and gdb's own Python without user packages."""
+    (tmp_path / "bin").mkdir(exist_ok=True)
+    return {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path / "home"), "LC_ALL": "C.UTF-8", **more}
+
+
+def isolated(gdb, copied, environment, *commands):
+    """The newest gdb runs on a Python that has the packages itself: hide them, as on another machine."""
+    hide = "python import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p and 'dist-packages' not in p]"
+    return gdb_batch(
+        gdb, "set width 0", hide, f"source {copied}/gdbext/init.py", SHOW, *commands, "show llm frames",
+        source=None, env=environment,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["beside", "venv", "site", "user", "asked"])
+def test_dependencies_are_found(any_gdb, copied, tmp_path, place):
+    environment = bare_environment(tmp_path)
+    folders = {
+        "beside": copied,
+        "venv": copied / ".venv/lib/python3.11/site-packages",
+        "site": tmp_path / "elsewhere",
+        "user": tmp_path / "home/.local/lib/python3.9/site-packages",
+        "asked": tmp_path / "asked",
+    }
+    dependencies_into(folders[place])
+    if place == "site":
+        environment["GDBEXT_SITE"] = str(folders["site"])
+    if place == "asked":
+        python = tmp_path / "bin" / "python3"
+        python.write_text(
+            f'#!/bin/sh\nexec {sys.executable} -S -c \'import sys; sys.path.insert(0, "{folders["asked"]}"); exec(sys.argv[1])\' "$2"\n'
+        )
+        python.chmod(0o755)
+    answer = isolated(any_gdb, copied, environment)
+    assert "output None" in answer.out, answer.text
+
+
+def test_without_dependencies_one_line_says_what_to_do(any_gdb, copied, tmp_path):
+    with Target("plain") as target:
+        answer = isolated(any_gdb, copied, bare_environment(tmp_path), f"llm-ranks {target.pid}")
+    assert "llm frames: 256" in answer.out  # what needs none of them works
+    assert "Traceback" not in answer.text
+    (line,) = [line for line in answer.err.splitlines() if "pip install" in line]
+    assert "No module named" in line
+
+
+def test_nothing_else_is_importable_from_those_folders(any_gdb, copied, tmp_path):
+    dependencies_into(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "json.py").write_text("raise SystemExit('shadowed')")
+    (tmp_path / "elsewhere" / "stranger.py").write_text("")
+    environment = bare_environment(tmp_path, GDBEXT_SITE=str(tmp_path / "elsewhere"))
+    answer = gdb_batch(
+        any_gdb, "python import json, tabulate; print('json fine')", "python import stranger",
+        source=f"{copied}/gdbext/init.py", env=environment,
+    )  # fmt: skip
+    assert "json fine" in answer.out
+    assert "No module named 'stranger'" in answer.err
+
+
+@pytest.mark.parametrize(
+    "pretend, words",
+    [
+        ("gdb.VERSION = '9.2'", "gdb 10.2 or newer; this is 9.2"),
+        ("import sys; sys.version_info = (3, 6, 8)", "Python 3.8 or newer; this one has 3.6"),
+    ],
+)
+def test_what_is_too_old_is_told_in_one_line(any_gdb, pretend, words):
+    answer = gdb_batch(any_gdb, f"python {pretend}", f"source {INIT}", source=None)
+    assert answer.out == ""
+    assert answer.err.count("\n") == 1
+    assert words in answer.err
+
+
+def test_the_file_itself_can_be_read_by_an_old_python():
+    """Nothing that Python 3.5 or 2.7 would call a syntax error before it comes to the message."""
+    newer = (ast.JoinedStr, ast.AnnAssign, ast.NamedExpr, ast.AsyncFunctionDef)
+    for node in ast.walk(ast.parse(INIT.read_text())):
+        assert not isinstance(node, newer), ast.dump(node)
+        if isinstance(node, ast.FunctionDef):
+            assert node.returns is None and not node.args.kwonlyargs and not node.args.posonlyargs
+            assert all(argument.annotation is None for argument in node.args.args)

@@ -1,0 +1,129 @@
+"""Bodies of the commands about ranks, on a session made of literals."""
+
+import pytest
+
+from gdbext.commands import diagnose
+from gdbext.commands.parsing import parse
+from gdbext.commands.ranks import COMMANDS
+from gdbext.commands.selection import parse_ranks, pick, pick_all
+from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
+from gdbext.model.errors import UsageError
+from gdbext.model.job import JobSnapshot, RankProcess, RankSnapshot
+from gdbext.model.stack import Frame, ThreadStack
+
+BY_NAME = {command.name: command for command in COMMANDS + diagnose.COMMANDS}
+
+
+def attached(number, rank, pid, current=False):
+    return AttachedRank(RankProcess(pid, "rank", rank=rank), number, current, "stopped")
+
+
+FOUR = [attached(1, 0, 100, current=True), attached(3, 1, 101), attached(4, 2, 102), attached(5, None, 103)]
+
+
+class Session:
+    """Remembers what it was asked."""
+
+    def __init__(self, ranks=FOUR):
+        self._ranks, self.selected, self.applied, self.outside = list(ranks), None, None, None
+
+    def ranks(self):
+        return self._ranks
+
+    def select(self, number):
+        self.selected = number
+
+    def apply(self, numbers, command):
+        self.applied = (list(numbers), command)
+        return RankOutputs(command, ())
+
+    def snapshot(self):
+        return snapshot_of("attached")
+
+    def snapshot_from_outside(self, arguments):
+        self.outside = list(arguments)
+        return snapshot_of("outside")
+
+
+def snapshot_of(name):
+    thread = ThreadStack("1", (Frame(name), Frame("main")))
+    return JobSnapshot((RankSnapshot(0, (thread,), rank=0),))
+
+
+def run(name, line, session):
+    return BY_NAME[name].body(session, parse(BY_NAME[name], line))
+
+
+@pytest.mark.parametrize(
+    "text, ranks", [("0", (0,)), ("0-3,7", (0, 1, 2, 3, 7)), ("2,1,2", (2, 1)), (" 4 , 5-5", (4, 5))]
+)
+def test_rank_lists(text, ranks):
+    assert parse_ranks(text) == ranks
+
+
+@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "3-1", "1,,2", "1-2-3", "0-99999999999"])
+def test_what_is_no_rank_list(text):
+    with pytest.raises(UsageError):
+        parse_ranks(text)
+
+
+def test_a_pid_stands_for_a_rank_without_a_number():
+    assert pick(FOUR, 103).number == 5
+    assert pick(FOUR, 2).number == 4
+
+
+def test_an_unknown_rank_names_the_known_ones():
+    with pytest.raises(UsageError, match="no rank 9 is attached; attached ranks: 0, 1, 2"):
+        pick(FOUR, 9)
+
+
+def test_a_number_that_two_jobs_use_needs_a_pid():
+    with pytest.raises(UsageError, match="2 attached processes are rank 0; give the pid instead: 100, 200"):
+        pick([*FOUR, attached(9, 0, 200)], 0)
+
+
+def test_all_and_none():
+    assert pick_all(FOUR, "all") == tuple(FOUR)
+    with pytest.raises(UsageError, match="llm-attach-all"):
+        pick_all([], "all")
+
+
+def test_apply_runs_on_the_inferiors_of_the_ranks():
+    session = Session()
+    run("llm-rank apply", "0-1,103 p x", session)
+    assert session.applied == ([1, 3, 5], "p x")
+
+
+def test_rank_selects_and_shows():
+    session = Session()
+    table = run("llm-rank", "2", session)
+    assert session.selected == 4
+    assert [row.process.rank for row in table.ranks] == [2]
+    assert [row.process.rank for row in run("llm-rank", "", session).ranks] == [0]
+
+
+def test_ranks_says_that_they_are_held():
+    table = run("llm-ranks", "", Session())
+    assert isinstance(table, RankTable) and len(table.ranks) == 4
+    assert "llm-detach-all" in table.notes[0]
+
+
+def test_attached_ranks_are_walked_where_they_are():
+    session = Session()
+    diagnosis = run("llm-nccl-diagnose", "--name x", session)
+    assert session.outside is None
+    assert diagnosis.snapshot.processes[0].threads[0].frames[0].function == "attached"
+    assert diagnosis.tree is not None
+
+
+def test_without_attached_ranks_a_process_of_its_own_looks(tmp_path):
+    session = Session([])
+    file = tmp_path / "saved.json"
+    run("llm-nccl-diagnose", f"4711 --name 'a b' --save {file}", session)
+    assert session.outside == ["--name=a b", "4711"]
+    assert '"outside"' in file.read_text() and file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_cannot_be_written_is_one_line():
+    with pytest.raises(Exception, match=r"cannot write /no/such/folder/x: No such file or directory"):
+        run("llm-stacks", "--save /no/such/folder/x", Session())
