@@ -25,13 +25,14 @@ def python_line(process, function):
     return [item for item in process if function in item["text"]]
 
 
+@pytest.fixture(scope="module")
+def hung():
+    with TorchJob(4) as job:
+        yield job
+
+
 @pytest.mark.torch
 class TestTorch:
-    @pytest.fixture(scope="class")
-    def hung(self):
-        with TorchJob(4) as job:
-            yield job
-
     def test_rank_1_is_missing(self, hung, any_gdb):
         status, answer, errors = diagnose(*hung.pids, gdb=any_gdb)
         verdict = answer["verdict"]
@@ -72,7 +73,9 @@ class TestTorch:
 
 
 TITLES = [("rtp-llm", "rtp_llm_rank-1"), ("vllm", "VLLM::Worker_TP1"), ("sglang", "sglang::scheduler_TP1")]
-TITLED = "import sys, setproctitle; setproctitle.setproctitle(sys.argv[1]); print('ready', flush=True); sys.stdin.read()"
+TITLED = (
+    "import sys, setproctitle; setproctitle.setproctitle(sys.argv[1]); print('ready', flush=True); sys.stdin.read()"
+)
 
 
 @pytest.mark.parametrize(("engine", "title"), TITLES)

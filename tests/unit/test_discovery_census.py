@@ -40,7 +40,7 @@ def start():
 @pytest.mark.parametrize(
     "title, engine, rank",
     [
-        ("rtp_llm_rank-1", "rtp_llm", 1),
+        ("rtp_llm_rank-1", "rtp-llm", 1),
         ("VLLM::Worker_TP1", "vllm", 1),
         ("VLLM::Worker_DP0_PP1_TP12_EP12", "vllm", 25),
         ("sglang::scheduler_TP1", "sglang", 1),

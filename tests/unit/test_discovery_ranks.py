@@ -55,7 +55,7 @@ def test_rtp_llm_title_carries_the_local_rank(tree):
     tree.titled(21, 11, "rtp_llm_rank-1")
     job = only(tree)
     assert ranks_of(job) == {0: 20, 1: 21}
-    assert job.engine == "rtp_llm"
+    assert job.engine == "rtp-llm"
     assert "local rank" in job.ranks[0].rank_source
     assert roles_of(job) == {10: "front end", 11: "backend server", 12: "front end"}
 
@@ -73,7 +73,7 @@ def test_rtp_llm_without_titles_is_told_by_world_rank(tree):
         tree.add(20 + rank, 10, spawned, environ=environ)
     job = only(tree)
     assert ranks_of(job) == {8: 20, 9: 21}
-    assert job.engine == "rtp_llm"
+    assert job.engine == "rtp-llm"
     assert job.world_size == 16
 
 
@@ -253,7 +253,7 @@ def test_tensorrt_llm_workers_that_mpi_spawned(tree):
         worker = "python -m mpi4py.futures.server"
         tree.add(20 + rank, 11, worker, environ=mpi(rank, 2, "prterun-node7-100@2"), files=files)
     job = only(tree)
-    assert (job.engine, ranks_of(job)) == ("tensorrt_llm", {0: 20, 1: 21})
+    assert (job.engine, ranks_of(job)) == ("tensorrt-llm", {0: 20, 1: 21})
     assert roles_of(job)[10] == "front end"
 
 
@@ -266,7 +266,7 @@ def test_tensorrt_llm_nodes_started_by_slurm(tree):
         tree.add(30 + rank, 20 + rank, f"python -m tensorrt_llm.llmapi.mgmn_{node}_node", environ=environ)
     tree.add(40, 20, "/usr/bin/python3 /usr/bin/trtllm-serve m")
     job = only(tree)
-    assert (job.engine, ranks_of(job), job.absent) == ("tensorrt_llm", {0: 30, 1: 31}, ())
+    assert (job.engine, ranks_of(job), job.absent) == ("tensorrt-llm", {0: 30, 1: 31}, ())
 
 
 def test_turbomind_and_llama_cpp_are_one_process_each(tree):
@@ -479,7 +479,7 @@ def test_memory_completes_an_unknown_rank():
 
 
 def test_memory_corrects_a_rank_that_was_only_local():
-    before = rank(engine="rtp_llm", rank=1, local_rank=1, rank_source="title (local rank; no sign of a second host)")
+    before = rank(engine="rtp-llm", rank=1, local_rank=1, rank_source="title (local rank; no sign of a second host)")
     done = rank_from_environ(before, {"WORLD_RANK": "9", "WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"})
     assert (done.rank, done.local_rank, done.world_size) == (9, 1, 16)
 

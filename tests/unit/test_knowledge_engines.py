@@ -13,7 +13,7 @@ BY_NAME = {profile.name: profile for profile in PROFILES}
 
 
 def test_every_engine_has_a_row():
-    names = "rtp_llm fastertransformer turbomind tensorrt_llm vllm sglang llama_cpp mindspore torch mpi"
+    names = "rtp-llm fastertransformer turbomind tensorrt-llm vllm sglang llama-cpp mindspore torch mpi"
     assert set(BY_NAME) == set(names.split())
     assert [profile.name for profile in PROFILES[-2:]] == list(GENERIC)
 
@@ -50,11 +50,11 @@ def role_of(title):
 @pytest.mark.parametrize(
     "title, role, engine",
     [
-        ("rtp_llm_rank-3", "rank", "rtp_llm"),
-        ("rtp_llm_backend_server", "backend server", "rtp_llm"),
-        ("rtp_llm_frontend_server_rank_0_server_2", "front end", "rtp_llm"),
-        ("rtp_llm_dash_sc_server_rank_0_server_0", "server", "rtp_llm"),
-        ("rtp_llm_vit_proxy_server", "server", "rtp_llm"),
+        ("rtp_llm_rank-3", "rank", "rtp-llm"),
+        ("rtp_llm_backend_server", "backend server", "rtp-llm"),
+        ("rtp_llm_frontend_server_rank_0_server_2", "front end", "rtp-llm"),
+        ("rtp_llm_dash_sc_server_rank_0_server_0", "server", "rtp-llm"),
+        ("rtp_llm_vit_proxy_server", "server", "rtp-llm"),
         ("VLLM::Worker", "rank", "vllm"),
         ("VLLM::Worker_DP1_PP0_PCP1_TP3_DCP1_EP7", "rank", "vllm"),
         ("VLLM::EngineCore_DP1", "engine core", "vllm"),
@@ -68,12 +68,12 @@ def role_of(title):
         ("sglang::data_parallel_controller", "controller", "sglang"),
         ("sglang::tokenizer_worker:4711", "front end", "sglang"),
         ("sgl_diffusion::scheduler_1", "rank", "sglang"),
-        ("/opt/bin/trtllmExecutorWorker --x", "rank", "tensorrt_llm"),
-        ("/usr/bin/python3 /usr/local/bin/trtllm-bench run", "front end", "tensorrt_llm"),
+        ("/opt/bin/trtllmExecutorWorker --x", "rank", "tensorrt-llm"),
+        ("/usr/bin/python3 /usr/local/bin/trtllm-bench run", "front end", "tensorrt-llm"),
         ("./bin/multi_gpu_gpt_example config.ini", "rank", "fastertransformer"),
         ("lmdeploy serve api_server m", "front end", "turbomind"),
-        ("./llama-server -m x", "rank", "llama_cpp"),
-        ("./rpc-server -p 1", "server", "llama_cpp"),
+        ("./llama-server -m x", "rank", "llama-cpp"),
+        ("./rpc-server -p 1", "server", "llama-cpp"),
         ("./build/all_reduce_perf -g 8", "rank", "mpi"),
         ("python -m mpi4py.futures.server", "rank", "mpi"),
         ("python -m mpi4py.futures app.py", "launcher", None),
@@ -110,13 +110,13 @@ def test_titles(title, role, engine):
     "engine, function",
     [
         ("fastertransformer", "fastertransformer::GptContextDecoder::forward"),
-        ("rtp_llm", "rtp_llm::CudaDevice::allReduce"),
+        ("rtp-llm", "rtp_llm::CudaDevice::allReduce"),
         ("turbomind", "turbomind::comm::NcclCommImpl::AllReduceSum"),
-        ("tensorrt_llm", "tensorrt_llm::plugins::AllreducePlugin::enqueue"),
-        ("tensorrt_llm", "tensorrt_llm::_v1::common::check"),
+        ("tensorrt-llm", "tensorrt_llm::plugins::AllreducePlugin::enqueue"),
+        ("tensorrt-llm", "tensorrt_llm::_v1::common::check"),
         ("vllm", "vllm::cross_device_reduce_1stage"),
-        ("llama_cpp", "ggml_backend_sched_graph_compute"),
-        ("llama_cpp", "llama_decode"),
+        ("llama-cpp", "ggml_backend_sched_graph_compute"),
+        ("llama-cpp", "llama_decode"),
         ("mindspore", "mindspore::runtime::GraphScheduler::Run"),
     ],
 )
@@ -130,8 +130,8 @@ def test_namespaces(engine, function):
         ("vllm", "/usr/lib/python3/dist-packages/vllm/v1/executor/multiproc_executor.py"),
         ("vllm", "vllm/v1/worker/gpu_worker.py"),
         ("sglang", "/sgl-workspace/sglang/python/sglang/srt/managers/scheduler.py"),
-        ("rtp_llm", "/opt/rtp_llm/server/backend_server.py"),
-        ("tensorrt_llm", "tensorrt_llm/llmapi/mgmn_worker_node.py"),
+        ("rtp-llm", "/opt/rtp_llm/server/backend_server.py"),
+        ("tensorrt-llm", "tensorrt_llm/llmapi/mgmn_worker_node.py"),
         ("turbomind", "/x/lmdeploy/turbomind/turbomind.py"),
     ],
 )
@@ -149,12 +149,12 @@ def test_user_code_is_no_engine(path):
     "path, engine",
     [
         ("/usr/lib/python3/site-packages/vllm/_C.abi3.so", "vllm"),
-        ("/usr/lib/python3/site-packages/tensorrt_llm/libs/libtensorrt_llm.so", "tensorrt_llm"),
+        ("/usr/lib/python3/site-packages/tensorrt_llm/libs/libtensorrt_llm.so", "tensorrt-llm"),
         ("/x/sgl_kernel/common_ops.abi3.so", "sglang"),
         ("/x/lmdeploy/lib/_turbomind.cpython-311-x86_64-linux-gnu.so", "turbomind"),
-        ("/x/rtp_llm/libs/libth_transformer.so", "rtp_llm"),
+        ("/x/rtp_llm/libs/libth_transformer.so", "rtp-llm"),
         ("/ft/build/lib/libth_transformer.so", "fastertransformer"),
-        ("/x/llama_cpp/lib/libggml-cuda.so", "llama_cpp"),
+        ("/x/llama_cpp/lib/libggml-cuda.so", "llama-cpp"),
         ("/x/torch/lib/libtorch_cuda.so", "torch"),
         ("/usr/lib/x86_64-linux-gnu/libmpi.so.40.30.4", "mpi"),
         ("/usr/lib/x86_64-linux-gnu/libc.so.6", None),

@@ -6,7 +6,7 @@ from gdbext.knowledge.launchers import MODULE, PROGRAM
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 
 PROFILE = EngineProfile(
-    name="llama_cpp",
+    name="llama-cpp",
     titles=(
         TitleRule(
             PROGRAM + r"llama-(?:server|cli|run|bench|batched\S*|perplexity|parallel|simple\S*|speculative\S*|"

@@ -6,7 +6,7 @@ from gdbext.knowledge.launchers import MODULE, RTP_LLM
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 
 PROFILE = EngineProfile(
-    name="rtp_llm",
+    name="rtp-llm",
     titles=(
         TitleRule(r"^rtp_llm_rank-(?P<local_rank>\d+)", "rank", "rtp_llm start_backend_server.py", local=True),
         # with one rank the backend server does the work itself

@@ -6,7 +6,7 @@ from gdbext.knowledge.launchers import MODULE, PROGRAM, SCRIPT
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 
 PROFILE = EngineProfile(
-    name="tensorrt_llm",
+    name="tensorrt-llm",
     titles=(
         TitleRule(MODULE + r"tensorrt_llm\.llmapi\.mgmn_(?:leader|worker)_node\b", "rank", "trtllm-llmapi-launch"),
         TitleRule(PROGRAM + r"(?:trtllmExecutorWorker|executorWorker)(?:\s|$)", "rank", "C++ executor, spawned by MPI"),
