@@ -20,10 +20,10 @@ from gdbext.parsers.events import (
     Standing,
     ThreadHead,
 )
-from gdbext.parsers.formats import ROWS
-from gdbext.parsers.formats.row import first_event
+from gdbext.parsers.formats import GRAMMAR
 
 _STACKISH = re.compile(r"0x[0-9a-f]{6,16}\b|\.so[.\d]*\b|^\s{0,8}#\d|\bFile \"|\.(?:py|cc?|cpp|cu|h):\d+\)?$")
+_STACK_MARKS = ("0x", ".so", "#", 'File "', ".py:", ".c:", ".cc:", ".cpp:", ".cu:", ".h:")
 _SAMPLES = 3
 MOST_THREADS = 50_000
 MOST_FRAMES = 1_000_000
@@ -47,7 +47,7 @@ class Tally:
 
     def other(self, line: str) -> None:
         """A line that no row reads."""
-        if _STACKISH.search(line[:2000]):
+        if any(mark in line for mark in _STACK_MARKS) and _STACKISH.search(line[:2000]):
             self.strange += 1
             if len(self.samples) < _SAMPLES:
                 self.samples.append(line.strip()[:100])
@@ -86,7 +86,7 @@ class Assembler:
     def _take(self, line: str) -> None:
         if not line.strip():
             return
-        found = first_event(ROWS, line, self._kind)
+        found = GRAMMAR.read(line, self._kind)
         if found is None:
             self._mention = None
             self._tally.other(line)

@@ -37,6 +37,7 @@ _PREFIXES = tuple(
         r"[ ]{0,6}\d{1,6}\t(?=#\d|Thread |[ ]{4}|Traceback)",  # cat -n
     )
 )
+_ANY_PREFIX = re.compile("|".join(re.sub(r"\(\?P<\w+>", "(?:", prefix.pattern) for prefix in _PREFIXES))
 _MOST_PREFIXES = 4
 _STRAY = re.compile("\x1b\\[[0-9;?]{0,20}[A-Za-z]|[\u200b\ufeff\x00]")
 _PAGER = re.compile(r"-{2,3}Type <(?:RET|return)> [^-\n]{0,80}-{2,3}")
@@ -62,6 +63,8 @@ def clean(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
 
 def split_prefix(text: str) -> Tuple[Stream, str]:
     """Take off what log collectors and people put before a line."""
+    if not _ANY_PREFIX.match(text):
+        return UNNAMED, text
     source, rank, pid = UNNAMED
     for _ in range(_MOST_PREFIXES):
         found = next((match for match in (prefix.match(text) for prefix in _PREFIXES) if match), None)

@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from dataclasses import replace
 from typing import NamedTuple, Optional, Tuple
 
 from gdbext.model.names import bare_name
@@ -37,17 +39,22 @@ class Place(NamedTuple):
 def read_frame(body: str) -> Frame:
     """A frame without its number."""
     body = body.strip()
-    pc = None
     found = _ADDRESS.match(body)
-    if found:
-        pc, body = int(found.group(1), 16), body[found.end() :]
+    if not found:
+        return _read_call(body)
+    return replace(_read_call(body[found.end() :]), pc=int(found.group(1), 16))
+
+
+@functools.lru_cache(maxsize=16384)
+def _read_call(body: str) -> Frame:
+    """A frame without its address: ranks of one job show the same calls over and over."""
     if body.startswith(("<signal", "<function called")):
-        return Frame(body.split(">", 1)[0] + ">", pc=pc)
+        return Frame(body.split(">", 1)[0] + ">")
     name, arguments, rest = split_call(_GRID.sub("", body))
     if not arguments and not rest:
         name, rest = _without_arguments(name)
     place = read_place(rest)
-    return named_frame(name, place, pc, arguments)
+    return named_frame(name, place, None, arguments)
 
 
 def named_frame(name: str, place: Place = Place(), pc: Optional[int] = None, arguments: str = "") -> Frame:  # noqa: B008

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Iterator, Tuple
 
@@ -14,7 +13,6 @@ HEAD = 16 << 20
 LONGEST_LINE = 16 << 10
 """Characters of one line that are looked at; gdb prints some thousand for deep templates."""
 
-_BREAK = re.compile("\r\n?|\n")
 _KNOWN_BINARIES = (
     (b"\x7fELF", "an ELF file; give a core by its own option, not as text"),
     (b"\x1f\x8b", "compressed by gzip; unpack it first"),
@@ -76,9 +74,11 @@ def _guess_utf16(start: bytes) -> str:
 
 def lines(text: str) -> Iterator[str]:
     """Lines without their ends; a carriage return (of a progress bar) ends a line too."""
-    start = 0
-    for found in _BREAK.finditer(text):
-        yield text[start : min(found.start(), start + LONGEST_LINE)]
-        start = found.end()
-    if start < len(text):
-        yield text[start : start + LONGEST_LINE]
+    start, length = 0, len(text)
+    while start < length:
+        end = text.find("\n", start)
+        end = length if end < 0 else end
+        line = text[start:end]
+        for part in line.rstrip("\r").split("\r") if "\r" in line else (line,):
+            yield part[:LONGEST_LINE]
+        start = end + 1

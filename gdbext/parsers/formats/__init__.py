@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Tuple
-
 from gdbext.parsers.formats import crashes, debuggers, logs, people, python
-from gdbext.parsers.formats.row import Row
+from gdbext.parsers.formats.row import Grammar
 
-ROWS: Tuple[Row, ...] = (
-    *crashes.ROWS,
-    *debuggers.ROWS,
-    *python.ROWS,
-    *logs.ROWS,
-    *people.ROWS,
+GRAMMAR = Grammar(
+    (
+        *crashes.ROWS,
+        *debuggers.ROWS,
+        *python.ROWS,
+        *logs.ROWS,
+        *people.ROWS,
+    )
 )
 """On one line the first row that can read it decides."""

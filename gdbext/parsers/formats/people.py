@@ -45,7 +45,9 @@ def _plain(match: Match[str]) -> Optional[Event]:
 def _introduced(match: Match[str]) -> Optional[Event]:
     """`Stack of rank 3 while it hangs:`"""
     text = match.string.strip()
-    return heading(text.rstrip(":")) if len(text) <= _LONGEST and len(_RANK.findall(text)) == 1 else None
+    if len(text) > _LONGEST or not text.endswith(":") or len(_RANK.findall(text)) != 1:
+        return None
+    return heading(text.rstrip(":"))
 
 
 def _prose(match: Match[str]) -> Optional[Event]:
@@ -74,24 +76,24 @@ ROWS: Tuple[Row, ...] = (
     row(
         "",
         "hread ",
-        r"(?i)(?:traceback|backtrace|stack(?: trace)?) (?:for|of) thread (?P<id>\d{1,9})\s*:?$",
+        r"(?i:traceback|backtrace|stack(?: trace)?) (?:for|of) [Tt]hread (?P<id>\d{1,9})\s{0,8}:?$",
         _for_thread,
     ),
     row("", "", r"(?:={2,}|-{2,}|\*{1,}|~{2,}|\+{2,}|_{2,}) ?(?P<text>[^=~]{1,120}?)[ =*~+_:-]*$", _decorated),
     row(
         "",
         "",
-        r"(?i)\s{0,4}" + _WHO + r"(?:rank|node|worker|host|pid|process|gpu)s?[ _#:=-]{0,3}\d+"
-        r"(?: ?[,&-] ?\d+| and \d+){0,8}(?: \([^()]{0,80}\))?\s*[:.]?$",
+        r"(?i:\s{0,4}" + _WHO + r"(?:rank|node|worker|host|pid|process|gpu)s?[ _#:=-]{0,3}\d+"
+        r"(?: ?[,&-] ?\d+| and \d+){0,8}(?: \([^()]{0,80}\))?\s{0,8}[:.]?)$",
         _plain,
     ),
     row(
         "",
         "",
-        r"(?i)(?:\d{1,4}|one|all|the)(?: \w{1,12}){0,2} (?:process(?:es)?|ranks?|workers?)(?: \S{1,20}){0,5}$",
+        r"(?i:(?:\d{1,4}|one|all|the)(?: \w{1,12}){0,2} (?:process(?:es)?|ranks?|workers?)(?: \S{1,20}){0,5})$",
         _plain,
     ),
-    row("", ":", r"(?i).*\brank[ _#:=-]?\d.*:$", _introduced),
+    row("", ":", r".", _introduced),
     row(
         "",
         " ",
