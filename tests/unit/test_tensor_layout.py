@@ -1,0 +1,140 @@
+"""Values look as numpy prints them: the text itself is compared."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gdbext.analysis.tensors.values import read_values
+from gdbext.knowledge.dtypes import DTYPES
+from gdbext.model.missing import Missing
+from gdbext.model.tensor import NumberFormat, TensorInfo, TensorValues
+from gdbext.render.arrays import array_lines, round_to, shortest_digits
+from tests.unit.tensor_memory import tensor_of
+
+FP16, BF16 = DTYPES["fp16"].number, DTYPES["bf16"].number
+
+
+def ours(array, width=75, **options):
+    info, memory = tensor_of(np.ascontiguousarray(array).reshape(array.shape))
+    return "\n".join(array_lines(read_values(info, memory.read, **options), width))
+
+
+def assert_as_numpy(array, width=75):
+    assert ours(array, width) == np.array2string(array, max_line_width=width)
+
+
+def test_examples():
+    for dtype in (np.float32, np.float64):
+        for text in ([0.1, 0.25, 1 / 3], [1e-5, 1], [123456.0, 1.5], [-0.0, 1, 2], [np.nan, 1, -2.5], [np.inf, 1e-9],
+                     [-np.inf, np.nan], [np.nan], [np.inf], [0.0], [1e30], [1.0, 1001.0], [1.0, 1000.0], [0.0001, 0.01],
+                     [12345.678, -0.5, 1e5 / 3], [1e8], [99999.0, 100.0]):  # fmt: skip
+            assert_as_numpy(np.array(text, dtype))
+    assert_as_numpy(np.array([0.1, 1e-5, 0.0123], np.float16))
+    assert_as_numpy(np.array([[True, False], [False, False]]))
+    assert_as_numpy(np.array([[1 + 2j, 3.5 - 4.25j], [np.nan, -np.inf]]))
+    assert_as_numpy(np.arange(2000).reshape(20, 100))
+    assert_as_numpy(np.array([2**63, 1], np.uint64))
+    assert_as_numpy(np.arange(2.0**20).reshape(16, 16, 16, 16, 16) / 7)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
+def test_empty(shape):
+    assert ours(np.zeros(shape)) == str(np.zeros(shape)) == "[]"
+
+
+@pytest.mark.parametrize("value", [0.1, -2.5, 1e9, 3e-7, np.nan, -np.inf, True, 7, -9])
+def test_scalars(value):
+    assert_as_numpy(np.array(value))
+
+
+shapes = st.lists(st.integers(1, 12), max_size=3).map(tuple)
+
+
+def arrays(dtype, numbers):
+    def fill(shape):
+        size = int(np.prod(shape))
+        return st.lists(numbers, min_size=size, max_size=size).map(lambda some: np.array(some, dtype).reshape(shape))
+
+    return shapes.flatmap(fill)
+
+
+@settings(max_examples=150, deadline=None)
+@given(arrays(np.float32, st.floats(width=32)), st.integers(20, 120))
+def test_any_floats(array, width):
+    assert_as_numpy(array, width)
+
+
+@settings(max_examples=100, deadline=None)
+@given(arrays(np.float64, st.floats()))
+def test_any_doubles(array):
+    assert_as_numpy(array)
+
+
+@settings(max_examples=100, deadline=None)
+@given(arrays(np.float16, st.floats(width=16)))
+def test_any_halves(array):
+    assert_as_numpy(array)
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays(np.int64, st.integers(-(2**63), 2**63 - 1)), st.integers(20, 120))
+def test_any_integers(array, width):
+    assert_as_numpy(array, width)
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays(np.bool_, st.booleans()))
+def test_any_bools(array):
+    assert_as_numpy(array)
+
+
+@settings(max_examples=100, deadline=None)
+@given(arrays(np.complex64, st.complex_numbers(width=64)))
+def test_any_complex(array):
+    assert_as_numpy(array)
+
+
+def test_many_random_arrays():
+    """What tensors really hold: normal numbers of one scale."""
+    rng = np.random.default_rng(1)
+    for number in range(200):
+        shape = rng.integers(1, 40, number % 4)
+        array = rng.normal(size=shape) * 10.0 ** rng.integers(-4, 5)
+        assert_as_numpy(np.asarray(array).astype([np.float32, np.float64, np.float16, np.int32][number % 4 - 1]))
+        assert_as_numpy(np.asarray(array).astype(np.float32), 100)
+
+
+def test_small_types_have_the_digits_they_need():
+    values = TensorValues(TensorInfo("x"), (4,), (0.10009765625, 1.0, 95.0, -1.0625), BF16)
+    assert array_lines(values) == ["[ 0.1   1.   95.   -1.06]"]
+    for pattern in range(0x7F80):
+        value = float(np.array(pattern, np.uint16).view(ml_dtypes.bfloat16))
+        digits, exponent = shortest_digits(value, BF16)
+        assert float(ml_dtypes.bfloat16(f"{digits[0]}.{digits[1:]}e{exponent}")) == value and len(digits) <= 4
+
+
+def test_digits_of_all_halves_are_numpys():
+    patterns = np.arange(0x7C00, dtype=np.uint16).view(np.float16)
+    for value in patterns[::7]:
+        digits, exponent = shortest_digits(float(value), FP16)
+        text = np.format_float_scientific(value, trim="-", exp_digits=1)
+        mantissa, _, power = text.partition("e")
+        assert (digits, exponent) == (mantissa.replace(".", ""), int(power))
+
+
+def test_rounding():
+    rng = np.random.default_rng(1)
+    with np.errstate(over="ignore"):
+        for value in rng.normal(size=2000) * 10.0 ** rng.integers(-9, 4, 2000):
+            assert round_to(value, FP16) == float(np.float16(value))
+            assert round_to(value, DTYPES["fp32"].number) == float(np.float32(value))
+
+
+def test_what_could_not_be_read_stands_in_its_place():
+    lost = Missing("unreadable")
+    values = TensorValues(TensorInfo("x"), (2, 2), (1.5, lost, lost, -2.0), NumberFormat("float"))
+    assert array_lines(values) == ["[[ 1.5   ??]", " [  ?? -2. ]]"]
+    assert array_lines(TensorValues(TensorInfo("x"), (2,), (lost, lost), NumberFormat("int"))) == ["[?? ??]"]
+    assert array_lines(TensorValues(TensorInfo("x"), (), (lost,), NumberFormat("bool"))) == ["??"]
