@@ -25,7 +25,7 @@ _PIECE = re.compile(r'"(?:[^"\\]|\\.){0,400}"|\'(?:[^\'\\]|\\.[^\']{0,4})\'|[(){
 _PARENTHESES = re.compile(r'"(?:[^"\\]|\\.){0,400}"|\'(?:[^\'\\]|\\.[^\']{0,4})\'|[()]')
 _PLACE = re.compile(r" (?:at|from) ")
 _DEPTH = {"(": 1, "{": 1, "[": 1, "<": 1, ")": -1, "}": -1, "]": -1, ">": -1}
-_NAMED = re.compile(r"\s*([A-Za-z_]\w*)(?:@entry)?\s*=\s*(.*)\Z", re.DOTALL)
+_NAMED = re.compile(r"\s*([A-Za-z_]\w*)(?:@entry)?\s*=\s*(?:\w+@entry\s*=\s*)?(.*)\Z", re.DOTALL)
 _NUMBER = re.compile(r"(-?\d{1,20}|0x[0-9a-fA-F]{1,16})(?:\s+<[^>]*>)?\Z")
 _STRING = re.compile(r'(?:0x[0-9a-fA-F]{1,16}\s+)?"((?:[^"\\]|\\.)*)"')
 _WORD = re.compile(r"[A-Za-z_][\w:]*\Z")

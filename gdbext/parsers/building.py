@@ -162,6 +162,9 @@ class Process:
                     break
 
     def _is_superseded(self, thread: Thread) -> bool:
+        """Whether another print of the same thread counts: the last one that has frames."""
+        if thread.superseded is not None and not thread.frames:
+            return True
         return any(one.superseded is thread and one.frames for one in self.threads)
 
 

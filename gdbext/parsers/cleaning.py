@@ -32,6 +32,7 @@ _PREFIXES = tuple(
         r" \[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\]?(?: -|:)?(?:[ ]|$)",  # Python's logging
         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?",  # container run times
         r"(?P<rank>\d{1,5}): (?=#\d|Thread |Current thread |  |Traceback)",  # srun --label
+        r"\((?:cuda-)?gdb\) (?=#\d|Thread \d|\[Switching)",  # a prompt that got output behind it
         r"(?:> ?){1,9}(?!>)",  # mail and markdown quotes
         r"#{2,6} ",  # markdown headings; a frame is `#4`
         r"[ ]{0,6}\d{1,6}\t(?=#\d|Thread |[ ]{4}|Traceback)",  # cat -n
