@@ -122,7 +122,7 @@ class Walker:
         return bool(_WAITING_PLACES.match(module.rsplit("/", 1)[-1]))
 
     def _unwalked(self, thread: gdb.InferiorThread, reason: str) -> ThreadStack:
-        return ThreadStack(self._identify(thread), (), thread.ptid[1] or None, truncated=NOT_WALKED + reason)
+        return ThreadStack(self._identify(thread), (), lwp=thread.ptid[1] or None, truncated=NOT_WALKED + reason)
 
     def _stack(self, thread: gdb.InferiorThread) -> ThreadStack:
         frames: List[Frame] = []
@@ -138,8 +138,8 @@ class Walker:
         return ThreadStack(
             self._identify(thread),
             tuple(frames),
-            thread.ptid[1] or None,
-            name,
+            lwp=thread.ptid[1] or None,
+            name=name,
             truncated=truncated,
             problems=tuple(dict.fromkeys(problems)),
         )
@@ -172,10 +172,10 @@ class Walker:
         captures: Mapping[str, Captured] = {name: read_variable(frame, name) for name in wanted}
         return Frame(
             place.function,
-            place.module,
-            key[0],
-            place.file,
-            place.line,
+            module=place.module,
+            pc=key[0],
+            file=place.file,
+            line=place.line,
             inlined=frame.type() == gdb.INLINE_FRAME,
             captures=captures,
             module_offset=place.module_offset,

@@ -52,13 +52,13 @@ def snapshot(subjects: Sequence[Subject], jobs: Sequence[Job]) -> JobSnapshot:
     present = {process.rank for process in processes}
     engines = {process.engine for process in processes}
     return JobSnapshot(
-        processes,
-        taken_at,
-        engines.pop() if len(engines) == 1 else None,
-        max((process.world_size or 0 for process in processes), default=0) or None,
-        tuple(rank for job in jobs for rank in job.absent if rank not in present),
-        tuple(note for job in jobs for note in job.notes),
-        f"gdbext {__version__}",
+        processes=processes,
+        taken_at=taken_at,
+        engine=engines.pop() if len(engines) == 1 else None,
+        world_size=max((process.world_size or 0 for process in processes), default=0) or None,
+        absent=tuple(rank for job in jobs for rank in job.absent if rank not in present),
+        problems=tuple(note for job in jobs for note in job.notes),
+        tool=f"gdbext {__version__}",
     )
 
 
@@ -76,23 +76,24 @@ def _look(index: int, subject: Subject, captures: Captures) -> RankSnapshot:
         stacks = tuple(_complete(stack, subject, python) for stack in stacks)
     complete = all(stack.frames for stack in stacks) and not walk.problems
     return RankSnapshot(
-        index,
-        stacks,
-        process.pid,
-        process.rank,
-        process.local_rank,
-        process.world_size,
-        process.host or socket.gethostname(),
-        process.engine,
-        process.title,
-        process.device,
-        "lost" if not any(stack.frames for stack in stacks) else "ok" if complete else "partial",
-        tuple(problems),
-        None if is_core else (time.monotonic() - subject.since) * 1000,
-        {} if is_core else _environment(process.pid),
-        tuple(path for path in modules.paths if TELLING.search(path)),
-        python.version if python else None,
-        "core" if is_core else "live",
+        index=index,
+        threads=stacks,
+        pid=process.pid,
+        rank=process.rank,
+        local_rank=process.local_rank,
+        world_size=process.world_size,
+        host=process.host or socket.gethostname(),
+        engine=process.engine,
+        title=process.title,
+        device=process.device,
+        state="lost" if not any(stack.frames for stack in stacks) else "ok" if complete else "partial",
+        alive=None if is_core else os.path.exists(f"/proc/{process.pid}"),
+        problems=tuple(problems),
+        pause_ms=None if is_core else (time.monotonic() - subject.since) * 1000,
+        environment={} if is_core else _environment(process.pid),
+        libraries=tuple(path for path in modules.paths if TELLING.search(path)),
+        python=python.version if python else None,
+        source="core" if is_core else "live",
     )
 
 

@@ -84,9 +84,8 @@ def test_one_bad_copy_does_not_hide_the_others(any_gdb, tmp_path):
     assert len(by_index[1]["threads"]) == 1 and by_index[1]["problems"] == []
     assert by_index[2]["threads"] == [] and by_index[2]["problems"]
     assert len(by_index[3]["threads"]) == 1
-    assert by_index[3]["problems"] == [
-        "no symbols of /no/library.so: `/no/library.so': No such file or directory."
-    ] or (len(by_index[3]["problems"]) == 1 and "/no/library.so" in by_index[3]["problems"][0])
+    (problem,) = by_index[3]["problems"]
+    assert problem.startswith("no symbols of /no/library.so: ")
     assert result["complete"] and "Traceback" not in answer.text
 
 

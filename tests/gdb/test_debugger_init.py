@@ -74,7 +74,7 @@ def bare_environment(tmp_path, **more):
 
 def isolated(gdb, copied, environment, *commands):
     """The newest gdb runs on a Python that has the packages itself: hide them, as on another machine."""
-    hide = "python import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p and 'dist-packages' not in p]"
+    hide = "python import sys; sys.path[:] = [place for place in sys.path if '-packages' not in place]"
     return gdb_batch(
         gdb, "set width 0", hide, f"source {copied}/gdbext/init.py", SHOW, *commands, "show llm frames",
         source=None, env=environment,
@@ -96,9 +96,8 @@ def test_dependencies_are_found(any_gdb, copied, tmp_path, place):
         environment["GDBEXT_SITE"] = str(folders["site"])
     if place == "asked":
         python = tmp_path / "bin" / "python3"
-        python.write_text(
-            f'#!/bin/sh\nexec {sys.executable} -S -c \'import sys; sys.path.insert(0, "{folders["asked"]}"); exec(sys.argv[1])\' "$2"\n'
-        )
+        code = f'import sys; sys.path.insert(0, "{folders["asked"]}"); exec(sys.argv[1])'
+        python.write_text(f"#!/bin/sh\nexec {sys.executable} -S -c '{code}' \"$2\"\n")
         python.chmod(0o755)
     answer = isolated(any_gdb, copied, environment)
     assert "output None" in answer.out, answer.text

@@ -3,6 +3,7 @@
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -186,7 +187,8 @@ def test_ctrl_c_in_the_middle_lets_go_of_what_was_attached(any_gdb):
 
 def test_ctrl_c_on_the_terminal_while_symbols_are_read(any_gdb):
     """The keyboard's signal arrives when it wants; afterwards nothing is attached and gdb is usable."""
-    slow = "python import time; from gdbext.debugger import symbols as s; add = s.add; s.add = lambda files: [time.sleep(0.01) for _ in range(100000)]"
+    slow = "python import time; from gdbext.debugger import symbols as s"
+    slow += "; s.add = lambda files: [time.sleep(0.01) for _ in range(100000)]"
     with Target("plain") as one, Terminal(any_gdb, f"source {INIT}", slow) as terminal:
         terminal.expect(re.escape(Terminal.PROMPT))
         terminal.send(attach(one) + "\n")
@@ -241,8 +243,7 @@ def test_the_users_own_inferior_is_left_alone(any_gdb):
 
 def test_the_rank_is_read_from_memory_where_proc_lost_it(any_gdb):
     """As setproctitle leaves it: /proc/PID/environ is wiped, the C library's environment is not."""
-    script = "import os, setproctitle, sys; setproctitle.setproctitle('serving'); print('ready', flush=True); sys.stdin.read()"
-    import sys
+    script = "import setproctitle, sys; setproctitle.setproctitle('x'); print('ready', flush=True); sys.stdin.read()"
 
     environment = {"RANK": "5", "WORLD_SIZE": "8", "PATH": "/usr/bin:/bin"}
     with subprocess.Popen(

@@ -47,10 +47,11 @@ def test_every_kind(any_gdb):
         answer = gdb_batch(
             any_gdb,
             f"attach {target.pid}",
-            "python from gdbext.debugger.values import read_variable; from gdbext.model.codec import encode; import json",
+            "python import json; from gdbext.debugger.values import read_variable as read",
+            "python from gdbext.model.codec import encode",
             "frame function look",
             "python frame = gdb.selected_frame()",
-            f"python print(json.dumps({{name: encode(read_variable(frame, name)) for name in {names!r}}}))",
+            f"python print(json.dumps({{name: encode(read(frame, name)) for name in {names!r}}}))",
         )
         assert target.status("TracerPid") == "0"
     (found,) = answer.documents

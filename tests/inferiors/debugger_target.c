@@ -21,12 +21,13 @@ static void answer(void)
     }
 }
 
-/* Optimised, the argument that nobody needs is gone; the one that is used stays. */
+/* Optimised, the arguments are gone once `answer` is called; of a constant the call site still tells. */
 __attribute__((noinline)) int ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
                                             ncclRedOp_t op, ncclComm_t comm, void *stream)
 {
     answer();
-    return sendbuff == recvbuff && comm && stream ? (int)(count + datatype + op) : 0;
+    (void)count, (void)datatype, (void)op, (void)comm, (void)stream;
+    return sendbuff == recvbuff;
 }
 
 __attribute__((noinline)) int recurse(int depth)
@@ -68,9 +69,10 @@ int main(int argc, char **argv)
     int number = argc > 2 ? atoi(argv[2]) : 0;
     struct ncclComm comm = {0xabc, 3, 8, 42};
     char buffer[8];
+    volatile size_t count = 4096;
     if (argc > 1 && !strcmp(argv[1], "recursion"))
         return recurse(number);
     if (argc > 1 && !strcmp(argv[1], "threads"))
         start_threads(number);
-    return ncclAllReduce(buffer, buffer, 4096, ncclFloat16, ncclMax, &comm, stdin);
+    return ncclAllReduce(buffer, buffer, count, ncclFloat16, ncclMax, &comm, stdin);
 }

@@ -11,6 +11,17 @@ enum Flags { kNone = 0, kBusy = 4 };
 struct Comm { int rank; const char *name; Comm *next; };
 }
 
+static const char *last_bytes_of_a_page(bool ended)
+{
+    long page = sysconf(_SC_PAGESIZE);
+    char *start = static_cast<char *>(mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    munmap(start + page, page);
+    memset(start, 'e', page);
+    if (ended)
+        start[page - 1] = 0;
+    return start + page - 4;
+}
+
 __attribute__((noinline)) void look(const std::string &text, engine::Comm *comm, int &&moved)
 {
     int negative = -5;
@@ -28,16 +39,10 @@ __attribute__((noinline)) void look(const std::string &text, engine::Comm *comm,
     engine::Comm *null_comm = nullptr;
     int *bad_pointer = reinterpret_cast<int *>(0x10);
     const char *bad_text = reinterpret_cast<const char *>(0x10);
-    // A text that ends with its page; behind it nothing is mapped.
-    long page = sysconf(_SC_PAGESIZE);
-    char *edge = static_cast<char *>(mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    munmap(edge + page, page);
-    memset(edge, 'e', page);
-    edge[page - 1] = 0;
-    const char *at_edge = edge + page - 4;
-    const char *no_end = edge;
-    edge[page - 1] = 'e';
-    const char *runs_out = edge + page - 4;
+    // Texts at the end of a page; behind it nothing is mapped.
+    const char *at_edge = last_bytes_of_a_page(true);
+    const char *runs_out = last_bytes_of_a_page(false);
+    const char *no_end = runs_out - 1000;
     printf("ready\n");
     fflush(stdout);
     char byte;
