@@ -8,6 +8,7 @@ from gdbext.model.attached import RankOutputs, RankTable
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.model.stack import ThreadStack
+from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
 from gdbext.render.document import document
@@ -23,6 +24,7 @@ from gdbext.render.ranks import (
 )
 from gdbext.render.stacks import thread_lines, tree_lines
 from gdbext.render.style import Style
+from gdbext.render.tensor import TENSOR_RENDERERS, infos_lines
 from gdbext.render.verdict import diagnosis_lines
 
 _RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
@@ -33,12 +35,14 @@ _RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
     JobSnapshot: snapshot_lines,
     RankTable: attached_lines,
     RankOutputs: output_lines,
+    **TENSOR_RENDERERS,
 }
 
 _LIST_RENDERERS: Mapping[type, Callable[[Sequence[Any], Style], List[str]]] = {
     Job: jobs_lines,
     RankProcess: process_table,
     RankSnapshot: snapshot_table,
+    TensorInfo: infos_lines,
 }
 
 

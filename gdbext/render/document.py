@@ -9,8 +9,10 @@ from gdbext import __version__
 from gdbext.model.attached import RankOutputs, RankTable
 from gdbext.model.job import SCHEMA, Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait
+from gdbext.render.tensor_document import TENSOR_DOCUMENTS
 
 Document = Dict[str, Any]
 
@@ -282,6 +284,7 @@ _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
     ThreadStack: _thread,
     RankTable: _attached,
     RankOutputs: _outputs,
+    **TENSOR_DOCUMENTS,
 }
 
 _LISTS: Mapping[type, Tuple[str, Callable[[Any], Document]]] = {
@@ -289,4 +292,5 @@ _LISTS: Mapping[type, Tuple[str, Callable[[Any], Document]]] = {
     RankProcess: ("processes", _process),
     RankSnapshot: ("processes", _seen_process),
     ThreadStack: ("threads", _thread),
+    TensorInfo: ("tensors", TENSOR_DOCUMENTS[TensorInfo]),
 }
