@@ -347,7 +347,7 @@ COMMANDS = (
         "list",
         "List the tensors of the selected frame",
         list_,
-        Argument("expression", "nothing but options", "OPTIONS"),
+        Argument("expression", "the options may stand here too", "OPTIONS", nargs="?"),
         "Arguments, locals and the members of `this`, with those inside of maps, vectors and structs.",
     ),
 )

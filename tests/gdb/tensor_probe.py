@@ -14,12 +14,12 @@ import gdb  # noqa: TID251
 sys.path[:0] = [os.environ["GDBEXT_TEST_ROOT"]]
 sys.path += os.environ.get("GDBEXT_TEST_SITE", "").split(os.pathsep)
 
-from gdbext.analysis.tensors.values import read_values
-from gdbext.commands.tensor_port import Description
-from gdbext.debugger.tensor_access import TensorAccess
-from gdbext.model.codec import encode
-from gdbext.model.errors import GdbextError
-from gdbext.model.tensor import TensorInfo
+from gdbext.analysis.tensors.values import read_values  # noqa: E402
+from gdbext.commands.tensor_port import Description  # noqa: E402
+from gdbext.debugger.tensor_access import TensorAccess  # noqa: E402
+from gdbext.model.codec import encode  # noqa: E402
+from gdbext.model.errors import GdbextError  # noqa: E402
+from gdbext.model.tensor import TensorInfo  # noqa: E402
 
 access = TensorAccess()
 
@@ -45,7 +45,8 @@ def probe(questions, answers):
     with open(answers, "w") as out:
         for row in rows:
             said = {"type_name": row["as"]} if "as" in row else {}
-            out.write(json.dumps({"expression": row["expression"], **described(row["expression"], **said)}) + "\n")
+            answer = {"expression": row["expression"], **described(row["expression"], **said)}
+            out.write(json.dumps(answer, default=str) + "\n")  # complex numbers have no JSON
         listed = access.in_frame(False) if gdb.selected_frame().function() else None
         out.write(json.dumps({"expression": "", "list": encode(listed)}) + "\n")
 
@@ -86,6 +87,7 @@ def damaged(original, numbers):
             data[at] = numbers.randrange(256)
             continue
         at -= at % 8
-        word = numbers.choice([0, 1, 0xFFFFFFFFFFFFFFFF, 1 << 63, 1 << 40, numbers.getrandbits(48), numbers.getrandbits(20)])
+        words = (0, 1, (1 << 64) - 1, 1 << 63, 1 << 40, numbers.getrandbits(48), numbers.getrandbits(20))
+        word = numbers.choice(words)
         data[at : at + 8] = word.to_bytes(8, "little")[: len(data) - at]
     return bytes(data)

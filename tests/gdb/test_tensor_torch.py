@@ -1,0 +1,82 @@
+"""The torch of the wheel, without debug information: gdb shows what torch itself says inside the process."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from gdbext.knowledge.dtypes import DTYPES, dtype_named
+from tests.gdb.test_tensor_layouts import PROBE, lines, run_gdb
+from tests.inferiors.tensor_build import SOURCES
+
+pytestmark = [pytest.mark.gdb, pytest.mark.torch]
+
+
+@pytest.fixture(scope="module")
+def holder():
+    """A Python process with tensors, and what it says about them."""
+    command = [sys.executable, str(SOURCES / "torch_tensors.py")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        rows = []
+        for line in process.stdout:
+            if line == "ready\n":
+                break
+            rows.append(json.loads(line))
+        yield process.pid, rows
+        process.stdin.close()
+        process.wait(60)
+
+
+def asked(gdb, tmp_path, pid, questions):
+    path, answers = tmp_path / "questions", tmp_path / "answers"
+    path.write_text("".join(json.dumps(question) + "\n" for question in questions))
+    attach = ["set auto-solib-add off", f"attach {pid}"]
+    printed = run_gdb(gdb, *attach, f"source {PROBE}", f"python probe('{path}', '{answers}')", "detach")
+    assert answers.exists(), printed
+    return lines(answers)[: len(questions)]
+
+
+@pytest.mark.parametrize("how", ["impl", "object"])
+def test_values_are_those_of_tolist(any_gdb, holder, how, tmp_path):
+    pid, rows = holder
+    rows = [row for row in rows if "impl" in row]
+    kind = {"impl": "torch", "object": "pyobject"}[how]
+    questions = [{"expression": hex(row[how]), "as": kind} for row in rows]
+    compared = 0
+    for row, answer in zip(rows, asked(any_gdb, tmp_path, pid, questions)):
+        info = answer["info"]
+        assert "torch 2." in info["kind"] and "by offsets" in info["kind"]
+        if "float4" in row["dtype"]:
+            assert info["shape"] == [*row["shape"][:-1], 2 * row["shape"][-1]]
+            continue
+        assert info["shape"] == row["shape"], row["name"]
+        contiguous = row["name"] not in ("transposed", "sliced", "column", "expanded")
+        assert info.get("strides") == (None if contiguous else row["strides"]), row["name"]
+        assert info.get("offset", 0) == row["offset"]
+        assert not info.get("problems"), row["name"]
+        if row["name"] == "meta":
+            assert info["unreadable"] == "a meta tensor has no values"
+            continue
+        dtype = dtype_named(row["dtype"])
+        assert info["dtype"] in DTYPES and (dtype is None or info["dtype"].split("_byte")[0] == dtype.name), row
+        if row["values"] is None or row["name"] == "large":
+            continue
+        assert [str(one) for one in answer["elements"]] == [str(one) for one in expected(row)], row["name"]
+        compared += 1
+    assert compared > 30
+
+
+def expected(row):
+    """tolist() as the probe's answer has it."""
+    if "complex" in row["dtype"]:
+        return [complex(*pair) for pair in row["values"]]
+    return [float(value) if isinstance(value, str) else value for value in row["values"]]
+
+
+def test_the_undefined_tensor(any_gdb, holder, tmp_path):
+    pid, _ = holder
+    commands = ["set auto-solib-add off", f"attach {pid}", "sharedlibrary libc10.so", f"source {PROBE}"]
+    show = "python print(described(\"(long)&'c10::UndefinedTensorImpl::_singleton'\", type_name='torch'))"
+    printed = run_gdb(any_gdb, *commands, show, "detach")
+    assert "undefined tensor" in printed
