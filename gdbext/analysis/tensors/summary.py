@@ -176,12 +176,22 @@ class Bins:
                 if sizes.dtype.kind == "f":
                     finite = numpy.isfinite(sizes)
                     sizes = sizes if finite.all() else sizes[finite]
-                counts: List[int] = numpy.histogram(sizes.astype(numpy.float64), self._borders)[0].tolist()
+                counts: List[int] = self._counted(sizes.astype(numpy.float64))
             return counts
         numbers, _ = _present(decode.values(data, self._dtype), holes)
         found = map(size, numbers) if complex_kind else numbers
         counted = Counter(bisect_right(self._borders, value) - 1 for value in found if math.isfinite(value))
         return [counted[number] + (counted[BINS] if number == BINS - 1 else 0) for number in range(BINS)]
+
+    def _counted(self, sizes: Any) -> List[int]:
+        """Bins of equal width are found by arithmetic, which numpy does when it is not given the borders."""
+        ends = self._borders[0], self._borders[-1]
+        try:
+            counts, _ = self._numpy.histogram(sizes, BINS, ends)
+        except ValueError:  # no room for so many borders between neighbouring numbers
+            counts, _ = self._numpy.histogram(sizes, self._borders)
+        found: List[int] = counts.tolist()
+        return found
 
     def result(self) -> Dict[str, Any]:
         """The counts."""
