@@ -21,6 +21,7 @@ from gdbext.model.job import JobSnapshot
 _PACKAGE_PARENT = Path(gdbext.__file__).resolve().parent.parent
 _GRACE_SECONDS = 5.0  # for the child to release the ranks when it is told to end
 _LONGEST_LINE = 4096
+_OF_NO_INTEREST = "snapshot written to "  # into a folder of ours that is gone soon
 
 
 def shell_python() -> str:
@@ -60,7 +61,8 @@ def _run(argv: Sequence[str], say: Callable[[str], None]) -> List[str]:
     try:
         for line in _lines(child):
             said.append(line)
-            say(line)
+            if not line.startswith(_OF_NO_INTEREST):
+                say(line)
     finally:
         _end(child)
     return said

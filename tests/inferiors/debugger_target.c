@@ -21,7 +21,7 @@ static void answer(void)
     }
 }
 
-/* Optimised, the arguments are gone once `answer` is called; of a constant the call site still tells. */
+/* Optimised, the arguments are gone once `answer` is called, and the call site cannot tell the volatile count. */
 __attribute__((noinline)) int ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
                                             ncclRedOp_t op, ncclComm_t comm, void *stream)
 {

@@ -1,0 +1,49 @@
+"""With nothing attached a `gdbext diagnose` of its own looks at the ranks; gdb only shows what it found."""
+
+import json
+import re
+
+import pytest
+
+from tests.gdb.gdbrun import INIT, Target, Terminal, gdb_batch
+
+pytestmark = pytest.mark.gdb
+
+
+def test_a_look_without_attaching(any_gdb, tmp_path):
+    file = tmp_path / "snapshot.json"
+    with Target("threads", 2) as one, Target("plain") as two:
+        pids = f"{one.pid} {two.pid}"
+        answer = gdb_batch(any_gdb, f"llm-nccl-diagnose {pids} --json --save {file}", "info inferiors")
+        one.assert_free()
+        two.assert_free()
+    (document,) = answer.documents
+    assert sorted(process["pid"] for process in document["processes"]) == sorted([one.pid, two.pid])
+    assert 0 < document["pause_ms"]["max"] < 2000
+    assert "verdict" in document
+    processes = json.loads(file.read_text())["snapshot"]["processes"]
+    (threads,) = [process["threads"] for process in processes if process["pid"] == two.pid]
+    assert [frame["function"] for frame in threads[0]["frames"][-3:]] == ["answer", "ncclAllReduce", "main"]
+    assert "copied" in answer.err and "snapshot written" not in answer.err  # its progress, not its own files
+    assert len(re.findall("<null>", answer.out)) == 1
+
+
+def test_its_error_is_ours(any_gdb):
+    with Target("plain") as gone:
+        gone.kill()
+        answer = gdb_batch(any_gdb, f"llm-stacks {gone.pid}")
+    assert answer.out == ""
+    assert f"no process {gone.pid}" in answer.err.splitlines()[-1]
+    assert "Traceback" not in answer.err
+
+
+def test_ctrl_c_ends_it_and_frees_everything(any_gdb):
+    with Target("threads", 2) as one, Terminal(any_gdb, f"source {INIT}") as terminal:
+        terminal.expect(re.escape(Terminal.PROMPT))
+        terminal.send(f"llm-nccl-diagnose {one.pid}\n")
+        terminal.expect("copied")
+        terminal.interrupt()
+        text = terminal.expect(re.escape(Terminal.PROMPT) + r"\Z")
+        one.assert_free()
+        assert "Traceback" not in text and "Verdict" not in text
+        assert "Quit" in text
