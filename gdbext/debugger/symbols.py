@@ -55,26 +55,42 @@ def _same_file(pid: int, path: str) -> bool:
 
 @contextmanager
 def preloaded(pids: Sequence[int]) -> Iterator[None]:
-    """Have the symbols of these processes in memory while the block runs, in an inferior of their own.
+    """Have the symbols of these processes in memory while the block runs, in inferiors of their own.
 
-    Whoever attaches inside shares them and keeps them afterwards.
+    Whoever attaches inside shares them and keeps them afterwards. A program is read as a program: its symbols read as
+    those of a library, and later used as those of a program, end gdb 13 (assertion in get_msymbol_address).
     """
-    files = list(dict.fromkeys(path for pid in pids for path in executable_files(pid)))
-    if not files:
-        yield
-        return
-    with compat.kept_selection():
-        holder = compat.add_inferior()
-        compat.switch(holder)
-        try:
-            add(SymbolFile(path, 0) for path in files)
-        except BaseException:
-            compat.remove_inferior(holder)
-            raise
+    programs = list(dict.fromkeys(path for pid in pids for path in _program(pid)))
+    libraries = dict.fromkeys(path for pid in pids for path in executable_files(pid) if path not in programs)
+    holders: List[gdb.Inferior] = []
     try:
+        with compat.kept_selection():
+            for program in programs or [""]:
+                holders.append(compat.add_inferior())
+                compat.switch(holders[-1])
+                _read_program(program)
+            add(SymbolFile(path, 0) for path in libraries)
         yield
     finally:
-        compat.remove_inferior(holder)
+        for holder in holders:
+            compat.remove_inferior(holder)
+
+
+def _program(pid: int) -> Tuple[str, ...]:
+    """Path of the program of a process, if it means the same file to us."""
+    try:
+        path = os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ()
+    return (path,) if _same_file(pid, path) else ()
+
+
+def _read_program(path: str) -> None:
+    if path:
+        try:
+            gdb.execute(f"file {quoted(path)}", to_string=True)
+        except gdb.error:
+            pass  # the attach says what is wrong with it
 
 
 def quoted(path: str) -> str:
