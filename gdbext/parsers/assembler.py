@@ -11,6 +11,7 @@ from gdbext.parsers.cleaning import Stream, Unwrapper
 from gdbext.parsers.events import (
     Chained,
     Cut,
+    Detail,
     Event,
     FrameLine,
     Location,
@@ -96,8 +97,8 @@ class Assembler:
             self._frame(event, kind or self._kind)
             self._mention = None
             return
-        if not isinstance(event, ThreadHead) or event.firm:
-            self._mention = None if not isinstance(event, Prompt) else self._mention
+        if not isinstance(event, (ThreadHead, Prompt, Detail)):
+            self._mention = None
         self._other_event(event, kind)
 
     def _other_event(self, event: Event, kind: str) -> None:
@@ -194,6 +195,8 @@ class Assembler:
         if self._mention is not None:
             head = _mentioned(head, self._mention)
             self._mention = None
+        if self._pending is None and self._process is not None and self._process.has_its_only(head, kind):
+            self._begin(ProcessHead())
         process = self._inferior(head.group)
         known = process.find(head.id)
         same = known is not None and (known.head.lwp is None or head.lwp is None or known.head.lwp == head.lwp)
@@ -241,8 +244,7 @@ class Assembler:
             thread.dropped += 1
             return
         if thread is None or self._is_of_another(thread, line, kind):
-            head = self._mention or ThreadHead()
-            thread = self._start(replace(head, firm=True), kind)
+            thread = self._start(self._unheaded(), kind)
         elif line.number is not None and thread.shows(line):
             return
         if thread is None or self._tally.frames >= MOST_FRAMES or not thread.add(line, kind):
@@ -250,6 +252,12 @@ class Assembler:
             return
         self._kind = thread.kind
         self._tally.frames += 1
+
+    def _unheaded(self) -> ThreadHead:
+        """The head of a stack that has none, or only a mention in the prose before it."""
+        head = replace(self._mention or ThreadHead(), firm=True)
+        taken = self._pending is None and self._process is not None and self._process.find(head.id) is not None
+        return replace(head, id=None) if taken else head
 
     def _is_of_another(self, thread: Thread, line: FrameLine, kind: str) -> bool:
         """Whether a frame cannot continue the stack at hand: its numbers start over, or another tool prints it."""
@@ -307,4 +315,4 @@ def _joined(first: ProcessHead, second: ProcessHead) -> ProcessHead:
 
 
 def _mentioned(head: ThreadHead, mention: ThreadHead) -> ThreadHead:
-    return replace(head, gil=mention.gil if head.gil is None else head.gil)
+    return replace(head, gil=mention.gil if head.gil is None else head.gil, name=head.name or mention.name)

@@ -87,11 +87,12 @@ class Thread:
         )
 
     def _with_inlining(self, frames: List[Frame]) -> List[Frame]:
-        """gdb prints no address where the callee of a frame is inlined into it."""
+        """gdb prints no address where the callee of a frame is inlined into it, eu-stack the callee's."""
         if not any(frame.pc is not None for frame in frames):
             return frames
         for index in range(1, min(len(frames), len(self.addressed))):
-            if self.addressed[index] and frames[index].pc is None and frames[index].function is not None:
+            hidden = self.addressed[index] and frames[index].pc is None and frames[index].function is not None
+            if hidden or (self.kind == "eu-stack" and frames[index].pc == frames[index - 1].pc):
                 frames[index - 1] = replace(frames[index - 1], inlined=True)
         return frames
 
@@ -127,6 +128,19 @@ class Process:
     def find(self, id: Optional[str]) -> Optional[Thread]:
         """The thread of that id, the one printed last."""
         return next((one for one in reversed(self.threads) if id is not None and one.head.id == id), None)
+
+    def has_its_only(self, head: ThreadHead, kind: str) -> bool:
+        """Whether a process has one thread of this sort, and it was read: its main thread, the thread it died in."""
+        for thread in self.threads:
+            if thread.kind != kind:
+                continue
+            if kind == "traceback" and head.id is None and head.name is None and thread.head.name is None:
+                return True
+            if kind == "faulthandler" and head.current and thread.head.current and head.id != thread.head.id:
+                return True
+            if kind == "py-spy" and head.name == thread.head.name == "MainThread" and head.id != thread.head.id:
+                return True
+        return False
 
     def complain(self, text: str) -> None:
         if len(self.problems) < MOST_PROBLEMS and text[:LONGEST_PROBLEM] not in self.problems:
@@ -183,14 +197,14 @@ def thread_ids(threads: List[Thread]) -> Tuple[str, ...]:
     ids = [thread.head.id for thread in threads]
     used: Dict[str, None] = dict.fromkeys(one for one in ids if one is not None)
     for order, shift in ((range(len(ids)), step), (reversed(range(len(ids))), -step)):
-        previous: Optional[str] = None
+        previous: Optional[int] = None
         for at in order:
-            if ids[at] is None and previous is not None and previous.isdigit():
-                guess = str(int(previous) + shift)
+            if ids[at] is None and previous is not None:
+                guess = str(previous + shift)
                 if int(guess) > 0 and guess not in used:
                     ids[at] = guess
                     used[guess] = None
-            previous = None if threads[at].head.selected else ids[at]
+            previous = _number(threads[at], ids[at])
     free = 1
     for at, id in enumerate(ids):
         if id is None:
@@ -199,6 +213,12 @@ def thread_ids(threads: List[Thread]) -> Tuple[str, ...]:
             ids[at] = str(free)
             used[str(free)] = None
     return tuple(str(id) for id in ids)
+
+
+def _number(thread: Thread, id: Optional[str]) -> Optional[int]:
+    """The number of a thread in gdb's listing, which its neighbours in the text continue."""
+    listed = thread.kind == "gdb" and not thread.head.selected
+    return int(id) if listed and id is not None and id.isdigit() else None
 
 
 def _direction(threads: List[Thread]) -> int:

@@ -34,6 +34,7 @@ _PREFIXES = tuple(
         r"(?P<rank>\d{1,5}): (?=#\d|Thread |Current thread |  |Traceback)",  # srun --label
         r"\((?:cuda-)?gdb\) (?=#\d|Thread \d|\[Switching)",  # a prompt that got output behind it
         r"(?:> ?){1,9}(?!>)",  # mail and markdown quotes
+        r"\\(?=#\d)",  # escaped for markdown
         r"#{2,6} ",  # markdown headings; a frame is `#4`
         r"[ ]{0,6}\d{1,6}\t(?=#\d|Thread |[ ]{4}|Traceback)",  # cat -n
     )

@@ -24,6 +24,7 @@ _SOURCE = re.compile(r"\.(?:c|cc|cpp|cxx|c\+\+|cu|cuh|h|hh|hpp|hxx|inc|inl|S|s|a
 _NAMELESS = re.compile(
     r"(?:\?\?+|0x[0-9a-fA-F]+|<unknown(?: function)?>|\(unknown\)|\[unknown\]|___?lldb_unnamed_\S*)?\Z"
 )
+_INLINE = re.compile(r" \(inlined?\)\Z")
 _SINGLE = re.compile(r"[A-Za-z_?~][\w:~$.@?]*(?:<.*>)?(?: \(\w*\.*|\Z)")  # `poll`, or an argument list that was cut
 _HIDDEN_LIBRARY = re.compile(r"___lldb_unnamed_\w+\$\$([^\s:`]+)")
 
@@ -38,7 +39,7 @@ class Place(NamedTuple):
 
 def read_frame(body: str) -> Frame:
     """A frame without its number."""
-    body = body.strip()
+    body = _INLINE.sub("", body.strip())
     found = _ADDRESS.match(body)
     if not found:
         return _read_call(body)
@@ -73,6 +74,7 @@ def looks_like_frame(body: str) -> bool:
     """Whether what stands behind `#4 ` is a frame rather than prose: "#4 fix the leak (see below)" is none."""
     if _ADDRESS.match(body) or body.startswith(("<signal", "<function called")):
         return True
+    body = _INLINE.sub("", body)
     name, arguments, rest = split_call(body)
     if not arguments and not rest:
         name, rest = _without_arguments(name)
@@ -95,7 +97,8 @@ def read_place(text: str) -> Place:
     value = value[len("target:") :] if value.startswith("target:") else value
     line = _LINE.match(value)
     if line:
-        return Place(None, line.group(1), int(line.group(2)) if line.group(2) else None)
+        file = None if line.group(1).startswith("??") else line.group(1)
+        return Place(None, file, int(line.group(2) or 0) or None)
     if found.group(1) == "from" or is_library(value):
         return Place(value)
     return Place(None, value)

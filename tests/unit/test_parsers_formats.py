@@ -153,6 +153,32 @@ def test_sanitizer_and_paddle():
     assert calls(process.threads[0])[0] == "ncclAllReduce"
 
 
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (
+            "*** Check failure stack trace: ***\n    @     0x7f8a12345678  Fail()\n    @       0x40f5a3  main\n",
+            ["Fail", "main"],
+        ),
+        ("E1002 05:16:35.1  77 a.cc:43] Stack for thread pool/77:\n   @      x/y.cc:12 ns::Sync()\n", ["ns::Sync"]),
+        ("==== backtrace (tid:   77) ====\n 0 0x0000000000043090 killpg()  ???:0\n====\n", ["killpg"]),
+        ("C  [libcuda.so.1+0x1a2b3c]\nC  [libnccl.so.2+0x5a2b3]  ncclAllReduce+0x33\n", [None, "ncclAllReduce"]),
+        ("[<0>] futex_wait_queue+0x60/0x90\n[<0>] do_futex+0x17d/0x220\n", ["futex_wait_queue", "do_futex"]),
+        ("#0 c10::f(int) from ??:0\n#1 g at /x/y.cpp:12 (inline)\n#2 h() from Logging.cpp:0\n", ["c10::f", "g", "h"]),
+        (
+            'Traceback (most recent call first):\n  File "a.py", line 3, in f\n    x()\n  File "a.py", line 9, in g\n',
+            ["f", "g"],
+        ),
+        ("\\#0  0x00007f0000000001 in poll ()\n\\#1  0x00007f0000000002 in main ()   ← stuck\n", ["poll", "main"]),
+        ("0x00007f0000000001 in poll () from /lib/libc.so.6\n", ["poll"]),
+    ],
+)
+def test_other_tools(content, expected):
+    (process,) = text(content).processes
+    (thread,) = process.threads
+    assert calls(thread) == expected
+
+
 # What happens to stacks on their way ----------------------------------------------------------------------------------
 
 FRAMES = """\
@@ -228,6 +254,8 @@ def test_lost_heads_continue_the_numbering_of_their_neighbours():
 def test_mentions_of_people_name_the_stack_that_follows():
     (process,) = text("The loader (e.g. Thread 89) hangs:\n#11 0x00007f0000000001 in cudaMemcpyAsync ()\n").processes
     assert process.threads[0].id == "89"
+    (process,) = text(FRAMES + "\nagain thread 2:\n#0  0x00007f0000000001 in poll ()\n").processes
+    assert [thread.id for thread in process.threads] == ["2", "1"]
     (process,) = text(
         "### Thread 2 (worker, LWP 33) - holds the GIL\n\n#0  futex_wait\n#3  pthread_mutex_lock\n"
     ).processes

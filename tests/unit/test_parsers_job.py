@@ -77,6 +77,16 @@ def test_titles_tell_rank_and_engine():
     assert (process.pid, process.rank, process.engine) == (309, 6, "sglang")
 
 
+def test_what_a_process_has_once_tells_processes_apart():
+    trace = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\nKeyboardInterrupt\n'
+    main = 'Thread {} (idle): "MainThread"\n    get (queue.py:1)\nThread {} (idle): "other"\n    get (queue.py:1)\n'
+    fatal = 'Current thread 0x{} (most recent call first):\n  File "a.py", line 1 in f\n'
+    for content in (trace + trace, main.format(7, 8) + main.format(17, 18), fatal.format("a1") + fatal.format("b2")):
+        assert len(text(content).processes) == 2
+    (process,) = text(trace + "Exception in thread Thread-1 (work):\n" + trace).processes
+    assert [thread.name for thread in process.threads] == [None, "Thread-1 (work)"]
+
+
 def test_rank_in_the_message_of_an_exception():
     (process,) = text(
         'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\n'

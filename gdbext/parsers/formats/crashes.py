@@ -65,6 +65,17 @@ def _glog_frame(match: Match[str]) -> Event:
     return FrameLine(named_frame(match.group("name"), place, number(match.group("pc"))))
 
 
+def _java_frame(match: Match[str]) -> Event:
+    """A native frame of Java's crash report: `C  [libcuda.so.1+0x1a2b3c]  cuMemFree_v2+0x12`."""
+    name = (match.group("name") or "").rpartition("+0x")[0] or match.group("name") or ""
+    return FrameLine(named_frame(name, Place(match.group("lib"))))
+
+
+def _kernel_frame(match: Match[str]) -> Event:
+    """A line of /proc/PID/task/TID/stack."""
+    return FrameLine(named_frame(match.group("name"), Place("[kernel]")))
+
+
 def _sanitizer_frame(match: Match[str]) -> Optional[Event]:
     """`#1 0x4a in f /src/f.c:12:5` or `... in f (/lib/libc.so.6+0x123)`."""
     name, _, place = match.group("rest").rpartition(" ")
@@ -119,11 +130,12 @@ ROWS: Tuple[Row, ...] = (
         lambda _: ThreadHead(outermost_first=True),
     ),
     row("paddle", "", r"(?P<number>\d{1,3}) {2,3}(?P<name>\S.*)", _paddle_frame, "paddle"),
+    row("glog", "tack trace: ***", r"\*\*\* Check failure stack trace: \*\*\*", lambda _: ThreadHead()),
     row("glog", "PC: @", r"PC: @ ", detail),
     row(
         "glog",
         "@",
-        r"\s{1,8}@\s{1,8}(?:(?P<pc>0x[0-9a-f]+)\s{1,8})?(?:\d{1,9}\s{1,8})?"
+        r"\s{1,8}@\s{1,20}(?:(?P<pc>0x[0-9a-f]+)\s{1,8})?(?:\d{1,9}\s{1,8})?"
         r"(?:(?P<file>[\w./+-]{1,400}\.\w{1,4}):(?P<line>\d{1,9}) )?(?P<name>\S.*)",
         _glog_frame,
     ),
@@ -134,6 +146,13 @@ ROWS: Tuple[Row, ...] = (
         r"(?::(?P<line>\d{1,9}))?(?::\d{1,9})? \((?P<lib>[^()\s]+)\+0x[0-9a-f]+\)(?: \(BuildId.*)?$",
         _tsan_frame,
     ),
+    row(
+        "hs_err",
+        "+0x",
+        r"[CVjJ]\s{1,4}\[(?P<lib>[^\]+\s]{1,400})\+0x[0-9a-f]+\](?:\s{1,4}(?P<name>\S.*))?",
+        _java_frame,
+    ),
+    row("kernel", "+0x", r"\[<[0-9a-f]{1,16}>\] (?P<name>[\w.]{1,200})\+0x", _kernel_frame),
     row(
         "sanitizer",
         " in ",

@@ -90,7 +90,7 @@ ROWS: Tuple[Row, ...] = (
     row(
         "",
         "",
-        r"(?i:(?:\d{1,4}|one|all|the)(?: \w{1,12}){0,2} (?:process(?:es)?|ranks?|workers?)(?: \S{1,20}){0,5})$",
+        r"(?i:(?:\d{1,4}|one|all|the)(?: \w{1,12}){0,2} (?:process(?:es)?|ranks?|workers?)(?: \S{1,20}){0,5}:?)$",
         _plain,
     ),
     row("", ":", r".", _introduced),

@@ -153,6 +153,12 @@ ROWS: Tuple[Row, ...] = (
     ),
     row("", 'File "', _FILE + r", in (?P<name>.{1,400})", _trace_frame, "traceback"),
     row("traceback", 'File "', _FILE + r", in (?P<name>[\w.<>]{1,400})", _trace_frame),
+    row(
+        "",
+        "Exception in thread",
+        r"Exception in thread (?P<name>\S.{0,63}?):$",
+        lambda match: ThreadHead(name=match.group("name"), firm=False),
+    ),
     row("", "bove exception", r"(?:During handling of|The above exception was)\b.*exception", lambda _: Chained()),
     row("", "Previous line repeated", r"\s+\[Previous line repeated", lambda match: Cut(match.string.strip())),
     row("", "", r"\s+\S.*", detail, "traceback"),
@@ -167,5 +173,11 @@ ROWS: Tuple[Row, ...] = (
         "traceback",
     ),
     row("", ":", r"\s{8,}(?:Arguments|Locals):$|\s{12,}[\w.*]+: .*", detail, "py-spy"),
-    row("", ")", r"(?P<indent>\s*)(?P<call>\S.* \([^()\s][^()]*)\)$", _spied_frame, "py-spy"),
+    row(
+        "",
+        ")",
+        r"(?P<indent>\s*)(?P<call>\S.* \([^()\s][^()]*)\)(?:\s{1,4}(?:<[-=]|←|//|#).*)?$",
+        _spied_frame,
+        "py-spy",
+    ),
 )
