@@ -41,10 +41,7 @@ class _Command(gdb.Command):
     def __init__(self, row: Command, session: GdbSession) -> None:
         self.__doc__ = help_text(row)
         self._row, self._session = row, session
-        if row.prefix:
-            super().__init__(row.name, _CATEGORIES[row.category], gdb.COMPLETE_NONE, True)
-        else:
-            super().__init__(row.name, _CATEGORIES[row.category])
+        super().__init__(row.name, _CATEGORIES[row.category], prefix=row.prefix)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         if not self._row.repeats:

@@ -138,3 +138,19 @@ def test_several_ranks_have_thread_ids_as_gdb_prints_them(any_gdb, tmp_path):
     # What /proc said right before the stop; now they are all in ptrace_stop.
     assert {thread["state"] for thread in first["threads"]} == {"S"}
     assert all("ptrace" not in thread.get("wchan", "") for thread in first["threads"])
+
+
+def test_a_core_file_is_walked_like_a_process(any_gdb, tmp_path):
+    core, file = tmp_path / "core", tmp_path / "snapshot.json"
+    with Target("threads", 3) as target:
+        gdb_batch(any_gdb, f"attach {target.pid}", f"generate-core-file {core}")
+        live = snapshot(any_gdb, tmp_path, target)
+    answer = gdb_batch(
+        any_gdb, f"file {target.program}", f"core-file {core}", "llm-ranks --json", f"llm-stacks --save {file}"
+    )
+    assert answer.documents[0]["ranks"][0]["state"] == "core file", answer.text
+    (process,) = json.loads(file.read_text())["snapshot"]["processes"]
+    assert process["source"] == "core" and "pause_ms" not in process
+    stacks = {thread["lwp"]: thread["frames"] for thread in process["threads"]}
+    assert stacks == {thread["lwp"]: thread["frames"] for thread in live["threads"]}
+    assert frame(process, "ncclAllReduce", [*stacks].index(target.pid))["captures"]["count"] == 4096

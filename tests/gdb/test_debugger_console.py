@@ -1,0 +1,69 @@
+"""Completion, help, settings and colour inside gdb."""
+
+import os
+import re
+
+import pytest
+
+from tests.gdb.gdbrun import Target, gdb_batch
+
+pytestmark = pytest.mark.gdb
+
+
+def completions(gdb, line, *before):
+    return gdb_batch(gdb, *before, f"complete {line}").out.splitlines()
+
+
+def test_completion(any_gdb):
+    assert completions(any_gdb, "llm-attach-all --n") == ["llm-attach-all --name"]
+    assert "llm-attach-all --pgid" in completions(any_gdb, "llm-attach-all --")
+    assert completions(any_gdb, "llm-rank ap") == ["llm-rank apply"]
+    assert "llm-rank apply all info threads" in completions(any_gdb, "llm-rank apply all info thr")
+    assert "set llm max-pause" in completions(any_gdb, "set llm m")
+    assert completions(any_gdb, "set llm color o") == ["set llm color off", "set llm color on"]
+    with Target("plain", env={"RANK": "12", "WORLD_SIZE": "16"}) as target:
+        attach = f"llm-attach-all {target.pid} --json=/dev/null"
+        assert "llm-rank 12" in completions(any_gdb, "llm-rank 1", attach)
+        assert "llm-rank apply 12" in completions(any_gdb, "llm-rank apply 1", attach)
+
+
+def test_help_and_dash_h_say_the_same(any_gdb):
+    helped = gdb_batch(any_gdb, "help llm-attach-all").out
+    asked = gdb_batch(any_gdb, "llm-attach-all -h").out
+    options = re.compile(r"^  (-\S+)", re.MULTILINE)
+    assert options.findall(helped) == options.findall(asked) != []
+    assert helped.startswith("Attach to all ranks of a job")
+
+
+def test_settings(any_gdb):
+    answer = gdb_batch(
+        any_gdb, "set llm max-pause nan", "set llm max-pause -1", "set llm max-pause 0.25", "show llm max-pause",
+        "set llm frames 12", "show llm", "set llm", "set llm nonsense 1", "show llm nonsense",
+    )  # fmt: skip
+    assert answer.err.count("is a number of seconds") == 2
+    assert "llm max-pause: 0.25 (" in answer.out and "llm frames: 12 (" in answer.out
+    assert "Traceback" not in answer.text and len(answer.err.splitlines()) == 5
+
+
+@pytest.mark.parametrize(
+    "setting, environment, colored",
+    [("auto", {}, False), ("on", {}, True), ("auto", {"NO_COLOR": "1"}, False), ("off", {}, False)],
+)
+def test_colour(any_gdb, setting, environment, colored):
+    """Batch mode turns gdb's own styling off; `auto` follows it."""
+    with Target("plain") as target:
+        env = {**{name: value for name, value in os.environ.items() if name != "NO_COLOR"}, **environment}
+        answer = gdb_batch(any_gdb, f"set llm color {setting}", f"llm-attach-all {target.pid}", env=env)
+        styled = gdb_batch(
+            any_gdb, "set style enabled on", f"set llm color {setting}", f"llm-attach-all {target.pid}", env=env
+        )
+    assert ("\x1b[" in answer.out) == colored
+    assert ("\x1b[1m" in styled.out) == (colored or (setting == "auto" and not environment))
+
+
+def test_json_into_a_file(any_gdb, tmp_path):
+    with Target("plain") as target:
+        answer = gdb_batch(any_gdb, f"llm-ranks {target.pid} --json {tmp_path}/out.json")
+    assert answer.out == ""
+    assert (tmp_path / "out.json").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "out.json").read_text().startswith('{"schema": 1')
