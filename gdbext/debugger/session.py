@@ -10,6 +10,7 @@ import gdb
 
 from gdbext.capture import threads
 from gdbext.capture.environ import read_environ
+from gdbext.commands.ranks import HELD
 from gdbext.debugger import compat, live, outside, symbols
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
@@ -20,7 +21,6 @@ from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot, RankProcess
 from gdbext.model.missing import Missing
 
-HELD = "All attached ranks are stopped until llm-detach-all (or quit) lets them go."
 WHILE_ATTACHING = {
     **compat.QUIETLY,
     "confirm": "off",
