@@ -18,6 +18,7 @@ from gdbext.debugger import compat
 from gdbext.debugger.modules import Modules
 
 ZEROS = "plain gdb cannot read device memory (it would show zeros); use cuda-gdb, a GPU core, or set llm allow-calls on"
+NO_CALLS = "copying device memory by calls in the program is not there yet; use cuda-gdb or a GPU core"
 HOST, PINNED, MANAGED, RESERVED, REGISTERS, UNMAPPED, ABSENT = (
     *("host", "pinned", "managed", "device", "device registers", "unmapped", "not in the core file"),
 )
@@ -175,6 +176,11 @@ def _watch() -> None:
         if registry is not None:
             registry.connect(forget)
             _watching.append(registry)
+
+
+def calls_allowed() -> bool:
+    """`set llm allow-calls on`."""
+    return bool(compat.parameter("llm allow-calls"))
 
 
 def has_device_memory() -> bool:

@@ -175,9 +175,8 @@ def symbol_at(address: int) -> Optional[str]:
 
 def _value(expression: str) -> gdb.Value:
     """Evaluates without calling functions of the program: `*shared` and `map["key"]` would be calls."""
-    allowed = compat.parameter("llm allow-calls")
     try:
-        with compat.settings({} if allowed else {"may-call-functions": "off"}):
+        with compat.settings({} if memory.calls_allowed() else {"may-call-functions": "off"}):
             return gdb.parse_and_eval(expression)
     except (gdb.error, RuntimeError) as error:
         raise UsageError(f"{expression}: {one_line(error)}") from None

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Callable, List, Optional, Sequence, Tuple, Union
 
 from gdbext.analysis.tensors.index import contiguous, product
-from gdbext.debugger import memory, shapes
+from gdbext.debugger import memory, placement, shapes
 from gdbext.debugger.holders import (
     MOST_PEELS,
     NoMember,
@@ -41,7 +41,6 @@ DEEPEST = 3
 """Maps of vectors of structs of tensors; deeper is somebody else's data structure."""
 NULL = Missing("null pointer")
 _CONTAINER = -1  # stands for a map, a vector or a struct where the addresses of enclosing tensors are kept
-_ACCELERATORS = ("gpu", "npu", "xpu", "hpu", "mtia", "mps", "xla", "privateuse1")
 
 Pairs = Tuple[Sequence[Tuple[str, Node]], Optional[int]]
 """Keys and values, and how many the container says there are."""
@@ -225,11 +224,7 @@ class Reader:
         info = replace(above, name=name, kind=row.id, shape=self._shape(row, node), strides=None, notes=())
         info = replace(info, type_name="", unreadable=None, owner=_view_of(above), parts=(above,))
         offset = self._number(row.offset, node)
-        if isinstance(offset, Missing):
-            return replace(info, problems=(*info.problems, f"offset: {offset.reason}"))
-        dtype = shapes.row_of(info.dtype)
-        if dtype is not None and not isinstance(info.address, Missing):
-            info = replace(info, address=info.address + offset * dtype.unit // dtype.per_unit, offset=offset)
+        info = replace(placement.moved(info, offset), offset=0 if isinstance(offset, Missing) else offset)
         return self.finish(shapes.ordered(row, info))
 
     def _dtype(self, row: TensorLayout, node: Node) -> Tuple[Maybe[str], bool]:
@@ -290,7 +285,7 @@ class Reader:
             place = _meaning(first_of(node, row.place), PLACE_TABLES[row.places])
         except Unreadable as error:
             return Missing(str(error))
-        if isinstance(place, Missing) or place not in _ACCELERATORS:
+        if isinstance(place, Missing) or place not in placement.ACCELERATORS:
             return place or Missing("not set")
         number = self._number(row.device_index, node) if row.device_index else -1
         return place if isinstance(number, Missing) or not 0 <= number < 1024 else f"{place} {number}"
@@ -310,17 +305,11 @@ class Reader:
         offset = self._number(row.offset, node)
         if isinstance(start, Missing):
             return replace(info, address=start)
-        if isinstance(offset, Missing) or abs(offset) >= shapes.LARGEST:
-            return replace(info, address=start, problems=(*info.problems, f"offset: {offset}"))
-        dtype = shapes.row_of(info.dtype)
-        step = offset * (dtype.unit if dtype else 1) // (dtype.per_unit if dtype else 1)
-        address = start + (offset if row.offset_unit == "bytes" else step)
-        if not 0 <= address < 1 << 64:
-            return replace(info, address=start, problems=(*info.problems, f"offset: {offset:,} elements"))
-        owner = f"{memory_word(info.where)} storage at {start:#x}" if offset else None
-        return self._within(row, node, replace(info, address=address, offset=offset, owner=owner), start)
+        info = placement.moved(replace(info, address=start), offset)
+        owner = f"{placement.place_word(info.where)} storage at {start:#x}" if info.offset else None
+        return self._within(row, node, replace(info, owner=owner))
 
-    def _within(self, row: TensorLayout, node: Node, info: TensorInfo, start: int) -> TensorInfo:
+    def _within(self, row: TensorLayout, node: Node, info: TensorInfo) -> TensorInfo:
         """Says when the elements reach beyond the storage they lie in."""
         size = self._number(row.storage_bytes, node)
         dtype = shapes.row_of(info.dtype)
@@ -389,39 +378,9 @@ class Reader:
                 parts.append(described)
         return tuple(parts)
 
-    # --- where it lies ---
-
     def finish(self, info: TensorInfo) -> TensorInfo:
-        """Fill in what follows from the address and the dtype: size in bytes, and whether values can be read."""
-        dtype = shapes.row_of(info.dtype)
-        if dtype is not None and not isinstance(info.shape, Missing):
-            info = replace(info, nbytes=dtype.nbytes(product(info.shape)))
-        if info.where == "meta":
-            return replace(info, unreadable="a meta tensor has no values")
-        if isinstance(info.address, Missing) or (not isinstance(info.shape, Missing) and not product(info.shape)):
-            return info
-        device = not isinstance(info.where, Missing) and info.where.split()[0] in _ACCELERATORS
-        if device:
-            return info if self.device_memory else replace(info, unreadable=_on_device(str(info.where), info.address))
-        place = self.classify(info.address)
-        if place.kind == memory.PINNED and info.where in ("cpu", "pinned"):
-            return replace(info, where="pinned")
-        if place.kind == memory.RESERVED and not isinstance(info.where, Missing):
-            problem = f"says {info.where}, but its address has no access, as device memory has"
-            info = replace(info, problems=(*info.problems, problem))
-        if isinstance(info.where, Missing):
-            info = replace(info, where={memory.HOST: "cpu", memory.RESERVED: "gpu"}.get(place.kind, place.kind))
-        reason = place.reason
-        return replace(info, unreadable=f"at {info.address:#x}: {reason}" if reason else None)
-
-
-def memory_word(where: Maybe[str]) -> str:
-    return "some" if isinstance(where, Missing) else where
-
-
-def _on_device(where: str, address: int) -> str:
-    name, _, number = where.partition(" ")
-    return f"on {name.upper()}{' ' + number if number else ''} at {address:#x}: {memory.ZEROS}"
+        """Fill in what follows from dtype, shape and address: bytes, the place, and why values cannot be read."""
+        return placement.placed(info, self.classify, self.device_memory)
 
 
 def _nothing(name: str, type_name: str, reason: str) -> TensorInfo:

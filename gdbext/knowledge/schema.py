@@ -228,8 +228,7 @@ class TensorLayout:
     data: Tuple[str, ...] = ()
     strides: Tuple[str, ...] = ()
     strides_unit: str = "elements"  # or "bytes"
-    offset: Tuple[str, ...] = ()
-    offset_unit: str = "elements"  # or "bytes"
+    offset: Tuple[str, ...] = ()  # in elements
     place: Tuple[str, ...] = ()
     device_index: Tuple[str, ...] = ()
     dtypes: str = ""  # id of an EnumTable

@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import torch
 
 from gdbext.knowledge.dtypes import DTYPES, dtype_named
-from tests.gdb.test_tensor_layouts import PROBE, lines, run_gdb
-from tests.inferiors.tensor_build import SOURCES
+from tests.gdb.test_tensor_layouts import PROBE, ask, check, lines, run_gdb, started
+from tests.inferiors.tensor_build import SOURCES, program
 
 pytestmark = [pytest.mark.gdb, pytest.mark.torch]
 
@@ -80,3 +82,25 @@ def test_the_undefined_tensor(any_gdb, holder, tmp_path):
     show = "python print(described(\"(long)&'c10::UndefinedTensorImpl::_singleton'\", type_name='torch'))"
     printed = run_gdb(any_gdb, *commands, show, "detach")
     assert "undefined tensor" in printed
+
+
+@pytest.fixture(scope="module")
+def with_torch():
+    """A program of the wheel's torch, with debug information of its own (15 s to compile)."""
+    folder = Path(torch.__file__).parent
+    headers = [f"-isystem{folder / 'include'}", f"-isystem{folder / 'include/torch/csrc/api/include'}"]
+    libraries = [f"-L{folder / 'lib'}", "-Wl,--no-as-needed", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{folder / 'lib'}"]
+    return program("torch_program.cc", "-g", "-O0", *headers, libraries=libraries, compiler=("g++", "-std=c++20"))
+
+
+@pytest.mark.slow
+def test_a_program_with_debug_information(any_gdb, with_torch, tmp_path):
+    truth = tmp_path / "truth"
+    subprocess.run([with_torch, truth], check=True, stdin=subprocess.DEVNULL)
+    rows = lines(truth)
+    answers = ask(any_gdb, tmp_path, ["set auto-solib-add off", *started(with_torch, truth)], rows)
+    assert len(rows) > 12
+    for row in rows:
+        if row["expression"] == "undefined":
+            continue  # its symbol is in libc10, which is not loaded here
+        check(row, answers[row["expression"]])

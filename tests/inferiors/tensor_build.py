@@ -14,10 +14,12 @@ SOURCES = Path(__file__).resolve().parent / "tensors"
 BUILD = Path(__file__).resolve().parent / "build"
 
 
-def program(source: str, *flags: str, compiler: Sequence[str] = ("g++", "-std=c++17")) -> Path:
+def program(
+    source: str, *flags: str, compiler: Sequence[str] = ("g++", "-std=c++17"), libraries: Sequence[str] = ()
+) -> Path:
     """Path of the program made from `source` (a name in tensors/) with these flags."""
     command = [*compiler, "-Wall", "-Wextra", "-Werror", *flags]
-    text = b"".join((SOURCES / name).read_bytes() for name in (source, "truth.h")) + " ".join(command).encode()
+    text = b"".join((SOURCES / name).read_bytes() for name in (source, "truth.h")) + " ".join([*command, *libraries]).encode()
     made = BUILD / f"{Path(source).stem}-{hashlib.sha256(text).hexdigest()[:12]}"
     if made.exists():
         return made
@@ -27,7 +29,7 @@ def program(source: str, *flags: str, compiler: Sequence[str] = ("g++", "-std=c+
         if not made.exists():
             handle, draft = tempfile.mkstemp(dir=BUILD)
             os.close(handle)
-            subprocess.run([*command, str(SOURCES / source), "-o", draft], check=True)
+            subprocess.run([*command, str(SOURCES / source), "-o", draft, *libraries], check=True)
             os.chmod(draft, 0o755)
             os.rename(draft, made)
     return made

@@ -41,7 +41,6 @@ def test_a_layout_can_be_read(layout):
     assert bool(layout.dtype) == bool(layout.dtypes)
     assert bool(layout.place) == bool(layout.places) or layout.place_by_type
     assert layout.strides_unit in ("elements", "bytes")
-    assert layout.offset_unit in ("elements", "bytes")
     for pattern, place in layout.place_by_type:
         re.compile(pattern)
         assert place in PLACES

@@ -59,12 +59,11 @@ static std::vector<double> fill_q8_0(unsigned char* blocks)
     return values;
 }
 
-__attribute__((noipa)) void compute(Truth& truth, ggml_tensor* argument, ggml_tensor* lost)
+__attribute__((noipa)) void compute(Truth& truth, ggml_tensor* argument)
 {
     static float floats[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
     static unsigned char blocks[68];
     ggml_tensor* volatile node = argument;
-    keep(*lost);
     auto quantised_values = fill_q8_0(blocks);
     ggml_tensor plain = made(GGML_TYPE_F32, {4, 3}, {4, 16}, floats, "blk.0.attn_q.weight");
     ggml_tensor turned = made(GGML_TYPE_F32, {3, 4}, {16, 4, 64}, floats, "turned");
@@ -87,9 +86,6 @@ __attribute__((noipa)) void compute(Truth& truth, ggml_tensor* argument, ggml_te
     truth.says("plain", "called blk.0.attn_q.weight");
     truth.says("other", "a ggml block of 256 values in 84 bytes");
     truth.says("absent", "null pointer");
-#ifdef __OPTIMIZE__
-    truth.says("lost", "optimized out");
-#endif
     truth.fuzz("plain", &plain);
     truth.fuzz("view", &view);
     truth.fuzz("quantised", &quantised);
@@ -103,6 +99,6 @@ int main(int argc, char** argv)
     Truth truth(argc, argv);
     static float floats[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
     ggml_tensor argument = made(GGML_TYPE_F32, {4, 3}, {4, 16}, floats, "x");
-    compute(truth, &argument, &argument);
+    compute(truth, &argument);
     return 0;
 }

@@ -111,6 +111,7 @@ __attribute__((noipa)) void forward(Truth& truth, Ref<Tensor> argument)
     Tensor turned({{4, 3}, {1, 4}}, {data, 0, 12, cpu, DataType::kFloat});
     Tensor_<float> derived({{3, 4}, {4, 1}}, {data, 0, 12, cpu, DataType::kFloat32});
     Tensor four({{2, 3}, {3, 1}}, {packed, 2, 6, cpu, DataType::kUint4});
+    Tensor halfway({{2}, {1}}, {packed, 3, 2, cpu, DataType::kUint4});
     Tensor remote({{2, 3}, {3, 1}},
         {std::shared_ptr<void>(device_memory(4096), [](void*) {}), 0, 6, gpu, DataType::kBfloat16});
     Tensor none({{}, {}}, {nullptr, 0, 0, cpu, DataType::kFloat16});
@@ -128,6 +129,7 @@ __attribute__((noipa)) void forward(Truth& truth, Ref<Tensor> argument)
     truth.tensor("buffer", "fp32", std::vector<int>{4}, "cpu", {2, 3, 4, 5});
     truth.tensor("typed", "fp32", std::vector<int>{4}, "pinned", {2, 3, 4, 5});
     truth.collection("map", {"q", "k"});
+    truth.says("halfway", "offset: 3 elements");
     truth.says("remote", "on GPU 3 at 0x");
     truth.says("none", "null pointer");
     truth.says("plain.layout_", "this type holds no data");
@@ -135,7 +137,7 @@ __attribute__((noipa)) void forward(Truth& truth, Ref<Tensor> argument)
     truth.fuzz("derived", &derived);
     truth.fuzz("buffer", &buffer);
     truth.fuzz("map", &map);
-    keep(plain), keep(slice), keep(turned), keep(derived), keep(four), keep(remote), keep(none), keep(buffer);
+    keep(plain), keep(slice), keep(turned), keep(derived), keep(four), keep(halfway), keep(remote), keep(none), keep(buffer);
     keep(typed), keep(map), keep(argument);
     stop_here();
     keep(plain), keep(argument);
