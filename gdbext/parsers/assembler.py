@@ -25,9 +25,10 @@ from gdbext.parsers.formats import GRAMMAR
 
 _STACKISH = re.compile(r"0x[0-9a-f]{6,16}\b|\.so[.\d]*\b|^\s{0,8}#\d|\bFile \"|\.(?:py|cc?|cpp|cu|h):\d+\)?$")
 _STACK_MARKS = ("0x", ".so", "#", 'File "', ".py:", ".c:", ".cc:", ".cpp:", ".cu:", ".h:")
+_MOST_REMEMBERED = 2048
 _SAMPLES = 3
-MOST_THREADS = 50_000
-MOST_FRAMES = 1_000_000
+MOST_THREADS = 300_000
+MOST_FRAMES = 2_000_000
 
 
 @dataclass
@@ -73,6 +74,7 @@ class Assembler:
         self._writer = ""
         self._next_problem: Optional[Said] = None
         self._chained = False
+        self._interactive = False  # commands of a debugger were seen
 
     def feed(self, line: str) -> None:
         for whole in self._unwrapper.feed(line):
@@ -113,6 +115,8 @@ class Assembler:
         elif isinstance(event, Cut):
             if self._thread is not None:
                 self._thread.truncated = event.reason[:120]
+        elif isinstance(event, Prompt):
+            self._interactive = True
         elif isinstance(event, Standing):
             process = self._open_process()
             process.standing = process.standing or event.frame
@@ -144,13 +148,18 @@ class Assembler:
             self._begin(ProcessHead())
 
     def _begin(self, head: ProcessHead) -> None:
-        known = next((one for one in self.processes if head.pid is not None and one.head.pid == head.pid), None)
+        known = self._find(head.pid)
         self._thread, self._kind, self._chained = None, "", False
         if known is not None and known.threads:
             known.head = _joined(known.head, head)
             self._process, self._pending = known, None
         else:
             self._pending = _joined(self._pending, head) if self._pending else head
+
+    def _find(self, pid: Optional[int]) -> Optional[Process]:
+        """The process of that pid among the last ones: tools print one process in one go."""
+        recent = self.processes[-_MOST_REMEMBERED:]
+        return next((one for one in recent if pid is not None and one.head.pid == pid), None)
 
     def _open_process(self) -> Process:
         if self._pending is not None or self._process is None:
@@ -171,7 +180,7 @@ class Assembler:
         process = self._open_process()
         if group is None or process.group == group:
             return process
-        known = next((one for one in self.processes if one.group == group), None)
+        known = next((one for one in self.processes[-_MOST_REMEMBERED:] if one.group == group), None)
         if known is None and (process.group is None and not process.threads):
             known = process
         if known is None:
@@ -232,7 +241,7 @@ class Assembler:
         if self._next_problem is not None and (head.current or kind != "faulthandler"):
             thread.complain(self._next_problem.text)
             self._next_problem = None
-        process.threads.append(thread)
+        process.add(thread)
         self._thread = thread
         return thread
 
@@ -245,7 +254,7 @@ class Assembler:
             return
         if thread is None or self._is_of_another(thread, line, kind):
             thread = self._start(self._unheaded(), kind)
-        elif line.number is not None and thread.shows(line):
+        elif self._is_repeated(thread, line):
             return
         if thread is None or self._tally.frames >= MOST_FRAMES or not thread.add(line, kind):
             self._tally.beyond += 1
@@ -265,7 +274,11 @@ class Assembler:
             return True
         if self._mention is not None and thread.frames and (line.number is None or line.number <= thread.last):
             return True
-        return line.number is not None and line.number <= thread.last and not thread.shows(line)
+        return line.number is not None and line.number <= thread.last and not self._is_repeated(thread, line)
+
+    def _is_repeated(self, thread: Thread, line: FrameLine) -> bool:
+        """Whether `up` or `frame 0` printed a frame again. Without commands in the text, #0 begins a stack."""
+        return thread.shows(line) and (line.number != 0 or self._interactive or len(thread.frames) == 1)
 
     def _locate(self, place: Location) -> None:
         if self._thread is not None and self._thread.frames:

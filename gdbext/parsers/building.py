@@ -31,11 +31,8 @@ class Thread:
     truncated: Optional[str] = None
     dropped: int = 0
     superseded: Optional[Thread] = None  # the same thread, printed earlier
-
-    @property
-    def last(self) -> int:
-        """Highest frame number so far, -1 before the first."""
-        return max((number for number in self.numbers if number is not None), default=-1)
+    last: int = -1  # highest frame number so far
+    _shown: Dict[int, Frame] = field(default_factory=dict)
 
     def add(self, line: FrameLine, kind: str) -> bool:
         """Take a frame; whether there was room for it."""
@@ -47,19 +44,21 @@ class Thread:
             return False
         self.frames.append(line.frame)
         self.numbers.append(line.number)
+        if line.number is not None:
+            self.last = max(self.last, line.number)
+            self._shown[line.number] = line.frame
         self.addressed.append(line.addressed)
         return True
 
     def shows(self, line: FrameLine) -> bool:
         """Whether this very frame was read already (`up`, `down`, `frame 3` print it again)."""
-        for number, frame in zip(reversed(self.numbers), reversed(self.frames)):
-            if number == line.number:
-                return frame.function == line.frame.function and frame.pc in (None, line.frame.pc)
-        return False
+        frame = None if line.number is None else self._shown.get(line.number)
+        return frame is not None and frame.function == line.frame.function and frame.pc in (None, line.frame.pc)
 
     def clear(self) -> None:
         """Forget the frames: the whole stack follows."""
         self.frames, self.numbers, self.addressed = [], [], []
+        self.last, self._shown = -1, {}
 
     def complain(self, text: str) -> None:
         if text and len(self.problems) < MOST_PROBLEMS:
@@ -120,6 +119,8 @@ class Process:
     threads: List[Thread] = field(default_factory=list)
     problems: List[str] = field(default_factory=list)
     standing: Optional[Frame] = None  # where gdb found it, of use where no stack is printed
+    _by_id: Dict[str, Thread] = field(default_factory=dict)
+    _only: Dict[str, Optional[str]] = field(default_factory=dict)  # kind -> id of the thread that a process has once
 
     @property
     def shows_stacks(self) -> bool:
@@ -127,20 +128,20 @@ class Process:
 
     def find(self, id: Optional[str]) -> Optional[Thread]:
         """The thread of that id, the one printed last."""
-        return next((one for one in reversed(self.threads) if id is not None and one.head.id == id), None)
+        return self._by_id.get(id) if id is not None else None
+
+    def add(self, thread: Thread) -> None:
+        self.threads.append(thread)
+        if thread.head.id is not None:
+            self._by_id[thread.head.id] = thread
+        if _is_only(thread.head, thread.kind):
+            self._only[thread.kind] = thread.head.id
 
     def has_its_only(self, head: ThreadHead, kind: str) -> bool:
         """Whether a process has one thread of this sort, and it was read: its main thread, the thread it died in."""
-        for thread in self.threads:
-            if thread.kind != kind:
-                continue
-            if kind == "traceback" and head.id is None and head.name is None and thread.head.name is None:
-                return True
-            if kind == "faulthandler" and head.current and thread.head.current and head.id != thread.head.id:
-                return True
-            if kind == "py-spy" and head.name == thread.head.name == "MainThread" and head.id != thread.head.id:
-                return True
-        return False
+        if not _is_only(head, kind) or kind not in self._only:
+            return False
+        return head.id is None or head.id != self._only[kind]
 
     def complain(self, text: str) -> None:
         if len(self.problems) < MOST_PROBLEMS and text[:LONGEST_PROBLEM] not in self.problems:
@@ -150,7 +151,10 @@ class Process:
         if not self.threads and self.standing is not None:
             self.threads.append(Thread(ThreadHead(only=self.standing), "gdb"))
         self._name_by_list()
-        shown = [thread for thread in self.threads if not self._is_superseded(thread)]
+        gone = {id(thread.superseded) for thread in self.threads if thread.frames}  # printed again later
+        shown = [
+            thread for thread in self.threads if id(thread) not in gone and (thread.frames or thread.superseded is None)
+        ]
         stacks = tuple(thread.finished(id) for thread, id in zip(shown, thread_ids(shown)))
         kinds = Counter(thread.kind for thread in shown if thread.kind)
         return RankSnapshot(
@@ -167,19 +171,22 @@ class Process:
 
     def _name_by_list(self) -> None:
         """A stack without a head is that of the listed thread which stands in its innermost frame."""
-        for thread in [one for one in self.threads if one.head.id is None and one.frames and one.frames[0].pc]:
-            for listed in self.threads:
-                only = listed.head.only
-                if only is not None and not listed.frames and only.pc == thread.frames[0].pc:
-                    thread.head = replace(listed.head, gil=thread.head.gil)
-                    self.threads.remove(listed)
-                    break
+        listed = {one.head.only.pc: one for one in self.threads if one.head.only is not None and not one.frames}
+        taken = set()
+        for thread in self.threads:
+            pc = thread.frames[0].pc if thread.frames and thread.head.id is None else None
+            if pc is not None and pc in listed:
+                one = listed.pop(pc)
+                thread.head = replace(one.head, gil=thread.head.gil)
+                taken.add(id(one))
+        self.threads = [thread for thread in self.threads if id(thread) not in taken]
 
-    def _is_superseded(self, thread: Thread) -> bool:
-        """Whether another print of the same thread counts: the last one that has frames."""
-        if thread.superseded is not None and not thread.frames:
-            return True
-        return any(one.superseded is thread and one.frames for one in self.threads)
+
+def _is_only(head: ThreadHead, kind: str) -> bool:
+    """Whether a process has one thread of this sort: its main thread, or the one it died in."""
+    if kind == "traceback":
+        return head.id is None and head.name is None
+    return (kind == "faulthandler" and head.current) or (kind == "py-spy" and head.name == "MainThread")
 
 
 def _main_thread(stacks: Tuple[ThreadStack, ...]) -> Optional[int]:
@@ -212,7 +219,7 @@ def thread_ids(threads: List[Thread]) -> Tuple[str, ...]:
                 free += 1
             ids[at] = str(free)
             used[str(free)] = None
-    return tuple(str(id) for id in ids)
+    return tuple(str(one) for one in ids)
 
 
 def _number(thread: Thread, id: Optional[str]) -> Optional[int]:

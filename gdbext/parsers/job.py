@@ -18,6 +18,8 @@ _FILE_RANK = re.compile(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
 _FILE_PID = re.compile(r"(?i)(?:pid|core)[-_.]?(\d{2,9})(?!\d)")
 _TITLES = tuple((re.compile(rule.pattern), profile.name) for profile in PROFILES for rule in profile.titles)
 _MOST_PROBLEMS = 40
+_MOST_MESSAGES = 1000  # log lines of processes whose stacks stand elsewhere, or nowhere
+_MOST_STREAMS = 8192  # writers that are told apart
 
 
 def parse_files(texts: Sequence[Tuple[str, bytes]]) -> JobSnapshot:
@@ -54,13 +56,13 @@ def _parse(name: str, data: bytes, tally: Tally) -> Tuple[List[RankSnapshot], Li
     written = [process for one in streams for process in one.processes]
     _drop_copies(streams)
     processes = [process for process in (*spied.processes, *written) if process.shows_stacks]
-    for one in streams:
-        for message in one.messages:
-            owner = _owner(message, processes)
-            if owner is not None:
-                owner.complain(message.text)
-            else:
-                said.append(_prefixed(one.stream, message.text))
+    loose = [(one.stream, message) for one in streams for message in one.messages]
+    for stream, message in loose[:_MOST_MESSAGES]:
+        owner = _owner(message, processes)
+        if owner is not None:
+            owner.complain(message.text)
+        else:
+            said.append(_prefixed(stream, message.text))
     found = [_identified(process.finished(0)) for process in processes]
     return _named_after_file(name, found), said
 
@@ -73,6 +75,8 @@ def _assemble(text: str, tally: Tally) -> List[Assembler]:
             stream = last  # torch's loggers name the rank before the first line of a message only
         last = stream
         one = streams.get(stream)
+        if one is None and len(streams) >= _MOST_STREAMS:
+            one, stream = streams.get(UNNAMED), UNNAMED
         if one is None:
             one = streams[stream] = Assembler(stream, tally)
         one.feed(line)

@@ -77,7 +77,7 @@ def _add(processes: Dict[Optional[int], Process], said: Mapping[str, Any]) -> No
     for frame in said["frames"]:
         if isinstance(frame, dict):
             thread.add(FrameLine(_frame(frame)), "py-spy")
-    processes[pid].threads.append(thread)
+    processes[pid].add(thread)
 
 
 def _frame(said: Mapping[str, Any]) -> Frame:

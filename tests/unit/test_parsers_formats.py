@@ -263,6 +263,12 @@ def test_mentions_of_people_name_the_stack_that_follows():
     assert (thread.id, thread.lwp, thread.gil, calls(thread)) == ("2", 33, True, ["futex_wait", "pthread_mutex_lock"])
 
 
+def test_equal_stacks_without_heads_are_as_many_threads():
+    stack = "#0  poll ()\n#1  main () at a.c:3\n"
+    (process,) = text(stack + stack + stack).processes
+    assert [(thread.id, calls(thread)) for thread in process.threads] == [(id, ["poll", "main"]) for id in "123"]
+
+
 def test_prose_is_no_stack():
     snapshot = read("prose.txt")
     assert snapshot.processes == () and "#1 fix the leak" in snapshot.problems[0]
