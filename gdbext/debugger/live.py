@@ -11,6 +11,7 @@ from typing import List, Mapping, Optional, Sequence
 import gdb
 
 from gdbext import __version__
+from gdbext.analysis.engine import engine_of
 from gdbext.analysis.interleave import interleave
 from gdbext.capture import threads
 from gdbext.capture.environ import read_environ
@@ -83,7 +84,7 @@ def _look(index: int, subject: Subject, captures: Captures) -> RankSnapshot:
         local_rank=process.local_rank,
         world_size=process.world_size,
         host=process.host or socket.gethostname(),
-        engine=process.engine,
+        engine=engine_of(stacks, process.engine),
         title=process.title,
         device=process.device,
         state="lost" if not any(stack.frames for stack in stacks) else "ok" if complete else "partial",

@@ -8,13 +8,13 @@ a second copy, compared with the first byte by byte, that tells waiting from pas
 from __future__ import annotations
 
 import os
-import re
 import socket
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from gdbext.analysis.engine import engine_of
 from gdbext.analysis.interleave import interleave
 from gdbext.capture import again, stop, threads
 from gdbext.capture.environ import read_environ
@@ -29,18 +29,13 @@ from gdbext.frontend import gdbrun
 from gdbext.frontend.request import ranks_of
 from gdbext.frontend.terminal import Progress, private_folder
 from gdbext.knowledge.environment import RECORDED
+from gdbext.knowledge.libraries import TELLING
 from gdbext.model.codec import decode
 from gdbext.model.errors import GdbextError, NothingFound
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
-
-TELLING_LIBRARIES = re.compile(
-    r"/lib(?:nccl|rccl|cuda|cudart|cublas|cublasLt|torch_cuda|torch_cpu|mpi|nvinfer|ggml|llama|mindspore|nvshmem)\b"
-    r"[^/]*\.so|_turbomind|tensorrt_llm|transformer-shared|rtp_llm|/vllm/|/sgl_kernel/"
-)
-"""Mapped files that a reader of the snapshot wants to know of."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +254,7 @@ class Look:
         return JobSnapshot(
             processes,
             taken_at,
-            self._job.engine,
+            next((process.engine for process in processes if process.engine), self._job.engine),
             self._job.world_size or max((process.world_size or 0 for process in processes), default=0) or None,
             tuple(number for number in self._job.absent if number not in ranks),
             tuple(self._problems) + self._job.notes,
@@ -278,7 +273,7 @@ class Look:
             process.local_rank,
             process.world_size,
             process.host or socket.gethostname(),
-            process.engine,
+            engine_of(rank.stacks, process.engine),
             process.title,
             process.device,
             ("partial" if rank.cut else "ok") if read else "lost",
@@ -286,7 +281,7 @@ class Look:
             tuple(rank.problems),
             rank.pause_ms,
             rank.environment,
-            tuple(path for path in mapped if TELLING_LIBRARIES.search(path)),
+            tuple(path for path in mapped if TELLING.search(path)),
             rank.python.version if rank.python else None,
         )
 
