@@ -73,7 +73,8 @@ class Assembler:
         self._kind = ""
         self._writer = ""
         self._next_problem: Optional[Said] = None
-        self._chained = False
+        self._chained = False  # the next traceback is of the same thread,
+        self._dropping = False  # and its frames are counted only
         self._interactive = False  # commands of a debugger were seen
 
     def feed(self, line: str) -> None:
@@ -149,7 +150,7 @@ class Assembler:
 
     def _begin(self, head: ProcessHead) -> None:
         known = self._find(head.pid)
-        self._thread, self._kind, self._chained = None, "", False
+        self._thread, self._kind, self._chained, self._dropping = None, "", False, False
         if known is not None and known.threads:
             known.head = _joined(known.head, head)
             self._process, self._pending = known, None
@@ -197,10 +198,9 @@ class Assembler:
             self._mention = head
             return
         if self._chained and head.id is None and self._thread is not None:
-            self._thread.dropped += 1  # its frames are counted from here on
-            self._kind = kind
+            self._dropping, self._kind = True, kind
             return
-        self._chained = False
+        self._chained = self._dropping = False
         if self._mention is not None:
             head = _mentioned(head, self._mention)
             self._mention = None
@@ -249,7 +249,7 @@ class Assembler:
 
     def _frame(self, line: FrameLine, kind: str) -> None:
         thread = self._thread
-        if self._chained and thread is not None and thread.dropped:
+        if self._dropping and thread is not None:
             thread.dropped += 1
             return
         if thread is None or self._is_of_another(thread, line, kind):
@@ -292,7 +292,7 @@ class Assembler:
             thread.complain(said.text)
             if said.rank is not None and process is not None and process.head.rank is None:
                 process.head = replace(process.head, rank=said.rank)
-            self._kind, self._chained = "", False
+            self._kind, self._chained, self._dropping = "", False, False
         elif said.about == "next":
             self._next_problem = said
             if said.pid is not None and (process is None or process.head.pid != said.pid):

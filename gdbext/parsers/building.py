@@ -75,7 +75,7 @@ class Thread:
             if len(frames) > MOST_FRAMES:
                 frames, truncated = frames[:MOST_FRAMES], f"only the innermost {MOST_FRAMES} frames are kept"
         if self.dropped:
-            self.complain(f"{self.dropped} frames of exceptions that followed from the first are left out")
+            self.complain(f"left out: {self.dropped} frame(s) of exceptions that followed from the first")
         if self.superseded is not None:
             self.complain("this thread is printed more than once; the last print counts")
         head = self.head
