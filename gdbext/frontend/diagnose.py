@@ -85,8 +85,10 @@ def _from_files(names: Sequence[str]) -> JobSnapshot:
     if len(texts) == 1 and texts[0][1].lstrip()[:1] == b"{" and b'"snapshot"' in texts[0][1][:400]:
         return load_snapshot(texts[0][1].decode("utf-8", "replace"))
     snapshot = parse_files(texts)
-    if not any(process.threads for process in snapshot.processes) and not snapshot.problems:
-        raise NothingFound(f"no stack found in {', '.join(names)}", "paste `thread apply all bt` or py-spy dump output")
+    if not any(process.threads for process in snapshot.processes):
+        why = f" ({snapshot.problems[0]})" if snapshot.problems else ""
+        hint = "paste the output of `thread apply all bt`, py-spy dump, pystack or a Python traceback"
+        raise NothingFound(f"no stack found in {', '.join(names)}{why}", hint)
     return snapshot
 
 

@@ -14,7 +14,7 @@ LONGEST_LINE = 16 << 10
 """Characters of one line that are looked at; gdb prints some thousand for deep templates."""
 
 _KNOWN_BINARIES = (
-    (b"\x7fELF", "an ELF file; give a core by its own option, not as text"),
+    (b"\x7fELF", "an ELF file; open a core file in gdb and type llm-nccl-diagnose there"),
     (b"\x1f\x8b", "compressed by gzip; unpack it first"),
     (b"\x28\xb5\x2f\xfd", "compressed by zstd; unpack it first"),
     (b"\xfd7zXZ", "compressed by xz; unpack it first"),
