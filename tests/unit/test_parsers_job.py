@@ -111,7 +111,7 @@ def test_file_names_tell_ranks():
         (b" \n\t\n", "x: empty"),
         (
             b"\x7fELF\x02\x01\x01" + bytes(100),
-            "x: not text but an ELF file; give a core by its own option, not as text",
+            "x: not text but an ELF file; open a core file in gdb and type llm-nccl-diagnose there",
         ),
         (gzip.compress(b"#0 main ()"), "x: not text but compressed by gzip; unpack it first"),
         (bytes(range(256)) * 3 + bytes(400), "x: binary data, not text"),
