@@ -34,7 +34,7 @@ class UnwindTable:
         self._starts = [start + header.address for start, _ in struct.iter_unpack("<ii", raw)]
 
     def excerpt(self, addresses: Iterable[int]) -> bytes:
-        """A new .eh_frame with the entries that cover the addresses or the calls before them, all addresses absolute."""
+        """A new .eh_frame with the entries that cover the addresses or the calls before them, addresses absolute."""
         numbers = {bisect.bisect_right(self._starts, one - back) - 1 for one in addresses for back in (0, 1)}
         common: Dict[int, int] = {}  # address of a CIE in the file -> where it is in the new section
         out = bytearray()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import os
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Callable, List, Sequence, Tuple
+from typing import BinaryIO, Callable, Deque, List, Sequence, Tuple
 
 from gdbext import __version__
 from gdbext.analysis.judge import judge
@@ -26,8 +27,8 @@ from gdbext.parsers import parse_files
 from gdbext.render import render
 from gdbext.render.document import dumps
 
-MAX_TEXT = 256 << 20
-"""Bytes read of one input file; what lies behind is not judged, and that is said."""
+HEAD, TAIL = 64 << 20, 64 << 20
+"""Bytes read from the beginning and the end of one input; the parsers cut further, and say so."""
 
 
 def run(
@@ -82,7 +83,7 @@ def _from_processes(selector: Selector, options: argparse.Namespace, progress: P
 def _from_files(names: Sequence[str]) -> JobSnapshot:
     """Snapshots are read back; everything else is taken for text with stacks in it."""
     texts = [(name, _read(name)) for name in names]
-    if len(texts) == 1 and texts[0][1].lstrip()[:1] == b"{" and b'"snapshot"' in texts[0][1][:400]:
+    if len(texts) == 1 and _is_snapshot(texts[0][1]):
         return load_snapshot(texts[0][1].decode("utf-8", "replace"))
     snapshot = parse_files(texts)
     if not any(process.threads for process in snapshot.processes):
@@ -95,11 +96,33 @@ def _from_files(names: Sequence[str]) -> JobSnapshot:
 def _read(name: str) -> bytes:
     try:
         if name == "-":
-            return sys.stdin.buffer.read(MAX_TEXT)
+            return _bounded(sys.stdin.buffer)
         with open(name, "rb") as file:
-            return file.read(MAX_TEXT)
+            return _bounded(file)
     except OSError as error:
         raise GdbextError(f"cannot read {name}: {error.strerror}") from None
+
+
+def _is_snapshot(head: bytes) -> bool:
+    return head.lstrip()[:1] == b"{" and b'"snapshot"' in head[:400]
+
+
+def _bounded(stream: BinaryIO) -> bytes:
+    """All of a file; of text beyond the bound its beginning and its end, where a hang shows, and a line between them."""
+    head = stream.read(HEAD)
+    if _is_snapshot(head):
+        return head + stream.read()
+    tail: Deque[bytes] = collections.deque()
+    kept = skipped = 0
+    for piece in iter(lambda: stream.read(1 << 20), b""):
+        tail.append(piece)
+        kept += len(piece)
+        while kept > TAIL:
+            gone = len(tail.popleft())
+            kept -= gone
+            skipped += gone
+    note = f"\n({skipped >> 20} MiB in the middle were not read)\n".encode() if skipped else b""
+    return head + note + b"".join(tail)
 
 
 def write_private(name: str, text: str) -> None:

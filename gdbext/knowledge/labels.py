@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 WAIT_KINDS = {
-    "pinned-host-alloc": "allocates or frees page-locked host memory (cudaMallocHost, cudaHostAlloc, cudaFreeHost): waits for the device",
+    "pinned-host-alloc": "allocates or frees page-locked host memory (cudaMallocHost, ...): waits for the device",
     "device-alloc": "allocates device memory (cudaMalloc): may wait for the device",
     "device-free": "frees device memory (cudaFree): waits for the device",
     "cublas": "inside cuBLAS, which allocates or loads kernels on first use",
@@ -33,7 +33,7 @@ WAIT_KINDS = {
 }
 
 CAUSES = {
-    "implicit-sync-vs-collective": "a call that waits for the device on one rank, while the others wait for it in a collective",
+    "implicit-sync-vs-collective": "one rank is in a call that waits for the device, its peers wait in a collective",
     "lazy-module-load-vs-collective": "a lazily loaded kernel waits for a device that a collective keeps busy",
     "missing-rank": "a rank that never arrives: gone, or somewhere else",
     "collective-mismatch": "ranks are in different collectives, or in the same one with different sizes",
@@ -46,7 +46,7 @@ CAUSES = {
     "lock-order-deadlock": "threads wait for each other's locks",
     "fork-after-cuda": "a forked child uses CUDA or a lock that its parent held",
     "destructor-or-teardown": "a communicator or context is torn down while work is in flight",
-    "shm-too-small": "/dev/shm is full",
+    "shm-too-small": "/dev/shm is full",  # noqa: S108 - a place, no file of ours
     "gpu-fault": "the GPU reported an error",
     "driver-bug": "the driver itself is stuck",
     "not-a-hang": "nothing wrong: idle, or busy and making progress",

@@ -17,7 +17,6 @@ from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.verdict import Diagnosis, Verdict
 
-
 ROOT = Path(gdbext.__file__).parents[1]
 
 
@@ -103,7 +102,7 @@ def test_errors_are_one_line_with_a_status(arguments, status, words, capsys):
 
 
 def test_a_file_that_cannot_be_written_is_one_line(saved, tmp_path):
-    with pytest.raises(GdbextError, match="cannot write .*No such file"):
+    with pytest.raises(GdbextError, match=r"cannot write .*No such file"):
         diagnose.write_private(str(tmp_path / "no" / "folder"), "x")
 
 
@@ -131,3 +130,16 @@ def test_a_missing_package_is_one_line():
     assert done.returncode == NOTHING
     assert "is missing; python3 -m pip install" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_long_text_is_read_at_both_ends(tmp_path, monkeypatch):
+    """The bound is made small for the test."""
+    monkeypatch.setattr(diagnose, "HEAD", 1 << 20)
+    monkeypatch.setattr(diagnose, "TAIL", 2 << 20)
+    path = tmp_path / "long.txt"
+    path.write_bytes(b"a" * (1 << 20) + b"b" * (5 << 20) + b"c" * (1 << 20))
+    read = diagnose._read(str(path))
+    assert read.startswith(b"a" * (1 << 20))
+    assert read.endswith(b"c" * (1 << 20))
+    assert b"(4 MiB in the middle were not read)" in read
+    assert len(read) < (3 << 20) + 100

@@ -77,7 +77,7 @@ def test_endless_output_does_not_fill_memory(fake, tmp_path):
 
 def test_no_gdb_at_all(monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(GdbextError, match="no gdb found .*install it"):
+    with pytest.raises(GdbextError, match=r"no gdb found .*install it"):
         find_gdb()
 
 
