@@ -107,7 +107,8 @@ class Histogram:
 class TensorStats:
     """Numbers about the values. NaN and infinities are counted, and left out of everything else.
 
-    Of complex numbers `minimum`, `maximum` and the histogram are those of the magnitudes. None: no finite value.
+    Of complex numbers `minimum`, `maximum` and the histogram are those of the magnitudes. None: no finite value (of
+    `mean` and `std` also: their sums left the range of double precision).
     """
 
     info: TensorInfo

@@ -74,9 +74,11 @@ def summary(info: TensorInfo, style: Style) -> str:
     """One line without name: `fp16 [4, 4096] strides [1, 4] on cpu at 0x7f.. (32 KiB), view of w`."""
     strides = f" strides {dimensions(info.strides)}" if info.strides is not None else ""
     parts = [f"{_word(info.dtype, style)} {dimensions(info.shape)}{strides}"]
-    if info.where:
+    if info.where == "file":
+        parts.append("in a file")
+    elif info.where:
         parts.append(f"on {_word(info.where, style)}")
-    if isinstance(info.address, int):
+    if isinstance(info.address, int) and info.where != "file":
         parts.append(f"at {info.address:#x}" if info.address else "at nullptr")
     if isinstance(info.nbytes, int):
         parts.append(f"({size_text(info.nbytes)})")

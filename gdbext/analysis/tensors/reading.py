@@ -232,6 +232,9 @@ class _Gather:
         if units > DENSE * wanted and units * self._unit > SMALL:
             return self._apart(origin, dims)
         data, holes = self._memory.units(self._base + first * self._unit, self._unit, units)
+        if holes is not None and 0 not in holes:  # nothing to decode
+            count = product([length for length, _ in dims])
+            return bytes(count * array(self._code).itemsize), b"\1" * count
         data = decode.expand(data, self._dtype, self._numpy)
         start = origin - first * self._per_unit
         whole = self._copied(data, self._code, start, dims)
@@ -266,6 +269,10 @@ class _Gather:
         size = array(self._code).itemsize
         found, holes = bytearray(outer * length * inner * size), bytearray(outer * length * inner)
         for first in range(0, length, group):
+            if self._memory.gave_up:  # the rest is not even tried
+                rest = (length - first) * inner
+                _place(holes, b"\1" * (outer * rest), outer, length * inner, first * inner, rest)
+                break
             count = min(group, length - first)
             here = _joined([*dims[:at], (count, stride), *dims[at + 1 :]])
             piece, mask = self.gather(origin + first * stride, here)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 import time
 from typing import Any, Callable, Dict, Iterator, Optional
@@ -68,8 +69,8 @@ def _stats(
         subnormals=tally.subnormals,
         minimum=tally.minimum,
         maximum=tally.maximum,
-        mean=tally.mean if tally.finite else None,
-        std=math.sqrt(tally.spread / tally.finite) if tally.finite else None,
+        mean=tally.mean if tally.finite and cmath.isfinite(tally.mean) else None,
+        std=math.sqrt(tally.spread / tally.finite) if tally.finite and math.isfinite(tally.spread) else None,
         absolute_maximum=tally.absolute_maximum,
         absolute_maximum_at=place(tally.absolute_maximum_at),
         first_nan=place(tally.first_nan),
