@@ -7,15 +7,14 @@ up before it is read. /dev/nvidiaN is hardware and is never read; managed memory
 from __future__ import annotations
 
 import re
-import struct
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import gdb
 
-from gdbext.capture.maps import Mapping, MemoryMap, parse_maps, read_maps_text
+from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory import READ_LIMIT, ProcessMemory
 from gdbext.debugger import compat
-from gdbext.debugger.modules import Modules
+from gdbext.debugger.core_map import ABSENT_INODE, segments
 
 ZEROS = "plain gdb cannot read device memory (it would show zeros); use cuda-gdb, a GPU core, or set llm allow-calls on"
 NO_CALLS = "copying device memory by calls in the program is not there yet; use cuda-gdb or a GPU core"
@@ -29,7 +28,7 @@ _REASONS = {
     MANAGED: "managed memory (/dev/nvidia-uvm): reading it from outside can wait for the GPU; use cuda-gdb",
     REGISTERS: "device registers: reading them disturbs the hardware",
     UNMAPPED: "no memory is mapped there",
-    ABSENT: "not in the core file",
+    ABSENT: "not in the core file, which has no device memory and not all of the host's",
 }
 _DEVICES = (
     (re.compile(r"/dev/nvidiactl\b"), PINNED),
@@ -76,7 +75,7 @@ class TargetMemory:
             if self._live:
                 return parse_maps(read_maps_text(self._inferior.pid))
             return MemoryMap(segments(self._core)) if self._core else None
-        except (OSError, struct.error, ValueError):
+        except (OSError, ValueError):
             return None
 
     def files(self) -> Tuple[str, ...]:
@@ -94,13 +93,13 @@ class TargetMemory:
             return Place(HOST)
         mapping = self._map.find(address)
         if mapping is None:
-            return Place(UNMAPPED)
+            return Place(UNMAPPED if self._live else ABSENT)
         for pattern, kind in _DEVICES:
             if pattern.match(mapping.path):
                 return Place(kind, mapping.path, mapping.end)
         if mapping.permissions.startswith("---"):
             return Place(RESERVED, mapping.path, mapping.end)
-        if not self._live and mapping.inode < 0:
+        if not self._live and mapping.inode == ABSENT_INODE:
             return Place(ABSENT, mapping.path, mapping.end)
         return Place(HOST, mapping.path, mapping.end)
 
@@ -209,43 +208,3 @@ def _core_of_current() -> Optional[str]:
     except gdb.error:
         return None
     return found.group(1) if found else None
-
-
-def segments(core: str) -> List[Mapping]:
-    """The memory map of a core file by its program headers (elf(5)), with the names its NT_FILE note knows.
-
-    `inode` is -1 for memory that was mapped and not written to the file (libraries' code is in the libraries).
-    """
-    with open(core, "rb") as file:
-        header = file.read(64)
-        if header[:5] != b"\x7fELF\x02":
-            raise ValueError("not a 64-bit ELF file")
-        (table,) = struct.unpack_from("<Q", header, 32)
-        size, count = struct.unpack_from("<HH", header, 54)
-        if count == 0xFFFF:  # PN_XNUM: the number stands in the first section header
-            file.seek(struct.unpack_from("<Q", header, 40)[0] + 44)
-            (count,) = struct.unpack("<I", file.read(4))
-        file.seek(table)
-        data = file.read(size * min(count, 1 << 20))
-    return _segments(data, size, Modules.of_core(core))
-
-
-def _segments(headers: bytes, size: int, modules: Modules) -> List[Mapping]:
-    found: List[Mapping] = []
-    for at in range(0, len(headers) - size + 1, size):
-        kind, flags, _, address, _, in_file, in_memory = struct.unpack_from("<IIQQQQQ", headers, at)
-        if kind != 1 or not in_memory:  # PT_LOAD
-            continue
-        letters = "".join(letter if flags & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1)))
-        path = modules.find(address)[0] or ""
-        missing = in_file < in_memory and not path.startswith("/")
-        found += _with_gap(Mapping(address, address + in_memory, letters + "p", 0, "", 0, path), in_file, missing)
-    return found
-
-
-def _with_gap(whole: Mapping, in_file: int, missing: bool) -> Tuple[Mapping, ...]:
-    if not missing:
-        return (whole,)
-    middle = whole.start + in_file
-    there = (whole._replace(end=middle),) if in_file else ()
-    return (*there, whole._replace(start=middle, inode=-1))

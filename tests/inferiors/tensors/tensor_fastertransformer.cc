@@ -54,6 +54,18 @@ struct Tensor {
 };
 }
 
+#if RELEASE >= 53
+namespace tensorrt_llm { namespace common {
+class Tensor {
+public:
+    ft::MemoryType where;
+    ft::DataType type;
+    std::vector<size_t> shape;
+    void const* data;
+};
+} }
+#endif
+
 __attribute__((noipa)) void forward(Truth& truth, const ft::Tensor& argument)
 {
     static float floats[6] = {0, 1, 2, 3, 4, 5};
@@ -118,7 +130,9 @@ __attribute__((noipa)) void forward(Truth& truth, const ft::Tensor& argument)
     static unsigned char eights[4] = {0x38, 0x40, 0xb8, 0x00};
     ft::Tensor eight(ft::MEMORY_CPU, ft::TYPE_FP8_E4M3, {4}, eights);
     truth.tensor("eight", "fp8_e4m3fn", std::vector<int>{4}, "cpu", {1, 2, -1, 0});
-    keep(eight);
+    tensorrt_llm::common::Tensor early{ft::MEMORY_CPU, ft::TYPE_FP32, {2, 3}, floats};
+    truth.tensor("early", "fp32", two_three, "cpu", counting(6));
+    keep(eight), keep(early);
 #endif
     truth.fuzz("plain", &plain);
     truth.fuzz("shared", &shared);

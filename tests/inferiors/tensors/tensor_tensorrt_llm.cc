@@ -28,6 +28,39 @@ using Dims = Dims64;
 namespace types = nvinfer1;
 #endif
 
+// As much of torch's tensor as a view of it needs.
+namespace c10 {
+struct StorageImpl {
+    struct { struct { void* data_; } ptr_; } data_ptr_;
+    struct { int64_t data_; } size_bytes_;
+};
+namespace impl {
+struct SizesAndStrides {
+    size_t size_;
+    union { int64_t* outOfLineStorage_; int64_t inlineStorage_[10]; };
+};
+}
+template <typename T> struct intrusive_ptr {
+    T* target_;
+};
+struct Storage {
+    intrusive_ptr<StorageImpl> storage_impl_;
+};
+struct TensorImpl {
+    Storage storage_;
+    impl::SizesAndStrides sizes_and_strides_;
+    int64_t storage_offset_, numel_;
+    struct { uint16_t index_; } data_type_;
+    struct { int8_t type_, index_; } device_opt_;
+};
+}
+namespace at {
+class Tensor {
+public:
+    c10::intrusive_ptr<c10::TensorImpl> impl_;
+};
+}
+
 namespace tensorrt_llm {
 #if ERA == 3
 inline namespace _v1 {
@@ -108,6 +141,16 @@ public:
 private:
     types::Dims mDims;
 };
+class TorchView : virtual public ITensor {
+public:
+    TorchView(at::Tensor tensor, types::Dims dims) : mTensor(tensor), mDims(dims), mCapacity(0) {}
+    Shape const& getShape() const override { return mDims; }
+    void* data() override { return nullptr; }
+private:
+    at::Tensor mTensor;
+    types::Dims mDims;
+    size_t mCapacity;
+};
 using TensorMap = std::unordered_map<std::string, ITensor::SharedPtr>;
 }
 #if ERA == 3
@@ -137,6 +180,10 @@ __attribute__((noipa)) void forward(Truth& truth, ITensor const& argument, IBuff
     ITensor::SharedPtr invalid = std::make_shared<Host>(types::Dims{-1, {}}, 0, types::DataType::kFLOAT, nullptr);
     ITensor::SharedPtr released = std::make_shared<Host>(types::Dims{1, {6}}, 6, types::DataType::kFLOAT, nullptr);
     ITensor::SharedPtr none;
+    c10::StorageImpl storage{{{floats}}, {24}};
+    c10::TensorImpl impl{{{&storage}}, {1, {}}, 2, 4, {6}, {0, -1}};
+    impl.sizes_and_strides_.inlineStorage_[0] = 4, impl.sizes_and_strides_.inlineStorage_[5] = 1;
+    ITensor::SharedPtr torch = std::make_shared<TorchView>(at::Tensor{{&impl}}, types::Dims{2, {2, 2}});
     TensorMap map{{"logits", interface}, {"ids", view}};
 
     const std::vector<int> two_three{2, 3};
@@ -149,6 +196,7 @@ __attribute__((noipa)) void forward(Truth& truth, ITensor const& argument, IBuff
     truth.tensor("managed", "fp32", std::vector<int>{6}, "managed", counting(6));
     truth.tensor("wrapped", "fp32", std::vector<int>{6}, "cpu", counting(6));
     truth.collection("map", {"logits", "ids"});
+    truth.tensor("torch", "fp32", std::vector<int>{2, 2}, "cpu", {2, 3, 4, 5});
     truth.says("remote", "it would show zeros");
     truth.says("scalar", "rank 0 means no elements");
     truth.says("invalid", "-1 dimensions");
@@ -158,7 +206,7 @@ __attribute__((noipa)) void forward(Truth& truth, ITensor const& argument, IBuff
     truth.fuzz("view", dynamic_cast<TensorView*>(view.get()));
     truth.fuzz("map", &map);
     keep(tensor), keep(interface), keep(buffer), keep(part), keep(view), keep(view_of_view), keep(managed);
-    keep(wrapped), keep(remote), keep(scalar), keep(invalid), keep(released), keep(none), keep(map);
+    keep(wrapped), keep(remote), keep(scalar), keep(invalid), keep(released), keep(none), keep(map), keep(torch), keep(impl), keep(storage);
     stop_here();
     keep(tensor), keep(argument), keep(base);
 }
