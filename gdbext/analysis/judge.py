@@ -17,7 +17,7 @@ from gdbext.analysis.wording import start, where, who
 from gdbext.knowledge.engines import PROFILES
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
-from gdbext.model.verdict import Diagnosis, ProcessJudgement, ThreadJudgement, Verdict, Wait
+from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait
 
 Pattern = Callable[[JobView], Optional[Candidate]]
 
@@ -134,10 +134,19 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
         best.absent,
         shown.index if shown else None,
         (shown.judged.id or None) if shown else None,
-        best.evidence,
+        (*best.evidence, *_stood_still(view, best)),
         remedies(view, best),
         missing(view, best),
     )
+
+
+def _stood_still(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
+    """Which of the ranks that wait did not run at all between the two copies of the look: proof that they are stuck."""
+    asleep = [party for party in (*best.culprits, *best.victims) if party.index in view.still]
+    if not asleep or view.snapshot.apart is None or best.cause == "not-a-hang":
+        return ()
+    text = f"{who(asleep)} did not run at all in the {view.snapshot.apart:.1f} s between two copies"
+    return (Evidence(text, asleep[0].index, asleep[0].judged.id or None, asleep[0].judged.frame),)
 
 
 def _indexes(parties: Tuple[Party, ...]) -> Tuple[int, ...]:

@@ -108,7 +108,7 @@ def _is_snapshot(head: bytes) -> bool:
 
 
 def _bounded(stream: BinaryIO) -> bytes:
-    """All of a file; of text beyond the bound its beginning and its end, where a hang shows, and a line between them."""
+    """All of a file; of text beyond the bound its beginning and its end, where hangs show, and a line between them."""
     head = stream.read(HEAD)
     if _is_snapshot(head):
         return head + stream.read()

@@ -1,0 +1,56 @@
+"""What a second copy of the same look proves."""
+
+import pytest
+from stacks import job, rank, stack
+
+from gdbext.analysis.judge import judge
+
+SYNC = ("sched_yield@libc.so.6", "??@libcuda.so.1", "cudaStreamSynchronize@libcudart.so.12")
+ENGINE = ("fastertransformer::ParallelGpt<float>::forward@engine gpt.cc:7", "main@engine main.cc:9")
+ALLOCATES = ("futex_wait@libc.so.6", "??@libcuda.so.1", "cudaMallocHost@libcudart.so.12")
+
+
+def look(*threads, **fields):
+    return judge(job(*(rank(number, thread) for number, thread in enumerate(threads)), apart=1.5, **fields))
+
+
+def waiting(still, switches=50, frames=SYNC):
+    return stack(*frames, *ENGINE, still=still, switches=switches)
+
+
+def test_callers_that_changed_are_progress():
+    """The driver polls in frames 0 and 1; frame 4, main, changed: the step loop goes round."""
+    found = look(waiting(5), waiting(5), waiting(5)).verdict
+    assert (found.cause, found.confidence, found.finding) == ("not-a-hang", "high", False)
+
+
+@pytest.mark.parametrize("still", [0, 1, 2, 3, 4])
+def test_a_polling_wait_proves_nothing(still):
+    assert look(waiting(still), waiting(still), waiting(still)).verdict.cause == "unknown"
+
+
+def test_one_waiting_rank_that_went_on_is_enough():
+    found = look(waiting(2, frames=ALLOCATES), waiting(5), waiting(2)).verdict
+    assert (found.cause, found.confidence) == ("not-a-hang", "medium")
+
+
+def test_a_culprit_that_moves_does_not_clear_it():
+    away = stack("clock_nanosleep@libc.so.6", "reload@engine x.cc:1", "main@engine", still=3, switches=9)
+    found = look(waiting(2), away, waiting(2)).verdict
+    assert (found.cause, found.culprits) == ("missing-rank", (1,))
+
+
+def test_standing_still_is_evidence():
+    found = look(waiting(0, 0, ALLOCATES), waiting(2), waiting(2)).verdict
+    assert found.cause == "implicit-sync-vs-collective"
+    (said,) = [item for item in found.evidence if "did not run" in item.text]
+    assert said.text == "rank 0 did not run at all in the 1.5 s between two copies"
+    assert (said.process, said.thread) == (0, "1")
+
+
+def test_a_rank_that_lives_but_could_not_be_read_is_not_called_dead():
+    unread = rank(1, state="lost", alive=True)
+    dead = rank(1, state="lost", alive=False)
+    others = rank(0, waiting(2)), rank(2, waiting(2))
+    assert judge(job(others[0], unread, others[1])).verdict.cause == "unknown"
+    assert judge(job(others[0], dead, others[1])).verdict.cause == "missing-rank"
