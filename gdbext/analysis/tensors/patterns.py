@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import replace
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from gdbext.analysis.tensors import decode
 from gdbext.analysis.tensors.tally import BINS, Tally, borders
@@ -39,15 +39,15 @@ class PatternSummary:
         if holes:
             kept = [number for number, hole in enumerate(holes) if not hole]
             patterns = self._chosen(patterns, kept)
-        present = self._count(patterns)
-        if not present:
+        fresh = self._count(patterns)
+        if not fresh:
             return
-        largest = max(map(self._sizes.__getitem__, present))
+        largest = max(map(self._sizes.__getitem__, fresh))
         if largest > self._largest:
-            at = self._first(patterns, [pattern for pattern in present if self._sizes[pattern] == largest])
+            at = self._first(patterns, {pattern for pattern in fresh if self._sizes[pattern] == largest})
             self._largest, self._largest_at = largest, start + (kept[at] if kept else at)
-        if self._first_nan is None and not self._nan.isdisjoint(present):
-            at = self._first(patterns, self._nan.intersection(present))
+        if self._first_nan is None and not self._nan.isdisjoint(fresh):
+            at = self._first(patterns, self._nan.intersection(fresh))
             self._first_nan = start + (kept[at] if kept else at)
 
     def _patterns(self, data: bytes) -> Any:
@@ -61,20 +61,24 @@ class PatternSummary:
         return patterns[self._numpy.array(kept, self._numpy.intp)]
 
     def _count(self, patterns: Any) -> List[int]:
-        """Add to the counters; the patterns that occur."""
+        """Add to the counters; the patterns that never occurred before."""
         if self._numpy is None:
             counted = Counter(patterns)
+            fresh = [pattern for pattern in counted if pattern not in self._counts]
             self._counts.update(counted)
-            return list(counted)
+            return fresh
         counts = self._numpy.bincount(patterns, minlength=len(self._values))
+        found: List[int] = self._numpy.flatnonzero((counts > 0) & (self._counts == 0)).tolist()
         self._counts += counts
-        present: List[int] = self._numpy.flatnonzero(counts).tolist()
-        return present
+        return found
 
-    def _first(self, patterns: Any, wanted: Iterable[int]) -> int:
+    def _first(self, patterns: Any, wanted: Set[int]) -> int:
+        """Where the first of some patterns stands; one of them does."""
         if self._numpy is None:
-            return min(int(patterns.index(pattern)) for pattern in wanted)
-        return int(min((patterns == pattern).argmax() for pattern in wanted))
+            return next(at for at, pattern in enumerate(patterns) if pattern in wanted)
+        table = self._numpy.zeros(len(self._values), bool)
+        table[list(wanted)] = True
+        return int(table[patterns].argmax())
 
     def result(self) -> Dict[str, Any]:
         """The tally as plain data, histogram included."""

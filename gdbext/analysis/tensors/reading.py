@@ -17,7 +17,7 @@ Read = Callable[[int, int], Optional[bytes]]
 """`read(address, size)` gives exactly `size` bytes, or None when any of them cannot be read."""
 
 PAGE = 4096
-BLOCK_BYTES = 8 << 20  # of elements at a time: what flat memory means here
+BLOCK_BYTES = 1 << 20  # of elements at a time: flat memory, and small enough that malloc does not map it anew each time
 DENSE = 4  # a piece is read whole when it is at most this many times as large as what is wanted of it
 SMALL = 16 << 10  # ... or when it is no larger than this
 UNREADABLE = Missing("unreadable")

@@ -114,7 +114,7 @@ class _Run:
             yield from stream
         else:
             unit = self._view.dtype.unit
-            stream = Stream(self._stored, self._read, self._limits, numpy, BLOCK_BYTES // 8 // unit * unit)
+            stream = Stream(self._stored, self._read, self._limits, numpy, max(1, BLOCK_BYTES // 8 // unit) * unit)
             for chunk in stream:
                 yield _in_values(chunk, self._view.dtype)
         self.problem = stream.problem
