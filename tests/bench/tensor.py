@@ -37,7 +37,7 @@ print(whole.ctypes.data, flush=True)
 sys.stdin.read()
 """
 DTYPES = {"float16": "fp16", "float32": "fp32"}
-BLOCK = 1 << 22  # elements at a time for numpy, so that it need not hold the tensor several times over either
+BLOCK = 1 << 18  # elements at a time for numpy: it is fastest when its temporary arrays stay in the cache
 
 
 class Tensor:
