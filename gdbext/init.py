@@ -108,8 +108,10 @@ def load(file):
             sys.path.append(parent)
         sys.meta_path.append(DependencyFinder(parent))
     from gdbext.debugger import console
+    from gdbext.printers import tensor
 
     console.register()
+    tensor.register()
     return None
 
 

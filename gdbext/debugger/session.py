@@ -12,6 +12,7 @@ from gdbext.capture import threads
 from gdbext.capture.environ import read_environ
 from gdbext.commands.ranks import HELD
 from gdbext.debugger import compat, live, outside, symbols
+from gdbext.debugger.tensor_access import TensorAccess
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import find_jobs, rank_from_environ
@@ -53,6 +54,7 @@ class GdbSession:
         self._jobs: Tuple[Job, ...] = ()
         self._together_before: Optional[str] = None
         self._attaching = False
+        self.tensors = TensorAccess()
         gdb.events.cont.connect(self._resumed)
         gdb.events.stop.connect(self._stopped)
 

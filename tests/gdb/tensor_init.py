@@ -1,21 +1,8 @@
-"""Runs inside gdb after gdbext/init.py: the tensor commands and printers, where they are not registered yet."""
-
-import gdb  # noqa: TID251
+"""Runs inside gdb after gdbext/init.py: the answers of the tensor commands as data."""
 
 from gdbext.commands import tensor
 from gdbext.debugger import console
 from gdbext.debugger.session import GdbSession
-from gdbext.debugger.tensor_access import TensorAccess
-from gdbext.printers import tensor as printers
-
-if not hasattr(GdbSession, "tensors"):
-    GdbSession.tensors = TensorAccess()
-try:
-    gdb.execute("help llm-tensor", to_string=True)
-except gdb.error:
-    session = next(one for one in console._registered if isinstance(one, GdbSession))
-    console._registered.extend(console._Command(row, session) for row in tensor.COMMANDS)
-printers.register()
 
 
 def answers(path, *lines):
