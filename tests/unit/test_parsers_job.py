@@ -113,7 +113,7 @@ def test_file_names_tell_ranks():
             b"\x7fELF\x02\x01\x01" + bytes(100),
             "x: not text but an ELF file; open a core file in gdb and type llm-nccl-diagnose there",
         ),
-        (gzip.compress(b"#0 main ()"), "x: not text but compressed by gzip; unpack it first"),
+        (gzip.compress(b"#0 main ()", mtime=0), "x: not text but compressed by gzip; unpack it first"),
         (bytes(range(256)) * 3 + bytes(400), "x: binary data, not text"),
     ],
 )
