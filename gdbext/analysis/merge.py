@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from gdbext.analysis.judge import judge_process
@@ -13,6 +14,9 @@ from gdbext.model.verdict import ProcessJudgement, ThreadJudgement
 _Key = Tuple[Optional[str], Optional[str], Optional[str], Optional[int], str]
 IDLE = "waiting to be woken"
 """How threads are counted that sit in a condition variable and are not the one that decides."""
+
+_C_LIBRARY = re.compile(r"(libc|libpthread)[.-]")
+"""The line at which a thread spins in it is chance, and tells no rank from another."""
 
 LONGEST_STACK = 512
 """Frames of one stack that go into the tree; recursion beyond that is cut at the inner end."""
@@ -65,7 +69,7 @@ def _add(top: _Node, thread: ThreadStack, number: int) -> None:
             frame.function,
             frame.module if frame.function is None else frame.library,
             frame.file,
-            frame.line,
+            None if _C_LIBRARY.match(frame.library or "") else frame.line,
             frame.language,
         )
         child = node.children.get(key)

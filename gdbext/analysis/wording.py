@@ -13,14 +13,14 @@ LONGEST_NAME = 80
 
 
 def span(numbers: Iterable[int]) -> str:
-    """`0-2,5` for 0, 1, 2, 5."""
+    """`0-2,5` for 0, 1, 2, 5; as everywhere else, two in a row are a range."""
     pieces: List[str] = []
     ordered = sorted(set(numbers))
     start = 0
     for end in range(1, len(ordered) + 1):
         if end == len(ordered) or ordered[end] != ordered[end - 1] + 1:
             first, last = ordered[start], ordered[end - 1]
-            pieces.append(str(first) if first == last else f"{first}-{last}" if last > first + 1 else f"{first},{last}")
+            pieces.append(str(first) if first == last else f"{first}-{last}")
             start = end
     return ",".join(pieces)
 

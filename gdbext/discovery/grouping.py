@@ -114,7 +114,7 @@ def _job_text(claim: Claim) -> str:
 
 
 def _short(entry: Entry) -> str:
-    return entry.shown if len(entry.shown) <= 40 else entry.shown[:37] + "..."
+    return entry.shown if len(entry.shown) <= 40 else entry.shown[:37].rstrip(". ") + "..."
 
 
 def _root(member: Member, census: Census) -> Optional[Entry]:

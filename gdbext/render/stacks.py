@@ -13,6 +13,7 @@ calls that all of them share is not indented further, so that depth on the scree
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import groupby
 from typing import FrozenSet, Iterator, List, Sequence, Tuple, Union
@@ -27,6 +28,7 @@ DEEPEST_FORK = 24
 MOST_LINES = 1_000
 _RANKS_WIDTH = 20
 _NAMELESS = "??"
+_C_LIBRARY = re.compile(r"(^|/)(libc|libpthread|ld-linux-x86-64|ld)[.-][^/]*so|\[vdso\]")
 
 _Call = Union[TreeNode, Frame]
 _Part = Tuple[_Call, int]  # a call, and how many times it stands in a row
@@ -146,13 +148,32 @@ def _folded(calls: Sequence[_Call]) -> List[_Part]:
 
 
 def _abridged(parts: Sequence[_Part], limit: int) -> List[Union[_Part, int]]:
-    """At most `limit` parts; the number of calls left out stands in place of the middle. Inner calls say more."""
+    """At most `limit` parts; the number of calls left out stands in place of the middle. Inner calls say more, but
+    those of the driver and the C library, innermost of all, say least: they go first."""
     if len(parts) <= limit:
         return list(parts)
+    telling = len(parts)
+    while telling > 1 and _says_little(parts[telling - 1][0]):
+        telling -= 1
+    bottom = [_calls(parts[telling:])] if len(parts) - telling > 1 and limit > 3 else []
+    inner = len(parts) - telling if bottom else 0
+    kept = parts[: len(parts) - inner]
+    limit -= len(bottom)
+    if len(kept) <= limit:
+        return [*kept, *bottom]
     head = max(1, limit // 4)
     tail = max(limit - head - 1, 1)
-    middle = parts[head : len(parts) - tail]
-    return [*parts[:head], sum(times for _, times in middle), *parts[len(parts) - tail :]]
+    middle = kept[head : len(kept) - tail]
+    return [*kept[:head], _calls(middle), *kept[len(kept) - tail :], *bottom]
+
+
+def _calls(parts: Sequence[_Part]) -> int:
+    return sum(times for _, times in parts)
+
+
+def _says_little(call: _Call) -> bool:
+    """A call without a name, or one in the C library."""
+    return call.function is None or bool(_C_LIBRARY.search(call.module or ""))
 
 
 def _laid_out(lines: Sequence[_Line], counts: str, style: Style, culprits: FrozenSet[int] = frozenset()) -> List[str]:

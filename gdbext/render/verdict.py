@@ -126,15 +126,15 @@ def _evidence(diagnosis: Diagnosis, share: _Share, style: Style) -> List[str]:
 
 
 def _statement(processes: Sequence[RankSnapshot], item: Evidence, style: Style) -> str:
-    """`rank 3, thread 12, frame 4: waits for the device in cudaMallocHost`."""
+    """`rank 3 waits for the device in cudaMallocHost [rank 3, thread 12, frame 4]`: what was seen, and where."""
     process = next((one for one in processes if one.index == item.process), None)
     place = [process.label] if process else []
     if item.thread is not None:
         place.append(f"thread {clean(item.thread, style)}")
     if item.frame is not None:
         place.append(f"frame {item.frame}")
-    lead = ", ".join(place)
-    return f"{lead}: {clean(item.text, style)}" if lead else clean(item.text, style)
+    text = clean(item.text, style)
+    return f"{text} [{', '.join(place)}]" if place else text
 
 
 def _stacks(diagnosis: Diagnosis, budget: int, style: Style) -> List[str]:

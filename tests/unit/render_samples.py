@@ -104,8 +104,8 @@ def hang(ranks, culprit):
             decisive_process=culprit,
             decisive_thread="7",
             evidence=(
-                Evidence("cudaMallocHost waits for all work queued on the device", culprit, "7", 3),
-                Evidence("launches ncclAllReduce on communicator 0x55d0c0ffee00", victims[0], "7", 2),
+                Evidence(f"rank {culprit} is in cudaMallocHost, which waits for the device", culprit, "7", 3),
+                Evidence(f"{len(victims)} ranks are in ncclAllReduce on 0x55d0c0ffee00", victims[0], "7", 2),
                 Evidence(f"no thread of rank {culprit} is in this all_reduce", culprit),
             ),
             remedies=(
@@ -206,7 +206,7 @@ def never_came():
             absent=(3,),
             decisive_process=1,
             decisive_thread="7",
-            evidence=(Evidence("sleeps in come_late, job.py:44", 1, "7", 2), Evidence("world size is 4")),
+            evidence=(Evidence("rank 1 sleeps in come_late (job.py:44)", 1, "7", 2), Evidence("world size is 4")),
             remedies=(Remedy("Look at job.py:44, and at why rank 3 ended.", "Neither enters the collective."),),
         ),
         tree=StackTree(

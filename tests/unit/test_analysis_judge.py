@@ -95,7 +95,7 @@ def test_threads_that_are_ranks():
 def test_a_python_rank_that_never_came():
     found = verdict(job(gloo_reducing(0), sleeping(1), gloo_reducing(2), gloo_reducing(3)))
     assert (found.cause, found.confidence, blamed(found)) == ("missing-rank", "high", ((1,), (0, 2, 3)))
-    assert "Ranks 0,2,3 wait in all_reduce" in found.summary
+    assert "Ranks 0,2-3 wait in all_reduce" in found.summary
     assert "wait_for_weights (serve.py:41)" in found.summary
 
 

@@ -1,8 +1,13 @@
 """The merged tree: shared callers once, with the ranks that go through them."""
 
+from dataclasses import replace
+
 from gdbext.analysis.judge import judge
 from gdbext.analysis.merge import LONGEST_STACK, merge
+from gdbext.model.stack import Frame, ThreadStack
 from tests.unit.stacks import ENTRY, inside, job, nameless, rank, stack, syncing
+
+MAIN = Frame("main", "/opt/engine")
 
 
 def chain(node):
@@ -52,6 +57,15 @@ def test_processes_without_rank_are_counted_by_index():
 def test_nameless_frames_of_different_libraries_stay_apart():
     tree = merge(job(rank(0, stack("??@libcuda.so.1", "main@e")), rank(1, stack("??@libnccl.so.2", "main@e"))))
     assert len(tree.roots[0].children) == 2
+
+
+def test_the_line_in_the_c_library_is_chance_and_the_one_in_the_engine_is_not():
+    frames = [Frame("clock_gettime", "/lib/libc.so.6", file="x.c", line=line) for line in (42, 43)]
+    ranks = [rank(number, ThreadStack("1", (frame, MAIN))) for number, frame in enumerate(frames)]
+    assert len(merge(job(*ranks)).roots[0].children) == 1
+    moved = [replace(frame, module="/opt/engine") for frame in frames]
+    ranks = [rank(number, ThreadStack("1", (frame, MAIN))) for number, frame in enumerate(moved)]
+    assert len(merge(job(*ranks)).roots[0].children) == 2
 
 
 def test_a_recursion_is_cut_at_the_inner_end():

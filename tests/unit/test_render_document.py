@@ -51,7 +51,7 @@ def test_a_diagnosis_is_the_contract():
         "reason": "It waits for the whole device.",
     }
     assert verdict.pop("evidence")[0] == {
-        "text": "cudaMallocHost waits for all work queued on the device",
+        "text": "rank 1 is in cudaMallocHost, which waits for the device",
         "process": 1,
         "thread": "7",
         "frame": 3,

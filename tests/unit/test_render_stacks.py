@@ -101,6 +101,20 @@ def test_compact_tree_keeps_to_its_budget_and_shows_the_culprit(budget, branches
         assert any("more branches" in line for line in lines)
 
 
+def test_what_the_driver_and_the_c_library_do_inside_goes_before_the_call_that_led_there():
+    engine = [Frame(f"f{level}") for level in range(6)]
+    inner = [Frame("clock_gettime", "[vdso]"), Frame("__GI_x", "/lib/libc.so.6"), DRIVER, DRIVER]
+    calls = [*inner, Frame("cudaMallocHost", "/opt/libcudart.so.12"), *engine]
+    lines = compact_tree(StackTree((joined(tree_of(calls, (0,))),)), STYLE, 6)
+    assert [line[7:] for line in lines[1:]] == [
+        "f5",
+        "… 4 calls",
+        "f0",
+        "cudaMallocHost  (libcudart.so.12)",
+        "… 4 calls",
+    ]
+
+
 def test_a_culprits_branch_is_painted():
     fork = (joined(tree_of((Frame("reduce"),), (0,))), joined(tree_of((Frame("alloc"),), (3,))))
     tree = StackTree((joined(tree_of((MAIN,), (0, 3)), fork),))
