@@ -96,7 +96,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Read in the log (and in dmesg: out of memory?) why the missing rank has no process, then restart the whole job",
+        "Read in the log (and in dmesg: out of memory?) why the rank has no process, then restart the whole job",
         "the communicator was made for more ranks than are there; a collective cannot go on without a member",
         "NVIDIA/nccl#585",
         kinds=("stream-sync", "event-sync", "device-sync", "nccl-group-launch", "gloo", "mpi"),

@@ -19,7 +19,10 @@ def program(
 ) -> Path:
     """Path of the program made from `source` (a name in tensors/) with these flags."""
     command = [*compiler, "-Wall", "-Wextra", "-Werror", *flags]
-    text = b"".join((SOURCES / name).read_bytes() for name in (source, "truth.h")) + " ".join([*command, *libraries]).encode()
+    text = (
+        b"".join((SOURCES / name).read_bytes() for name in (source, "truth.h"))
+        + " ".join([*command, *libraries]).encode()
+    )
     made = BUILD / f"{Path(source).stem}-{hashlib.sha256(text).hexdigest()[:12]}"
     if made.exists():
         return made
