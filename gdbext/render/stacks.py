@@ -29,6 +29,7 @@ MOST_LINES = 1_000
 _RANKS_WIDTH = 20
 _NAMELESS = "??"
 _C_LIBRARY = re.compile(r"(^|/)(libc|libpthread|ld-linux-x86-64|ld)[.-][^/]*so|\[vdso\]")
+_VDSO = ("clock_gettime", "gettimeofday", "time", "getcpu")
 
 _Call = Union[TreeNode, Frame]
 _Part = Tuple[_Call, int]  # a call, and how many times it stands in a row
@@ -172,8 +173,8 @@ def _calls(parts: Sequence[_Part]) -> int:
 
 
 def _says_little(call: _Call) -> bool:
-    """A call without a name, or one in the C library."""
-    return call.function is None or bool(_C_LIBRARY.search(call.module or ""))
+    """A call without a name, or one in the C library or the kernel's part of the process, which has no file."""
+    return call.function in (None, *_VDSO) or bool(_C_LIBRARY.search(call.module or ""))
 
 
 def _laid_out(lines: Sequence[_Line], counts: str, style: Style, culprits: FrozenSet[int] = frozenset()) -> List[str]:

@@ -31,6 +31,7 @@ class _Share:
 _AMPLE = _Share(evidence=6, remedies=4, unread=4, lines=3)
 _FAIR = _Share(evidence=5, remedies=3, unread=3, lines=2)
 _TIGHT = _Share(evidence=3, remedies=2, unread=2, lines=2)
+_CALM = _Share(evidence=3, remedies=2, unread=3, lines=3)
 _SCANT = _Share(evidence=3, remedies=2, unread=2, lines=1)
 
 _ACCENT_OF_CAUSE = {"not-a-hang": "good", "unknown": "doubt", "other": "doubt"}
@@ -40,8 +41,8 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style) -> List[str]:
     """The whole answer. A finding fits one screen for 8 ranks and for 1,024; a healthy job takes a few lines."""
     if not diagnosis.verdict.finding:
         waits = wait_table(diagnosis, style, most_rows=4, one_row_each=0)
-        evidence = _evidence(diagnosis, _TIGHT, style)
-        return _joined([_answer(diagnosis, style), waits, evidence, *_closing(diagnosis, _FAIR, style)])
+        evidence = _evidence(diagnosis, _CALM, style)
+        return _joined([_answer(diagnosis, style), waits, evidence, *_closing(diagnosis, _CALM, style)])
     waits = wait_table(diagnosis, style, MOST_ROWS)
     has_tree = diagnosis.tree is not None and bool(diagnosis.tree.roots)
     for share in (_AMPLE, _FAIR, _TIGHT, _SCANT):
