@@ -68,7 +68,11 @@ class CaptureProcess:
             **options,
         )
         self.pid = self._process.pid
-        self.wait_ready()
+        try:
+            self.wait_ready()
+        except BaseException:
+            self.__exit__()
+            raise
 
     def wait_ready(self) -> None:
         """Wait until every thread is where it shall be."""
