@@ -14,7 +14,7 @@ Body = Callable[[Session, Namespace], object]
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument or option, in argparse's words. `completes` is what its values are: rank, pid, file, command."""
+    """One argument or option, in argparse's words. `completes`: what its values are: rank, ranks, pid, file, command."""
 
     name: str  # "--name" for an option, else a positional argument
     help: str

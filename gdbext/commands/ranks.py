@@ -98,7 +98,7 @@ COMMANDS = (
         "Run a gdb command on several ranks",
         apply,
         "running",
-        (Argument("ranks", "like 0-3,7 or all", "RANKS", completes="rank"),),
+        (Argument("ranks", "like 0-3,7 or all", "RANKS", completes="ranks"),),
         tail=Argument("command", "the gdb command, up to the end of the line", "COMMAND", completes="command"),
         description="The selection comes back. A rank on which it fails does not stop the others.",
         examples=("llm-rank apply all info threads", "llm-rank apply 0,2 thread apply 1 bt 3"),

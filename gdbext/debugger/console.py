@@ -72,6 +72,8 @@ class _Command(gdb.Command):
             return self._commands(text, word)
         if kind in ("rank", "pid"):
             return _completions(self._numbers(kind), token, word)
+        if kind == "ranks":
+            return _completions([*self._numbers(kind), "all"], token, word)
         return gdb.COMPLETE_NONE
 
     def _value_at(self, text: str) -> Optional[Argument]:

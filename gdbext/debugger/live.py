@@ -94,7 +94,7 @@ def _look(index: int, subject: Subject, captures: Captures) -> RankSnapshot:
         environment={} if is_core else _environment(process.pid),
         libraries=tuple(path for path in modules.paths if TELLING.search(path)),
         python=python.version if python else None,
-        source="core" if is_core else "live",
+        source="core" if is_core else "held",
     )
 
 

@@ -70,7 +70,7 @@ class RankSnapshot:
     environment: Mapping[str, str] = field(default_factory=dict)  # known tuning and rank variables only
     libraries: Tuple[str, ...] = ()  # mapped object files that say something: engine, torch, NCCL, CUDA
     python: Optional[str] = None  # "3.11" when it is a Python process whose frames were read
-    source: str = "live"  # "live", "core", "text:gdb", "text:py-spy", ...
+    source: str = "live"  # "live", "held" (by the gdb that looked), "core", "text:gdb", ...
 
     @property
     def label(self) -> str:

@@ -25,6 +25,7 @@ def test_completion(any_gdb):
         attach = f"llm-attach-all {target.pid} --json=/dev/null"
         assert "llm-rank 12" in completions(any_gdb, "llm-rank 1", attach)
         assert "llm-rank apply 12" in completions(any_gdb, "llm-rank apply 1", attach)
+        assert "llm-rank apply all" in completions(any_gdb, "llm-rank apply ", attach)
 
 
 def test_help_and_dash_h_say_the_same(any_gdb):

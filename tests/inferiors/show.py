@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -58,7 +59,12 @@ def shell(job: DemoJob) -> None:
     """gdb with everything attached, for the user to look around; the job ends with it."""
     pids = [str(pid) for _, pid in sorted(job.pids.items())]
     say("try: llm-ranks, llm-nccl-diagnose, llm-rank 1, bt, llm-rank apply all bt 3; quit releases the ranks")
-    subprocess.run([sys.executable, "-m", "gdbext", "attach", *pids])
+    # A Ctrl-C is for gdb alone. A handler, for what is ignored would be ignored by gdb as well.
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)
+    try:
+        subprocess.run([sys.executable, "-m", "gdbext", "attach", *pids])
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def main() -> int:

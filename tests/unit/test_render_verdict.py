@@ -105,6 +105,15 @@ def test_sections_come_in_the_order_in_which_they_are_needed():
     assert places == sorted(places)
 
 
+def test_ranks_that_gdb_holds_are_not_said_to_have_been_let_go():
+    found = hang(8, 3)
+    held = tuple(dataclasses.replace(one, source="held") for one in found.snapshot.processes)
+    found = dataclasses.replace(found, snapshot=dataclasses.replace(found.snapshot, processes=held))
+    assert render(found, Style(100))[-1] == (
+        "This gdb has held the ranks for up to 4.2 ms; llm-detach-all lets them go on."
+    )
+
+
 def row_of(lines, start):
     return next(line.split() for line in lines if line.strip().startswith(start))
 
