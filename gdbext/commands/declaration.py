@@ -14,7 +14,7 @@ Body = Callable[[Session, Namespace], object]
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument or option, in argparse's words. `completes`: what its values are: rank, ranks, pid, file, command."""
+    """One argument or option, in argparse's words. `completes` is what it takes: rank, ranks, pid, file or command."""
 
     name: str  # "--name" for an option, else a positional argument
     help: str
