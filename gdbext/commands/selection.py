@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentTypeError, Namespace
 from typing import List, Sequence, Tuple
 
+from gdbext.analysis.wording import span
 from gdbext.commands.declaration import Argument
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
@@ -76,7 +77,7 @@ def pick(ranks: Sequence[AttachedRank], wanted: int) -> AttachedRank:
         rank for rank in ranks if rank.process.pid == wanted
     ]
     if not found:
-        known = ", ".join(str(rank.process.rank) for rank in ranks if rank.process.rank is not None)
+        known = span(rank.process.rank for rank in ranks if rank.process.rank is not None)
         hint = f"attached ranks: {known}" if known else "llm-ranks lists what is attached"
         raise UsageError(f"no rank {wanted} is attached", hint)
     if len(found) > 1:

@@ -41,6 +41,7 @@ class DemoFailed(Exception):
 
 
 def _die_with_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C at gdb's prompt reaches the whole terminal
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 

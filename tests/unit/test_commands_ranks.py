@@ -73,7 +73,7 @@ def test_a_pid_stands_for_a_rank_without_a_number():
 
 
 def test_an_unknown_rank_names_the_known_ones():
-    with pytest.raises(UsageError, match="no rank 9 is attached; attached ranks: 0, 1, 2"):
+    with pytest.raises(UsageError, match="no rank 9 is attached; attached ranks: 0-2"):
         pick(FOUR, 9)
 
 
