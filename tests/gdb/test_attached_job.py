@@ -13,7 +13,7 @@ pytestmark = pytest.mark.gdb
 @pytest.mark.parametrize("stripped", [False, True])
 def test_attach_diagnose_release(any_gdb, tmp_path, stripped):
     answer = tmp_path / "answer.json"
-    with DemoJob("pinned-alloc", wait="yield", stripped=stripped) as job:
+    with DemoJob("pinned-alloc", wait="poll", stripped=stripped) as job:
         pids = " ".join(str(pid) for pid in job.pids.values())
         done = gdb_batch(any_gdb, f"llm-attach-all {pids}", f"llm-nccl-diagnose --json {answer}", "llm-detach-all")
         verdict = json.loads(answer.read_text())["verdict"]
@@ -25,7 +25,7 @@ def test_attach_diagnose_release(any_gdb, tmp_path, stripped):
 
 def test_diagnose_with_nothing_attached_looks_from_outside(any_gdb, tmp_path):
     answer = tmp_path / "answer.json"
-    with DemoJob("missing-rank-io", wait="yield") as job:
+    with DemoJob("missing-rank-io", wait="poll") as job:
         done = gdb_batch(any_gdb, f"llm-nccl-diagnose {job.pids[0]} --json {answer}")
         document = json.loads(answer.read_text())
         assert (document["verdict"]["cause"], document["verdict"]["culprits"]) == ("missing-rank", [1]), done.out

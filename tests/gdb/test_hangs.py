@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.conftest import gdbs
 from tests.inferiors.demo import DemoJob, state_of
 from tests.inferiors.scenarios import SCENARIOS
 
@@ -22,7 +23,7 @@ def diagnose(pids, gdb, *arguments):
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_cause_and_culprit(scenario, any_gdb):
-    with DemoJob(scenario.name, wait="yield") as job:
+    with DemoJob(scenario.name, wait="poll") as job:
         status, answer, errors = diagnose(job.pids.values(), any_gdb)
         verdict = answer["verdict"]
         ranks = {process["index"]: process["rank"] for process in answer["processes"]}
@@ -37,9 +38,17 @@ def test_cause_and_culprit(scenario, any_gdb):
             assert job.alive_progress(pid)
 
 
+@pytest.mark.parametrize("wait", ["spin", "yield", "query"])
+def test_however_the_driver_waits(wait):
+    """Most tests let the ranks sleep in the driver (poll), to leave the CPU to gdb; here they really spin."""
+    with DemoJob("pinned-alloc", wait=wait) as job:
+        _, answer, _ = diagnose(job.pids.values(), gdbs()[0])
+        assert (answer["verdict"]["cause"], answer["verdict"]["culprits"]) == ("implicit-sync-vs-collective", [1])
+
+
 def test_under_mpirun(any_gdb):
     """Ranks started by Open MPI: rank numbers from its variables, the launcher is no rank."""
-    with DemoJob("pinned-alloc", launcher="mpirun") as job:
+    with DemoJob("pinned-alloc", wait="poll", launcher="mpirun") as job:
         launcher = job.processes[0].pid
         status, answer, errors = diagnose([launcher], any_gdb)
         assert [process["pid"] for process in answer["processes"]] == [job.pids[rank] for rank in range(3)]
@@ -52,7 +61,7 @@ def test_under_mpirun(any_gdb):
 
 def test_without_any_symbols(any_gdb):
     """A stripped engine: the exported names of the libraries are enough for the verdict."""
-    with DemoJob("pinned-alloc", stripped=True) as job:
+    with DemoJob("pinned-alloc", wait="poll", stripped=True) as job:
         _, answer, _ = diagnose(job.pids.values(), any_gdb)
         assert answer["verdict"]["cause"] == "implicit-sync-vs-collective", answer["verdict"]["summary"]
         assert answer["verdict"]["culprits"] == [1]

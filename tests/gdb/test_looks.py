@@ -32,7 +32,7 @@ def assert_untouched(job):
 
 def test_several_looks_are_kept_and_judged_together(tmp_path):
     saved = tmp_path / "looks.json"
-    with DemoJob("healthy-slow", wait="yield") as job:
+    with DemoJob("healthy-slow", wait="poll") as job:
         pids = job.pids.values()
         status, out, err = diagnose(*pids, "--samples", 3, "--interval", 0.4, "--once", "--save", saved, "--json")
         assert json.loads(out)["verdict"]["cause"] == "not-a-hang"
@@ -47,7 +47,7 @@ def test_several_looks_are_kept_and_judged_together(tmp_path):
 
 
 def test_all_ranks_together(any_gdb):
-    with DemoJob("pinned-alloc", ranks=4, wait="yield") as job:
+    with DemoJob("pinned-alloc", ranks=4, wait="poll") as job:
         status, out, err = diagnose(*job.pids.values(), "--together", "--json", "--gdb", any_gdb)
         answer = json.loads(out)
         assert (answer["verdict"]["cause"], answer["verdict"]["culprits"]) == ("implicit-sync-vs-collective", [1])
@@ -58,7 +58,7 @@ def test_all_ranks_together(any_gdb):
 
 
 def test_a_rank_that_is_stopped_stays_stopped():
-    with DemoJob("pinned-alloc", wait="yield") as job:
+    with DemoJob("pinned-alloc", wait="poll") as job:
         os.kill(job.pids[2], signal.SIGSTOP)
         os.waitid(os.P_PID, job.pids[2], os.WSTOPPED | os.WNOWAIT)
         _, out, _ = diagnose(*job.pids.values(), "--json")
@@ -69,7 +69,7 @@ def test_a_rank_that_is_stopped_stays_stopped():
 
 
 def test_a_rank_that_another_debugger_holds_is_not_called_dead():
-    with DemoJob("pinned-alloc", wait="yield") as job:
+    with DemoJob("pinned-alloc", wait="poll") as job:
         gdb = ["gdb", "-nx", "-q", "-batch", "-p", str(job.pids[1]), "-ex", "echo held\\n", "-ex", "shell cat"]
         with subprocess.Popen(
             gdb, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -91,7 +91,7 @@ def test_a_rank_that_another_debugger_holds_is_not_called_dead():
 @pytest.mark.parametrize("victim", ["gdb", "front end"])
 def test_kill_in_the_middle(victim):
     """Whoever dies, the ranks run on; a dead gdb is one clear line."""
-    with DemoJob("pinned-alloc", wait="yield") as job, start(*job.pids.values(), "--json") as process:
+    with DemoJob("pinned-alloc", wait="poll") as job, start(*job.pids.values(), "--json") as process:
         while "reading symbols" not in process.stderr.readline():
             assert process.poll() is None
         pid = process.pid
@@ -109,7 +109,7 @@ def test_kill_in_the_middle(victim):
 
 def test_two_at_once_on_one_job():
     """The second may find a rank held for a moment by the first; both answer, and nothing stays behind."""
-    with DemoJob("pinned-alloc", wait="yield") as job:
+    with DemoJob("pinned-alloc", wait="poll") as job:
         both = [start(*job.pids.values(), "--json") for _ in range(2)]
         for process in both:
             out, err = process.communicate(timeout=120)
