@@ -131,14 +131,18 @@ class TorchJob:
         return False
 
     def gaps(self, rank, since, to):
-        """Milliseconds of standstill beyond the heartbeat's period, per gap that touches [since, to] (monotonic s)."""
+        """Milliseconds of standstill, per gap of the heartbeat that touches [since, to] (monotonic seconds).
+
+        A stop begins anywhere between two beats, so a gap is longer than the stop by half a period on average; the
+        rest of the error is at most half a period up or down.
+        """
         with self._record(rank) as record:
             count = struct.unpack_from("<Q", record, 8)[0]
             pairs = [
                 struct.unpack_from("<QQ", record, 16 + 16 * (i % RING)) for i in range(max(0, count - RING), count)
             ]
         inside = [(a, b) for a, b in pairs if b > since * 1e9 and a < to * 1e9]
-        return [(b - a) / 1e6 - PERIOD_MS for a, b in inside]
+        return [(b - a) / 1e6 - PERIOD_MS / 2 for a, b in inside]
 
 
 def free_port():
