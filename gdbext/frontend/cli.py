@@ -11,7 +11,7 @@ from typing import Callable, Dict, List, Optional, Sequence
 from gdbext import __version__
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
-from gdbext.discovery.ranks import find_jobs
+from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
 from gdbext.frontend import attach, diagnose, gdbrun
 from gdbext.frontend.terminal import Progress, style_for, write_lines
@@ -112,6 +112,9 @@ def _with_hindrances(job: Job, proc: ProcFS) -> Job:
 
 
 def _attach(options: argparse.Namespace) -> int:
+    # Said here, with an exit status: gdb would print it and then wait for commands.
+    selector = selector_of(options, options.inputs)
+    choose_job(find_jobs(ProcFS(), selector), selector)
     return attach.run(options.gdb, options)
 
 
@@ -139,10 +142,10 @@ def main(arguments: Optional[List[str]] = None) -> int:
     try:
         return COMMANDS[options.command](options)
     except GdbextError as error:
-        sys.stderr.write(f"gdbext: {error}\n")
+        Progress().say(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        sys.stderr.write("gdbext: interrupted; every process runs on\n")
+        Progress().say("interrupted; every process runs on")
         return 130
 
 

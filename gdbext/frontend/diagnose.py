@@ -41,6 +41,9 @@ def run(
     pids, files = split_inputs(options.inputs)
     if files and (pids or options.name or options.pgid or options.parent or options.engine):
         raise UsageError("files and processes cannot be mixed in one diagnosis", "give one kind of input")
+    for name in (options.save, options.json):
+        if name not in (None, "-"):
+            _check_writable(name)
     snapshot = _from_files(files) if files else _from_processes(selector_of(options, pids), options, progress)
     snapshot = replace(snapshot, tool=f"gdbext {__version__}", command=" ".join(["gdbext", options.command]))
     if options.save:
@@ -123,6 +126,14 @@ def _bounded(stream: BinaryIO) -> bytes:
             skipped += gone
     note = f"\n({skipped >> 20} MiB in the middle were not read)\n".encode() if skipped else b""
     return head + note + b"".join(tail)
+
+
+def _check_writable(name: str) -> None:
+    """Before the look, not after it: an answer that took seconds should not be lost to a wrong folder."""
+    folder = Path(name).parent
+    if not os.access(folder, os.W_OK | os.X_OK):
+        why = "is not writable" if folder.is_dir() else "is no folder"
+        raise GdbextError(f"cannot write {name}: {folder} {why}")
 
 
 def write_private(name: str, text: str) -> None:

@@ -34,6 +34,7 @@ QUIET_START = (
 _NO_PYTHON = re.compile(r"not supported in this copy of GDB|Python scripting is not supported", re.IGNORECASE)
 _NOISE = re.compile(r"debuginfod|index-cache|^warning:|^$|^progress:")
 _MAX_KEPT_OUTPUT = 64 << 10
+_KILLED = "it was ended by signal"
 
 
 def find_gdb(wanted: Optional[str] = None) -> str:
@@ -98,6 +99,8 @@ def _run(argv: List[str], deadline: float, on_progress: Callable[[str], None]) -
         watchdog.cancel()
         if process.stdout is not None:
             process.stdout.close()
+    if process.returncode < 0 and not timed_out:
+        printed.append(f"{_KILLED} {-process.returncode}" + (" (out of memory?)" if process.returncode == -9 else ""))
     if timed_out:
         printed.append(f"gdb did not finish in {deadline:g} s")
     return printed
@@ -117,4 +120,6 @@ def _why_no_result(gdb: str, printed: List[str], deadline: float) -> tuple[str, 
         return f"{gdb} was built without Python", "use another gdb with --gdb PATH"
     if lines and lines[-1].startswith("gdb did not finish"):
         return lines[-1], "give it more time with --deadline SECONDS"
+    if lines and lines[-1].startswith(_KILLED):
+        return f"{gdb} gave no result: {lines[-1]}", "every process runs on; try again"
     return f"{gdb} gave no result: {lines[-1] if lines else 'it printed nothing'}", "try --gdb PATH"

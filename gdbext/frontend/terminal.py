@@ -12,12 +12,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Iterator, Mapping, Optional, Sequence, TextIO
 
+from gdbext.model.errors import GdbextError
 from gdbext.render import Style
 
 
-def style_for(stream: TextIO, environ: Mapping[str, str]) -> Style:
+def style_for(stream: Optional[TextIO], environ: Mapping[str, str]) -> Style:
     """Width, colour and character set that fit `stream`. Honours NO_COLOR, CLICOLOR_FORCE, TERM=dumb and COLUMNS."""
-    terminal = stream.isatty()
+    terminal = stream is not None and stream.isatty()
     color = (terminal or environ.get("CLICOLOR_FORCE", "0") != "0") and "NO_COLOR" not in environ
     color = color and environ.get("TERM") != "dumb"
     width = shutil.get_terminal_size((100, 50)).columns if terminal or environ.get("COLUMNS") else 120
@@ -36,20 +37,26 @@ class Progress:
         if self._quiet:
             return
         # A closed stderr (terminal gone) must not end the work that releases the targets.
+        if self._stream is None:  # closed before we were started
+            return
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(f"gdbext: {text}\n")
             self._stream.flush()
 
 
 def write_lines(lines: Sequence[str], stream: Optional[TextIO] = None) -> None:
-    """Print the result. A reader that went away (`| head`) is no error."""
+    """Print the result. A reader that went away (`| head`) is no error; a full disk or a closed stdout is one."""
     out = stream or sys.stdout
+    if out is None:
+        raise GdbextError("stdout is closed, so the answer is lost", "keep it with --json FILE")
     try:
         out.write("\n".join(lines) + "\n")
         out.flush()
-    except BrokenPipeError:
+    except OSError as error:
         # Python flushes stdout once more at exit; give it somewhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise GdbextError(f"cannot write the answer to stdout: {error.strerror}") from None
 
 
 @contextlib.contextmanager

@@ -1,0 +1,66 @@
+"""Where the answer goes, and what is said when it cannot go there."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gdbext
+
+ROOT = Path(gdbext.__file__).parents[1]
+STACK = "Thread 1 (LWP 7):\n#0  0x1 in poll () from /lib/libc.so.6\n#1  0x2 in serve () from /opt/engine\n"
+
+
+def run(tail, *arguments, cwd):
+    """`gdbext diagnose` on a pasted stack; `tail` is what the shell appends to the command."""
+    pasted = cwd / "stack.txt"
+    pasted.write_text(STACK)
+    command = [
+        "sh",
+        "-c",
+        f'exec "$0" "$@" {tail}',
+        sys.executable,
+        "-m",
+        "gdbext",
+        "diagnose",
+        str(pasted),
+        *arguments,
+    ]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environ, cwd=cwd)
+
+
+@pytest.mark.parametrize(
+    ("tail", "said"),
+    [
+        (">&-", "gdbext: stdout is closed, so the answer is lost; keep it with --json FILE\n"),
+        (">/dev/full", "gdbext: cannot write the answer to stdout: No space left on device\n"),
+    ],
+)
+def test_an_answer_that_cannot_be_printed_is_one_line(tail, said, tmp_path):
+    done = run(tail, "-q", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (4, said)
+
+
+def test_without_a_stderr_the_answer_is_the_same(tmp_path):
+    whole, without = run("", cwd=tmp_path), run("2>&-", cwd=tmp_path)
+    assert whole.stdout == without.stdout != ""
+    assert whole.returncode == without.returncode
+
+
+@pytest.mark.parametrize("option", ["--save", "--json"])
+def test_a_file_in_a_wrong_folder_is_said_before_the_look(option, tmp_path):
+    done = run("", option, "missing/hang.json", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr == "gdbext: cannot write missing/hang.json: missing is no folder\n"
+
+
+def test_gdb_is_not_started_for_a_process_that_is_not_there(tmp_path):
+    command = [sys.executable, "-m", "gdbext", "attach", "999999999"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert done.returncode == 4
+    assert done.stderr.startswith("gdbext: no process matches 999999999")
