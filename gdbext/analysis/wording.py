@@ -40,7 +40,8 @@ def who(parties: Sequence[Party]) -> str:
     if len(known) == len(parties):
         return ranks(known)
     labels = list(dict.fromkeys(party.process.label for party in parties))
-    return ", ".join(labels[:4]) + (f" and {len(labels) - 4} more" if len(labels) > 4 else "")
+    *first, last = [*labels[:4], f"{len(labels) - 4} more"] if len(labels) > 4 else labels
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def start(text: str) -> str:

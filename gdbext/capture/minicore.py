@@ -5,6 +5,7 @@ Code is not in it: the debugger takes it from the files. Neither are heap and da
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from typing import BinaryIO, List, Sequence
@@ -54,7 +55,8 @@ def write_core(copy: ProcessCopy, path: str) -> None:
 
 
 def _cannot_write(pid: int, path: str, error: OSError) -> GdbextError:
-    return GdbextError(f"the core of pid {pid} cannot be written to {path}: {error.strerror}")
+    hint = "set TMPDIR to a folder with more room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    return GdbextError(f"the core of pid {pid} cannot be written to {path}: {error.strerror}", hint)
 
 
 def _write(stream: BinaryIO, row: Architecture, notes: bytes, blocks: Sequence[Block]) -> None:

@@ -66,7 +66,9 @@ def test_the_deadline_kills_gdb_and_its_children(fake, tmp_path):
 
 
 def test_a_killed_gdb_is_a_line(fake, tmp_path):
-    with pytest.raises(GdbextError, match=r"gave no result: it was ended by signal 9 \(out of memory\?\); every process runs on"):
+    with pytest.raises(
+        GdbextError, match=r"gave no result: it was ended by signal 9 \(out of memory\?\); every process runs on"
+    ):
         run(fake("kill -9 $$"), tmp_path)
 
 
