@@ -101,7 +101,7 @@ class Look:
         self._copy()
         readable = [rank for rank in self._ranks if rank.copy is not None and rank.copy.state != "lost"]
         if not readable and self._ranks:
-            reasons = "; ".join(f"{rank.label}: {' '.join(rank.problems)}" for rank in self._ranks)
+            reasons = "; ".join(f"{rank.label}: {', and '.join(rank.problems)}" for rank in self._ranks)
             raise NothingFound(f"no rank could be read ({reasons})")
         for rank in readable:
             self._name_python(rank)

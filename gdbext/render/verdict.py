@@ -46,7 +46,7 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style) -> List[str]:
     waits = wait_table(diagnosis, style, MOST_ROWS)
     has_tree = diagnosis.tree is not None and bool(diagnosis.tree.roots)
     for share in (_AMPLE, _FAIR, _TIGHT, _SCANT):
-        before = [_answer(diagnosis, style), waits, _evidence(diagnosis, share, style)]
+        before = [_answer(diagnosis, style, 4 if share is _SCANT else 6), waits, _evidence(diagnosis, share, style)]
         after = [_remedies(diagnosis.verdict, share, style), *_closing(diagnosis, share, style)]
         left = SCREEN - len(_joined(before + after)) - 1
         if left >= (LEAST_TREE if has_tree else 0):
@@ -66,11 +66,11 @@ def _joined(sections: Sequence[List[str]]) -> List[str]:
     return lines
 
 
-def _answer(diagnosis: Diagnosis, style: Style) -> List[str]:
-    """The verdict in two sentences, then who and how sure."""
+def _answer(diagnosis: Diagnosis, style: Style, most: int = 6) -> List[str]:
+    """The verdict in two sentences, over at most `most` lines, then who and how sure."""
     verdict = diagnosis.verdict
     accent = _ACCENT_OF_CAUSE.get(verdict.cause, "bad")
-    lines = [style.paint(line, accent) for line in wrapped(clean(verdict.summary, style), style, most=4)]
+    lines = [style.paint(line, accent) for line in wrapped(clean(verdict.summary, style), style, most=most)]
     facts = [("cause", f"{clean(verdict.cause, style)} ({clean(verdict.confidence, style)} confidence)")]
     if verdict.culprits:
         title = "culprit" if len(verdict.culprits) == 1 else "culprits"

@@ -114,6 +114,12 @@ def test_ranks_that_gdb_holds_are_not_said_to_have_been_let_go():
     )
 
 
+def test_a_verdict_of_usual_length_is_not_cut_on_a_narrow_terminal():
+    found = hang(8, 3)
+    verdict = dataclasses.replace(found.verdict, summary=" ".join(["word"] * 70) + " end.")
+    assert any(line.endswith(" end.") for line in render(dataclasses.replace(found, verdict=verdict), Style(80)))
+
+
 def row_of(lines, start):
     return next(line.split() for line in lines if line.strip().startswith(start))
 
