@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Iterable, List, Optional, Sequence
+from typing import TYPE_CHECKING, Optional, Sequence
 
+from gdbext.model.ranges import folded
 from gdbext.model.stack import Frame
 
 if TYPE_CHECKING:
@@ -12,22 +13,9 @@ if TYPE_CHECKING:
 LONGEST_NAME = 80
 
 
-def span(numbers: Iterable[int]) -> str:
-    """`0-2,5` for 0, 1, 2, 5; as everywhere else, two in a row are a range."""
-    pieces: List[str] = []
-    ordered = sorted(set(numbers))
-    start = 0
-    for end in range(1, len(ordered) + 1):
-        if end == len(ordered) or ordered[end] != ordered[end - 1] + 1:
-            first, last = ordered[start], ordered[end - 1]
-            pieces.append(str(first) if first == last else f"{first}-{last}")
-            start = end
-    return ",".join(pieces)
-
-
 def ranks(numbers: Sequence[int]) -> str:
     """`rank 3` or `ranks 0-2,5`."""
-    return f"{'rank' if len(set(numbers)) == 1 else 'ranks'} {span(numbers)}"
+    return f"{'rank' if len(set(numbers)) == 1 else 'ranks'} {folded(numbers)}"
 
 
 def who(parties: Sequence[Party]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import ArgumentTypeError, Namespace
 from typing import List, Sequence, Tuple
 
-from gdbext.analysis.wording import span
 from gdbext.commands.declaration import Argument
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
@@ -13,6 +12,7 @@ from gdbext.discovery.selectors import Selector
 from gdbext.model.attached import AttachedRank
 from gdbext.model.errors import UsageError
 from gdbext.model.job import Job
+from gdbext.model.ranges import folded
 
 _MOST_RANKS = 100_000
 
@@ -77,7 +77,7 @@ def pick(ranks: Sequence[AttachedRank], wanted: int) -> AttachedRank:
         rank for rank in ranks if rank.process.pid == wanted
     ]
     if not found:
-        known = span(rank.process.rank for rank in ranks if rank.process.rank is not None)
+        known = folded(rank.process.rank for rank in ranks if rank.process.rank is not None)
         hint = f"attached ranks: {known}" if known else "llm-ranks lists what is attached"
         raise UsageError(f"no rank {wanted} is attached", hint)
     if len(found) > 1:

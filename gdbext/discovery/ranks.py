@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Callable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from gdbext.discovery.census import Census
 from gdbext.discovery.devices import device_of
@@ -18,6 +18,7 @@ from gdbext.knowledge.engines import PROFILES
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.missing import Missing
+from gdbext.model.ranges import folded
 
 
 class FoundJobs(Tuple[Job, ...]):
@@ -95,20 +96,9 @@ def rank_from_environ(process: RankProcess, environ: Mapping[str, str]) -> RankP
 def describe(job: Job) -> str:
     """One line: engine, what holds the job together, ranks and pids."""
     numbers = [rank.rank for rank in job.ranks if rank.rank is not None]
-    ranks = f"ranks {fold(numbers)}" if numbers else "ranks unknown"
-    pids = fold(rank.pid for rank in job.ranks)
+    ranks = f"ranks {folded(numbers)}" if numbers else "ranks unknown"
+    pids = folded(rank.pid for rank in job.ranks)
     return f"{job.engine or 'unknown engine'}, {job.key}: {ranks}, pids {pids}"
-
-
-def fold(numbers: Iterable[int]) -> str:
-    """`0-3,7` for 0, 1, 2, 3, 7."""
-    runs: List[List[int]] = []
-    for value in sorted(set(numbers)):
-        if runs and value == runs[-1][1] + 1:
-            runs[-1][1] = value
-        else:
-            runs.append([value, value])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def _engine_name(text: Optional[str]) -> Optional[str]:
@@ -149,7 +139,7 @@ def _by_pids(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> Tuple[
         hit += [job for job in own if job not in hit]
         if not own and main not in plain:
             plain.append(main)
-    named = (_job_of(plain, census, f"pids {fold(plain)}"),) if plain else ()
+    named = (_job_of(plain, census, f"pids {folded(plain)}"),) if plain else ()
     found = (*hit, *named)
     if len(found) > 1:
         found = (_merged(found),)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from typing import Iterable, Iterator, List, Optional, Tuple
+from typing import Iterable, List, Optional
 
+from gdbext.model.ranges import pieces
 from gdbext.render.style import Style
 
 LONGEST = 20_000
@@ -117,26 +118,16 @@ def place_of(file: Optional[str], line: Optional[int], module: Optional[str], st
     return f"({library})" if library else ""
 
 
-def spans(numbers: Iterable[int]) -> Iterator[Tuple[int, int]]:
-    """First and last of every run of consecutive numbers, ascending."""
-    ordered = sorted(set(numbers))
-    start = 0
-    for position in range(1, len(ordered) + 1):
-        if position == len(ordered) or ordered[position] != ordered[position - 1] + 1:
-            yield ordered[start], ordered[position - 1]
-            start = position
-
-
 def rank_set(numbers: Iterable[int], style: Style, limit: int = 24) -> str:
     """`0-2,5`, in about `limit` characters; a longer set ends in how many there are: `0,2,4,… (512)`."""
     numbers = set(numbers)
-    pieces = [str(first) if first == last else f"{first}-{last}" for first, last in spans(numbers)]
-    whole = ",".join(pieces)
+    parts = pieces(numbers)
+    whole = ",".join(parts)
     if len(whole) <= limit:
         return whole
     ending = f",{style.ellipsis} ({len(numbers)})"
-    shown = pieces[0]
-    for piece in pieces[1:]:
+    shown = parts[0]
+    for piece in parts[1:]:
         if len(shown) + 1 + len(piece) + len(ending) > limit:
             break
         shown += "," + piece

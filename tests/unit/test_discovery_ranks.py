@@ -4,7 +4,7 @@ import pytest
 from discovery_tree import NCCL, OVERWRITTEN, PYTHON, SITE, TORCH, Tree
 
 from gdbext.discovery.procfs import DENIED, ProcFS
-from gdbext.discovery.ranks import choose_job, find_jobs, fold, rank_from_environ
+from gdbext.discovery.ranks import choose_job, find_jobs, rank_from_environ
 from gdbext.discovery.selectors import Selector
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.job import RankProcess
@@ -501,11 +501,6 @@ def test_memory_of_a_scheduler_changes_nothing():
 
 def test_memory_without_rank_variables_changes_nothing():
     assert rank_from_environ(rank(), {"HOME": "/"}) == rank()
-
-
-def test_fold():
-    assert fold([7, 0, 1, 2, 2, 9]) == "0-2,7,9"
-    assert fold([]) == ""
 
 
 def test_environment_that_a_title_overwrote_is_named(tree):

@@ -13,7 +13,6 @@ from gdbext.render.text import (
     shorten,
     shorten_located,
     shorten_name,
-    spans,
     wrapped,
 )
 
@@ -117,12 +116,6 @@ def test_place_of(file, line, module, shown):
 )
 def test_rank_set(ranks, limit, shown):
     assert rank_set(ranks, STYLE, limit) == shown
-
-
-@given(some.sets(some.integers(0, 300)))
-def test_spans_hold_every_number_once(numbers):
-    listed = [number for first, last in spans(numbers) for number in range(first, last + 1)]
-    assert listed == sorted(numbers)
 
 
 @pytest.mark.parametrize(

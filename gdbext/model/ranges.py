@@ -1,0 +1,25 @@
+"""Sets of numbers as people write them: `0-3,7`."""
+
+from __future__ import annotations
+
+from typing import Iterable, Iterator, List, Tuple
+
+
+def spans(numbers: Iterable[int]) -> Iterator[Tuple[int, int]]:
+    """First and last of every run of consecutive numbers, ascending."""
+    ordered = sorted(set(numbers))
+    start = 0
+    for position in range(1, len(ordered) + 1):
+        if position == len(ordered) or ordered[position] != ordered[position - 1] + 1:
+            yield ordered[start], ordered[position - 1]
+            start = position
+
+
+def pieces(numbers: Iterable[int]) -> List[str]:
+    """`["0-3", "7"]` for 0, 1, 2, 3, 7; two in a row are a range."""
+    return [str(first) if first == last else f"{first}-{last}" for first, last in spans(numbers)]
+
+
+def folded(numbers: Iterable[int]) -> str:
+    """`0-3,7` for 0, 1, 2, 3, 7."""
+    return ",".join(pieces(numbers))

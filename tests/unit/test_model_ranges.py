@@ -1,0 +1,16 @@
+"""Numbers folded into ranges."""
+
+from hypothesis import given
+from hypothesis import strategies as some
+
+from gdbext.model.ranges import folded, spans
+
+
+@given(some.sets(some.integers(0, 300)))
+def test_spans_hold_every_number_once(numbers):
+    assert [number for first, last in spans(numbers) for number in range(first, last + 1)] == sorted(numbers)
+
+
+def test_folded():
+    assert folded([7, 0, 1, 2, 2, 9]) == "0-2,7,9"
+    assert folded([]) == ""
