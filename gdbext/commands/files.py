@@ -1,17 +1,44 @@
-"""Writing what a command was asked to write."""
+"""Writing what a command was asked to write, and the word that names it."""
 
 from __future__ import annotations
 
 import os
+from argparse import ArgumentTypeError
+from pathlib import Path
 
 from gdbext.model.errors import GdbextError
 
 
-def write_private(path: str, text: str) -> None:
-    """Write a file that only its owner can read: stacks may hold secrets. Raises GdbextError."""
-    place = os.path.expanduser(path)
+def write_private(name: str, text: str) -> None:
+    """Write a file that only its owner can read (stacks may hold secrets), whole or not at all.
+
+    A link, a pipe or a device (`/dev/stdout`) is written to as it is. Raises GdbextError.
+    """
+    target = Path(os.path.expanduser(name))
+    if target.is_symlink() or (target.exists() and not target.is_file()):
+        _write(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, text, name)
+        return
+    new = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        _write(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, text, name)
+        os.rename(new, target)
+    except OSError as error:
+        raise GdbextError(f"cannot write {name}: {error.strerror}") from None
+    finally:
+        if new.exists():
+            new.unlink()
+
+
+def _write(path: Path, flags: int, text: str, name: str) -> None:
+    try:
+        with open(os.open(path, flags, 0o600), "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
     except OSError as error:
-        raise GdbextError(f"cannot write {path}: {error.strerror}") from None
+        raise GdbextError(f"cannot write {name}: {error.strerror}") from None
+
+
+def document_name(word: str) -> str:
+    """The FILE of `--json [FILE]`. A number there is a pid that was meant as an argument of the command itself."""
+    if word.isdigit():
+        raise ArgumentTypeError(f"is {word} a pid? put --json behind it (a file of that name: ./{word})")
+    return word

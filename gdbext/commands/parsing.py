@@ -7,6 +7,7 @@ import shlex
 from typing import Any, List, NoReturn, Tuple
 
 from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.files import document_name
 from gdbext.model.errors import UsageError
 
 _HELP_WIDTH = 80
@@ -45,6 +46,7 @@ def parser_of(command: Command) -> Parser:
         "--json",
         nargs="?",
         const="-",
+        type=document_name,
         metavar="FILE",
         help="print one JSON document, or write it to FILE",
     )

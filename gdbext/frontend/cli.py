@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Callable, Dict, List, Optional, Sequence
 
 from gdbext import __version__
+from gdbext.commands.files import document_name
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
@@ -33,7 +34,14 @@ def _selection(parser: argparse.ArgumentParser) -> None:
 
 
 def _output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="one JSON document to FILE, or to stdout")
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        type=document_name,
+        metavar="FILE",
+        help="one JSON document to FILE, or to stdout",
+    )
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
 
 

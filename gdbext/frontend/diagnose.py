@@ -14,6 +14,7 @@ from typing import BinaryIO, Callable, Deque, List, Sequence, Tuple
 from gdbext import __version__
 from gdbext.analysis.judge import judge
 from gdbext.analysis.merge import merge
+from gdbext.commands.files import write_private
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
@@ -134,20 +135,6 @@ def _check_writable(name: str) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         why = "is not writable" if folder.is_dir() else "is no folder"
         raise GdbextError(f"cannot write {name}: {folder} {why}")
-
-
-def write_private(name: str, text: str) -> None:
-    """Write a file that only its owner can read, whole or not at all (snapshots may hold secrets)."""
-    target = Path(name)
-    new = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(text)
-        os.rename(new, target)
-    except OSError as error:
-        new.unlink(missing_ok=True)
-        raise GdbextError(f"cannot write {name}: {error.strerror}") from None
 
 
 def write_document(where: str, text: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 import gdbext
 from gdbext.frontend import cli, diagnose
 from gdbext.model.codec import dump_snapshot
-from gdbext.model.errors import FINDING, NOTHING, OK, PARTIAL, GdbextError
+from gdbext.model.errors import FINDING, NOTHING, OK, PARTIAL
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.verdict import Diagnosis, Verdict
@@ -99,11 +99,6 @@ def test_errors_are_one_line_with_a_status(arguments, status, words, capsys):
     assert len(lines) == 1, got.err
     assert words in lines[0]
     assert got.out == ""
-
-
-def test_a_file_that_cannot_be_written_is_one_line(saved, tmp_path):
-    with pytest.raises(GdbextError, match=r"cannot write .*No such file"):
-        diagnose.write_private(str(tmp_path / "no" / "folder"), "x")
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"snapshot": 3}', '{"schema": 1, "snapshot": {"processes": [{}]}}'])
