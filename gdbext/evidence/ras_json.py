@@ -1,0 +1,97 @@
+"""RAS' answer in JSON (NCCL 2.28.7 and newer): operation counts of every rank of every communicator.
+
+The keys are those of NCCL 2.28.9 and 2.32.3 (strings of the PyPI wheels). Counts are of launches on the host, by kind
+of collective; that all are equal does not mean that anything completed (NVIDIA/nccl#1730).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+
+from gdbext.evidence.addresses import is_this_host
+from gdbext.evidence.question import Asked
+from gdbext.model.ranges import folded
+from gdbext.model.witness import Statement
+
+_MOST_COMMUNICATORS = 4096
+_MOST_RANKS = 1 << 20
+
+
+def statements(text: str, by_pid: Mapping[int, Asked]) -> Tuple[str, List[Statement]]:
+    """(who answered, what it says). Raises `ValueError` for anything that is not RAS' document."""
+    document = json.loads(text)
+    if not isinstance(document, dict) or not isinstance(document.get("communicators"), list):
+        raise ValueError("no communicators in it")
+    communicators = [one for one in document["communicators"][:_MOST_COMMUNICATORS] if isinstance(one, dict)]
+    said: List[Statement] = []
+    for one in communicators:
+        said += _communicator(one, by_pid)
+    version = str(document.get("nccl_version", "of unknown version"))[:40]
+    order = {"dead": 0, "gone-wrong": 1, "behind": 2}
+    said.sort(key=lambda statement: order.get(statement.says, 9))
+    return f"NCCL {version}, {len(communicators)} communicators", said
+
+
+def _communicator(data: Mapping[str, Any], by_pid: Mapping[int, Asked]) -> Iterator[Statement]:
+    name = f"communicator {str(data.get('hash', '?'))[:40]}"
+    ranks = _rows(data, "ranks")
+    for row in _rows(data, "missing_ranks"):
+        state = row.get("status")
+        lost = isinstance(state, dict) and (state.get("considered_dead") or state.get("unresponsive"))
+        how = "does not answer its peers" if lost else "is missing"
+        yield Statement(f"rank {_rank(row)} of {name} {how}", "dead" if lost else "fact", _index(row, by_pid))
+    for row in ranks:
+        status = row.get("status")
+        if isinstance(status, dict):
+            yield from _troubles(name, row, status, _index(row, by_pid))
+    yield from _counts(name, _number(data.get("size")), ranks, by_pid)
+
+
+def _rows(data: Mapping[str, Any], key: str) -> List[Dict[str, Any]]:
+    rows = data.get(key)
+    return [row for row in rows[:_MOST_RANKS] if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _troubles(
+    name: str, row: Mapping[str, Any], status: Mapping[str, Any], index: Optional[int]
+) -> Iterator[Statement]:
+    error = status.get("async_error")
+    if isinstance(error, int) and error not in (0, 7):  # ncclSuccess, ncclInProgress
+        yield Statement(f"rank {_rank(row)} of {name} has recorded error {error}", "gone-wrong", index)
+    if status.get("abort_flag") is True:
+        yield Statement(f"rank {_rank(row)} of {name} has been told to abort", "gone-wrong", index)
+
+
+def _counts(name: str, size: int, ranks: List[Dict[str, Any]], by_pid: Mapping[int, Asked]) -> Iterator[Statement]:
+    counted = [(row, row["collective_counts"]) for row in ranks if isinstance(row.get("collective_counts"), dict)]
+    if len(counted) < 2:
+        return
+    operations = sorted({str(key) for _, counts in counted for key in counts})[:64]
+    equal = True
+    for operation in operations:
+        numbers = [_number(counts.get(operation)) for _, counts in counted]
+        most = max(numbers)
+        late = [(row, number) for (row, _), number in zip(counted, numbers) if number < most]
+        equal = equal and not late
+        for row, number in late[:16]:
+            text = f"rank {_rank(row)} of {name} has launched {number} {operation}, others {most}"
+            yield Statement(text, "behind", _index(row, by_pid))
+    if equal:
+        members = folded(_number(row.get("rank")) for row, _ in counted)
+        says = "in-sync" if len(counted) == size else "fact"
+        yield Statement(f"ranks {members} of {name} have launched the same operations", says)
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+
+
+def _rank(row: Mapping[str, Any]) -> str:
+    return str(row.get("rank", "?"))[:12]
+
+
+def _index(row: Mapping[str, Any], by_pid: Mapping[int, Asked]) -> Optional[int]:
+    pid = row.get("pid")
+    one = by_pid.get(pid) if isinstance(pid, int) else None
+    return one.index if one is not None and is_this_host(str(row.get("host", ""))[:256]) else None

@@ -1,0 +1,83 @@
+"""Room in /dev/shm as a rank sees it (its container's mount), and files that NCCL left there."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Dict, Iterator, List, Tuple
+
+from gdbext.evidence.question import Asked, Question, absent, present
+from gdbext.knowledge.witnesses import SHM_PER_CONNECTION
+from gdbext.model.witness import Statement, Witness
+
+NAME = "/dev/shm"  # noqa: S108 - a place, no file of ours
+_MOST_FILES = 4096
+
+
+def ask(question: Question) -> Witness:
+    """One statement a mount: ranks of one container share it."""
+    mounts: Dict[int, List[Asked]] = {}
+    reason = "no rank's is readable"
+    for one in question.ranks:
+        try:
+            device = os.stat(_folder(one, question.proc)).st_dev
+        except OSError as error:
+            reason = (error.strerror or reason).lower()
+            continue
+        mounts.setdefault(device, []).append(one)
+    statements: List[Statement] = []
+    for ranks in mounts.values():
+        statements += _about(ranks, question)
+    if not mounts:
+        return absent(NAME, reason)
+    about = statements[0].text if len(mounts) == 1 else f"{len(mounts)} mounts"
+    return present(NAME, about, tuple(statements))
+
+
+def _folder(one: Asked, proc: str) -> str:
+    return f"{proc}/{one.pid}/root/dev/shm"
+
+
+def _about(ranks: List[Asked], question: Question) -> Iterator[Statement]:
+    folder = _folder(ranks[0], question.proc)
+    try:
+        room = os.statvfs(folder)
+    except OSError:
+        return
+    total, free = room.f_blocks * room.f_frsize, room.f_bavail * room.f_frsize
+    full = total > 0 and free < SHM_PER_CONNECTION
+    text = f"{_size(free)} of {_size(total)} free"
+    index = ranks[0].index if full else None
+    yield Statement(
+        text + (": no room for another NCCL connection" if full else ""), "shm-full" if full else "fact", index
+    )
+    files = _nccl_files(folder, question)
+    if files:
+        names = ", ".join(name for name, _ in files[:3])
+        held = _size(sum(size for _, size in files))
+        yield Statement(f"{len(files)} files of NCCL older than the job hold {held} ({names}): left behind", "fact")
+
+
+def _nccl_files(folder: str, question: Question) -> List[Tuple[str, int]]:
+    """Files of communicators that were there before the oldest rank began: their owners are gone, or another job's."""
+    if question.started is None:
+        return []
+    boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    found: List[Tuple[str, int]] = []
+    try:
+        with os.scandir(folder) as entries:
+            for number, entry in enumerate(entries):
+                if number >= _MOST_FILES:
+                    break
+                if entry.name.startswith("nccl-"):
+                    status = entry.stat(follow_symlinks=False)
+                    if status.st_mtime < boot + question.started - 1:
+                        found.append((entry.name[:40], status.st_blocks * 512))
+    except OSError:
+        return found
+    return sorted(found)
+
+
+def _size(count: int) -> str:
+    """`64 MiB`, `1.5 GiB`."""
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

@@ -1,0 +1,51 @@
+"""What a statement of a witness can mean for the verdict."""
+
+from __future__ import annotations
+
+SAYS = {
+    "fact": "background: changes nothing",
+    "in-sync": "all ranks of a communicator have launched the same number of operations",
+    "behind": "the process has launched fewer operations than others of its communicator",
+    "mismatch": "the process is in another operation than its peers at the same place in the order",
+    "dead": "the process does not answer its peers any more",
+    "gone-wrong": "the library has recorded an error or an abort for the process",
+    "spins": "the GPU runs a kernel that computes nothing: it waits, as an unfinished collective does",
+    "gpu-fault": "the GPU of the process had a fault that ends the work on it",
+    "gpu-error": "a fault of a GPU that cannot be laid to one process",
+    "shm-full": "there is no room for another NCCL connection in the process' /dev/shm",
+}
+
+CONTRADICTS = {
+    "missing-rank": ("in-sync",),
+    "collective-mismatch": ("in-sync",),
+    "init-rendezvous": ("in-sync",),
+    "not-a-hang": ("gpu-fault", "dead"),
+}
+"""Cause -> statements that speak against it. One of them lowers the confidence by a step."""
+
+SPINS_AT = 95
+"""Per cent of GPU utilisation from which a kernel counts as running all the time (soperator#796)."""
+IDLE_POWER = 0.45
+"""Share of the enforced power limit below which nothing is computed (nccl#968: 70 W of 400-700 W)."""
+IDLE_MEMORY = 5
+"""Per cent of memory utilisation up to which nothing is moved."""
+
+SHM_PER_CONNECTION = 9_637_888
+"""Bytes of one connection's file: LL 524,288 + LL128 4,915,200 + Simple 4,194,304 + header (NCCL's SHM transport)."""
+
+NVML_GPU_IS_LOST = 15
+"""NVML_ERROR_GPU_IS_LOST (nvml.h; nvidia-ml-py 13.615)."""
+
+THROTTLES = {
+    0x4: "software power cap",
+    0x8: "hardware slowdown",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "power brake",
+}
+"""Bits of nvmlDeviceGetCurrentClocksEventReasons that mean slow (nvml.h; nvidia-ml-py 13.615)."""
+
+FLIGHT_RECORDER_PREFIXES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
+"""Variables with the beginning of a dump's name, the one that wins first (strings of libtorch 2.13)."""
+FLIGHT_RECORDER_DEFAULTS = ("{cache}/torch/comm_lib_trace_rank_", "/tmp/nccl_trace_rank_")  # noqa: S108 - torch's choice
+"""Where torch writes without them: 2.13 (strings of libtorch), and before."""
