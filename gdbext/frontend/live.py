@@ -12,19 +12,21 @@ import socket
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.engine import engine_of
 from gdbext.analysis.interleave import interleave
-from gdbext.capture import again, stop, threads
+from gdbext.capture import again, futexes, locks, stop, threads
 from gdbext.capture.environ import read_environ
 from gdbext.capture.maps import read_maps
 from gdbext.capture.memory import ProcessMemory
-from gdbext.capture.python_frames import freeze, resolve
+from gdbext.capture.python_frames import Frozen, freeze, resolve
 from gdbext.capture.python_runtime import Interpreter, find_interpreter
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import rank_from_environ
+from gdbext.evidence.asking import ask_all
+from gdbext.evidence.question import Asked
 from gdbext.frontend import gdbrun
 from gdbext.frontend.request import ranks_of
 from gdbext.frontend.terminal import Progress, private_folder
@@ -33,9 +35,11 @@ from gdbext.knowledge.libraries import TELLING
 from gdbext.model.codec import decode
 from gdbext.model.errors import GdbextError, NothingFound
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
+from gdbext.model.locks import LockWait
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
+from gdbext.model.witness import Witness
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Limits:
     together: bool = False  # one consistent picture instead of the shortest stops
     gdb: Optional[str] = None
     confirm: float = 1.5  # seconds between the two copies of a look; 0: one copy only
+    witnesses: bool = True  # ask RAS, NVML, ... before the stop
 
 
 @dataclass
@@ -58,13 +63,16 @@ class _Rank:
     problems: List[str] = field(default_factory=list)
     state_before: Optional[str] = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    cache: str = ""  # its folder for caches, where torch leaves dumps
     interpreter: Maybe[Interpreter] = Missing("not looked for")  # noqa: RUF009 - frozen
     times: Mapping[int, threads.ThreadTimes] = field(default_factory=dict)
     copied_at: float = 0.0
     pause_ms: Optional[float] = None  # what one thread felt, the longest
     copy: Optional[stop.ProcessCopy] = None
+    second: Optional[stop.ProcessCopy] = None
     python: Optional[PythonStacks] = None
     stacks: Tuple[ThreadStack, ...] = ()
+    locks: Tuple[LockWait, ...] = ()
     blocked: bool = False  # must not or cannot be stopped
     cut: bool = False  # something that was there could not be read
 
@@ -76,10 +84,22 @@ class _Rank:
     def label(self) -> str:
         return f"pid {self.pid}" if self.process.rank is None else f"rank {self.process.rank}"
 
+    def asked(self, index: int) -> Asked:
+        process = self.process
+        return Asked(index, self.pid, process.rank, process.device, self.environment, self.cache, process.start_time)
+
     def note(self, text: str, cut: bool = False) -> None:
         if text not in self.problems:
             self.problems.append(text)
         self.cut = self.cut or cut
+
+
+@dataclass(frozen=True)
+class _Frozen:
+    """What the memory of a rank said while it stood still."""
+
+    python: Optional[Frozen]
+    futexes: Mapping[int, futexes.FutexCall]
 
 
 class Look:
@@ -91,12 +111,14 @@ class Look:
         self._ranks = [_Rank(process) for process in job.ranks]
         self._problems: List[str] = []
         self._apart: Optional[float] = None
+        self._witnesses: Tuple[Witness, ...] = ()
 
     def take(self) -> JobSnapshot:
         """The snapshot. Raises `NothingFound` when no rank at all could be read."""
         gdb = gdbrun.find_gdb(self._limits.gdb)  # before anything is stopped
         for rank in self._ranks:
             self._prepare(rank)
+        self._ask_witnesses()
         taken_at = time.time()
         self._copy()
         readable = [rank for rank in self._ranks if rank.copy is not None and rank.copy.state != "lost"]
@@ -111,6 +133,8 @@ class Look:
             self._confirm(readable)
         for rank in readable:
             self._interleave(rank)
+        self._name_locks(readable)
+        for rank in readable:
             self._check_released(rank)
         return self._snapshot(taken_at)
 
@@ -128,6 +152,7 @@ class Look:
         if not isinstance(environ, Missing):
             rank.process = rank_from_environ(rank.process, environ)
             rank.environment = {name: environ[name] for name in sorted(RECORDED) if name in environ}
+            rank.cache = environ.get("XDG_CACHE_HOME") or f"{environ.get('HOME', '')}/.cache"
         rank.state_before = _state(rank.pid)
         if not rank.blocked:
             rank.interpreter = self._interpreter(rank.pid)
@@ -141,11 +166,17 @@ class Look:
             return Missing(error.strerror or "unreadable")
         return find_interpreter(memory_map, ProcessMemory(pid).read, program, f"/proc/{pid}/root")
 
+    def _ask_witnesses(self) -> None:
+        """A stopped rank does not answer its peers, nor NCCL's status service: so they are asked before."""
+        if self._limits.witnesses:
+            self._witnesses = ask_all([rank.asked(index) for index, rank in enumerate(self._ranks)], self._proc.root)
+
     # --- the stop ---
 
     def _copy(self) -> None:
         wanted = [rank for rank in self._ranks if not rank.blocked]
-        for rank, copy in zip(wanted, self._copies(wanted, python=True)):
+        times = {rank.pid: rank.times for rank in wanted}
+        for rank, copy in zip(wanted, self._copies(wanted, times, python=True)):
             rank.copy, rank.copied_at = copy, time.monotonic()
             for problem in copy.problems:
                 rank.note(problem, cut=True)
@@ -154,16 +185,18 @@ class Look:
                 count = sum(bool(thread.registers) for thread in copy.threads)
                 self._progress.say(f"{rank.label}: {count} threads copied, stopped for {copy.felt_ms:.1f} ms")
 
-    def _copies(self, ranks: Sequence[_Rank], python: bool) -> Sequence[stop.ProcessCopy]:
+    def _copies(
+        self, ranks: Sequence[_Rank], times: Mapping[int, Mapping[int, threads.ThreadTimes]], python: bool
+    ) -> Sequence[stop.ProcessCopy]:
         interpreters = {rank.pid: rank.interpreter for rank in ranks if isinstance(rank.interpreter, Interpreter)}
 
-        def during(pid: int) -> Any:
-            found = interpreters.get(pid)
-            return freeze(found, ProcessMemory(pid).read) if isinstance(found, Interpreter) else None
+        def during(pid: int) -> _Frozen:
+            memory, found = ProcessMemory(pid), interpreters.get(pid) if python else None
+            waits = futexes.freeze({tid: one.syscall for tid, one in times[pid].items()}, memory.read_many)
+            return _Frozen(freeze(found, memory.read) if isinstance(found, Interpreter) else None, waits)
 
         budget = stop.Budget(seconds=self._limits.max_pause)
-        hook = during if python and interpreters else None
-        return stop.copy_processes([rank.pid for rank in ranks], budget, hook, self._limits.together)
+        return stop.copy_processes([rank.pid for rank in ranks], budget, during, self._limits.together)
 
     # --- after it ---
 
@@ -173,11 +206,12 @@ class Look:
             if rank.interpreter.reason != "not a Python process":
                 rank.note(f"no Python frames: {rank.interpreter.reason}")
             return
-        if rank.copy.during is None:
+        frozen = rank.copy.during.python if rank.copy.during else None
+        if frozen is None:
             rank.note("no Python frames: they were not read during the stop")
             return
         tids = [thread.tid for thread in rank.copy.threads]
-        rank.python = resolve(rank.copy.during, ProcessMemory(rank.pid).read, tids)
+        rank.python = resolve(frozen, ProcessMemory(rank.pid).read, tids)
         for problem in rank.python.problems:
             rank.note(f"Python: {problem}")
 
@@ -210,8 +244,9 @@ class Look:
         time.sleep(max(0.0, until - time.monotonic()))
         again_at = time.monotonic()
         later = {rank.pid: threads.look(rank.pid) for rank in ranks}
-        for rank, copy in zip(ranks, self._copies(ranks, python=False)):
+        for rank, copy in zip(ranks, self._copies(ranks, later, python=False)):
             assert rank.copy is not None
+            rank.second = copy
             rank.pause_ms = max(rank.pause_ms or 0.0, copy.felt_ms or 0.0)
             rank.stacks = again.compare(rank.stacks, rank.copy, copy, rank.times, later[rank.pid])
             cpu = threads.between(rank.times, later[rank.pid])
@@ -238,6 +273,17 @@ class Look:
                     stacks.append(interleave(ThreadStack(str(tid), (), tid), thread))
         rank.stacks = tuple(stacks)
 
+    def _name_locks(self, ranks: Sequence[_Rank]) -> None:
+        """Which lock each thread waits for and who holds it, by the memory of the stop and the names of the frames."""
+        ids = {rank.pid: _thread_ids(rank) for rank in ranks}
+        for rank in ranks:
+            assert rank.copy is not None
+            others = {tid: (pid, lwp) for pid, known in ids.items() if pid != rank.pid for tid, lwp in known.items()}
+            around = replace(_surroundings(self._proc, rank, ids[rank.pid]), others=others)
+            rank.locks = locks.resolve(_waits(rank.copy), rank.stacks, around)
+            if rank.second is not None and rank.second.state != "lost":
+                rank.locks = locks.still(rank.locks, locks.resolve(_waits(rank.second), rank.stacks, around))
+
     def _check_released(self, rank: _Rank) -> None:
         """The last thing we do for a rank: see that nobody traces it and that its state is what it was."""
         tracer, state = _tracer(rank.pid), _state(rank.pid)
@@ -259,6 +305,7 @@ class Look:
             tuple(number for number in self._job.absent if number not in ranks),
             tuple(self._problems) + self._job.notes,
             apart=self._apart,
+            witnesses=self._witnesses,
         )
 
     def _rank_snapshot(self, index: int, rank: _Rank) -> RankSnapshot:
@@ -283,7 +330,34 @@ class Look:
             rank.environment,
             tuple(path for path in mapped if TELLING.search(path)),
             rank.python.version if rank.python else None,
+            locks=rank.locks,
         )
+
+
+def _waits(copy: stop.ProcessCopy) -> Mapping[int, futexes.FutexCall]:
+    """What the stop itself proves: the wait was there when the memory was read."""
+    frozen = copy.during.futexes if copy.during else {}
+    return futexes.confirmed(frozen, {thread.tid: thread.registers for thread in copy.threads})
+
+
+def _thread_ids(rank: _Rank) -> Mapping[int, int]:
+    assert rank.copy is not None
+    registers = {thread.tid: thread.registers for thread in rank.copy.threads}
+    return futexes.thread_ids(registers, ProcessMemory(rank.pid).read_many)
+
+
+def _surroundings(proc: ProcFS, rank: _Rank, ids: Mapping[int, int]) -> locks.Surroundings:
+    assert rank.copy is not None
+    stat = proc.stat(rank.pid)
+    parent = None if isinstance(stat, Missing) else stat.parent
+    return locks.Surroundings(
+        ids,
+        len(ids) == len(rank.copy.threads),
+        locks.place_in(rank.copy.maps),
+        locks.shared_in(rank.copy.maps),
+        parent=parent,
+        parents_threads=frozenset(proc.tasks(parent) if parent else ()),
+    )
 
 
 def _status(pid: int) -> Dict[str, str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple
 
+from gdbext.model.locks import LockWait, Peer
 from gdbext.model.stack import ThreadStack
+from gdbext.model.witness import Witness
 
 SCHEMA = 1
 """Version of every JSON document of gdbext; raised when a key changes its meaning or goes away."""
@@ -70,7 +72,10 @@ class RankSnapshot:
     environment: Mapping[str, str] = field(default_factory=dict)  # known tuning and rank variables only
     libraries: Tuple[str, ...] = ()  # mapped object files that say something: engine, torch, NCCL, CUDA
     python: Optional[str] = None  # "3.11" when it is a Python process whose frames were read
+    said: Tuple[str, ...] = ()  # log lines of its own that are evidence
     source: str = "live"  # "live", "held" (by the gdb that looked), "core", "text:gdb", ...
+    locks: Tuple[LockWait, ...] = ()  # threads that wait for other threads
+    peers: Tuple[Peer, ...] = ()  # what its threads wait for from other processes
 
     @property
     def label(self) -> str:
@@ -90,7 +95,9 @@ class JobSnapshot:
     world_size: Optional[int] = None
     absent: Tuple[int, ...] = ()  # ranks that should be there and are not
     problems: Tuple[str, ...] = ()
+    said: Tuple[str, ...] = ()  # log lines that are evidence, of nobody in particular
     tool: str = ""
     command: str = ""
     apart: Optional[float] = None  # seconds between this look and the second one that `ThreadStack.still` comes from
     earlier: Tuple[JobSnapshot, ...] = ()  # looks taken before this one, oldest first
+    witnesses: Tuple[Witness, ...] = ()  # what others than the stacks said, asked before the stop

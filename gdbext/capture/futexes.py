@@ -1,0 +1,100 @@
+"""Which threads the kernel holds in a futex call, and the memory around the word that they sleep on.
+
+Read while the process stands still, so that the words of two locks belong to one moment.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from gdbext.knowledge.cpython import GLIBC_TID
+from gdbext.knowledge.locks import COMMAND, FUTEX, LOCKS_OF_KERNEL, PRIVATE, RESTARTED, WAITS
+
+BEFORE, AFTER = 48, 64
+"""Bytes read in front of the word and from it on: it may lie anywhere in its lock."""
+
+ReadMany = Callable[[Sequence[Tuple[int, int]]], Sequence[Optional[bytes]]]
+
+# Indexes of user_regs_struct (sys/user.h): orig_rax, and rdi, rsi, rdx, r10, r8, r9.
+_NUMBER, _ARGUMENTS, _THREAD_POINTER = 15, (14, 13, 12, 7, 8, 9), 21
+
+
+class FutexCall(NamedTuple):
+    """One thread in futex(2). `before` and `memory` end and begin at `address`; None where they cannot be read."""
+
+    tid: int
+    address: int
+    operation: int  # without its flags
+    expected: int  # the word had this value when the thread went to sleep
+    timed: bool
+    private: bool
+    before: Optional[bytes] = None
+    memory: Optional[bytes] = None
+
+    def word(self, offset: int) -> Optional[int]:
+        """The unsigned 32-bit number at `offset` from the word; negative offsets lie in front of it."""
+        data, at = (self.before, offset + BEFORE) if offset < 0 else (self.memory, offset)
+        if data is None or at < 0 or at + 4 > len(data):
+            return None
+        return int(struct.unpack_from("<I", data, at)[0])
+
+    @property
+    def asleep(self) -> bool:
+        """Whether the word still is what the thread went to sleep on; otherwise somebody has let it go meanwhile."""
+        return self.operation in LOCKS_OF_KERNEL or self.word(0) == self.expected
+
+
+def futex_call(tid: int, syscall: Optional[Sequence[int]]) -> Optional[FutexCall]:
+    """The futex call that a system call (number and six arguments) is, if it is one that waits."""
+    if not syscall or syscall[0] not in (FUTEX, RESTARTED):
+        return None
+    address, flags, value, timeout = syscall[1:5]
+    operation = flags & COMMAND
+    if operation not in (*WAITS, *LOCKS_OF_KERNEL) or not address or address % 4:
+        return None
+    return FutexCall(tid, address, operation, value & 0xFFFFFFFF, bool(timeout), bool(flags & PRIVATE))
+
+
+def freeze(syscalls: Mapping[int, Optional[Sequence[int]]], read_many: ReadMany) -> Dict[int, FutexCall]:
+    """The waits of a process by thread id, with their memory: a handful of system calls for any number of threads."""
+    calls = [call for call in (futex_call(tid, syscall) for tid, syscall in syscalls.items()) if call]
+    ranges = [one for call in calls for one in ((call.address - BEFORE, BEFORE), (call.address, AFTER))]
+    data = read_many([(max(0, address), size) for address, size in ranges])
+    return {
+        call.tid: call._replace(before=data[2 * number], memory=data[2 * number + 1])
+        for number, call in enumerate(calls)
+    }
+
+
+def syscall_of(registers: Sequence[int]) -> Optional[Tuple[int, ...]]:
+    """Number and arguments of the system call that a stopped x86-64 thread is in, by its register set."""
+    if len(registers) <= _THREAD_POINTER:
+        return None
+    number = registers[_NUMBER]
+    if number >> 63:  # -1: it is in none
+        return None
+    return (number, *(registers[index] for index in _ARGUMENTS))
+
+
+def confirmed(frozen: Mapping[int, FutexCall], registers: Mapping[int, Sequence[int]]) -> Dict[int, FutexCall]:
+    """Those waits that the registers of the stop show as well: the others began or ended just before it."""
+    kept = {}
+    for tid, call in frozen.items():
+        seen = futex_call(tid, syscall_of(registers.get(tid, ())))
+        if seen is not None and seen[:6] == call[:6]:
+            kept[tid] = call
+    return kept
+
+
+def thread_ids(registers: Mapping[int, Sequence[int]], read_many: ReadMany) -> Dict[int, int]:
+    """LWP by the id that glibc keeps in a thread's descriptor: in a container the two differ."""
+    pointers = {tid: words[_THREAD_POINTER] for tid, words in registers.items() if len(words) > _THREAD_POINTER}
+    return ids_at(pointers, read_many)
+
+
+def ids_at(pointers: Mapping[int, int], read_many: ReadMany) -> Dict[int, int]:
+    """The same for known addresses of the descriptors (fs_base of each thread)."""
+    known: List[int] = [tid for tid, pointer in pointers.items() if 0 < pointer < 1 << 47]
+    data = read_many([(pointers[tid] + GLIBC_TID["x86_64"], 4) for tid in known])
+    return {int.from_bytes(word, "little"): tid for tid, word in zip(known, data) if word}

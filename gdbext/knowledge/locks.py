@@ -1,0 +1,126 @@
+"""Locks as they lie in memory and on stacks (glibc 2.25 and later, x86-64)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Tuple
+
+from gdbext.knowledge.frames import python
+from gdbext.knowledge.frames.owners import C_LIBRARY_MODULES, CUDA_DRIVER_MODULES
+
+KINDS = {
+    "mutex": "a mutex",
+    "rwlock": "a reader-writer lock",
+    "condvar": "a condition variable",
+    "semaphore": "a semaphore",
+    "once": "an initialiser that another thread runs",
+    "join": "the end of a thread",
+    "barrier": "a barrier",
+    "gil": "Python's global interpreter lock",
+    "malloc": "a lock of malloc",
+    "loader": "the dynamic loader's lock",
+    "driver": "a lock of the CUDA driver",
+    "futex": "something that no frame names",
+}
+"""Every kind of wait for another thread, as a person would name what is waited for."""
+
+
+@dataclass(frozen=True)
+class LockCall:
+    """A function that waits, and what for."""
+
+    pattern: str  # matched on the whole name
+    kind: str
+    source: str
+
+
+_GLIBC = "glibc nptl/: names with and without debug files"
+
+LOCK_CALLS = (
+    LockCall(r"_*(GI_)?_*pthread_mutex_(cond_|timed|clock)?lock\w*", "mutex", _GLIBC),
+    LockCall(r"_*(GI_)?_*pthread_rwlock_(timed|clock)?(rd|wr)lock\w*", "rwlock", _GLIBC),
+    LockCall(r"_*(GI_)?_*pthread_cond_(timed|clock)?wait\w*", "condvar", _GLIBC),
+    LockCall(r"_*(new_|GI_)?_*sem_(timed|clock)?wait\w*", "semaphore", _GLIBC),
+    LockCall(r"_*(GI_)?_*pthread_once\w*|__cxa_guard_acquire", "once", "glibc nptl/pthread_once.c; libstdc++ guard.cc"),
+    LockCall(r"_*(GI_)?_*pthread_(timed|clock)?join\w*", "join", _GLIBC),
+    LockCall(r"_*(GI_)?_*pthread_barrier_wait\w*", "barrier", _GLIBC),
+    LockCall(
+        r"_*(libc_|GI_)*_*(malloc|free|calloc|realloc|memalign|aligned_alloc|posix_memalign|valloc)|_int_(malloc|free\w*|realloc"
+        r"|memalign)|arena_get\w*|sysmalloc\w*|tcache_init|malloc_consolidate",
+        "malloc",
+        "glibc malloc/: arenas have bare lock words",
+    ),
+)
+"""The innermost frame that matches says what a thread waits for."""
+
+GIL_CALL = next(rule.function for rule in python.RULES if rule.id == "gil-take")
+"""Frames outside of the wait that make it one for the GIL."""
+
+INSIDE = (
+    r"(\?\?|futex_\w+|_*(GI_)?_*(futex|lll)_\w+|do_futex\w*|syscall|_*(GI_)?_*libc_\w*lock\w*|PyCOND_\w+|PyThread_\w+"
+    r"|_*(GI_)?_*rtld_\w+|std::\w*mutex::lock|__gthread_\w+)"
+)
+"""Frames that may stand inside or between the calls above without saying anything."""
+
+LOADER_MODULES = r"ld(-linux[\w-]*)?([-.]\d[\d.]*)?\.so"
+"""The file in whose memory `_rtld_global` lies, and with it `_dl_load_lock`."""
+
+DRIVER_MODULES = CUDA_DRIVER_MODULES
+LIBRARY_MODULES = C_LIBRARY_MODULES
+
+NO_OWNER = {
+    "condvar": "a condition variable has no owner: whoever makes the condition true wakes it",
+    "semaphore": "a semaphore has no owner: anybody may post it",
+    "once": "the word of an initialiser does not say who runs it",
+    "barrier": "a barrier has no owner: it opens when the last thread has come",
+    "malloc": "the lock word of malloc does not say who holds it",
+}
+"""Why some kinds never have one."""
+
+
+@dataclass(frozen=True)
+class MutexLayout:
+    """Offsets in `pthread_mutex_t` (sysdeps/x86/nptl/bits/struct_mutex.h) and the bits of `__kind`."""
+
+    lock: int = 0
+    count: int = 4
+    owner: int = 8
+    kind: int = 16
+    size: int = 40
+    known_kinds: int = 0x3FF  # bits that any release uses (nptl/pthreadP.h)
+    robust: int = 0x10
+    inherits: int = 0x20
+    shared: int = 0x80
+    owner_in_lock: int = 0x3FFFFFFF  # FUTEX_TID_MASK: robust and priority-inheriting ones keep the owner there
+
+
+@dataclass(frozen=True)
+class RwlockLayout:
+    """Offsets in `pthread_rwlock_t` (sysdeps/x86/nptl/bits/struct_rwlock.h); waiters sleep on one of `futexes`."""
+
+    readers: int = 0
+    futexes: Tuple[int, ...] = (8, 12)
+    writer: int = 24
+    shared: int = 28
+    size: int = 56
+    reader_shift: int = 3
+    write_phase: int = 1
+    write_locked: int = 2
+
+
+MUTEX = MutexLayout()
+RWLOCK = RwlockLayout()
+MUTEX_TYPES = ("", "recursive", "error-checking", "adaptive")
+CONDVAR_FUTEXES = (40, 44)
+"""Offsets of `__g_signals` in `pthread_cond_t`: what waiters sleep on."""
+BARRIER_ROUND = 4
+"""Offset of `current_round` in a barrier: in@0, current_round@4, count@8 (nptl/internaltypes.h)."""
+
+FUTEX = 202
+RESTARTED = 219
+"""System calls of x86-64: futex, and restart_syscall, which a call with a time-out becomes after it was interrupted."""
+
+WAITS = {0: "WAIT", 9: "WAIT_BITSET", 11: "WAIT_REQUEUE_PI"}
+LOCKS_OF_KERNEL = {6: "LOCK_PI", 13: "LOCK_PI2"}
+PRIVATE, COMMAND = 128, 0x7F
+"""Operations of futex(2) (linux/futex.h)."""

@@ -1,0 +1,36 @@
+"""Who waits for which lock, and who holds it; what two processes have between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional, Tuple
+
+from gdbext.model.missing import Maybe
+
+
+@dataclass(frozen=True)
+class LockWait:
+    """A thread that the kernel holds in a futex call, as one stop saw it. Ids are LWPs."""
+
+    thread: int
+    kind: str  # a key of knowledge/locks.py KINDS
+    address: int  # of the lock; of the word it sleeps on where the lock's own address cannot be told
+    owner: Maybe[int]  # the thread that must act before it goes on: the holder, or the one being joined
+    owner_process: Optional[int] = None  # pid, where the owner is a thread of another process
+    gone: bool = False  # the owner is no thread of this process (any more), and the lock is private to it
+    timed: bool = False  # gives up by itself some time
+    shared: bool = False  # lies in memory that other processes use as well
+    place: Optional[str] = None  # file whose memory it lies in
+    detail: str = ""  # "recursive, taken 2 times", "held by 3 readers", ...
+    still: Optional[bool] = None  # a second look found the same wait and the same owner; None when there was none
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A file that a thread waits for, and who is at its other end."""
+
+    thread: int  # LWP
+    file: str  # "pipe:[4711]", "tcp 127.0.0.1:4000 - 127.0.0.1:29500", ...
+    processes: Maybe[Tuple[int, ...]]  # pids that have the other end open; empty: nobody has
+    states: Tuple[str, ...] = ()  # state letter of each of them
+    names: Tuple[str, ...] = ()  # comm of each of them
