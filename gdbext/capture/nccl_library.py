@@ -1,0 +1,134 @@
+"""Which release of NCCL a process has loaded, by its files, and where its communicators' members then lie."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+
+from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.maps import MemoryMap
+from gdbext.capture.nccl import Layout
+from gdbext.knowledge.nccl import LAYOUTS
+from gdbext.knowledge.schema import StructRow
+
+FromDebugInfo = Callable[[str], Optional[StructRow]]
+"""Path of a library -> the row that its debug information tells, or None."""
+
+_OWN_FILE = re.compile(r"/libnccl[^/]*\.so[.\d]*$")
+_RELEASE_IN_NAME = re.compile(r"\.so\.(\d+\.\d+\.\d+)$")
+# NCCL linked into something else (torch builds with USE_STATIC_NCCL, engines): only these are looked into.
+_MAY_HOLD = re.compile(r"/(libtorch_cuda|libtorch_cuda_cu|libmindspore_gpu|nccl_group|libggml-cuda)[^/]*\.so")
+_BANNER = re.compile(rb"NCCL version (\d+\.\d+\.\d+)\+cuda")
+_MOST_LIBRARIES = 4
+_RODATA = ".rodata"
+
+
+class NcclLibrary(NamedTuple):
+    """A mapped object file with NCCL inside."""
+
+    path: str  # as the process sees it
+    opens_as: str
+    release: Optional[str]  # "2.27.3"; None where the file does not say it
+
+
+class Layouts(NamedTuple):
+    """What a process' communicators may look like, the surest first, and why there is no more."""
+
+    layouts: Tuple[Layout, ...]
+    libraries: Tuple[NcclLibrary, ...]
+    problems: Tuple[str, ...] = ()
+
+
+def layouts_of(memory: MemoryMap, root: str, from_debug_info: FromDebugInfo) -> Layouts:
+    """The layouts of the libraries that are mapped. `root` stands before their paths to open them from here.
+
+    What a file says is remembered: the ranks of a job load the same one.
+    """
+    libraries = tuple(_libraries(memory, root))
+    layouts: List[Layout] = []
+    problems: List[str] = []
+    for library in libraries:
+        identity = _identity(library.opens_as)
+        if identity not in _known:
+            _known[identity] = tuple(_layouts(library, from_debug_info))
+        found = _known[identity]
+        layouts += [layout for layout in found if layout not in layouts]
+        if not found:
+            problems.append(_unknown(library))
+    return Layouts(tuple(layouts), libraries, tuple(problems))
+
+
+def _unknown(library: NcclLibrary) -> str:
+    name = os.path.basename(library.path)
+    if library.release is None:
+        what = f"{name} has no debug information and does not say which release of NCCL it is"
+    else:
+        what = (
+            f"{name} (NCCL {library.release}) has no debug information, and the offsets of this release are not known"
+        )
+    return f"{what}: its communicators cannot be read"
+
+
+_known: Dict[Tuple[object, ...], Tuple[Layout, ...]] = {}
+
+
+def _identity(path: str) -> Tuple[object, ...]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return (path,)
+    return status.st_dev, status.st_ino, status.st_mtime_ns
+
+
+def _layouts(library: NcclLibrary, from_debug_info: FromDebugInfo) -> Iterator[Layout]:
+    row = from_debug_info(library.opens_as)
+    if row is not None:
+        yield Layout(row, row.source)
+    for known in rows_for(library.release):
+        first, last = known.releases
+        yield Layout(known, f"offsets of NCCL {first if first == last else f'{first}-{last}'}")
+
+
+def rows_for(release: Optional[str]) -> Tuple[StructRow, ...]:
+    """Rows that were measured for this release, or for one before and one after it of the same minor version."""
+    if release is None:
+        return ()
+    wanted = _numbers(release)
+    return tuple(row for row in LAYOUTS if _numbers(row.releases[0]) <= wanted <= _numbers(row.releases[1]))
+
+
+def _numbers(release: str) -> Tuple[int, ...]:
+    return tuple(int(part) for part in release.split("."))
+
+
+def _libraries(memory: MemoryMap, root: str) -> Iterator[NcclLibrary]:
+    """Files of NCCL's own; only where there are none, others that may hold it."""
+    paths = tuple(dict.fromkeys(mapping.file for mapping in memory if mapping.is_file))
+    own = [path for path in paths if _OWN_FILE.search(path)]
+    for path in own[:_MOST_LIBRARIES]:
+        yield NcclLibrary(path, root + path, release_of(root + path, path))
+    if not own:
+        yield from _inside_others([path for path in paths if _MAY_HOLD.search(path)], root)
+
+
+def _inside_others(paths: Iterable[str], root: str) -> Iterator[NcclLibrary]:
+    for path in list(paths)[:_MOST_LIBRARIES]:
+        release = release_of(root + path, path)
+        if release is not None:
+            yield NcclLibrary(path, root + path, release)
+
+
+def release_of(opens_as: str, path: str) -> Optional[str]:
+    """The release by the file's name, else by the words that NCCL prints at its start ("NCCL version 2.27.3+cuda")."""
+    named = _RELEASE_IN_NAME.search(os.path.basename(os.path.realpath(opens_as))) or _RELEASE_IN_NAME.search(path)
+    if named:
+        return named.group(1)
+    try:
+        with open(opens_as, "rb") as stream:
+            elf = ElfSymbols(stream)
+            section = elf.section(_RODATA)
+            found = _BANNER.search(elf.content(section)) if section is not None else None
+    except (OSError, ValueError):
+        return None
+    return found.group(1).decode() if found else None
