@@ -22,6 +22,7 @@ from gdbext.capture.python_runtime import find_interpreter
 from gdbext.debugger import compat, settings
 from gdbext.debugger.collect import NOT_WALKED, Budget, Captures, Walker, by_number
 from gdbext.debugger.modules import Modules
+from gdbext.debugger.waits import lock_waits
 from gdbext.knowledge.environment import RECORDED
 from gdbext.knowledge.libraries import TELLING
 from gdbext.model.attached import AttachedRank
@@ -95,6 +96,7 @@ def _look(index: int, subject: Subject, captures: Captures) -> RankSnapshot:
         libraries=tuple(path for path in modules.paths if TELLING.search(path)),
         python=python.version if python else None,
         source="core" if is_core else "held",
+        locks=lock_waits(subject.inferior, stacks, is_core),
     )
 
 

@@ -1,0 +1,73 @@
+"""Which locks the threads of an inferior wait for: by registers and memory, in attached processes and in cores."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional, Sequence, Tuple
+
+import gdb
+
+from gdbext.capture import futexes, locks
+from gdbext.capture.maps import MemoryMap, read_maps
+from gdbext.debugger import compat
+from gdbext.debugger.core_map import segments
+from gdbext.debugger.memory import TargetMemory
+from gdbext.discovery.procfs import ProcFS
+from gdbext.model.locks import LockWait
+from gdbext.model.missing import Missing
+from gdbext.model.stack import ThreadStack
+
+_ARGUMENTS = ("rdi", "rsi", "rdx", "r10", "r8", "r9")  # of a system call on x86-64
+_WORD = (1 << 64) - 1
+
+
+def lock_waits(inferior: gdb.Inferior, stacks: Sequence[ThreadStack], is_core: bool) -> Tuple[LockWait, ...]:
+    """The waits of the threads that were walked. The selection comes back."""
+    walked = {stack.lwp for stack in stacks if stack.frames}
+    calls: Dict[int, Tuple[int, ...]] = {}
+    pointers: Dict[int, int] = {}
+    with compat.selected(inferior):
+        memory = TargetMemory(inferior)
+        threads = inferior.threads()
+        for thread in threads:
+            if thread.ptid[1] in walked:
+                _look(thread, calls, pointers)
+
+        def read_many(ranges: Sequence[Tuple[int, int]]) -> List[Optional[bytes]]:
+            return [memory.read(address, size) for address, size in ranges]
+
+        frozen = futexes.freeze(calls, read_many)
+        ids = futexes.ids_at(pointers, read_many)
+    around = _surroundings(inferior, ids, len(ids) == len(threads), is_core)
+    return locks.resolve(frozen, stacks, around)
+
+
+def _look(thread: gdb.InferiorThread, calls: Dict[int, Tuple[int, ...]], pointers: Dict[int, int]) -> None:
+    """The system call that a thread is in, and where its descriptor lies."""
+    try:
+        thread.switch()
+        frame = gdb.newest_frame()
+        number = int(frame.read_register("orig_rax"))
+        pointers[thread.ptid[1]] = int(frame.read_register("fs_base")) & _WORD
+        if number >= 0:
+            calls[thread.ptid[1]] = (number, *(int(frame.read_register(name)) & _WORD for name in _ARGUMENTS))
+    except (gdb.error, ValueError):  # it runs, or it is no x86-64 thread of Linux
+        pass
+
+
+def _surroundings(inferior: gdb.Inferior, ids: Dict[int, int], complete: bool, is_core: bool) -> locks.Surroundings:
+    memory = _map(inferior, is_core)
+    if is_core:
+        return locks.Surroundings(ids, complete, locks.place_in(memory))
+    proc = ProcFS()
+    stat = proc.stat(inferior.pid)
+    parent = None if isinstance(stat, Missing) else stat.parent
+    siblings = frozenset(proc.tasks(parent) if parent else ())
+    place, shared = locks.place_in(memory), locks.shared_in(memory)
+    return locks.Surroundings(ids, complete, place, shared, parent=parent, parents_threads=siblings)
+
+
+def _map(inferior: gdb.Inferior, is_core: bool) -> MemoryMap:
+    try:
+        return MemoryMap(segments(compat.core_path(inferior) or "")) if is_core else read_maps(inferior.pid)
+    except (OSError, ValueError):
+        return MemoryMap(())
