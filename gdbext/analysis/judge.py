@@ -12,7 +12,10 @@ from gdbext.analysis.decisive import decisive
 from gdbext.analysis.missing import missing
 from gdbext.analysis.progress import between_copies, moved
 from gdbext.analysis.remedies import remedies
+from gdbext.analysis.slow import PATTERNS as SLOW
 from gdbext.analysis.view import JobView, Party, look
+from gdbext.analysis.witnesses import PATTERNS as BESIDE
+from gdbext.analysis.witnesses import heard
 from gdbext.analysis.wording import start, where, who
 from gdbext.knowledge.engines import PROFILES
 from gdbext.model.job import JobSnapshot, RankSnapshot
@@ -21,7 +24,7 @@ from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJu
 
 Pattern = Callable[[JobView], Optional[Candidate]]
 
-PATTERNS: Tuple[Pattern, ...] = (*within.PATTERNS, *across.PATTERNS)
+PATTERNS: Tuple[Pattern, ...] = (*BESIDE, *SLOW, *within.PATTERNS, *across.PATTERNS)
 
 _PROFILES = {profile.name: profile for profile in PROFILES}
 _OPERATION_COUNTS = {"comm->opCount": "op", "comm->collOpCount": "collective"}
@@ -46,7 +49,7 @@ def judge(snapshot: JobSnapshot, earlier: Optional[JobSnapshot] = None) -> Diagn
     view = look(snapshot, processes, went, stood)
     found = [candidate for candidate in (pattern(view) for pattern in PATTERNS) if candidate is not None]
     best = max(found, key=lambda candidate: candidate.strength, default=None) or _unknown(view)
-    return Diagnosis(snapshot, processes, _verdict(view, best))
+    return Diagnosis(snapshot, processes, _verdict(view, heard(view, best)))
 
 
 def _numbered(snapshot: JobSnapshot) -> JobSnapshot:

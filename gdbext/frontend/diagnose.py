@@ -74,7 +74,15 @@ def _from_processes(selector: Selector, options: argparse.Namespace, progress: P
     job = choose_job(find_jobs(proc, selector), selector)
     progress.say(f"{job.engine or 'job'}: {len(job.ranks)} rank processes ({job.key})")
     confirm = 0.0 if options.once else Limits.confirm
-    limits = Limits(options.max_pause, options.frames, options.deadline, options.together, options.gdb, confirm)
+    limits = Limits(
+        options.max_pause,
+        options.frames,
+        options.deadline,
+        options.together,
+        options.gdb,
+        confirm,
+        not options.no_witnesses,
+    )
     looks: List[JobSnapshot] = []
     while True:
         looks.append(Look(job, limits, progress, proc).take())

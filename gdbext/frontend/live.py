@@ -16,7 +16,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.engine import engine_of
 from gdbext.analysis.interleave import interleave
-from gdbext.capture import again, futexes, locks, stop, threads
+from gdbext.capture import activity, again, futexes, locks, stop, threads
 from gdbext.capture.environ import read_environ
 from gdbext.capture.maps import read_maps
 from gdbext.capture.memory import ProcessMemory
@@ -32,6 +32,7 @@ from gdbext.frontend.request import ranks_of
 from gdbext.frontend.terminal import Progress, private_folder
 from gdbext.knowledge.environment import RECORDED
 from gdbext.knowledge.libraries import TELLING
+from gdbext.model.activity import Activity
 from gdbext.model.codec import decode
 from gdbext.model.errors import GdbextError, NothingFound
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
@@ -112,6 +113,8 @@ class Look:
         self._problems: List[str] = []
         self._apart: Optional[float] = None
         self._witnesses: Tuple[Witness, ...] = ()
+        self._census: Optional[activity.Census] = None
+        self._activities: Mapping[int, Activity] = {}
 
     def take(self) -> JobSnapshot:
         """The snapshot. Raises `NothingFound` when no rank at all could be read."""
@@ -119,6 +122,8 @@ class Look:
         for rank in self._ranks:
             self._prepare(rank)
         self._ask_witnesses()
+        if self._limits.confirm > 0:
+            self._census = activity.take([rank.pid for rank in self._ranks])
         taken_at = time.time()
         self._copy()
         readable = [rank for rank in self._ranks if rank.copy is not None and rank.copy.state != "lost"]
@@ -244,6 +249,7 @@ class Look:
         time.sleep(max(0.0, until - time.monotonic()))
         again_at = time.monotonic()
         later = {rank.pid: threads.look(rank.pid) for rank in ranks}
+        pids = [rank.pid for rank in self._ranks]
         for rank, copy in zip(ranks, self._copies(ranks, later, python=False)):
             assert rank.copy is not None
             rank.second = copy
@@ -253,6 +259,8 @@ class Look:
             rank.stacks = tuple(replace(stack, cpu=cpu.get(stack.lwp or 0)) for stack in rank.stacks)
             if copy.state == "lost":
                 rank.note(f"ended after the first copy: {' '.join(copy.problems)}")
+        if self._census is not None:
+            self._activities = activity.between(self._census, activity.take(pids), pids)
         self._apart = again_at - min(rank.copied_at for rank in ranks)
         self._progress.say(f"compared with a second copy {self._apart:.1f} s later")
 
@@ -330,6 +338,7 @@ class Look:
             rank.environment,
             tuple(path for path in mapped if TELLING.search(path)),
             rank.python.version if rank.python else None,
+            activity=self._activities.get(rank.pid),
             locks=rank.locks,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple
 
+from gdbext.model.activity import Activity
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.stack import ThreadStack
 from gdbext.model.witness import Witness
@@ -74,6 +75,7 @@ class RankSnapshot:
     python: Optional[str] = None  # "3.11" when it is a Python process whose frames were read
     said: Tuple[str, ...] = ()  # log lines of its own that are evidence
     source: str = "live"  # "live", "held" (by the gdb that looked), "core", "text:gdb", ...
+    activity: Optional[Activity] = None  # what the kernel counted between the two copies of the look
     locks: Tuple[LockWait, ...] = ()  # threads that wait for other threads
     peers: Tuple[Peer, ...] = ()  # what its threads wait for from other processes
 

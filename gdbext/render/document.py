@@ -13,6 +13,7 @@ from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait
 from gdbext.render.tensor_document import TENSOR_DOCUMENTS
+from gdbext.render.witnesses import witness_document
 
 Document = Dict[str, Any]
 
@@ -60,6 +61,7 @@ def _diagnosis(diagnosis: Diagnosis) -> Document:
         "processes": [_judged_process(process, judged.get(process.index)) for process in snapshot.processes],
         "verdict": _verdict(diagnosis.verdict),
         "problems": list(snapshot.problems),
+        "witnesses": [witness_document(witness) for witness in snapshot.witnesses],
     }
 
 

@@ -11,6 +11,7 @@ from gdbext.render.stacks import compact_tree
 from gdbext.render.style import Style
 from gdbext.render.text import clean, counted, milliseconds, rank_set, shorten, wrapped
 from gdbext.render.waits import wait_table
+from gdbext.render.witnesses import witness_lines
 
 SCREEN = 50
 """Lines that a finding takes at most, about."""
@@ -55,7 +56,8 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style) -> List[str]:
 
 
 def _closing(diagnosis: Diagnosis, share: _Share, style: Style) -> List[List[str]]:
-    return [_unread(diagnosis, share, style), _pause(diagnosis.snapshot.processes, style)]
+    last = witness_lines(diagnosis.snapshot.witnesses, style) + _pause(diagnosis.snapshot.processes, style)
+    return [_unread(diagnosis, share, style), last]
 
 
 def _joined(sections: Sequence[List[str]]) -> List[str]:

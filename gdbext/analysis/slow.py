@@ -1,0 +1,106 @@
+"""Slow, not stuck: the kernel counted between two looks that a rank which keeps the others waiting works on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Optional, Pattern
+
+from gdbext.analysis.candidate import Candidate, evidence_of
+from gdbext.analysis.classify import BUSY
+from gdbext.analysis.view import COMMUNICATION, JobView, Party
+from gdbext.analysis.wording import start, verb, where, who
+from gdbext.knowledge.slow import CHILD_CPU, FAULTS_PER_SECOND, READ_PER_SECOND, SLOW_WORK, SlowWork
+from gdbext.model.activity import Activity
+from gdbext.model.verdict import Evidence
+
+_ROWS = [(row, re.compile(row.function), re.compile(row.file), re.compile(row.children)) for row in SLOW_WORK]
+_DEVICE = re.compile(r"lib(cuda|cudart|nccl|rccl|hsa-runtime)")
+
+
+@dataclass(frozen=True)
+class _Doing:
+    """What a party does, and the counter that proves it."""
+
+    party: Party
+    what: str
+    proof: str
+
+
+def works_on(view: JobView) -> Optional[Candidate]:
+    """Every rank that is not waiting for the others provably works: compiles, loads, tokenises, swaps."""
+    if view.gone or view.snapshot.absent or view.of("fatal") or view.threads_as_ranks:
+        return None
+    found = [_doing(party) for party in view.parties]
+    doing = [one for one in found if one is not None]
+    busy = [one.party for one in doing]
+    others = [party for party in view.parties if party not in busy]
+    if not doing or any(party.group not in (*COMMUNICATION, "init", "idle") for party in others):
+        return None
+    first = doing[0]
+    same = len({one.what for one in doing}) == 1
+    what = first.what if same else f"{first.what}, for example {who([first.party])}"
+    summary = (
+        f"{start(who(busy))} {verb(busy, 'is', 'are')} slow, not stuck: {verb(busy, 'it', who(busy[:1]))} {what} "
+        f"({first.proof}) in {where(first.party)}."
+    )
+    if others:
+        summary += f" {start(who(others))} {verb(others, 'waits', 'wait')} for {'it' if len(busy) == 1 else 'them'}."
+    shown = tuple(Evidence(f"{who([one.party])} {one.what}: {one.proof}", one.party.index) for one in doing[:6])
+    return Candidate(
+        "not-a-hang", "medium", 87, summary, (), tuple(others), (), (*shown, *evidence_of(busy[:3], others))
+    )
+
+
+def _doing(party: Party) -> Optional[_Doing]:
+    activity = party.process.activity
+    if activity is None or activity.seconds <= 0:
+        return None
+    faults = activity.major_faults or 0
+    if faults / activity.seconds >= FAULTS_PER_SECOND and party.group not in COMMUNICATION:
+        swapped = activity.swapped_bytes or 0
+        more = f", {swapped / 2**20:,.0f} MiB are swapped out" if swapped else ""
+        proof = f"{faults:,} major page faults in {activity.seconds:.1f} s{more}"
+        return _Doing(party, "waits for pages that are not in memory", proof)
+    for row, function, file, children in _ROWS:
+        on_stack = bool(row.file) and _on_stack(party, function, file)
+        if party.group in COMMUNICATION and not (on_stack and _launches_from_the_host(party)):
+            continue
+        counted = _proof(party, activity, row, on_stack, children)
+        if counted:
+            return _Doing(party, row.doing, counted)
+    return None
+
+
+def _on_stack(party: Party, function: Pattern[str], file: Pattern[str]) -> bool:
+    frames = party.thread.frames if party.thread is not None else ()
+    return any(
+        function.match(frame.function or "") and file.search(frame.file or frame.library or "") for frame in frames
+    )
+
+
+def _launches_from_the_host(party: Party) -> bool:
+    """Launching, and not inside the device's libraries: there a spinning thread proves nothing."""
+    frames = party.thread.frames if party.thread is not None else ()
+    native = [frame.library for frame in frames if frame.language == "native" and frame.library]
+    return party.group == "launch" and bool(native) and not any(_DEVICE.match(name) for name in native)
+
+
+def _proof(party: Party, activity: Activity, row: SlowWork, on_stack: bool, children: Pattern[str]) -> Optional[str]:
+    """The counter that shows the work of a row, in words; None when none does."""
+    if "child" in row.proof and (on_stack or not row.file):
+        for child in activity.children:
+            if child.cpu >= CHILD_CPU and (on_stack or children.fullmatch(child.name)):
+                return f"child process {child.name} used {child.cpu:.0%} of a core"
+    if not on_stack:
+        return None
+    read = activity.read_bytes or 0
+    if "read" in row.proof and read / activity.seconds >= READ_PER_SECOND:
+        return f"it read {read / 2**20:,.0f} MiB in {activity.seconds:.1f} s"
+    cpu = party.thread.cpu if party.thread is not None else None
+    if "cpu" in row.proof and cpu is not None and cpu >= BUSY:
+        return f"its thread used {cpu:.0%} of a core"
+    return None
+
+
+PATTERNS = (works_on,)

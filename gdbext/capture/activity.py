@@ -1,0 +1,122 @@
+"""Counters of processes at two moments, and what they say of the time between (proc(5)). Nothing is stopped."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+from gdbext.model.activity import Activity, Child
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_LEAST = 0.05
+"""Fraction of a core from which a child counts as working."""
+_MOST_CHILDREN = 8
+
+
+@dataclass(frozen=True)
+class _Process:
+    """One line of /proc/PID/stat."""
+
+    name: str
+    parent: int
+    major_faults: int
+    ticks: int
+    started: int
+
+
+@dataclass(frozen=True)
+class Census:
+    """All processes of the host at the second `at` (CLOCK_MONOTONIC), and more of some of them."""
+
+    at: float
+    processes: Mapping[int, _Process]
+    read_bytes: Mapping[int, int]
+    swapped: Mapping[int, int]
+
+
+def take(pids: Sequence[int], proc: str = "/proc") -> Census:
+    """Read every process once (some 20 microseconds each): a rank's children are found by their parents."""
+    processes: Dict[int, _Process] = {}
+    for name in os.listdir(proc):
+        if name.isdigit():
+            found = _process(_text(f"{proc}/{name}/stat"))
+            if found is not None:
+                processes[int(name)] = found
+    reads = {pid: _field(_text(f"{proc}/{pid}/io"), "rchar:") for pid in pids}
+    swapped = {pid: _field(_text(f"{proc}/{pid}/status"), "VmSwap:") for pid in pids}
+    return Census(
+        time.monotonic(),
+        processes,
+        {pid: value for pid, value in reads.items() if value is not None},
+        {pid: value * 1024 for pid, value in swapped.items() if value is not None},
+    )
+
+
+def between(before: Census, after: Census, pids: Sequence[int]) -> Dict[int, Activity]:
+    """What each of `pids` did; those that are new or gone are left out."""
+    seconds = after.at - before.at
+    if seconds <= 0:
+        return {}
+    below: Dict[int, List[int]] = {}
+    for pid, process in after.processes.items():
+        below.setdefault(process.parent, []).append(pid)
+    found = {}
+    for pid in pids:
+        old, new = before.processes.get(pid), after.processes.get(pid)
+        if old is None or new is None or old.started != new.started:
+            continue
+        read = (before.read_bytes.get(pid), after.read_bytes.get(pid))
+        found[pid] = Activity(
+            seconds,
+            new.major_faults - old.major_faults,
+            None if read[0] is None or read[1] is None else read[1] - read[0],
+            after.swapped.get(pid),
+            _children(pid, set(pids), below, before, after),
+        )
+    return found
+
+
+def _children(
+    pid: int, ranks: Set[int], below: Mapping[int, List[int]], before: Census, after: Census
+) -> Tuple[Child, ...]:
+    """All processes below `pid` that worked, without other ranks and what is below them."""
+    found: List[Child] = []
+    todo, seen = list(below.get(pid, ())), {pid}
+    while todo:
+        one = todo.pop()
+        if one in seen or one in ranks:
+            continue
+        seen.add(one)
+        todo += below.get(one, ())
+        new, old = after.processes[one], before.processes.get(one)
+        # A child that is new did all its work in between.
+        ticks = new.ticks - (old.ticks if old is not None and old.started == new.started else 0)
+        cpu = ticks / _TICKS / (after.at - before.at)
+        if cpu >= _LEAST:
+            found.append(Child(new.name, one, round(cpu, 3)))
+    return tuple(sorted(found, key=lambda child: -child.cpu)[:_MOST_CHILDREN])
+
+
+def _process(stat: str) -> Optional[_Process]:
+    name, _, rest = stat.partition("(")[2].rpartition(")")
+    fields = rest.split()
+    try:
+        return _Process(name, int(fields[1]), int(fields[9]), int(fields[11]) + int(fields[12]), int(fields[19]))
+    except (IndexError, ValueError):
+        return None
+
+
+def _field(text: str, name: str) -> Optional[int]:
+    line = next((line for line in text.splitlines() if line.startswith(name)), "")
+    words = line.split()
+    return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read(1 << 14).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,74 @@
+"""Work that takes long and looks like a hang to the ranks that wait for it: how it shows on stacks and in children."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Tuple
+
+
+@dataclass(frozen=True)
+class SlowWork:
+    """`function` is matched from the start of a frame's name, `file` searched in its file or its library's name.
+
+    `children` is matched in full against the name of a child process (at most 15 bytes). `proof` is what the kernel's
+    counters must show between two looks: "cpu" (the rank's own thread), "read" or "child".
+    """
+
+    id: str
+    doing: str  # completes "rank 1 ..."
+    source: str
+    function: str = ""
+    file: str = ""
+    children: str = ""
+    proof: Tuple[str, ...] = ("cpu",)
+
+
+SLOW_WORK: Tuple[SlowWork, ...] = (
+    SlowWork(
+        "compile-child",
+        "waits for a compiler",
+        "nvcc --dryrun; triton backends/nvidia/compiler.py; torch/utils/cpp_extension.py, _inductor/cpp_builder.py",
+        children=r"nvcc|cicc|cudafe\+\+|ptxas|nvlink|fatbinary|cc1(plus)?|(g\+\+|gcc|clang(\+\+)?|c\+\+|cc)[\d.-]*"
+        r"|ld(\.\w+)?|collect2|lld|as|ninja|cmake|hipcc|bisheng\w*|ccec",
+        proof=("child",),
+    ),
+    SlowWork(
+        "compile",
+        "compiles kernels",
+        "torch/_inductor, torch/_dynamo, triton, DeepGEMM's and FlashInfer's JIT",
+        file=r"(triton/(compiler|backends|runtime/(jit|autotuner))|torch/_(inductor|dynamo)/|flashinfer/jit|deep_gemm/jit"
+        r"|torch/utils/cpp_extension|numba/core|cutlass|tilelang/jit|libnvrtc|libnvJitLink|libLLVM)",
+        proof=("cpu", "child"),
+    ),
+    SlowWork(
+        "load",
+        "loads weights",
+        "safetensors/torch.py, torch/serialization.py, vllm model_loader, sglang model_loader, transformers",
+        function=r"(load_(weights|model|file|state_dict|checkpoint\w*)|_?load|safe_open|\w*weights_iterator|from_pretrained)$",
+        file=r"(safetensors|torch/serialization|model_loader|weight_utils|loader|modeling_utils|gpu_worker|model_runner)",
+        proof=("read", "cpu"),
+    ),
+    SlowWork(
+        "tokenise",
+        "tokenises or prepares input",
+        "transformers/tokenization_utils_base.py, tokenizers, tiktoken, sentencepiece; vllm input processors",
+        file=r"(transformers/(tokenization|processing|image_processing|feature_extraction)\w*|tokenizers|tiktoken"
+        r"|sentencepiece|datasets/(arrow|iterable)\w*|multimodal/)",
+        proof=("cpu",),
+    ),
+    SlowWork(
+        "capture",
+        "captures CUDA graphs",
+        "torch/cuda/graphs.py; vllm gpu_model_runner.capture_model, sglang cuda_graph_runner.capture",
+        function=r"(capture(_model|_begin|_end|_one_batch_size|_cuda_graphs?)?|_?dummy_run|warm_?up\w*)$",
+        file=r"(torch/cuda/graphs|gpu_model_runner|model_runner|cuda_graph_runner|worker)",
+        proof=("cpu",),
+    ),
+)
+
+FAULTS_PER_SECOND = 100
+"""Major page faults from which a process is waiting for its pages: a fault takes 0.1 ms (SSD) to 10 ms (disk)."""
+READ_PER_SECOND = 1 << 20
+"""Bytes a second from which a process that loads goes on loading."""
+CHILD_CPU = 0.1
+"""Fraction of a core from which a child works."""

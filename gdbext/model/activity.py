@@ -1,0 +1,26 @@
+"""What a process did between the two copies of a look, by the kernel's counters: tells slow from stuck."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional, Tuple
+
+
+@dataclass(frozen=True)
+class Child:
+    """A process below the rank that used the processor. `cpu` is a fraction of one core."""
+
+    name: str
+    pid: int
+    cpu: float
+
+
+@dataclass(frozen=True)
+class Activity:
+    """Differences over `seconds`; None where the kernel does not say."""
+
+    seconds: float
+    major_faults: Optional[int] = None  # pages that had to come from a disk or from swap
+    read_bytes: Optional[int] = None  # what read calls brought, from a disk or from memory
+    swapped_bytes: Optional[int] = None  # how much of it is swapped out now
+    children: Tuple[Child, ...] = ()  # the busiest first; other ranks of the job are not among them
