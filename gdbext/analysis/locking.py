@@ -1,0 +1,167 @@
+"""Patterns that the wait-for graph proves: circles of locks, locks whose owner is no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import List, Optional, Sequence, Set, Tuple
+
+from gdbext.analysis.candidate import Candidate
+from gdbext.analysis.locks import LockGraph, Step, graph_of, shown, story
+from gdbext.analysis.view import COMMUNICATION, JobView, Party
+from gdbext.analysis.wording import start, verb, where, who
+from gdbext.model.locks import LockWait
+
+_MOST_NAMES = 4
+# Waits for locks that have an owner; the others tell nothing against a circle either.
+_OWNED = ("mutex", "rwlock", "loader", "driver", "gil", "join")
+
+
+def circle(view: JobView) -> Optional[Candidate]:
+    """Threads that wait for one another, each proven by the lock's memory: none of them ever goes on."""
+    graph = graph_of(view)
+    found = [_circle(view, graph, cycle) for cycle in graph.cycles]
+    return max(found, key=lambda candidate: candidate.strength, default=None)
+
+
+def _circle(view: JobView, graph: LockGraph, cycle: Sequence[Step]) -> Candidate:
+    kinds = {step.wait.kind for step in cycle if step.wait is not None}
+    indexes = {step.party.index for step in cycle}
+    timed = any(step.wait is not None and step.wait.timed for step in cycle)
+    matters = any(_matters(party, graph, indexes) for party in view.parties)
+    victims = _waiting_for(view, indexes)
+    confidence = "high" if matters and not timed else "medium"
+    summary = f"{_heading(cycle, kinds)}: {_lower(story(cycle, around=True))}. {_ending(cycle, victims)}"
+    return Candidate(
+        "gil-deadlock" if "gil" in kinds else "lock-order-deadlock",
+        confidence,
+        (94 if matters else 45) - 10 * timed,
+        summary,
+        tuple(step.party for step in cycle),
+        victims,
+        (),
+        shown(cycle, around=True),
+    )
+
+
+def _matters(party: Party, graph: LockGraph, indexes: Set[int]) -> bool:
+    """Whether the decisive thread of one of these processes is held up by the circle, or has nothing better to do."""
+    if party.index not in indexes:
+        return False
+    return party.group not in (*COMMUNICATION, "implicit", "init", "teardown", "fatal") or graph.ends_in_cycle(party)
+
+
+def _heading(cycle: Sequence[Step], kinds: Set[str]) -> str:
+    processes = list(dict.fromkeys(step.party.process.label for step in cycle))
+    place = " and ".join(processes[:_MOST_NAMES])
+    if len(cycle) == 1:
+        return f"A thread of {place} waits for itself"
+    count = {2: "Two"}.get(len(cycle), str(len(cycle)))
+    words = "wait for each other" if len(cycle) == 2 else "wait for one another in a circle"
+    loader = ", the dynamic loader's lock among them" if "loader" in kinds and len(cycle) > 2 else ""
+    return f"{count} threads of {place} {words}{loader}"
+
+
+def _ending(cycle: Sequence[Step], victims: Sequence[Party]) -> str:
+    if not victims:
+        return f"None of them goes on; the first is in {where(cycle[0].party)}."
+    blamed = cycle[0].party.process.label
+    return (
+        f"{start(who(victims))} {verb(victims, 'waits', 'wait')} in {where(victims[0])}, and {blamed} never gets there."
+    )
+
+
+def _waiting_for(view: JobView, indexes: Set[int]) -> Tuple[Party, ...]:
+    return tuple(party for party in view.of(*COMMUNICATION, "init", "teardown") if party.index not in indexes)
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+# --- a lock that nobody will ever release ---
+
+
+def owner_gone(view: JobView) -> Optional[Candidate]:
+    """A thread waits for a lock whose owner is no thread of its process: ended with it, or left behind by a fork."""
+    graph = graph_of(view)
+    orphans = [step for step, _ in graph.waits if step.wait is not None and step.wait.gone]
+    if not orphans:
+        return None
+    forked = [step for step in orphans if step.wait is not None and step.wait.owner_process is not None]
+    step = (forked or orphans)[0]
+    assert step.wait is not None
+    told = _forked(step, step.wait) if forked else _ended(step, step.wait)
+    indexes = {one.party.index for one in orphans}
+    victims = _waiting_for(view, indexes)
+    culprits = tuple({one.party.index: one.party for one in (forked or orphans)}.values())
+    return Candidate(
+        "fork-after-cuda" if forked else "other",
+        "high" if forked or len(step.party.process.threads) > 1 else "medium",
+        93,
+        f"{told} {_stuck(step, victims)}",
+        culprits,
+        victims,
+        (),
+        shown([step]),
+    )
+
+
+def _forked(step: Step, wait: LockWait) -> str:
+    return (
+        f"{start(step.party.process.label)} is a forked child: {step.name} waits for a lock that thread {wait.owner} "
+        f"of its parent (pid {wait.owner_process}) held at the fork. "
+        "The child has the lock and not the thread that would release it."
+    )
+
+
+def _ended(step: Step, wait: LockWait) -> str:
+    return (
+        f"{start(step.name)} of {step.party.process.label} waits for a lock of thread {wait.owner}, which its process "
+        "does not have: that thread has ended without releasing it, or was left in the parent by a fork."
+    )
+
+
+def _stuck(step: Step, victims: Sequence[Party]) -> str:
+    if not victims:
+        return f"It waits in {where(step.party)}."
+    return f"{start(who(victims))} {verb(victims, 'waits', 'wait')} in {where(victims[0])} for it."
+
+
+# --- what owners say to candidates that stacks alone suggested ---
+
+
+def weighed(view: JobView, candidate: Candidate) -> Optional[Candidate]:
+    """The candidate; less sure, or None, where the owners of its locks contradict it."""
+    if candidate.cause not in ("lock-order-deadlock", "gil-deadlock") or not any(
+        p.locks for p in view.snapshot.processes
+    ):
+        return candidate
+    graph = graph_of(view)
+    involved = [(party, graph.wait_of(party)) for party in (*candidate.culprits, *candidate.victims)]
+    waits = [(party, wait) for party, wait in involved if wait is not None and wait.kind in _OWNED]
+    if not waits or any(graph.ends_in_cycle(party) for party, _ in waits):
+        return candidate
+    if not all(_moves_or_leads_out(wait) for _, wait in waits):
+        return candidate
+    if candidate.confidence == "low":
+        return None
+    chains: List[Sequence[Step]] = [graph.chain(party) for party, _ in waits]
+    against = shown(chains[0])
+    return replace(
+        candidate, confidence="low", strength=min(candidate.strength, 30), evidence=(*candidate.evidence, *against)
+    )
+
+
+def _moves_or_leads_out(wait: LockWait) -> bool:
+    """Whether the wait is known not to be part of a circle: its owner is known and no circle was found, or it moves."""
+    return isinstance(wait.owner, int) or wait.still is False
+
+
+def stories(view: JobView, best: Candidate) -> Tuple[Sequence[Step], ...]:
+    """Chains from the decisive threads of a verdict to whoever they wait for, where the verdict is not itself one."""
+    graph = graph_of(view)
+    chains = (graph.chain(party) for party in (*best.culprits, *best.victims)[:_MOST_NAMES])
+    return tuple(chain for chain in chains if len(chain) > 1)
+
+
+PATTERNS = (circle, owner_gone)

@@ -1,0 +1,176 @@
+"""The wait-for graph: which thread waits for which, where that ends, and whether it comes back to where it began.
+
+A thread waits for one thread at most, so that chains are walked and circles found in one pass over all waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from gdbext.analysis.view import JobView, Party
+from gdbext.analysis.wording import start, where
+from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.knowledge.locks import KINDS
+from gdbext.model.locks import LockWait
+from gdbext.model.verdict import Evidence
+
+Node = Tuple[int, int]
+"""Index of the process, LWP."""
+
+LONGEST = 16
+"""Threads of a chain that are told; longer ones are cut, and say so."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A thread and what it waits for; the last of a chain may wait for nothing that is known."""
+
+    party: Party
+    wait: Optional[LockWait]
+
+    @property
+    def name(self) -> str:
+        """`thread 12 (updater)`."""
+        thread = self.party.thread
+        assert thread is not None
+        return f"thread {thread.id} ({thread.name})" if thread.name else f"thread {thread.id}"
+
+
+class LockGraph:
+    """All waits of a job. `cycles`: threads that wait for one another in a circle, each circle once."""
+
+    def __init__(self, view: JobView) -> None:
+        self._view = view
+        self._index = {one.pid: one.index for one in view.snapshot.processes if one.pid is not None}
+        self._waits: Dict[Node, LockWait] = {}
+        self._threads: Dict[Node, int] = {}
+        for process in view.snapshot.processes:
+            self._waits.update(((process.index, wait.thread), wait) for wait in process.locks)
+            for position, thread in enumerate(process.threads):
+                if thread.lwp is not None:
+                    self._threads[process.index, thread.lwp] = position
+        self.cycles = self._find_cycles()
+        self._in_cycle = {self.node(step) for cycle in self.cycles for step in cycle}
+
+    @property
+    def waits(self) -> Sequence[Tuple[Step, Optional[Step]]]:
+        """Every wait, and the thread that it is for where that is known."""
+        pairs: List[Tuple[Step, Optional[Step]]] = []
+        for node in self._waits:
+            if node in self._threads:
+                after = self._next(node)
+                pairs.append((self._step(node), None if after is None else self._step(after)))
+        return pairs
+
+    def node(self, step: Step) -> Node:
+        assert step.party.thread is not None
+        return step.party.index, step.party.thread.lwp or 0
+
+    def in_cycle(self, step: Step) -> bool:
+        return self.node(step) in self._in_cycle
+
+    def wait_of(self, party: Party) -> Optional[LockWait]:
+        """What the thread of a party waits for."""
+        lwp = party.thread.lwp if party.thread is not None else None
+        return None if lwp is None else self._waits.get((party.index, lwp))
+
+    def chain(self, party: Party) -> Tuple[Step, ...]:
+        """The thread, the one it waits for, and so on to one that waits for no other, or once around a circle."""
+        if party.thread is None or party.thread.lwp is None:
+            return ()
+        node: Optional[Node] = (party.index, party.thread.lwp)
+        seen: Dict[Node, None] = {}
+        while node is not None and node in self._threads and node not in seen:
+            seen[node] = None
+            node = self._next(node)
+        return tuple(map(self._step, seen))
+
+    def ends_in_cycle(self, party: Party) -> bool:
+        return any(self.in_cycle(step) for step in self.chain(party)[-1:])
+
+    def _next(self, node: Node) -> Optional[Node]:
+        wait = self._waits.get(node)
+        if wait is None or wait.gone or not isinstance(wait.owner, int):
+            return None
+        index = node[0] if wait.owner_process is None else self._index.get(wait.owner_process)
+        after = (index, wait.owner) if index is not None else None
+        return after if after in self._threads else None
+
+    def _step(self, node: Node) -> Step:
+        process, position = self._view.snapshot.processes[node[0]], self._threads[node]
+        judged = self._view.processes[node[0]].threads[position]
+        group = WAIT_GROUPS[judged.kind]
+        return Step(Party(process, process.threads[position], judged, group, is_thread=True), self._waits.get(node))
+
+    def _find_cycles(self) -> Tuple[Tuple[Step, ...], ...]:
+        cycles: List[Tuple[Step, ...]] = []
+        done: Dict[Node, int] = {}  # by the walk that came here
+        for number, first in enumerate(self._waits):
+            path: List[Node] = []
+            node: Optional[Node] = first
+            while node is not None and node in self._threads and node not in done:
+                done[node] = number
+                path.append(node)
+                node = self._next(node)
+            if node is not None and done.get(node) == number and path:
+                cycle = path[path.index(node) :]
+                if all(self._waits[one].still is not False for one in cycle):
+                    cycles.append(tuple(map(self._step, cycle)))
+        return tuple(cycles)
+
+
+_last: List[Tuple[JobView, LockGraph]] = []
+
+
+def graph_of(view: JobView) -> LockGraph:
+    """The graph of a view; several patterns ask for the same one."""
+    if not _last or _last[0][0] is not view:
+        _last[:] = [(view, LockGraph(view))]
+    return _last[0][1]
+
+
+# --- in words ---
+
+
+def says(step: Step, after: Optional[Step]) -> str:
+    """`thread 12 waits for a mutex that thread 31 holds`."""
+    wait = step.wait
+    if wait is None:
+        return f"{step.name} is in {where(step.party)}"
+    if after is None:
+        return f"{step.name} waits for {KINDS[wait.kind]}"
+    owner = "it" if after == step else after.name
+    if after.party.index != step.party.index:
+        owner += f" of {after.party.process.label}"
+    if wait.kind == "join":
+        return f"{step.name} waits for the end of {owner}"
+    if after == step:
+        return f"{step.name} waits for {KINDS[wait.kind]} that it holds itself"
+    return f"{step.name} waits for {KINDS[wait.kind]} that {owner} holds"
+
+
+def story(chain: Sequence[Step], around: bool = False) -> str:
+    """A chain, or with `around` a circle, in one sentence. What a thread that waits for none is in ends it."""
+    shown = list(chain[:LONGEST])
+    after: List[Optional[Step]] = [*chain[1 : len(shown)], chain[0] if around and len(shown) == len(chain) else None]
+    pieces = [says(step, following) for step, following in zip(shown, after)]
+    if len(shown) < len(chain):
+        pieces.append(f"and so on over {len(chain) - len(shown)} more threads")
+    return start("; ".join(pieces))
+
+
+def shown(chain: Sequence[Step], around: bool = False) -> Tuple[Evidence, ...]:
+    """One line of evidence for each thread of a chain: what it waits for, and the call that does so."""
+    following: List[Optional[Step]] = [*chain[1:], chain[0] if around else None]
+    return tuple(
+        Evidence(_with_place(step, after), step.party.index, step.party.judged.id or None, step.party.judged.frame)
+        for step, after in list(zip(chain, following))[:LONGEST]
+    )
+
+
+def _with_place(step: Step, after: Optional[Step]) -> str:
+    if step.wait is None:
+        return says(step, after)
+    at = f" at {step.wait.address:#x}" if step.wait.address else ""
+    return f"{says(step, after)}{at}, in {where(step.party)}"
