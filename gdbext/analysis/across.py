@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.candidate import Candidate, evidence_of, majority
 from gdbext.analysis.view import COMMUNICATION, JobView, Party, by_key
-from gdbext.analysis.wording import operation, ranks, start, verb, where, who
+from gdbext.analysis.wording import operation, ranks, start, verb, what, where, who
 
 _LAZY = ("module-load",)
 # A thread that sits in one of these does nothing for the job; in the others it may be making progress.
@@ -19,14 +19,6 @@ _PLAINLY_AWAY = ("io", "ipc-queue", "python-code", "mutex")
 
 def _waiting(view: JobView) -> List[Party]:
     return [party for party in view.of(*COMMUNICATION) if party not in view.gone]
-
-
-def _what(parties: Sequence[Party]) -> str:
-    """What most of them wait in, in words."""
-    names: Dict[str, int] = {}
-    for party in parties:
-        names[operation(party)] = names.get(operation(party), 0) + 1
-    return max(names, key=lambda name: names[name])
 
 
 def dead_rank(view: JobView) -> Optional[Candidate]:
@@ -46,7 +38,7 @@ def dead_rank(view: JobView) -> Optional[Candidate]:
         pieces.append(f"{who(dead)} {verb(dead, 'is', 'are')} dead or dying")
     proven = any(party.group == "collective" or party.judged.collective for party in waiting)
     summary = (
-        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {_what(waiting)}. "
+        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {what(waiting)}. "
         f"{start(' and '.join(pieces))}, so what the others wait for cannot complete."
     )
     return Candidate(
@@ -79,7 +71,7 @@ def rank_elsewhere(view: JobView) -> Optional[Candidate]:
     confidence = "high" if proven else "medium" if few and (explicit or numbered) else "low"
     outside = "never entered it" if explicit else verb(away, "waits", "wait") + " for neither the GPU nor a collective"
     summary = (
-        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {_what(waiting)}; {who(away)} {outside}. "
+        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {what(waiting)}; {who(away)} {outside}. "
         f"{start(who(away[:1]))} is in {where(away[0])}."
     )
     return Candidate(
@@ -108,7 +100,7 @@ def idle_peer(view: JobView) -> Optional[Candidate]:
     if not idle or not any(party.in_collective for party in waiting) or len(waiting) + len(idle) < len(view.parties):
         return None
     summary = (
-        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {_what(waiting)}, {who(idle)} "
+        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {what(waiting)}, {who(idle)} "
         f"{verb(idle, 'waits', 'wait')} for the next order of the engine. Either the order did not reach "
         f"{'it' if len(idle) == 1 else 'them'}, or the ranks disagree about how many steps there are."
     )
@@ -128,7 +120,7 @@ def implicit_sync(view: JobView) -> Optional[Candidate]:
     summary = (
         f"{start(who(stuck))} {verb(stuck, 'is', 'are')} in {where(stuck[0])}, which waits for the device, and "
         f"the device runs a collective. "
-        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {_what(waiting)} for the part of it that "
+        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {what(waiting)} for the part of it that "
         f"{who(stuck)} "
         f"cannot {'launch' if not only_lazy else 'launch before its code is loaded'}."
     )
@@ -148,7 +140,7 @@ def blocked_launch(view: JobView) -> Optional[Candidate]:
         f"{start(who(launching))} {verb(launching, 'does', 'do')} not get out of a kernel launch "
         f"({where(launching[0])}): its launch queue is full "
         "behind a collective, or the kernel must be loaded first and loading waits for the device. "
-        f"{start(who(others))} {verb(others, 'waits', 'wait')} in {_what(others)} for work that it has not launched."
+        f"{start(who(others))} {verb(others, 'waits', 'wait')} in {what(others)} for work that it has not launched."
     )
     return Candidate(cause, "medium", 66, summary, tuple(launching), tuple(others), (), evidence_of(launching, others))
 
@@ -256,54 +248,6 @@ def opposite_order(view: JobView) -> Optional[Candidate]:
     )
 
 
-def rendezvous(view: JobView) -> Optional[Candidate]:
-    """A communicator is being set up and a member does not come."""
-    waiting = view.of("init")
-    if not waiting:
-        return None
-    away = [
-        party
-        for party in view.parties
-        if party.group in ("elsewhere", "lock", "idle", "implicit") or party in view.gone
-    ]
-    absent = view.snapshot.absent
-    if not (away or absent):
-        return _init_alone(view, waiting)
-    pieces = [f"{ranks(absent)} {'has' if len(absent) == 1 else 'have'} no process"] if absent else []
-    if away:
-        pieces.append(f"{who(away)} {verb(away, 'is', 'are')} in {where(away[0])}")
-    summary = (
-        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {_what(waiting)} for the other members. "
-        f"{start(' and '.join(pieces))}, so the communicator cannot be set up."
-    )
-    members = max((party.members or 0 for party in waiting), default=0)
-    confidence = "high" if absent or members > len(waiting) else "medium"  # else it may be a group without the others
-    return Candidate(
-        "init-rendezvous", confidence, 85, summary, tuple(away), tuple(waiting), absent, evidence_of(away, waiting)
-    )
-
-
-def _init_alone(view: JobView, waiting: Sequence[Party]) -> Optional[Candidate]:
-    """All that can be seen are in the set-up; that a member is missing shows only where they wait on the network."""
-    if len(waiting) < len(view.parties):
-        return None
-    on_network = [party for party in waiting if party.kind == "store-wait" or _waits_for_peers(party)]
-    if not on_network:
-        return None
-    summary = (
-        f"{start(who(waiting))} {verb(waiting, 'sets', 'set')} up a communicator and "
-        f"{verb(waiting, 'waits', 'wait')} for the other members "
-        f"in {where(on_network[0])}. Which member does not come, or cannot be reached, these stacks do not show."
-    )
-    confidence = "medium" if len(waiting) > 1 and view.complete else "low"
-    return Candidate("init-rendezvous", confidence, 48, summary, (), tuple(waiting), (), evidence_of((), waiting))
-
-
-def _waits_for_peers(party: Party) -> bool:
-    frames = party.thread.frames if party.thread is not None else ()
-    return any((frame.function or "").startswith(("bootstrap", "ncclSocketAccept", "socketPoll")) for frame in frames)
-
-
 def nothing_to_do(view: JobView) -> Optional[Candidate]:
     """Every rank waits for work, or is busy outside of any collective."""
     idle = view.of("idle")
@@ -390,7 +334,6 @@ PATTERNS = (
     all_in_launch,
     different_collectives,
     opposite_order,
-    rendezvous,
     nothing_to_do,
     all_busy,
 )

@@ -158,7 +158,7 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
         helper = helper or next((row.helper for row in matching if row.helper), None)
         collective = next((row.collective for row in matching if row.collective), collective)
         transparent = transparent and (frame.name is None or frame.system)
-    helper = helper or _own_thread(stack)
+    helper = None if rule is not None and rule.id in _CALLERS_OF_POOLS else helper or _own_thread(stack)
     python = next((number for number, frame in enumerate(stack) if frame.python), None)
     if python is not None and any(not _is_interpreter(frame) for frame in stack[:python]):
         python = None
@@ -196,6 +196,7 @@ def _called_by(caller: str, stack: List[Known], number: int) -> bool:
     return False
 
 
+_CALLERS_OF_POOLS = ("openmp-caller",)
 _COPIES = re.compile(r"_*(GI_)?_*mem(set|cpy|move|cmp)\w*")
 _INTERPRETER = re.compile(owners.INTERPRETER)
 _INTERPRETER_MODULE = re.compile(owners.INTERPRETER_MODULES)

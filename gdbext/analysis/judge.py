@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Callable, Dict, Optional, Tuple
 
-from gdbext.analysis import across, locking, within
+from gdbext.analysis import across, setup, told, within
 from gdbext.analysis.candidate import Candidate, evidence_of
 from gdbext.analysis.classify import judge_thread
 from gdbext.analysis.decisive import decisive
@@ -24,7 +24,14 @@ from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJu
 
 Pattern = Callable[[JobView], Optional[Candidate]]
 
-PATTERNS: Tuple[Pattern, ...] = (*locking.PATTERNS, *BESIDE, *SLOW, *within.PATTERNS, *across.PATTERNS)
+PATTERNS: Tuple[Pattern, ...] = (
+    *BESIDE,
+    *SLOW,
+    *told.PATTERNS,
+    *within.PATTERNS,
+    *across.PATTERNS,
+    *setup.PATTERNS,
+)
 
 _PROFILES = {profile.name: profile for profile in PROFILES}
 _OPERATION_COUNTS = {"comm->opCount": "op", "comm->collOpCount": "collective"}
@@ -47,8 +54,7 @@ def judge(snapshot: JobSnapshot, earlier: Optional[JobSnapshot] = None) -> Diagn
         stood = tuple(index for index in stood if index not in differs)
         went = tuple(sorted({*went, *differs}))
     view = look(snapshot, processes, went, stood)
-    offered = [candidate for candidate in (pattern(view) for pattern in PATTERNS) if candidate is not None]
-    found = [candidate for candidate in (locking.weighed(view, one) for one in offered) if candidate is not None]
+    found = [candidate for candidate in (pattern(view) for pattern in PATTERNS) if candidate is not None]
     best = max(found, key=lambda candidate: candidate.strength, default=None) or _unknown(view)
     return Diagnosis(snapshot, processes, _verdict(view, heard(view, best)))
 
@@ -64,7 +70,7 @@ def _numbered(snapshot: JobSnapshot) -> JobSnapshot:
 def judge_process(process: RankSnapshot, engine: Optional[str] = None) -> ProcessJudgement:
     """All threads of one process, and the one that decides."""
     profile = _PROFILES.get(process.engine or engine or "")
-    alone = process.problems if len(process.threads) == 1 else ()
+    alone = (*process.problems, *process.said) if len(process.threads) == 1 else ()
     judged = _with_backend(tuple(judge_thread(thread, profile, alone) for thread in process.threads))
     best = decisive(process, judged)
     if best is None:
@@ -106,15 +112,28 @@ def _unknown(view: JobView) -> Candidate:
             0,
             "No thread that does the work of a rank could be read. Nothing can be said about the cause.",
         )
-    if len(parties) == 1:
+    kinds = {party.group for party in parties}
+    if len(parties) == 1 and kinds == {"fatal"}:
+        text = (
+            f"{start(who(parties))} died or is dying in {where(parties[0])}: that is the stack of a crash, no hang. "
+            "The lines before it say why; other ranks would only wait for this one."
+        )
+    elif len(parties) == 1:
         text = (
             f"{start(who(parties))} is in {where(parties[0])}. "
             "One process alone does not show whether it is the culprit or a victim of another rank."
         )
+    elif {party.judged.collective for party in parties} == {"recv"}:
+        text = (
+            f"{start(who(parties))} all wait to receive in {where(parties[0])}; none of those that were read sends. "
+            "The sender is not among them, or they wait for each other."
+        )
     elif len({(party.kind, where(party)) for party in parties}) == 1:
+        on_gpu = not {party.kind for party in parties} & {"gloo", "mpi", "io", "ipc-queue"}
         text = (
             f"{start(who(parties))} all wait in {where(parties[0])}; nothing on the CPU's side tells them apart. "
-            "The device or the network does not finish, or the step just takes long: a second look tells which."
+            f"The {'device or the ' if on_gpu else ''}network does not finish, or the step just takes long: "
+            "a second look tells which."
         )
     else:
         text = (
@@ -138,7 +157,7 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
         best.absent,
         shown.index if shown else None,
         (shown.judged.id or None) if shown else None,
-        (*best.evidence, *_stood_still(view, best)),
+        (*best.evidence, *told.quoted(view), *_stood_still(view, best)),
         remedies(view, best),
         missing(view, best),
     )

@@ -6,8 +6,9 @@ from typing import List, Tuple
 
 from gdbext.analysis.candidate import Candidate
 from gdbext.analysis.view import JobView
-from gdbext.analysis.wording import ranks
+from gdbext.analysis.wording import ranks, who
 from gdbext.model.missing import Missing
+from gdbext.model.stack import ThreadStack
 
 _MOST = 8
 
@@ -26,6 +27,7 @@ def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
     lost = [process.rank for process in snapshot.processes if process.state == "lost" and process.rank is not None]
     if lost:
         lines.append(f"{ranks(lost)} could not be read")
+    lines += _cut_short(view)
     if not _has_times(view):
         lines.append("CPU time and state of the threads: spinning cannot be told from blocked")
     if not _has_communicators(view):
@@ -35,6 +37,21 @@ def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
     if not view.looked_twice and (best.cause in ("unknown", "not-a-hang") or best.confidence == "low"):
         lines.append("a second look some seconds later: one look cannot tell slow from stuck")
     return tuple(lines[:_MOST])
+
+
+def _cut_short(view: JobView) -> List[str]:
+    """Stacks that end inside a library before any call that says what is waited for."""
+    short = [
+        party for party in view.parties if party.kind == "unknown" and party.thread and _only_nameless(party.thread)
+    ]
+    return (
+        [f"the outer frames of {who(short)}: the stack ends inside a library whose code has no names"] if short else []
+    )
+
+
+def _only_nameless(thread: ThreadStack) -> bool:
+    outermost = thread.frames[-1] if thread.frames else None
+    return outermost is not None and outermost.function is None and bool(outermost.library)
 
 
 def _has_times(view: JobView) -> bool:

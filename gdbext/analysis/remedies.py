@@ -17,12 +17,12 @@ MOST = 5
 
 def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     """What to do about the candidate's cause, in the order of the rows."""
-    kinds = {party.kind for party in (best.culprits or best.victims)}
-    fitting = [rule for rule in REMEDIES if rule.cause == best.cause and _holds(rule, view, kinds)]
+    kinds = {party.kind for party in (best.culprits or best.victims or view.parties)}
+    fitting = [rule for rule in REMEDIES if rule.cause == best.cause and _holds(rule, view, best, kinds)]
     return tuple(Remedy(rule.action, rule.reason) for rule in fitting[:MOST])
 
 
-def _holds(rule: RemedyRule, view: JobView, kinds: Set[str]) -> bool:
+def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) -> bool:
     if rule.kinds and kinds.isdisjoint(rule.kinds):
         return False
     if rule.set_in and not _is_set(view, rule.set_in):
@@ -32,6 +32,15 @@ def _holds(rule: RemedyRule, view: JobView, kinds: Set[str]) -> bool:
     if rule.threads_as_ranks is not None and rule.threads_as_ranks != view.threads_as_ranks:
         return False
     if rule.python is not None and rule.python != _has_python(view):
+        return False
+    if rule.absent is not None and rule.absent != bool(best.absent):
+        return False
+    if rule.named is not None and rule.named != bool(best.culprits):
+        return False
+    if rule.alone is not None and rule.alone != (len(view.parties) < 2):
+        return False
+    blamed = best.culprits or best.victims or view.parties
+    if rule.rules and not any(party.judged.rule in rule.rules for party in blamed):
         return False
     return _release_fits(rule, view)
 

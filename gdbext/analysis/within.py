@@ -22,11 +22,13 @@ _LOADS_DATA = re.compile(
     r"(__next__|__iter__|_next_data|_get_data|_try_get_data|get_batch\w*|next_batch\w*|prefetch\w*)$"
 )
 _DISTRIBUTED = re.compile(r"(distributed|ddp|fsdp|deepspeed|megatron|horovod|torchrun|launch)", re.IGNORECASE)
+_POOLS = ("openmp-caller",)  # frame rules: waits for a pool of threads, which a forked child does not have
 _FORK = re.compile(r"(fork|_launch|__libc_fork|os_fork)$")
 _SHARED_MEMORY = re.compile(r"(shm|SharedMemory|ftruncate|memset|nccl)", re.IGNORECASE)
 _CUPTI = re.compile(r"(cupti\w+|_nv\d+cupti)")
 
 _DRIVER_STATES = ("D",)
+_WATCHDOG = "NCCL watchdog"  # of torch: the name its frames and its thread have in knowledge/
 _NVIDIA_WAITS = re.compile(r"(nv(?!me|dimm|mem)|uvm|os_acquire)")
 
 
@@ -64,6 +66,8 @@ def gil_deadlock(view: JobView) -> Optional[Candidate]:
                 or (proven and owner.group == "lock")
             ):
                 return _gil(waiter, owner, "high" if same_lock or (driver and proven) else "medium")
+            if proven and waiter.judged.helper == _WATCHDOG and owner.group in ("implicit", "teardown", *COMMUNICATION):
+                return _gil(waiter, owner, "low")
         if driver:
             return _gil(waiter, None, "low")
     return None
@@ -243,7 +247,9 @@ def leader_first(view: JobView) -> Optional[Candidate]:
         f"finished work that it does alone. "
         "It is late or slow (data preparation longer than the timeout is usual), not blocked by these ranks."
     )
-    return Candidate("missing-rank", "low", 84, summary, (), tuple(waiting), (0,), evidence_of((), waiting))
+    first = tuple(party for party in view.parties if party.process.rank == 0 and party not in waiting)
+    absent = tuple(rank for rank in view.snapshot.absent if rank == 0)
+    return Candidate("missing-rank", "low", 84, summary, first, tuple(waiting), absent, evidence_of(first, waiting))
 
 
 def starved(view: JobView) -> Optional[Candidate]:
@@ -342,12 +348,14 @@ _FATAL: Tuple[Tuple[str, Callable[[List[Party], List[Party]], Candidate]], ...] 
 
 def forked_child(view: JobView) -> Optional[Candidate]:
     """A child that was forked, has one thread, and waits for a lock that its parent's thread held."""
-    for party in view.of("lock", "implicit"):
+    waiting = [party for party in view.parties if party.group in ("lock", "implicit") or party.judged.rule in _POOLS]
+    for party in waiting:
         names = _names(party)
         if len(party.process.threads) <= 2 and _any(_FORK, names) and party.kind != "gil":
             summary = (
                 f"{start(who([party]))} is a forked child and waits in {where(party)}. "
-                "A lock or a CUDA context that its parent had at the moment of the fork does not work in the child."
+                "A lock, a pool of threads or a CUDA context that its parent had at the moment of the fork does not "
+                "work in the child."
             )
             return Candidate("fork-after-cuda", "low", 71, summary, (party,), (), (), (shows(party),))
     return None

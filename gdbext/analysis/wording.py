@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Optional, Sequence
 
 from gdbext.model.ranges import folded
@@ -59,7 +60,9 @@ def where(party: Party) -> str:
     judged = party.judged
     inner, outer = party.frame(judged.frame), party.frame(judged.engine_frame)
     if inner is None and outer is None:
-        return "a place that could not be read"
+        return _library_alone(party) or "a place that could not be read"
+    if judged.rule in _SIGNALS and inner is not None and outer in (None, inner):
+        return place(party.frame((judged.frame or 0) + 1) or inner)
     if inner is None or (
         outer is not None
         and judged.rule is not None
@@ -72,6 +75,17 @@ def where(party: Party) -> str:
     return f"{name}, called from {place(outer)}"
 
 
+_SIGNALS = ("signal-shared-memory", "signal-in-nccl", "os-signal")
+"""Frame rules of the frame that a signal leaves: what was interrupted stands behind it."""
+
+
+def _library_alone(party: Party) -> str:
+    """The library whose frames without a name are all there is, the C library apart."""
+    frames = party.thread.frames if party.thread is not None else ()
+    nameless = {frame.library for frame in frames if frame.function is None and frame.library}
+    return f"{nameless.pop()}, in code without a name" if len(nameless) == 1 else ""
+
+
 def operation(party: Party) -> str:
     """`all_reduce` where the stack names a collective, else the call it waits in."""
     judged = party.judged
@@ -79,3 +93,8 @@ def operation(party: Party) -> str:
         return judged.collective
     frame = party.frame(judged.frame)
     return (frame.function if frame is not None and frame.function else None) or judged.kind
+
+
+def what(parties: Sequence[Party]) -> str:
+    """What most of them wait in, in words."""
+    return Counter(map(operation, parties)).most_common(1)[0][0]

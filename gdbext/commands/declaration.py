@@ -14,7 +14,7 @@ Body = Callable[[Session, Namespace], object]
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument or option, in argparse's words. `completes` is what it takes: rank, ranks, pid, file or command."""
+    """One argument or option, in argparse's words. `completes`: one of rank, ranks, pid, file, label, command."""
 
     name: str  # "--name" for an option, else a positional argument
     help: str

@@ -10,6 +10,7 @@ import gdb
 
 from gdbext.commands import COMMANDS
 from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.explain import LABELS
 from gdbext.commands.files import write_private
 from gdbext.commands.parsing import HelpWanted, help_text, option_names, parse
 from gdbext.debugger import compat, settings
@@ -74,6 +75,8 @@ class _Command(gdb.Command):
             return _completions(self._numbers(kind), token, word)
         if kind == "ranks":
             return _completions([*self._numbers(kind), "all"], token, word)
+        if kind == "label":
+            return _completions(LABELS, token, word)
         return gdb.COMPLETE_NONE
 
     def _value_at(self, text: str) -> Optional[Argument]:

@@ -14,7 +14,7 @@ from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
-from gdbext.frontend import attach, diagnose, gdbrun
+from gdbext.frontend import attach, diagnose, explain, gdbrun
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.model.errors import FINDING, NOTHING, OK, USAGE, GdbextError
 from gdbext.model.job import Job
@@ -85,6 +85,9 @@ def parser() -> argparse.ArgumentParser:
     four.add_argument("inputs", nargs="*", type=int, metavar="PID", help="any member stands for its job")
     four.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
     _selection(four)
+    five = add("explain", "Say what a label of the answer means, how it is recognised and what to do.")
+    five.add_argument("label", nargs="?", metavar="LABEL", help="a cause or a wait; none: all of them")
+    five.add_argument("--json", nargs="?", const="-", metavar="FILE", help="one JSON document to FILE, or to stdout")
     add("gdbinit", "Print the path of the file to source in gdb.")
     return top
 
@@ -137,6 +140,7 @@ COMMANDS: Dict[str, Callable[[argparse.Namespace], int]] = {
     "stacks": _diagnose,
     "ranks": _ranks,
     "attach": _attach,
+    "explain": explain.run,
     "gdbinit": _gdbinit,
 }
 

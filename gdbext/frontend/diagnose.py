@@ -98,7 +98,7 @@ def _from_files(names: Sequence[str]) -> JobSnapshot:
     if len(texts) == 1 and _is_snapshot(texts[0][1]):
         return load_snapshot(texts[0][1].decode("utf-8", "replace"))
     snapshot = parse_files(texts)
-    if not any(process.threads for process in snapshot.processes):
+    if not any(process.threads or process.said for process in snapshot.processes):
         why = f" ({snapshot.problems[0]})" if snapshot.problems else ""
         hint = "paste the output of `thread apply all bt`, py-spy dump, pystack or a Python traceback"
         raise NothingFound(f"no stack found in {', '.join(names)}{why}", hint)

@@ -85,13 +85,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "the step together",
         "every rank must reach every collective, in the same order",
         "pytorch/pytorch#87995",
-        kinds=("io", "ipc-queue", "condvar-idle", "python-code", "mutex", "gil", "store-wait"),
+        kinds=("io", "ipc-queue", "condvar-idle", "python-code", "mutex", "gil", "store-wait", "unknown"),
+        named=True,
     ),
     RemedyRule(
         "missing-rank",
         "Check that all ranks run the same number of steps and read data of the same length",
         "a rank that leaves the loop early does not come to the next collective",
         "mlcommons/storage#172",
+        kinds=("io", "ipc-queue", "condvar-idle", "python-code", "exited-or-crashed"),
         python=True,
     ),
     RemedyRule(
@@ -99,7 +101,25 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Read in the log (and in dmesg: out of memory?) why the rank has no process, then restart the whole job",
         "the communicator was made for more ranks than are there; a collective cannot go on without a member",
         "NVIDIA/nccl#585",
-        kinds=("stream-sync", "event-sync", "device-sync", "nccl-group-launch", "gloo", "mpi"),
+        absent=True,
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Drive every GPU of the process by a thread of its own, or put the calls of one thread for several GPUs "
+        "between "
+        "ncclGroupStart and ncclGroupEnd",
+        "NCCL lets the ranks of one process meet on the CPU before a launch; one thread cannot be in two calls",
+        "NCCL user guide, group calls; dmlc/xgboost#4523",
+        rules=("nccl-cpu-barrier",),
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Look at the first rank's stack; raise the timeout of the process group above the time that its work takes",
+        "the others wait on purpose until it has prepared the data",
+        "NVIDIA/nccl#865",
+        kinds=("store-wait", "nccl-group-launch", "gloo"),
+        python=True,
+        named=False,
     ),
     RemedyRule(
         "collective-mismatch",
@@ -237,9 +257,76 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "torch.multiprocessing notes",
     ),
     RemedyRule(
+        "network-transport",
+        "Check the link that the line names (ibstat, ibv_rc_pingpong, ping with the full packet size) and the peer's "
+        "own log, then restart the job",
+        "a transfer that failed once is not repeated: every member of the communicator stays blocked",
+        "NCCL user guide, troubleshooting",
+    ),
+    RemedyRule(
+        "network-transport",
+        "Run once with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET, and choose the interface by "
+        "NCCL_SOCKET_IFNAME and "
+        "NCCL_IB_HCA",
+        "the lines say which interface and which card each rank took",
+        "NCCL user guide, environment variables",
+    ),
+    RemedyRule(
+        "p2p-or-topology",
+        "Run once with NCCL_P2P_DISABLE=1: when the job then works, switch off ACS on the PCIe bridges and the "
+        "IOMMU, or "
+        "give the container all GPUs of the job",
+        "data then goes through host memory, so that only the direct path is taken out",
+        "NCCL user guide, troubleshooting",
+        unset_in="NCCL_P2P_DISABLE=1",
+    ),
+    RemedyRule(
+        "p2p-or-topology",
+        "Test the path alone: p2pBandwidthLatencyTest, nvidia-smi topo -p2p r",
+        "it says for each pair of GPUs whether direct access works",
+        "CUDA samples; nvidia-smi manual",
+    ),
+    RemedyRule(
+        "not-a-hang",
+        "Nothing is to be repaired here; if requests do not come back, look at the front end or raise its timeout",
+        "the ranks wait for work or go on with it",
+        "vllm-project/vllm#46611",
+    ),
+    RemedyRule(
+        "other",
+        "Read the evidence: no row of this tool has advice for it",
+        "the label is kept for causes without a label of their own",
+        "DESIGN 5",
+    ),
+    RemedyRule(
         "unknown",
-        "Look again with more ranks, and twice: gdbext diagnose --samples 2 --interval 10",
-        "what differs between ranks or moves between two looks is what tells the causes apart",
-        "field practice: nccl#1730",
+        "Read what stands before the stack (the signal, the error's text) and take a core: a crash is no hang, and the "
+        "other ranks only wait for this one",
+        "the first error of the first rank is the cause, all later ones follow from it",
+        "sgl-project/sglang#4205",
+        kinds=("exited-or-crashed",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Look at all ranks, not at one: gdbext diagnose on each host, or one file for each rank: gdbext diagnose "
+        "rank*.txt",
+        "the rank that differs from the others is the finding; N-1 equal stacks are its victims",
+        "field practice: NVIDIA/nccl#719, #857",
+        alone=True,
+    ),
+    RemedyRule(
+        "unknown",
+        "Look twice: gdbext diagnose --samples 2 --interval 10",
+        "what moves between two looks is slow and not stuck",
+        "field practice: NVIDIA/nccl#1730",
+    ),
+    RemedyRule(
+        "unknown",
+        "Ask NCCL itself: ncclras (2.24 and newer), or TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 "
+        "before the "
+        "next run",
+        "a wait for the GPU does not show on the stack which collective it is; their counters do",
+        "NCCL RAS documentation; torch flight recorder",
+        kinds=("stream-sync", "event-sync", "device-sync", "kernel-launch", "memcpy-sync", "nccl-group-launch"),
     ),
 )

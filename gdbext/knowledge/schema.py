@@ -65,6 +65,33 @@ class MessageRule:
 
 
 @dataclass(frozen=True)
+class LogRule:
+    """A log line in which a library says what went wrong.
+
+    A group `rank` of `pattern` (searched anywhere) has the numbers of the ranks to blame, as they are printed. Without
+    a cause the line is evidence only.
+    """
+
+    id: str
+    pattern: str
+    means: str
+    source: str
+    cause: str = ""  # label of labels.CAUSES
+    confidence: str = "low"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How a cause looks on the stacks, and why it comes about."""
+
+    cause: str  # label of labels.CAUSES
+    seen: str
+    why: str
+    source: str
+    found_by: Tuple[str, ...]  # functions of analysis/ that look for it
+
+
+@dataclass(frozen=True)
 class RemedyRule:
     """What to do about a cause, and under which conditions the advice means something."""
 
@@ -78,6 +105,10 @@ class RemedyRule:
     threads_as_ranks: Optional[bool] = None  # only for processes that hold several ranks / only one rank
     nccl: Tuple[str, str] = ("", "")  # first and last NCCL release it means something for
     python: Optional[bool] = None
+    rules: Tuple[str, ...] = ()  # ids of frame rules, one of which must have decided about a culprit (or victim)
+    absent: Optional[bool] = None  # only where ranks have no process / where all have one
+    named: Optional[bool] = None  # only where the culprit was seen / where it was not
+    alone: Optional[bool] = None  # only where one process was seen / where several were
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ class Assembler:
             self.processes.append(self._process)
             for said in self.messages:
                 if is_about(self._process, said):
-                    self._process.complain(said.text)
+                    self._process.tell(said.text)
             self.messages = [said for said in self.messages if not is_about(self._process, said)]
         return self._process
 
@@ -207,6 +207,9 @@ class Assembler:
         if self._pending is None and self._process is not None and self._process.has_its_only(head, kind):
             self._begin(ProcessHead())
         process = self._inferior(head.group)
+        if head.selected and self._stands_alone():
+            self._adopt(process, head)
+            return
         known = process.find(head.id)
         same = known is not None and (known.head.lwp is None or head.lwp is None or known.head.lwp == head.lwp)
         if known is not None and same and head.selected:
@@ -219,6 +222,17 @@ class Assembler:
             self._start(head, kind)
         else:
             self._start(head, kind, known)
+
+    def _stands_alone(self) -> bool:
+        """Whether the last frame read is the one that gdb shows of a core before it says which thread that is."""
+        thread = self._thread
+        return thread is not None and thread.head.id is None and thread.kind == "gdb" and len(thread.frames) == 1
+
+    def _adopt(self, process: Process, head: ThreadHead) -> None:
+        thread = self._thread
+        if thread is not None and thread in process.threads and process.find(head.id) is None:
+            process.rename(thread, head)
+            self._interactive = True
 
     def _resume(self, thread: Thread, head: ThreadHead) -> None:
         old = thread.head
@@ -301,7 +315,7 @@ class Assembler:
             if len(self.messages) < 200:
                 self.messages.append(said)
         else:
-            process.complain(said.text)
+            process.tell(said.text)
 
 
 def is_about(process: Process, said: Said) -> bool:

@@ -14,6 +14,7 @@ MOST_FRAMES = 1024
 """Frames that are kept of one thread, innermost first; a deep recursion says nothing more behind them."""
 
 MOST_PROBLEMS = 12
+MOST_SAID = 24
 LONGEST_PROBLEM = 300
 
 
@@ -117,7 +118,7 @@ class Process:
     head: ProcessHead
     group: Optional[str] = None
     threads: List[Thread] = field(default_factory=list)
-    problems: List[str] = field(default_factory=list)
+    said: List[str] = field(default_factory=list)  # log lines that are evidence
     standing: Optional[Frame] = None  # where gdb found it, of use where no stack is printed
     _by_id: Dict[str, Thread] = field(default_factory=dict)
     _only: Dict[str, Optional[str]] = field(default_factory=dict)  # kind -> id of the thread that a process has once
@@ -137,15 +138,21 @@ class Process:
         if _is_only(thread.head, thread.kind):
             self._only[thread.kind] = thread.head.id
 
+    def rename(self, thread: Thread, head: ThreadHead) -> None:
+        """Give a thread that had none its head."""
+        thread.head = head
+        if head.id is not None:
+            self._by_id[head.id] = thread
+
     def has_its_only(self, head: ThreadHead, kind: str) -> bool:
         """Whether a process has one thread of this sort, and it was read: its main thread, the thread it died in."""
         if not _is_only(head, kind) or kind not in self._only:
             return False
         return head.id is None or head.id != self._only[kind]
 
-    def complain(self, text: str) -> None:
-        if len(self.problems) < MOST_PROBLEMS and text[:LONGEST_PROBLEM] not in self.problems:
-            self.problems.append(text[:LONGEST_PROBLEM])
+    def tell(self, text: str) -> None:
+        if len(self.said) < MOST_SAID and text[:LONGEST_PROBLEM] not in self.said:
+            self.said.append(text[:LONGEST_PROBLEM])
 
     def finished(self, index: int) -> RankSnapshot:
         if not self.threads and self.standing is not None:
@@ -164,7 +171,7 @@ class Process:
             rank=self.head.rank,
             host=self.head.host,
             title=self.head.title or None,
-            problems=tuple(self.problems),
+            said=tuple(self.said),
             python=self.head.python,
             source=f"text:{kinds.most_common(1)[0][0]}" if kinds else "text",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.knowledge.engines import PROFILES
 from gdbext.model.job import JobSnapshot, RankSnapshot
@@ -12,7 +12,7 @@ from gdbext.parsers import pyspy_json, source
 from gdbext.parsers.assembler import Assembler, Tally, is_about
 from gdbext.parsers.building import LONGEST_PROBLEM, Process, Thread
 from gdbext.parsers.cleaning import UNNAMED, Stream, clean
-from gdbext.parsers.events import Said
+from gdbext.parsers.events import ProcessHead, Said
 
 _FILE_RANK = re.compile(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
 _FILE_PID = re.compile(r"(?i)(?:pid|core)[-_.]?(\d{2,9})(?!\d)")
@@ -33,23 +33,35 @@ def parse_files(texts: Sequence[Tuple[str, bytes]]) -> JobSnapshot:
     tally = Tally()
     processes: List[RankSnapshot] = []
     problems: List[str] = []
+    said: List[str] = []
     for name, data in texts:
-        found, said = _parse(name, data, tally)
-        processes += found
-        problems += said
+        found = _parse(name, data, tally)
+        processes += found.processes
+        problems += found.problems
+        said += found.said
     problems += _not_understood(tally)
     numbered = tuple(replace(process, index=index) for index, process in enumerate(processes))
-    return JobSnapshot(numbered, engine=_common([one.engine for one in numbered]), problems=_capped(problems))
+    return JobSnapshot(
+        numbered, engine=_common([one.engine for one in numbered]), problems=_capped(problems), said=_capped(said)
+    )
 
 
-def _parse(name: str, data: bytes, tally: Tally) -> Tuple[List[RankSnapshot], List[str]]:
+class _Found(NamedTuple):
+    """What one text has: processes, what could not be read, and log lines of nobody in particular."""
+
+    processes: Sequence[RankSnapshot] = ()
+    problems: Sequence[str] = ()
+    said: Sequence[str] = ()
+
+
+def _parse(name: str, data: bytes, tally: Tally) -> _Found:
     whole = source.cut(name, data)
-    text, problems = source.as_text(whole)
-    said = [*whole.problems, *problems]
+    text, unreadable = source.as_text(whole)
+    problems = [*whole.problems, *unreadable]
     if not text:
-        return [], said
+        return _Found((), problems)
     spied = pyspy_json.extract(text)
-    said += [f"{name}: {problem}" for problem in spied.problems]
+    problems += [f"{name}: {problem}" for problem in spied.problems]
     for process in spied.processes:
         tally.add(process)
     streams = _assemble(spied.rest, tally)
@@ -57,14 +69,21 @@ def _parse(name: str, data: bytes, tally: Tally) -> Tuple[List[RankSnapshot], Li
     _drop_copies(streams)
     processes = [process for process in (*spied.processes, *written) if process.shows_stacks]
     loose = [(one.stream, message) for one in streams for message in one.messages]
+    said: List[str] = []
+    speakers: Dict[int, Process] = {}  # ranks of which nothing but log lines is there
+    spoken_of = {_rank_of(stream, message) for stream, message in loose} - {None}
+    nameless = len(processes) == 1 and processes[0].head.rank is None and len(spoken_of) == 1
     for stream, message in loose[:_MOST_MESSAGES]:
-        owner = _owner(message, processes)
+        rank = None if nameless else _rank_of(stream, message)  # one rank speaks and one process is seen: the same
+        owner = _owner(replace(message, rank=rank), processes)
+        if owner is None and rank is not None:
+            owner = speakers.setdefault(rank, Process(ProcessHead(rank=rank)))
         if owner is not None:
-            owner.complain(message.text)
+            owner.tell(message.text)
         else:
             said.append(_prefixed(stream, message.text))
-    found = [_identified(process.finished(0)) for process in processes]
-    return _named_after_file(name, found), said
+    found = [_identified(process.finished(0)) for process in (*processes, *speakers.values())]
+    return _Found(_named_after_file(name, found), problems, said)
 
 
 def _assemble(text: str, tally: Tally) -> List[Assembler]:
@@ -114,6 +133,11 @@ def _owner(message: Said, processes: Sequence[Process]) -> Optional[Process]:
     if alone is not None and alone.pid is None and message.rank in (None, alone.rank):
         return processes[0]
     return None
+
+
+def _rank_of(stream: Stream, message: Said) -> Optional[int]:
+    """Whose line it is: the prefix knows better than the text, which may have the number within a group."""
+    return message.rank if stream.rank is None else stream.rank
 
 
 def _prefixed(stream: Stream, text: str) -> str:

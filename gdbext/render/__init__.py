@@ -6,12 +6,14 @@ from typing import Any, Callable, List, Mapping, Sequence
 
 from gdbext.model.attached import RankOutputs, RankTable
 from gdbext.model.errors import GdbextError
+from gdbext.model.explanation import Explanation, Glossary
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.model.stack import ThreadStack
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
 from gdbext.render.document import document
+from gdbext.render.explanation import explanation_lines, glossary_lines
 from gdbext.render.messages import error_lines
 from gdbext.render.ranks import (
     attached_lines,
@@ -35,6 +37,8 @@ _RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
     JobSnapshot: snapshot_lines,
     RankTable: attached_lines,
     RankOutputs: output_lines,
+    Explanation: explanation_lines,
+    Glossary: glossary_lines,
     **TENSOR_RENDERERS,
 }
 

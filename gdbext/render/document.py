@@ -7,11 +7,13 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from gdbext import __version__
 from gdbext.model.attached import RankOutputs, RankTable
+from gdbext.model.explanation import Explanation, Glossary
 from gdbext.model.job import SCHEMA, Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait
+from gdbext.render.explanation import explanation_document, glossary_document
 from gdbext.render.tensor_document import TENSOR_DOCUMENTS
 from gdbext.render.witnesses import witness_document
 
@@ -97,7 +99,6 @@ def _judged_process(process: RankSnapshot, judgement: Optional[ProcessJudgement]
             "thread": wait.thread,
             "frame": wait.frame,
             "collective": wait.collective,
-            "communicator": wait.communicator,
             "op_count": None if wait.op_count is None else dict(wait.op_count),
         },
         "threads": [_judged_thread(thread) for thread in threads],
@@ -286,6 +287,8 @@ _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
     ThreadStack: _thread,
     RankTable: _attached,
     RankOutputs: _outputs,
+    Explanation: explanation_document,
+    Glossary: glossary_document,
     **TENSOR_DOCUMENTS,
 }
 

@@ -56,10 +56,10 @@ def test_torchrun_log():
     # The exception, and how many frames of the one that followed from it are left out.
     assert first.threads[0].problems[0].startswith("torch.distributed.DistBackendError")
     assert first.threads[0].problems[-1] == "left out: 1 frame(s) of exceptions that followed from the first"
-    assert first.problems[0].startswith("ncclRemoteError")
-    assert "Watchdog caught collective operation timeout" in third.problems[0]
+    assert first.said[0].startswith("ncclRemoteError")
+    assert "Watchdog caught collective operation timeout" in third.said[0]
     assert calls(third.threads[0])[-2:] == ["c10d::ProcessGroupNCCL::ncclCommWatchdog", None]
-    assert "NCCL WARN" in snapshot.problems[0]  # of a process that shows no stack
+    assert "NCCL WARN" in snapshot.said[0]  # of a process that shows no stack
 
 
 def test_prefixes_of_loggers():

@@ -232,6 +232,14 @@ _WAITS = (
         rank=LOCK,
     ),
     FrameRule(
+        "paddle-stream",
+        "stream-sync",
+        r"(paddle|phi)::(\w+::)*Gpu(StreamSync|StreamWaitEvent|MemcpySync)",
+        "Paddle gpu_info.h",
+        rank=LOCK,
+    ),
+    FrameRule("paddle-device", "device-sync", r"(paddle|phi)::(\w+::)*GpuDeviceSync", "Paddle gpu_info.h", rank=LOCK),
+    FrameRule(
         "llama-barrier",
         "condvar-idle",
         r"ggml_(barrier|graph_compute_(poll|check)_for_work\w*)",

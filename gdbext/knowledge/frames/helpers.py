@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.frames.ranks import LEAF
+from gdbext.knowledge.frames.ranks import LEAF, LOCK
 from gdbext.knowledge.schema import FrameRule, ThreadName
 
 
@@ -11,6 +11,13 @@ def _pool(id: str, function: str, source: str, helper: str, module: str = "", le
 
 
 RULES = (
+    FrameRule(
+        "openmp-caller",
+        "condvar-idle",
+        r"(GOMP_(parallel|barrier|taskwait|loop)\w*|__kmpc_(fork_call|barrier)\w*)",
+        "the thread that entered the parallel region waits for its pool: no member of it",
+        rank=LOCK,
+    ),
     _pool("openmp-gomp", r"(gomp_\w+|do_wait|do_spin|gomp_thread_start)$", "libgomp", "OpenMP pool", module=r"libgomp"),
     _pool(
         "openmp-gomp-named",

@@ -100,7 +100,11 @@ _STANDARD_LIBRARY = (
         "python-wait", "condvar-idle", r"wait(_for)?|join|_wait_for_tstate_lock", r"(^|/)threading\.py$", "threading"
     ),
     _function(
-        "python-lock", "mutex", r"acquire|__enter__", r"(^|/)(threading|filelock/_\w+)\.py$", "threading, filelock"
+        "python-lock",
+        "mutex",
+        r"acquire|__enter__",
+        r"(^|/)(threading|filelock/_\w+|logging/__init__)\.py$",
+        "threading, filelock, logging",
     ),
     _function(
         "python-future",
@@ -145,6 +149,14 @@ _TORCH = (
         rf"{_C10D}|torch/distributed/device_mesh\.py$",
         "torch.distributed",
         rank=PYTHON + 1,
+    ),
+    _function(
+        "python-ddp",
+        "nccl-group-launch",
+        r"_verify_param_shape_across_processes|_sync_module_states|_sync_params_and_buffers|_sync_buffers|_distributed_broadcast_coalesced",
+        r"torch/(distributed/utils|nn/parallel/distributed)\.py$",
+        "DistributedDataParallel compares and broadcasts parameters with the process group",
+        rank=PYTHON - 1,
     ),
     _function(
         "python-store",

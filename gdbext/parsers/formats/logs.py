@@ -6,24 +6,13 @@ import re
 from typing import Match, Optional, Tuple
 
 from gdbext.knowledge.frames import MESSAGES
+from gdbext.knowledge.logs import LOG_RULES, RANK
 from gdbext.parsers.events import Event, ProcessHead, Said
 from gdbext.parsers.formats.row import Row, row
 
-_EVIDENCE = re.compile(
-    "|".join(
-        (
-            *(f"(?:{rule.pattern})" for rule in MESSAGES),
-            r"NCCL WARN ",
-            r"[Ww]atchdog (?:caught|timeout)|WatchDog",
-            r"Timeout at NCCL work|NCCL work .* timed out",
-            r"terminate called",
-            r"NVRM: Xid|\bXid \(",
-            r"ncclSystemError|ncclInternalError|ncclRemoteError|ncclUnhandledCudaError",
-            r"No space left on device",
-            r"Cannot allocate memory|[Oo]ut of memory",
-        )
-    )
-)
+_GROUP_NAME = re.compile(r"\(\?P<\w+>")
+_PATTERNS = (*(rule.pattern for rule in MESSAGES), *(rule.pattern for rule in LOG_RULES))
+_EVIDENCE = re.compile("|".join(f"(?:{_GROUP_NAME.sub('(?:', pattern)})" for pattern in _PATTERNS))
 _NEEDS = (
     "rror",
     "ignal",
@@ -42,10 +31,26 @@ _NEEDS = (
     "terminate",
     "left on",
     "memory",
+    "onitoredBarrier",
+    "waiting for",
+    "mismatch",
+    "exitcode",
+    "oom-kill",
+    "Killed",
+    "GIL within",
+    "P2P between",
+    "mapping resources",
+    "NET/IB",
+    "ibv_",
+    "IBV_WC",
+    "onnection",
+    "No available",
+    "shm",
+    "ncorrectable",
 )
 _LONGEST = 2000
 _WRITER = re.compile(r"\[?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9})[\s:]")
-_RANK = re.compile(r"\[Rank (\d{1,6})\]|^[\w.]*:? ?\[(\d{1,6})\] is setting up NCCL communicator")
+_RANK = re.compile(RANK + r"|^[\w.]*:? ?\[(?P<setting_up>\d{1,6})\] is setting up NCCL communicator")
 
 
 def said(text: str) -> Optional[Said]:
@@ -62,7 +67,7 @@ def said(text: str) -> Optional[Said]:
 def rank_in(text: str) -> Optional[int]:
     """The rank that torch's messages name as their own."""
     found = _RANK.search(text[:_LONGEST])
-    return int(found.group(1) or found.group(2)) if found else None
+    return int(found.group("rank") or found.group("setting_up")) if found else None
 
 
 def _is_head(text: str) -> bool:

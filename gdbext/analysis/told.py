@@ -1,0 +1,191 @@
+"""Patterns in log lines: what NCCL, torch's watchdog, the kernel or a launcher said itself."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from gdbext.analysis.candidate import Candidate
+from gdbext.analysis.view import COMMUNICATION, JobView, Party
+from gdbext.analysis.wording import ranks, start, verb, who
+from gdbext.knowledge.logs import GROUP, LOG_RULES, PROGRESS, RANK, TIMED_OUT, UNEVEN
+from gdbext.knowledge.schema import LogRule
+from gdbext.model.job import RankSnapshot
+from gdbext.model.verdict import Evidence, ThreadJudgement
+
+_RULES = [(re.compile(rule.pattern), rule) for rule in LOG_RULES]
+_TIMED_OUT, _PROGRESS, _GROUP, _RANK = (re.compile(text) for text in (TIMED_OUT, PROGRESS, GROUP, RANK))
+_NUMBER = re.compile(r"\d{1,6}")
+_STRENGTH = {"high": 93, "medium": 85, "low": 60}
+_ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
+_MOST_QUOTED = 3
+_LONGEST_QUOTE = 160
+
+
+class Line(NamedTuple):
+    """A log line, whose it is (None: nobody's in particular), and the row that knows it."""
+
+    text: str
+    process: Optional[RankSnapshot]
+    rule: LogRule
+
+
+def lines(view: JobView) -> List[Line]:
+    """Every log line that a row knows, the most telling first."""
+    found = [(_known(text), text, process) for process, text in _all_lines(view)]
+    known = [Line(text, process, rule) for rule, text, process in found if rule is not None]
+    return sorted(known, key=lambda line: LOG_RULES.index(line.rule))
+
+
+def _all_lines(view: JobView) -> Iterator[Tuple[Optional[RankSnapshot], str]]:
+    for text in view.snapshot.said:
+        yield None, text
+    for process in view.snapshot.processes:
+        for text in process.said:
+            yield process, text
+        for thread in process.threads:
+            for text in thread.problems:
+                yield process, text
+
+
+def _known(text: str) -> Optional[LogRule]:
+    return next((rule for pattern, rule in _RULES if pattern.search(text)), None)
+
+
+def quoted(view: JobView) -> Tuple[Evidence, ...]:
+    """The most telling lines as evidence, each kind of line once."""
+    shown: Dict[str, Evidence] = {}
+    for line in lines(view):
+        if line.rule.id not in shown and len(shown) < _MOST_QUOTED:
+            text = line.text if len(line.text) <= _LONGEST_QUOTE else line.text[: _LONGEST_QUOTE - 1] + "…"
+            index = line.process.index if line.process is not None else None
+            shown[line.rule.id] = Evidence(f"{line.rule.means}: {text}", index)
+    return tuple(shown.values())
+
+
+def told_by_log(view: JobView) -> Optional[Candidate]:
+    """A library or the kernel said what went wrong."""
+    telling = next((line for line in lines(view) if line.rule.cause), None)
+    if telling is None:
+        return None
+    rule = telling.rule
+    blamed = _ranks_in(telling)
+    if blamed:
+        culprits = _of_ranks(view, blamed)
+    else:
+        accusing = rule.cause in ("missing-rank", "init-rendezvous", "network-transport", "collective-mismatch")
+        culprits = () if accusing or telling.process is None else (_party(view, telling.process),)
+    named = {party.index for party in culprits}
+    waiting = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in named)
+    speaker = f"{telling.process.label}'s log" if telling.process is not None else "the log"
+    summary = f"In {speaker}: {rule.means}{f' ({ranks(blamed)})' if blamed else ''}. " + (
+        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} for what that prevents."
+        if waiting
+        else "The stacks that were read neither confirm nor contradict it."
+    )
+    return Candidate(rule.cause, rule.confidence, _STRENGTH[rule.confidence], summary, culprits, waiting)
+
+
+def _ranks_in(line: Line) -> Tuple[int, ...]:
+    match = re.search(line.rule.pattern, line.text)
+    groups = [value for name, value in match.groupdict().items() if name.startswith("rank")] if match else []
+    return tuple(int(number) for value in groups if value for number in _NUMBER.findall(value))
+
+
+def _of_ranks(view: JobView, numbers: Sequence[int]) -> Tuple[Party, ...]:
+    return tuple(_party(view, process) for process in view.snapshot.processes if process.rank in numbers)
+
+
+def _party(view: JobView, process: RankSnapshot) -> Party:
+    """The process as a party, also where none of its stacks was read."""
+    known = next((party for party in view.parties if party.index == process.index), None)
+    return known or Party(process, None, ThreadJudgement("", "unknown"), "unknown")
+
+
+# torch's watchdog -----------------------------------------------------------------------------------------------------
+
+
+class _Group(NamedTuple):
+    """What the watchdogs of one process group say: by rank the operation that timed out, and how far it got."""
+
+    timed_out: Dict[int, Tuple[int, str, Optional[int]]]  # (sequence number, operation, elements)
+    enqueued: Dict[int, int]
+    named: bool  # the lines name the group: without it groups of one rank may be mixed up
+
+
+def told_by_watchdog(view: JobView) -> Optional[Candidate]:
+    """Ranks of one process group timed out in different operations, or some never enqueued what the others wait for."""
+    for group in _groups(view).values():
+        found = _different_operations(view, group) or _behind(view, group)
+        if found is not None:
+            return found
+    return None
+
+
+def _groups(view: JobView) -> Dict[str, _Group]:
+    groups: Dict[str, _Group] = {}
+    for process, text in _all_lines(view):
+        timed_out, progress = _TIMED_OUT.search(text), _PROGRESS.search(text)
+        if not (timed_out or progress):
+            continue
+        name, own = _GROUP.search(text), _RANK.search(text)
+        rank = process.rank if process is not None and process.rank is not None else None
+        if rank is None and own is not None:
+            rank = int(own.group("rank"))
+        if rank is None:
+            continue
+        group = groups.setdefault(name.group("group") if name else "", _Group({}, {}, bool(name)))
+        if timed_out:
+            count = timed_out.group("count")
+            operation = (int(timed_out.group("seq")), timed_out.group("op"), int(count) if count else None)
+            group.timed_out.setdefault(rank, operation)
+        if progress:
+            group.enqueued.setdefault(rank, int(progress.group("enqueued")))
+    return groups
+
+
+def _different_operations(view: JobView, group: _Group) -> Optional[Candidate]:
+    by_number: Dict[int, Dict[Tuple[str, Optional[int]], List[int]]] = {}
+    for rank, (number, operation, count) in group.timed_out.items():
+        key = (operation, None if operation in UNEVEN else count)
+        by_number.setdefault(number, {}).setdefault(key, []).append(rank)
+    for number, sides in by_number.items():
+        if len(sides) < 2 or any(operation in _ONE_SIDED for operation, _ in sides):
+            continue
+        ordered = sorted(sides.items(), key=lambda side: len(side[1]))
+        words = "; ".join(
+            f"{ranks(members)} in {operation.lower().lstrip('_')}{f' of {count} elements' if count is not None else ''}"
+            for (operation, count), members in ordered[:4]
+        )
+        odd = [rank for _, members in ordered[:-1] for rank in members]
+        fewer = len(odd) < len(ordered[-1][1])
+        culprits = _of_ranks(view, odd if fewer else tuple(group.timed_out))
+        victims = _of_ranks(view, ordered[-1][1]) if fewer else ()
+        summary = (
+            f"torch's watchdog: as operation {number} of the same process group the ranks called different things: "
+            f"{words}. None of them can complete."
+        )
+        confidence = "high" if group.named else "medium"
+        return Candidate("collective-mismatch", confidence, 93, summary, culprits, victims)
+    return None
+
+
+def _behind(view: JobView, group: _Group) -> Optional[Candidate]:
+    numbers = [number for number, _, _ in group.timed_out.values()]
+    reached = min(numbers) if numbers else max(group.enqueued.values(), default=0)
+    late = sorted(rank for rank, number in group.enqueued.items() if 0 <= number < reached)
+    waiting = sorted({*group.timed_out, *group.enqueued} - set(late))
+    if not late or not waiting:
+        return None
+    name = next((operation.lower().lstrip("_") for _, operation, _ in group.timed_out.values()), "operation")
+    last = max(group.enqueued[rank] for rank in late)
+    summary = (
+        f"torch's watchdog: {ranks(waiting)} timed out in {name} number {reached}, of which {ranks(late)} "
+        f"had enqueued only {last}: {'it' if len(late) == 1 else 'they'} never came to it. "
+        f"What {ranks(late)} did instead shows on {'its' if len(late) == 1 else 'their'} own stack."
+    )
+    confidence = "high" if group.named and numbers else "medium"
+    return Candidate("missing-rank", confidence, 93, summary, _of_ranks(view, late), _of_ranks(view, waiting))
+
+
+PATTERNS = (told_by_log, told_by_watchdog)

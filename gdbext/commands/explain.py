@@ -1,0 +1,134 @@
+"""`gdbext explain` and llm-explain: what a label of the answer means, put together from the rows that decide it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import List, Optional, Tuple, Union
+
+from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.session import Session
+from gdbext.knowledge.causes import REMEDIES
+from gdbext.knowledge.frames import MESSAGES, RULES
+from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
+from gdbext.knowledge.schema import FrameRule, RemedyRule
+from gdbext.knowledge.signatures import SIGNATURES
+from gdbext.model.errors import UsageError
+from gdbext.model.explanation import Explanation, Glossary, Sign
+from gdbext.model.verdict import Remedy
+
+LABELS: Tuple[str, ...] = (*CAUSES, *(kind for kind in WAIT_KINDS if kind not in CAUSES))
+"""Everything that can be explained."""
+
+_IMPLICIT = ("implicit-sync-vs-collective", "lazy-module-load-vs-collective")
+
+
+def explain(label: Optional[str]) -> Union[Explanation, Glossary]:
+    """The explanation of one label, or all labels. Raises `UsageError` for a label that is none, naming near ones."""
+    if not label:
+        return Glossary(tuple(map(_wait, WAIT_KINDS)), tuple(map(_cause, CAUSES)))
+    if label in CAUSES:
+        return _cause(label)
+    if label in WAIT_KINDS:
+        return _wait(label)
+    near = [one for one in LABELS if label in one or one in label or one[:4] == label[:4]]
+    hint = f"did you mean {' or '.join(near[:3])}" if near else "`gdbext explain` lists all labels"
+    raise UsageError(f"{label} is no label", hint)
+
+
+def _cause(label: str) -> Explanation:
+    rules = [rule for rule in REMEDIES if rule.cause == label]
+    signs = tuple(Sign(one.seen, one.source, one.why) for one in SIGNATURES if one.cause == label)
+    sources = [sign.source for sign in signs] + [rule.source for rule in rules]
+    shown = dict.fromkeys(kind for rule in rules for kind in rule.kinds)
+    return Explanation(
+        label,
+        "cause",
+        CAUSES[label],
+        signs,
+        tuple(Remedy(rule.action + _when(rule), rule.reason) for rule in rules),
+        tuple(shown),
+        _unique(sources),
+    )
+
+
+def _wait(label: str) -> Explanation:
+    rules = [rule for rule in RULES if rule.kind == label and rule.helper is None]
+    said = [rule for rule in MESSAGES if rule.kind == label]
+    signs = [Sign(_looks(rule), rule.source) for rule in rules]
+    signs += [Sign(f"a log line like {_plain(rule.pattern)}", rule.source) for rule in said]
+    if not signs:
+        signs = [Sign("no row matches any frame of the thread", "gdbext/knowledge/frames")]
+    causes = [rule.cause for rule in REMEDIES if label in rule.kinds]
+    remedies = [rule for rule in REMEDIES if label in rule.kinds]
+    return Explanation(
+        label,
+        "wait",
+        WAIT_KINDS[label],
+        tuple(signs),
+        tuple(Remedy(f"{rule.action} ({rule.cause})", rule.reason) for rule in remedies),
+        _unique(causes),
+        _unique([sign.source for sign in signs]),
+    )
+
+
+def _looks(rule: FrameRule) -> str:
+    """`cudaMallocHost, cudaHostAlloc, ...` of a row: its own pattern, without the marks that only a machine needs."""
+    pieces = [_plain(rule.function)]
+    if rule.file:
+        pieces.append(f"in {_plain(rule.file)}")
+    if rule.module:
+        pieces.append(f"of {_plain(rule.module)}")
+    if rule.under:
+        pieces.append(f"called under {_plain(rule.under)}")
+    if rule.caller:
+        pieces.append(f"called by {_plain(rule.caller)}")
+    if rule.idle:
+        pieces.append("(idle there is normal)")
+    return ("Python: " if rule.language == "python" else "") + " ".join(pieces)
+
+
+def _plain(pattern: str) -> str:
+    text = pattern
+    for mark in ("(_v\\d+|_ptsz|_ptds|_v\\d+_pt[ds]s?z?)*", "(^|/)", "\\b", "$", "?:", "_*", "(GI_)?"):
+        text = text.replace(mark, "")
+    for mark, word in (("\\w*", "*"), ("\\w+", "*"), (".*", "*"), ("\\.", "."), ("\\d+", "N"), ("|", ", ")):
+        text = text.replace(mark, word)
+    whole = text.startswith("(") and text.endswith(")") and text.count("(") == 1
+    return text[1:-1] if whole else text
+
+
+def _when(rule: RemedyRule) -> str:
+    """The condition of an advice, in words."""
+    pieces: List[str] = []
+    if rule.kinds:
+        pieces.append(f"for {', '.join(rule.kinds)}")
+    if rule.set_in:
+        pieces.append(f"where {rule.set_in} is set")
+    if rule.threads_as_ranks:
+        pieces.append("where one process holds several ranks")
+    if rule.absent:
+        pieces.append("where a rank has no process")
+    first, last = rule.nccl
+    if first or last:
+        pieces.append(f"NCCL {first or 'any'} to {last or 'now'}" if last else f"NCCL {first} and newer")
+    return f" ({'; '.join(pieces)})" if pieces else ""
+
+
+def _unique(texts: List[str]) -> Tuple[str, ...]:
+    return tuple(dict.fromkeys(piece.strip() for text in texts for piece in text.split(";") if piece.strip()))
+
+
+def _body(_: Session, args: Namespace) -> object:
+    return explain(args.label)
+
+
+COMMANDS = (
+    Command(
+        "llm-explain",
+        "Say what a label of the answer means, how it is recognised and what to do",
+        _body,
+        "status",
+        (Argument("label", "a cause or a wait; none: all of them", "LABEL", nargs="?", completes="label"),),
+        examples=("llm-explain missing-rank", "llm-explain pinned-host-alloc"),
+    ),
+)

@@ -1,0 +1,164 @@
+"""Log lines of NCCL, torch, the kernel and launchers that say what went wrong, the most telling first."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.schema import LogRule
+
+_NCCL = "NCCL sources, 2.4-2.32"
+_TORCH = "torch ProcessGroupNCCL.cpp, ProcessGroupGloo.cpp"
+
+LOG_RULES: Tuple[LogRule, ...] = (
+    LogRule(
+        "xid",
+        r"NVRM: Xid|\bXid \(",
+        "the kernel's driver reported a fault of the GPU",
+        "NVIDIA Xid catalogue",
+        "gpu-fault",
+        "medium",
+    ),
+    LogRule(
+        "ecc",
+        r"[Uu]ncorrectable (?:ECC|NVLink) error|CUDA_ERROR_ECC_UNCORRECTABLE",
+        "the GPU's memory or link reported an error that cannot be corrected",
+        "NVIDIA Xid catalogue",
+        "gpu-fault",
+        "medium",
+    ),
+    LogRule(
+        "shm-segment",
+        r"dev/shm.*(?:No space left|[Bb]us error)|No space left on device.*shm"
+        r"|(?:while creating|extend) shared memory segment|insufficient shared memory \(shm\)",
+        "there is no room in /dev/shm",
+        "NCCL shmutils.cc; torch data loader",
+        "shm-too-small",
+        "medium",
+    ),
+    LogRule(
+        "mismatch",
+        r"Detected mismatch between collectives on ranks",
+        "torch compared the calls of the ranks (TORCH_DISTRIBUTED_DEBUG=DETAIL) and they differ",
+        "torch ProcessGroupWrapper.cpp",
+        "collective-mismatch",
+        "high",
+    ),
+    LogRule(
+        "monitored-barrier",
+        r"[Rr]ank\(?s?\)? \[?(?P<rank>\d+(?:, ?\d+)*)\]? failed to pass monitoredBarrier"
+        r"|waiting for send/recv from rank (?P<rank2>\d+)",
+        "monitoredBarrier names the ranks that did not come",
+        "torch.distributed.monitored_barrier",
+        "missing-rank",
+        "medium",
+    ),
+    LogRule(
+        "killed",
+        r"exitcode: -9\b.{0,40}local_rank: (?P<rank>\d+)|oom-kill|Out of memory: Kill(?:ed)? process"
+        r"|is killed by signal: Killed",
+        "a process of the job was killed, mostly for want of memory",
+        "torchrun; Linux oom killer; torch data loader",
+        "missing-rank",
+        "medium",
+    ),
+    LogRule(
+        "clients-joined",
+        r"Timed out after .{0,60} waiting for clients\. \d+/\d+ clients joined",
+        "not all ranks came to the store",
+        "torch TCPStore.cpp",
+        "init-rendezvous",
+        "medium",
+    ),
+    LogRule(
+        "gil-not-acquired",
+        r"Could not acquire GIL within \d+ ms",
+        "torch's monitor could not get the GIL",
+        _TORCH,
+        "gil-deadlock",
+        "low",
+    ),
+    LogRule(
+        "peer-access",
+        r"NCCL WARN.*(?:enable peer access|cudaIpcOpenMemHandle|CUDA IPC|peer access is not supported)"
+        r"|Could not enable P2P between dev|peer mapping resources exhausted",
+        "direct access to another GPU's memory failed",
+        _NCCL,
+        "p2p-or-topology",
+        "medium",
+    ),
+    LogRule(
+        "infiniband",
+        r"NET/IB ?: ?Got (?:completion|async event)|Call to (?:wrap_)?ibv_\w+ failed|IBV_WC_\w+ERR",
+        "InfiniBand reported a transfer that failed",
+        "NCCL transport/net_ib.cc",
+        "network-transport",
+        "medium",
+    ),
+    LogRule(
+        "unreachable",
+        r"NCCL WARN.*(?:No route to host|Connection timed out|Network is unreachable)",
+        "a peer's address cannot be reached from here",
+        "NCCL misc/socket.cc",
+        "network-transport",
+        "medium",
+    ),
+    LogRule(
+        "refused",
+        r"NCCL WARN.*Connection refused|[Cc]onnection refused.*(?:retry|attempt)",
+        "a peer does not listen at its address: not started, gone, or another interface",
+        "NCCL misc/socket.cc; NVIDIA/nccl#1324",
+        "init-rendezvous",
+        "low",
+    ),
+    LogRule(
+        "peer-closed",
+        r"NCCL WARN.*(?:[Cc]onnection closed by (?:remote )?peer|Connection reset by peer|remote process exited)"
+        r"|Connection closed by peer \[",
+        "a peer closed its connection: its process ended first",
+        "NCCL misc/socket.cc; gloo transport/tcp/pair.cc",
+        "missing-rank",
+        "low",
+    ),
+    LogRule(
+        "remote-error",
+        r"ncclRemoteError|ncclSystemError|ncclInternalError|ncclUnhandledCudaError",
+        "NCCL gave up; the first rank that says so is nearest to the cause",
+        _NCCL,
+    ),
+    LogRule(
+        "no-block",
+        r"No available shared memory broadcast block found",
+        "the writer waits for a reader of vLLM's message queue; the one that does not read is inside a step",
+        "vllm-project/vllm#27313, #46611",
+    ),
+    LogRule("nccl-warning", r"NCCL WARN ", "NCCL warned", _NCCL),
+    LogRule(
+        "watchdog",
+        r"[Ww]atchdog (?:caught|timeout)|WatchDog|Timeout at NCCL work|NCCL work .* timed out"
+        r"|failure detected by watchdog",
+        "a watchdog gave up waiting",
+        _TORCH,
+    ),
+    LogRule("terminate", r"terminate called", "a C++ exception was not caught", "libstdc++"),
+    LogRule(
+        "memory", r"No space left on device|Cannot allocate memory|[Oo]ut of memory", "something is full", "Linux, CUDA"
+    ),
+)
+
+TIMED_OUT = (
+    r"WorkNCCL\(SeqNum=(?P<seq>\d{1,12}), OpType=(?P<op>\w{1,40})"
+    r"(?:, NumelIn=(?P<count>\d{1,20}))?"
+)
+"""The collective that torch's watchdog gave up, with its number in the order of its process group."""
+
+PROGRESS = r"last enqueued work: (?P<enqueued>-?\d{1,12}), last completed work: (?P<completed>-?\d{1,12})"
+"""How far a rank got in its process group."""
+
+GROUP = r"PG(?: ID \S{1,20})? GUID (?P<group>[^\s\])]{1,80})"
+"""Name of the process group; lines without it are of the default one."""
+
+RANK = r"(?:\[|GUID [^\]]{1,80} )Rank (?P<rank>\d{1,6})\]"
+"""Whose line it is. Within another group than the default it is the number in that group."""
+
+UNEVEN = ("ALLTOALL", "ALLTOALL_BASE", "SEND", "RECV", "GATHER", "SCATTER", "BROADCAST", "COALESCED", "UNKNOWN")
+"""Operations whose sizes may differ between ranks, or whose number means something else on the two sides."""

@@ -1,0 +1,186 @@
+"""How each cause looks on the stacks and why it comes about; `found_by` names the patterns that find it."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.schema import Signature
+
+SIGNATURES: Tuple[Signature, ...] = (
+    Signature(
+        "implicit-sync-vs-collective",
+        "few ranks are in cudaMallocHost, cudaHostAlloc, cudaFreeHost, cudaMalloc, cudaFree or a first call of cuBLAS; "
+        "the others wait in a collective or for the GPU",
+        "these calls wait until the device is idle or take the driver's lock, while the kernel of a collective keeps "
+        "the device busy until this rank launches its part",
+        "NVIDIA/nccl#48, #70, #239, #829; pytorch/pytorch#880; PR nccl#623",
+        ("implicit_sync",),
+    ),
+    Signature(
+        "lazy-module-load-vs-collective",
+        "few ranks are in cuModuleLoad*, cuLibraryLoad* or cudaFuncSetAttribute, or in the first launch of a kernel "
+        "under CUDA_MODULE_LOADING=LAZY; the others wait in a collective or for the GPU",
+        "a kernel that is loaded at its first launch takes the context's lock and may wait until the device is idle",
+        "torchcomms PR#2334; NVIDIA/nvbench#136; CUDA programming guide, lazy loading",
+        ("implicit_sync", "blocked_launch"),
+    ),
+    Signature(
+        "missing-rank",
+        "ranks wait in a collective or for the GPU; another one is dead, stopped by a signal, not started, or outside "
+        "of any communication: in a read, a queue, a lock, Python code",
+        "a collective completes only when every member has launched it",
+        "NVIDIA/nccl#585, #857; vllm-project/vllm#48720; pytorch/pytorch#87995",
+        ("dead_rank", "rank_elsewhere", "local_barrier", "leader_first", "starved"),
+    ),
+    Signature(
+        "missing-rank",
+        "workers wait in shm_broadcast's dequeue (or the front end says `No available shared memory broadcast block`) "
+        "while another rank is inside a step",
+        "the workers are victims: the engine core or the rank inside the step does not go on",
+        "vllm-project/vllm#27313, #46611, #44185, #51921, #51986; vllm-ascend#3717",
+        ("idle_peer",),
+    ),
+    Signature(
+        "missing-rank",
+        "torch's watchdog says `last enqueued work` of a rank is behind the sequence number at which the others timed "
+        "out, or monitoredBarrier names a rank",
+        "that rank never came to the collective; its own stack says where it is instead",
+        "torch ProcessGroupNCCL.cpp; torch.distributed.monitored_barrier",
+        ("told_by_watchdog", "told_by_log"),
+    ),
+    Signature(
+        "collective-mismatch",
+        "ranks are in different collectives, or in the same one with different sizes",
+        "the calls of one communicator must be the same on every rank, in the same order: none of them can complete",
+        "NVIDIA/nccl#857; vllm-project/vllm#46097 (three in all-reduce, one a block ahead)",
+        ("different_collectives", "different_calls", "told_by_watchdog", "told_by_log"),
+    ),
+    Signature(
+        "multi-comm-ordering",
+        "two host threads (or two ranks) are in calls of two communicators, for example send/receive and all-reduce",
+        "a launched collective can hold the launch queue or the SMs that the next one needs, so two orders block "
+        "each other",
+        "NVIDIA/nccl#1766, #899; NCCL user guide, using multiple communicators concurrently",
+        ("communicators_in_threads", "opposite_order"),
+    ),
+    Signature(
+        "init-rendezvous",
+        "ranks are in ncclCommInit*, bootstrap or the store; a member has not come, or waits elsewhere",
+        "the set-up needs all members, found by address: a rank too few, a wrong interface or a firewall look the same",
+        "NVIDIA/nccl#1260, #1324",
+        ("rendezvous", "told_by_log"),
+    ),
+    Signature(
+        "network-transport",
+        "NCCL warns of a failed completion of InfiniBand, an unreachable address or a timed-out connection while ranks "
+        "wait in a collective",
+        "the data of a collective is sent by a helper thread, so the waiting stacks do not show the network",
+        "NVIDIA/nccl#394, #1324; NCCL user guide, troubleshooting",
+        ("told_by_log",),
+    ),
+    Signature(
+        "p2p-or-topology",
+        "a rank that sets up a communicator is in cudaIpcOpenMemHandle, cudaDeviceEnablePeerAccess or an import of a "
+        "peer's memory and does not come out, or NCCL warns that peer access failed",
+        "direct access between GPUs is announced and does not work: IOMMU, PCIe ACS, a container without the peer's "
+        "device, or a virtual machine",
+        "NCCL user guide, troubleshooting (GPU direct, PCI access control services)",
+        ("peer_access", "told_by_log"),
+    ),
+    Signature(
+        "launch-serialisation",
+        "every rank is in a launch, with CUDA_LAUNCH_BLOCKING=1 or a full launch queue; or few are, and the others "
+        "wait "
+        "for the GPU",
+        "NCCL needs its launches to return: a launch that waits for its kernel waits for a peer that waits for this "
+        "rank",
+        "NVIDIA/nccl#750, PR#774, #1766",
+        ("all_in_launch", "blocked_launch"),
+    ),
+    Signature(
+        "gil-deadlock",
+        "one thread waits for the GIL (take_gil) inside a callback, a destructor or the loader; the GIL's owner "
+        "waits for "
+        "a lock of the driver, the loader or another library",
+        "the waiting thread keeps what the owner needs, and the owner keeps the GIL",
+        "rapidsai/ucx-py#187; auto-round#1701; numba-cuda#317",
+        ("gil_deadlock",),
+    ),
+    Signature(
+        "gil-deadlock",
+        "the GIL's owner is in a CUDA call (cudaEventDestroy, cudaFree, a synchronise) and NCCL's watchdog waits for "
+        "the "
+        "GIL, or torch says `Could not acquire GIL`",
+        "the CUDA call waits for work that only another thread completes, and that thread needs Python",
+        "NVIDIA/Fuser#3055; torch ProcessGroupNCCL.cpp (pt_nccl_gil_chk)",
+        ("gil_deadlock", "told_by_log"),
+    ),
+    Signature(
+        "lock-order-deadlock",
+        "threads wait for mutexes and none works; or a hook that the CUDA driver called waits for a lock of another "
+        "library",
+        "each holds what the other waits for",
+        "ofiwg/libfabric#9003",
+        ("lock_inside_driver", "loader_lock"),
+    ),
+    Signature(
+        "fork-after-cuda",
+        "a process that was forked has one thread, which waits for a lock, for a pool of threads or in CUDA",
+        "the child has its parent's locks and CUDA state, but not the threads that would release or serve them",
+        "torch.multiprocessing notes; libgomp, fork after a parallel region",
+        ("forked_child",),
+    ),
+    Signature(
+        "destructor-or-teardown",
+        "a thread is in ncclCommAbort, ncclCommDestroy, a process group's destructor or an exit handler, over a join "
+        "or a "
+        "stream synchronise",
+        "the teardown waits for a kernel or a helper thread that waits for a peer",
+        "NVIDIA/nccl#829, #1013, #1777",
+        ("teardown",),
+    ),
+    Signature(
+        "shm-too-small",
+        "SIGBUS inside NCCL or while shared memory is cleared, or `No space left on device` for /dev/shm",
+        "files in /dev/shm are extended without the memory behind them; the first write to it is a bus error",
+        "NVIDIA/Megatron-LM#516; NCCL user guide, troubleshooting",
+        ("fatal", "told_by_log"),
+    ),
+    Signature(
+        "gpu-fault",
+        "a thread throws because a CUDA call failed, or the log has an Xid or an ECC error, while others wait",
+        "after a fault nothing of that context completes any more; the peers wait for its part",
+        "NVIDIA Xid catalogue; cuda error names",
+        ("fatal", "told_by_log"),
+    ),
+    Signature(
+        "driver-bug",
+        "a thread is in state D inside the kernel's GPU driver; or threads of CUPTI and the driver wait for each other",
+        "the driver waits for the GPU or for itself, and no program can help that; do not attach to a thread in "
+        "state D",
+        "dlrover xpu_timer (skips such processes); syv-ai#107; pytorch/pytorch#60158",
+        ("kernel_driver", "profiler_lock"),
+    ),
+    Signature(
+        "not-a-hang",
+        "every rank sits where an idle worker sits, or computes, or went on between two looks",
+        "a server without requests, a compilation or a slow step look like a hang to whoever waits for them",
+        "vllm-project/vllm#46611; sgl-project/sglang#17941; NVIDIA/nccl#865",
+        ("nothing_to_do", "all_busy", "goes_on", "rank_elsewhere"),
+    ),
+    Signature(
+        "other",
+        "never said by gdbext itself: the label is for causes that a person found and that have no label of their own",
+        "for example a mistake of one NCCL release in send and receive",
+        "horovod/horovod#2601",
+        (),
+    ),
+    Signature(
+        "unknown",
+        "all ranks wait for the GPU at the same place, or only one process was seen",
+        "the waiting side does not show what the device runs: a spinning kernel (GPU at 90-100 % with little power, a "
+        "custom all-reduce whose flag is never written), a lost network packet and a slow step look the same",
+        "home-ops#13342; sgl-project/sglang#33549; vllm-project/vllm#8410; NVIDIA/nccl#1730",
+        (),
+    ),
+)
