@@ -129,6 +129,9 @@ def _call(row: Mapping[Any, Any]) -> str:
 
 
 def _number(value: Any) -> int:
+    """-1 for nothing. The JSON form writes the numbers of a process group as strings."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
+        return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else -1
 
 
