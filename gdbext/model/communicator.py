@@ -79,6 +79,7 @@ class CommunicatorGroup:
     members: Tuple[Member, ...]
     unseen: Tuple[int, ...] = ()  # its ranks of which no end was found
     uneven: Tuple[Uneven, ...] = ()
+    notes: Tuple[str, ...] = ()  # what a person should know of it
     moving: bool = False  # some member launched more between two reads: counts are of different moments
 
     @property

@@ -1,0 +1,185 @@
+"""What the counts in NCCL's communicators prove: ranks that launched different things, or the same in another order.
+
+A rank counts a collective when it launches it. Ranks that run the same program launch the same sequence, so at any
+moment one of two ranks has launched a beginning of what the other has: it can be behind in some counts and ahead in
+none. Ahead in one and behind in another means that their sequences differ.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import combinations
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from gdbext.analysis.candidate import Candidate, evidence_of
+from gdbext.analysis.communicators import communicator_table, failure
+from gdbext.analysis.view import JobView, Party
+from gdbext.analysis.wording import start, verb, where, who
+from gdbext.knowledge.labels import CONFIDENCE
+from gdbext.model.communicator import CommunicatorGroup
+from gdbext.model.missing import Missing
+from gdbext.model.verdict import Evidence
+
+MOST_COMMUNICATORS = 64  # that are compared with each other
+_MOST_LINES = 4
+_NOT_LAUNCHED = ("implicit-sync-vs-collective", "lazy-module-load-vs-collective", "missing-rank")
+"""Causes that say: the culprits have not launched what the others have."""
+
+Counts = Tuple[int, ...]
+"""Launches by kind, in one order for all members of a communicator."""
+
+
+class _Launches:
+    """The counts of one communicator by process; only where every process has one end of it."""
+
+    def __init__(self, group: CommunicatorGroup) -> None:
+        self.group = group
+        kinds = tuple(one.kind for one in group.uneven)
+        self.by_process: Dict[int, Counts] = {}
+        for member in group.members:
+            counts = member.communicator.counts
+            if not isinstance(counts, Missing):
+                self.by_process[member.process] = tuple(counts.get(kind, 0) for kind in kinds)
+        self.usable = len(self.by_process) == len(group.members) and not group.moving
+
+    def behind(self) -> List[int]:
+        """Processes that have launched fewer than others, and more of nothing."""
+        most = tuple(map(max, zip(*self.by_process.values()))) if self.group.uneven else ()
+        return [index for index, counts in self.by_process.items() if counts != most]
+
+    def crossed(self) -> bool:
+        """Whether two members are ahead of each other, each in another kind of collective."""
+        return _crossed(self.by_process)
+
+
+def _crossed(launched: Mapping[int, Counts]) -> bool:
+    """Whether two of them are ahead of each other: when none are, each contains the one before it in sorted order."""
+    ordered = sorted(set(launched.values()))
+    return any(any(a > b for a, b in zip(low, high)) for low, high in zip(ordered, ordered[1:]))
+
+
+def _launches(view: JobView) -> List[_Launches]:
+    if view.threads_as_ranks:
+        return []
+    groups = communicator_table(view.snapshot.processes).groups[:MOST_COMMUNICATORS]
+    return [one for one in map(_Launches, groups) if one.usable and len(one.by_process) > 1]
+
+
+def different_launches(view: JobView) -> Optional[Candidate]:
+    """Members of one communicator have launched different collectives on it."""
+    for one in _launches(view):
+        if one.crossed():
+            text = f"The ranks launched different collectives on communicator {one.group.name}"
+            ending = "None of them can complete"
+            return _candidate(view, "collective-mismatch", 84, text, ending, one.by_process, [one.group])
+    return None
+
+
+def crossed_order(view: JobView) -> Optional[Candidate]:
+    """Of two communicators some ranks are ahead in one and others in the other: they use them in different order."""
+    uneven = [one for one in _launches(view) if one.group.uneven and not one.crossed()]
+    for one, other in combinations(uneven, 2):
+        shared = [index for index in one.by_process if index in other.by_process]
+        joined = {index: (*one.by_process[index], *other.by_process[index]) for index in shared}
+        if _crossed(joined):
+            text = f"The ranks use communicators {one.group.name} and {other.group.name} in different order"
+            ending = "Each side waits for what the other launches later"
+            return _candidate(view, "multi-comm-ordering", 83, text, ending, joined, [one.group, other.group])
+    return None
+
+
+def launched_less(view: JobView) -> Optional[Candidate]:
+    """Nothing else tells the ranks apart, and few of them have launched fewer collectives while nobody moves."""
+    for one in _launches(view):
+        late = _parties(view, one.behind())
+        if one.crossed() or not late or 2 * len(late) >= len(one.by_process) or not view.stands_still:
+            continue
+        others = [party for party in _parties(view, list(one.by_process)) if party not in late]
+        summary = (
+            f"Nobody moves, and {who(late)} {verb(late, 'has', 'have')} launched less on communicator {one.group.name} "
+            f"than {who(others)}: {one.group.notes[0]}. {start(who(late[:1]))} is in {where(late[0])}."
+        )
+        return Candidate(
+            "missing-rank", "medium", 58, summary, tuple(late), tuple(others), (), evidence_of(late, others)
+        )
+    return None
+
+
+PATTERNS = (different_launches, crossed_order, launched_less)
+
+
+def _candidate(
+    view: JobView,
+    cause: str,
+    strength: int,
+    text: str,
+    ending: str,
+    counts: Dict[int, Counts],
+    groups: Sequence[CommunicatorGroup],
+) -> Candidate:
+    """Those whose counts the fewest share are to blame, unless it is half of them."""
+    sides: Dict[Counts, List[int]] = {}
+    for index, vector in counts.items():
+        sides.setdefault(vector, []).append(index)
+    largest = max(sides.values(), key=len)
+    members = _parties(view, list(counts))
+    odd = [party for party in members if party.index not in largest]
+    odd = odd if 2 * len(odd) < len(members) else members
+    victims = [party for party in members if party not in odd]
+    notes = "; ".join(
+        f"{note} on {group.name}" if len(groups) > 1 else note for group in groups for note in group.notes
+    )
+    confidence = "high" if view.stands_still else "medium"
+    summary = f"{text}: {notes}. {ending}."
+    return Candidate(cause, confidence, strength, summary, tuple(odd), tuple(victims), (), evidence_of(odd, victims))
+
+
+def _parties(view: JobView, indexes: Sequence[int]) -> List[Party]:
+    wanted = set(indexes)
+    return [party for party in view.parties if party.index in wanted]
+
+
+def counted(view: JobView, best: Candidate) -> Candidate:
+    """The candidate with what the communicators say: surer where they prove it, less sure where they contradict it."""
+    lines = [Evidence(text, process) for text, process in _lines(view)]
+    confidence = best.confidence
+    if best.cause in _NOT_LAUNCHED and best.culprits:
+        support = _support(view, best)
+        if support is False:
+            confidence = CONFIDENCE[max(0, CONFIDENCE.index(confidence) - 1)]
+            text = (
+                f"{who(best.culprits)} launched as many collectives as the others on every communicator that they share"
+            )
+            lines.insert(0, Evidence(f"against it: {text}", best.culprits[0].index))
+        elif support is True and view.stands_still and confidence == "medium":
+            confidence = "high"
+    return dataclasses.replace(best, confidence=confidence, evidence=(*best.evidence, *lines[:_MOST_LINES]))
+
+
+def _support(view: JobView, best: Candidate) -> Optional[bool]:
+    """Whether the culprits are behind on a communicator that they share with victims; None when that is not known."""
+    culprits, victims = ({party.index for party in parties} for parties in (best.culprits, best.victims))
+    known = False
+    for one in _launches(view):
+        members = set(one.by_process)
+        if culprits <= members and victims & members:
+            behind = set(one.behind())
+            if behind:
+                return True if behind <= culprits else None
+            known = True
+    return False if known else None
+
+
+def _lines(view: JobView) -> Iterator[Tuple[str, int]]:
+    """What is worth a line of evidence: errors first, then counts that differ, then what is still being set up."""
+    groups = [group for group in communicator_table(view.snapshot.processes).groups if group.notes and not group.moving]
+    for group in sorted(groups, key=_weight):
+        told = [member for member in group.members if failure(member.communicator)] or group.members
+        text = f"communicator {group.name} ({group.n_ranks} ranks): {'; '.join(group.notes)}"
+        yield text, told[0].process
+
+
+def _weight(group: CommunicatorGroup) -> int:
+    if any(failure(member.communicator) for member in group.members):
+        return 0
+    return 1 if group.uneven else 2

@@ -1,0 +1,140 @@
+"""`gdbext comms`: the NCCL communicators of running ranks, read without stopping any of them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Callable, Dict, Optional, Sequence
+
+from gdbext import __version__
+from gdbext.analysis.communicators import communicator_table, why_nothing, wrong
+from gdbext.capture import threads
+from gdbext.capture.maps import read_maps
+from gdbext.capture.memory import ProcessMemory
+from gdbext.capture.nccl_dwarf import layout_of
+from gdbext.capture.nccl_scan import Budget
+from gdbext.capture.nccl_search import (
+    Search,
+    scan_where_some_are_missing,
+    search_of_process,
+    stack_ranges,
+    words_in,
+)
+from gdbext.commands.files import write_private
+from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.ranks import choose_job, find_jobs
+from gdbext.discovery.selectors import Selector
+from gdbext.frontend.diagnose import split_inputs, write_document
+from gdbext.frontend.terminal import Progress, style_for, write_lines
+from gdbext.model.codec import dump_snapshot, load_snapshot
+from gdbext.model.errors import FINDING, OK, PARTIAL, GdbextError, NothingFound, UsageError
+from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
+from gdbext.render import render
+from gdbext.render.document import dumps
+
+STACK = 256 << 10  # bytes of each stack that are looked through for pointers
+APART = 0.5  # seconds between two reads, to see which ranks launch on
+WHOLE = Budget()
+"""A scan that was asked for."""
+SHORT = Budget(bytes=2 << 30, seconds=4.0)
+"""A scan of the ranks in which pointers led to none, or not to all that others have; for all of them together."""
+
+
+def run(options: argparse.Namespace, selector_of: Callable[..., Selector], progress: Progress) -> int:
+    """The whole command; returns its exit status."""
+    pids, files = split_inputs(options.inputs)
+    if files:
+        snapshot = _saved(files, bool(pids))
+    else:
+        selector = selector_of(options, pids)
+        snapshot = look(choose_job(find_jobs(ProcFS(), selector), selector), options.scan, progress)
+    if options.save:
+        write_private(options.save, dump_snapshot(snapshot) + "\n")
+        progress.say(f"snapshot written to {options.save}")
+    table = communicator_table(snapshot.processes)
+    if not table.groups and not table.unreadable:
+        hint = "" if options.scan or files else "--scan searches all of their memory"
+        raise NothingFound(why_nothing(snapshot.processes), hint)
+    if options.json:
+        write_document(options.json, dumps(table))
+    if options.json != "-":
+        write_lines(render(table, style_for(sys.stdout, os.environ)))
+    if any(process.state != "ok" for process in snapshot.processes):
+        return PARTIAL
+    return FINDING if any(wrong(group) for group in table.groups) else OK
+
+
+def look(job: Job, scan: bool, progress: Progress) -> JobSnapshot:
+    """Read the communicators of all ranks of a job, twice; no rank is stopped."""
+    begun = time.monotonic()
+    searches: Dict[int, Search] = {}
+    problems: Dict[int, str] = {}
+    for rank in job.ranks:
+        try:
+            searches[rank.pid] = _search(rank.pid)
+        except OSError as error:
+            problems[rank.pid] = f"its memory cannot be read: {error.strerror}"
+    if scan:
+        for pid, search in searches.items():
+            progress.say(f"searching the memory of pid {pid}")
+            search.by_scan(WHOLE)
+    else:
+        scan_where_some_are_missing(list(searches.values()), SHORT)
+    time.sleep(max(0.0, begun + APART - time.monotonic()) if searches else 0.0)
+    for search in searches.values():
+        search.again()
+    processes = tuple(
+        _seen(index, rank, searches.get(rank.pid), problems.get(rank.pid)) for index, rank in enumerate(job.ranks)
+    )
+    return JobSnapshot(
+        processes,
+        time.time(),
+        job.engine,
+        job.world_size,
+        job.absent,
+        job.notes,
+        tool=f"gdbext {__version__}",
+        command="gdbext comms",
+    )
+
+
+def _search(pid: int) -> Search:
+    memory = read_maps(pid)
+    search = search_of_process(pid, memory, layout_of)
+    if search.possible:
+        stacks = [thread.sp for thread in threads.look(pid).values() if thread.sp]
+        search.from_words(words_in(ProcessMemory(pid).read, stack_ranges(memory, stacks, STACK)))
+    return search
+
+
+def _seen(index: int, rank: RankProcess, search: Optional[Search], problem: Optional[str]) -> RankSnapshot:
+    return RankSnapshot(
+        index,
+        (),
+        rank.pid,
+        rank.rank,
+        rank.local_rank,
+        rank.world_size,
+        rank.host or socket.gethostname(),
+        rank.engine,
+        rank.title,
+        rank.device,
+        "ok" if search else "lost",
+        problems=(problem,) if problem else (),
+        communicators=search.found if search else (),
+        communicator_notes=tuple(search.notes) if search else (),
+    )
+
+
+def _saved(files: Sequence[str], mixed: bool) -> JobSnapshot:
+    """What `--save` of this command or of diagnose wrote."""
+    if len(files) > 1 or mixed:
+        raise UsageError("one saved snapshot at a time, and without pids")
+    try:
+        return load_snapshot(Path(files[0]).read_text("utf-8", "replace"))
+    except OSError as error:
+        raise GdbextError(f"cannot read {files[0]}: {error.strerror}") from None
