@@ -14,7 +14,7 @@ from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
-from gdbext.frontend import attach, diagnose, explain, gdbrun
+from gdbext.frontend import attach, comms, diagnose, error, explain, gdbrun, pdb
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.model.errors import FINDING, NOTHING, OK, USAGE, GdbextError
 from gdbext.model.job import Job
@@ -71,9 +71,12 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument(
         "inputs", nargs="*", metavar="PID|FILE", help="pids, pasted stacks, saved snapshots; - is standard input"
     )
+    one.add_argument("--bundle", metavar="DIR", help="write all that was read to a new folder, for a maintainer")
     two = add("stacks", "Print the merged stacks of all ranks.")
     two.add_argument("inputs", nargs="*", metavar="PID|FILE", help="as for diagnose")
-    for command in (one, two):
+    waits = add("locks", "Show which lock each thread waits for, who holds it, and circles.")
+    waits.add_argument("inputs", nargs="*", metavar="PID|FILE", help="pids, or a saved snapshot")
+    for command in (one, two, waits):
         _selection(command)
         _output(command)
         _looking(command)
@@ -88,6 +91,21 @@ def parser() -> argparse.ArgumentParser:
     five = add("explain", "Say what a label of the answer means, how it is recognised and what to do.")
     five.add_argument("label", nargs="?", metavar="LABEL", help="a cause or a wait; none: all of them")
     five.add_argument("--json", nargs="?", const="-", metavar="FILE", help="one JSON document to FILE, or to stdout")
+    six = add("comms", "List the NCCL communicators of all ranks and who is behind in what; no rank is stopped.")
+    six.add_argument("inputs", nargs="*", metavar="PID|FILE", help="pids, or a saved snapshot")
+    six.add_argument("--scan", action="store_true", help="search all private memory of the ranks (8 GiB, 10 s each)")
+    six.add_argument("--save", metavar="FILE", help="write what was read: `gdbext comms FILE` shows it again")
+    _selection(six)
+    _output(six)
+    six = add("pdb", "Open the pdb prompt of the rank that a breakpoint_() of gdbext.rankpdb stopped.")
+    six.add_argument("pid", nargs="?", type=int, metavar="PID", help="a rank of another user's job, or in a container")
+    six.add_argument("--rank", type=int, metavar="N", help="debug this rank, now and at all breakpoints to come")
+    six.add_argument("--job", metavar="NAME", help="when there are several; --list names them")
+    six.add_argument("--list", action="store_true", help="which rank is where")
+    _output(six)
+    code = add("error", "Explain an error number or name of CUDA, cuBLAS or NCCL.")
+    code.add_argument("error", nargs="+", metavar="ERROR", help="a number, a name, or a message with one in it")
+    code.add_argument("--json", nargs="?", const="-", metavar="FILE", help="one JSON document to FILE, or to stdout")
     add("gdbinit", "Print the path of the file to source in gdb.")
     return top
 
@@ -101,6 +119,10 @@ def selector_of(options: argparse.Namespace, pids: Sequence[int] = ()) -> Select
 
 def _diagnose(options: argparse.Namespace) -> int:
     return diagnose.run(options, selector_of, Progress(options.quiet))
+
+
+def _comms(options: argparse.Namespace) -> int:
+    return comms.run(options, selector_of, Progress(options.quiet))
 
 
 def _ranks(options: argparse.Namespace) -> int:
@@ -130,6 +152,10 @@ def _attach(options: argparse.Namespace) -> int:
     return attach.run(options.gdb, options)
 
 
+def _pdb(options: argparse.Namespace) -> int:
+    return pdb.run(options, Progress(options.quiet))
+
+
 def _gdbinit(options: argparse.Namespace) -> int:
     write_lines([gdbrun.INIT])
     return OK
@@ -138,9 +164,13 @@ def _gdbinit(options: argparse.Namespace) -> int:
 COMMANDS: Dict[str, Callable[[argparse.Namespace], int]] = {
     "diagnose": _diagnose,
     "stacks": _diagnose,
+    "locks": _diagnose,
     "ranks": _ranks,
+    "comms": _comms,
     "attach": _attach,
     "explain": explain.run,
+    "error": error.run,
+    "pdb": _pdb,
     "gdbinit": _gdbinit,
 }
 

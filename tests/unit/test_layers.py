@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "commands": READ | {"commands"},
     "debugger": READ | {"commands", "render", "debugger"},
     "printers": KNOW | {"analysis", "render", "printers", "debugger"},
-    "frontend": READ | {"commands", "render", "frontend"},
+    "frontend": READ | {"commands", "render", "rankpdb", "frontend"},
     "rankpdb": {"rankpdb"},
 }
 MAY_IMPORT_GDB = {"debugger", "printers", "init"}

@@ -1,0 +1,148 @@
+"""pdb in one rank, over a channel or in the foreground. Leaving it never ends the rank, unless `kill` is typed."""
+
+from __future__ import annotations
+
+import code
+import contextlib
+import ctypes
+import pdb
+import threading
+from types import FrameType
+from typing import Any, Callable, List, Optional, cast
+
+from gdbext.rankpdb.channel import Channel
+
+HELP = """The other ranks wait until you type `continue` (c), `quit` (q) or Ctrl-D; then every rank goes on.
+release   let the other ranks go on now, and stay here (needed before `next` over a collective)
+kill      end this rank, as pdb's own quit does"""
+
+_SKIP = ["gdbext.rankpdb", "gdbext.rankpdb.*"]
+
+
+class RankPdb(pdb.Pdb):
+    """`on_leave` is called once, when the others need not wait any more."""
+
+    def __init__(self, channel: Optional[Channel], on_leave: Callable[[], None]) -> None:
+        # rc files are commands of a person at a terminal of his own, not of a service.
+        far, stream = channel is not None, cast(Any, channel)
+        super().__init__(skip=_SKIP, stdin=stream, stdout=stream, nosigint=far, readrc=not far)
+        self._on_leave, self._left = on_leave, False
+        self._thread = threading.get_ident()
+        self._busy = False  # evaluates what was typed
+        self._channel: Optional[Channel] = None
+        if channel is not None:
+            self.use_rawinput = False
+            self.prompt = "(Pdb) "
+            self.use(channel)
+
+    def use(self, channel: Channel) -> None:
+        """Talk over this channel from now on; others wait for its prompt."""
+        self._channel, self._left = channel, False
+        self.stdin = self.stdout = cast(Any, channel)
+        channel.on_interrupt, channel.on_release, channel.on_lost = self._interrupt, self.leave, self.leave
+        channel.complete = self._candidates
+
+    def leave(self) -> None:
+        """The other ranks go on; also called from the thread that reads the terminal."""
+        if not self._left:
+            self._left = True
+            self._on_leave()
+
+    def stays(self) -> None:
+        """Others wait for this prompt again."""
+        self._left = False
+
+    # --- what pdb calls ---
+
+    def set_continue(self) -> None:
+        channel = self._channel
+        super().set_continue()
+        self.leave()
+        if channel is not None and not self.breaks:
+            channel.goodbye("the time is up: the rank goes on" if channel.expired else "the rank goes on")
+
+    def do_quit(self, arg: str) -> Optional[bool]:
+        """quit: stop debugging; this rank and the others go on."""
+        self.clear_all_breaks()
+        self.set_continue()
+        return True
+
+    do_q = do_exit = do_EOF = do_quit
+
+    def do_release(self, arg: str) -> None:
+        """release: the other ranks go on, this one stays here."""
+        self.message("The other ranks go on." if not self._left else "They do already.")
+        self.leave()
+
+    def do_kill(self, arg: str) -> Optional[bool]:
+        """kill: end this rank by an exception (bdb.BdbQuit), as pdb's own quit does."""
+        self.message("This rank ends.")
+        if self._channel is not None:
+            self._channel.goodbye("the rank ends")
+        self.set_quit()
+        return True
+
+    def do_interact(self, arg: str) -> None:
+        """interact: a Python prompt with the names of this frame; Ctrl-D leaves it."""
+        assert self.curframe is not None
+        if self._channel is None:
+            super().do_interact(arg)
+            return
+        names = {**self.curframe.f_globals, **self.curframe.f_locals}
+        console = code.InteractiveConsole(names)
+        console.raw_input = self._raw_input  # type: ignore[method-assign]
+        console.write = cast(Any, self._channel.write)  # type: ignore[method-assign]
+        with contextlib.redirect_stdout(cast(Any, self._channel)):
+            console.interact("Python; Ctrl-D goes back to pdb", "")
+
+    def _raw_input(self, prompt: str = "") -> str:
+        assert self._channel is not None
+        self._channel.write(prompt)
+        line = self._channel.readline()
+        if not line or line == "\x04\n":
+            raise EOFError
+        return line.rstrip("\n")
+
+    def onecmd(self, line: str) -> bool:
+        self._busy = True
+        try:
+            return bool(super().onecmd(line))
+        except KeyboardInterrupt:
+            self.message("interrupted")
+            return False
+        finally:
+            self._busy = False
+
+    def interaction(self, frame: Optional[FrameType], traceback: Any, *more: Any) -> None:
+        if self._channel is not None and self._channel.over:  # the terminal is lost
+            self.do_quit("")
+            return
+        super().interaction(frame, traceback, *more)
+
+    # --- what the terminal asks for meanwhile ---
+
+    def _interrupt(self) -> None:
+        """Ctrl-C there: end what was typed, or stop at the next line of Python."""
+        if self._busy:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(self._thread), ctypes.py_object(KeyboardInterrupt)
+            )
+        else:
+            self.set_step()
+
+    def _candidates(self, text: str, line: str, begin: int, end: int) -> List[str]:
+        """What `cmd.Cmd.complete` would offer; it asks readline, which is at the other end."""
+        stripped = line.lstrip()
+        cut = len(line) - len(stripped)
+        try:
+            if begin - cut > 0:
+                command, _, _ = self.parseline(line)
+                finish = getattr(self, f"complete_{command}", self.completedefault) if command else self.completedefault
+            else:
+                finish = self.completenames
+            found = list(finish(text, stripped, begin - cut, end - cut))
+            if finish == self.completenames:
+                found += self.completedefault(text, stripped, begin - cut, end - cut)
+        except Exception:  # noqa: BLE001  a completion that fails offers nothing
+            return []
+        return [str(word) for word in dict.fromkeys(found)][:200]

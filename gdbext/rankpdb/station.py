@@ -1,0 +1,185 @@
+"""A rank's own end of the meeting: a thread that answers the other ranks and terminals, and what it knows.
+
+Started by the first breakpoint a process comes to, never before. It owns no lock while it waits, and it is a daemon:
+the rank ends as it would without it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import threading
+from typing import Dict, List, Optional, Tuple
+
+from gdbext.rankpdb import folder
+from gdbext.rankpdb.identity import Identity
+from gdbext.rankpdb.wire import Message, Wire, connect
+
+Place = Tuple[str, int]
+"""A breakpoint as all ranks count it: `file:line` of the call, and how often this rank came by (from 1)."""
+
+
+def nobody(wire: Wire, message: Message) -> Optional[str]:
+    """What a rank without a prompt answers to a terminal."""
+    return "it is not at a breakpoint"
+
+
+class Station:
+    """What others may ask this rank: has it passed a place, what does it do, may a terminal have its prompt."""
+
+    def __init__(self, me: Identity) -> None:
+        self.me = me
+        self.changed = threading.Condition()
+        self.passed: Dict[str, int] = {}  # file:line -> the last time that nobody need wait for us
+        self.handed: Dict[Place, int] = {}  # another rank took our turn
+        self.chosen: Optional[int] = None  # by `gdbext pdb --rank N`, for all breakpoints to come
+        self.doing: Message = {"state": "running"}
+        self.on_terminal = nobody
+        self._waiting: Dict[Place, List[Tuple[int, Wire]]] = {}
+        self._peers: Dict[int, str] = {}
+        self._server, self.path = folder.listen(me.job, me.rank)
+        atexit.register(self.close)
+        threading.Thread(target=self._serve, name="gdbext-pdb", daemon=True).start()
+        for member in folder.members(os.path.dirname(self.path)):
+            if member.path != self.path:
+                self._meet(member)
+
+    # --- what this rank does ---
+
+    def passes(self, place: Place) -> None:
+        """Nobody need wait for us at this place any more."""
+        with self.changed:
+            self.passed[place[0]] = max(place[1], self.passed.get(place[0], 0))
+        self._tell(place, {"passed": True})
+
+    def hands(self, place: Place, rank: int) -> None:
+        """Another rank is debugged at this place, and those that wait for us wait for it."""
+        with self.changed:
+            self.handed[place] = rank
+        self._tell(place, {"now": rank})
+
+    def waiters(self, place: Place) -> List[int]:
+        """Ranks that wait for us there now."""
+        with self.changed:
+            return sorted(rank for rank, wire in self._waiting.get(place, ()) if not wire.is_gone())
+
+    def ask(self, rank: int, question: Message, timeout: float) -> Optional[Wire]:
+        """A connection to a rank of this host with the question sent, once it has come; None when the time is up."""
+
+        def known() -> Optional[str]:
+            return self._peers.get(rank)
+
+        with self.changed:
+            if not self.changed.wait_for(lambda: known() is not None, timeout):
+                return None
+            path = known()
+        assert path is not None
+        wire = connect(path)
+        if wire is not None and wire.send(question):
+            return wire
+        folder.remove(path)
+        with self.changed:  # it has ended; perhaps it is started anew
+            if self._peers.get(rank) == path:
+                del self._peers[rank]
+        return None
+
+    def knows(self, rank: int) -> bool:
+        """Whether this rank of this host ever said where it is."""
+        with self.changed:
+            return rank in self._peers
+
+    def close(self) -> None:
+        """Nothing stays behind."""
+        folder.remove(self.path)
+        self._server.close()
+
+    def forget(self) -> None:
+        """In a forked child: the sockets are its parent's, who must not seem alive because of us."""
+        atexit.unregister(self.close)
+        self._server.close()
+        for waiting in self._waiting.values():
+            for _, wire in waiting:
+                os.close(wire.fileno())
+        self._waiting.clear()
+
+    # --- what others want ---
+
+    def _meet(self, member: folder.Member) -> None:
+        with self.changed:
+            self._peers[member.rank] = member.path
+            self.changed.notify_all()
+        wire = connect(member.path)
+        if wire is not None:
+            wire.send({"hello": self.me.rank, "path": self.path})
+            wire.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._server.accept()
+            except OSError:  # closed: the process ends, or was forked
+                return
+            # A peer that connects and says nothing must not keep the others waiting.
+            threading.Thread(target=self._answer, args=(Wire(connection),), name="gdbext-pdb", daemon=True).start()
+
+    def _answer(self, wire: Wire) -> None:
+        try:
+            message = wire.receive(5.0) if wire.is_ours() else None
+        except socket.timeout:
+            message = None
+        kept = False
+        if message is not None:
+            kept = self._take(message, wire)
+        if not kept:
+            wire.close()
+
+    def _take(self, message: Message, wire: Wire) -> bool:
+        """True when the connection is kept."""
+        if "hello" in message:
+            with self.changed:
+                self._peers[int(message["hello"])] = str(message["path"])
+                self.changed.notify_all()
+        elif "wait" in message:
+            return self._let_wait((str(message["wait"]), int(message["hit"])), int(message["rank"]), wire)
+        elif "status" in message:
+            wire.send(self.status())
+        elif "choose" in message:
+            with self.changed:
+                self.chosen = int(message["choose"])
+                self.changed.notify_all()
+            wire.send({"chosen": self.chosen})
+        elif "terminal" in message:
+            refused = self.on_terminal(wire, message)
+            if refused:
+                wire.send({"refused": refused})
+            return refused is None
+        return False
+
+    def status(self) -> Message:
+        """For `gdbext pdb --list`."""
+        with self.changed:
+            waiting = sorted({rank for place in self._waiting for rank in self.waiters(place)})
+            return {"rank": self.me.rank, "pid": os.getpid(), "waiters": waiting, **self.doing}
+
+    def _let_wait(self, place: Place, rank: int, wire: Wire) -> bool:
+        with self.changed:
+            if self.passed.get(place[0], 0) >= place[1]:
+                answer: Message = {"passed": True}
+            elif place in self.handed:
+                answer = {"now": self.handed[place]}
+            else:
+                self._waiting.setdefault(place, []).append((rank, wire))
+                return True
+        wire.send(answer)
+        return False
+
+    def _tell(self, place: Place, message: Message) -> None:
+        with self.changed:
+            waiting = self._waiting.pop(place, [])
+            if "passed" in message:  # earlier times at the same place are passed as well
+                for other in [key for key in self._waiting if key[0] == place[0] and key[1] <= place[1]]:
+                    waiting += self._waiting.pop(other)
+        for _, wire in waiting:
+            wire.send(message)
+            wire.close()

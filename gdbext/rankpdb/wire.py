@@ -1,0 +1,94 @@
+"""One JSON object a line over a Unix stream socket, between ranks and terminals of one user."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import struct
+import threading
+from typing import Any, Dict, Optional
+
+LONGEST = 1 << 20
+"""Bytes of one message; a peer that sends more is no peer of ours."""
+
+Message = Dict[str, Any]
+
+
+class Wire:
+    """A connection. `receive` is for one thread at a time, `send` for any."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._rest = b""
+        self._sending = threading.Lock()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, message: Message) -> bool:
+        """False when the other side is gone."""
+        data = json.dumps(message).encode() + b"\n"
+        try:
+            with self._sending:
+                self._socket.sendall(data)
+        except OSError:
+            return False
+        return True
+
+    def receive(self, timeout: Optional[float] = None) -> Optional[Message]:
+        """The next message; None when the other side is gone or no peer of ours. Raises `socket.timeout`."""
+        self._socket.settimeout(timeout)
+        while b"\n" not in self._rest:
+            if len(self._rest) > LONGEST:
+                return None
+            try:
+                data = self._socket.recv(1 << 16)
+            except socket.timeout:
+                raise
+            except OSError:
+                return None
+            if not data:
+                return None
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        try:
+            message = json.loads(line)
+        except ValueError:
+            return None
+        return message if isinstance(message, dict) else None
+
+    def is_gone(self) -> bool:
+        """Whether the other side has closed."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLRDHUP)
+        return bool(poll.poll(0))
+
+    def close(self) -> None:
+        """Also for a thread that waits in `receive`: it gets None."""
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the other side was first
+        self._socket.close()
+
+    def is_ours(self) -> bool:
+        """Whether the other side runs as this user or as root (SO_PEERCRED)."""
+        credentials = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return struct.unpack("3i", credentials)[1] in (0, os.geteuid())
+
+
+def connect(path: str, timeout: float = 5.0) -> Optional[Wire]:
+    """A connection to whoever listens at `path`; None when nobody does. Raises OSError when it is not permitted."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(timeout)
+    try:
+        connection.connect(path)
+    except (ConnectionRefusedError, FileNotFoundError, socket.timeout):
+        connection.close()
+        return None
+    except OSError:
+        connection.close()
+        raise
+    return Wire(connection)
