@@ -6,10 +6,13 @@ The floor is gdb 10.2 (cuda-gdb 11.6).
 from __future__ import annotations
 
 import re
+import time
 from contextlib import contextmanager
 from typing import Any, Callable, Iterator, Mapping, Optional
 
 import gdb
+
+from gdbext.debugger.alarm import Alarm
 
 HAS_PROCESS = "process"
 HAS_CORE = "core"
@@ -105,6 +108,24 @@ def core_path(inferior: gdb.Inferior) -> Optional[str]:
     return found.group(1) if found else None
 
 
+def open_core(path: str) -> None:
+    """`core-file` for a path with anything in it: gdb 18 takes a quoted word, older ones the rest of the line as it is.
+
+    Both refuse the other form before they let go of anything. Replaceable by the quoted form once the floor is gdb 18.
+    """
+    if _PLAIN_PATH.match(path):
+        gdb.execute(f"core-file {path}", to_string=True)
+        return
+    word = '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    try:
+        gdb.execute(f"core-file {word}", to_string=True)
+    except gdb.error:
+        gdb.execute(f"core-file {path}", to_string=True)
+
+
+_PLAIN_PATH = re.compile(r"/[\w./+,:@%=-]*\Z")
+
+
 @contextmanager
 def selected(inferior: gdb.Inferior) -> Iterator[None]:
     """Make `inferior` current for a while; inferior, thread and frame of before come back, also on Ctrl-C."""
@@ -115,6 +136,65 @@ def selected(inferior: gdb.Inferior) -> Iterator[None]:
 
 QUIETLY = {"suppress-cli-notifications": "on"}
 """gdb announces switches and stops past every redirection. Before gdb 13 nothing helps against it."""
+
+
+WHILE_CALLING = {
+    **QUIETLY,
+    "unwindonsignal": "on",  # `unwind-on-signal` since gdb 14, which still takes this
+    "unwind-on-terminating-exception": "on",
+    "unwind-on-timeout": "on",
+    "may-call-functions": "on",
+    "schedule-multiple": "off",
+    "language": "c",
+    "confirm": "off",
+}
+"""For one call of the target's functions."""
+
+_TIMEOUTS = ("direct-call-timeout", "indirect-call-timeout")
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """A call of the target's functions inside ends after a time with gdb.error or KeyboardInterrupt.
+
+    gdb 14 has settings for it, in whole seconds; before, gdb gets a Ctrl-C. The Alarm can go once the floor is gdb 14.
+    """
+    if _setting_text(_TIMEOUTS[0]) is not None:
+        with settings({name: str(max(1, round(seconds))) for name in _TIMEOUTS}):
+            yield
+        return
+    end = time.monotonic() + seconds
+    try:
+        with Alarm(seconds):
+            yield
+    finally:
+        if time.monotonic() >= end:
+            _swallow_interrupt()
+
+
+def _swallow_interrupt() -> None:
+    """A Ctrl-C of the Alarm that gdb has noted, and not yet handed to Python."""
+    try:
+        for _ in range(1000):
+            pass
+    except KeyboardInterrupt:
+        pass
+
+
+@contextmanager
+def locked_scheduler() -> Iterator[bool]:
+    """Other threads stand still while one is made to run; False where they cannot (cuda-gdb since 11.4)."""
+    before = _setting_text("scheduler-locking")
+    try:
+        gdb.execute("set scheduler-locking on", to_string=True)
+        locked = True
+    except gdb.error:
+        locked = False
+    try:
+        yield locked
+    finally:
+        if locked and before is not None:
+            gdb.execute(f"set scheduler-locking {before}", to_string=True)
 
 
 def switch(inferior: gdb.Inferior) -> None:

@@ -3,6 +3,8 @@
  * of all streams; whoever waits for the device really waits for that.
  *
  * DEMO_WAIT says how a host thread waits: spin (clock), yield (sched_yield), poll (blocking sync, asleep).
+ * DEMO_FAULT breaks it: "sticky" (every call returns 700), "capture" (a stream is being captured), "copy" (asynchronous
+ * copies never return), "busy" (they return and never end).
  */
 #define _GNU_SOURCE
 #include "../job.h"
@@ -22,7 +24,7 @@
 #define WORKER static __attribute__((noinline, noclone))
 #define EXPORT __attribute__((visibility("default")))
 
-enum { STREAMS = 16, DRIVER_VERSION = 12040 };
+enum { STREAMS = 16, BLOCKS = 64, DRIVER_VERSION = 12040, CUDA_STICKY = 700, CUDA_CAPTURE = 906 };
 
 typedef uintptr_t word;
 
@@ -50,7 +52,18 @@ struct goal {
     uint64_t position[STREAMS];
 };
 
+/* Device memory: a reservation that the CPU cannot read, and where its content really is. */
+struct block {
+    word base;
+    size_t size;
+    char *content;
+};
+
 static struct stream streams[STREAMS]; /* [0] is the default stream */
+static struct block blocks[BLOCKS];
+static int block_count;
+static __thread void *context; /* of this thread, as soon as it has called anything */
+static enum { NO_FAULT, STICKY, CAPTURE, COPY_HANGS, COPY_BUSY } fault;
 static pthread_mutex_t api_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static int doorbell = -1, completion = -1;
@@ -118,6 +131,9 @@ static void start_helper(void *(*body)(void *), int fd, const char *name)
 static void start_driver(void)
 {
     const char *mode = getenv("DEMO_WAIT"), *blocking = getenv("CUDA_LAUNCH_BLOCKING"), *loading = getenv("CUDA_MODULE_LOADING");
+    const char *broken = getenv("DEMO_FAULT");
+    fault = !broken ? NO_FAULT : !strcmp(broken, "sticky") ? STICKY : !strcmp(broken, "capture") ? CAPTURE
+            : !strcmp(broken, "copy") ? COPY_HANGS : !strcmp(broken, "busy") ? COPY_BUSY : NO_FAULT;
     wait_mode = mode && !strcmp(mode, "yield") ? YIELD : mode && !strcmp(mode, "poll") ? POLL : SPIN;
     launch_blocking = blocking && atoi(blocking);
     eager_loading = loading && !strcmp(loading, "EAGER");
@@ -186,6 +202,7 @@ WORKER int drain_context(void)
 /* Every call passes the driver's lock; most leave it before they wait. */
 static void pass_lock(void)
 {
+    context = &streams;
     pthread_mutex_lock(&api_lock);
     pthread_mutex_unlock(&api_lock);
 }
@@ -228,24 +245,58 @@ WORKER int memory_free(word pointer, word b, word c, word d)
     return result;
 }
 
-/* Device memory is a reservation that the CPU cannot read. */
 WORKER int memory_alloc(word pointer, word size, word c, word d)
 {
     pass_lock();
-    *(void **)pointer = mmap(0, size ? size : 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return *(void **)pointer == MAP_FAILED ? 2 : CUDA_OK;
+    void *base = mmap(0, size ? size : 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return 2;
+    int number = __atomic_fetch_add(&block_count, 1, __ATOMIC_ACQ_REL);
+    if (number < BLOCKS) /* the demo's buffers beyond have no content */
+        blocks[number] = (struct block){(word)base, size, calloc(1, size ? size : 1)};
+    *(void **)pointer = base;
+    return CUDA_OK;
+}
+
+/* Where the bytes at an address really are; 0 for a range that reaches beyond a block of the device. */
+static char *bytes_at(word address, size_t size)
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        struct block *block = &blocks[i];
+        if (block->content && address >= block->base && address < block->base + block->size)
+            return address + size <= block->base + block->size ? block->content + (address - block->base) : 0;
+    }
+    return (char *)address;
+}
+
+static int move_bytes(word target, word source, size_t size)
+{
+    char *to = bytes_at(target, size), *from = bytes_at(source, size);
+    if (!to || !from)
+        return CUDA_INVALID;
+    memcpy(to, from, size);
+    return CUDA_OK;
 }
 
 WORKER int memory_copy(word target, word source, word size, word d)
 {
     pass_lock();
-    return drain_context();
+    int result = drain_context();
+    return result ? result : move_bytes(target, source, size);
+}
+
+WORKER int never_return(void)
+{
+    for (;;)
+        poll(0, 0, 1000);
 }
 
 WORKER int memory_copy_async(word target, word source, word size, word stream)
 {
     pass_lock();
-    return CUDA_OK;
+    if (fault == COPY_HANGS)
+        return never_return();
+    return fault == COPY_BUSY ? CUDA_OK : move_bytes(target, source, size);
 }
 
 /* ---- kernels ---- */
@@ -329,7 +380,26 @@ WORKER int stream_query(word handle, word b, word c, word d)
 {
     pass_lock();
     struct stream *stream = stream_of(handle);
+    if (fault == COPY_BUSY)
+        return CUDA_BUSY;
     return __atomic_load_n(&stream->finished, __ATOMIC_ACQUIRE) < submitted(stream) ? CUDA_BUSY : CUDA_OK;
+}
+
+/* As the driver says it of the legacy stream while another one captures. */
+WORKER int stream_is_capturing(word handle, word status, word c, word d)
+{
+    pass_lock();
+    *(int *)status = 0;
+    return fault == CAPTURE ? CUDA_CAPTURE : fault == STICKY ? CUDA_STICKY : CUDA_OK;
+}
+
+WORKER int exchange_capture_mode(word mode, word b, word c, word d)
+{
+    static __thread int present;
+    int wanted = *(int *)mode;
+    *(int *)mode = present;
+    present = wanted;
+    return CUDA_OK;
 }
 
 WORKER int event_create(word handle, word flags, word c, word d)
@@ -393,6 +463,8 @@ static const struct {
     {"cuStreamDestroy", stream_destroy},
     {"cuStreamSynchronize", stream_synchronize},
     {"cuStreamQuery", stream_query},
+    {"cuStreamIsCapturing", stream_is_capturing},
+    {"cuThreadExchangeStreamCaptureMode", exchange_capture_mode},
     {"cuEventCreate", event_create},
     {"cuEventRecord", event_record},
     {"cuEventSynchronize", event_synchronize},
@@ -416,4 +488,19 @@ EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, u
             return CUDA_OK;
         }
     return 500; /* CUDA_ERROR_NOT_FOUND */
+}
+
+EXPORT int cuCtxGetCurrent(void **current)
+{
+    *current = context;
+    return CUDA_OK;
+}
+
+/* Of the stand-in alone: how many streams were created and not destroyed. */
+EXPORT int standin_streams_in_use(void)
+{
+    int count = 0;
+    for (int i = 1; i < STREAMS; i++)
+        count += __atomic_load_n(&streams[i].used, __ATOMIC_ACQUIRE);
+    return count;
 }

@@ -27,13 +27,14 @@ typedef uintptr_t word;
 
 enum entry {
     INIT, HOST_ALLOC, HOST_FREE, ALLOC, FREE, COPY, COPY_ASYNC, GET_KERNEL, LAUNCH, STREAM_CREATE, STREAM_DESTROY,
-    STREAM_SYNC, STREAM_QUERY, EVENT_CREATE, EVENT_RECORD, EVENT_SYNC, EVENT_QUERY, DEVICE_SYNC, ENTRIES
+    STREAM_SYNC, STREAM_QUERY, STREAM_CAPTURING, CAPTURE_MODE, EVENT_CREATE, EVENT_RECORD, EVENT_SYNC, EVENT_QUERY, DEVICE_SYNC, ENTRIES
 };
 
 static const char *const names[ENTRIES] = {
     "cuInit", "cuMemHostAlloc", "cuMemFreeHost", "cuMemAlloc", "cuMemFree", "cuMemcpy", "cuMemcpyAsync",
     "cuLibraryGetKernel", "cuLaunchKernelEx", "cuStreamCreate", "cuStreamDestroy", "cuStreamSynchronize",
-    "cuStreamQuery", "cuEventCreate", "cuEventRecord", "cuEventSynchronize", "cuEventQuery", "cuCtxSynchronize",
+    "cuStreamQuery", "cuStreamIsCapturing", "cuThreadExchangeStreamCaptureMode", "cuEventCreate", "cuEventRecord",
+    "cuEventSynchronize", "cuEventQuery", "cuCtxSynchronize",
 };
 
 static int (*driver[ENTRIES])(word, word, word, word);
@@ -88,6 +89,8 @@ API int cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) { return
 API int cudaStreamDestroy(cudaStream_t stream) { return CALL(STREAM_DESTROY, W(stream), 0, 0, 0); }
 API int cudaStreamSynchronize(cudaStream_t stream) { return CALL(STREAM_SYNC, W(stream), 0, 0, 0); }
 API int cudaStreamQuery(cudaStream_t stream) { return CALL(STREAM_QUERY, W(stream), 0, 0, 0); }
+API int cudaStreamIsCapturing(cudaStream_t stream, int *status) { return CALL(STREAM_CAPTURING, W(stream), W(status), 0, 0); }
+API int cudaThreadExchangeStreamCaptureMode(int *mode) { return CALL(CAPTURE_MODE, W(mode), 0, 0, 0); }
 API int cudaEventCreate(cudaEvent_t *event) { return CALL(EVENT_CREATE, W(event), 0, 0, 0); }
 API int cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) { return CALL(EVENT_CREATE, W(event), flags, 0, 0); }
 API int cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return CALL(EVENT_RECORD, W(event), W(stream), 0, 0); }

@@ -1,0 +1,40 @@
+"""Whether a function may be called on a thread, by what the thread is doing."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Optional
+
+from gdbext.knowledge.busy_places import BUSY_PLACES
+from gdbext.model.stack import Frame, ThreadStack
+
+RESTART_BLOCK = -516
+"""The kernel's ERESTART_RESTARTBLOCK (include/linux/errno.h): poll, sleeps and waits with a timeout go on from a note,
+of which each thread has one. A call that waits too would overwrite it."""
+
+
+def obstacle(stack: ThreadStack) -> Optional[str]:
+    """Why no function may be called on this thread, in words behind "thread 3 is"; None when one may."""
+    if not stack.frames:
+        return "not readable"
+    found = next((reason for frame in stack.frames for reason in [_busy(frame)] if reason), None)
+    return found or (f"readable in part only ({stack.truncated})" if stack.truncated else None)
+
+
+def restart_obstacle(number: int, result: int) -> Optional[str]:
+    """The same by the registers of a stopped thread: the system call it is in (-1: none) and what that returned."""
+    return "in a system call that cannot be begun again" if number >= 0 and result == RESTART_BLOCK else None
+
+
+def _busy(frame: Frame) -> Optional[str]:
+    return _reason(frame.library or "", frame.function or "")
+
+
+@lru_cache(maxsize=4096)
+def _reason(library: str, function: str) -> Optional[str]:
+    for row in BUSY_PLACES:
+        pattern, text = (row.module, library) if row.module else (row.function, function)
+        if re.fullmatch(pattern, text):
+            return row.reason
+    return None
