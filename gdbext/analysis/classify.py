@@ -8,7 +8,7 @@ from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Pattern,
 
 from gdbext.analysis.frames import FrameBook, Known, without_lies
 from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES, owners
-from gdbext.knowledge.frames.ranks import LEAF, SILENT
+from gdbext.knowledge.frames.ranks import API, GIL, LEAF, OUTER, SILENT
 from gdbext.knowledge.schema import EngineProfile, FrameRule
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Captured, Frame, ThreadStack
@@ -145,7 +145,7 @@ def _read(frames: Sequence[Frame], profile: Optional[EngineProfile]) -> _Reading
 def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[EngineProfile]) -> _Reading:
     rule: Optional[FrameRule] = None
     at: Optional[int] = None
-    helper: Optional[str] = None
+    server: Optional[FrameRule] = None
     collective: Optional[str] = None
     transparent = True  # nothing but nameless and C library frames so far
     for number, frame in enumerate(stack):
@@ -155,10 +155,12 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
                 if rule is None or row.rank > rule.rank:
                     rule, at = row, number
                 break
-        helper = helper or next((row.helper for row in matching if row.helper), None)
+        server = server or next((row for row in matching if row.helper), None)
         collective = next((row.collective for row in matching if row.collective), collective)
         transparent = transparent and (frame.name is None or frame.system)
-    helper = None if rule is not None and rule.id in _CALLERS_OF_POOLS else helper or _own_thread(stack)
+    if server is not None and rule is not None and _does_more(server, rule):
+        server = None
+    helper = server.helper if server is not None else None if _calls_pool(rule) else _own_thread(stack)
     python = next((number for number, frame in enumerate(stack) if frame.python), None)
     if python is not None and any(not _is_interpreter(frame) for frame in stack[:python]):
         python = None
@@ -166,6 +168,15 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
     if busy is not None and (stack[busy].name is None and not _may_compute(stack[busy])):
         busy = None
     return _Reading(rule, at, helper, collective, python, busy, _engine_frame(stack, frames, at or 0, profile))
+
+
+def _does_more(server: FrameRule, rule: FrameRule) -> bool:
+    """Whether a thread with frames of a helper makes a public call that no helper makes, or called the pool itself."""
+    return (server.leaf and rule.rank >= API) or OUTER <= rule.rank < GIL or _calls_pool(rule)
+
+
+def _calls_pool(rule: Optional[FrameRule]) -> bool:
+    return rule is not None and rule.id in _CALLERS_OF_POOLS
 
 
 def _fits(rule: FrameRule, stack: List[Known], number: int, transparent: bool) -> bool:

@@ -156,6 +156,8 @@ def write_document(where: str, text: str) -> None:
 def exit_status(diagnosis: Diagnosis) -> int:
     """The contract of DESIGN 5. Like grep, an error weighs more than a match: what was not read may hide the truth."""
     states = [process.state for process in diagnosis.snapshot.processes]
+    if not states and diagnosis.snapshot.said:
+        return FINDING  # log lines alone
     if not states or all(state == "lost" for state in states):
         return NOTHING
     if any(state != "ok" for state in states):

@@ -14,6 +14,7 @@ from typing import NamedTuple, Optional, Tuple
 from gdbext.model.names import bare_name
 from gdbext.model.stack import Frame
 from gdbext.parsers.arguments import captures, split_call
+from gdbext.parsers.mangled import qualified_name
 
 _ADDRESS = re.compile(r"(0x[0-9a-fA-F]{1,16})(?:\s+|\Z)(?:in\s+)?")
 _LOCATION = re.compile(r"\s(at|from)\s+(\S+)")
@@ -66,7 +67,7 @@ def named_frame(name: str, place: Place = Place(), pc: Optional[int] = None, arg
     if pc is None and name.startswith("0x") and _NAMELESS.match(name):
         pc = int(name[:18], 16)
     bare = bare_name(name)
-    function = None if _NAMELESS.match(bare) else bare
+    function = None if _NAMELESS.match(bare) else qualified_name(bare) or bare
     return Frame(function, module, pc, place.file, place.line, captures=captures(function, arguments))
 
 

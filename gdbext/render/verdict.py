@@ -57,7 +57,21 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style) -> List[str]:
 
 def _closing(diagnosis: Diagnosis, share: _Share, style: Style) -> List[List[str]]:
     last = witness_lines(diagnosis.snapshot.witnesses, style) + _pause(diagnosis.snapshot.processes, style)
-    return [_unread(diagnosis, share, style), last]
+    return [_unread(diagnosis, share, style), last + _read_from_text(diagnosis.snapshot.processes, style)]
+
+
+def _read_from_text(processes: Sequence[RankSnapshot], style: Style) -> List[str]:
+    """How much was found in pasted text: whoever pasted it sees whether something is missing."""
+    texts = [one for one in processes if one.source.startswith("text")]
+    if not texts:
+        return []
+    threads = [thread for one in texts for thread in one.threads]
+    counts = (
+        counted(len(texts), "process", "processes"),
+        counted(len(threads), "thread"),
+        counted(sum(len(thread.frames) for thread in threads), "frame"),
+    )
+    return [style.paint(f"Read from the text: {', '.join(counts)}.", "dim")]
 
 
 def _joined(sections: Sequence[List[str]]) -> List[str]:

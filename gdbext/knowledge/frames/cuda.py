@@ -6,6 +6,7 @@ from gdbext.knowledge.frames.ranks import API, STEP
 from gdbext.knowledge.schema import EmptyName, FrameRule
 
 _GUIDE = "CUDA programming guide, implicit synchronization"
+_HIP = "HIP runtime API: the names of CUDA's with another prefix"
 _SUFFIX = r"(_v\d+|_ptsz|_ptds|_v\d+_pt[ds]s?z?)*$"
 
 RULES = (
@@ -94,6 +95,15 @@ RULES = (
         rank=API,
         captures=("count", "kind", "stream"),
     ),
+    FrameRule("hip-stream-sync", "stream-sync", r"hipStream(Synchronize|Query)", _HIP, rank=API),
+    FrameRule("hip-event-sync", "event-sync", r"hipEvent(Synchronize|Query|Destroy)", _HIP, rank=API),
+    FrameRule("hip-device-sync", "device-sync", r"hip(DeviceSynchronize|DeviceReset)", _HIP, rank=API),
+    FrameRule("hip-copy", "memcpy-sync", r"hip(Memcpy|Memset)\w*", _HIP, rank=API),
+    FrameRule("hip-launch", "kernel-launch", r"hip(\w*LaunchKernel\w*|GraphLaunch)", _HIP, rank=API),
+    FrameRule("hip-pinned", "pinned-host-alloc", r"hipHost(Malloc|Alloc|Free|Register|Unregister)", _HIP, rank=API),
+    FrameRule("hip-alloc", "device-alloc", r"hip(Ext)?Malloc\w*", _HIP, rank=API),
+    FrameRule("hip-free", "device-free", r"hipFree(Async|Array)?$", _HIP, rank=API),
+    FrameRule("hip-module", "module-load", r"hipModuleLoad\w*", _HIP, rank=API),
     FrameRule(
         "cuda-pointer-query",
         "mutex",

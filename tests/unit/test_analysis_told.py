@@ -1,0 +1,91 @@
+"""Log lines are evidence, and sometimes the whole answer."""
+
+import pytest
+
+from gdbext.analysis.judge import judge
+from gdbext.parsers import parse_files
+
+GROUP = "[PG ID 0 PG GUID 0(default_pg) Rank {0}]"
+TIMEOUT = (
+    "[rank{0}]:[E305 11:02:33.041 ProcessGroupNCCL.cpp:629] [Rank {0}] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum={1}, OpType={2}, NumelIn={3}, NumelOut={3}, Timeout(ms)=600000) ran for 600029 milliseconds.\n"
+)
+PROGRESS = (
+    "[rank{0}]:[E305 11:02:33.051 ProcessGroupNCCL.cpp:2168] " + GROUP + "  failure detected by watchdog at work "
+    "sequence id: {1} PG status: last enqueued work: {2}, last completed work: {3}\n"
+)
+STACK = "#0  0x00007ffd1 in clock_gettime ()\n#1  0x00007ffd2 in cudaStreamSynchronize () from libcudart.so.12\n"
+
+
+def answer(text):
+    return judge(parse_files([("log.txt", text.encode())]))
+
+
+def blamed(diagnosis):
+    return [diagnosis.snapshot.processes[index].rank for index in diagnosis.verdict.culprits]
+
+
+def test_a_rank_that_never_enqueued_what_the_others_wait_for():
+    log = "".join(
+        TIMEOUT.format(rank, 812, "ALLREDUCE", 4096) + PROGRESS.format(rank, 812, 812, 811) for rank in (1, 2)
+    )
+    found = answer(log + PROGRESS.format(0, 812, 811, 811))
+    assert (found.verdict.cause, blamed(found)) == ("missing-rank", [0])
+    assert "rank 0" in found.verdict.summary and "812" in found.verdict.summary
+
+
+def test_equal_progress_blames_nobody():
+    log = "".join(
+        TIMEOUT.format(rank, 812, "ALLREDUCE", 4096) + PROGRESS.format(rank, 812, 812, 811) for rank in (0, 1)
+    )
+    assert answer(log).verdict.cause == "unknown"
+
+
+@pytest.mark.parametrize(
+    "sides, cause",
+    [
+        ((("ALLREDUCE", 64), ("ALLREDUCE", 64), ("_ALLGATHER_BASE", 64)), "collective-mismatch"),
+        ((("ALLREDUCE", 64), ("ALLREDUCE", 64), ("ALLREDUCE", 128)), "collective-mismatch"),
+        ((("ALLTOALL_BASE", 64), ("ALLTOALL_BASE", 128), ("ALLTOALL_BASE", 32)), "unknown"),
+        ((("SEND", 64), ("RECV", 64), ("RECV", 64)), "unknown"),
+    ],
+)
+def test_operations_of_one_number(sides, cause):
+    found = answer("".join(TIMEOUT.format(rank, 41, *side) for rank, side in enumerate(sides)))
+    assert found.verdict.cause == cause, found.verdict.summary
+    assert blamed(found) == ([2] if cause != "unknown" else [])
+
+
+@pytest.mark.parametrize(
+    "line, cause",
+    [
+        ("w3:55:901 [3] net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.0.0.14<42519> with status=12",
+         "network-transport"),
+        ("w3:55:901 [3] NCCL WARN socketStartConnect: Connect to 10.0.0.9<40001> failed : No route to host",
+         "network-transport"),
+        ("w3:55:901 [3] NCCL WARN Call to recv from 10.0.0.9<40001> failed : Connection reset by peer", "missing-rank"),
+        ("w3:55:901 [3] NCCL WARN Could not enable P2P between dev 0(=1a000) and dev 1(=1b000)", "p2p-or-topology"),
+        ("[Sat Mar  1] NVRM: Xid (PCI:0000:1a:00): 79, GPU has fallen off the bus.", "gpu-fault"),
+        ("w3:55:901 [3] NCCL WARN Error while creating shared memory segment /dev/shm/nccl-abc (size 9637888)",
+         "shm-too-small"),
+        ("RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: X",
+         "collective-mismatch"),
+        ("Could not acquire GIL within 300 ms on exit, possible GIL induced hang", "gil-deadlock"),
+        ("torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 3/4 clients joined.",
+         "init-rendezvous"),
+        ("Ranks 1, 3 failed to pass monitoredBarrier in 60000 ms", "missing-rank"),
+        ("INFO [shm_broadcast.py:466] No available shared memory broadcast block found in 60 seconds.", "unknown"),
+    ],
+)  # fmt: skip
+def test_what_a_line_means(line, cause):
+    found = answer(line + "\n" + STACK)
+    assert found.verdict.cause == cause, found.verdict.summary
+    assert any(line[30:60] in evidence.text for evidence in found.verdict.evidence)
+    assert not found.snapshot.problems
+
+
+def test_lines_alone_are_an_answer():
+    found = answer(
+        "w3:55:901 [3] NCCL WARN NET/IB : Got completion from peer 10.0.0.14<42519> with status=12\n"
+    )
+    assert found.verdict.cause == "network-transport"

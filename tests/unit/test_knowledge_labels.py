@@ -1,0 +1,86 @@
+"""Every label can be explained: how it is recognised, why it happens, what to do, where it was reported."""
+
+import inspect
+import re
+
+import pytest
+
+from gdbext.analysis import across, setup, told, within
+from gdbext.analysis.judge import PATTERNS
+from gdbext.commands.explain import LABELS, explain
+from gdbext.frontend.cli import main
+from gdbext.knowledge.causes import REMEDIES
+from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
+from gdbext.knowledge.logs import LOG_RULES
+from gdbext.knowledge.signatures import SIGNATURES
+from gdbext.model.errors import USAGE, UsageError
+
+# Issues of the table of hang signatures: each is the source of some row.
+REPORTED = (
+    "nccl#48", "nccl#750", "nccl#857", "nccl#1766", "nccl#1260", "nccl#829", "vllm#46097", "vllm#8410", "vllm#27313",
+    "vllm#46509", "torchcomms PR#2334", "Fuser#3055", "syv-ai#107", "home-ops#13342", "pytorch#880",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_label_is_complete(label):
+    one = explain(label)
+    assert one.meaning and one.sources and all(sign.text and sign.source for sign in one.signs)
+    if one.sort == "cause":
+        assert one.signs and one.remedies
+        assert all(sign.reason for sign in one.signs)
+
+
+def test_every_wait_with_a_rule_says_which_frames():
+    for kind in set(WAIT_KINDS) - {"unknown"}:
+        assert explain(kind).signs, kind
+    assert any("cudaMallocHost" in sign.text.replace("cuda(MallocHost", "cudaMallocHost") for sign in
+               explain("pinned-host-alloc").signs)  # fmt: skip
+
+
+def test_labels_of_the_contract():
+    assert set(LABELS) == {*CAUSES, *WAIT_KINDS}
+    assert {one.cause for one in SIGNATURES} == set(CAUSES)
+    assert {one.cause for one in REMEDIES} == set(CAUSES)
+
+
+def test_signatures_name_the_patterns_that_look_for_them():
+    named = {name for one in SIGNATURES for name in one.found_by}
+    mine = {name for room in (across, setup, told, within) for name, _ in inspect.getmembers(room, inspect.isfunction)}
+    assert named <= mine
+    ours = {pattern.__name__ for pattern in PATTERNS if pattern.__module__ in
+            {room.__name__ for room in (across, setup, told, within)}}  # fmt: skip
+    assert ours <= named
+
+
+@pytest.mark.parametrize("issue", REPORTED)
+def test_reported_signatures_have_a_row(issue):
+    sources = " ; ".join(source for label in LABELS for source in explain(label).sources)
+    project, _, number = issue.partition("#")
+    assert re.search(rf"{re.escape(project)}\S*[^;]*(#|, #){number}\b|{re.escape(issue)}", sources), issue
+
+
+@pytest.mark.parametrize("rule", LOG_RULES, ids=lambda rule: rule.id)
+def test_log_rules(rule):
+    re.compile(rule.pattern)
+    assert rule.source and rule.means
+    assert not rule.cause or rule.cause in CAUSES
+    assert rule.confidence in ("low", "medium", "high")
+
+
+def test_an_unknown_label_names_near_ones():
+    with pytest.raises(UsageError, match="did you mean gil-deadlock"):
+        explain("gil-dead")
+
+
+def test_the_command_line(capsys):
+    assert main(["explain", "shm-too-small"]) == 0
+    printed = capsys.readouterr().out
+    for heading in ("How it is recognised", "Why it happens", "What to do", "Where it was reported"):
+        assert heading in printed
+    assert main(["explain"]) == 0
+    printed = capsys.readouterr().out
+    assert all(label in printed for label in LABELS)
+    assert main(["explain", "nonsense"]) == USAGE
+    assert main(["explain", "gil", "--json"]) == 0
+    assert '"sort": "wait"' in capsys.readouterr().out
