@@ -18,6 +18,7 @@ from gdbext.commands.files import write_private
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
+from gdbext.frontend import bundle
 from gdbext.frontend.live import Limits, Look
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.model.codec import dump_snapshot, load_snapshot
@@ -45,6 +46,9 @@ def run(
     for name in (options.save, options.json):
         if name not in (None, "-"):
             _check_writable(name)
+    into = getattr(options, "bundle", None)
+    if into:
+        bundle.check_new(into)
     snapshot = _from_files(files) if files else _from_processes(selector_of(options, pids), options, progress)
     snapshot = replace(snapshot, tool=f"gdbext {__version__}", command=" ".join(["gdbext", options.command]))
     if options.save:
@@ -52,6 +56,9 @@ def run(
         progress.say(f"snapshot written to {options.save}")
     diagnosis = judge(snapshot)
     tree = merge(snapshot, diagnosis.processes)
+    if into:
+        bundle.write(into, replace(diagnosis, tree=tree))
+        progress.say(f"bundle written to {into}")
     shown = replace(diagnosis, tree=tree) if options.command == "diagnose" else tree
     if options.json:
         write_document(options.json, dumps(shown))
@@ -94,7 +101,7 @@ def _from_processes(selector: Selector, options: argparse.Namespace, progress: P
 
 def _from_files(names: Sequence[str]) -> JobSnapshot:
     """Snapshots are read back; everything else is taken for text with stacks in it."""
-    texts = [(name, _read(name)) for name in names]
+    texts = [(name, _read(bundle.snapshot_in(name))) for name in names]
     if len(texts) == 1 and _is_snapshot(texts[0][1]):
         return load_snapshot(texts[0][1].decode("utf-8", "replace"))
     snapshot = parse_files(texts)

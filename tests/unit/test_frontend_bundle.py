@@ -1,0 +1,151 @@
+"""A bundle: what is in it, who can read it, what is not in it, and that it is read back with the same verdict."""
+
+import json
+import os
+import stat
+from dataclasses import replace
+
+import pytest
+
+from gdbext.capture import versions
+from gdbext.frontend import bundle, cli
+from gdbext.model.activity import Activity, Child
+from gdbext.model.codec import dump_snapshot, load_snapshot
+from gdbext.model.errors import FINDING, OK, GdbextError
+from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.witness import Statement, Witness
+
+TOKEN = "hf_" + "Q" * 30
+PASSWORD = "correct-horse"
+
+
+def rank(index, *frames, **more):
+    stack = ThreadStack(str(100 + index), tuple(frames), 100 + index, state="S", cpu=0.0)
+    return RankSnapshot(index, (stack,), pid=100 + index, rank=index, world_size=2, source="text:gdb", **more)
+
+
+def snapshot():
+    """Rank 1 waits for a compiler; secrets stand wherever a program or a person could have put them."""
+    waits = (Frame("poll", "/lib/libc.so.6"), Frame("ncclGroupEnd", "/opt/libnccl.so.2", pc=0x1234))
+    compiles = (
+        Frame("wait4", "/lib/libc.so.6", captures={"file": f"https://me:{PASSWORD}@host/x", "line": 3}),
+        Frame("make_cubin", file="/opt/triton/backends/nvidia/compiler.py", line=7, language="python"),
+    )
+    first = rank(
+        0,
+        *waits,
+        title=f"serve --api-key {TOKEN}",
+        environment={"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": f"/tmp/log?token={TOKEN}"},
+        problems=(f"password={PASSWORD} was refused",),
+        said=(f"Authorization: Bearer {TOKEN}",),
+    )
+    second = rank(1, *compiles, activity=Activity(2.0, 0, 0, None, (Child("ptxas", 7, 0.9),)))
+    witness = Witness("RAS", "failed", f"token={TOKEN}", (Statement(f"secret={PASSWORD}"),))
+    return JobSnapshot((first, second), 1.0, apart=2.0, witnesses=(witness,), problems=(f"token: {TOKEN}",))
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "look.json"
+    path.write_text(dump_snapshot(snapshot()))
+    return path
+
+
+def texts(folder):
+    return {path.relative_to(folder): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_bundle_holds_what_a_maintainer_asks_for(saved, tmp_path, capsys):
+    into = tmp_path / "case"
+    assert cli.main(["diagnose", str(saved), "--bundle", str(into)]) == OK
+    out = capsys.readouterr()
+    assert f"bundle written to {into}" in out.err
+    found = {str(name): text for name, text in texts(into).items()}
+    assert sorted(found) == sorted(
+        ["README.txt", "verdict.txt", "verdict.json", "snapshot.json", "witnesses.txt", "variables.txt", "versions.txt"]
+        + ["stacks/rank-0-pid-100.txt", "stacks/rank-1-pid-101.txt"]
+    )
+    assert json.loads(found["verdict.json"])["verdict"]["cause"] == "not-a-hang"
+    assert "ptxas used 90% of a core" in found["verdict.txt"]
+    assert "#1   0x0000000000001234 in ncclGroupEnd () from /opt/libnccl.so.2" in found["stacks/rank-0-pid-100.txt"]
+    assert "make_cubin () at /opt/triton/backends/nvidia/compiler.py:7" in found["stacks/rank-1-pid-101.txt"]
+    assert "NCCL_DEBUG=INFO" in found["variables.txt"]
+    assert not list(tmp_path.glob(".case*")), "nothing is left beside it"
+
+
+def test_nobody_else_can_read_it_and_no_secret_is_in_it(saved, tmp_path):
+    into = tmp_path / "case"
+    cli.main(["diagnose", str(saved), "--bundle", str(into), "--quiet", "--json", str(tmp_path / "other")])
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in [into, *into.rglob("*")]}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+    assert TOKEN in saved.read_text()
+    assert not [name for name, text in texts(into).items() if TOKEN in text or PASSWORD in text]
+
+
+def test_it_is_read_back_with_the_same_verdict(saved, tmp_path, capsys):
+    into = tmp_path / "case"
+    cli.main(["diagnose", str(saved), "--bundle", str(into), "--json", "--quiet"])
+    first = json.loads(capsys.readouterr().out)
+    cli.main(["diagnose", str(into), "--json", "--quiet"])
+    again = json.loads(capsys.readouterr().out)
+    assert again["verdict"] == first["verdict"]
+    assert again["processes"][1]["wait"] == first["processes"][1]["wait"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "empty folder", "file", "dangling link"])
+def test_what_is_there_stays(saved, tmp_path, kind, capsys):
+    into = tmp_path / "case"
+    if "folder" in kind:
+        into.mkdir()
+        if kind == "folder":
+            (into / "mine").write_text("mine")
+    elif kind == "file":
+        into.write_text("mine")
+    else:
+        into.symlink_to(tmp_path / "nowhere")
+    assert cli.main(["diagnose", str(saved), "--bundle", str(into)]) == 4
+    assert "is there already" in capsys.readouterr().err
+    assert not (into / "README.txt").exists()
+
+
+def test_a_folder_that_is_no_bundle_and_one_that_cannot_be_written(saved, tmp_path, capsys):
+    assert cli.main(["diagnose", str(tmp_path)]) == 4
+    assert "without snapshot.json" in capsys.readouterr().err
+    assert cli.main(["diagnose", str(saved), "--bundle", str(tmp_path / "no" / "case")]) == 4
+    assert "is no folder that can be written to" in capsys.readouterr().err
+
+
+def test_a_full_disk_leaves_nothing_behind(saved, tmp_path, monkeypatch, capsys):
+    def full(name, text):
+        raise GdbextError(f"cannot write {name}: No space left on device")
+
+    monkeypatch.setattr(bundle, "write_private", full)
+    assert cli.main(["diagnose", str(saved), "--bundle", str(tmp_path / "case")]) == 4
+    assert "No space left" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["look.json"]
+
+
+def test_a_bundle_of_a_finding_keeps_its_exit_status(tmp_path, capsys):
+    look = tmp_path / "look.json"
+    look.write_text(dump_snapshot(replace(snapshot(), processes=snapshot().processes[:1])))
+    assert cli.main(["diagnose", str(look), "--bundle", str(tmp_path / "case"), "--quiet"]) == FINDING
+    assert load_snapshot((tmp_path / "case" / "snapshot.json").read_text()).processes[0].rank == 0
+
+
+def test_releases_by_file_and_folder_names(tmp_path):
+    site = tmp_path / "7/root/opt/lib/python3.12/site-packages"
+    for name in ("torch-2.13.0+cu129.dist-info", "nvidia_nccl_cu12-2.28.9.dist-info", "secret-1.0.dist-info"):
+        (site / name).mkdir(parents=True)
+    paths = [
+        "/usr/lib/x86_64-linux-gnu/libcuda.so.575.57.08",
+        "/opt/lib/python3.12/site-packages/torch/lib/libtorch_cpu.so",
+        "/usr/lib/libnccl.so.2",
+    ]
+    assert versions.versions(7, paths, str(tmp_path)) == {
+        "libcuda": "575.57.08",
+        "libnccl": "2",
+        "nvidia_nccl_cu12": "2.28.9",
+        "torch": "2.13.0+cu129",
+    }
