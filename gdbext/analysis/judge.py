@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Callable, Dict, Optional, Tuple
 
-from gdbext.analysis import across, setup, told, within
+from gdbext.analysis import across, locking, peers, setup, told, within
 from gdbext.analysis.candidate import Candidate, evidence_of
 from gdbext.analysis.classify import judge_thread
 from gdbext.analysis.decisive import decisive
@@ -25,6 +25,8 @@ from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJu
 Pattern = Callable[[JobView], Optional[Candidate]]
 
 PATTERNS: Tuple[Pattern, ...] = (
+    *locking.PATTERNS,
+    *peers.PATTERNS,
     *BESIDE,
     *SLOW,
     *told.PATTERNS,
@@ -54,7 +56,8 @@ def judge(snapshot: JobSnapshot, earlier: Optional[JobSnapshot] = None) -> Diagn
         stood = tuple(index for index in stood if index not in differs)
         went = tuple(sorted({*went, *differs}))
     view = look(snapshot, processes, went, stood)
-    found = [candidate for candidate in (pattern(view) for pattern in PATTERNS) if candidate is not None]
+    offered = [candidate for candidate in (pattern(view) for pattern in PATTERNS) if candidate is not None]
+    found = [candidate for candidate in (locking.weighed(view, one) for one in offered) if candidate is not None]
     best = max(found, key=lambda candidate: candidate.strength, default=None) or _unknown(view)
     return Diagnosis(snapshot, processes, _verdict(view, heard(view, best)))
 

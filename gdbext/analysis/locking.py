@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import List, Optional, Sequence, Set, Tuple
 
 from gdbext.analysis.candidate import Candidate
-from gdbext.analysis.locks import LockGraph, Step, graph_of, shown, story
+from gdbext.analysis.locks import LockGraph, Step, graph_of, lowered, shown, story
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.analysis.wording import start, verb, where, who
 from gdbext.model.locks import LockWait
@@ -30,7 +30,7 @@ def _circle(view: JobView, graph: LockGraph, cycle: Sequence[Step]) -> Candidate
     matters = any(_matters(party, graph, indexes) for party in view.parties)
     victims = _waiting_for(view, indexes)
     confidence = "high" if matters and not timed else "medium"
-    summary = f"{_heading(cycle, kinds)}: {_lower(story(cycle, around=True))}. {_ending(cycle, victims)}"
+    summary = f"{_heading(cycle, kinds)}: {lowered(story(cycle, cycle[0]))}. {_ending(cycle, victims)}"
     return Candidate(
         "gil-deadlock" if "gil" in kinds else "lock-order-deadlock",
         confidence,
@@ -39,7 +39,7 @@ def _circle(view: JobView, graph: LockGraph, cycle: Sequence[Step]) -> Candidate
         tuple(step.party for step in cycle),
         victims,
         (),
-        shown(cycle, around=True),
+        shown(cycle, cycle[0]),
     )
 
 
@@ -72,10 +72,6 @@ def _ending(cycle: Sequence[Step], victims: Sequence[Party]) -> str:
 
 def _waiting_for(view: JobView, indexes: Set[int]) -> Tuple[Party, ...]:
     return tuple(party for party in view.of(*COMMUNICATION, "init", "teardown") if party.index not in indexes)
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
 
 
 # --- a lock that nobody will ever release ---

@@ -63,7 +63,9 @@ class LockGraph:
                 pairs.append((self._step(node), None if after is None else self._step(after)))
         return pairs
 
-    def node(self, step: Step) -> Node:
+    @staticmethod
+    def node(step: Step) -> Node:
+        """The step's thread."""
         assert step.party.thread is not None
         return step.party.index, step.party.thread.lwp or 0
 
@@ -138,34 +140,37 @@ def says(step: Step, after: Optional[Step]) -> str:
     wait = step.wait
     if wait is None:
         return f"{step.name} is in {where(step.party)}"
+    what = KINDS[wait.kind]
     if after is None:
-        return f"{step.name} waits for {KINDS[wait.kind]}"
-    owner = "it" if after == step else after.name
-    if after.party.index != step.party.index:
-        owner += f" of {after.party.process.label}"
-    if wait.kind == "join":
-        return f"{step.name} waits for the end of {owner}"
+        return f"{step.name} waits for {what}" + (f" that thread {wait.owner} holds" if wait.gone else "")
     if after == step:
-        return f"{step.name} waits for {KINDS[wait.kind]} that it holds itself"
-    return f"{step.name} waits for {KINDS[wait.kind]} that {owner} holds"
+        return f"{step.name} waits for {what} that it holds itself"
+    elsewhere = f" of {after.party.process.label}" if after.party.index != step.party.index else ""
+    owner = f"{after.name}{elsewhere}"
+    return f"{step.name} waits for " + (f"the end of {owner}" if wait.kind == "join" else f"{what} that {owner} holds")
 
 
-def story(chain: Sequence[Step], around: bool = False) -> str:
-    """A chain, or with `around` a circle, in one sentence. What a thread that waits for none is in ends it."""
-    shown = list(chain[:LONGEST])
-    after: List[Optional[Step]] = [*chain[1 : len(shown)], chain[0] if around and len(shown) == len(chain) else None]
-    pieces = [says(step, following) for step, following in zip(shown, after)]
-    if len(shown) < len(chain):
-        pieces.append(f"and so on over {len(chain) - len(shown)} more threads")
+def story(chain: Sequence[Step], after: Optional[Step] = None) -> str:
+    """A chain in one sentence without its full stop; `after` is whom the last one waits for: in a circle the first."""
+    told = list(chain[:LONGEST])
+    following: List[Optional[Step]] = [*chain[1 : len(told)], chain[len(told)] if len(told) < len(chain) else after]
+    pieces = [says(step, owner) for step, owner in zip(told, following)]
+    if len(told) < len(chain):
+        pieces.append(f"and so on over {len(chain) - len(told)} more threads")
     return start("; ".join(pieces))
 
 
-def shown(chain: Sequence[Step], around: bool = False) -> Tuple[Evidence, ...]:
+def lowered(text: str) -> str:
+    """The text as it stands within a sentence."""
+    return text[:1].lower() + text[1:]
+
+
+def shown(chain: Sequence[Step], after: Optional[Step] = None) -> Tuple[Evidence, ...]:
     """One line of evidence for each thread of a chain: what it waits for, and the call that does so."""
-    following: List[Optional[Step]] = [*chain[1:], chain[0] if around else None]
+    following: List[Optional[Step]] = [*chain[1:], after]
     return tuple(
-        Evidence(_with_place(step, after), step.party.index, step.party.judged.id or None, step.party.judged.frame)
-        for step, after in list(zip(chain, following))[:LONGEST]
+        Evidence(_with_place(step, owner), step.party.index, step.party.judged.id or None, step.party.judged.frame)
+        for step, owner in list(zip(chain, following))[:LONGEST]
     )
 
 

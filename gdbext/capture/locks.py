@@ -272,6 +272,8 @@ def still(first: Sequence[LockWait], second: Sequence[LockWait]) -> Tuple[LockWa
     rows: List[LockWait] = []
     for wait in first:
         now = later.get(wait.thread)
-        same = now is not None and (now.address, now.kind, now.owner) == (wait.address, wait.kind, wait.owner)
-        rows.append(replace(wait, still=same))
+        same = now is not None and (now.kind, now.owner) == (wait.kind, wait.owner)
+        # Who waits for the GIL asks again every few milliseconds: its word may be another one, or none at the moment.
+        here = now is not None and (now.address == wait.address or wait.kind == "gil")
+        rows.append(replace(wait, still=same and here))
     return tuple(rows)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.commands import diagnose, explain, ranks, tensor
+from gdbext.commands import diagnose, explain, locks, ranks, tensor
 from gdbext.commands.declaration import Argument, Command
 
-COMMANDS: Tuple[Command, ...] = ranks.COMMANDS + diagnose.COMMANDS + tensor.COMMANDS + explain.COMMANDS
+COMMANDS: Tuple[Command, ...] = (
+    *(ranks.COMMANDS + diagnose.COMMANDS + locks.COMMANDS),
+    *(tensor.COMMANDS + explain.COMMANDS),
+)
 """Every command, in the order in which the reference lists them."""
 
 __all__ = ["COMMANDS", "Argument", "Command"]

@@ -23,6 +23,8 @@ from gdbext.debugger import compat, settings
 from gdbext.debugger.collect import NOT_WALKED, Budget, Captures, Walker, by_number
 from gdbext.debugger.modules import Modules
 from gdbext.debugger.waits import lock_waits
+from gdbext.discovery.peers import waits_for
+from gdbext.discovery.procfs import ProcFS
 from gdbext.knowledge.environment import RECORDED
 from gdbext.knowledge.libraries import TELLING
 from gdbext.model.attached import AttachedRank
@@ -97,6 +99,7 @@ def _look(index: int, subject: Subject, captures: Captures) -> RankSnapshot:
         python=python.version if python else None,
         source="core" if is_core else "held",
         locks=lock_waits(subject.inferior, stacks, is_core),
+        peers=() if is_core else waits_for(ProcFS(), process.pid, {one.lwp: one.syscall for one in stacks if one.lwp}),
     )
 
 

@@ -7,11 +7,12 @@ from typing import Dict, List, Optional, Sequence, Tuple
 import gdb
 
 from gdbext.capture import futexes, locks
+from gdbext.capture.core_file import maps_of
 from gdbext.capture.maps import MemoryMap, read_maps
 from gdbext.debugger import compat
-from gdbext.debugger.core_map import segments
 from gdbext.debugger.memory import TargetMemory
 from gdbext.discovery.procfs import ProcFS
+from gdbext.model.errors import GdbextError
 from gdbext.model.locks import LockWait
 from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
@@ -68,6 +69,6 @@ def _surroundings(inferior: gdb.Inferior, ids: Dict[int, int], complete: bool, i
 
 def _map(inferior: gdb.Inferior, is_core: bool) -> MemoryMap:
     try:
-        return MemoryMap(segments(compat.core_path(inferior) or "")) if is_core else read_maps(inferior.pid)
-    except (OSError, ValueError):
+        return maps_of(compat.core_path(inferior) or "") if is_core else read_maps(inferior.pid)
+    except (OSError, ValueError, GdbextError):
         return MemoryMap(())

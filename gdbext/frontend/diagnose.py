@@ -13,6 +13,7 @@ from typing import BinaryIO, Callable, Deque, List, Sequence, Tuple
 
 from gdbext import __version__
 from gdbext.analysis.judge import judge
+from gdbext.analysis.lock_report import report
 from gdbext.analysis.merge import merge
 from gdbext.commands.files import write_private
 from gdbext.discovery.procfs import ProcFS
@@ -59,7 +60,9 @@ def run(
     if into:
         bundle.write(into, replace(diagnosis, tree=tree))
         progress.say(f"bundle written to {into}")
-    shown = replace(diagnosis, tree=tree) if options.command == "diagnose" else tree
+    shown: object = replace(diagnosis, tree=tree) if options.command == "diagnose" else tree
+    if options.command == "locks":
+        shown = report(diagnosis)
     if options.json:
         write_document(options.json, dumps(shown))
     if options.json != "-":

@@ -22,6 +22,7 @@ from gdbext.capture.maps import read_maps
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.python_frames import Frozen, freeze, resolve
 from gdbext.capture.python_runtime import Interpreter, find_interpreter
+from gdbext.discovery.peers import waits_for
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import rank_from_environ
@@ -36,7 +37,7 @@ from gdbext.model.activity import Activity
 from gdbext.model.codec import decode
 from gdbext.model.errors import GdbextError, NothingFound
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
-from gdbext.model.locks import LockWait
+from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
@@ -74,6 +75,7 @@ class _Rank:
     python: Optional[PythonStacks] = None
     stacks: Tuple[ThreadStack, ...] = ()
     locks: Tuple[LockWait, ...] = ()
+    peers: Tuple[Peer, ...] = ()
     blocked: bool = False  # must not or cannot be stopped
     cut: bool = False  # something that was there could not be read
 
@@ -289,6 +291,7 @@ class Look:
             others = {tid: (pid, lwp) for pid, known in ids.items() if pid != rank.pid for tid, lwp in known.items()}
             around = replace(_surroundings(self._proc, rank, ids[rank.pid]), others=others)
             rank.locks = locks.resolve(_waits(rank.copy), rank.stacks, around)
+            rank.peers = waits_for(self._proc, rank.pid, _lasting_calls(rank))
             if rank.second is not None and rank.second.state != "lost":
                 rank.locks = locks.still(rank.locks, locks.resolve(_waits(rank.second), rank.stacks, around))
 
@@ -340,6 +343,7 @@ class Look:
             rank.python.version if rank.python else None,
             activity=self._activities.get(rank.pid),
             locks=rank.locks,
+            peers=rank.peers,
         )
 
 
@@ -347,6 +351,15 @@ def _waits(copy: stop.ProcessCopy) -> Mapping[int, futexes.FutexCall]:
     """What the stop itself proves: the wait was there when the memory was read."""
     frozen = copy.during.futexes if copy.during else {}
     return futexes.confirmed(frozen, {thread.tid: thread.registers for thread in copy.threads})
+
+
+def _lasting_calls(rank: _Rank) -> Mapping[int, Sequence[int]]:
+    """The system calls of its threads, those that a second copy showed too where there is one."""
+    calls = {stack.lwp: stack.syscall for stack in rank.stacks if stack.lwp and stack.syscall}
+    if rank.second is None:
+        return calls
+    later = {thread.tid: futexes.syscall_of(thread.registers) for thread in rank.second.threads}
+    return {tid: call for tid, call in calls.items() if (later.get(tid) or ())[:2] == call[:2]}
 
 
 def _thread_ids(rank: _Rank) -> Mapping[int, int]:

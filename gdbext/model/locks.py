@@ -34,3 +34,40 @@ class Peer:
     processes: Maybe[Tuple[int, ...]]  # pids that have the other end open; empty: nobody has
     states: Tuple[str, ...] = ()  # state letter of each of them
     names: Tuple[str, ...] = ()  # comm of each of them
+
+
+@dataclass(frozen=True)
+class LockRow:
+    """One wait in words: who, for what, and who would have to act."""
+
+    process: int  # index
+    label: str  # "rank 3"
+    thread: str  # as the source prints it
+    name: str
+    wait: LockWait
+    where: str  # the call that waits
+    owner: str  # "thread 31 (loader)", "thread 31 of rank 2"; "" when unknown
+    owner_does: str  # what that one waits for or is in; else why nobody is named
+    circle: Optional[int] = None  # number of the circle it belongs to, from 0
+
+
+@dataclass(frozen=True)
+class PeerRow:
+    """A wait for another process in words."""
+
+    process: int
+    label: str
+    thread: str
+    file: str
+    other_end: str
+
+
+@dataclass(frozen=True)
+class LockReport:
+    """All waits of a job for locks and for other processes."""
+
+    rows: Tuple[LockRow, ...]  # those that have an owner, or should have one; circles first
+    stories: Tuple[str, ...]  # each circle, each lock that nobody can release, and the longest chains
+    peers: Tuple[PeerRow, ...] = ()
+    ownerless: Tuple[Tuple[str, int], ...] = ()  # kinds without owners (condition variables, ...), number of threads
+    notes: Tuple[str, ...] = ()

@@ -8,12 +8,14 @@ from gdbext.model.attached import RankOutputs, RankTable
 from gdbext.model.errors import GdbextError
 from gdbext.model.explanation import Explanation, Glossary
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
+from gdbext.model.locks import LockReport
 from gdbext.model.stack import ThreadStack
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
 from gdbext.render.document import document
 from gdbext.render.explanation import explanation_lines, glossary_lines
+from gdbext.render.locks import lock_lines
 from gdbext.render.messages import error_lines
 from gdbext.render.ranks import (
     attached_lines,
@@ -37,6 +39,7 @@ _RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
     JobSnapshot: snapshot_lines,
     RankTable: attached_lines,
     RankOutputs: output_lines,
+    LockReport: lock_lines,
     Explanation: explanation_lines,
     Glossary: glossary_lines,
     **TENSOR_RENDERERS,

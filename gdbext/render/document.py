@@ -9,11 +9,13 @@ from gdbext import __version__
 from gdbext.model.attached import RankOutputs, RankTable
 from gdbext.model.explanation import Explanation, Glossary
 from gdbext.model.job import SCHEMA, Job, JobSnapshot, RankProcess, RankSnapshot
+from gdbext.model.locks import LockReport
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait
 from gdbext.render.explanation import explanation_document, glossary_document
+from gdbext.render.locks import lock_document, peer_document, wait_document
 from gdbext.render.tensor_document import TENSOR_DOCUMENTS
 from gdbext.render.witnesses import witness_document
 
@@ -102,6 +104,8 @@ def _judged_process(process: RankSnapshot, judgement: Optional[ProcessJudgement]
             "op_count": None if wait.op_count is None else dict(wait.op_count),
         },
         "threads": [_judged_thread(thread) for thread in threads],
+        "locks": [wait_document(wait) for wait in process.locks],
+        "peers": [peer_document(peer) for peer in process.peers],
     }
 
 
@@ -287,6 +291,7 @@ _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
     ThreadStack: _thread,
     RankTable: _attached,
     RankOutputs: _outputs,
+    LockReport: lock_document,
     Explanation: explanation_document,
     Glossary: glossary_document,
     **TENSOR_DOCUMENTS,

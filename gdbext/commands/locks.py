@@ -1,0 +1,56 @@
+"""llm-locks: which lock each thread waits for, who holds it, and where that leads."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Optional, Set
+
+from gdbext.analysis.judge import judge
+from gdbext.analysis.lock_report import report
+from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.diagnose import HOW, SAVE, look
+from gdbext.commands.selection import SELECTORS, parse_ranks
+from gdbext.commands.session import Session
+from gdbext.model.errors import UsageError
+from gdbext.model.job import JobSnapshot
+from gdbext.model.locks import LockReport
+from gdbext.model.ranges import folded
+
+
+def locks(session: Session, args: Namespace) -> LockReport:
+    args.pids = ()  # ranks are named by number here; the look is at all of them
+    snapshot = look(session, args)
+    return report(judge(snapshot), _chosen(snapshot, args.ranks))
+
+
+def _chosen(snapshot: JobSnapshot, text: Optional[str]) -> Optional[Set[int]]:
+    """Indexes of the processes with these ranks, None for all of them. Raises UsageError."""
+    if text is None or text.strip() == "all":
+        return None
+    wanted = set(parse_ranks(text))
+    found = {process.index for process in snapshot.processes if wanted & {process.rank, process.pid}}
+    if not found:
+        known = folded(process.rank for process in snapshot.processes if process.rank is not None)
+        raise UsageError(f"no rank of {text} was seen", f"ranks that were: {known or 'none has a number'}")
+    return found
+
+
+COMMANDS = (
+    Command(
+        "llm-locks",
+        "Show which locks threads wait for, who holds them, and circles",
+        locks,
+        "status",
+        (
+            Argument("ranks", "like 0-3,7 or all (default: all)", "RANKS", nargs="?", completes="ranks"),
+            *(argument for argument in SELECTORS if argument.option),
+            SAVE,
+        ),
+        description=(
+            "For every thread in a futex wait: the kind of lock, its address and its owner (mutexes, reader-writer "
+            "locks, joins, Python's GIL, the loader's and the driver's lock), or why the owner is unknown: frames and "
+            "memory must agree. " + HOW
+        ),
+        examples=("llm-locks", "llm-locks 0-3", "llm-locks --json"),
+    ),
+)

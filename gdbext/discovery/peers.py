@@ -1,0 +1,199 @@
+"""Who is at the other end of a pipe or socket that a thread waits for: by inode and port (proc(5), sock_diag(7))."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import struct
+import time
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from gdbext.discovery.procfs import ProcFS
+from gdbext.model.locks import Peer
+from gdbext.model.missing import Maybe, Missing
+
+READS, WRITES = (
+    {0: "read", 19: "readv", 45: "recvfrom", 47: "recvmsg"},
+    {1: "write", 20: "writev", 44: "sendto", 46: "sendmsg"},
+)
+"""System calls of x86-64 whose first argument is the file that they wait for."""
+
+SECONDS = 0.5  # for looking into all processes of the host
+_MOST_PROCESSES, _MOST_FILES, _MOST_WAITS = 8192, 4096, 64
+_LINK = re.compile(r"(pipe|socket):\[(\d+)\]\Z")
+_ACCESS = 3  # O_ACCMODE; 0: read only, 1: write only
+
+
+class _End(NamedTuple):
+    """What to look for in the other processes: this inode, open with this access (None: any)."""
+
+    inode: int
+    closed_to: Optional[int]  # an access mode that cannot be the other end's
+
+
+class _Wait(NamedTuple):
+    tid: int
+    file: str
+    end: Maybe[_End]
+
+
+def waits_for(proc: ProcFS, pid: int, syscalls: Mapping[int, Optional[Sequence[int]]]) -> Tuple[Peer, ...]:
+    """One row for each thread of the process that waits in a read or write of a pipe or socket, at most 64."""
+    waits: List[_Wait] = []
+    for tid, call in syscalls.items():
+        found = _wait(proc, pid, tid, call) if call and len(waits) < _MOST_WAITS else None
+        if found is not None:
+            waits.append(found)
+    wanted = {wait.end for wait in waits if isinstance(wait.end, _End)}
+    holders, whole = _holders(proc, {end.inode for end in wanted}) if wanted else ({}, True)
+    return tuple(_peer(proc, wait, holders, whole) for wait in waits)
+
+
+def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Wait]:
+    number, descriptor = call[:2]
+    if number not in READS and number not in WRITES:
+        return None
+    try:
+        link = os.readlink(f"{proc.root}/{pid}/fd/{descriptor}")
+    except OSError:
+        return None
+    found = _LINK.match(link)
+    if found is None:
+        return None
+    inode = int(found[2])
+    if found[1] == "pipe":
+        return _Wait(tid, link, _End(inode, 0 if number in READS else 1))
+    return _socket(proc, pid, tid, inode)
+
+
+# --- sockets ---
+
+
+def _socket(proc: ProcFS, pid: int, tid: int, inode: int) -> _Wait:
+    for name, width in (("tcp", 8), ("tcp6", 32)):
+        rows = _inet(proc, pid, name, width)
+        own = next((ends for ends, found in rows.items() if found == inode), None)
+        if own is not None:
+            text = f"tcp {own[0]} - {own[1]}"
+            other = rows.get((own[1], own[0]))
+            away = Missing("its other end is on another host, or in another network namespace")
+            return _Wait(tid, text, _End(other, None) if other else away)
+    peer = _unix_peers().get(inode)
+    text = f"unix socket:[{inode}]"
+    return _Wait(tid, text, _End(peer, None) if peer else Missing("the kernel does not name its other end"))
+
+
+def _inet(proc: ProcFS, pid: int, name: str, width: int) -> Dict[Tuple[str, str], int]:
+    """Inode by local and remote address (proc_pid_net(5))."""
+    text = proc.text(f"{pid}/net/{name}")
+    rows: Dict[Tuple[str, str], int] = {}
+    for line in ("" if isinstance(text, Missing) else text).splitlines()[1:]:
+        fields = line.split()
+        if len(fields) > 9 and len(fields[1]) == width + 5 == len(fields[2]) and fields[9].isdigit():
+            rows[_address(fields[1]), _address(fields[2])] = int(fields[9])
+    return rows
+
+
+def _address(text: str) -> str:
+    """`0100007F:1F90` is 127.0.0.1:8080: words in the machine's order, the port in the network's."""
+    words, _, port = text.partition(":")
+    raw = b"".join(struct.pack("<I", int(words[at : at + 8], 16)) for at in range(0, len(words), 8))
+    if len(raw) == 4:
+        return f"{socket.inet_ntop(socket.AF_INET, raw)}:{int(port, 16)}"
+    return f"[{socket.inet_ntop(socket.AF_INET6, raw)}]:{int(port, 16)}"
+
+
+_SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, _DONE, _ERROR = 20, 0x301, 3, 2
+_SHOW_PEER, _PEER = 4, 2  # UDIAG_SHOW_PEER, UNIX_DIAG_PEER (linux/unix_diag.h)
+_HEADER = struct.Struct("=IHHII")
+
+
+def _unix_peers() -> Dict[int, int]:
+    """Inode of the other end by inode, of all connected Unix sockets of our network namespace; empty when refused."""
+    request = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, _SHOW_PEER, 0xFFFFFFFF, 0xFFFFFFFF)
+    peers: Dict[int, int] = {}
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 4) as link:  # NETLINK_SOCK_DIAG
+            link.settimeout(SECONDS)
+            head = _HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0)
+            link.sendto(head + request, (0, 0))
+            while _take(link.recv(1 << 18), peers):
+                pass
+    except OSError:
+        pass
+    return peers
+
+
+def _take(data: bytes, peers: Dict[int, int]) -> bool:
+    """Read one answer; False behind the last one."""
+    at = 0
+    while at + _HEADER.size <= len(data):
+        size, kind = struct.unpack_from("=IH", data, at)
+        if kind in (_DONE, _ERROR) or size < _HEADER.size:
+            return False
+        (inode,) = struct.unpack_from("=I", data, at + _HEADER.size + 4)
+        attribute = at + _HEADER.size + 16
+        while attribute + 8 <= at + size:
+            length, name = struct.unpack_from("=HH", data, attribute)
+            if name == _PEER:
+                (peers[inode],) = struct.unpack_from("=I", data, attribute + 4)
+            attribute += max(4, length + 3 & ~3)
+        at += size + 3 & ~3
+    return bool(data)
+
+
+# --- who has it open ---
+
+_Holder = Tuple[int, int]
+"""Pid and access mode."""
+
+
+def _holders(proc: ProcFS, inodes: Set[int]) -> Tuple[Dict[int, List[_Holder]], bool]:
+    """Who has these inodes open, and whether every process could be looked into."""
+    until = time.monotonic() + SECONDS
+    found: Dict[int, List[_Holder]] = {}
+    whole = True
+    for pid in proc.pids()[:_MOST_PROCESSES]:
+        if time.monotonic() > until:
+            return found, False
+        folder = f"{proc.root}/{pid}/fd"
+        try:
+            names = os.listdir(folder)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            whole = False
+            continue
+        whole = whole and len(names) <= _MOST_FILES
+        for name in names[:_MOST_FILES]:
+            inode = _inode(f"{folder}/{name}")
+            if inode in inodes:
+                found.setdefault(inode, []).append((pid, _access(proc, pid, name)))
+    return found, whole
+
+
+def _inode(path: str) -> int:
+    try:
+        link = _LINK.match(os.readlink(path))
+    except OSError:
+        return 0
+    return int(link[2]) if link else 0
+
+
+def _access(proc: ProcFS, pid: int, name: str) -> int:
+    text = proc.text(f"{pid}/fdinfo/{name}")
+    flags = re.search(r"^flags:\s*([0-7]+)", "" if isinstance(text, Missing) else text, re.MULTILINE)
+    return int(flags[1], 8) & _ACCESS if flags else _ACCESS
+
+
+def _peer(proc: ProcFS, wait: _Wait, holders: Mapping[int, Sequence[_Holder]], whole: bool) -> Peer:
+    if isinstance(wait.end, Missing):
+        return Peer(wait.tid, wait.file, wait.end)
+    pids = sorted({pid for pid, access in holders.get(wait.end.inode, ()) if access != wait.end.closed_to})
+    if not pids and not whole:
+        return Peer(wait.tid, wait.file, Missing("not every process of this host may be looked into"))
+    stats = [proc.stat(pid) for pid in pids]
+    states = tuple("?" if isinstance(stat, Missing) else stat.state for stat in stats)
+    names = tuple("?" if isinstance(stat, Missing) else stat.comm for stat in stats)
+    return Peer(wait.tid, wait.file, tuple(pids), states, names)
