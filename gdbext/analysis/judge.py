@@ -9,6 +9,8 @@ from gdbext.analysis import across, locking, peers, setup, told, within
 from gdbext.analysis.candidate import Candidate, evidence_of
 from gdbext.analysis.classify import judge_thread
 from gdbext.analysis.decisive import decisive
+from gdbext.analysis.launches import PATTERNS as COUNTS
+from gdbext.analysis.launches import counted
 from gdbext.analysis.missing import missing
 from gdbext.analysis.progress import between_copies, moved
 from gdbext.analysis.remedies import remedies
@@ -32,6 +34,7 @@ PATTERNS: Tuple[Pattern, ...] = (
     *told.PATTERNS,
     *within.PATTERNS,
     *across.PATTERNS,
+    *COUNTS,
     *setup.PATTERNS,
 )
 
@@ -59,7 +62,7 @@ def judge(snapshot: JobSnapshot, earlier: Optional[JobSnapshot] = None) -> Diagn
     offered = [candidate for candidate in (pattern(view) for pattern in PATTERNS) if candidate is not None]
     found = [candidate for candidate in (locking.weighed(view, one) for one in offered) if candidate is not None]
     best = max(found, key=lambda candidate: candidate.strength, default=None) or _unknown(view)
-    return Diagnosis(snapshot, processes, _verdict(view, heard(view, best)))
+    return Diagnosis(snapshot, processes, _verdict(view, heard(view, counted(view, best))))
 
 
 def _numbered(snapshot: JobSnapshot) -> JobSnapshot:

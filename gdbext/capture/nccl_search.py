@@ -156,13 +156,9 @@ def addresses_of(threads: Iterable[ThreadStack]) -> Dict[int, str]:
     for thread in threads:
         for frame in thread.frames:
             for name, value in frame.captures.items():
-                if (
-                    isinstance(value, int)
-                    and value
-                    and _ARGUMENT.search(name)
-                    and _TYPED.search(name + str(frame.function))
-                ):
-                    found.setdefault(value, f"{_ARGUMENT.search(name)[2]} of {frame.function}")
+                argument = _ARGUMENT.search(name)
+                if argument and isinstance(value, int) and value and _TYPED.search(f"{name} {frame.function}"):
+                    found.setdefault(value, f"{argument.group(2)} of {frame.function}")
     return found
 
 

@@ -29,11 +29,12 @@ class Session(Protocol):
     def apply(self, numbers: Sequence[int], command: str) -> RankOutputs:
         """Run a gdb command in each of the inferiors; the selection comes back."""
 
-    def snapshot(self) -> JobSnapshot:
-        """The stacks of all attached ranks, walked once within the budget of `set llm`."""
+    def snapshot(self, scan: bool = False) -> JobSnapshot:
+        """The stacks of all attached ranks, walked once within the budget of `set llm`, and their communicators;
+        with `scan` all of their memory is searched for these."""
 
-    def snapshot_from_outside(self, arguments: Sequence[str]) -> JobSnapshot:
-        """Let a `gdbext diagnose` of its own look at ranks that are not attached, with these selectors."""
+    def snapshot_from_outside(self, arguments: Sequence[str], command: str = "diagnose") -> JobSnapshot:
+        """Let a `gdbext diagnose` (or `comms`) of its own look at ranks that are not attached, with these selectors."""
 
 
 def chosen_by_current(ranks: Sequence[AttachedRank]) -> Optional[AttachedRank]:

@@ -37,13 +37,13 @@ def shell_python() -> str:
     return found
 
 
-def look(selectors: Sequence[str], say: Callable[[str], None]) -> JobSnapshot:
-    """The snapshot that a `gdbext diagnose` of its own took. Raises GdbextError with its last words."""
+def look(selectors: Sequence[str], say: Callable[[str], None], command: str = "diagnose") -> JobSnapshot:
+    """The snapshot that a `gdbext COMMAND` of its own took. Raises GdbextError with its last words."""
     with tempfile.TemporaryDirectory(prefix="gdbext-") as folder:
         saved = Path(folder) / "snapshot.json"
-        said = _run([shell_python(), "-m", "gdbext", "diagnose", "--json=-", f"--save={saved}", *selectors], say)
+        said = _run([shell_python(), "-m", "gdbext", command, "--json=-", f"--save={saved}", *selectors], say)
         if not saved.exists():
-            raise GdbextError(said[-1] if said else "`gdbext diagnose` gave no answer")
+            raise GdbextError(said[-1] if said else f"`gdbext {command}` gave no answer")
         return load_snapshot(saved.read_text("utf-8"))
 
 

@@ -20,6 +20,7 @@ from gdbext.capture import activity, again, futexes, locks, stop, threads
 from gdbext.capture.environ import read_environ
 from gdbext.capture.maps import read_maps
 from gdbext.capture.memory import ProcessMemory
+from gdbext.capture.nccl_search import Search
 from gdbext.capture.python_frames import Frozen, freeze, resolve
 from gdbext.capture.python_runtime import Interpreter, find_interpreter
 from gdbext.discovery.peers import waits_for
@@ -28,7 +29,7 @@ from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import rank_from_environ
 from gdbext.evidence.asking import ask_all
 from gdbext.evidence.question import Asked
-from gdbext.frontend import gdbrun
+from gdbext.frontend import communicators, gdbrun
 from gdbext.frontend.request import ranks_of
 from gdbext.frontend.terminal import Progress, private_folder
 from gdbext.knowledge.environment import RECORDED
@@ -76,6 +77,7 @@ class _Rank:
     stacks: Tuple[ThreadStack, ...] = ()
     locks: Tuple[LockWait, ...] = ()
     peers: Tuple[Peer, ...] = ()
+    communicators: Optional[Search] = None
     blocked: bool = False  # must not or cannot be stopped
     cut: bool = False  # something that was there could not be read
 
@@ -136,6 +138,7 @@ class Look:
             self._name_python(rank)
         with private_folder() as folder:
             self._walk(readable, gdb, folder)
+        self._find_communicators(readable)
         if self._limits.confirm > 0:
             self._confirm(readable)
         for rank in readable:
@@ -245,6 +248,12 @@ class Look:
             for problem in entry["problems"]:
                 rank.note(problem, cut=not entry["threads"])
 
+    @staticmethod
+    def _find_communicators(ranks: Sequence[_Rank]) -> None:
+        searches = communicators.find([(rank.copy, rank.stacks) for rank in ranks if rank.copy is not None])
+        for rank, search in zip(ranks, searches):
+            rank.communicators = search
+
     def _confirm(self, ranks: Sequence[_Rank]) -> None:
         """A second copy, and what changed since the first one."""
         until = max(rank.copied_at for rank in ranks) + self._limits.confirm
@@ -261,6 +270,8 @@ class Look:
             rank.stacks = tuple(replace(stack, cpu=cpu.get(stack.lwp or 0)) for stack in rank.stacks)
             if copy.state == "lost":
                 rank.note(f"ended after the first copy: {' '.join(copy.problems)}")
+            if rank.communicators is not None:
+                rank.communicators.again()
         if self._census is not None:
             self._activities = activity.between(self._census, activity.take(pids), pids)
         self._apart = again_at - min(rank.copied_at for rank in ranks)
@@ -342,6 +353,8 @@ class Look:
             tuple(path for path in mapped if TELLING.search(path)),
             rank.python.version if rank.python else None,
             activity=self._activities.get(rank.pid),
+            communicators=rank.communicators.found if rank.communicators else (),
+            communicator_notes=tuple(rank.communicators.notes) if rank.communicators else (),
             locks=rank.locks,
             peers=rank.peers,
         )

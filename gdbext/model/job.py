@@ -7,6 +7,7 @@ from typing import Mapping, Optional, Tuple
 
 from gdbext.model.activity import Activity
 from gdbext.model.locks import LockWait, Peer
+from gdbext.model.communicator import Communicator
 from gdbext.model.stack import ThreadStack
 from gdbext.model.witness import Witness
 
@@ -76,6 +77,8 @@ class RankSnapshot:
     said: Tuple[str, ...] = ()  # log lines of its own that are evidence
     source: str = "live"  # "live", "held" (by the gdb that looked), "core", "text:gdb", ...
     activity: Optional[Activity] = None  # what the kernel counted between the two copies of the look
+    communicators: Tuple[Communicator, ...] = ()  # of NCCL, as they lie in its memory
+    communicator_notes: Tuple[str, ...] = ()  # what kept them from being read, and how far a search for them came
     locks: Tuple[LockWait, ...] = ()  # threads that wait for other threads
     peers: Tuple[Peer, ...] = ()  # what its threads wait for from other processes
 
