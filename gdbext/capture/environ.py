@@ -11,11 +11,11 @@ import functools
 import os
 import re
 import struct
-from typing import Dict, List, Optional
+from typing import Callable, Dict, List, Optional, Sequence
 
 from gdbext.capture.elf_symbols import ElfSymbols
 from gdbext.capture.maps import Mapping, read_maps
-from gdbext.capture.memory import ProcessMemory
+from gdbext.capture.memory import Memory, ProcessMemory
 from gdbext.model.missing import Maybe, Missing
 
 MAX_VARIABLES = 4096
@@ -32,26 +32,33 @@ def read_environ(pid: int, root: str = "/proc") -> Maybe[Dict[str, str]]:
         program = os.readlink(f"{root}/{pid}/exe")
     except OSError as error:
         return Missing(f"environment of {pid}: {error.strerror}")
-    memory = ProcessMemory(pid)
+    return environ_in(ProcessMemory(pid), mappings, program, lambda path: f"{root}/{pid}/root{path}")
+
+
+def environ_in(
+    memory: Memory, mappings: Sequence[Mapping], program: str, opens: Callable[[str], Optional[str]]
+) -> Maybe[Dict[str, str]]:
+    """The variables by the C library's `environ`. `opens` says where to open a mapped file; None: nowhere."""
     # A program linked to a fixed address has its own copy of the variable, which then is the one in use.
-    libraries = [mapping.path for mapping in mappings if _C_LIBRARY.search(mapping.path)]
+    libraries = [mapping.file for mapping in mappings if _C_LIBRARY.search(mapping.file)]
     for path in dict.fromkeys([program, *libraries]):
-        address = _address_of_environ(path, f"{root}/{pid}/root", mappings)
+        file = opens(path)
+        address = None if file is None else _address_of_environ(path, file, mappings)
         pointer = memory.read_pointer(address) if address is not None else None
         if pointer:
             return _strings(memory, pointer)
     return Missing("the C library's `environ` was not found")
 
 
-def _address_of_environ(path: str, root: str, mappings: List[Mapping]) -> Optional[int]:
+def _address_of_environ(path: str, file: str, mappings: Sequence[Mapping]) -> Optional[int]:
     try:
-        status = os.stat(root + path)
+        status = os.stat(file)
     except OSError:
         return None
-    value = _linked_address(root + path, (status.st_dev, status.st_ino, status.st_mtime_ns))
+    value = _linked_address(file, (status.st_dev, status.st_ino, status.st_mtime_ns))
     if value is None:
         return None
-    start = next((mapping.start for mapping in mappings if mapping.path == path and mapping.offset == 0), None)
+    start = next((mapping.start for mapping in mappings if mapping.file == path and mapping.offset == 0), None)
     if value[1]:
         return value[0]
     return None if start is None else start + value[0]
@@ -70,7 +77,7 @@ def _linked_address(path: str, _identity: tuple[int, ...]) -> Optional[tuple[int
     return None if value is None else (value, elf.fixed)
 
 
-def _strings(memory: ProcessMemory, array: int) -> Maybe[Dict[str, str]]:
+def _strings(memory: Memory, array: int) -> Maybe[Dict[str, str]]:
     pointers: List[int] = []
     while len(pointers) < MAX_VARIABLES:
         # In small pieces: what follows the array may not be mapped.
@@ -81,9 +88,14 @@ def _strings(memory: ProcessMemory, array: int) -> Maybe[Dict[str, str]]:
         pointers += block[: block.index(0)] if 0 in block else block
         if 0 in block:
             break
+    return variables_at(memory, pointers)
+
+
+def variables_at(memory: Memory, pointers: Sequence[int]) -> Dict[str, str]:
+    """The variables that these pointers point to, as NAME=value."""
     found: Dict[str, str] = {}
     for pointer in pointers[:MAX_VARIABLES]:
         name, equals, value = (memory.read_cstring(pointer, MAX_LENGTH) or "").partition("=")
-        if equals:
+        if equals and name:
             found.setdefault(name, value)  # getenv takes the first of several
     return found

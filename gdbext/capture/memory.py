@@ -38,7 +38,33 @@ class Block(NamedTuple):
         return self.address + len(self.data)
 
 
-class ProcessMemory:
+class Memory:
+    """What can be read by address, and the little that is made of it."""
+
+    def read(self, address: int, size: int) -> Optional[bytes]:
+        """`size` bytes at `address`; `None` unless all of them are readable."""
+        raise NotImplementedError
+
+    def read_pointer(self, address: int) -> Optional[int]:
+        """The 64-bit little-endian word at `address`."""
+        data = self.read(address, 8)
+        return None if data is None else int.from_bytes(data, "little")
+
+    def read_cstring(self, address: int, cap: int = 256) -> Optional[str]:
+        """The text up to its NUL, at most `cap` bytes of it; undecodable bytes become U+FFFD."""
+        data = b""
+        while len(data) < cap:
+            here = address + len(data)
+            piece = self.read(here, min(cap - len(data), _PAGE - here % _PAGE))  # never beyond a page for nothing
+            if piece is None:
+                return None
+            data += piece
+            if b"\0" in piece:
+                break
+        return data.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+class ProcessMemory(Memory):
     """Reads a live process. A bad address is an ordinary answer, `None`: pages never touched of a device's reservation
     (PROT_NONE), freed memory, a process that ended."""
 
@@ -64,24 +90,6 @@ class ProcessMemory:
                     results[index] = view[offset : offset + size].tobytes()
                 offset += size
         return results
-
-    def read_pointer(self, address: int) -> Optional[int]:
-        """The 64-bit little-endian word at `address`."""
-        data = self.read(address, 8)
-        return None if data is None else int.from_bytes(data, "little")
-
-    def read_cstring(self, address: int, cap: int = 256) -> Optional[str]:
-        """The text up to its NUL, at most `cap` bytes of it; undecodable bytes become U+FFFD."""
-        data = b""
-        while len(data) < cap:
-            here = address + len(data)
-            piece = self.read(here, min(cap - len(data), _PAGE - here % _PAGE))  # never beyond a page for nothing
-            if piece is None:
-                return None
-            data += piece
-            if b"\0" in piece:
-                break
-        return data.split(b"\0", 1)[0].decode("utf-8", "replace")
 
 
 class CopyBuffer:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, List, Optional, Protocol, Sequence
 
 from gdbext.capture.maps import Mapping, MemoryMap
-from gdbext.capture.memory import CopyBuffer
+from gdbext.capture.memory import Range
 from gdbext.capture.ptrace import Architecture
 
 FIRST = 64 << 10  # bytes that every stack gets before any gets more
 DEEP = 32 << 20  # bytes for all stacks together beyond that: about 10 ms
 _SIGNAL_STACKS = 16  # threads on another stack than their own that are looked into, about 0.3 ms each
 _SIGNAL_FRAME = 32 << 10  # bytes in which the signal frame is looked for
+
+
+class Room(Protocol):
+    """Where the bytes come to, and how: capture.memory.CopyBuffer of a process, the memory of a core file."""
+
+    def copy(self, pid: int, ranges: Sequence[Range], deadline: float) -> List[int]:
+        """Bytes got of each range; shorter than `ranges` where room or time end."""
+
+    def words(self, address: int, limit: int) -> array[int]:
+        """The 64-bit words of the piece that was copied from `address`."""
+
 
 Registers = Dict[int, Sequence[int]]
 """NT_PRSTATUS words of each thread."""
@@ -32,9 +44,7 @@ class _Stack:
 class StackCopier:
     """Copies the stacks of one process into `buffer`, each at most `limit` bytes."""
 
-    def __init__(
-        self, pid: int, maps: MemoryMap, main_top: int, row: Architecture, buffer: CopyBuffer, limit: int
-    ) -> None:
+    def __init__(self, pid: int, maps: MemoryMap, main_top: int, row: Architecture, buffer: Room, limit: int) -> None:
         self._pid, self._maps, self._main_top = pid, maps, main_top
         self._row, self._buffer, self._limit = row, buffer, limit
         self._stacks: Dict[int, List[_Stack]] = {}  # tid -> the stack in use, and the one that a signal interrupted

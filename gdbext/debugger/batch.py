@@ -1,7 +1,8 @@
 """Reads copies of stopped processes (mini cores) for the front end: a request file in, a result file out.
 
 Request: {"schema": 1, "result": PATH, "budget": {"seconds", "frames", "threads"},
-          "ranks": [{"index", "pid", "core": PATH, "exe": PATH, "files": [{"path", "bias"}]}]}
+          "ranks": [{"index", "pid", "core": PATH, "exe": PATH, "files": [{"path", "bias"}],
+                     "memory": PATH of the whole core where the process is gone}]}
 Result:  {"schema": 1, "complete": true, "problems": [TEXT],
           "ranks": [{"index", "threads": [encoded ThreadStack], "problems": [TEXT]}]}
 
@@ -10,12 +11,14 @@ The result appears by rename, whole or not at all: gdb's exit code says nothing.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from typing import Any, Dict, List, Optional
 
 import gdb
 
+from gdbext.capture.core_file import CoreFile
 from gdbext.capture.memory import ProcessMemory
 from gdbext.debugger import compat, symbols
 from gdbext.debugger.collect import Budget, Captures, Walk, Walker, by_lwp
@@ -77,11 +80,12 @@ def _load(rank: Dict[str, Any]) -> List[str]:
     program = next((file for file in files if _is_same(file.path, rank["exe"])), None)
     problems: List[str] = []
     try:  # the core's auxiliary vector tells gdb where the program lies
-        gdb.execute(f"file {symbols.quoted(program.path if program else rank['exe'])}", to_string=True)
+        if program or rank["exe"]:
+            gdb.execute(f"file {symbols.quoted(program.path if program else rank['exe'])}", to_string=True)
     except gdb.error as error:
         problems.append(f"no symbols of the program: {symbols.first_line(error)}")
     problems += symbols.add(file for file in files if file is not program)
-    gdb.execute(f"core-file {rank['core']}", to_string=True)  # takes the rest of the line, quotes and all
+    compat.open_core(rank["core"])
     return problems
 
 
@@ -94,7 +98,9 @@ def _is_same(path: str, other: str) -> bool:
 
 def _walk(rank: Dict[str, Any], inferior: gdb.Inferior, budget: Budget, captures: Captures) -> Walk:
     modules = Modules.of_core(rank["core"])
-    with also_from(ProcessMemory(rank["pid"]).read):
+    with contextlib.ExitStack() as stack:
+        whole = stack.enter_context(CoreFile(rank["memory"])) if rank.get("memory") else None
+        stack.enter_context(also_from((whole or ProcessMemory(rank["pid"])).read))
         return Walker(modules, budget, captures, by_lwp).walk(inferior)
 
 

@@ -11,10 +11,11 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import gdb
 
+from gdbext.capture.core_file import ABSENT_INODE, maps_of
 from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory import READ_LIMIT, ProcessMemory
 from gdbext.debugger import compat
-from gdbext.debugger.core_map import ABSENT_INODE, segments
+from gdbext.model.errors import GdbextError
 
 ZEROS = "plain gdb cannot read device memory (it would show zeros); use cuda-gdb, a GPU core, or set llm allow-calls on"
 NO_CALLS = "copying device memory by calls in the program is not there yet; use cuda-gdb or a GPU core"
@@ -74,8 +75,8 @@ class TargetMemory:
         try:
             if self._live:
                 return parse_maps(read_maps_text(self._inferior.pid))
-            return MemoryMap(segments(self._core)) if self._core else None
-        except (OSError, ValueError):
+            return maps_of(self._core) if self._core else None
+        except (OSError, ValueError, GdbextError):
             return None
 
     def files(self) -> Tuple[str, ...]:

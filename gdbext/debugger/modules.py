@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import functools
 import struct
-from typing import Iterator, List, Optional, Tuple
+from typing import Optional, Tuple
 
+from gdbext.capture.core_file import files_of
 from gdbext.capture.maps import Mapping, MemoryMap, read_maps
+from gdbext.capture.object_file import LOAD, file_reader, segments_of
+from gdbext.model.errors import GdbextError
 
 _ELF_HEADER = 64
 _ET_EXEC, _ET_DYN = 2, 3
-_PT_LOAD, _PT_NOTE = 1, 4
-_NT_FILE = 0x46494C45
-_NOTES_LIMIT = 64 << 20  # thousands of threads with vector registers take tens of MB
 
 
 class Modules:
@@ -39,8 +39,8 @@ class Modules:
     def of_core(cls, path: str) -> Modules:
         """Those that a core's NT_FILE note lists; empty when it has none."""
         try:
-            return cls(MemoryMap(list(_mapped_files(path))))
-        except (OSError, struct.error, ValueError):
+            return cls(MemoryMap(files_of(path)))
+        except GdbextError:
             return cls(MemoryMap([]))
 
     @property
@@ -74,16 +74,12 @@ class Modules:
 @functools.lru_cache(maxsize=4096)
 def _kind_and_first(path: str) -> Tuple[int, int]:
     """e_type, and the page of the first PT_LOAD's address; (ET_DYN, 0) for what cannot be read (deleted files)."""
-    try:
-        with open(path, "rb") as file:
-            header = file.read(_ELF_HEADER)
-            if header[:5] != b"\x7fELF\x02":
-                return _ET_DYN, 0
-            kind = struct.unpack_from("<H", header, 16)[0]
-            first = min((load[2] for load in _program_headers(file, header) if load[0] == _PT_LOAD), default=0)
-            return kind, first & ~0xFFF
-    except (OSError, struct.error):
+    read = file_reader(path)
+    header = read(0, _ELF_HEADER)
+    if len(header) < _ELF_HEADER or header[:5] != b"\x7fELF\x02":
         return _ET_DYN, 0
+    first = min((segment.address for segment in segments_of(read) if segment.kind == LOAD), default=0)
+    return int(struct.unpack_from("<H", header, 16)[0]), first & ~0xFFF
 
 
 def is_fixed(path: str) -> bool:
@@ -94,46 +90,3 @@ def is_fixed(path: str) -> bool:
 def first_address(path: str) -> int:
     """The address that the file gives its own first page: 0, but for prelinked libraries and fixed programs."""
     return _kind_and_first(path)[1]
-
-
-def _program_headers(file, header: bytes) -> Iterator[Tuple[int, int, int, int]]:  # type: ignore[no-untyped-def]
-    """(type, offset, address, size in file) of each program header (elf(5), 64-bit little-endian)."""
-    (table,) = struct.unpack_from("<Q", header, 32)
-    size, count = struct.unpack_from("<HH", header, 54)
-    file.seek(table)
-    data = file.read(size * count)
-    for at in range(0, len(data) - size + 1, size):
-        kind, _, offset, address, _, filesize = struct.unpack_from("<IIQQQQ", data, at)
-        yield kind, offset, address, filesize
-
-
-def _mapped_files(path: str) -> Iterator[Mapping]:
-    """The entries of the NT_FILE note of a core file (count, page size, then start, end and page offset of each)."""
-    with open(path, "rb") as core:
-        header = core.read(_ELF_HEADER)
-        if header[:5] != b"\x7fELF\x02":
-            return
-        for kind, offset, _, size in list(_program_headers(core, header)):
-            if kind == _PT_NOTE:
-                core.seek(offset)
-                yield from _entries(core.read(min(size, _NOTES_LIMIT)))
-
-
-def _entries(notes: bytes) -> Iterator[Mapping]:
-    at = 0
-    while at + 12 <= len(notes):
-        name_size, size, kind = struct.unpack_from("<III", notes, at)
-        at += 12 + (name_size + 3 & ~3)
-        if kind == _NT_FILE:
-            yield from _files_of(notes[at : at + size])
-        at += size + 3 & ~3
-
-
-def _files_of(note: bytes) -> Iterator[Mapping]:
-    count, page = struct.unpack_from("<QQ", note, 0)
-    count = min(count, len(note) // 24)
-    names: List[bytes] = note[16 + 24 * count :].split(b"\0")
-    for index in range(min(count, len(names))):
-        start, end, offset = struct.unpack_from("<QQQ", note, 16 + 24 * index)
-        # The note does not say the protection; "r-xp" lets every entry count as code.
-        yield Mapping(start, end, "r-xp", offset * page, "", 0, names[index].decode("utf-8", "surrogateescape"))

@@ -6,21 +6,35 @@ Of a big file without debug information gdb gets an excerpt (capture/excerpt.py)
 from __future__ import annotations
 
 import bisect
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Sequence, Set, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from gdbext.capture import minicore
 from gdbext.capture.excerpt import write_excerpt
-from gdbext.capture.libraries import MappedFile, libraries_on_stacks, words_of
+from gdbext.capture.libraries import Finder, MappedFile, libraries_on_stacks, words_of
 from gdbext.capture.stop import ProcessCopy
 
 
-def ranks_of(copies: Sequence[ProcessCopy], folder: Path) -> Tuple[List[Dict[str, Any]], List[List[str]]]:
+@dataclass(frozen=True)
+class Dump:
+    """Where the files and the memory of a process are that is gone."""
+
+    finder: Finder
+    exe: str  # empty: not here
+    memory: str  # path of the whole core
+
+
+def ranks_of(
+    copies: Sequence[ProcessCopy], folder: Path, dumps: Sequence[Dump] = ()
+) -> Tuple[List[Dict[str, Any]], List[List[str]]]:
     """The `ranks` of a request (protocol of debugger/batch.py), and what is wrong with the files of each rank.
 
-    Cores and excerpts are written into `folder`. Raises `GdbextError` when there is no room for them.
+    Cores and excerpts are written into `folder`. `dumps`: one for each copy,
+    where they are of core files. Raises `GdbextError` when there is no room for them.
     """
-    files = [libraries_on_stacks(copy) for copy in copies]
+    finders: Sequence[Optional[Finder]] = [dump.finder for dump in dumps] or [None] * len(copies)
+    files = [libraries_on_stacks(copy, finder) for copy, finder in zip(copies, finders)]
     excerpts = _excerpts(copies, files, folder)
     ranks: List[Dict[str, Any]] = []
     problems: List[List[str]] = []
@@ -29,9 +43,8 @@ def ranks_of(copies: Sequence[ProcessCopy], folder: Path) -> Tuple[List[Dict[str
         minicore.write_core(copy, str(core))
         good = [file for file in mapped if not file.problem]
         rows = [{"path": excerpts.get(file.opens_as, file.opens_as), "bias": file.bias} for file in good]
-        ranks.append(
-            {"index": number, "pid": copy.pid, "core": str(core), "exe": f"/proc/{copy.pid}/exe", "files": rows}
-        )
+        rank = {"index": number, "pid": copy.pid, "core": str(core), "exe": f"/proc/{copy.pid}/exe", "files": rows}
+        ranks.append({**rank, "exe": dumps[number].exe, "memory": dumps[number].memory} if dumps else rank)
         problems.append([file.problem for file in mapped if file.problem])
     return ranks, problems
 

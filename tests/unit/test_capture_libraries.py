@@ -64,9 +64,9 @@ def the_program(process):
 
 def without_map_files(monkeypatch):
     """As for everybody but root."""
-    real = libraries._file_reader
-    nothing = libraries._bytes_reader(b"")
-    monkeypatch.setattr(libraries, "_file_reader", lambda path: nothing if "map_files" in path else real(path))
+    real = libraries.file_reader
+    nothing = libraries.bytes_reader(b"")
+    monkeypatch.setattr(libraries, "file_reader", lambda path: nothing if "map_files" in path else real(path))
 
 
 def test_a_removed_file(own_copy, monkeypatch):

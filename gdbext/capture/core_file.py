@@ -1,0 +1,295 @@
+"""A core file as the memory of a process: opened once, read in pieces where something is asked for, never whole.
+
+From the kernel, from gcore, or one of our own; 64-bit Linux of this machine's kind. A core of 100 GB costs its headers.
+"""
+
+from __future__ import annotations
+
+import bisect
+import os
+import struct
+from array import array
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from gdbext.capture.core_notes import Notes, read_notes
+from gdbext.capture.maps import Mapping, MemoryMap
+from gdbext.capture.memory import READ_LIMIT, Memory, Range
+from gdbext.capture.ptrace import ARCHITECTURES, Architecture, this_machine
+from gdbext.model.errors import GdbextError
+
+ABSENT_INODE = -1
+"""Marks memory that was mapped and was not written to the file. (Libraries' code is in the libraries.)"""
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_PROGRAM = struct.Struct("<IIQQQQQQ")
+_ET_CORE, _PT_LOAD, _PT_NOTE = 4, 1, 4
+_PN_XNUM = 0xFFFF
+_MOST_HEADERS = 1 << 20
+_NOTES_LIMIT = 256 << 20  # thousands of threads with vector registers take tens of MB
+_SAMPLE = 1 << 16
+_MACHINES = {3: "i386", 8: "MIPS", 21: "ppc64", 22: "s390x", 40: "32-bit ARM", 243: "RISC-V", 258: "LoongArch"}
+_KINDS = {1: "an object file", 2: "a program", 3: "a program or a library"}
+_PACKED = (
+    (b"\x28\xb5\x2f\xfd", "zstd", "zstd -d"),
+    (b"\x1f\x8b", "gzip", "gunzip -k"),
+    (b"\x04\x22\x4d\x18", "lz4", "lz4 -d"),
+    (b"\xfd7zXZ\0", "xz", "xz -dk"),
+    (b"BZh", "bzip2", "bunzip2 -k"),
+)
+
+Behind = Callable[[int, int], Optional[bytes]]
+"""(address, size) -> bytes of memory that was left out because the mapped file has them too."""
+
+
+class Part(NamedTuple):
+    """A PT_LOAD: memory as it was mapped, and how much of it the file has."""
+
+    start: int
+    end: int
+    offset: int
+    size: int  # bytes in the file; those beyond its end are not there
+    flags: int
+
+    @property
+    def permissions(self) -> str:
+        return "".join(letter if self.flags & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1))) + "p"
+
+
+class CoreFile(Memory):
+    """One open core file. Raises `GdbextError` for what is none that we can read; close it, or use `with`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.behind: Optional[Behind] = None
+        try:
+            self._file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        except OSError as error:
+            raise _cannot_open(path, error) from None
+        try:
+            self._length = os.fstat(self._file).st_size
+            head = self._at(0, 64)
+            self.architecture = _checked(path, head)
+            (self.machine,) = struct.unpack_from("<H", head, 18)
+            headers = list(self._headers())
+            self.parts = tuple(sorted(_part(one, self._length) for one in headers if one[0] == _PT_LOAD and one[6]))
+            notes = [self._at(one[2], min(one[5], _NOTES_LIMIT)) for one in headers if one[0] == _PT_NOTE]
+            self.notes: Notes = read_notes(b"".join(notes))
+            self.cut = _cut(self._length, headers)
+        except (OSError, struct.error) as error:
+            os.close(self._file)
+            raise GdbextError(f"{path} cannot be read as a core file: {error}") from None
+        except GdbextError:
+            os.close(self._file)
+            raise
+        self._starts = [part.start for part in self.parts]
+
+    def close(self) -> None:
+        """Let the file go."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
+
+    def __enter__(self) -> CoreFile:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    def _at(self, offset: int, size: int) -> bytes:
+        return os.pread(self._file, size, offset) if 0 <= offset < 1 << 62 else b""
+
+    def _headers(self) -> Iterator[Tuple[int, ...]]:
+        """(type, flags, offset, address, physical, bytes in the file, bytes in memory, alignment) of each."""
+        fields = _HEADER.unpack(self._at(0, _HEADER.size))
+        table, sections, size, count = fields[5], fields[6], fields[9], fields[10]
+        if count == _PN_XNUM:  # the number stands in the first section header (elf(5))
+            (count,) = struct.unpack("<I", self._at(sections + 44, 4))
+        if size != _PROGRAM.size:
+            raise GdbextError(f"{self.path} has program headers of {size} bytes: the core file is damaged")
+        data = self._at(table, size * min(count, _MOST_HEADERS))
+        yield from _PROGRAM.iter_unpack(data[: len(data) // size * size])
+
+    # --- memory ---
+
+    def read(self, address: int, size: int) -> Optional[bytes]:
+        """`size` bytes at `address`; `None` unless the file, or the files mapped there, have all of them."""
+        if not 0 <= size <= READ_LIMIT or not 0 <= address <= (1 << 64) - size - 1:
+            return None
+        data = self.present(address, size)
+        while len(data) < size:
+            at = address + len(data)
+            part = self.part_at(at)
+            # What may have been written to is not what the file says.
+            if self.behind is None or (part is not None and part.flags & 2):
+                return None
+            more = self.behind(at, min(size - len(data), self._room(at, part)))
+            if not more:
+                return None
+            data += more + self.present(at + len(more), size - len(data) - len(more))
+        return data
+
+    def read_many(self, ranges: Sequence[Range]) -> List[Optional[bytes]]:
+        """One answer per range, like `read`."""
+        return [self.read(address, size) for address, size in ranges]
+
+    def part_at(self, address: int) -> Optional[Part]:
+        """The piece of memory that `address` lies in."""
+        index = bisect.bisect_right(self._starts, address) - 1
+        return self.parts[index] if index >= 0 and address < self.parts[index].end else None
+
+    def _room(self, address: int, part: Optional[Part]) -> int:
+        """Bytes from `address` to where this part ends, or the next begins."""
+        if part is not None:
+            return part.end - address
+        index = bisect.bisect_right(self._starts, address)
+        return self._starts[index] - address if index < len(self._starts) else READ_LIMIT
+
+    def present(self, address: int, size: int) -> bytes:
+        """What the core itself has from `address` on, up to the first byte that it does not have."""
+        pieces: List[bytes] = []
+        while size > 0:
+            part = self.part_at(address)
+            if part is None or address >= part.start + part.size:
+                break
+            inside = address - part.start
+            piece = self._at(part.offset + inside, min(size, part.size - inside))
+            if not piece:
+                break
+            pieces.append(piece)
+            address, size = address + len(piece), size - len(piece)
+        return b"".join(pieces)
+
+    def maps(self) -> MemoryMap:
+        """What was mapped where, with the names of files; memory that is not in the core has ABSENT_INODE."""
+        named = MemoryMap(self.notes.files)
+        found: List[Mapping] = []
+        for part in self.parts:
+            file = named.find(part.start)
+            found += self._mappings(part, file)
+        known = MemoryMap(found)
+        return MemoryMap([*found, *(file for file in named if known.find(file.start) is None)])
+
+    def _mappings(self, part: Part, file: Optional[Mapping]) -> Iterator[Mapping]:
+        """A part, divided where its bytes in the core end."""
+        path, offset = (file.path, file.offset + part.start - file.start) if file else ("", 0)
+        permissions = part.permissions
+        if permissions.startswith("r--") and not path and self._is_zero(part):
+            # gdb 13.1 writes ranges that nobody may access, as those of device memory, as readable zeros (not 18.1).
+            permissions = "---p"
+        whole = Mapping(part.start, part.end, permissions, offset, "", 0, path)
+        if part.start + part.size >= part.end or file is not None:
+            yield whole
+            return
+        middle = part.start + part.size
+        if part.size:
+            yield whole._replace(end=middle)
+        yield whole._replace(start=middle, inode=ABSENT_INODE)
+
+    def _is_zero(self, part: Part) -> bool:
+        """Whether the begin and the end of it are zeros."""
+        ends = (part.offset, part.offset + max(0, part.size - _SAMPLE))
+        return part.size > 0 and not any(self._at(at, min(part.size, _SAMPLE)).strip(b"\0") for at in ends)
+
+
+class CoreBuffer:
+    """Takes the stacks of a core as capture.stacks.StackCopier asks for them."""
+
+    def __init__(self, core: CoreFile, room: int) -> None:
+        self._core, self._left = core, room
+        self.pieces: Dict[int, bytes] = {}
+
+    def copy(self, pid: int, ranges: Sequence[Range], deadline: float) -> List[int]:
+        """Bytes got of each range; shorter than `ranges` where the room ends."""
+        got: List[int] = []
+        for address, size in ranges:
+            if size > self._left:
+                break
+            data = self._core.present(address, size)
+            self._left -= len(data)
+            self.pieces[address] = data
+            got.append(len(data))
+        return got
+
+    def words(self, address: int, limit: int) -> array[int]:
+        """The 64-bit words of the piece copied from `address`, at most `limit` bytes."""
+        data = self.pieces.get(address, b"")[:limit]
+        words = array("Q")
+        words.frombytes(data[: len(data) & ~7])
+        return words
+
+
+def maps_of(path: str) -> MemoryMap:
+    """The memory map of a core file of any 64-bit machine. Raises `GdbextError`."""
+    with CoreFile(path) as core:
+        return core.maps()
+
+
+def files_of(path: str) -> Tuple[Mapping, ...]:
+    """What its NT_FILE note lists. Raises `GdbextError`."""
+    with CoreFile(path) as core:
+        return core.notes.files
+
+
+def open_core(path: str) -> CoreFile:
+    """A core whose stacks can be read here. Raises `GdbextError` for one of another kind of machine, too."""
+    core = CoreFile(path)
+    row, ours = core.architecture, this_machine()
+    if row is None or ours is None or row.name != ours.name:
+        core.close()
+        name = row.name if row else _MACHINES.get(core.machine, f"type {core.machine}")
+        raise GdbextError(f"{path} is of a machine of another kind ({name})", "run gdbext on such a machine")
+    return core
+
+
+def looks_like_core(path: str) -> bool:
+    """Whether a file is meant as a core: an ELF file, or a packed or unreadable one that is called core."""
+    named = "core" in os.path.basename(path).lower().replace("score", "")
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb", buffering=0) as file:
+            head = file.read(8) or b""
+    except OSError:
+        return named and os.path.exists(path)
+    if head.startswith(b"\x7fELF"):
+        return True
+    return named and (not head or any(head.startswith(magic) for magic, _, _ in _PACKED))
+
+
+def _cannot_open(path: str, error: OSError) -> GdbextError:
+    denied = isinstance(error, PermissionError)
+    return GdbextError(f"cannot read {path}: {error.strerror}", "run as its owner, or as root" if denied else "")
+
+
+def _checked(path: str, head: bytes) -> Optional[Architecture]:
+    """What machine the core is of; None for one that we do not know. Raises GdbextError for what is no core file."""
+    for magic, name, command in _PACKED:
+        if head.startswith(magic):
+            raise GdbextError(f"{path} is compressed ({name})", f"unpack it first: {command} {path}")
+    if not head:
+        raise GdbextError(f"{path} is empty: the dump failed", "a full disk or `ulimit -c` does that")
+    if not head.startswith(b"\x7fELF"):
+        raise GdbextError(f"{path} is no core file", "text with stacks is judged apart from cores")
+    if len(head) < 64:
+        raise GdbextError(f"{path} is cut short: {len(head)} bytes", "copy it again")
+    if head[4] != 2:
+        raise GdbextError(f"{path} is of a 32-bit program", "gdbext reads 64-bit ones only; open it with gdb")
+    if head[5] != 1:
+        raise GdbextError(f"{path} is of a big-endian machine", "open it with gdb-multiarch")
+    kind, machine = struct.unpack_from("<HH", head, 16)
+    if kind != _ET_CORE:
+        what = _KINDS.get(kind, "another ELF file")
+        raise GdbextError(f"{path} is {what}, no core file", "name a program with --exe FILE beside its cores")
+    return next((row for row in ARCHITECTURES if row.e_machine == machine), None)
+
+
+def _part(header: Sequence[int], length: int) -> Part:
+    _, flags, offset, address, _, in_file, in_memory, _ = header
+    in_file = max(0, min(in_file, in_memory, length - offset))
+    return Part(address, address + in_memory, offset, in_file, flags)
+
+
+def _cut(length: int, headers: Sequence[Sequence[int]]) -> Optional[str]:
+    """How much of the file is missing at its end; `None` when it is whole."""
+    wanted = max((one[2] + one[5] for one in headers if one[0] in (_PT_LOAD, _PT_NOTE) and one[5]), default=0)
+    if not headers:
+        return "its program headers are missing"
+    return f"{length} of {wanted} bytes are there" if length < wanted else None
