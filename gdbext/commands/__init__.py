@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.commands import diagnose, explain, locks, ranks, tensor
+from gdbext.commands import diagnose, error, explain, locks, ranks, tensor
 from gdbext.commands.declaration import Argument, Command
 
 COMMANDS: Tuple[Command, ...] = (
     *(ranks.COMMANDS + diagnose.COMMANDS + locks.COMMANDS),
-    *(tensor.COMMANDS + explain.COMMANDS),
+    *(tensor.COMMANDS + error.COMMANDS + explain.COMMANDS),
 )
 """Every command, in the order in which the reference lists them."""
 

@@ -1,0 +1,59 @@
+"""llm-error and `gdbext error`: what an error number or name of CUDA, cuBLAS or NCCL means."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Optional
+
+from gdbext.analysis.error_codes import by_name, by_number, in_message, near
+from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.session import Session
+from gdbext.model.error_code import ErrorAnswer
+from gdbext.model.errors import UsageError
+
+_LONGEST = 10  # digits
+
+
+def explain_error(asked: str) -> ErrorAnswer:
+    """What is known of a number (decimal or 0x...), a name, or a text with one in it. Raises `UsageError`."""
+    asked = asked.strip()
+    if not asked:
+        raise UsageError("which error?", "give a number like 700 or a name like cudaErrorIllegalAddress")
+    number = _number(asked)
+    if number is not None:
+        codes = by_number(number)
+        if not codes:
+            raise UsageError(f"{asked} is no error number of CUDA, cuBLAS or NCCL that is known here")
+        return ErrorAnswer(asked, codes)
+    codes = by_name(asked)
+    if not codes:
+        found = in_message(asked)
+        codes = (found,) if found else ()
+    if not codes:
+        hint = " or ".join(near(asked))
+        raise UsageError(f"{asked[:80]} is no error name that is known here", f"did you mean {hint}" if hint else "")
+    return ErrorAnswer(asked, codes)
+
+
+def _number(text: str) -> Optional[int]:
+    try:
+        return int(text, 0) if len(text) <= _LONGEST else None
+    except ValueError:
+        return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST else None
+
+
+def _body(_: Session, args: Namespace) -> object:
+    return explain_error(args.error or "")
+
+
+COMMANDS = (
+    Command(
+        "llm-error",
+        "Explain an error number or name of CUDA, cuBLAS or NCCL",
+        _body,
+        "status",
+        tail=Argument("error", "a number, a name, or a message with one in it", "ERROR", nargs="?"),
+        description="A number alone means something else in each library: all of them are shown.",
+        examples=("llm-error 700", "llm-error cudaErrorIllegalAddress", "llm-error CUBLAS_STATUS_EXECUTION_FAILED"),
+    ),
+)

@@ -1,0 +1,39 @@
+"""Error numbers of CUDA, cuBLAS and NCCL: names from the headers, meanings in our words."""
+
+from __future__ import annotations
+
+from typing import Dict, NamedTuple, Tuple
+
+from gdbext.knowledge.errors import numbers
+from gdbext.knowledge.errors.cuda import CUDA
+from gdbext.knowledge.errors.libraries import CUBLAS, NCCL
+from gdbext.knowledge.errors.rows import ErrorRow
+
+
+class Library(NamedTuple):
+    """The error numbers of one library."""
+
+    type: str
+    names: Dict[int, Tuple[str, str]]  # number: name, release of the header
+    rows: Tuple[ErrorRow, ...]
+    prefixes: Tuple[str, ...]  # what its names begin with
+
+
+LIBRARIES: Tuple[Library, ...] = (
+    Library("cudaError_t", numbers.CUDA_RUNTIME, CUDA, ("cudaError", "cuda")),
+    Library("CUresult", numbers.CUDA_DRIVER, CUDA, ("CUDA_ERROR_", "CUDA_")),
+    Library("cublasStatus_t", numbers.CUBLAS, CUBLAS, ("CUBLAS_STATUS_",)),
+    Library("ncclResult_t", numbers.NCCL, NCCL, ("nccl",)),
+)
+TEXT_FUNCTIONS: Dict[str, str] = {
+    "cudaGetErrorString": "cudaError_t",
+    "cudaGetErrorName": "cudaError_t",
+    "cuGetErrorString": "CUresult",
+    "cuGetErrorName": "CUresult",
+    "cublasGetStatusString": "cublasStatus_t",
+    "cublasGetStatusName": "cublasStatus_t",
+    "ncclGetErrorString": "ncclResult_t",
+}
+"""Functions that a check calls for the text of an error, with the number as first argument."""
+
+__all__ = ["LIBRARIES", "TEXT_FUNCTIONS", "ErrorRow", "Library"]

@@ -1,0 +1,134 @@
+"""Errors of cuBLAS and NCCL."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.errors.cuda import BLOCKING, SANITIZER
+from gdbext.knowledge.errors.rows import ErrorRow
+
+_CUBLAS = "cublas_api.h 12.9; facts: cuda.md 6"
+_NCCL = "nccl.h 2.32.3; facts: engines.md 2"
+_DEBUG = "NCCL_DEBUG=WARN prints the reason; ncclLastError in the process holds the last one"
+_HIDES = "an earlier CUDA error of the process often hides behind it: look for the first failed check"
+
+CUBLAS: Tuple[ErrorRow, ...] = (
+    ErrorRow(0, "no error", _CUBLAS),
+    ErrorRow(
+        1,
+        "cuBLAS could not be initialised, or the handle was never created",
+        _CUBLAS,
+        sticky=None,
+        causes=("the GPU's memory is full already when the handle is made", "a CUDA error before"),
+        steps=(_HIDES, "nvidia-smi: free memory of this GPU"),
+    ),
+    ErrorRow(
+        3,
+        "cuBLAS could not allocate its workspace",
+        _CUBLAS,
+        causes=("the KV cache took all of the GPU before the first product",),
+        steps=("lower the engine's memory fraction; CUBLAS_WORKSPACE_CONFIG makes the workspace smaller",),
+    ),
+    ErrorRow(
+        7,
+        "an argument of the product is wrong",
+        _CUBLAS,
+        causes=("m, n, k or a leading dimension computed from a wrong shape or of the wrong tensor-parallel share",),
+        steps=("compare m, n, k, lda, ldb, ldc with the shapes of the tensors of the frame", "CUBLASLT_LOG_LEVEL=5"),
+    ),
+    ErrorRow(8, "this GPU does not have what the product needs", _CUBLAS, causes=("FP8 or BF16 on an older GPU",)),
+    ErrorRow(11, "memory of the GPU could not be mapped", _CUBLAS, sticky=None, steps=(_HIDES,)),
+    ErrorRow(
+        13,
+        "the product failed on the GPU",
+        _CUBLAS,
+        sticky=None,
+        causes=("an earlier kernel failed on the same GPU", "a pointer to freed or foreign memory"),
+        steps=(_HIDES, BLOCKING, SANITIZER),
+    ),
+    ErrorRow(
+        14,
+        "cuBLAS failed inside: often a launch that could not be made",
+        _CUBLAS,
+        sticky=None,
+        causes=("an earlier kernel failed on the same GPU", "memory is full"),
+        steps=(_HIDES, BLOCKING),
+    ),
+    ErrorRow(
+        15,
+        "this combination of types, layouts and sizes is not supported",
+        _CUBLAS,
+        causes=("alignment of a dimension that FP8 or INT8 products need (mostly 16)",),
+        steps=("CUBLASLT_LOG_LEVEL=5 logs what was asked for",),
+    ),
+    ErrorRow(16, "the licence of a feature could not be checked", _CUBLAS),
+)
+
+NCCL: Tuple[ErrorRow, ...] = (
+    ErrorRow(0, "no error", _NCCL, prints="no error"),
+    ErrorRow(
+        1,
+        "a CUDA call inside of NCCL failed",
+        _NCCL,
+        sticky=None,
+        causes=(
+            "an earlier kernel failed on this GPU",
+            "no memory left for NCCL's buffers",
+            "peer access between GPUs",
+        ),
+        steps=(_DEBUG, _HIDES),
+        prints="unhandled cuda error",
+    ),
+    ErrorRow(
+        2,
+        "a call of the operating system or of the network failed",
+        _NCCL,
+        sticky=None,
+        causes=("the container's /dev/shm is full or too small", "a network interface that cannot be reached"),
+        steps=(_DEBUG, "df /dev/shm in the container (--shm-size, --ipc=host)", "NCCL_SOCKET_IFNAME"),
+        prints="unhandled system error",
+    ),
+    ErrorRow(
+        3,
+        "a fault inside of NCCL, or memory that was overwritten",
+        _NCCL,
+        None,
+        steps=(_DEBUG,),
+        prints="internal error",
+    ),
+    ErrorRow(
+        4,
+        "an argument of a collective is wrong",
+        _NCCL,
+        causes=("a null or host pointer", "a root or peer that is not in the communicator"),
+        steps=(_DEBUG,),
+        prints="invalid argument",
+    ),
+    ErrorRow(
+        5,
+        "NCCL is used in a way that it does not allow",
+        _NCCL,
+        causes=(
+            "two ranks on one GPU (wrong device or CUDA_VISIBLE_DEVICES)",
+            "ranks with different releases or calls",
+        ),
+        steps=(_DEBUG, "compare the device of every rank"),
+        prints="invalid usage",
+    ),
+    ErrorRow(
+        6,
+        "a peer ended, or the connection to it broke",
+        _NCCL,
+        sticky=True,
+        causes=("another rank crashed first",),
+        steps=("find the rank that died first: its log, dmesg (oom, Xid), gdbext ranks",),
+        prints="remote process exited or there was a network error",
+    ),
+    ErrorRow(
+        7,
+        "a call of a non-blocking communicator has not finished: no error",
+        _NCCL,
+        prints="NCCL operation in progress",
+    ),
+    ErrorRow(8, "an operation took longer than its limit", _NCCL, sticky=None, steps=("gdbext diagnose on all ranks",)),
+)
