@@ -1,4 +1,4 @@
-"""`gdbext diagnose` and `gdbext stacks`: live ranks, saved snapshots or pasted text in, an answer out."""
+"""`gdbext diagnose` and `gdbext stacks`: live ranks, core files, saved snapshots or pasted text in, an answer out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gdbext.commands.files import write_private
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
-from gdbext.frontend import bundle
+from gdbext.frontend import bundle, cores
 from gdbext.frontend.live import Limits, Look
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.model.codec import dump_snapshot, load_snapshot
@@ -50,7 +50,14 @@ def run(
     into = getattr(options, "bundle", None)
     if into:
         bundle.check_new(into)
-    snapshot = _from_files(files) if files else _from_processes(selector_of(options, pids), options, progress)
+    sysroot, exe = getattr(options, "sysroot", None), getattr(options, "exe", None)
+    if cores.are_cores(files):
+        limits = cores.CoreLimits(sysroot, exe, options.frames, options.deadline, options.gdb)
+        snapshot = cores.look(files, limits, progress)
+    elif sysroot or exe:
+        raise UsageError("--sysroot and --exe are for core files", "name some: gdbext diagnose core.*")
+    else:
+        snapshot = _from_files(files) if files else _from_processes(selector_of(options, pids), options, progress)
     snapshot = replace(snapshot, tool=f"gdbext {__version__}", command=" ".join(["gdbext", options.command]))
     if options.save:
         write_private(options.save, dump_snapshot(snapshot) + "\n")
