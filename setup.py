@@ -32,6 +32,7 @@ setup(
             "pytest-xdist",  # gdb tests side by side
             "ml_dtypes",  # small float formats, decoded independently
             "gguf",  # block-quantised formats, dequantised independently
+            "pywhispercpp",  # a libggml that somebody else built
             "hypothesis",  # parsers and memory readers against arbitrary input
             "ruff==0.17.5",
             "mypy==2.4.1",

@@ -8,16 +8,17 @@ from typing import Callable, Dict, Iterator, List, Optional, Sequence, Set, Tupl
 
 from gdbext.debugger.nodes import NAME_CAP, Node, Null, Unreadable, unpacked, without_arguments
 from gdbext.debugger.value_nodes import ValueNode
-from gdbext.knowledge.layouts import DICTS, SEQUENCES, WRAPPERS
-from gdbext.knowledge.schema import DictRow, SequenceRow, WrapperRow
+from gdbext.knowledge.layouts import DICTS, GRAPHS, SEQUENCES, WRAPPERS
+from gdbext.knowledge.schema import DictRow, GraphRow, SequenceRow, WrapperRow
 
 MOST_PEELS = 16
 MOST_INTEGERS = 64
 """Dimensions of a tensor; longer vectors come from garbage."""
 _LARGEST_COUNT = 1 << 40
+_LARGEST_GRAPH = 1 << 16
 _NODE_LINKS = 32  # bytes of a tree node's colour and links
 
-Row = TypeVar("Row", WrapperRow, SequenceRow, DictRow)
+Row = TypeVar("Row", WrapperRow, SequenceRow, DictRow, GraphRow)
 
 
 class NoMember(Unreadable):
@@ -200,6 +201,36 @@ def entries(node: Node, most: int) -> Optional[Tuple[List[Tuple[str, Node]], Opt
         walk = _WALKS[row.kind]
         return [_entry(node, place + row.payload) for place in walk(node, first.integer(), most)], total
     return None
+
+
+def members_of_graph(node: Node, most: int, only: str = "") -> Optional[Tuple[List[Tuple[str, Node]], int]]:
+    """The tensors of a graph by name (only those called `only`), and how many it has; None for what is no graph.
+
+    A tensor without a name is called by its place, like `nodes[3]`.
+    """
+    row = next(_rows(GRAPHS, node), None)
+    if row is None:
+        return None
+    found: List[Tuple[str, Node]] = []
+    total = 0
+    for pointer, number in row.lists:
+        count = integer(node, (number,))
+        if not 0 <= count <= _LARGEST_GRAPH:
+            raise Unreadable(f"{count:,} {pointer}: not a graph")
+        total += count
+        room = count if only else most - len(found)
+        for place, tensor in enumerate(follow(node, pointer).items(count, room) if count else ()):
+            name = _called(tensor, row) or f"{pointer}[{place}]"
+            if not only or only == name:
+                found.append((name, tensor))
+    return found[:most], total
+
+
+def _called(tensor: Node, row: GraphRow) -> str:
+    try:
+        return first_of(tensor, (row.name,)).text() or ""
+    except Unreadable:
+        return ""
 
 
 def _entry(node: ValueNode, address: int) -> Tuple[str, Node]:

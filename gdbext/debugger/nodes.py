@@ -204,7 +204,11 @@ class _FieldNode(Node):
         return unpacked(data, size, signed)
 
     def items(self, count: Optional[int], most: int) -> Tuple[Node, ...]:
-        raise Unreadable("no sequence of objects")
+        row = self._rows.get(self._field.to.rstrip("*"))
+        if row is None or count is None or not self._field.to.endswith("*"):
+            raise Unreadable("no sequence of objects")
+        addresses = self._integers_at(self.integer(), min(count, most), 8, False)
+        return tuple(StructNode(address, row, self._rows, self._read) for address in addresses)
 
     def text(self) -> Optional[str]:
         if self._field.type != "char":

@@ -12,7 +12,7 @@ from gdbext.commands.tensor_port import Description
 from gdbext.debugger import compat, memory, torch_offsets
 from gdbext.debugger.nodes import Node, Null, Read, StructNode, Unreadable, one_line
 from gdbext.debugger.python_objects import PYTHON_TYPES, tensor_of
-from gdbext.debugger.tensors import MOST_ENTRIES, Described, Reader, UnknownType
+from gdbext.debugger.tensors import MOST_ENTRIES, MOST_STEPS, Described, Reader, UnknownType, mentions_tensor
 from gdbext.debugger.value_nodes import ValueNode
 from gdbext.knowledge.dtypes import dtype_named
 from gdbext.knowledge.layouts import STRUCTS
@@ -29,8 +29,8 @@ _PLACES = ("cpu", "pinned", "gpu", "managed")
 class TensorAccess:
     """One per gdb; everything is about what is selected at the moment of the call."""
 
-    def evaluate(self, expression: str, description: Description) -> Described:
-        """What an expression is. Raises GdbextError."""
+    def evaluate(self, expression: str, description: Description, only: str = "") -> Described:
+        """What an expression is; of a graph with many tensors only those called `only`. Raises GdbextError."""
         try:
             value = _value(expression)
         except UsageError:
@@ -48,7 +48,7 @@ class TensorAccess:
         except Unreadable as error:
             raise GdbextError(f"{expression}: {error}") from None
         try:
-            return reader(bytes_of, note).describe(node, expression)
+            return reader(bytes_of, note, only).describe(node, expression)
         except UnknownType:
             if not isinstance(node, ValueNode) or not (node.is_scalar or node.is_pointer):
                 raise
@@ -65,7 +65,7 @@ class TensorAccess:
 
     def _entry(self, container: str, key: str, description: Description) -> TensorInfo:
         """One tensor of a map or vector, although the program has no operator for it that gdb could call."""
-        found = self.evaluate(container, description)
+        found = self.evaluate(container, description, key.strip("\"'"))
         names = (key.strip("\"'"), f"[{key}]")
         chosen = [one for one in getattr(found, "entries", ()) if one.name in names]
         if not chosen:
@@ -84,7 +84,7 @@ class TensorAccess:
             return self._python_at(address, bytes_of)
         row = next((row for row in STRUCTS if type_name in (row.id, row.id.split("_")[0])), None)
         if row is not None and "::" not in row.id:
-            return StructNode(address, row, {row.id: row}, bytes_of.read), " by offsets"
+            return StructNode(address, row, {one.id: one for one in STRUCTS}, bytes_of.read), " by offsets"
         return node.at(address, type_name), ""
 
     def _python(self, node: ValueNode, bytes_of: memory.TargetMemory) -> Tuple[Node, str]:
@@ -116,6 +116,7 @@ class TensorAccess:
 
     def _among(self, variables: Dict[str, gdb.Value]) -> Tuple[List[TensorInfo], List[str]]:
         bytes_of = memory.current()
+        shared = reader(bytes_of)
         described: List[TensorInfo] = []
         problems: List[str] = []
         for name, value in variables.items():
@@ -123,7 +124,7 @@ class TensorAccess:
                 problems.append(f"only the first {MOST_ENTRIES} tensors are listed")
                 break
             try:
-                one = reader(bytes_of).describe(ValueNode(value, bytes_of.read), name)
+                one = replace(shared, steps=[MOST_STEPS]).describe(ValueNode(value, bytes_of.read), name)
             except UsageError:
                 continue
             except (Unreadable, gdb.error) as error:
@@ -131,8 +132,11 @@ class TensorAccess:
                 continue
             if isinstance(one, TensorInfo):
                 described += [one] if one.kind else []
+                problems += [f"{name}: {one.problems[0]}"] if not one.kind and _lost(value, one) else []
             else:
                 described += [replace(entry, name=f"{name}{_step(entry.name)}") for entry in one.entries]
+                if isinstance(one.total, int) and one.total > len(one.entries):
+                    problems.append(f"{name}: the first {len(one.entries)} of {one.total:,} tensors")
         return described[:MOST_ENTRIES], problems
 
     def on_rank(self, number: int, body: Callable[[], T]) -> T:
@@ -146,7 +150,7 @@ class TensorAccess:
             return body()
 
 
-def reader(bytes_of: memory.TargetMemory, note: str = "") -> Reader:
+def reader(bytes_of: memory.TargetMemory, note: str = "", only: str = "") -> Reader:
     """The reader of tensor objects in this memory."""
 
     def substitute(node: Node) -> Node:
@@ -157,7 +161,7 @@ def reader(bytes_of: memory.TargetMemory, note: str = "") -> Reader:
             return node
         return torch_offsets.tensor_at(node.address, bytes_of.read, _release(bytes_of))[0]
 
-    return Reader(bytes_of.classify, symbol_at, memory.has_device_memory(), substitute, note)
+    return Reader(bytes_of.classify, symbol_at, memory.has_device_memory(), substitute, note, only)
 
 
 def _release(bytes_of: memory.TargetMemory) -> Optional[torch_offsets.Release]:
@@ -236,6 +240,11 @@ def _variables(frame: gdb.Frame) -> Dict[str, gdb.Value]:
             break
         block = block.superblock
     return found
+
+
+def _lost(value: gdb.Value, info: TensorInfo) -> bool:
+    """Whether a variable is a tensor by its type, and cannot be read."""
+    return info.problems[0].startswith("cannot be read") and mentions_tensor(str(value.type))
 
 
 def _selected_function() -> Optional[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Callable, List, Optional, Sequence, Tuple, Union
+from typing import Callable, List, Optional, Sequence, Set, Tuple, Union
 
 from gdbext.analysis.tensors.index import contiguous, product
 from gdbext.debugger import memory, placement, shapes
@@ -23,6 +23,7 @@ from gdbext.debugger.holders import (
     integers,
     items,
     matches,
+    members_of_graph,
     peel,
 )
 from gdbext.debugger.nodes import NAME_CAP, Node, Null, Unreadable, without_arguments
@@ -90,7 +91,9 @@ class Reader:
     device_memory: bool = False  # this debugger can read the GPU's
     substitute: Callable[[Node], Node] = lambda node: node  # for types whose debug information is not there
     kind_note: str = ""
+    only: str = ""  # of a graph only the tensors of this name
     steps: List[int] = field(default_factory=lambda: [MOST_STEPS])  # what is left of them: garbage must end too
+    graphs: Set[Optional[int]] = field(default_factory=set)  # where those that were shown lie: once is enough
 
     # --- finding the tensor ---
 
@@ -132,7 +135,13 @@ class Reader:
         return row, node
 
     def _container(self, node: Node, name: str, kind: str, seen: Tuple[int, ...]) -> Optional[TensorMapInfo]:
-        """A map or a sequence of tensors; None when it is neither."""
+        """A map, a sequence or a graph of tensors; None when it is none of these."""
+        graph = members_of_graph(node, MOST_ENTRIES, self.only)
+        if graph is not None:
+            if node.address in self.graphs:
+                raise UnknownType(node.type_name)
+            self.graphs.add(node.address)
+            return TensorMapInfo(name, node.type_name, tuple(self._entries(graph[0], (*seen, _CONTAINER))), graph[1])
         if len(seen) >= DEEPEST or not isinstance(node, ValueNode) or node.is_scalar or node.is_pointer:
             return None
         found: Optional[Pairs] = entries(node, MOST_ENTRIES)
@@ -348,7 +357,7 @@ class Reader:
         if row.name:
             try:
                 called = first_of(node, row.name).text()
-                if called:
+                if called and called != info.name:
                     notes.append(f"called {called[:NAME_CAP]}")
             except Unreadable:
                 pass

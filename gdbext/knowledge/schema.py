@@ -240,6 +240,16 @@ class DictRow:
 
 
 @dataclass(frozen=True)
+class GraphRow:
+    """A type that holds pointers to tensors, which have names of their own. `lists` are (pointer, count) paths."""
+
+    type: str
+    lists: Tuple[Tuple[str, str], ...]
+    name: str  # where a tensor has its name
+    source: str
+
+
+@dataclass(frozen=True)
 class TensorLayout:
     """How one engine's tensor type says what it holds. `type` as in `WrapperRow`; paths are alternatives, newest first.
 

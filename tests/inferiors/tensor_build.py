@@ -20,7 +20,7 @@ def program(
     """Path of the program made from `source` (a name in tensors/) with these flags."""
     command = [*compiler, "-Wall", "-Wextra", "-Werror", *flags]
     text = (
-        b"".join((SOURCES / name).read_bytes() for name in (source, "truth.h"))
+        b"".join(path.read_bytes() for path in (SOURCES / source, *sorted(SOURCES.glob("*.h"))))
         + " ".join([*command, *libraries]).encode()
     )
     made = BUILD / f"{Path(source).stem}-{hashlib.sha256(text).hexdigest()[:12]}"

@@ -14,7 +14,7 @@ from gdbext.knowledge.layouts import (
     torch,
     turbomind,
 )
-from gdbext.knowledge.schema import DictRow, EnumTable, SequenceRow, StructRow, TensorLayout, WrapperRow
+from gdbext.knowledge.schema import DictRow, EnumTable, GraphRow, SequenceRow, StructRow, TensorLayout, WrapperRow
 
 LAYOUTS: Tuple[TensorLayout, ...] = (
     *torch.LAYOUTS,
@@ -29,6 +29,7 @@ STRUCTS: Tuple[StructRow, ...] = (*torch.STRUCTS, *ggml.STRUCTS)
 WRAPPERS: Tuple[WrapperRow, ...] = (*torch.WRAPPERS, *containers.WRAPPERS)
 SEQUENCES: Tuple[SequenceRow, ...] = containers.SEQUENCES
 DICTS: Tuple[DictRow, ...] = containers.DICTS
+GRAPHS: Tuple[GraphRow, ...] = ggml.GRAPHS
 
 DTYPE_TABLES: Mapping[str, EnumTable] = {
     engine.DTYPES.id: engine.DTYPES for engine in (fastertransformer, turbomind, tensorrt_llm, ggml, mindspore, torch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import EnumTable, Field, StructRow, TensorLayout
+from gdbext.knowledge.schema import EnumTable, Field, GraphRow, StructRow, TensorLayout
 
 _SOURCE = "engines.md 1.6"
 
@@ -75,6 +75,21 @@ STRUCTS: Tuple[StructRow, ...] = (
         },
         _SOURCE,
     ),
+    StructRow(
+        "ggml_cgraph",
+        48,  # of its first members; what follows is of no use here
+        {
+            "n_nodes": Field(4, "i32"),
+            "n_leafs": Field(8, "i32"),
+            "nodes": Field(16, "pointer", to="ggml_tensor*"),
+            "leafs": Field(40, "pointer", to="ggml_tensor*"),
+        },
+        "ggml-impl.h of ggml 0.25.3 (llama-cpp-python 0.3.36); read so in ggml 0.13.1 (pywhispercpp 1.5.1)",
+    ),
+)
+
+GRAPHS: Tuple[GraphRow, ...] = (
+    GraphRow("ggml_cgraph", (("leafs", "n_leafs"), ("nodes", "n_nodes")), "name", "ggml-impl.h of ggml 0.25.3"),
 )
 
 LAYOUTS: Tuple[TensorLayout, ...] = (
