@@ -163,7 +163,7 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
         best.absent,
         shown.index if shown else None,
         (shown.judged.id or None) if shown else None,
-        (*best.evidence, *told.quoted(view), *_stood_still(view, best)),
+        (*best.evidence, *locking.held_up(view, best), *told.quoted(view), *_stood_still(view, best)),
         remedies(view, best),
         missing(view, best),
     )

@@ -9,9 +9,12 @@ from gdbext.analysis.candidate import Candidate
 from gdbext.analysis.locks import LockGraph, Step, graph_of, lowered, shown, story
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.analysis.wording import start, verb, where, who
+from gdbext.knowledge.locks import MOVING
 from gdbext.model.locks import LockWait
+from gdbext.model.verdict import Evidence
 
-_MOST_NAMES = 4
+_MOST_NAMES, _MOST_CHAINS = 4, 2
+_OWN = ("lock-order-deadlock", "gil-deadlock", "fork-after-cuda")
 # Waits for locks that have an owner; the others tell nothing against a circle either.
 _OWNED = ("mutex", "rwlock", "loader", "driver", "gil", "join")
 
@@ -123,41 +126,67 @@ def _stuck(step: Step, victims: Sequence[Party]) -> str:
     return f"{start(who(victims))} {verb(victims, 'waits', 'wait')} in {where(victims[0])} for it."
 
 
+# --- locks that change hands ---
+
+
+def changing_hands(view: JobView) -> Optional[Candidate]:
+    """Every rank that does not idle waits for a lock, and the locks were seen to move: contended, not stuck."""
+    graph = graph_of(view)
+    working = [party for party in view.parties if party.group != "idle"]
+    waits = [(party, graph.wait_of(party)) for party in working]
+    if not waits or not all(wait is not None and wait.still is False and wait.kind in _OWNED for _, wait in waits):
+        return None
+    summary = (
+        f"{start(who(working))} {verb(working, 'waits', 'wait')} for a lock in {where(working[0])}, and it "
+        "changes hands: two looks found different owners or waits. It is contended, nobody is stuck."
+    )
+    return Candidate("not-a-hang", "medium", 74, summary, (), (), (), shown(graph.chain(working[0])[:1]))
+
+
 # --- what owners say to candidates that stacks alone suggested ---
 
 
 def weighed(view: JobView, candidate: Candidate) -> Optional[Candidate]:
     """The candidate; less sure, or None, where the owners of its locks contradict it."""
-    if candidate.cause not in ("lock-order-deadlock", "gil-deadlock") or not any(
-        p.locks for p in view.snapshot.processes
-    ):
+    if candidate.cause not in ("lock-order-deadlock", "gil-deadlock") or not _any_locks(view):
         return candidate
     graph = graph_of(view)
     involved = [(party, graph.wait_of(party)) for party in (*candidate.culprits, *candidate.victims)]
     waits = [(party, wait) for party, wait in involved if wait is not None and wait.kind in _OWNED]
     if not waits or any(graph.ends_in_cycle(party) for party, _ in waits):
         return candidate
-    if not all(_moves_or_leads_out(wait) for _, wait in waits):
+    if not all(_leads_out(wait) for _, wait in waits):
         return candidate
     if candidate.confidence == "low":
         return None
-    chains: List[Sequence[Step]] = [graph.chain(party) for party, _ in waits]
-    against = shown(chains[0])
-    return replace(
-        candidate, confidence="low", strength=min(candidate.strength, 30), evidence=(*candidate.evidence, *against)
-    )
+    against = shown(graph.chain(waits[0][0]))
+    strength = min(candidate.strength, 30)
+    return replace(candidate, confidence="low", strength=strength, evidence=(*candidate.evidence, *against))
 
 
-def _moves_or_leads_out(wait: LockWait) -> bool:
-    """Whether the wait is known not to be part of a circle: its owner is known and no circle was found, or it moves."""
-    return isinstance(wait.owner, int) or wait.still is False
+def _any_locks(view: JobView) -> bool:
+    return any(process.locks for process in view.snapshot.processes)
 
 
-def stories(view: JobView, best: Candidate) -> Tuple[Sequence[Step], ...]:
-    """Chains from the decisive threads of a verdict to whoever they wait for, where the verdict is not itself one."""
+def _leads_out(wait: LockWait) -> bool:
+    """Whether a wait that ends in no circle is known to be part of none: its owner is known, or the lock moves."""
+    return wait.still is False or isinstance(wait.owner, int) or wait.owner.reason in MOVING
+
+
+def held_up(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
+    """What the graph adds to a verdict that it did not make: whom its decisive threads wait for, and who for them."""
+    if best.cause == "not-a-hang" or not _any_locks(view) or any(best.cause == cause for cause in _OWN):
+        return ()
     graph = graph_of(view)
-    chains = (graph.chain(party) for party in (*best.culprits, *best.victims)[:_MOST_NAMES])
-    return tuple(chain for chain in chains if len(chain) > 1)
+    lines: List[Evidence] = []
+    for party in (*best.culprits, *best.victims)[:_MOST_NAMES]:
+        chain = graph.chain(party) if party.thread is not None else ()
+        if len(chain) < 2:
+            chain = graph.held_up_by(party)
+        if len(chain) > 1:
+            first = chain[0].party
+            lines.append(Evidence(story(chain), first.index, first.judged.id or None, first.judged.frame))
+    return tuple(lines[:_MOST_CHAINS])
 
 
-PATTERNS = (circle, owner_gone)
+PATTERNS = (circle, owner_gone, changing_hands)

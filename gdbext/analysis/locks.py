@@ -88,6 +88,16 @@ class LockGraph:
             node = self._next(node)
         return tuple(map(self._step, seen))
 
+    def held_up_by(self, party: Party) -> Tuple[Step, ...]:
+        """A thread that waits for the one of a party, and that one; empty when none does."""
+        if party.thread is None:
+            return ()
+        target = (party.index, party.thread.lwp or 0)
+        for node, wait in self._waits.items():
+            if wait.owner == target[1] and self._next(node) == target:
+                return self._step(node), self._step(target)
+        return ()
+
     def ends_in_cycle(self, party: Party) -> bool:
         return any(self.in_cycle(step) for step in self.chain(party)[-1:])
 

@@ -13,7 +13,9 @@ from gdbext.knowledge.locks import (
     CONDVAR_FUTEXES,
     DRIVER_MODULES,
     GIL_CALL,
+    HANDED_OVER,
     INSIDE,
+    LET_GO,
     LIBRARY_MODULES,
     LOADER_MODULES,
     LOCK_CALLS,
@@ -33,7 +35,7 @@ _INSIDE = re.compile(rf"(?:{INSIDE})\Z")
 _LIBRARY, _LOADER, _DRIVER = (re.compile(text) for text in (LIBRARY_MODULES, LOADER_MODULES, DRIVER_MODULES))
 _DEPTH = 24  # frames looked at: the wait is at the inner end
 _MOST_READERS = 1 << 16
-_LET_GO = Missing("it was let go just before the look: the thread is about to run")
+_LET_GO = Missing(LET_GO)
 _UNREADABLE = Missing("the lock's memory cannot be read")
 
 
@@ -170,8 +172,7 @@ def _mutex(call: FutexCall) -> Maybe[_Found]:
     words += ["robust"] * bool(kind & MUTEX.robust) + ["priority-inheriting"] * bool(kind & MUTEX.inherits)
     words += [f"taken {count} times"] * bool(kind & 3 == 1 and count and 1 < count < _MOST_READERS)
     holder = lock & MUTEX.owner_in_lock if in_lock else owner
-    free = Missing("nobody holds it at this moment: it is being handed over")
-    return _Found(call.address, holder or free, bool(kind & MUTEX.shared), ", ".join(words))
+    return _Found(call.address, holder or Missing(HANDED_OVER), bool(kind & MUTEX.shared), ", ".join(words))
 
 
 def _rwlock(call: FutexCall) -> Maybe[_Found]:

@@ -78,6 +78,12 @@ NO_OWNER = {
 """Why some kinds never have one."""
 
 
+LET_GO = "it was let go just before the look: the thread is about to run"
+HANDED_OVER = "nobody holds it at this moment: it is being handed over"
+MOVING = (LET_GO, HANDED_OVER)
+"""Why a lock that has owners had none at the moment of the look: it changes hands."""
+
+
 @dataclass(frozen=True)
 class MutexLayout:
     """Offsets in `pthread_mutex_t` (sysdeps/x86/nptl/bits/struct_mutex.h) and the bits of `__kind`."""

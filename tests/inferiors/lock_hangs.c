@@ -299,11 +299,10 @@ __attribute__((noreturn)) static void *contend(void *unused) {
 }
 
 static void contended(void) {
-    pthread_t *thread = NULL;
-    for (int number = 0; number < 4; number++) thread = start(contend, NULL);
+    for (int number = 0; number < 4; number++) start(contend, NULL);
     while (done < 20) sched_yield();
     ready();
-    pthread_join(*thread, NULL);
+    contend(NULL);
 }
 
 __attribute__((noreturn)) static void *wait_for_work(void *unused) {
