@@ -13,7 +13,7 @@ from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.candidate import Candidate, evidence_of
 from gdbext.analysis.communicators import communicator_table, failure
-from gdbext.analysis.view import JobView, Party
+from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.analysis.wording import start, verb, where, who
 from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.model.communicator import CommunicatorGroup
@@ -41,6 +41,12 @@ class _Launches:
             if not isinstance(counts, Missing):
                 self.by_process[member.process] = tuple(counts.get(kind, 0) for kind in kinds)
         self.usable = len(self.by_process) == len(group.members) and not group.moving
+
+    def sure(self, view: JobView) -> str:
+        """ "high" when no count changed while it was read: two reads agree, or the ranks were held."""
+        held = {process.index for process in view.snapshot.processes if process.source in ("held", "core")}
+        quiet = all(member.communicator.moved is False or member.process in held for member in self.group.members)
+        return "high" if quiet else "medium"
 
     def behind(self) -> List[int]:
         """Processes that have launched fewer than others, and more of nothing."""
@@ -71,7 +77,9 @@ def different_launches(view: JobView) -> Optional[Candidate]:
         if one.crossed():
             text = f"The ranks launched different collectives on communicator {one.group.name}"
             ending = "None of them can complete"
-            return _candidate(view, "collective-mismatch", 84, text, ending, one.by_process, [one.group])
+            return _candidate(
+                view, "collective-mismatch", 84, text, ending, one.by_process, [one.group], one.sure(view)
+            )
     return None
 
 
@@ -81,10 +89,11 @@ def crossed_order(view: JobView) -> Optional[Candidate]:
     for one, other in combinations(uneven, 2):
         shared = [index for index in one.by_process if index in other.by_process]
         joined = {index: (*one.by_process[index], *other.by_process[index]) for index in shared}
-        if _crossed(joined):
+        if _crossed(joined) and all(party.group in COMMUNICATION for party in _parties(view, shared)):
             text = f"The ranks use communicators {one.group.name} and {other.group.name} in different order"
             ending = "Each side waits for what the other launches later"
-            return _candidate(view, "multi-comm-ordering", 83, text, ending, joined, [one.group, other.group])
+            sure = "high" if view.stands_still else "medium"  # threads of their own may use each without an order
+            return _candidate(view, "multi-comm-ordering", 83, text, ending, joined, [one.group, other.group], sure)
     return None
 
 
@@ -116,6 +125,7 @@ def _candidate(
     ending: str,
     counts: Dict[int, Counts],
     groups: Sequence[CommunicatorGroup],
+    confidence: str,
 ) -> Candidate:
     """Those whose counts the fewest share are to blame, unless it is half of them."""
     sides: Dict[Counts, List[int]] = {}
@@ -129,7 +139,6 @@ def _candidate(
     notes = "; ".join(
         f"{note} on {group.name}" if len(groups) > 1 else note for group in groups for note in group.notes
     )
-    confidence = "high" if view.stands_still else "medium"
     summary = f"{text}: {notes}. {ending}."
     return Candidate(cause, confidence, strength, summary, tuple(odd), tuple(victims), (), evidence_of(odd, victims))
 

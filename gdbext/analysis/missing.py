@@ -62,6 +62,8 @@ def _has_times(view: JobView) -> bool:
 
 def _has_communicators(view: JobView) -> bool:
     inside = [party for party in view.parties if party.in_collective and party.judged.kind != "gloo"]
+    if any(one.readable for process in view.snapshot.processes for one in process.communicators):
+        return True
     return not inside or any(
         value is not None and not isinstance(value, Missing)
         for party in inside

@@ -18,6 +18,7 @@ COMMUNICATION = ("collective", "device", "launch")
 _PAIRS = ("send", "recv", "send_recv")
 # Endings of captured names that mean the same: `comm->commHash`, `info->comm->commHash`, ...
 _HASHES = ("commHash",)
+_ADDRESSES = ("comm", "nccl_comm_")
 _SIZES = ("nRanks", "nranks", "world_size_")
 _OPERATIONS = ("opCount",)
 _COUNTS = ("count", "data_size")
@@ -50,7 +51,14 @@ class Party:
     def communicator(self) -> Optional[str]:
         """What names the communicator across processes; its address does so within one process only."""
         value = self._captured(_HASHES)
+        if isinstance(value, Missing):
+            value = self._hash_at(self._captured(_ADDRESSES))
         return hex(value) if isinstance(value, int) else value if isinstance(value, str) else None
+
+    def _hash_at(self, address: Captured) -> Captured:
+        """By its memory, where the frame tells the address only."""
+        found = (one.hash for one in self.process.communicators if one.readable and one.address == address)
+        return next(found, Missing("not read"))
 
     @property
     def count(self) -> Optional[int]:

@@ -98,14 +98,12 @@ class _Reader:
         field = self._row.fields.get("seqNumber")
         if field is None:
             return Missing(NO_COUNTS)
-        counts: Dict[str, int] = {}
-        for number, kind in enumerate(COUNTED[: field.count]):
-            value = self._value(Field(field.offset + 8 * number, field.type))
-            if isinstance(value, Missing):
-                return value
-            if value >= MOST_LAUNCHED:
-                return Missing(f"the count of {kind} makes no sense")
-            counts[kind] = value
+        data = self._read(self._address + field.offset, 8 * field.count)  # at once: the rank may launch meanwhile
+        if data is None:
+            return Missing(f"at {self._address + field.offset:#x} cannot be read")
+        counts = dict(zip(COUNTED, struct.unpack(f"<{field.count}Q", data)))
+        if max(counts.values()) >= MOST_LAUNCHED:
+            return Missing("the counts make no sense")
         return counts
 
     def _flag(self, name: str) -> Maybe[bool]:
