@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import glob
+import os
 import signal
 from dataclasses import dataclass, field, replace
 from typing import List, Mapping, Optional, Sequence, Tuple
@@ -80,6 +82,14 @@ def open_cores(paths: Sequence[str], sysroot: Optional[str] = None, program: Opt
         job = _job(opened, dumped)
         stack.pop_all()  # everything worked: they stay open
     return Cores(opened, unread, job)
+
+
+def matching(patterns: Sequence[str]) -> Tuple[str, ...]:
+    """The files that names with `~` and `*` mean, as a shell would; a name that fits nothing stays as it is."""
+    found: List[str] = []
+    for pattern in map(os.path.expanduser, patterns):
+        found += [pattern] if os.path.lexists(pattern) else sorted(glob.glob(pattern)) or [pattern]
+    return tuple(found)
 
 
 def _dumped(core: CoreFile, objects: CoreObjects, block: Optional[StartBlock]) -> Dumped:
