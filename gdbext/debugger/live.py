@@ -19,7 +19,7 @@ from gdbext.capture.maps import MemoryMap, read_maps
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.python_frames import freeze, resolve
 from gdbext.capture.python_runtime import find_interpreter
-from gdbext.debugger import compat, settings
+from gdbext.debugger import communicators, compat, settings
 from gdbext.debugger.collect import NOT_WALKED, Budget, Captures, Walker, by_number
 from gdbext.debugger.modules import Modules
 from gdbext.debugger.waits import lock_waits
@@ -46,11 +46,14 @@ class Subject:
     cpu: Mapping[int, float]
 
 
-def snapshot(subjects: Sequence[Subject], jobs: Sequence[Job]) -> JobSnapshot:
-    """Walk all of them, each within the budget of `set llm`. Raises NothingFound when no stack could be read."""
+def snapshot(subjects: Sequence[Subject], jobs: Sequence[Job], scan: bool = False) -> JobSnapshot:
+    """Walk all of them, each within the budget of `set llm`; with `scan` search their memory for communicators too.
+
+    Raises NothingFound when no stack could be read.
+    """
     taken_at = time.time()
     captures = Captures()
-    processes = tuple(_look(index, subject, captures) for index, subject in enumerate(subjects))
+    processes = tuple(_look(index, subject, captures, scan) for index, subject in enumerate(subjects))
     if not any(thread.frames for process in processes for thread in process.threads):
         raise NothingFound("no stack could be read", "; ".join(text for one in processes for text in one.problems))
     present = {process.rank for process in processes}
@@ -66,7 +69,7 @@ def snapshot(subjects: Sequence[Subject], jobs: Sequence[Job]) -> JobSnapshot:
     )
 
 
-def _look(index: int, subject: Subject, captures: Captures) -> RankSnapshot:
+def _look(index: int, subject: Subject, captures: Captures, scan: bool) -> RankSnapshot:
     process = subject.rank.process
     is_core = subject.rank.state == "core file"
     budget = Budget(settings.value("max-pause"), settings.value("frames"), settings.value("threads"))
@@ -78,6 +81,7 @@ def _look(index: int, subject: Subject, captures: Captures) -> RankSnapshot:
     if not is_core:
         python = _python(process.pid, [stack.lwp for stack in stacks if stack.lwp], problems)
         stacks = tuple(_complete(stack, subject, python) for stack in stacks)
+    found = communicators.find(subject.inferior, stacks, is_core, scan)
     complete = all(stack.frames for stack in stacks) and not walk.problems
     return RankSnapshot(
         index=index,
@@ -98,6 +102,8 @@ def _look(index: int, subject: Subject, captures: Captures) -> RankSnapshot:
         libraries=tuple(path for path in modules.paths if TELLING.search(path)),
         python=python.version if python else None,
         source="core" if is_core else "held",
+        communicators=found.found if found else (),
+        communicator_notes=tuple(found.notes) if found else (),
         locks=lock_waits(subject.inferior, stacks, is_core),
         peers=() if is_core else waits_for(ProcFS(), process.pid, {one.lwp: one.syscall for one in stacks if one.lwp}),
     )

@@ -265,16 +265,16 @@ class GdbSession:
                     outputs.append(RankOutput(process, number, error=symbols.first_line(error)))
         return RankOutputs(command, tuple(outputs))
 
-    def snapshot(self) -> JobSnapshot:
+    def snapshot(self, scan: bool = False) -> JobSnapshot:
         looks = []
         for rank in self.ranks():
             inferior = next(inferior for inferior in gdb.inferiors() if inferior.num == rank.number)
             held = self._held[inferior.num]
             looks.append(live.Subject(inferior, rank, held.since or time.monotonic(), held.times, held.cpu))
-        return live.snapshot(looks, self._jobs)
+        return live.snapshot(looks, self._jobs, scan)
 
-    def snapshot_from_outside(self, arguments: Sequence[str]) -> JobSnapshot:
-        return outside.look(arguments, self.say)
+    def snapshot_from_outside(self, arguments: Sequence[str], command: str = "diagnose") -> JobSnapshot:
+        return outside.look(arguments, self.say, command)
 
 
 def _in_rank_order(rank: AttachedRank) -> Tuple[bool, int, int]:

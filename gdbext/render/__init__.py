@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, List, Mapping, Sequence
 
 from gdbext.model.attached import RankOutputs, RankTable
+from gdbext.model.communicator import CommunicatorTable
 from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.errors import GdbextError
 from gdbext.model.explanation import Explanation, Glossary
@@ -14,6 +15,7 @@ from gdbext.model.stack import ThreadStack
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
+from gdbext.render.comms import communicator_lines
 from gdbext.render.document import document
 from gdbext.render.error import answer_lines
 from gdbext.render.explanation import explanation_lines, glossary_lines
@@ -42,6 +44,7 @@ _RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
     RankTable: attached_lines,
     RankOutputs: output_lines,
     LockReport: lock_lines,
+    CommunicatorTable: communicator_lines,
     Explanation: explanation_lines,
     Glossary: glossary_lines,
     ErrorAnswer: answer_lines,

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from gdbext import __version__
 from gdbext.model.attached import RankOutputs, RankTable
+from gdbext.model.communicator import CommunicatorTable
 from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.explanation import Explanation, Glossary
 from gdbext.model.job import SCHEMA, Job, JobSnapshot, RankProcess, RankSnapshot
@@ -15,6 +16,7 @@ from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait
+from gdbext.render.comms import communicator_document
 from gdbext.render.error import answer_document
 from gdbext.render.explanation import explanation_document, glossary_document
 from gdbext.render.locks import lock_document, peer_document, wait_document
@@ -293,6 +295,7 @@ _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
     ThreadStack: _thread,
     RankTable: _attached,
     RankOutputs: _outputs,
+    CommunicatorTable: communicator_document,
     LockReport: lock_document,
     Explanation: explanation_document,
     Glossary: glossary_document,

@@ -1,0 +1,80 @@
+"""NCCL communicators of an inferior: their layout by the types that gdb knows, their bytes from process or core."""
+
+from __future__ import annotations
+
+import os
+from typing import Iterator, List, Optional, Sequence
+
+import gdb
+
+from gdbext.capture.core_file import maps_of
+from gdbext.capture.maps import Mapping, MemoryMap, read_maps
+from gdbext.capture.memory import Range
+from gdbext.capture.nccl_library import layouts_of
+from gdbext.capture.nccl_scan import Budget, resident_of
+from gdbext.capture.nccl_search import Search, stack_ranges, words_in
+from gdbext.debugger import compat
+from gdbext.debugger.memory import TargetMemory
+from gdbext.knowledge.nccl import STRUCT, struct_row
+from gdbext.knowledge.schema import StructRow
+from gdbext.model.errors import GdbextError
+from gdbext.model.stack import ThreadStack
+
+try:
+    from gdbext.capture.nccl_dwarf import layout_of
+except ImportError:  # pyelftools is not there
+    layout_of = None  # type: ignore[assignment]
+
+WHOLE = Budget()
+_STACK = 256 << 10  # bytes of each stack that are looked through for pointers
+
+
+def find(inferior: gdb.Inferior, stacks: Sequence[ThreadStack], is_core: bool, scan: bool) -> Optional[Search]:
+    """What frames, stacks and (if asked for) a scan lead to; None when the inferior has no map of its memory."""
+    memory = _map_of(inferior, is_core)
+    if memory is None:
+        return None
+    target = TargetMemory(inferior)
+
+    def read_many(ranges: Sequence[Range]) -> List[Optional[bytes]]:
+        return [target.read(address, size) for address, size in ranges]
+
+    with compat.selected(inferior):
+        layouts = layouts_of(memory, target.root, _by_types)
+        search = Search(memory, layouts, target.read, read_many, _in_core if is_core else resident_of(inferior.pid))
+        if search.possible:
+            search.from_frames(stacks)
+            tops = [stack.frames[0].sp for stack in stacks if stack.frames and stack.frames[0].sp]
+            search.from_words(words_in(target.read, stack_ranges(memory, filter(None, tops), _STACK)))
+            if scan:
+                search.by_scan(WHOLE)
+    return search
+
+
+def _map_of(inferior: gdb.Inferior, is_core: bool) -> Optional[MemoryMap]:
+    try:
+        return maps_of(compat.core_path(inferior) or "") if is_core else read_maps(inferior.pid)
+    except (OSError, ValueError, GdbextError):
+        return None
+
+
+def _by_types(path: str) -> Optional[StructRow]:
+    """By the type that gdb knows, also from a separate file of debug information; else by the library's own file, where
+    gdb has not read it (a core without its program)."""
+    return _known_type(os.path.basename(path)) or (layout_of(path) if layout_of is not None else None)
+
+
+def _known_type(library: str) -> Optional[StructRow]:
+    try:
+        kind = gdb.lookup_type(STRUCT)
+        offsets = {str(field.name): field.bitpos // 8 for field in kind.fields() if hasattr(field, "bitpos")}
+        size = kind.sizeof
+    except (gdb.error, TypeError, RuntimeError):
+        return None
+    if not {"rank", "nRanks", "commHash"} <= set(offsets):
+        return None
+    return struct_row(size, offsets, f"DWARF of {library}")
+
+
+def _in_core(mapping: Mapping) -> Iterator[Range]:
+    yield mapping.start, mapping.end - mapping.start
