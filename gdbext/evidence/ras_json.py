@@ -80,7 +80,8 @@ def _counts(name: str, size: int, ranks: List[Dict[str, Any]], by_pid: Mapping[i
     if equal:
         members = folded(_number(row.get("rank")) for row, _ in counted)
         says = "in-sync" if len(counted) == size else "fact"
-        yield Statement(f"ranks {members} of {name} have launched the same operations", says)
+        made = ", ".join(f"{operation} {_number(counted[0][1].get(operation))}" for operation in operations[:8])
+        yield Statement(f"ranks {members} of {name} have launched the same operations ({made})", says)
 
 
 def _number(value: Any) -> int:

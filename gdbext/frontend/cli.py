@@ -14,7 +14,7 @@ from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
-from gdbext.frontend import attach, comms, diagnose, error, explain, gdbrun, pdb
+from gdbext.frontend import attach, comms, diagnose, error, explain, gdbrun, pdb, watch
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.model.errors import FINDING, NOTHING, OK, USAGE, GdbextError
 from gdbext.model.job import Job
@@ -106,6 +106,18 @@ def parser() -> argparse.ArgumentParser:
     code = add("error", "Explain an error number or name of CUDA, cuBLAS or NCCL.")
     code.add_argument("error", nargs="+", metavar="ERROR", help="a number, a name, or a message with one in it")
     code.add_argument("--json", nargs="?", const="-", metavar="FILE", help="one JSON document to FILE, or to stdout")
+    watch_it = add("watch", "Poll a job without stopping it, and keep a bundle when it stands still.")
+    watch_it.add_argument("inputs", nargs="*", type=int, metavar="PID", help="any member stands for its job")
+    watch_it.add_argument("--still", type=float, default=60.0, metavar="T", help="seconds of standstill (60)")
+    watch_it.add_argument("--every", type=float, default=2.0, metavar="S", help="seconds between two polls (2)")
+    watch_it.add_argument("--keep", type=int, default=5, metavar="N", help="how many bundles are kept, the newest (5)")
+    watch_it.add_argument("--into", default="gdbext-watch", metavar="DIR", help="folder of the bundles (gdbext-watch)")
+    watch_it.add_argument("--max-pause", type=float, default=2.0, metavar="S", help="never hold a rank longer (2)")
+    watch_it.add_argument("--deadline", type=float, default=120.0, metavar="S", help="seconds that gdb may take (120)")
+    watch_it.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
+    watch_it.add_argument("--json", action="store_true", help="one JSON document a line")
+    watch_it.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
+    _selection(watch_it)
     add("gdbinit", "Print the path of the file to source in gdb.")
     return top
 
@@ -156,6 +168,10 @@ def _pdb(options: argparse.Namespace) -> int:
     return pdb.run(options, Progress(options.quiet))
 
 
+def _watch(options: argparse.Namespace) -> int:
+    return watch.run(options, selector_of, Progress(options.quiet))
+
+
 def _gdbinit(options: argparse.Namespace) -> int:
     write_lines([gdbrun.INIT])
     return OK
@@ -171,6 +187,7 @@ COMMANDS: Dict[str, Callable[[argparse.Namespace], int]] = {
     "explain": explain.run,
     "error": error.run,
     "pdb": _pdb,
+    "watch": _watch,
     "gdbinit": _gdbinit,
 }
 

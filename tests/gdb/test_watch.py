@@ -1,0 +1,79 @@
+"""`gdbext watch` on running jobs: a hang becomes a bundle, an idle server does not, a new job is followed."""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.inferiors.demo import DemoJob, state_of
+
+pytestmark = pytest.mark.gdb
+
+
+@contextlib.contextmanager
+def watching(pids, into):
+    argv = [sys.executable, "-m", "gdbext", "watch", *map(str, pids), "--still", "0.6", "--every", "0.15"]
+    argv += ["--into", str(into), "--json"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def event(process, kind):
+    """The next event of that kind; others on the way are passed over."""
+    while True:
+        assert select.select([process.stdout], [], [], 60)[0], f"no {kind}"
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        found = json.loads(line)
+        if found["event"] == kind:
+            return found
+
+
+def end(process):
+    """By Ctrl-C. (exit status, what it printed after the last event read)"""
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert "every process runs on" in err
+    return process.returncode, [json.loads(line)["event"] for line in out.splitlines()]
+
+
+def test_a_hang_becomes_a_bundle_and_the_next_job_is_followed(tmp_path):
+    with contextlib.ExitStack() as stack:
+        with DemoJob("pinned-alloc", ranks=2, wait="poll") as job:
+            process = stack.enter_context(watching(job.pids.values(), tmp_path / "kept"))
+            hang = event(process, "hang")
+            assert hang["cause"] not in ("unknown", "not-a-hang")
+            assert os.listdir(tmp_path / "kept") == [os.path.basename(hang["bundle"])]
+            assert all(state_of(pid)[1] == 0 and job.alive_progress(pid) for pid in job.pids.values())
+        assert event(process, "gone")
+        with DemoJob("pinned-alloc", ranks=2, wait="poll") as job:
+            assert all(
+                str(pid) in event_text
+                for event_text in [event(process, "watching")["text"]]
+                for pid in job.pids.values()
+            )
+            status, _ = end(process)
+            assert all(job.alive_progress(pid) for pid in job.pids.values())
+    assert status == 1
+    again = subprocess.run(
+        [sys.executable, "-m", "gdbext", "diagnose", hang["bundle"], "--json"], capture_output=True, text=True
+    )
+    assert json.loads(again.stdout)["verdict"]["cause"] == hang["cause"]
+
+
+def test_an_idle_server_is_looked_at_and_left_alone(tmp_path):
+    with DemoJob("healthy-idle", ranks=2, wait="poll") as job, watching(
+        job.pids.values(), tmp_path / "kept"
+    ) as process:
+        assert "no hang" in event(process, "no-hang")["text"]
+        status, later = end(process)
+        assert (status, later) == (0, [])
+        assert os.listdir(tmp_path / "kept") == []
