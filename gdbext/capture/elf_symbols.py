@@ -58,6 +58,11 @@ class ElfSymbols:
                 yield at, address
 
     def _sections(self, offset: int, size: int, count: int, names: int) -> Iterator[Section]:
+        if offset and not count:  # more than 65,279: the first section header has the numbers
+            first = _SECTION.unpack(self._at(offset, _SECTION.size))
+            count, names = first[5], first[6]
+            if count * size > _MAX_TABLE:
+                raise ValueError("an ELF table is damaged")
         rows = [_SECTION.unpack(self._at(offset + number * size, _SECTION.size)) for number in range(count)]
         if names >= len(rows):
             return

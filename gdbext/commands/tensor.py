@@ -39,6 +39,7 @@ from gdbext.model.tensor import (
 _PROGRESS_SECONDS = 1.0
 _FILES = (".npy", ".safetensors")
 
+GPU_CORE = Argument("--gpu-core", "values on the GPU out of this GPU core (.nvcudmp)", "FILE", completes="file")
 RANKS = (
     Argument("--ranks", "on these ranks, like 0-3,7", "RANKS", completes="rank"),
     Argument("--all-ranks", "on all attached ranks", flag=True),
@@ -48,6 +49,7 @@ RAW = (
     Argument("--shape", "its shape, like 2,3", "N,N"),
     Argument("--strides", "its strides in elements, when it is not contiguous", "N,N"),
     Argument("--where", "cpu, pinned, gpu or managed, when the map of the process does not say", "PLACE"),
+    GPU_CORE,
     Argument("--as", "what lies at an address: torch (a TensorImpl), pyobject, ggml, or a type of the program", "TYPE"),
 )
 EXPRESSION = Argument("expression", "an expression of the program, or an address with --dtype and --shape", "EXPR")
@@ -62,6 +64,8 @@ class _Asked:
         self.args = args
         self.words = take_options(args, args.expression or "", options)
         self.port: TensorPort = self.session.tensors
+        if getattr(args, "gpu_core", None):
+            self.port = self.port.with_gpu_core(args.gpu_core)
 
     def one(self, expression: str) -> TensorInfo:
         """The one tensor that an expression means. Raises GdbextError."""

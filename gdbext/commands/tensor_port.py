@@ -35,6 +35,9 @@ class TensorPort(Protocol):
     def in_frame(self, python: bool) -> TensorList:
         """Every tensor that can be reached from the selected frame, or from the Python frames of the thread."""
 
+    def with_gpu_core(self, path: str) -> TensorPort:
+        """The same tensors, whose values on a GPU come out of a GPU core file. Raises GdbextError."""
+
     def on_rank(self, number: int, body: Callable[[], T]) -> T:
         """Run `body` with the inferior `number` selected, in the frame of the same function if it has one.
 

@@ -18,7 +18,7 @@ from gdbext.debugger import compat
 from gdbext.model.errors import GdbextError
 
 ZEROS = "plain gdb cannot read device memory (it would show zeros); use cuda-gdb, a GPU core, or set llm allow-calls on"
-NO_CALLS = "copying device memory by calls in the program is not there yet; use cuda-gdb or a GPU core"
+NO_CALLS = "only memory of CUDA devices, in a live process, can be copied by calls; use cuda-gdb or a GPU core"
 HOST, PINNED, MANAGED, RESERVED, REGISTERS, UNMAPPED, ABSENT = (
     *("host", "pinned", "managed", "device", "device registers", "unmapped", "not in the core file"),
 )

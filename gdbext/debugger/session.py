@@ -12,7 +12,7 @@ from gdbext.capture import threads
 from gdbext.capture.environ import read_environ
 from gdbext.commands.ranks import HELD
 from gdbext.debugger import compat, live, outside, symbols
-from gdbext.debugger.tensor_access import TensorAccess
+from gdbext.debugger.device_access import DeviceAccess
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import find_jobs, rank_from_environ
@@ -54,7 +54,7 @@ class GdbSession:
         self._jobs: Tuple[Job, ...] = ()
         self._together_before: Optional[str] = None
         self._attaching = False
-        self.tensors = TensorAccess()
+        self.tensors = DeviceAccess(self.say, self.rank_of)
         gdb.events.cont.connect(self._resumed)
         gdb.events.stop.connect(self._stopped)
 

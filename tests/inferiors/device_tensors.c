@@ -1,5 +1,5 @@
-/* Holds a tensor of 4 x 6 floats on the stand-in device. The main thread waits in a read() that can be begun again, a
-   second one beats (asleep in what cannot), and answers lines of stdin: "streams" by how many the driver has in use,
+/* Holds 4 x 6 floats, and zeros up to a MiB, on the stand-in device. The main thread waits in a read() that can be begun
+   again, a second one beats (asleep in what cannot), and answers lines of stdin: "streams" by how many the driver has in use,
    "beats" by the number of beats, others by themselves.
    device_tensors [lock]: a third thread holds the driver's lock for ever, behind a kernel that never ends.
    device_tensors [none]: the CUDA runtime is loaded and never used. */
@@ -69,7 +69,7 @@ static void fill(void)
     for (int i = 0; i < 24; i++)
         numbers[i] = i / 2.f;
     cudaSetDevice(0);
-    cudaMalloc((void **)&device, sizeof numbers);
+    cudaMalloc((void **)&device, 1 << 20);
     cudaMemcpy(device, numbers, sizeof numbers, cudaMemcpyHostToDevice);
 }
 
