@@ -22,7 +22,7 @@ from gdbext.model.stack import ThreadStack
 
 try:
     from gdbext.capture.nccl_dwarf import layout_of
-except ImportError:  # pyelftools is not there
+except (ImportError, SyntaxError):  # pyelftools is not there, or too new for gdb's Python
     layout_of = None  # type: ignore[assignment]
 
 WHOLE = Budget()
