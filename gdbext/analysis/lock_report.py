@@ -80,7 +80,7 @@ def _does(owner: Step, graph: LockGraph) -> str:
 
 def _why_unknown(wait: LockWait) -> str:
     if not isinstance(wait.owner, int):
-        return f"unknown: {wait.owner.reason}"
+        return wait.owner.reason if wait.gone else f"unknown: {wait.owner.reason}"
     if wait.gone and wait.owner_process is not None:
         return f"is a thread of the parent, pid {wait.owner_process}: it was not forked along"
     return "has ended, or was left in the parent by a fork" if wait.gone else "was not seen"
@@ -116,5 +116,7 @@ def _told(graph: LockGraph, chain: Sequence[Step]) -> str:
     last = chain[-1]
     if last.wait is None:
         return lowered(story(chain))
+    if last.wait.gone and not last.wait.owner:
+        return f"{lowered(story(chain))}; {_why_unknown(last.wait)}"
     why = f", which {_why_unknown(last.wait)}" if last.wait.gone else f" in {where(last.party)}"
     return f"{lowered(story(chain))}{why}"

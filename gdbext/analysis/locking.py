@@ -89,20 +89,25 @@ def owner_gone(view: JobView) -> Optional[Candidate]:
     forked = [step for step in orphans if step.wait is not None and step.wait.owner_process is not None]
     step = (forked or orphans)[0]
     assert step.wait is not None
-    told = _forked(step, step.wait) if forked else _ended(step, step.wait)
     indexes = {one.party.index for one in orphans}
     victims = _waiting_for(view, indexes)
     culprits = tuple({one.party.index: one.party for one in (forked or orphans)}.values())
-    return Candidate(
-        "fork-after-cuda" if forked else "other",
-        "high" if forked or len(step.party.process.threads) > 1 else "medium",
-        93,
-        f"{told} {_stuck(step, victims)}",
-        culprits,
-        victims,
-        (),
-        shown([step]),
-    )
+    cause, sure, told = _orphan(step, step.wait, graph.held_up_by(step.party))
+    summary = f"{told} {_stuck(step, victims)}"
+    return Candidate(cause, "high" if sure else "medium", 93, summary, culprits, victims, (), shown([step]))
+
+
+def _orphan(step: Step, wait: LockWait, waiter: Sequence[Step]) -> Tuple[str, bool, str]:
+    """(cause, whether it is proven, the story)."""
+    if not isinstance(wait.owner, int):
+        told = f"{start(step.name)} of {step.party.process.label} will never run again: {wait.owner.reason}."
+        circle = [one.wait for one in waiter if one.wait is not None and one.wait.kind == "mutex"]
+        if circle:
+            return "lock-order-deadlock", True, f"{told} {start(story(waiter[:1], waiter[1]))}."
+        return "other", True, told
+    if wait.owner_process is not None:
+        return "fork-after-cuda", True, _forked(step, wait)
+    return "other", len(step.party.process.threads) > 1, _ended(step, wait)
 
 
 def _forked(step: Step, wait: LockWait) -> str:

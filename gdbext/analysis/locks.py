@@ -152,7 +152,9 @@ def says(step: Step, after: Optional[Step]) -> str:
         return f"{step.name} is in {where(step.party)}"
     what = KINDS[wait.kind]
     if after is None:
-        return f"{step.name} waits for {what}" + (f" that thread {wait.owner} holds" if wait.gone else "")
+        return f"{step.name} waits for {what}" + (
+            f" that thread {wait.owner} holds" if wait.gone and wait.owner else ""
+        )
     if after == step:
         return f"{step.name} waits for {what} that it holds itself"
     elsewhere = f" of {after.party.process.label}" if after.party.index != step.party.index else ""

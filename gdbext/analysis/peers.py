@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import List, Optional, Sequence, Tuple
 
 from gdbext.analysis.candidate import Candidate, shows
@@ -13,7 +15,7 @@ from gdbext.model.missing import Missing
 from gdbext.model.verdict import Evidence
 
 _MOST = 4
-_STOPPED, _DEAD = ("T", "t"), ("Z", "X", "?")
+_STOPPED = "T"  # "t" is a stop by a debugger, which may be ours
 
 
 def other_end(peer: Peer) -> str:
@@ -23,7 +25,7 @@ def other_end(peer: Peer) -> str:
     if not peer.processes:
         return "nobody has it open"
     told = [
-        f"pid {pid} ({name}{', stopped' if state in _STOPPED else ''})"
+        f"pid {pid} ({name}{', stopped' if state == _STOPPED else ''})"
         for pid, name, state in list(zip(peer.processes, peer.names, peer.states))[:_MOST]
     ]
     left = len(peer.processes) - len(told)
@@ -36,11 +38,20 @@ def silent_peer(view: JobView) -> Optional[Candidate]:
         peer = _peer_of(view, party)
         if peer is None or isinstance(peer.processes, Missing):
             continue
-        if peer.processes and all(state in _STOPPED for state in peer.states):
+        peer = replace(peer, states=tuple(map(partial(_state, view), peer.processes, peer.states)))
+        assert not isinstance(peer.processes, Missing)
+        if peer.processes and all(state == _STOPPED for state in peer.states):
             return _stopped(view, party, peer, peer.processes)
         if set(peer.processes) <= {party.process.pid} and len(party.process.threads) == 1:
             return _alone(view, party, peer)
     return None
+
+
+def _state(view: JobView, pid: int, now: str) -> str:
+    """The state of a process before anybody held it, where it is one of the job."""
+    known = next((one for one in view.snapshot.processes if one.pid == pid), None)
+    states = {thread.state for thread in known.threads} if known is not None else set()
+    return _STOPPED if states == {_STOPPED} else now
 
 
 def _peer_of(view: JobView, party: Party) -> Optional[Peer]:

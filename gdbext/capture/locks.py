@@ -23,6 +23,7 @@ from gdbext.knowledge.locks import (
     MUTEX,
     MUTEX_TYPES,
     NO_OWNER,
+    PARKED,
     RWLOCK,
 )
 from gdbext.model.locks import LockWait
@@ -100,7 +101,7 @@ def _wait(call: FutexCall, kind: str, callers: Sequence[Frame], around: Surround
     if kind == "mutex":
         row = replace(row, kind=_refined(row, callers))
     if isinstance(found.owner, Missing):
-        return replace(row, owner=found.owner)
+        return replace(row, owner=found.owner, gone=found.owner.reason == PARKED)
     return _owned(row, found.owner, around) if call.asleep else replace(row, owner=_LET_GO)
 
 
@@ -163,6 +164,8 @@ def _mutex(call: FutexCall) -> Maybe[_Found]:
     lock, count, owner, kind = (call.word(at) for at in (MUTEX.lock, MUTEX.count, MUTEX.owner, MUTEX.kind))
     if lock is None or owner is None or kind is None:
         return _UNREADABLE
+    if call.expected == lock == 0 and not call.timed:  # nobody waits for a lock that is free
+        return _Found(call.address, Missing(PARKED))
     in_lock = bool(kind & (MUTEX.robust | MUTEX.inherits))
     if kind & ~MUTEX.known_kinds or (call.operation in LOCKS_OF_KERNEL) != bool(kind & MUTEX.inherits):
         return Missing("a frame names a mutex, and the memory holds none")

@@ -27,8 +27,10 @@ def _chosen(snapshot: JobSnapshot, text: Optional[str]) -> Optional[Set[int]]:
     """Indexes of the processes with these ranks, None for all of them. Raises UsageError."""
     if text is None or text.strip() == "all":
         return None
-    wanted = set(parse_ranks(text))
-    found = {process.index for process in snapshot.processes if wanted & {process.rank, process.pid}}
+    found: Set[int] = set()
+    for wanted in parse_ranks(text):
+        named = [one.index for one in snapshot.processes if one.rank == wanted]
+        found.update(named or [one.index for one in snapshot.processes if one.pid == wanted])
     if not found:
         known = folded(process.rank for process in snapshot.processes if process.rank is not None)
         raise UsageError(f"no rank of {text} was seen", f"ranks that were: {known or 'none has a number'}")

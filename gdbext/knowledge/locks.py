@@ -16,7 +16,7 @@ KINDS = {
     "once": "an initialiser that another thread runs",
     "join": "the end of a thread",
     "barrier": "a barrier",
-    "gil": "Python's global interpreter lock",
+    "gil": "Python's GIL",
     "malloc": "a lock of malloc",
     "loader": "the dynamic loader's lock",
     "driver": "a lock of the CUDA driver",
@@ -80,6 +80,10 @@ NO_OWNER = {
 
 LET_GO = "it was let go just before the look: the thread is about to run"
 HANDED_OVER = "nobody holds it at this moment: it is being handed over"
+PARKED = (
+    "glibc has put the thread to sleep for good: the kernel refused its priority-inheriting mutex, because that would "
+    "close a circle or the owner has ended"
+)
 MOVING = (LET_GO, HANDED_OVER)
 """Why a lock that has owners had none at the moment of the look: it changes hands."""
 

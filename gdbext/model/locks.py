@@ -17,7 +17,7 @@ class LockWait:
     address: int  # of the lock; of the word it sleeps on where the lock's own address cannot be told
     owner: Maybe[int]  # the thread that must act before it goes on: the holder, or the one being joined
     owner_process: Optional[int] = None  # pid, where the owner is a thread of another process
-    gone: bool = False  # the owner is no thread of this process (any more), and the lock is private to it
+    gone: bool = False  # nobody will ever let it go: its owner is no thread of this process, or the kernel refused it
     timed: bool = False  # gives up by itself some time
     shared: bool = False  # lies in memory that other processes use as well
     place: Optional[str] = None  # file whose memory it lies in

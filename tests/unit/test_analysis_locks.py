@@ -1,0 +1,334 @@
+"""The wait-for graph and the verdicts it proves, on snapshots written by hand."""
+
+import json
+import time
+from argparse import Namespace
+
+import pytest
+
+from gdbext.analysis.judge import judge
+from gdbext.analysis.lock_report import report
+from gdbext.analysis.locks import LockGraph
+from gdbext.analysis.view import look
+from gdbext.commands import COMMANDS
+from gdbext.commands.parsing import help_text, parse
+from gdbext.knowledge.labels import CAUSES
+from gdbext.knowledge.locks import LET_GO
+from gdbext.model.errors import UsageError
+from gdbext.model.job import RankSnapshot
+from gdbext.model.locks import LockWait, Peer
+from gdbext.model.missing import Missing
+from gdbext.render import Style, render
+from gdbext.render.document import dumps
+from tests.unit.stacks import DRIVER, ENGINE, inside, job, rank, reducing, stack, syncing
+
+STYLE = Style(width=120, color=False, unicode=True)
+LOCKS = ("__lll_lock_wait@libc.so.6", "pthread_mutex_lock@libc.so.6")
+NOBODY = Missing("a condition variable has no owner: whoever makes the condition true wakes it")
+
+
+def thread(lwp, *frames, **fields):
+    return stack(
+        *(frames or (*LOCKS, f"step{lwp}@engine engine.cc:{lwp}", *ENGINE[1:])), id=str(lwp), lwp=lwp, **fields
+    )
+
+
+def wait(lwp, owner, kind="mutex", **fields):
+    return LockWait(lwp, kind, 0x1000 * lwp, owner, **fields)
+
+
+def locked(number, lwps, *waits, others=(), **fields):
+    """A rank whose threads `lwps` wait for locks as `waits` say."""
+    return rank(number, *map(thread, lwps), *others, locks=waits, pid=lwps[0], **fields)
+
+
+def verdict(*ranks, **fields):
+    return judge(job(*ranks, **fields)).verdict
+
+
+def graph_of(*ranks):
+    diagnosis = judge(job(*ranks))
+    return LockGraph(look(diagnosis.snapshot, diagnosis.processes))
+
+
+# --- circles ---
+
+
+def test_two_threads_that_wait_for_each_other():
+    found = verdict(locked(0, (1, 2), wait(1, 2), wait(2, 1)))
+    assert (found.cause, found.confidence, found.culprits) == ("lock-order-deadlock", "high", (0,))
+    assert "Two threads of rank 0 wait for each other: thread 1 waits for a mutex that thread 2 holds" in found.summary
+    assert [(line.thread, line.process) for line in found.evidence[:2]] == [("1", 0), ("2", 0)]
+    assert "0x1000" in found.evidence[0].text
+
+
+def test_a_circle_of_three_and_one_that_only_joins_it():
+    found = verdict(locked(0, (1, 2, 3, 4), wait(1, 2, "join"), wait(2, 3), wait(3, 4, "rwlock"), wait(4, 2)))
+    assert (found.cause, found.confidence) == ("lock-order-deadlock", "high")
+    assert "3 threads of rank 0 wait for one another in a circle" in found.summary
+    assert "thread 1 " not in found.summary
+
+
+def test_a_thread_that_waits_for_itself():
+    assert "waits for a mutex that it holds itself" in verdict(locked(0, (1,), wait(1, 1))).summary
+
+
+@pytest.mark.parametrize("kind", ["mutex", "driver", "loader"])
+def test_a_circle_with_the_gil(kind):
+    found = verdict(locked(0, (1, 2), wait(1, 2, kind), wait(2, 1, "gil")))
+    assert (found.cause, found.confidence) == ("gil-deadlock", "high")
+    assert "Python's GIL that thread 1 holds" in found.summary
+
+
+def test_a_circle_that_gives_up_by_itself_is_less_sure():
+    assert verdict(locked(0, (1, 2), wait(1, 2, timed=True), wait(2, 1))).confidence == "medium"
+
+
+def test_a_circle_that_a_second_look_did_not_find_is_none():
+    assert not graph_of(locked(0, (1, 2), wait(1, 2, still=False), wait(2, 1))).cycles
+    assert graph_of(locked(0, (1, 2), wait(1, 2, still=True), wait(2, 1, still=True))).cycles
+
+
+def test_a_circle_over_two_processes_by_a_shared_mutex():
+    ranks = (
+        locked(0, (10,), wait(10, 20, owner_process=20, shared=True)),
+        locked(1, (20,), wait(20, 10, owner_process=10, shared=True)),
+    )
+    found = verdict(*ranks)
+    assert (found.cause, found.culprits) == ("lock-order-deadlock", (0, 1))
+    assert "thread 20 of rank 1 holds" in found.summary
+
+
+def test_the_others_that_wait_in_a_collective_are_in_the_same_story():
+    found = verdict(locked(0, (1, 2), wait(1, 2), wait(2, 1)), reducing(1), reducing(2))
+    assert (found.cause, found.culprits, found.victims) == ("lock-order-deadlock", (0,), (1, 2))
+    assert "and rank 0 never gets there" in found.summary
+
+
+def test_a_circle_beside_the_wait_that_matters_does_not_take_the_blame():
+    alloc = stack(*DRIVER, "cudaMallocHost@libcudart.so.12", *ENGINE, id="7", lwp=7)
+    both = rank(1, alloc, thread(1), thread(2), locks=(wait(1, 2), wait(2, 1)), pid=7)
+    found = verdict(syncing(0), both, syncing(2), syncing(3))
+    assert (found.cause, found.culprits) == ("implicit-sync-vs-collective", (1,))
+
+
+# --- locks that nobody will release ---
+
+
+def test_a_forked_child_with_its_parents_lock():
+    found = verdict(locked(0, (1,), wait(1, 99, gone=True, owner_process=50)))
+    assert (found.cause, found.confidence, found.culprits) == ("fork-after-cuda", "high", (0,))
+    assert "thread 99 of its parent (pid 50) held at the fork" in found.summary
+
+
+def test_an_owner_that_ended():
+    found = verdict(locked(0, (1, 2), wait(1, 99, gone=True)))
+    assert (found.cause, found.confidence) == ("other", "high")
+    assert "ended without releasing it" in found.summary
+    assert verdict(locked(0, (1,), wait(1, 99, gone=True))).confidence == "medium"  # or a forked child's
+
+
+# --- what owners say to verdicts that stacks alone suggest ---
+
+
+def test_threads_that_only_look_like_a_deadlock():
+    """Two threads in locks, which stacks alone take for a possible deadlock; the holder reads a file."""
+    reader = thread(3, "read@libc.so.6", "load@engine loader.cc:5")
+    alone = verdict(rank(0, thread(1), thread(2), reader, pid=1))
+    assert alone.cause == "lock-order-deadlock"
+    proven = verdict(rank(0, thread(1), thread(2), reader, pid=1, locks=(wait(1, 3), wait(2, 3))))
+    assert proven.cause not in ("lock-order-deadlock", "gil-deadlock")
+
+
+def test_unknown_owners_leave_the_suspicion():
+    unknown = (wait(1, Missing("the lock's memory cannot be read")), wait(2, 1))
+    assert verdict(rank(0, thread(1), thread(2), pid=1, locks=unknown)).cause == "lock-order-deadlock"
+
+
+def test_locks_that_change_hands_are_no_hang():
+    moving = (wait(1, 2, still=False), wait(2, Missing(LET_GO), still=False))
+    found = verdict(rank(0, thread(1), thread(2), pid=1, locks=moving))
+    assert (found.cause, found.culprits) == ("not-a-hang", ())
+
+
+def test_a_contradicted_gil_deadlock_is_less_sure():
+    python = (
+        "take_gil@python3",
+        "PyEval_RestoreThread@python3",
+        "hook@ext.so",
+        "??@libcuda.so.1",
+        "cuMemFree@libcuda.so.1",
+    )
+    threads = (thread(1, gil=True), thread(2, *python), thread(3, "read@libc.so.6", "load@engine"))
+    before = verdict(rank(0, *threads, pid=1))
+    after = verdict(rank(0, *threads, pid=1, locks=(wait(1, 3), wait(2, 1, "gil"))))
+    assert before.cause == "gil-deadlock"
+    assert before.confidence != "low"
+    assert (after.cause, after.confidence) == ("gil-deadlock", "low") or after.cause != "gil-deadlock"
+
+
+def test_pools_that_wait_for_work_are_no_finding():
+    pool = [
+        thread(n, "pthread_cond_wait@libc.so.6", "std::condition_variable::wait@libstdc++.so.6", "w@e") for n in (2, 3)
+    ]
+    idle = rank(0, thread(1), *pool, pid=1, locks=(wait(2, NOBODY, "condvar"), wait(3, NOBODY, "condvar")))
+    found = verdict(idle)
+    assert found.cause == "unknown"
+    assert not found.culprits
+
+
+def test_the_chain_to_whoever_waits_for_the_device_is_evidence():
+    """Thread 12 waits for a mutex that thread 31 holds; thread 31 is in cudaFree."""
+    free = stack(*DRIVER, "cudaFree@libcudart.so.12", *ENGINE, id="31", lwp=31)
+    found = verdict(syncing(0), rank(1, thread(12), free, pid=12, locks=(wait(12, 31),)), syncing(2))
+    assert found.cause == "implicit-sync-vs-collective"
+    texts = [line.text for line in found.evidence]
+    assert any("Thread 12 waits for a mutex that thread 31 holds; thread 31 is in cudaFree" in text for text in texts)
+
+
+# --- other processes ---
+
+READS = ("read@libc.so.6", "receive@engine ipc.cc:9", "main@engine main.cc:9")
+
+
+def reading(number, *peers, lwp=1):
+    return rank(number, thread(lwp, *READS), pid=lwp, peers=peers)
+
+
+def test_a_stopped_process_at_the_other_end():
+    stopped = rank(1, thread(20, *READS, state="T"), pid=20)
+    found = verdict(reading(0, Peer(1, "pipe:[7]", (20,), ("T",), ("worker",))), stopped)
+    assert (found.cause, found.confidence, found.culprits, found.victims) == ("missing-rank", "high", (1,), (0,))
+    assert "pid 20 (worker, stopped)" in found.summary
+    helper = verdict(reading(0, Peer(1, "tcp 127.0.0.1:1 - 127.0.0.1:2", (20,), ("T",), ("tokenizer",))))
+    assert (helper.cause, helper.culprits) == ("other", ())
+
+
+def test_a_peer_that_runs_or_is_not_known_is_not_blamed():
+    for peer in (Peer(1, "pipe:[7]", (20,), ("S",), ("worker",)), Peer(1, "tcp", Missing("on another host"))):
+        assert verdict(reading(0, peer)).cause == "unknown"
+
+
+def test_a_pipe_that_only_the_reader_has_open():
+    alone = Peer(1, "pipe:[7]", (1,), ("S",), ("engine",))
+    found = verdict(reading(0, alone))
+    assert (found.cause, found.confidence) == ("other", "medium")
+    assert "nobody but itself" in found.summary
+    # A thread of its own may be the writer.
+    assert verdict(rank(0, thread(1, *READS), thread(2), pid=1, peers=(alone,))).cause != "other"
+
+
+def test_the_peer_of_the_thread_that_holds_the_lock_counts():
+    peer = Peer(2, "pipe:[7]", (20,), ("T",), ("worker",))
+    holder = thread(2, *READS)
+    both = rank(
+        0, thread(1, "pause@libc.so.6", "main@engine"), holder, pid=1, locks=(wait(1, 2, "join"),), peers=(peer,)
+    )
+    assert "pid 20 (worker, stopped)" in verdict(both).summary
+
+
+# --- bounds ---
+
+
+def test_thousands_of_waits_in_a_row_and_in_a_circle():
+    count = 3000
+    frames = thread(1).frames
+    threads = tuple(stack(*frames, id=str(lwp), lwp=lwp) for lwp in range(1, count + 1))
+    for last in (Missing("unknown"), 1):
+        waits = (*(wait(lwp, lwp + 1) for lwp in range(1, count)), wait(count, last))
+        began = time.process_time()
+        diagnosis = judge(job(RankSnapshot(0, threads, pid=1, rank=0, locks=waits)))
+        assert time.process_time() - began < 10
+        assert (diagnosis.verdict.cause == "lock-order-deadlock" and diagnosis.verdict.confidence == "high") == (
+            last == 1
+        )
+        assert len(diagnosis.verdict.summary) < 4000
+        assert len(render(report(diagnosis), STYLE)) < 60
+
+
+def test_waits_of_threads_that_are_not_there():
+    odd = (wait(1, 77), wait(88, 1), wait(2, 5, owner_process=12345))
+    graph = graph_of(locked(0, (1, 2), *odd))
+    assert not graph.cycles
+    assert [step.party.judged.id for step, _ in graph.waits] == ["1", "2"]
+
+
+# --- the report ---
+
+
+def deadlocked():
+    pool = thread(4, "pthread_cond_wait@libc.so.6", "work@engine")
+    waits = (wait(1, 2, "join"), wait(2, 3, detail="recursive"), wait(3, 2, "rwlock"), wait(4, NOBODY, "condvar"))
+    peers = (Peer(1, "pipe:[7]", (20,), ("T",), ("worker\x1b[31m",)),)
+    return rank(0, *map(thread, (1, 2, 3)), pool, pid=1, locks=waits, peers=peers)
+
+
+def test_the_report_tells_circles_first_and_counts_the_pools():
+    made = report(judge(job(deadlocked(), locked(1, (50,), wait(50, 99, gone=True, owner_process=40)))))
+    assert [row.circle for row in made.rows] == [0, 0, None, None]
+    assert made.stories[0].startswith(
+        "Circle in rank 0: Thread 2 waits for a mutex that thread 3 holds; thread 3 waits for"
+    )
+    assert "it was not forked along" in made.stories[1]
+    assert made.stories[2] == "Rank 0: thread 1 waits for the end of thread 2, which is in the circle."
+    assert made.ownerless == (("condvar", 1),)
+    lines = "\n".join(render(made, STYLE))
+    for text in (
+        "▶ rank 0",
+        "mutex (recursive)",
+        "3 for condition variables".replace("3", "1"),
+        "pid 20 (worker, stopped)",
+    ):
+        assert text in lines
+    assert "\x1b" not in lines
+
+
+def test_the_report_as_a_document():
+    document = json.loads(dumps(report(judge(job(deadlocked())))))
+    first = document["waits"][0]
+    assert (first["lwp"], first["owner"], first["circle"], first["kind"]) == (2, 3, 0, "mutex")
+    assert document["ownerless"] == {"condvar": 1}
+    whole = json.loads(dumps(judge(job(deadlocked()))))
+    rows = whole["processes"][0]["locks"]
+    assert rows[3]["owner"] is None
+    assert "no owner" in rows[3]["owner_unknown"]
+    assert whole["processes"][0]["peers"][0]["pids"] == [20]
+
+
+def test_nothing_to_tell_is_said():
+    assert "No thread was seen" in "\n".join(render(report(judge(job(inside(0, "cudaFree@libcudart.so.12")))), STYLE))
+
+
+class _Session:
+    """Ranks 0 and 1, attached."""
+
+    def ranks(self):
+        return (object(),)
+
+    def snapshot(self):
+        return job(deadlocked(), locked(1, (50,), wait(50, 51)))
+
+
+def test_the_command_takes_ranks():
+    (command,) = (one for one in COMMANDS if one.name == "llm-locks")
+    assert "RANKS" in help_text(command)
+
+    def run(line):
+        return command.body(_Session(), parse(command, line))
+
+    assert {row.process for row in run("").rows} == {0, 1}
+    assert {row.process for row in run("1").rows} == {1}
+    assert {row.process for row in run("0-1").rows} == {row.process for row in run("all").rows}
+    for wrong in ("7", "x"):
+        with pytest.raises(UsageError):
+            run(wrong)
+    assert isinstance(parse(command, "--json"), Namespace)
+
+
+def test_every_cause_is_in_the_vocabulary():
+    found = (
+        verdict(locked(0, (1, 2), wait(1, 2), wait(2, 1))),
+        verdict(locked(0, (1,), wait(1, 9, gone=True))),
+        verdict(locked(0, (1,), wait(1, 9, gone=True, owner_process=3))),
+    )
+    assert {one.cause for one in found} <= set(CAUSES)
