@@ -1,0 +1,201 @@
+"""What witnesses and counters do to a verdict: prove, support, contradict, and tell slow from stuck."""
+
+from dataclasses import replace
+
+import pytest
+
+from gdbext.analysis.judge import judge
+from gdbext.knowledge.labels import CAUSES
+from gdbext.knowledge.slow import SLOW_WORK
+from gdbext.knowledge.witnesses import CONTRADICTS, SAYS
+from gdbext.model.activity import Activity, Child
+from gdbext.model.codec import dump_snapshot, load_snapshot
+from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.witness import Statement, Witness
+
+IN_COLLECTIVE = (
+    Frame("poll", "/lib/libc.so.6"),
+    Frame("ncclAllReduce", "/opt/libnccl.so.2"),
+    Frame("forward", "/opt/engine"),
+)
+IN_SYNC_CALL = (
+    Frame("poll", "/lib/libc.so.6"),
+    Frame("cudaStreamSynchronize", "/opt/libcudart.so.12"),
+    Frame("step", "/opt/engine"),
+)
+
+
+def python(function, file):
+    return Frame(function, file=file, line=1, language="python")
+
+
+IN_READ = (Frame("read", "/lib/libc.so.6"), python("read_all", "/app/data.py"), python("main", "/app/main.py"))
+LOADING = (
+    Frame("read", "/lib/libc.so.6"),
+    python("load_file", "/opt/safetensors/torch.py"),
+    python("load_model", "/opt/vllm/v1/worker/gpu_worker.py"),
+)
+COMPILING = (
+    Frame("wait4", "/lib/libc.so.6"),
+    python("wait", "/usr/lib/python3.12/subprocess.py"),
+    python("make_cubin", "/opt/triton/backends/nvidia/compiler.py"),
+)
+
+
+def job(*stacks, witnesses=(), activity=None, **thread):
+    """Ranks with one thread each; `activity` and `thread` are of rank 1. Two copies: nobody's frames changed."""
+    ranks = []
+    for number, frames in enumerate(stacks):
+        more = thread if number == 1 else {}
+        stack = ThreadStack(
+            "1", frames, **{"lwp": 10 + number, "state": "S", "cpu": 0.0, "still": 0, "switches": 0, **more}
+        )
+        ranks.append(
+            RankSnapshot(
+                number,
+                (stack,),
+                pid=10 + number,
+                rank=number,
+                world_size=len(stacks),
+                alive=True,
+                activity=activity if number == 1 else None,
+            )
+        )
+    return JobSnapshot(tuple(ranks), 1.0, world_size=len(stacks), apart=2.0, witnesses=tuple(witnesses))
+
+
+def witness(name, *statements):
+    return Witness(name, "present", "", tuple(Statement(*one) for one in statements))
+
+
+def verdict(snapshot):
+    return judge(snapshot).verdict
+
+
+MISSING = (IN_COLLECTIVE, IN_READ, IN_COLLECTIVE)
+EQUAL = (IN_SYNC_CALL,) * 3
+
+
+def test_an_xid_of_a_rank_decides():
+    fault = witness("kernel log", ("Xid 79 on GPU 0000:3b:00 (rank 1): fallen off the bus", "gpu-fault", 1))
+    found = verdict(job(*EQUAL, witnesses=[fault]))
+    assert (found.cause, found.confidence, found.culprits, found.victims) == ("gpu-fault", "high", (1,), (0, 2))
+    assert any(one.text.startswith("kernel log: Xid 79") and one.process == 1 for one in found.evidence)
+
+
+def test_an_xid_of_nobody_known_is_evidence_only():
+    fault = witness("kernel log", ("Xid 79 on GPU 0000:3b:00 (no process named)", "gpu-error"))
+    with_it, without = verdict(job(*MISSING, witnesses=[fault])), verdict(job(*MISSING))
+    assert (with_it.cause, with_it.confidence) == (without.cause, without.confidence)
+    assert len(with_it.evidence) == len(without.evidence) + 1
+
+
+def test_ras_that_says_in_sync_lowers_the_confidence_of_a_missing_rank():
+    ras = witness("RAS", ("all ranks have launched the same operations", "in-sync"))
+    without, with_it = verdict(job(*MISSING)), verdict(job(*MISSING, witnesses=[ras]))
+    assert (without.cause, without.confidence) == ("missing-rank", "high")
+    assert (with_it.cause, with_it.confidence) == ("missing-rank", "medium")
+    assert "RAS speaks against it" in with_it.summary
+
+
+def test_ras_that_says_behind_is_cited_and_lowers_nothing():
+    ras = witness("RAS", ("rank 1 has launched 41 AllReduce, others 42", "behind", 1))
+    found = verdict(job(*MISSING, witnesses=[ras]))
+    assert (found.cause, found.confidence) == ("missing-rank", "high")
+    assert any("41 AllReduce" in one.text for one in found.evidence)
+
+
+def test_counters_name_the_rank_that_stacks_do_not_tell_apart():
+    ras = witness("RAS", ("rank 1 has launched 41 AllReduce, others 42", "behind", 1))
+    found = verdict(job(*EQUAL, witnesses=[ras]))
+    assert (found.cause, found.confidence, found.culprits) == ("missing-rank", "medium", (1,))
+    moving = job(*EQUAL, witnesses=[ras])
+    moved = tuple(replace(one, threads=(replace(one.threads[0], switches=3),)) for one in moving.processes)
+    assert verdict(replace(moving, processes=moved)).culprits == (), (
+        "off by one for a moment is how a healthy job looks"
+    )
+
+
+def test_the_flight_recorder_names_a_mismatch():
+    recorder = witness("flight recorder", ("rank 1 made all_gather as collective 4, others all_reduce", "mismatch", 1))
+    found = verdict(job(*EQUAL, witnesses=[recorder]))
+    assert (found.cause, found.culprits) == ("collective-mismatch", (1,))
+
+
+def test_a_full_shm_explains_a_set_up_that_does_not_end():
+    setting_up = (
+        Frame("poll", "/lib/libc.so.6"),
+        Frame("ncclCommInitRank", "/opt/libnccl.so.2"),
+        Frame("init", "/opt/engine"),
+    )
+    full = witness("/dev/shm", ("0 MiB of 64 MiB free", "shm-full", 0))
+    found = verdict(job(setting_up, setting_up, witnesses=[full]))
+    assert (found.cause, found.confidence) == ("shm-too-small", "medium")
+    assert verdict(job(*MISSING, witnesses=[full])).cause == "missing-rank", "elsewhere it is no explanation"
+
+
+def test_a_thread_that_spins_is_cited():
+    found = verdict(job(IN_COLLECTIVE, IN_READ, IN_COLLECTIVE, cpu=0.97, still=1))
+    assert any("97% of a core" in one.text for one in found.evidence)
+
+
+WORK = {
+    "compiler": (COMPILING, Activity(2.0, 0, 0, None, (Child("ptxas", 99, 0.8),)), "ptxas used 80% of a core"),
+    "python compiler": (COMPILING, Activity(2.0, 0, 0, None, (Child("python3", 99, 0.5),)), "python3 used 50%"),
+    "loading": (LOADING, Activity(2.0, 0, 300 << 20), "read 300 MiB in 2.0 s"),
+    "swapping": (IN_READ, Activity(2.0, 900, 0, 3 << 30), "900 major page faults in 2.0 s, 3,072 MiB are swapped out"),
+}
+
+
+@pytest.mark.parametrize(("frames", "activity", "proof"), WORK.values(), ids=WORK)
+def test_work_that_the_kernel_counted_is_slow_not_stuck(frames, activity, proof):
+    found = verdict(job(IN_COLLECTIVE, frames, IN_COLLECTIVE, activity=activity))
+    assert (found.cause, found.confidence, found.culprits, found.victims) == ("not-a-hang", "medium", (), (0, 2))
+    assert proof in found.summary
+    assert found.evidence[0].process == 1
+
+
+NO_WORK = {
+    "compiler asleep": (COMPILING, Activity(2.0, 0, 0, None, ())),
+    "some other child": (IN_READ, Activity(2.0, 0, 0, None, (Child("python3", 99, 0.9),))),
+    "nothing read": (LOADING, Activity(2.0, 0, 4096)),
+    "reads, but not weights": (IN_READ, Activity(2.0, 0, 300 << 20)),
+    "few faults": (IN_READ, Activity(2.0, 20, 0)),
+    "nothing counted": (LOADING, None),
+}
+
+
+@pytest.mark.parametrize(("frames", "activity"), NO_WORK.values(), ids=NO_WORK)
+def test_without_proof_a_rank_elsewhere_stays_missing(frames, activity):
+    found = verdict(job(IN_COLLECTIVE, frames, IN_COLLECTIVE, activity=activity))
+    assert (found.cause, found.culprits) == ("missing-rank", (1,))
+
+
+def test_a_rank_that_spins_in_the_driver_while_it_captures_proves_nothing():
+    capturing = (
+        Frame(None, "/usr/lib/libcuda.so.1"),
+        Frame("cudaGraphLaunch", "/opt/libcudart.so.12"),
+        python("replay", "/opt/torch/cuda/graphs.py"),
+        python("capture_model", "/opt/vllm/v1/worker/gpu_model_runner.py"),
+    )
+    found = verdict(job(capturing, capturing, activity=Activity(2.0, 0, 0), state="R", cpu=1.0, still=1))
+    assert "slow, not stuck" not in found.summary
+
+
+def test_a_dead_rank_outweighs_work():
+    snapshot = job(IN_COLLECTIVE, COMPILING, IN_COLLECTIVE, activity=WORK["compiler"][1])
+    found = verdict(replace(snapshot, absent=(3,), world_size=4))
+    assert found.cause == "missing-rank"
+
+
+def test_witnesses_and_activity_survive_a_saved_snapshot():
+    snapshot = job(*MISSING, witnesses=[witness("RAS", ("x", "behind", 1))], activity=WORK["compiler"][1])
+    assert load_snapshot(dump_snapshot(snapshot)) == snapshot
+
+
+def test_rows_hold_together():
+    assert set(CONTRADICTS) <= set(CAUSES)
+    assert {says for row in CONTRADICTS.values() for says in row} <= set(SAYS)
+    assert all(row.source and row.doing and set(row.proof) <= {"cpu", "read", "child"} for row in SLOW_WORK)
+    assert len({row.id for row in SLOW_WORK}) == len(SLOW_WORK)
