@@ -294,9 +294,9 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Read the evidence: no row of this tool has advice for it",
-        "the label is kept for causes without a label of their own",
-        "DESIGN 5",
+        "Follow the evidence above; what it shows has no label of its own and no advice that fits all of it",
+        "the label says that the cause was understood, not what it is",
+        "horovod/horovod#2601",
     ),
     RemedyRule(
         "unknown",

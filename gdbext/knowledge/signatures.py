@@ -170,8 +170,9 @@ SIGNATURES: Tuple[Signature, ...] = (
     ),
     Signature(
         "other",
-        "never said by gdbext itself: the label is for causes that a person found and that have no label of their own",
-        "for example a mistake of one NCCL release in send and receive",
+        "the answer's own words say what it is: for example a lock whose owner has ended without giving it back",
+        "not everything that can be proven has a label of its own; a mistake of one NCCL release in send and receive is "
+        "another example",
         "horovod/horovod#2601",
         (),
     ),
