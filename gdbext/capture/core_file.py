@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import os
+import stat
 import struct
 from array import array
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -66,7 +67,10 @@ class CoreFile(Memory):
         except OSError as error:
             raise _cannot_open(path, error) from None
         try:
-            self._length = os.fstat(self._file).st_size
+            status = os.fstat(self._file)
+            if not stat.S_ISREG(status.st_mode):
+                raise GdbextError(f"{path} is no file", "name core files")
+            self._length = status.st_size
             head = self._at(0, 64)
             self.architecture = _checked(path, head)
             (self.machine,) = struct.unpack_from("<H", head, 18)

@@ -98,7 +98,7 @@ class CoreObjects:
             if read(0, 4) != b"\x7fELF":
                 continue
             present = True
-            if wanted is not None or first(0, 4):
+            if wanted is not None or first(0, 4) == b"\x7fELF":
                 found = build_id_of(read, segments_of(read))
                 if found == wanted if wanted is not None else read(0, HEADERS) == first(0, HEADERS):
                     return Object(path, candidate, wanted)
@@ -106,7 +106,7 @@ class CoreObjects:
             elif _fits(read, self._files.get(path, ())):
                 return Object(path, candidate, unchecked=True)
             else:
-                others.append(f"{candidate} is another build")
+                others.append(f"{candidate} does not fit what was mapped")
         if present:
             return Object(path, None, wanted, f"{others[0]}; the core has{_id(wanted) or ' none of this file'}")
         return Object(path, None, wanted, f"{path} is not here{_id(wanted)}")

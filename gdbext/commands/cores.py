@@ -153,7 +153,8 @@ def marked(stacks: Sequence[ThreadStack], crashed: Optional[int], text: str) -> 
     """The stacks with what killed the process at the thread that it happened to."""
     if crashed is None:
         return tuple(stacks)
-    return tuple(replace(one, problems=(text, *one.problems)) if one.lwp == crashed else one for one in stacks)
+    line = f"thread {crashed} {text}"
+    return tuple(replace(one, problems=(line, *one.problems)) if one.lwp == crashed else one for one in stacks)
 
 
 def python_of(one: OpenCore, tids: Sequence[int]) -> Tuple[Optional[PythonStacks], Tuple[str, ...]]:

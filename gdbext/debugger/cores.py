@@ -37,10 +37,10 @@ def load(one: OpenCore) -> Tuple[str, ...]:
     return tuple(problems)
 
 
-def said(one: OpenCore) -> Tuple[str, ...]:
-    """The signal that made it dump, in words."""
+def told_to_dump(one: OpenCore) -> Tuple[str, ...]:
+    """Who made a program dump that had not crashed."""
     crashed, text = crash(one.core.notes)
-    return (text if crashed is None else f"thread {crashed} {text}",) if text else ()
+    return (text,) if text and crashed is None else ()
 
 
 def with_crash(stacks: Sequence[ThreadStack], one: OpenCore) -> Tuple[ThreadStack, ...]:

@@ -58,6 +58,12 @@ def _looking(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
 
 
+def _core_files(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("core files (their program and libraries are found by build-id)")
+    group.add_argument("--sysroot", metavar="DIR", help="a folder with the files of the machine they come from")
+    group.add_argument("--exe", metavar="FILE", help="their program")
+
+
 def parser() -> argparse.ArgumentParser:
     """The whole command line. Kept apart from `main` for the reference page and its test."""
     top = argparse.ArgumentParser(prog="gdbext", description=__doc__, epilog=EPILOG)
@@ -69,7 +75,10 @@ def parser() -> argparse.ArgumentParser:
 
     one = add("diagnose", "Say who waits for what, who is to blame, why, and what to do.")
     one.add_argument(
-        "inputs", nargs="*", metavar="PID|FILE", help="pids, pasted stacks, saved snapshots; - is standard input"
+        "inputs",
+        nargs="*",
+        metavar="PID|FILE",
+        help="pids, core files, pasted stacks, saved snapshots; - is standard input",
     )
     one.add_argument("--bundle", metavar="DIR", help="write all that was read to a new folder, for a maintainer")
     two = add("stacks", "Print the merged stacks of all ranks.")
@@ -80,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
         _selection(command)
         _output(command)
         _looking(command)
+        _core_files(command)
     three = add("ranks", "List the jobs on this host, their ranks, and what hinders an attach.")
     three.add_argument("inputs", nargs="*", type=int, metavar="PID", help="any member stands for its job")
     _selection(three)

@@ -36,7 +36,6 @@ class _Rank:
     stacks: Tuple[ThreadStack, ...] = ()
     python: Optional[PythonStacks] = None
     locks: Tuple[LockWait, ...] = ()
-    said: Tuple[str, ...] = ()
     cut: bool = False  # something that should be there could not be read
 
     def note(self, text: str, cut: bool = False) -> None:
@@ -137,8 +136,6 @@ def _complete(rank: _Rank) -> None:
     crashed, text = crash(core.notes)
     if text and crashed is None:
         rank.note(text)
-    elif text:
-        rank.said = (f"thread {crashed} {text}",)
     python = rank.python.threads if rank.python else {}
     stacks = [
         interleave(stack, python[stack.lwp]) if stack.lwp is not None and stack.lwp in python else stack
@@ -178,7 +175,6 @@ def _snapshot(index: int, rank: _Rank) -> RankSnapshot:
         rank.source.environment,
         tuple(path for path in mapped if TELLING.search(path)),
         rank.python.version if rank.python else None,
-        rank.said,
         source="core",
         locks=rank.locks,
     )

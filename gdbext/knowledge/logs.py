@@ -143,6 +143,12 @@ LOG_RULES: Tuple[LogRule, ...] = (
     LogRule(
         "memory", r"No space left on device|Cannot allocate memory|[Oo]ut of memory", "something is full", "Linux, CUDA"
     ),
+    LogRule(
+        "signal-of-core",
+        r"^thread \d+ terminated by SIG[A-Z]+\b",
+        "the core was written because a signal ended the process",
+        "NT_PRSTATUS and NT_SIGINFO of the core (commands/cores.py)",
+    ),
 )
 
 TIMED_OUT = (
