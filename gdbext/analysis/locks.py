@@ -189,5 +189,5 @@ def shown(chain: Sequence[Step], after: Optional[Step] = None) -> Tuple[Evidence
 def _with_place(step: Step, after: Optional[Step]) -> str:
     if step.wait is None:
         return says(step, after)
-    at = f" at {step.wait.address:#x}" if step.wait.address else ""
-    return f"{says(step, after)}{at}, in {where(step.party)}"
+    at = f"; the lock is at {step.wait.address:#x}" if step.wait.address and step.wait.kind != "join" else ""
+    return f"{says(step, after)}, in {where(step.party)}{at}"

@@ -43,6 +43,8 @@ def test_a_diagnosis_is_the_contract():
             {"id": "7", "name": "engine-loop", "kind": "nccl-group-launch", "helper": None, "idle": False},
             {"id": "8", "name": "cuda-EvtHandlr", "kind": "condvar-idle", "helper": "driver-event", "idle": False},
         ],
+        "locks": [],
+        "peers": [],
     }
     verdict = got["verdict"]
     assert verdict.pop("summary").startswith("Rank 1 allocates")
