@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from gdbext.commands.cores import matching, open_cores
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.selection import SELECTORS, jobs_of, pick, pick_all
 from gdbext.commands.session import Session, chosen_by_current
@@ -14,6 +15,12 @@ HELD = "All attached ranks are stopped until llm-detach-all (or quit) lets them 
 
 
 def attach_all(session: Session, args: Namespace) -> RankTable:
+    if args.core is not None:
+        if any((args.pids, args.name, args.pgid, args.parent, args.engine, args.all)):
+            raise UsageError("core files and processes cannot be mixed", "give either --core or a selector")
+        return session.open_cores(open_cores(matching(args.core), args.sysroot, args.exe))
+    if args.sysroot is not None or args.exe is not None:
+        raise UsageError("--sysroot and --exe are for core files", "llm-attach-all --core FILE...")
     return session.attach(jobs_of(args))
 
 
@@ -65,13 +72,25 @@ COMMANDS = (
         "Attach to all ranks of a job, each as an inferior of this gdb",
         attach_all,
         "running",
-        SELECTORS + (Argument("--all", "take every job found, when there are several", flag=True),),
+        SELECTORS
+        + (
+            Argument("--all", "take every job found, when there are several", flag=True),
+            Argument("--core", "open core files instead, each as an inferior", "FILE", nargs="+", completes="file"),
+            Argument("--sysroot", "folder with the files of the machine of the cores", "DIR", completes="file"),
+            Argument("--exe", "program of the cores", "FILE", completes="file"),
+        ),
         description=(
             "Without a selector: the one job that runs on this host. Symbols are read before anything is stopped. "
             "The ranks stay stopped until llm-detach-all or quit; `continue` then resumes all of them together. "
-            "A rank that cannot be attached is listed with the reason, the others go on."
+            "A rank that cannot be attached is listed with the reason, the others go on. "
+            "The program and libraries of core files are found by build-id, never taken from another build."
         ),
-        examples=("llm-attach-all", "llm-attach-all 4711", "llm-attach-all --name 'VLLM::Worker'"),
+        examples=(
+            "llm-attach-all",
+            "llm-attach-all 4711",
+            "llm-attach-all --name 'VLLM::Worker'",
+            "llm-attach-all --core core.*",
+        ),
     ),
     Command(
         "llm-ranks",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Optional, Protocol, Sequence
 
+from gdbext.commands.cores import Cores
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
 from gdbext.model.job import Job, JobSnapshot
 
@@ -19,6 +20,9 @@ class Session(Protocol):
 
     def attach(self, jobs: Sequence[Job]) -> RankTable:
         """Attach all ranks of the jobs. One that cannot be attached has its `problem`; the others go on."""
+
+    def open_cores(self, cores: Cores) -> RankTable:
+        """Each core file as an inferior. One that cannot be opened has its `problem`; the others go on."""
 
     def detach_all(self) -> RankTable:
         """Let all attached processes go."""

@@ -19,7 +19,8 @@ from gdbext.capture.maps import MemoryMap, read_maps
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.python_frames import freeze, resolve
 from gdbext.capture.python_runtime import find_interpreter
-from gdbext.debugger import communicators, compat, settings
+from gdbext.commands.cores import OpenCore
+from gdbext.debugger import communicators, compat, cores, settings
 from gdbext.debugger.collect import NOT_WALKED, Budget, Captures, Walker, by_number
 from gdbext.debugger.modules import Modules
 from gdbext.debugger.waits import lock_waits
@@ -44,6 +45,7 @@ class Subject:
     since: float  # CLOCK_MONOTONIC
     times: Mapping[int, threads.ThreadTimes]
     cpu: Mapping[int, float]
+    core: Optional[OpenCore] = None  # a core file that we opened
 
 
 def snapshot(subjects: Sequence[Subject], jobs: Sequence[Job], scan: bool = False) -> JobSnapshot:
@@ -78,7 +80,11 @@ def _look(index: int, subject: Subject, captures: Captures, scan: bool) -> RankS
     problems = list(walk.problems)
     stacks = walk.threads
     python: Optional[PythonStacks] = None
-    if not is_core:
+    if subject.core is not None:
+        python = cores.python(subject.core, stacks, problems)
+        stacks = cores.with_crash([_complete(stack, subject, python) for stack in stacks], subject.core)
+        problems += cores.told_to_dump(subject.core)
+    elif not is_core:
         python = _python(process.pid, [stack.lwp for stack in stacks if stack.lwp], problems)
         stacks = tuple(_complete(stack, subject, python) for stack in stacks)
     found = communicators.find(subject.inferior, stacks, is_core, scan)
@@ -90,7 +96,7 @@ def _look(index: int, subject: Subject, captures: Captures, scan: bool) -> RankS
         rank=process.rank,
         local_rank=process.local_rank,
         world_size=process.world_size,
-        host=process.host or socket.gethostname(),
+        host=process.host or (None if is_core else socket.gethostname()),
         engine=engine_of(stacks, process.engine),
         title=process.title,
         device=process.device,
@@ -98,7 +104,7 @@ def _look(index: int, subject: Subject, captures: Captures, scan: bool) -> RankS
         alive=None if is_core else os.path.exists(f"/proc/{process.pid}"),
         problems=tuple(problems),
         pause_ms=None if is_core else (time.monotonic() - subject.since) * 1000,
-        environment={} if is_core else _environment(process.pid),
+        environment=subject.core.environment if subject.core else {} if is_core else _environment(process.pid),
         libraries=tuple(path for path in modules.paths if TELLING.search(path)),
         python=python.version if python else None,
         source="core" if is_core else "held",

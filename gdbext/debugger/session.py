@@ -10,8 +10,10 @@ import gdb
 
 from gdbext.capture import threads
 from gdbext.capture.environ import read_environ
+from gdbext.commands.cores import Cores, OpenCore
 from gdbext.commands.ranks import HELD
 from gdbext.debugger import compat, live, outside, symbols
+from gdbext.debugger import cores as core_files
 from gdbext.debugger.device_access import DeviceAccess
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
@@ -44,6 +46,7 @@ class _Held:
     attach_ms: Optional[float] = None
     times: Mapping[int, threads.ThreadTimes] = field(default_factory=dict)  # right before the stop
     cpu: Mapping[int, float] = field(default_factory=dict)
+    core: Optional[OpenCore] = None
 
 
 class GdbSession:
@@ -204,10 +207,41 @@ class GdbSession:
         absent = tuple(rank for job in self._jobs for rank in job.absent if rank not in present)
         return RankTable(tuple(sorted(rows, key=_in_rank_order)), absent, tuple(notes))
 
+    # --- core files ---
+
+    def open_cores(self, cores: Cores) -> RankTable:
+        """Each core into an inferior of its own; what cannot be opened has its problem, the others go on."""
+        rows: List[AttachedRank] = []
+        with compat.settings(WHILE_ATTACHING):
+            for one in cores.opened:
+                rows.append(self._open_one(one))
+        good = [row.number for row in sorted(rows, key=_in_rank_order) if row.number is not None]
+        if good:
+            self.select(good[0])
+        rows = [replace(row, current=row.number is not None and row.number == good[0]) for row in rows]
+        rows += [AttachedRank(RankProcess(0, "rank", title=path), problem=why) for path, why in cores.unread]
+        self._jobs = (cores.job,)
+        return RankTable(tuple(sorted(rows, key=_in_rank_order)), (), cores.job.notes)
+
+    def _open_one(self, one: OpenCore) -> AttachedRank:
+        inferior, added = self._empty_inferior(), False
+        if inferior is None:
+            inferior, added = compat.add_inferior(), True
+        compat.switch(inferior)
+        try:
+            problems = core_files.load(one)
+        except gdb.error as error:
+            self._tidy(inferior, added)
+            return AttachedRank(one.process, state="not opened", problem=symbols.first_line(error))
+        # gdb may count the process otherwise than the core's notes: by its number we know it again.
+        process = replace(one.process, pid=inferior.pid)
+        self._held[inferior.num] = _Held(process, None, True, added, core=one)
+        return AttachedRank(process, inferior.num, state="core file", problem="; ".join(problems) or None)
+
     # --- releasing ---
 
     def detach_all(self) -> RankTable:
-        held = [rank for rank in self.ranks() if rank.state != "core file"]
+        held = [rank for rank in self.ranks() if rank.state != "core file" or self._is_ours(rank)]
         if not held:
             raise GdbextError("no process is attached")
         by_number = {inferior.num: inferior for inferior in gdb.inferiors()}
@@ -217,7 +251,12 @@ class GdbSession:
             gdb.execute(f"set {TOGETHER} {self._together_before}", to_string=True)
             self._together_before = None
         rows = tuple(_released(rank, problems.get(rank.number or 0)) for rank in held)
-        return RankTable(rows, notes=() if any(row.problem for row in rows) else ("All of them run on.",))
+        return RankTable(rows, notes=_after_release(rows))
+
+    def _is_ours(self, rank: AttachedRank) -> bool:
+        """A core file that we opened, not the user."""
+        held = self._held.get(rank.number or 0)
+        return held is not None and held.core is not None
 
     def _release(self, inferiors: Sequence[gdb.Inferior]) -> Dict[int, str]:
         """Detach each, whatever happens to the others; tidy away the inferiors that we made."""
@@ -233,6 +272,8 @@ class GdbSession:
                 interrupted = error
         for inferior in inferiors:
             held = self._held.pop(inferior.num, None)
+            if held is not None and held.core is not None:
+                held.core.core.close()
             if held is not None and held.ours and inferior.pid == 0:
                 self._tidy(inferior, held.added)
         if interrupted is not None:
@@ -270,7 +311,7 @@ class GdbSession:
         for rank in self.ranks():
             inferior = next(inferior for inferior in gdb.inferiors() if inferior.num == rank.number)
             held = self._held[inferior.num]
-            looks.append(live.Subject(inferior, rank, held.since or time.monotonic(), held.times, held.cpu))
+            looks.append(live.Subject(inferior, rank, held.since or time.monotonic(), held.times, held.cpu, held.core))
         return live.snapshot(looks, self._jobs, scan)
 
     def snapshot_from_outside(self, arguments: Sequence[str], command: str = "diagnose") -> JobSnapshot:
@@ -294,8 +335,15 @@ def _obstacle(pid: int) -> Optional[str]:
     return "; ".join(text for text in (blocking[0].text, blocking[0].remedy) if text) if blocking else None
 
 
+def _after_release(rows: Sequence[AttachedRank]) -> Tuple[str, ...]:
+    running = [row for row in rows if row.state != "closed"]
+    return ("All of them run on.",) if running and not any(row.problem for row in rows) else ()
+
+
 def _released(rank: AttachedRank, problem: Optional[str]) -> AttachedRank:
     """How /proc shows the process after the release."""
+    if rank.state == "core file":
+        return replace(rank, number=None, current=False, state="closed", problem=problem)
     proc = ProcFS()
     status = proc.status(rank.process.pid)
     if isinstance(status, Missing):
