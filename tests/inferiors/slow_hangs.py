@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import select
 import signal
@@ -26,12 +27,16 @@ PROGRAM = str(Path(__file__).with_name("slow_rank.py"))
 WEIGHTS = 24 << 20
 """Bytes of the file that stands for a model."""
 
+_PORTS = itertools.count(29517)
+"""Nobody listens there: the rendezvous is what tells one job's ranks from another's."""
+
 
 class SlowJob:
     """The rank processes of one job, all at their places inside the `with` block. `pids`: rank -> pid."""
 
     def __init__(self, activities: Tuple[str, ...], stopped: Tuple[int, ...] = (), deadline: float = 60) -> None:
         self._activities, self._stopped, self._deadline = activities, stopped, deadline
+        self._port = next(_PORTS)
         self.pids: Dict[int, int] = {}
         self._processes: List[subprocess.Popen[bytes]] = []
 
@@ -66,7 +71,7 @@ class SlowJob:
         numbers = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(len(self._activities))}
         process = subprocess.Popen(
             [sys.executable, PROGRAM, activity, folder],
-            env={**os.environ, **numbers, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29517"},
+            env={**os.environ, **numbers, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self._port)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             preexec_fn=_die_with_parent,
