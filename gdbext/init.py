@@ -16,7 +16,7 @@ from glob import glob
 
 import gdb
 
-GDB_FLOOR = (10, 2)  # cuda-gdb 11.6
+GDB_FLOOR = (10, 1)  # Debian 11; cuda-gdb 11.6 is 10.2
 PYTHON_FLOOR = (3, 8)  # the oldest Python such a gdb is built with
 DEPENDENCIES = ("tabulate", "pygments", "elftools")
 _ASK_SECONDS = 5
@@ -87,6 +87,8 @@ def too_old():
         return "gdbext needs a gdb with Python %d.%d or newer; this one has %d.%d" % (
             PYTHON_FLOOR + tuple(sys.version_info[:2])
         )
+    if gdb.convenience_variable("gdbext_nothing") is not None:  # Debian's nvidia-cuda-gdb 11.8, linked to libpython
+        return "gdbext cannot run in this gdb: it has a None of its own beside Python's; use NVIDIA's cuda-gdb, or gdb"
     return None
 
 

@@ -7,8 +7,10 @@ Facts: cuda.md 4.
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+import struct
 import time
 from contextlib import ExitStack, contextmanager
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
@@ -16,6 +18,8 @@ from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 import gdb
 
 from gdbext.analysis.callable import obstacle, restart_obstacle
+from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.maps import MemoryMap, read_maps
 from gdbext.debugger import alarm, compat, memory
 from gdbext.debugger.collect import Budget, Captures, Walker, by_number
 from gdbext.debugger.modules import Modules
@@ -29,6 +33,7 @@ NOT_ALLOWED = Missing("calls of the program's functions are off; `set llm allow-
 _WALK = Budget(seconds=2.0, frames=1024)
 _INTERRUPT = 1 << (signal.SIGINT - 1)
 _MOST_DUMMIES = 8
+_LIBRARIES = re.compile(r"lib(c|cuda|cudart)[-.]")
 
 
 class Caller:
@@ -116,7 +121,7 @@ class Caller:
         number = self.thread()
         if isinstance(number, Missing):
             return number
-        address = _address(function) if at is None else at
+        address = self._address(function) if at is None else at
         if isinstance(address, Missing):
             return address
         self._announce(function, number)
@@ -127,6 +132,24 @@ class Caller:
             answer = self._evaluate(_expression(address, result, arguments), function, seconds)
         memory.forget()
         return answer
+
+    def _address(self, function: str) -> Maybe[int]:
+        """By gdb, as long as that lies in code; else by the libraries' own tables, which gdb may not have read."""
+        try:
+            code = read_maps(self._inferior.pid)
+        except OSError as error:
+            return Missing(f"the map of the process cannot be read: {error.strerror}")
+        address: Optional[int]
+        try:
+            address = int(gdb.parse_and_eval(f"(unsigned long)&{function}"))
+        except (gdb.error, RuntimeError):
+            address = None
+        for _ in range(2):
+            mapping = code.find(address) if address else None
+            if address and mapping is not None and mapping.executable:
+                return address
+            address = _exported(self._inferior.pid, code, function)
+        return Missing(f"the process has no function {function}")
 
     def _announce(self, function: str, number: str) -> None:
         if self._announced != (function, number):
@@ -166,7 +189,7 @@ class Caller:
         for _ in range(3):
             if not _waiting_interrupt(self._inferior.pid):
                 return
-            address = _address("getpid")
+            address = self._address("getpid")
             if isinstance(address, Missing):
                 return
             try:
@@ -183,11 +206,18 @@ def _expression(address: int, result: str, arguments: Sequence[Argument]) -> str
     return f"(({result}(*)({types})){address:#x})({values})"
 
 
-def _address(function: str) -> Maybe[int]:
-    try:
-        return int(gdb.parse_and_eval(f"(unsigned long)&{function}"))
-    except (gdb.error, RuntimeError):
-        return Missing(f"the process has no function {function}")
+def _exported(pid: int, code: MemoryMap, function: str) -> Optional[int]:
+    """Where a library of the system or of CUDA has a function."""
+    for mapping in code:
+        if mapping.is_file and not mapping.offset and _LIBRARIES.match(os.path.basename(mapping.path)):
+            try:
+                with open(f"/proc/{pid}/root{mapping.path}", "rb") as file:
+                    found = ElfSymbols(file).look_up((function,))
+            except (OSError, ValueError, struct.error):
+                continue
+            if function in found:
+                return mapping.start + found[function]
+    return None
 
 
 @contextmanager

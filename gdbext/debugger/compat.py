@@ -1,6 +1,6 @@
 """What differs between gdb releases, found by asking and never by version. Each probe says when it can go.
 
-The floor is gdb 10.2 (cuda-gdb 11.6).
+The floor is gdb 10.1 (Debian 11); cuda-gdb 11.6 is 10.2.
 """
 
 from __future__ import annotations
@@ -56,6 +56,25 @@ def _setting_text(name: str) -> Optional[str]:
     if isinstance(value, bool):
         return "on" if value else "off"
     return str(value)
+
+
+def is_cuda_gdb() -> bool:
+    """`gdb.cuda` exists since CUDA 12.7; before, a setting tells."""
+    return hasattr(gdb, "cuda") or parameter("cuda break_on_launch") is not None
+
+
+def has_cuda_device() -> bool:
+    """Whether this is a cuda-gdb that sees a device of the current process, or of a GPU core.
+
+    One that does not reads global memory from the host: as zeros (cuda-gdb 11.8, without a GPU).
+    """
+    if not is_cuda_gdb():
+        return False
+    try:
+        text = gdb.execute("info cuda devices", to_string=True)
+    except gdb.error:
+        return False
+    return bool(text.strip()) and "No CUDA devices" not in text
 
 
 def on_exit(callback: Callable[[], None]) -> None:

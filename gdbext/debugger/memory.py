@@ -19,13 +19,14 @@ from gdbext.model.errors import GdbextError
 
 ZEROS = "plain gdb cannot read device memory (it would show zeros); use cuda-gdb, a GPU core, or set llm allow-calls on"
 NO_CALLS = "only memory of CUDA devices, in a live process, can be copied by calls; use cuda-gdb or a GPU core"
+NO_DEVICE = "this cuda-gdb sees no CUDA device of it, and would show zeros; use a GPU core, or set llm allow-calls on"
 HOST, PINNED, MANAGED, RESERVED, REGISTERS, UNMAPPED, ABSENT = (
     *("host", "pinned", "managed", "device", "device registers", "unmapped", "not in the core file"),
 )
 READABLE = (HOST, PINNED)
 
 _REASONS = {
-    RESERVED: "in an address range without access, as CUDA reserves for device memory; " + ZEROS,
+    RESERVED: "in an address range without access, as CUDA reserves for device memory",
     MANAGED: "managed memory (/dev/nvidia-uvm): reading it from outside can wait for the GPU; use cuda-gdb",
     REGISTERS: "device registers: reading them disturbs the hardware",
     UNMAPPED: "no memory is mapped there",
@@ -52,7 +53,8 @@ class Place(NamedTuple):
     @property
     def reason(self) -> Optional[str]:
         """Why it cannot be read from here; None when it can."""
-        return _REASONS.get(self.kind)
+        reason = _REASONS.get(self.kind)
+        return f"{reason}; {why_not_device()}" if self.kind == RESERVED else reason
 
 
 class TargetMemory:
@@ -184,8 +186,15 @@ def calls_allowed() -> bool:
 
 
 def has_device_memory() -> bool:
-    """Whether this gdb is cuda-gdb."""
-    return hasattr(gdb, "cuda") or compat.parameter("cuda break_on_launch") is not None
+    """Whether this gdb reads the GPU's memory."""
+    return compat.has_cuda_device()
+
+
+def why_not_device() -> str:
+    """Why values in device memory are not shown, and what would show them."""
+    if calls_allowed():
+        return NO_CALLS
+    return NO_DEVICE if compat.is_cuda_gdb() else ZEROS
 
 
 def read_global(address: int, size: int) -> Optional[bytes]:

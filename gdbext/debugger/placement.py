@@ -64,5 +64,4 @@ def place_word(where: Maybe[str]) -> str:
 
 def _on_device(where: str, address: int) -> str:
     name, _, number = where.partition(" ")
-    reason = memory.NO_CALLS if memory.calls_allowed() else memory.ZEROS
-    return f"on {name.upper()}{' ' + number if number else ''} at {address:#x}: {reason}"
+    return f"on {name.upper()}{' ' + number if number else ''} at {address:#x}: {memory.why_not_device()}"
