@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
@@ -68,13 +69,15 @@ def _newest(one: Asked, proc: str) -> Optional[str]:
         if "{cache}" in prefix and not one.cache:
             continue
         for ending in (*numbers, *(f"{number}.json" for number in numbers)):
-            path = f"{proc}/{one.pid}/root{prefix.replace('{cache}', one.cache)}{ending}"
+            name = prefix.replace("{cache}", one.cache) + ending
+            path = f"{proc}/{one.pid}/" + (f"root{name}" if name.startswith("/") else f"cwd/{name}")
             try:
-                written = os.stat(path).st_mtime
+                status = os.lstat(path)
             except (OSError, ValueError):
                 continue
-            if written >= _born(one) and written > best[0]:
-                best = (written, path)
+            # A link would lead out of the container, and opening a device can do something.
+            if stat.S_ISREG(status.st_mode) and status.st_mtime >= _born(one) and status.st_mtime > best[0]:
+                best = (status.st_mtime, path)
     return best[1]
 
 
@@ -87,8 +90,7 @@ def _born(one: Asked) -> float:
 
 
 def _read(path: str, one: Asked) -> _Dump:
-    # A pipe or a device under that name would keep us; O_NONBLOCK does nothing to files.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if status.st_size > _MOST_BYTES:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
@@ -80,8 +81,8 @@ def _ranks_on(device: Mapping[str, Any], by_pid: Mapping[int, Asked], ranks: Tup
     found = {by_pid[pid].index: by_pid[pid] for pid in pids or () if pid in by_pid}
     if found:
         return list(found.values())
-    number = f"(GPU {device.get('index')})"
-    return [one for one in ranks if one.device and one.device.endswith(number)]
+    number = device.get("index")
+    return [one for one in ranks if one.device and re.search(rf"(:|\(GPU ){number}\)?$", one.device)]
 
 
 def _about(name: str, device: Mapping[str, Any], index: Optional[int]) -> Iterator[Statement]:

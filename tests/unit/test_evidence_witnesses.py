@@ -146,12 +146,22 @@ def test_hostile_dumps_are_one_reason_and_run_nothing(tmp_path, data, monkeypatc
     assert alone.state == "failed"
 
 
-def test_a_pipe_in_the_place_of_a_dump_does_not_keep_us(tmp_path):
+def test_a_pipe_or_a_link_in_the_place_of_a_dump_is_none(tmp_path):
     asked = recorded(tmp_path, "rank_0")
     path = tmp_path / "100/root/dumps/trace_0"
     path.unlink()
     os.mkfifo(path)
-    assert flight_recorder.ask(asked).state == "failed"
+    assert flight_recorder.ask(asked).reason == "no dump"
+    path.unlink()
+    path.symlink_to(DUMPS / "rank_0")
+    assert flight_recorder.ask(asked).reason == "no dump"
+
+
+def test_a_name_without_a_folder_is_looked_for_where_the_rank_works(tmp_path):
+    (tmp_path / "100" / "cwd").mkdir(parents=True)
+    shutil.copy(DUMPS / "rank_0", tmp_path / "100/cwd/trace_0")
+    asked = question(Asked(0, 100, 0, None, {"TORCH_FR_DUMP_TEMP_FILE": "trace_"}), proc=tmp_path)
+    assert flight_recorder.ask(asked).state == "present"
 
 
 @pytest.mark.parametrize("value", [{"a": [1, -2, 2**40, 1.5, None, True, "é"], 3: (), "t": (1, (2, 3, 4, 5))}, [], {}])
