@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
 import socket
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional
 
+from gdbext.frontend.pdb_terminal import Terminal
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.model.errors import NOTHING, OK, GdbextError, NothingFound, UsageError
 from gdbext.rankpdb import folder
@@ -22,8 +21,6 @@ from gdbext.render.table import Column, Row, table
 from gdbext.render.text import clean_line
 
 _LOOK = 0.2  # seconds between two looks for a prompt
-_HISTORY = 1000
-_RUNNING = "[s]top it at its next line of Python, let the [o]ther ranks go on, or [l]eave it alone? "
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ def run(options: argparse.Namespace, progress: Progress) -> int:
     places = _places(options.pid)
     if options.list or options.json:
         return _list(places, options)
-    terminal = _Terminal()
+    terminal = Terminal()
     chosen, told, seen = options.rank, False, False
     try:
         while True:
@@ -64,7 +61,7 @@ def run(options: argparse.Namespace, progress: Progress) -> int:
                 whom = "a rank" if chosen is None else f"rank {chosen}"
                 progress.say(f"waiting until {whom} comes to a breakpoint_(); Ctrl-C ends this, the ranks run on")
                 told = True
-            time.sleep(_LOOK)
+            terminal.pause(_LOOK)
     except KeyboardInterrupt:
         return OK
     finally:
@@ -173,116 +170,3 @@ def _whom(row: Dict[str, Any]) -> str:
     if row.get("waiters"):
         return f"waited for by ranks {', '.join(map(str, row['waiters']))}"
     return f"for rank {row['for']}" if "for" in row else ""
-
-
-# --- the terminal ---
-
-
-class _Terminal:
-    """Edits the lines, completes and remembers them; the rank at the other end only sees whole ones."""
-
-    def __init__(self) -> None:
-        self._wire: Optional[Wire] = None
-        self._found: List[str] = []
-        self._style = style_for(sys.stdout, os.environ)
-        try:  # prints to the terminal when loaded, so not at the top
-            self._readline: Any = importlib.import_module("readline")
-        except ImportError:
-            self._readline = None
-            return
-        self._readline.set_completer(self._complete)
-        self._readline.parse_and_bind("tab: complete")
-        self._history = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "gdbext" / "pdb"
-        try:
-            self._readline.read_history_file(str(self._history))
-        except OSError:
-            pass  # the first time
-
-    def keep_history(self) -> None:
-        """For the next time; only this user may read it."""
-        if self._readline is None or not sys.stdin.isatty():
-            return
-        try:
-            self._history.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._readline.set_history_length(_HISTORY)
-            self._readline.write_history_file(str(self._history))
-            self._history.chmod(0o600)
-        except OSError:
-            pass  # a read-only home
-
-    def talk(self, wire: Wire) -> bool:
-        """One prompt from its opening to its end. False when nothing more is to be expected."""
-        self._wire = wire
-        going = True
-        while True:
-            try:
-                message = wire.receive()
-            except KeyboardInterrupt:  # the rank is running, or computing what was typed
-                going = self._while_running(wire)
-                if not going:
-                    return False
-                continue
-            if message is None:
-                self._print("gdbext: the rank has ended\n")
-                return True
-            if "refused" in message:
-                raise GdbextError(str(message["refused"]))
-            if "out" in message:
-                self._print(str(message["out"]))
-            if "prompt" in message and not self._answer(wire, str(message["prompt"])):
-                going = False
-            if "bye" in message:
-                self._print(f"gdbext: {message['bye']}\n")
-                return going
-
-    def _answer(self, wire: Wire, prompt: str) -> bool:
-        """Send what was typed. False at the end of the input."""
-        while True:
-            try:
-                line = input(clean_line(prompt, self._style))
-            except KeyboardInterrupt:
-                self._print("\n")
-                continue
-            except EOFError:
-                self._print("\n")
-                wire.send({"line": None})
-                return "Pdb" not in prompt  # in `interact` it leads back to pdb
-            wire.send({"line": line})
-            return True
-
-    def _while_running(self, wire: Wire) -> bool:
-        """Ctrl-C while the rank does not ask for a line. False to leave it."""
-        self._print("\n")
-        try:
-            answer = input(_RUNNING) if sys.stdin.isatty() else "s"
-        except (KeyboardInterrupt, EOFError):
-            answer = "l"
-        if answer.startswith("l"):
-            wire.close()
-            return False
-        wire.send({"release": True} if answer.startswith("o") else {"interrupt": True})
-        return True
-
-    def _complete(self, text: str, state: int) -> Optional[str]:
-        if state == 0 and self._wire is not None:
-            line, begin, end = (
-                self._readline.get_line_buffer(),
-                self._readline.get_begidx(),
-                self._readline.get_endidx(),
-            )
-            self._found = self._candidates((text, line, begin, end))
-        return self._found[state] if state < len(self._found) else None
-
-    def _candidates(self, question: Tuple[str, str, int, int]) -> List[str]:
-        assert self._wire is not None
-        if not self._wire.send({"complete": list(question)}):
-            return []
-        try:
-            answer = self._wire.receive(2.0)
-        except socket.timeout:
-            answer = None
-        return [clean_line(str(word), self._style) for word in (answer or {}).get("completions", ())]
-
-    def _print(self, text: str) -> None:
-        sys.stdout.write("\n".join(clean_line(line, self._style) for line in text.split("\n")))
-        sys.stdout.flush()

@@ -42,6 +42,8 @@ class Channel:
     def write(self, text: str) -> int:
         with self._lock:
             self._text += text
+            if "\n" in text:  # as to a terminal
+                self.flush()
         return len(text)
 
     def flush(self) -> None:

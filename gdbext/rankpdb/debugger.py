@@ -19,6 +19,11 @@ kill      end this rank, as pdb's own quit does"""
 _SKIP = ["gdbext.rankpdb", "gdbext.rankpdb.*"]
 
 
+class _Interrupt(KeyboardInterrupt):
+    """Not KeyboardInterrupt itself: when that leaves an `exec`, CPython ends the process by SIGINT at its very end
+    (pythonrun.c, _Py_UnhandledKeyboardInterrupt), although it was caught."""
+
+
 class RankPdb(pdb.Pdb):
     """`on_leave` is called once, when the others need not wait any more."""
 
@@ -124,9 +129,8 @@ class RankPdb(pdb.Pdb):
     def _interrupt(self) -> None:
         """Ctrl-C there: end what was typed, or stop at the next line of Python."""
         if self._busy:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(self._thread), ctypes.py_object(KeyboardInterrupt)
-            )
+            interrupt = ctypes.py_object(_Interrupt)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), interrupt)
         else:
             self.set_step()
 

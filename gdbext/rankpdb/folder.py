@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import List, Optional, Tuple
 
 from gdbext.rankpdb.identity import started
-from gdbext.rankpdb.wire import Wire, connect
+from gdbext.rankpdb.wire import Wire, connect, short
 
 VARIABLE = "GDBEXT_PDB_DIR"
 """Another place for the folder, the same for all ranks and for the terminal. Default: /tmp/gdbext-UID."""
@@ -53,7 +53,8 @@ def listen(job: str, rank: int) -> Tuple[socket.socket, str]:
     os.makedirs(place, 0o700, exist_ok=True)
     if os.path.exists(new):
         os.unlink(new)
-    server.bind(new)
+    with short(new) as name_of_it:
+        server.bind(name_of_it)
     os.chmod(new, 0o600)
     server.listen(64)
     os.rename(new, path)  # from here on it can be found, and somebody listens

@@ -90,9 +90,10 @@ class Station:
             return rank in self._peers
 
     def close(self) -> None:
-        """Nothing stays behind."""
-        folder.remove(self.path)
+        """Nothing stays behind, of ranks that were killed neither."""
         self._server.close()
+        folder.remove(self.path)
+        folder.members(os.path.dirname(self.path))
 
     def forget(self) -> None:
         """In a forked child: the sockets are its parent's, who must not seem alive because of us."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
 import socket
 import struct
 import threading
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Iterator, Optional
 
 LONGEST = 1 << 20
 """Bytes of one message; a peer that sends more is no peer of ours."""
@@ -79,12 +80,24 @@ class Wire:
         return struct.unpack("3i", credentials)[1] in (0, os.geteuid())
 
 
+@contextlib.contextmanager
+def short(path: str) -> Iterator[str]:
+    """Another name of `path` while the block runs: the address of a Unix socket has 108 bytes, a path may have more."""
+    folder, name = os.path.split(path)
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{name}"
+    finally:
+        os.close(descriptor)
+
+
 def connect(path: str, timeout: float = 5.0) -> Optional[Wire]:
     """A connection to whoever listens at `path`; None when nobody does. Raises OSError when it is not permitted."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(timeout)
     try:
-        connection.connect(path)
+        with short(path) as name:
+            connection.connect(name)
     except (ConnectionRefusedError, FileNotFoundError, socket.timeout):
         connection.close()
         return None

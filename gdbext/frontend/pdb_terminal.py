@@ -1,0 +1,164 @@
+"""The terminal of `gdbext pdb`: edits lines, completes and remembers them, and talks with the rank at the other end."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any, Iterator, List, Optional, Tuple
+
+from gdbext.frontend.terminal import style_for
+from gdbext.model.errors import GdbextError
+from gdbext.rankpdb.wire import Wire
+from gdbext.render.text import clean_line
+
+_HISTORY = 1000
+_RUNNING = "[s]top it at its next line of Python, let the [o]ther ranks go on, or [l]eave it alone? "
+
+
+class _Interrupts:
+    """Ctrl-C counts where we wait for somebody, so that none cuts a message in two or is lost between two waits."""
+
+    def __init__(self) -> None:
+        self._waiting = self._pending = False
+        signal.signal(signal.SIGINT, self._note)
+
+    def _note(self, number: int, frame: Optional[FrameType]) -> None:
+        self._pending = True
+        if self._waiting:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def welcome(self) -> Iterator[None]:
+        """Here KeyboardInterrupt may be raised."""
+        self._waiting = True
+        try:
+            if self._pending:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._waiting = self._pending = False
+
+
+class Terminal:
+    """Edits the lines, completes and remembers them; the rank at the other end only sees whole ones."""
+
+    def __init__(self) -> None:
+        self._wire: Optional[Wire] = None
+        self._found: List[str] = []
+        self._style = style_for(sys.stdout, os.environ)
+        self._interrupts = _Interrupts()
+        try:  # prints to the terminal when loaded, so not at the top
+            self._readline: Any = importlib.import_module("readline")
+        except ImportError:
+            self._readline = None
+            return
+        self._readline.set_completer(self._complete)
+        self._readline.parse_and_bind("tab: complete")
+        self._history = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "gdbext" / "pdb"
+        try:
+            self._readline.read_history_file(str(self._history))
+        except OSError:
+            pass  # the first time
+
+    def keep_history(self) -> None:
+        """For the next time; only this user may read it."""
+        if self._readline is None or not sys.stdin.isatty():
+            return
+        try:
+            self._history.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._readline.set_history_length(_HISTORY)
+            self._readline.write_history_file(str(self._history))
+            self._history.chmod(0o600)
+        except OSError:
+            pass  # a read-only home
+
+    def pause(self, seconds: float) -> None:
+        """Wait a moment. Raises KeyboardInterrupt."""
+        with self._interrupts.welcome():
+            time.sleep(seconds)
+
+    def talk(self, wire: Wire) -> bool:
+        """One prompt from its opening to its end. False when nothing more is to be expected."""
+        self._wire = wire
+        going = True
+        while True:
+            try:
+                with self._interrupts.welcome():
+                    message = wire.receive()
+            except KeyboardInterrupt:  # the rank is running, or computing what was typed
+                if not self._while_running(wire):
+                    return False
+                continue
+            if message is None:
+                self._print("gdbext: the rank has ended\n")
+                return True
+            if "refused" in message:
+                raise GdbextError(str(message["refused"]))
+            if "out" in message:
+                self._print(str(message["out"]))
+            if "prompt" in message and not self._answer(wire, str(message["prompt"])):
+                going = False
+            if "bye" in message:
+                self._print(f"gdbext: {message['bye']}\n")
+                return going
+
+    def _answer(self, wire: Wire, prompt: str) -> bool:
+        """Send what was typed. False at the end of the input."""
+        while True:
+            try:
+                with self._interrupts.welcome():
+                    line = input(clean_line(prompt, self._style))
+            except KeyboardInterrupt:
+                self._print("\n")
+                continue
+            except EOFError:
+                self._print("\n")
+                wire.send({"line": None})
+                return "Pdb" not in prompt  # in `interact` it leads back to pdb
+            wire.send({"line": line})
+            return True
+
+    def _while_running(self, wire: Wire) -> bool:
+        """Ctrl-C while the rank does not ask for a line. False to leave it."""
+        self._print("\n")
+        try:
+            with self._interrupts.welcome():
+                answer = input(_RUNNING) if sys.stdin.isatty() else "s"
+        except (KeyboardInterrupt, EOFError):
+            answer = "l"
+        if answer.startswith("l"):
+            wire.close()
+            return False
+        wire.send({"release": True} if answer.startswith("o") else {"interrupt": True})
+        return True
+
+    def _complete(self, text: str, state: int) -> Optional[str]:
+        if state == 0 and self._wire is not None:
+            line, begin, end = (
+                self._readline.get_line_buffer(),
+                self._readline.get_begidx(),
+                self._readline.get_endidx(),
+            )
+            self._found = self._candidates((text, line, begin, end))
+        return self._found[state] if state < len(self._found) else None
+
+    def _candidates(self, question: Tuple[str, str, int, int]) -> List[str]:
+        assert self._wire is not None
+        if not self._wire.send({"complete": list(question)}):
+            return []
+        try:
+            answer = self._wire.receive(2.0)
+        except socket.timeout:
+            answer = None
+        return [clean_line(str(word), self._style) for word in (answer or {}).get("completions", ())]
+
+    def _print(self, text: str) -> None:
+        sys.stdout.write("\n".join(clean_line(line, self._style) for line in text.split("\n")))
+        sys.stdout.flush()

@@ -1,0 +1,146 @@
+"""Starts ranks that come to breakpoints, and terminals that open their prompts."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Dict, List
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+DEADLINE = 60.0  # seconds; only a failing test waits that long
+
+
+class Talker:
+    """A process whose output is waited for."""
+
+    def __init__(self, argv: List[str], environment: Dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            argv,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self.seen = ""
+        self._read = 0  # characters that `until` has passed
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def until(self, text: str) -> str:
+        """What it printed up to and with `text`."""
+        end = time.monotonic() + DEADLINE
+        while text not in self.seen[self._read :]:
+            assert time.monotonic() < end and self._more(end), f"no {text!r} in {self.seen!r}"
+        start, self._read = self._read, self.seen.index(text, self._read) + len(text)
+        return self.seen[start : self._read]
+
+    def has_said(self, text: str) -> None:
+        """Wait for a text, wherever it stands among the others."""
+        end = time.monotonic() + DEADLINE
+        while text not in self.seen:
+            assert time.monotonic() < end and self._more(end), f"no {text!r} in {self.seen!r}"
+
+    def rest(self) -> str:
+        """All that it prints until it ends."""
+        end = time.monotonic() + DEADLINE
+        while self._more(end):
+            assert time.monotonic() < end, self.seen
+        self.process.wait(DEADLINE)
+        return self.seen
+
+    def _more(self, end: float) -> bool:
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, end - time.monotonic()))
+        data = os.read(self.process.stdout.fileno(), 1 << 16) if ready else b""
+        self.seen += data.decode()
+        return bool(data)
+
+    def drained(self) -> str:
+        """What it has printed by now."""
+        assert self.process.stdout is not None
+        while select.select([self.process.stdout], [], [], 0)[0] and self._more(time.monotonic() + 1):
+            pass
+        return self.seen
+
+    def type(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def hang_up(self) -> None:
+        """End of its input: Ctrl-D."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def end(self) -> None:
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                stream.close()
+
+
+class PdbJob:
+    """Ranks of one job: `job[1]` is rank 1. Terminals are started with `terminal`."""
+
+    def __init__(self, folder: Path, mode: str = "step", steps: int = 1, ranks: int = 3, **environment: str) -> None:
+        self.folder = folder
+        self._common = {
+            "WORLD_SIZE": str(ranks),
+            "MASTER_ADDR": "here",
+            "MASTER_PORT": "1",
+            "GDBEXT_PDB_DIR": str(folder),
+            "HOME": str(folder.parent),
+            **environment,
+        }
+        self._argv = [sys.executable, str(HERE / "pdb_rank.py"), mode, str(steps)]
+        self.count = ranks
+        self._ranks: Dict[int, Talker] = {}
+        self._terminals: List[Talker] = []
+
+    def start(self, *ranks: int) -> PdbJob:
+        for rank in ranks or range(self.count):
+            self._ranks[rank] = Talker(self._argv, {**self._common, "RANK": str(rank)})
+        return self
+
+    def __getitem__(self, rank: int) -> Talker:
+        return self._ranks[rank]
+
+    def others(self, *than: int) -> List[Talker]:
+        return [talker for rank, talker in self._ranks.items() if rank not in than]
+
+    def terminal(self, *arguments: str) -> Talker:
+        talker = Talker([sys.executable, "-m", "gdbext", "pdb", *arguments], self._common)
+        self._terminals.append(talker)
+        return talker
+
+    def __enter__(self) -> PdbJob:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for talker in [*self._terminals, *self._ranks.values()]:
+            talker.end()
+
+    def sockets(self) -> List[str]:
+        """What the ranks left in their folder."""
+        return [path.name for path in self.folder.glob("pdb-*/*")]
+
+    def all_waiting(self, chosen: int = 1) -> None:
+        for talker in self.others(chosen):
+            talker.until(f"for rank {chosen}")
+        self[chosen].until("opens its prompt")

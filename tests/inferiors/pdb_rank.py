@@ -1,0 +1,64 @@
+"""A rank that comes to breakpoints: `python pdb_rank.py MODE STEPS`. Says what it does on stdout, a line each."""
+
+import os
+import sys
+
+from gdbext.rankpdb import breakpoint_, clear_
+
+
+def say(*words):
+    print(*words, flush=True)
+
+
+def step(number):
+    mine = int(os.environ["RANK"]) * 100 + number
+    breakpoint_(rank=1)
+    mine += 1
+    return mine
+
+
+def apart(number):
+    breakpoint_(rank=1, block=False)
+    say("ran", number)
+    clear_()
+    return number
+
+
+def inside(number):
+    with breakpoint_(rank=1, block=False):
+        say("ran", number)
+    return number
+
+
+def environment(number):
+    breakpoint_()
+    return number
+
+
+def only_some(number):
+    if os.environ["RANK"] != "0":
+        breakpoint_(rank=1)
+    return number
+
+
+def forked(number):
+    breakpoint_(rank=1, timeout=0.01)  # from now on others can reach this rank
+    child = os.fork()
+    if child == 0:
+        breakpoint_(rank=1)
+        say("child")
+        sys.stdin.read()  # lives until the test ends
+        os._exit(0)
+    return step(number)
+
+
+def main(mode, steps):
+    for number in range(steps):
+        if mode == "forked" and number:
+            mode = "step"
+        say("came", number)
+        say("done", globals()[mode](number))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

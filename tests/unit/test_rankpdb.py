@@ -1,0 +1,273 @@
+"""Breakpoints of one rank: real ranks, a real `gdbext pdb`, and everything that may go wrong between them."""
+
+import os
+import signal
+
+import pytest
+
+from tests.inferiors.pdb_job import PdbJob
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "meet").mkdir(mode=0o700)
+    return tmp_path / "meet"
+
+
+@pytest.fixture
+def prompt(folder):
+    """A job with rank 1 at its prompt, the others waiting, and a terminal that has it."""
+    with PdbJob(folder).start() as job:
+        job.all_waiting()
+        terminal = job.terminal()
+        terminal.until("(Pdb) ")
+        yield job, terminal
+
+
+def ends_well(job, *dead):
+    for talker in job.others(*dead):
+        assert "done" in talker.rest()
+        assert talker.process.returncode == 0
+    assert not job.sockets()
+
+
+def test_the_others_wait_until_it_continues(prompt):
+    job, terminal = prompt
+    for line, answer in (("p mine", "100"), ("n", "-> return mine"), ("p mine", "101"), ("w", "step()")):
+        terminal.type(line)
+        assert answer in terminal.until("(Pdb) ")
+    assert all("done" not in talker.drained() for talker in job.others())
+    terminal.type("c")
+    terminal.until("the rank goes on")
+    ends_well(job)
+    assert "done 101" in job[1].seen
+
+
+@pytest.mark.parametrize("way", ["quit", "end of input", "lost terminal", "hung up"])
+def test_however_the_terminal_leaves(prompt, way):
+    job, terminal = prompt
+    if way == "quit":
+        terminal.type("q")
+    elif way == "end of input":
+        terminal.hang_up()
+    else:
+        terminal.signal(signal.SIGKILL if way == "lost terminal" else signal.SIGHUP)
+    ends_well(job)
+
+
+@pytest.mark.parametrize("way", ["kill", "crash", "exception"])
+def test_the_debugged_rank_ends(prompt, way):
+    job, terminal = prompt
+    if way == "kill":
+        job[1].signal(signal.SIGKILL)
+    else:
+        terminal.type({"crash": "import os; os.abort()", "exception": "kill"}[way])
+    for talker in job.others(1):
+        assert "goes on: rank 1 has" in talker.until("done")
+    job[1].rest()
+    assert job[1].process.returncode != 0
+    ends_well(job, 1)
+
+
+def test_release_lets_the_others_go_on_while_one_stays(prompt):
+    job, terminal = prompt
+    terminal.type("release")
+    for talker in job.others(1):
+        talker.until("done")
+    terminal.type("p mine")
+    assert "100" in terminal.until("100")
+    assert "done" not in job[1].drained()
+    terminal.type("c")
+    ends_well(job)
+
+
+def test_a_waiting_rank_is_killed(prompt):
+    job, terminal = prompt
+    job[0].signal(signal.SIGKILL)
+    job[0].rest()
+    terminal.type("c")
+    ends_well(job, 0)
+
+
+def test_a_prompt_for_python(prompt):
+    _, terminal = prompt
+    terminal.type("interact")
+    terminal.until(">>> ")
+    terminal.type("print(mine + 1000)")
+    assert "1100" in terminal.until(">>> ")
+    terminal.type("for i in range(3):")
+    terminal.until("... ")
+    terminal.type("    print('row', i)")
+    terminal.until("... ")
+    terminal.type("")
+    assert "row 2" in terminal.until(">>> ")
+    terminal.hang_up()
+    terminal.until("(Pdb) ")
+
+
+def test_an_endless_command_can_be_interrupted(prompt):
+    job, terminal = prompt
+    terminal.type("exec('print(\"begun\")\\nwhile True: pass')")
+    terminal.until("begun")
+    terminal.signal(signal.SIGINT)
+    assert "Interrupt" in terminal.until("(Pdb) ")
+    terminal.type("c")
+    ends_well(job)
+
+
+def test_any_rank_can_be_chosen_at_run_time_and_back(folder):
+    with PdbJob(folder).start() as job:
+        job.all_waiting()
+        second = job.terminal("--rank", "2")
+        assert "rank 2" in second.until("(Pdb) ")
+        job[1].until("waits at")
+        second.signal(signal.SIGKILL)
+        ends_well(job)
+
+
+def test_the_choice_goes_back_while_nobody_has_the_prompt(folder):
+    with PdbJob(folder).start() as job:
+        job.all_waiting()
+        first = job.terminal("--rank", "2")
+        first.until("(Pdb) ")
+        refused = job.terminal("--rank", "1")
+        assert "continue there first" in refused.rest()
+        assert refused.process.returncode == 4
+        first.type("c")
+        ends_well(job)
+
+
+def test_two_in_a_row_in_one_terminal(folder):
+    with PdbJob(folder, steps=2).start() as job:
+        job.all_waiting()
+        terminal = job.terminal()
+        terminal.until("(Pdb) ")
+        terminal.type("c")
+        assert "(time 2)" in terminal.until("(Pdb) ")
+        assert "done 100" not in job[0].seen
+        terminal.type("c")
+        terminal.until("no rank of the job is left")
+        ends_well(job)
+
+
+def test_a_rank_that_comes_late(folder):
+    with PdbJob(folder).start(0, 2) as job:
+        for rank in (0, 2):
+            job[rank].until("for rank 1")
+        terminal = job.terminal()
+        terminal.until("waiting until a rank")
+        job.start(1)
+        terminal.until("(Pdb) ")
+        terminal.type("c")
+        ends_well(job)
+
+
+def test_a_waiter_that_comes_when_all_is_over(folder):
+    with PdbJob(folder, steps=2).start(1) as job:
+        terminal = job.terminal()
+        terminal.until("(Pdb) ")
+        terminal.type("c")
+        assert "(time 2)" in terminal.until("(Pdb) ")
+        job.start(0)
+        assert "rank 1 has gone on" in job[0].until("(time 2)")
+        terminal.type("c")
+        ends_well(job)
+
+
+def test_some_ranks_only(folder):
+    with PdbJob(folder, mode="only_some").start() as job:
+        assert "done" in job[0].rest()
+        job[2].until("for rank 1")
+        terminal = job.terminal()
+        terminal.until("(Pdb) ")
+        terminal.type("c")
+        ends_well(job)
+
+
+def test_the_time_is_up(folder):
+    with PdbJob(folder, GDBEXT_PDB_TIMEOUT="0.5").start() as job:
+        ends_well(job)
+        assert "done 101" in job[1].seen
+
+
+def test_a_chosen_rank_that_never_comes(folder):
+    with PdbJob(folder, GDBEXT_PDB_TIMEOUT="0.5").start(0) as job:
+        assert "rank 1 did not come in time" in job[0].rest()
+
+
+@pytest.mark.parametrize("mode", ["apart", "inside"])
+def test_without_blocking_the_others_run_to_clear(folder, mode):
+    with PdbJob(folder, mode=mode).start() as job:
+        for talker in job.others(1):
+            talker.until("ran 0")
+            talker.until("waits at")
+        terminal = job.terminal()
+        terminal.until("(Pdb) ")
+        assert all("done" not in talker.drained() for talker in job.others(1))
+        terminal.type("c")
+        ends_well(job)
+
+
+def test_the_environment_chooses(folder):
+    with PdbJob(folder, mode="environment", RANK_TO_DEBUG="2").start() as job:
+        job.all_waiting(2)
+        terminal = job.terminal("--list")
+        listed = terminal.rest()
+        assert "waited for by ranks 0, 1" in listed
+        terminal = job.terminal()
+        terminal.until("(Pdb) ")
+        terminal.type("c")
+        ends_well(job)
+
+
+@pytest.mark.parametrize("rank", ["none", "7"])
+def test_a_choice_of_nobody(folder, rank):
+    with PdbJob(folder, mode="environment", RANK_TO_DEBUG=rank).start() as job:
+        ends_well(job)
+
+
+def test_leftovers_of_a_killed_run_are_in_nobodys_way(folder):
+    with PdbJob(folder).start() as job:
+        job.all_waiting()
+        for talker in [*job.others(1), job[1]]:  # nobody is left to tidy up
+            talker.signal(signal.SIGKILL)
+            talker.rest()
+        assert len(job.sockets()) == 3
+    with PdbJob(folder).start() as job:
+        job.all_waiting()
+        terminal = job.terminal()
+        terminal.until("(Pdb) ")
+        terminal.type("c")
+        ends_well(job)
+
+
+def test_a_forked_child_is_no_rank_and_does_not_keep_it_alive(folder):
+    with PdbJob(folder, mode="forked").start() as job:
+        for talker in job.others():
+            talker.has_said("child")
+        job[0].has_said("pdb_rank.py:15 for rank 1")
+        job[1].has_said("pdb_rank.py:15 in step")
+        job[1].signal(signal.SIGKILL)
+        assert "rank 1 has ended" in job[0].until("done")
+
+
+def test_a_folder_that_others_can_read_is_not_used(folder):
+    folder.chmod(0o755)
+    with PdbJob(folder).start(1) as job:
+        assert "no breakpoint" in job[1].rest()
+        assert job[1].process.returncode == 0
+
+
+def test_sockets_are_private(prompt):
+    job, _ = prompt
+    for path in job.folder.glob("pdb-*/*"):
+        assert oct(path.stat().st_mode)[-3:] == "600"
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_nobody_is_listening(folder):
+    with PdbJob(folder) as job:
+        nobody = job.terminal("--list")
+        assert "no rank on this host has come to a breakpoint_()" in nobody.rest()
+        assert nobody.process.returncode == 4
+        assert os.listdir(folder) == []
