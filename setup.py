@@ -42,6 +42,7 @@ setup(
             "py-spy",  # the Python frames we read are compared with its
             "pystack",  # a peer in the benchmark
             "gdb-for-pwndbg",  # the newest gdb, beside the distribution's
+            "nvidia-nccl-cu13==2.28.9",  # a real libnccl with its debug information; needs no GPU to be mapped
         ],
     },
     entry_points={"console_scripts": ["gdbext = gdbext.frontend.cli:main"]},

@@ -19,6 +19,7 @@ from gdbext.capture.nccl import Layout, Read, read_communicator
 from gdbext.knowledge.nccl import MAGIC
 from gdbext.model.communicator import Communicator
 
+LIMIT = "limit of "
 ORIGIN = "scan of the memory"
 BLOCK = 4 << 20  # bytes read at once
 _PAGE = 4096
@@ -89,8 +90,6 @@ def scan(
     """Every marked communicator in these mappings, as far as the budget reaches."""
     begun = time.monotonic()
     marked = [layout for layout in layouts if layout.marked]
-    if not marked:
-        return Scan((), 0, 0.0, "communicators of this release are not marked: memory cannot be searched for them")
     found: List[Communicator] = []
     scanned = candidates = 0
     for address, size in _blocks(mappings, resident):
@@ -110,8 +109,8 @@ def _over(budget: Budget, size: int, seconds: float, candidates: int) -> Optiona
     if candidates >= _MOST_CANDIDATES:
         return f"{_MOST_CANDIDATES} places look like a begin of one, and are none"
     if size > budget.bytes:
-        return f"limit of {budget.bytes / (1 << 30):g} GiB"
-    return f"limit of {budget.seconds:g} s" if seconds > budget.seconds else None
+        return f"{LIMIT}{budget.bytes / (1 << 30):g} GiB"
+    return f"{LIMIT}{budget.seconds:.2g} s" if seconds > budget.seconds else None
 
 
 def _blocks(mappings: Iterable[Mapping], resident: Resident) -> Iterator[Range]:

@@ -28,6 +28,7 @@ MOST_POINTERS = 1 << 16  # that are looked behind
 MOST_PAGES = 2048  # of objects that stacks lead to
 MOST_COMMUNICATORS = 256  # of one process
 _TOO_MANY = f"only the first {MOST_COMMUNICATORS} communicators are kept"
+_UNMARKED = "this release of NCCL (before 2.21) does not mark its communicators: only those that frames name are found"
 _PAGE = 4096
 _MARK = MAGIC.to_bytes(8, "little")
 _ARGUMENT = re.compile(r"(^|->|\.)(comm|nccl_comm_?)$")
@@ -90,7 +91,8 @@ class Search:
 
     def by_scan(self, budget: Budget) -> None:
         """Everything that is marked in the private memory of the process, as far as the budget reaches."""
-        if not self.possible:
+        if not any(layout.marked for layout in self._layouts.layouts):
+            self.notes += [_UNMARKED] if self.possible else []
             return
         result = scan(self._heap, self._resident, self._read, self._layouts.layouts, budget)
         for one in result.communicators:

@@ -16,7 +16,7 @@ from gdbext.capture import threads
 from gdbext.capture.maps import read_maps
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.nccl_dwarf import layout_of
-from gdbext.capture.nccl_scan import Budget
+from gdbext.capture.nccl_scan import LIMIT, Budget
 from gdbext.capture.nccl_search import (
     Search,
     scan_where_some_are_missing,
@@ -57,7 +57,8 @@ def run(options: argparse.Namespace, selector_of: Callable[..., Selector], progr
         progress.say(f"snapshot written to {options.save}")
     table = communicator_table(snapshot.processes)
     if not table.groups and not table.unreadable:
-        hint = "" if options.scan or files else "--scan searches all of their memory"
+        cut = any(LIMIT in note for process in snapshot.processes for note in process.communicator_notes)
+        hint = "--scan searches all of their memory" if cut and not options.scan else ""
         raise NothingFound(why_nothing(snapshot.processes), hint)
     if options.json:
         write_document(options.json, dumps(table))

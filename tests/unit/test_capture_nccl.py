@@ -329,8 +329,19 @@ def test_memory_full_of_magic_words_ends_the_scan():
 
 
 def test_releases_without_marks_cannot_be_scanned_for():
-    result = scan([mapped(HEAP, PAGE)], whole, Memory().read, [layout_of(ANCIENT)], Budget())
-    assert "not marked" in result.problem
+    memory = Memory().put(HEAP, bytes(PAGE))
+    found = search(memory, mapped(HEAP, PAGE), release=ANCIENT)
+    found.by_scan(Budget())
+    assert not memory.asked
+    assert "does not mark its communicators" in found.notes[0]
+
+
+def test_releases_without_marks_are_read_where_frames_name_them():
+    row = rows_for(ANCIENT)[0]
+    memory = Memory().put(HEAP, bytes(64)).put(AT, block(row))
+    found = search(memory, mapped(HEAP, 2 << 20), release=ANCIENT)
+    found.from_frames([stack(frame("ncclAllReduce@libnccl.so.2", comm=AT))])
+    assert found.hashes == {HASH}
 
 
 def test_which_memory_is_scanned():
