@@ -89,12 +89,18 @@ def crossed_order(view: JobView) -> Optional[Candidate]:
     for one, other in combinations(uneven, 2):
         shared = [index for index in one.by_process if index in other.by_process]
         joined = {index: (*one.by_process[index], *other.by_process[index]) for index in shared}
-        if _crossed(joined) and all(party.group in COMMUNICATION for party in _parties(view, shared)):
+        if _crossed(joined) and all(_waits_for_others(party) for party in _parties(view, shared)):
             text = f"The ranks use communicators {one.group.name} and {other.group.name} in different order"
             ending = "Each side waits for what the other launches later"
             sure = "high" if view.stands_still else "medium"  # threads of their own may use each without an order
             return _candidate(view, "multi-comm-ordering", 83, text, ending, joined, [one.group, other.group], sure)
     return None
+
+
+def _waits_for_others(party: Party) -> bool:
+    """Whether its wait can be for what the others launch later; a kernel of its own that it cannot launch is another
+    reason to be behind."""
+    return party.group in COMMUNICATION and (party.group != "launch" or party.in_collective)
 
 
 def launched_less(view: JobView) -> Optional[Candidate]:
