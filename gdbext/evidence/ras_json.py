@@ -30,7 +30,8 @@ def statements(text: str, by_pid: Mapping[int, Asked]) -> Tuple[str, List[Statem
     version = str(document.get("nccl_version", "of unknown version"))[:40]
     order = {"dead": 0, "gone-wrong": 1, "behind": 2}
     said.sort(key=lambda statement: order.get(statement.says, 9))
-    return f"NCCL {version}, {len(communicators)} communicators", said
+    noun = "communicator" if len(communicators) == 1 else "communicators"
+    return f"NCCL {version}, {len(communicators)} {noun}", said
 
 
 def _communicator(data: Mapping[str, Any], by_pid: Mapping[int, Asked]) -> Iterator[Statement]:

@@ -33,7 +33,8 @@ def statements(text: str, by_pid: Mapping[int, Asked]) -> Tuple[str, List[Statem
     reading = _Reading(by_pid)
     for line in text.splitlines()[:_MOST_LINES]:
         reading.line(line.strip())
-    return f"NCCL {version.group(1)}, {reading.groups} groups of communicators", reading.finish()
+    noun = "group" if reading.groups == 1 else "groups"
+    return f"NCCL {version.group(1)}, {reading.groups} {noun} of communicators", reading.finish()
 
 
 class _Reading:

@@ -8,11 +8,16 @@ import threading
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gdbext.evidence import ras, ras_json, ras_text
 from gdbext.evidence.question import Asked, Question
 
-HOST = socket.gethostname()
+KEYS = (
+    *("hash", "size", "ranks", "missing_ranks", "rank", "host", "pid", "status", "async_error", "abort_flag"),
+    *("considered_dead", "unresponsive", "collective_counts", "AllReduce"),
+)
 
 
 def rank(number, count, pid, **status):
@@ -83,7 +88,7 @@ def said(statements):
 
 def test_counts_in_json_name_the_rank_that_is_behind():
     about, statements = ras_json.statements(document(rank(0, 42, 10), rank(1, 41, 11)), BY_PID)
-    assert about == "NCCL 2.28.9, 1 communicators"
+    assert about == "NCCL 2.28.9, 1 communicator"
     assert said(statements) == [("behind", 1)]
     assert statements[0].text == "rank 1 of communicator 0xfeed has launched 41 AllReduce, others 42"
 
@@ -113,7 +118,7 @@ def test_a_rank_of_another_host_is_not_taken_for_ours():
 )
 def test_text(text, expected):
     about, statements = ras_text.statements(text, BY_PID)
-    assert about == "NCCL 2.26.2, 1 groups of communicators"
+    assert about == "NCCL 2.26.2, 1 group of communicators"
     assert said(statements) == expected
 
 
@@ -228,3 +233,32 @@ def test_a_wrong_address_is_one_reason(address):
 def test_another_machine_is_never_connected_to():
     question = Question((Asked(0, os.getpid(), 0, None, {"NCCL_RAS_ADDR": "203.0.113.7:28028"}),), time.monotonic() + 1)
     assert ras.ask(question).reason == "203.0.113.7:28028 is not this host"
+
+
+@given(st.data())
+def test_any_cut_and_splice_is_read_or_refused(data):
+    """Both forms, with pieces of one in the other: nothing but `ValueError` comes out."""
+    texts = [MISMATCH, DEAD, SOUND, document(rank(0, 42, 10), rank(1, 41, 11), missing=[rank(2, 0, 12)])]
+    pieces = []
+    for _ in range(data.draw(st.integers(1, 4))):
+        text = data.draw(st.sampled_from(texts))
+        start = data.draw(st.integers(0, len(text)))
+        pieces.append(text[start : data.draw(st.integers(start, len(text)))])
+    for read in (ras_json.statements, ras_text.statements):
+        with contextlib.suppress(ValueError):
+            about, statements = read("".join(pieces), BY_PID)
+            assert about.startswith("NCCL")
+            assert len(statements) < 100
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
+        max_leaves=30,
+    )
+)
+def test_any_document_is_read_or_refused(value):
+    """The right keys with any values."""
+    with contextlib.suppress(ValueError):
+        ras_json.statements(json.dumps({"communicators": [value, {"ranks": [value, value], "size": value}]}), BY_PID)
