@@ -95,13 +95,25 @@ def _stories(graph: LockGraph, chosen: Sequence[Tuple[Step, Optional[Step]]]) ->
             label = cycle[0].party.process.label
             told.append(f"Circle in {label}: {story(cycle, cycle[0])}. None of them ever goes on.")
     waited_for = {graph.node(owner) for _, owner in chosen if owner is not None}
-    heads = [step for step, owner in chosen if owner is not None and graph.node(step) not in waited_for]
-    chains = sorted((graph.chain(step.party) for step in heads), key=len, reverse=True)
+    heads: Dict[Node, List[Step]] = {}  # by the thread they wait for
+    for step, owner in chosen:
+        if owner is not None and graph.node(step) not in waited_for:
+            heads.setdefault(graph.node(owner), []).append(step)
+    chains = sorted(((graph.chain(steps[0].party), len(steps)) for steps in heads.values()), key=_length, reverse=True)
     told += [
         f"{_label(step)}: {_told(graph, [step])}." for step, _ in chosen if step.wait is not None and step.wait.gone
     ]
-    told += [f"{_label(chain[0])}: {_told(graph, chain)}." for chain in chains[:_MOST_STORIES]]
+    told += [f"{_label(chain[0])}: {_told(graph, chain)}{_also(count - 1)}." for chain, count in chains[:_MOST_STORIES]]
     return tuple(told[: 2 * _MOST_STORIES])
+
+
+def _length(chain: Tuple[Sequence[Step], int]) -> Tuple[int, int]:
+    return len(chain[0]), chain[1]
+
+
+def _also(others: int) -> str:
+    """How many more threads the first of a chain stands for."""
+    return f". {others} more {'threads wait' if others > 1 else 'thread waits'} like the first" if others else ""
 
 
 def _label(step: Step) -> str:

@@ -18,7 +18,7 @@ from gdbext.model.verdict import Evidence
 Node = Tuple[int, int]
 """Index of the process, LWP."""
 
-LONGEST = 16
+LONGEST = 8
 """Threads of a chain that are told; longer ones are cut, and say so."""
 
 

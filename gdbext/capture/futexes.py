@@ -6,7 +6,7 @@ Read while the process stands still, so that the words of two locks belong to on
 from __future__ import annotations
 
 import struct
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.knowledge.cpython import GLIBC_TID
 from gdbext.knowledge.locks import COMMAND, FUTEX, LOCKS_OF_KERNEL, PRIVATE, RESTARTED, WAITS
@@ -87,14 +87,21 @@ def confirmed(frozen: Mapping[int, FutexCall], registers: Mapping[int, Sequence[
     return kept
 
 
-def thread_ids(registers: Mapping[int, Sequence[int]], read_many: ReadMany) -> Dict[int, int]:
-    """LWP by the id that glibc keeps in a thread's descriptor: in a container the two differ."""
-    pointers = {tid: words[_THREAD_POINTER] for tid, words in registers.items() if len(words) > _THREAD_POINTER}
-    return ids_at(pointers, read_many)
+class ThreadIds(NamedTuple):
+    """The threads of a process as glibc's descriptors know them. In a container these ids are not the LWPs."""
+
+    lwps: Dict[int, int]  # LWP by the id in the descriptor
+    words: Dict[int, int]  # LWP by the address of that id: who waits for a thread to end sleeps on it
 
 
-def ids_at(pointers: Mapping[int, int], read_many: ReadMany) -> Dict[int, int]:
-    """The same for known addresses of the descriptors (fs_base of each thread)."""
-    known: List[int] = [tid for tid, pointer in pointers.items() if 0 < pointer < 1 << 47]
-    data = read_many([(pointers[tid] + GLIBC_TID["x86_64"], 4) for tid in known])
-    return {int.from_bytes(word, "little"): tid for tid, word in zip(known, data) if word}
+def thread_ids(registers: Mapping[int, Sequence[int]], read_many: ReadMany) -> ThreadIds:
+    """The ids of stopped threads, by their register sets."""
+    return ids_at({tid: words[_THREAD_POINTER] for tid, words in registers.items() if words}, read_many)
+
+
+def ids_at(pointers: Mapping[int, int], read_many: ReadMany) -> ThreadIds:
+    """The same by the addresses of the descriptors (fs_base of each thread)."""
+    words = {at + GLIBC_TID["x86_64"]: tid for tid, at in pointers.items() if 0 < at < 1 << 47}
+    data = read_many([(address, 4) for address in words])
+    lwps = {int.from_bytes(word, "little"): tid for tid, word in zip(words.values(), data) if word}
+    return ThreadIds(lwps, words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -45,10 +46,12 @@ class Surroundings:
     """What the owner's id is held against. Ids in memory are those of the process's own PID namespace."""
 
     ids: Mapping[int, int]  # id in memory -> LWP, of the threads of this process
+    words: Mapping[int, int] = field(default_factory=dict)  # address of that id -> LWP
     complete: bool = False  # of all of them: an id that is not there is no thread of this process
     place: Callable[[int], Optional[str]] = lambda address: None  # the file whose memory an address is
     shared: Callable[[int], bool] = lambda address: True  # whether other processes may have that memory too
     others: Mapping[int, Tuple[int, int]] = field(default_factory=dict)  # id in memory -> pid, LWP: the job's others
+    exists: Callable[[int], bool] = lambda owner: True  # whether any process has this thread; True when nobody knows
     parent: Optional[int] = None  # pid
     parents_threads: FrozenSet[int] = frozenset()
 
@@ -75,7 +78,11 @@ def _row(call: Optional[FutexCall], stack: ThreadStack, around: Surroundings, gi
     kind, frame = kind_by_frames(stack.frames)
     if kind == "gil" and stack.lwp is not None:
         return _gil(call, stack.lwp, gil, around)
-    return None if call is None else _wait(call, kind, stack.frames[frame + 1 :], around)
+    if call is None:
+        return None
+    if kind == "futex" and call.address in around.words:  # pthread_join of a stripped C library has no name
+        kind = "join"
+    return _wait(call, kind, stack.frames[frame + 1 :], around)
 
 
 def _gil(call: Optional[FutexCall], waiter: int, gil: Sequence[int], around: Surroundings) -> LockWait:
@@ -150,6 +157,8 @@ def _owned(row: LockWait, owner: int, around: Surroundings) -> LockWait:
         if owner in around.others:
             process, lwp = around.others[owner]
             return replace(row, owner=lwp, owner_process=process)
+        if around.complete and not around.exists(owner):
+            return replace(row, owner=owner, gone=True)
         return replace(row, owner=Missing(f"its owner {owner} is no thread of the processes that were seen"))
     if not around.complete:
         return replace(row, owner=Missing(f"its memory names {owner} as owner, which is no thread that was seen"))
@@ -281,3 +290,9 @@ def still(first: Sequence[LockWait], second: Sequence[LockWait]) -> Tuple[LockWa
         here = now is not None and (now.address == wait.address or wait.kind == "gil")
         rows.append(replace(wait, still=same and here))
     return tuple(rows)
+
+
+def exists_beside(ids: Mapping[int, int], proc: str = "/proc") -> Callable[[int], bool]:
+    """Whether there is a thread of an id, where the ids in memory are those that we see as well (no PID namespace)."""
+    same = bool(ids) and all(owner == lwp for owner, lwp in ids.items())
+    return lambda owner: not same or os.path.exists(f"{proc}/{owner}")

@@ -38,7 +38,7 @@ def lock_waits(inferior: gdb.Inferior, stacks: Sequence[ThreadStack], is_core: b
 
         frozen = futexes.freeze(calls, read_many)
         ids = futexes.ids_at(pointers, read_many)
-    around = _surroundings(inferior, ids, len(ids) == len(threads), is_core)
+    around = _surroundings(inferior, ids, len(ids.lwps) == len(threads), is_core)
     return locks.resolve(frozen, stacks, around)
 
 
@@ -55,16 +55,24 @@ def _look(thread: gdb.InferiorThread, calls: Dict[int, Tuple[int, ...]], pointer
         pass
 
 
-def _surroundings(inferior: gdb.Inferior, ids: Dict[int, int], complete: bool, is_core: bool) -> locks.Surroundings:
+def _surroundings(inferior: gdb.Inferior, ids: futexes.ThreadIds, complete: bool, is_core: bool) -> locks.Surroundings:
     memory = _map(inferior, is_core)
     if is_core:
-        return locks.Surroundings(ids, complete, locks.place_in(memory))
+        return locks.Surroundings(ids.lwps, ids.words, complete, locks.place_in(memory))
     proc = ProcFS()
     stat = proc.stat(inferior.pid)
     parent = None if isinstance(stat, Missing) else stat.parent
     siblings = frozenset(proc.tasks(parent) if parent else ())
-    place, shared = locks.place_in(memory), locks.shared_in(memory)
-    return locks.Surroundings(ids, complete, place, shared, parent=parent, parents_threads=siblings)
+    return locks.Surroundings(
+        ids.lwps,
+        ids.words,
+        complete,
+        locks.place_in(memory),
+        locks.shared_in(memory),
+        exists=locks.exists_beside(ids.lwps),
+        parent=parent,
+        parents_threads=siblings,
+    )
 
 
 def _map(inferior: gdb.Inferior, is_core: bool) -> MemoryMap:

@@ -299,7 +299,7 @@ class Look:
         ids = {rank.pid: _thread_ids(rank) for rank in ranks}
         for rank in ranks:
             assert rank.copy is not None
-            others = {tid: (pid, lwp) for pid, known in ids.items() if pid != rank.pid for tid, lwp in known.items()}
+            others = {tid: (pid, lwp) for pid, one in ids.items() if pid != rank.pid for tid, lwp in one.lwps.items()}
             around = replace(_surroundings(self._proc, rank, ids[rank.pid]), others=others)
             rank.locks = locks.resolve(_waits(rank.copy), rank.stacks, around)
             rank.peers = waits_for(self._proc, rank.pid, _lasting_calls(rank))
@@ -375,21 +375,23 @@ def _lasting_calls(rank: _Rank) -> Mapping[int, Sequence[int]]:
     return {tid: call for tid, call in calls.items() if (later.get(tid) or ())[:2] == call[:2]}
 
 
-def _thread_ids(rank: _Rank) -> Mapping[int, int]:
+def _thread_ids(rank: _Rank) -> futexes.ThreadIds:
     assert rank.copy is not None
     registers = {thread.tid: thread.registers for thread in rank.copy.threads}
     return futexes.thread_ids(registers, ProcessMemory(rank.pid).read_many)
 
 
-def _surroundings(proc: ProcFS, rank: _Rank, ids: Mapping[int, int]) -> locks.Surroundings:
+def _surroundings(proc: ProcFS, rank: _Rank, ids: futexes.ThreadIds) -> locks.Surroundings:
     assert rank.copy is not None
     stat = proc.stat(rank.pid)
     parent = None if isinstance(stat, Missing) else stat.parent
     return locks.Surroundings(
-        ids,
-        len(ids) == len(rank.copy.threads),
+        ids.lwps,
+        ids.words,
+        set(ids.lwps.values()) >= {thread.tid for thread in rank.copy.threads} | set(rank.times),
         locks.place_in(rank.copy.maps),
         locks.shared_in(rank.copy.maps),
+        exists=locks.exists_beside(ids.lwps, proc.root),
         parent=parent,
         parents_threads=frozenset(proc.tasks(parent) if parent else ()),
     )

@@ -6,9 +6,9 @@ import struct
 import pytest
 
 from gdbext.capture.futexes import AFTER, BEFORE, FutexCall, confirmed, freeze, futex_call, ids_at, thread_ids
-from gdbext.capture.locks import Surroundings, kind_by_frames, place_in, resolve, shared_in, still
+from gdbext.capture.locks import Surroundings, exists_beside, kind_by_frames, place_in, resolve, shared_in, still
 from gdbext.capture.maps import parse_maps
-from gdbext.knowledge.locks import HANDED_OVER, LET_GO
+from gdbext.knowledge.locks import HANDED_OVER, LET_GO, PARKED
 from gdbext.model.codec import decode, encode
 from gdbext.model.job import RankSnapshot
 from gdbext.model.missing import Missing
@@ -91,7 +91,9 @@ def test_an_owner_that_memory_does_not_prove_is_unknown(wait, reason):
 def test_an_owner_that_is_no_thread():
     gone = one(mutex(owner=300), *MUTEX)
     assert (gone.owner, gone.gone, gone.owner_process) == (300, True, None)
-    left = one(mutex(owner=300), *MUTEX, around=Surroundings(IDS, True, parent=42, parents_threads=frozenset({300})))
+    left = one(
+        mutex(owner=300), *MUTEX, around=Surroundings(IDS, complete=True, parent=42, parents_threads=frozenset({300}))
+    )
     assert (left.owner, left.gone, left.owner_process) == (300, True, 42)
     partly = one(mutex(owner=300), *MUTEX, around=Surroundings(IDS, complete=False))
     assert isinstance(partly.owner, Missing)
@@ -105,11 +107,11 @@ def test_ids_of_a_container_are_translated():
 
 def test_an_owner_in_another_process_needs_shared_memory():
     shared = mutex(owner=8, kind=0x80, private=False)
-    other = Surroundings(IDS, True, others={8: (4711, 4712)})
+    other = Surroundings(IDS, complete=True, others={8: (4711, 4712)})
     row = one(shared, *MUTEX, around=other)
     assert (row.owner, row.owner_process, row.shared, row.gone) == (4712, 4711, True, False)
     assert isinstance(one(shared, *MUTEX).owner, Missing)
-    private = Surroundings(IDS, True, others={8: (4711, 4712)}, shared=lambda address: False)
+    private = Surroundings(IDS, complete=True, others={8: (4711, 4712)}, shared=lambda address: False)
     assert one(shared, *MUTEX, around=private).gone
 
 
@@ -123,7 +125,7 @@ def test_an_owner_in_another_process_needs_shared_memory():
     ],
 )
 def test_whose_mutex_it_is(place, frames, kind):
-    assert one(mutex(), *frames, around=Surroundings(IDS, True, lambda address: place)).kind == kind
+    assert one(mutex(), *frames, around=Surroundings(IDS, complete=True, place=lambda address: place)).kind == kind
 
 
 # --- the other kinds ---
@@ -160,6 +162,26 @@ def test_a_join_waits_for_the_thread_itself():
     assert (row.kind, row.owner) == ("join", OWNER)
     ended = one(call(0, expected=OWNER), f"pthread_join@{LIBC}")
     assert ended.owner == Missing(LET_GO)
+
+
+def test_a_join_is_known_by_its_word_where_nothing_has_a_name():
+    around = Surroundings(IDS, {ADDRESS: OWNER}, complete=True)
+    row = one(call(OWNER), f"??@{LIBC}", f"??@{LIBC}", "main@engine", around=around)
+    assert (row.kind, row.owner) == ("join", OWNER)
+
+
+def test_a_shared_mutex_whose_owner_no_process_has():
+    nobody = Surroundings(IDS, complete=True, exists=exists_beside(IDS, "/nonexistent"))
+    shared = mutex(owner=300, kind=0x80, private=False)
+    assert one(shared, *MUTEX, around=nobody).gone
+    container = Surroundings({7: WAITER}, complete=True, exists=exists_beside({7: WAITER}, "/nonexistent"))
+    assert not one(shared, *MUTEX, around=container).gone
+
+
+def test_a_thread_that_the_kernel_refused_its_mutex():
+    """glibc lets it sleep on a zero of its own: it never wakes."""
+    row = one(call(0, 0x7FFF, 0xFFFFFFFF, 0, 0x1234), *MUTEX)
+    assert (row.owner, row.gone) == (Missing(PARKED), True)
 
 
 @pytest.mark.parametrize(
@@ -248,8 +270,8 @@ def test_ids_come_from_the_descriptors_of_the_threads():
     def read_many(ranges):
         return [struct.pack("<I", address & 0xFF) for address, _ in ranges]
 
-    assert thread_ids({5: registers(-1, pointer=0x1000)}, read_many) == {0xD0: 5}
-    assert ids_at({5: 0, 6: 1 << 60}, read_many) == {}
+    assert thread_ids({5: registers(-1, pointer=0x1000)}, read_many) == ({0xD0: 5}, {0x12D0: 5})
+    assert ids_at({5: 0, 6: 1 << 60}, read_many) == ({}, {})
 
 
 MAPS = """\
