@@ -166,9 +166,16 @@ def counted(view: JobView, best: Candidate) -> Candidate:
                 f"{who(best.culprits)} launched as many collectives as the others on every communicator that they share"
             )
             lines.insert(0, Evidence(f"against it: {text}", best.culprits[0].index))
-        elif support is True and view.stands_still and confidence == "medium":
+        elif support is True and confidence == "medium" and _stuck(view, best.culprits):
             confidence = "high"
     return dataclasses.replace(best, confidence=confidence, evidence=(*best.evidence, *lines[:_MOST_LINES]))
+
+
+def _stuck(view: JobView, culprits: Sequence[Party]) -> bool:
+    """Whether two looks saw the culprits in the same calls, outside of any wait for peers, and no rank launched more."""
+    away = all(one.group not in COMMUNICATION and one.index not in view.moved for one in culprits)
+    ends = [one for process in view.snapshot.processes for one in process.communicators if one.readable]
+    return view.looked_twice and away and all(one.moved is False for one in ends)
 
 
 def _support(view: JobView, best: Candidate) -> Optional[bool]:
