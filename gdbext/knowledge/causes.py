@@ -218,6 +218,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "ofiwg/libfabric#9003",
     ),
     RemedyRule(
+        "lock-order-deadlock",
+        "Do not join a thread, and do not wait for one, while holding a lock that it needs (the loader's in a "
+        "constructor of a library)",
+        "the other thread cannot end before it gets the lock",
+        "pthread_join(3); dlopen(3), initialisation functions",
+        kinds=("mutex", "condvar-idle"),
+    ),
+    RemedyRule(
         "destructor-or-teardown",
         "Let all work of a communicator finish before it is destroyed; abort several communicators in the order "
         "of their work, or from several threads",
@@ -248,6 +256,13 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Update the driver, or take the profiler out",
         "the locks that wait for each other belong to the driver and CUPTI",
         "pytorch/pytorch#60158",
+        kinds=("mutex",),
+    ),
+    RemedyRule(
+        "other",
+        "Release locks by guards (std::lock_guard, with), and make those in shared memory robust",
+        "a thread or process that ends with a lock leaves it locked; the next owner of a robust mutex is told so",
+        "pthread_mutexattr_setrobust(3)",
         kinds=("mutex",),
     ),
     RemedyRule(

@@ -30,7 +30,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "of any communication: in a read, a queue, a lock, Python code",
         "a collective completes only when every member has launched it",
         "NVIDIA/nccl#585, #857; vllm-project/vllm#48720; pytorch/pytorch#87995",
-        ("dead_rank", "rank_elsewhere", "local_barrier", "leader_first", "starved"),
+        ("dead_rank", "rank_elsewhere", "local_barrier", "leader_first", "starved", "silent_peer"),
     ),
     Signature(
         "missing-rank",
@@ -116,12 +116,35 @@ SIGNATURES: Tuple[Signature, ...] = (
         ("gil_deadlock", "told_by_log"),
     ),
     Signature(
+        "gil-deadlock",
+        "the owners in memory close a circle: the thread that holds the GIL waits for a mutex, and the mutex's owner "
+        "waits for the GIL",
+        "each keeps what the other needs, and neither gives up",
+        "CPython ceval_gil.c, glibc nptl: owners as memory shows them",
+        ("circle",),
+    ),
+    Signature(
+        "lock-order-deadlock",
+        "the owners in memory of mutexes, reader-writer locks, joins or the loader's lock close a circle, or a thread "
+        "waits for a lock that it holds itself",
+        "every thread of the circle waits for the next one",
+        "glibc nptl: owners as memory shows them",
+        ("circle", "owner_gone"),
+    ),
+    Signature(
         "lock-order-deadlock",
         "threads wait for mutexes and none works; or a hook that the CUDA driver called waits for a lock of another "
         "library",
         "each holds what the other waits for",
         "ofiwg/libfabric#9003",
         ("lock_inside_driver", "loader_lock"),
+    ),
+    Signature(
+        "fork-after-cuda",
+        "the owner in memory of the lock that a thread waits for is no thread of its process, but one of its parent",
+        "the lock was held at the fork; the child has a copy of it, and not the thread that would release it",
+        "fork(2), pthread_atfork(3)",
+        ("owner_gone",),
     ),
     Signature(
         "fork-after-cuda",
@@ -166,15 +189,16 @@ SIGNATURES: Tuple[Signature, ...] = (
         "every rank sits where an idle worker sits, or computes, or went on between two looks",
         "a server without requests, a compilation or a slow step look like a hang to whoever waits for them",
         "vllm-project/vllm#46611; sgl-project/sglang#17941; NVIDIA/nccl#865",
-        ("nothing_to_do", "all_busy", "goes_on", "rank_elsewhere"),
+        ("nothing_to_do", "all_busy", "goes_on", "rank_elsewhere", "changing_hands"),
     ),
     Signature(
         "other",
-        "the answer's own words say what it is: for example a lock whose owner has ended without giving it back",
+        "the answer's own words say what it is: for example a lock whose owner has ended without giving it back, or a "
+        "pipe whose other end belongs to a stopped helper process",
         "not everything that can be proven has a label of its own; a mistake of one NCCL release in send and receive is "
         "another example",
         "horovod/horovod#2601",
-        (),
+        ("owner_gone", "silent_peer"),
     ),
     Signature(
         "unknown",

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from gdbext.analysis import across, setup, told, within
+from gdbext.analysis import across, locking, peers, setup, told, within
 from gdbext.analysis.judge import PATTERNS
 from gdbext.commands.explain import LABELS, explain
 from gdbext.frontend.cli import main
@@ -44,12 +44,15 @@ def test_labels_of_the_contract():
     assert {one.cause for one in REMEDIES} == set(CAUSES)
 
 
+_ROOMS = (across, locking, peers, setup, told, within)
+
+
 def test_signatures_name_the_patterns_that_look_for_them():
     named = {name for one in SIGNATURES for name in one.found_by}
-    mine = {name for room in (across, setup, told, within) for name, _ in inspect.getmembers(room, inspect.isfunction)}
+    mine = {name for room in _ROOMS for name, _ in inspect.getmembers(room, inspect.isfunction)}
     assert named <= mine
     ours = {pattern.__name__ for pattern in PATTERNS if pattern.__module__ in
-            {room.__name__ for room in (across, setup, told, within)}}  # fmt: skip
+            {room.__name__ for room in _ROOMS}}  # fmt: skip
     assert ours <= named
 
 
