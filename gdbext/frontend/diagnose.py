@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import collections
 import os
+import re
 import sys
 import time
 from dataclasses import replace
@@ -26,12 +27,13 @@ from gdbext.model.codec import dump_snapshot, load_snapshot
 from gdbext.model.errors import FINDING, NOTHING, OK, PARTIAL, GdbextError, NothingFound, UsageError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.verdict import Diagnosis
-from gdbext.parsers import parse_files
+from gdbext.parsers import parse_files, source
 from gdbext.render import render
 from gdbext.render.document import dumps
 
-HEAD, TAIL = 64 << 20, 64 << 20
-"""Bytes read from the beginning and the end of one input; the parsers cut further, and say so."""
+HEAD, TAIL = source.HEAD, source.LIMIT - source.HEAD - (2 << 20)
+"""Bytes read from the beginning and the end of one text: together what the parsers take."""
+_SKIPPED = re.compile(rb"\n\((\d+ MiB in the middle were not read)\)\n")
 
 
 def run(
@@ -115,7 +117,10 @@ def _from_files(names: Sequence[str]) -> JobSnapshot:
     if len(texts) == 1 and _is_snapshot(texts[0][1]):
         return load_snapshot(texts[0][1].decode("utf-8", "replace"))
     snapshot = parse_files(texts)
-    if not any(process.threads or process.said for process in snapshot.processes):
+    skipped = [(name, _SKIPPED.match(data, HEAD)) for name, data in texts]
+    problems = tuple(f"{name}: {found.group(1).decode()}" for name, found in skipped if found)
+    snapshot = replace(snapshot, problems=problems + snapshot.problems)
+    if not snapshot.said and not any(process.threads or process.said for process in snapshot.processes):
         why = f" ({snapshot.problems[0]})" if snapshot.problems else ""
         hint = "paste the output of `thread apply all bt`, py-spy dump, pystack or a Python traceback"
         raise NothingFound(f"no stack found in {', '.join(names)}{why}", hint)

@@ -27,6 +27,7 @@ _NAMELESS = re.compile(
 )
 _INLINE = re.compile(r" \(inlined?\)\Z")
 _SINGLE = re.compile(r"[A-Za-z_?~][\w:~$.@?]*(?:<.*>)?(?: \(\w*\.*|\Z)")  # `poll`, or an argument list that was cut
+_PROSE = re.compile(r"(?!.*(?:[<(]|operator|\[clone))\S+ \S+ \S")  # three words are no name
 _HIDDEN_LIBRARY = re.compile(r"___lldb_unnamed_\w+\$\$([^\s:`]+)")
 
 
@@ -79,6 +80,8 @@ def looks_like_frame(body: str) -> bool:
     name, arguments, rest = split_call(body)
     if not arguments and not rest:
         name, rest = _without_arguments(name)
+        if _PROSE.match(name):
+            return False
     if (
         _LOCATION.match(rest)
         or "=" in arguments
