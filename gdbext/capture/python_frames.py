@@ -35,13 +35,15 @@ class Limits:
 
 
 class FrozenThread(NamedTuple):
-    """One thread state as it was. `frames` are the raw bytes of the frame structs, innermost first."""
+    """One thread state as it was. `frames` are the raw bytes of the frame structs, innermost first, and `addresses`
+    where they lie."""
 
     pthread: int
     native_id: Optional[int]
     frames: Tuple[bytes, ...]
     truncated: Optional[str]
     gil: Optional[bool]
+    addresses: Tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -124,16 +126,17 @@ class _Walk:
                 self.problems.append("Python's list of threads is damaged or cannot be read")
                 return
             seen.add(address)
-            frames, truncated = self._frames(_WORD.unpack_from(state, layout.frame)[0])
+            addresses: List[int] = []
+            frames, truncated = self._frames(_WORD.unpack_from(state, layout.frame)[0], addresses)
             native = None if layout.native_id is None else _WORD.unpack_from(state, layout.native_id)[0]
             gil = None if holder is None else holder == address
             pthread = _WORD.unpack_from(state, layout.pthread)[0]
-            self.threads.append(FrozenThread(pthread, native, frames, truncated, gil))
+            self.threads.append(FrozenThread(pthread, native, frames, truncated, gil, tuple(addresses)))
             address = _WORD.unpack_from(state, layout.next_thread)[0]
         if address is None:
             self.problems.append("Python's list of threads cannot be read")
 
-    def _frames(self, address: Optional[int]) -> Tuple[Tuple[bytes, ...], Optional[str]]:
+    def _frames(self, address: Optional[int], found: List[int]) -> Tuple[Tuple[bytes, ...], Optional[str]]:
         layout, read = self.layout.frames, self.pages.read
         frames: List[bytes] = []
         seen: Set[int] = set()
@@ -152,6 +155,7 @@ class _Walk:
                 return tuple(frames), "the Python frames form a circle"
             seen.add(address)
             frames.append(frame)
+            found.append(address)
             address = _WORD.unpack_from(frame, previous)[0]
         return tuple(frames), None
 
@@ -209,6 +213,13 @@ def resolve(
         problems.append(f"{lost} Python threads could not be told apart from the others of the process")
     problems += (f"{count} x {text}" for text, count in Counter(objects.problems).items())
     return PythonStacks("{}.{}".format(*frozen.interpreter.version), threads, tuple(dict.fromkeys(problems)))
+
+
+def thread_of(frozen: Frozen, read: Read, tid: int, machine: str = "x86_64") -> Optional[FrozenThread]:
+    """The state of one thread of the kernel that has Python frames; the longest stack when it has several."""
+    pages = Pages(read)
+    own = [thread for thread in frozen.threads if thread.frames and _tid(thread, pages, (tid,), None, machine) == tid]
+    return max(own, key=lambda thread: len(thread.frames), default=None)
 
 
 def _tid(

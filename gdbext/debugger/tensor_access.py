@@ -12,6 +12,7 @@ from gdbext.commands.tensor_port import Description
 from gdbext.debugger import compat, memory, torch_offsets
 from gdbext.debugger.nodes import Node, Null, Read, StructNode, Unreadable, one_line
 from gdbext.debugger.python_objects import PYTHON_TYPES, tensor_of
+from gdbext.debugger.python_tensors import in_python_frames
 from gdbext.debugger.tensors import MOST_ENTRIES, MOST_STEPS, Described, Reader, UnknownType, mentions_tensor
 from gdbext.debugger.value_nodes import ValueNode
 from gdbext.knowledge.dtypes import dtype_named
@@ -103,8 +104,10 @@ class TensorAccess:
     def in_frame(self, python: bool) -> TensorList:
         """Tensors among the arguments and locals of the selected frame, and the members of `this`."""
         if python:
-            hint = "llm-tensor p --as pyobject ADDRESS reads one"
-            raise UsageError("tensors of Python frames cannot be listed yet", hint)
+            bytes_of = memory.current()
+            return in_python_frames(
+                lambda node, name, note: reader(bytes_of, note).describe(node, name), bytes_of.read, _release(bytes_of)
+            )
         try:
             frame = gdb.selected_frame()
             variables = _variables(frame)

@@ -285,6 +285,32 @@ SELF_DESCRIBED: Mapping[Tuple[int, int], SelfDescribed] = {
 
 KNOWN_VERSIONS: Tuple[Tuple[int, int], ...] = tuple(sorted([*LAYOUTS, *SELF_DESCRIBED]))
 
+
+@dataclass(frozen=True)
+class LocalsRow:
+    """Where a frame keeps the objects of its local variables, and a code object their names: tuples, in this order."""
+
+    values: int
+    names: Tuple[int, ...]
+
+
+_OLD_NAMES = (72, 88, 80)  # co_varnames, co_cellvars, co_freevars
+LOCALS: Mapping[Tuple[int, int], LocalsRow] = {
+    (3, 8): LocalsRow(360, _OLD_NAMES),
+    (3, 9): LocalsRow(360, _OLD_NAMES),
+    (3, 10): LocalsRow(352, _OLD_NAMES),
+    (3, 11): LocalsRow(72, (96,)),  # localsplus, co_localsplusnames
+    (3, 12): LocalsRow(72, (96,)),
+    (3, 13): LocalsRow(72, (96,)),
+}
+"""`offsetof` compiled against the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1 and 3.13.0."""
+
+TUPLE_LENGTH, TUPLE_ITEMS = 16, 24
+"""Offsets in a tuple up to 3.13."""
+
+CELL_CONTENT = 16
+"""Offset of `ob_ref` in a cell."""
+
 TYPE_NAME = 24
 """Offset of `tp_name` in a type object (GIL builds): behind refcount, type and size; unchanged since 3.0."""
 

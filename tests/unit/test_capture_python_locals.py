@@ -1,0 +1,71 @@
+"""Local variables of real interpreters: the addresses that the program itself says; and damaged memory."""
+
+import os
+
+import pytest
+
+from gdbext.capture.maps import read_maps
+from gdbext.capture.memory import ProcessMemory
+from gdbext.capture.python_frames import freeze, thread_of
+from gdbext.capture.python_locals import locals_of
+from gdbext.capture.python_runtime import find_interpreter
+from gdbext.knowledge.cpython import LOCALS
+from gdbext.model.missing import Missing
+from tests.inferiors.python_target import PythonTarget, interpreters
+
+PYTHONS = {version: path for version, path in interpreters().items() if version in LOCALS}
+
+
+def frozen(pid):
+    read = ProcessMemory(pid).read
+    found = find_interpreter(read_maps(pid), read, os.path.realpath(f"/proc/{pid}/exe"))
+    state = freeze(found, read)
+    return state, thread_of(state, read, pid), read
+
+
+@pytest.mark.parametrize("version", sorted(PYTHONS), ids=str)
+def test_names_and_objects_are_those_of_the_program(version):
+    with PythonTarget("python_locals.py", python=PYTHONS[version]) as target:
+        frames = locals_of(*frozen(target.pid))
+        said = dict(word.split("=") for word in target.words)
+    found = {}
+    for frame in frames:
+        name = frame.function.rpartition(".")[2]
+        found.update({f"{name}.{local.name}": f"{local.address:x}" for local in frame.variables})
+    assert len(said) == 9
+    assert {name: found.get(name) for name in said} == said
+    assert "outer.unbound" not in found
+    assert [frame.is_module for frame in frames] == [False] * (len(frames) - 1) + [True]
+    assert all(frame.line and frame.file.endswith("python_locals.py") for frame in frames)
+
+
+def test_memory_that_is_not_there_any_more():
+    """Whatever page is lost after the stop: fewer names, and no error."""
+    with PythonTarget("python_locals.py") as target:
+        state, thread, read = frozen(target.pid)
+        pages = set()
+
+        def noted(address, size):
+            pages.add(address >> 12)
+            return read(address, size)
+
+        complete = locals_of(state, thread, noted)
+        for page in sorted(pages):
+            part = locals_of(state, thread, lambda at, size, lost=page: None if at >> 12 == lost else read(at, size))
+            assert len(part) == len(complete)
+            assert sum(len(frame.variables) for frame in part) <= sum(len(frame.variables) for frame in complete)
+
+
+def test_a_release_without_a_row(monkeypatch):
+    with PythonTarget("python_locals.py") as target:
+        state, thread, read = frozen(target.pid)
+        monkeypatch.delitem(LOCALS, state.interpreter.version)
+        answer = locals_of(state, thread, read)
+    assert isinstance(answer, Missing)
+    assert answer.reason.startswith("local variables of Python 3.")
+
+
+def test_a_thread_without_python():
+    with PythonTarget("python_locals.py") as target:
+        state, _thread, read = frozen(target.pid)
+        assert thread_of(state, read, 1) is None
