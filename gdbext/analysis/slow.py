@@ -29,8 +29,11 @@ class _Doing:
 
 def works_on(view: JobView) -> Optional[Candidate]:
     """Every rank that is not waiting for the others provably works: compiles, loads, tokenises, swaps."""
-    if view.gone or view.snapshot.absent or view.of("fatal") or view.threads_as_ranks:
+    unreadable = view.gone or view.snapshot.absent or not all(_faults(process.activity) for process in view.unseen)
+    if unreadable or view.of("fatal") or view.threads_as_ranks:
         return None
+    if view.unseen:
+        return _pages(view)
     found = [_doing(party) for party in view.parties]
     doing = [one for one in found if one is not None]
     busy = [one.party for one in doing]
@@ -52,16 +55,34 @@ def works_on(view: JobView) -> Optional[Candidate]:
     )
 
 
+def _pages(view: JobView) -> Candidate:
+    """Ranks that could not be stopped, because they sleep uninterruptibly until their pages come."""
+    labels = ", ".join(process.label for process in view.unseen[:4])
+    proof = _faults(view.unseen[0].activity)
+    summary = (
+        f"{start(labels)} could not be stopped to be read, because of waiting for pages that are not in memory "
+        f"({proof}). That is slow, not stuck."
+    )
+    shown = tuple(Evidence(f"{one.label}: {_faults(one.activity)}", one.index) for one in view.unseen[:6])
+    return Candidate("not-a-hang", "low", 87, summary, (), (), (), (*shown, *evidence_of((), view.parties)))
+
+
+def _faults(activity: Optional[Activity]) -> str:
+    """That a process waits for its pages, in words with the count; "" when it does not."""
+    faults = (activity.major_faults or 0) if activity is not None else 0
+    if activity is None or activity.seconds <= 0 or faults / activity.seconds < FAULTS_PER_SECOND:
+        return ""
+    swapped = activity.swapped_bytes or 0
+    more = f", {swapped / 2**20:,.0f} MiB are swapped out" if swapped else ""
+    return f"{faults:,} major page faults in {activity.seconds:.1f} s{more}"
+
+
 def _doing(party: Party) -> Optional[_Doing]:
     activity = party.process.activity
     if activity is None or activity.seconds <= 0:
         return None
-    faults = activity.major_faults or 0
-    if faults / activity.seconds >= FAULTS_PER_SECOND and party.group not in COMMUNICATION:
-        swapped = activity.swapped_bytes or 0
-        more = f", {swapped / 2**20:,.0f} MiB are swapped out" if swapped else ""
-        proof = f"{faults:,} major page faults in {activity.seconds:.1f} s{more}"
-        return _Doing(party, "waits for pages that are not in memory", proof)
+    if _faults(activity) and party.group not in COMMUNICATION:
+        return _Doing(party, "waits for pages that are not in memory", _faults(activity))
     for row, function, file, children in _ROWS:
         on_stack = bool(row.file) and _on_stack(party, function, file)
         if party.group in COMMUNICATION and not (on_stack and _launches_from_the_host(party)):

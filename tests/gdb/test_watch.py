@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +38,11 @@ def event(process, kind):
             return found
 
 
+def texts(*folder):
+    """Name -> content of the files of a folder."""
+    return {path.name: path.read_text() for path in Path(*folder).iterdir() if path.is_file()}
+
+
 def end(process):
     """By Ctrl-C. (exit status, what it printed after the last event read)"""
     process.send_signal(signal.SIGINT)
@@ -52,6 +58,10 @@ def test_a_hang_becomes_a_bundle_and_the_next_job_is_followed(tmp_path):
             hang = event(process, "hang")
             assert hang["cause"] not in ("unknown", "not-a-hang")
             assert os.listdir(tmp_path / "kept") == [os.path.basename(hang["bundle"])]
+            maps = [text for _, text in sorted(texts(hang["bundle"], "maps").items())]
+            assert len(maps) == 2
+            assert all("libcudart" in text and "[stack]" in text for text in maps)
+            assert "kernel: Linux" in texts(hang["bundle"])["versions.txt"]
             assert all(state_of(pid)[1] == 0 and job.alive_progress(pid) for pid in job.pids.values())
         assert event(process, "gone")
         with DemoJob("pinned-alloc", ranks=2, wait="poll") as job:

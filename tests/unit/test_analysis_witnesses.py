@@ -183,6 +183,23 @@ def test_a_rank_that_spins_in_the_driver_while_it_captures_proves_nothing():
     assert "slow, not stuck" not in found.summary
 
 
+def test_a_rank_that_cannot_be_stopped_while_it_swaps():
+    """State D: no stack of it, but the kernel counts its faults; without them nothing is claimed."""
+    seen = job(IN_COLLECTIVE, IN_READ, IN_COLLECTIVE, activity=WORK["swapping"][1])
+    unread = replace(seen.processes[1], threads=(), state="lost")
+    found = verdict(replace(seen, processes=(seen.processes[0], unread, seen.processes[2])))
+    assert (found.cause, found.confidence) == ("not-a-hang", "low")
+    assert found.evidence[0].process == 1
+    silent = replace(unread, activity=None)
+    assert verdict(replace(seen, processes=(seen.processes[0], silent, seen.processes[2]))).cause != "not-a-hang"
+
+
+def test_work_proves_nothing_while_another_rank_was_not_read():
+    seen = job(IN_COLLECTIVE, COMPILING, IN_COLLECTIVE, activity=WORK["compiler"][1])
+    unread = replace(seen.processes[2], threads=(), state="lost")
+    assert "slow, not stuck" not in verdict(replace(seen, processes=(*seen.processes[:2], unread))).summary
+
+
 def test_a_dead_rank_outweighs_work():
     snapshot = job(IN_COLLECTIVE, COMPILING, IN_COLLECTIVE, activity=WORK["compiler"][1])
     found = verdict(replace(snapshot, absent=(3,), world_size=4))
