@@ -172,7 +172,7 @@ def counted(view: JobView, best: Candidate) -> Candidate:
 
 
 def _stuck(view: JobView, culprits: Sequence[Party]) -> bool:
-    """Whether two looks saw the culprits in the same calls, outside of any wait for peers, and no rank launched more."""
+    """Whether two looks saw the culprits in the same calls, none a wait for peers, and no rank launched more."""
     away = all(one.group not in COMMUNICATION and one.index not in view.moved for one in culprits)
     ends = [one for process in view.snapshot.processes for one in process.communicators if one.readable]
     return view.looked_twice and away and all(one.moved is False for one in ends)
