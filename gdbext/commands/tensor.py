@@ -76,14 +76,19 @@ class _Asked:
         return found
 
     def progress(self, verb: str) -> Progress:
-        """Says how far a long work is, at most once a second."""
-        said = [time.monotonic()]
+        """Says how far a long work is: each second at first, and less often the longer it takes."""
+        started = said = time.monotonic()
 
         def tell(done: int, total: int) -> None:
+            nonlocal said
             now = time.monotonic()
-            if now - said[0] >= _PROGRESS_SECONDS:
-                said[0] = now
-                self.session.say(f"{verb} {100 * done // max(total, 1)}% of {total:,} elements")
+            spent = now - started
+            if now - said < max(_PROGRESS_SECONDS, spent / 8) or not done:
+                return
+            first, said = said == started, now
+            left = spent * (total - done) / done
+            text = f"{verb} {100 * done // total}% of {total:,} elements, {_duration(left)} left"
+            self.session.say(f"{text}; Ctrl-C stops, an index looks at a part" if first else text)
 
         return tell
 
@@ -92,6 +97,15 @@ class _Asked:
         if getattr(self.args, "all_ranks", False):
             return pick_all(self.session.ranks(), "all")
         return pick_all(self.session.ranks(), self.args.ranks) if self.args.ranks else None
+
+
+def _duration(seconds: float) -> str:
+    """`40 s`, `7 min`, `3 h`, `over a day`."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return (
+        f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h" if seconds < 86400 else "over a day"
+    )
 
 
 def calculator() -> Calculator:

@@ -122,7 +122,7 @@ def _values(info: TensorInfo) -> str:
     try:
         shown = read_values(info, access.read_of(info), threshold=_limit(), edge_items=1)
     except GdbextError as error:
-        return f"<{info.unreadable or error}>"
+        return f"<{info.unreadable or str(error).lstrip(': ')}>"  # the value has no name here
     limit = _limit()
     text = ", ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in shown.elements[:limit])
     whole = len(shown.elements) <= limit and not shown.edge_items

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import (
@@ -70,8 +70,18 @@ def _word(value: object, style: Style) -> str:
     return "?" if isinstance(value, Missing) else clean(str(value), style)
 
 
+def _nothing(info: TensorInfo) -> str:
+    """The one reason for which nothing is known of what should be a tensor: undefined, a null pointer, ..."""
+    facts = (info.dtype, info.shape, info.address)
+    reasons = {fact.reason if isinstance(fact, Missing) else "" for fact in facts}
+    return reasons.pop() if len(reasons) == 1 else ""
+
+
 def summary(info: TensorInfo, style: Style) -> str:
-    """One line without name: `fp16 [4, 4096] strides [1, 4] on cpu at 0x7f.. (32 KiB), view of w`."""
+    """One line without name: `fp16 [4, 4096] strides [1, 4] on cpu at 0x7f.. (32 KiB), view of w`; or why not."""
+    reason = _nothing(info)
+    if reason:
+        return clean(reason, style)
     strides = f" strides {dimensions(info.strides)}" if info.strides is not None else ""
     parts = [f"{_word(info.dtype, style)} {dimensions(info.shape)}{strides}"]
     if info.where == "file":
@@ -91,14 +101,26 @@ def _headline(info: TensorInfo, style: Style, index: str = "") -> str:
     return f"{style.paint(name, 'strong')}: {summary(info, style)}"
 
 
-def _remarks(info: TensorInfo, style: Style, why: bool = True) -> List[str]:
+def _idle(info: TensorInfo, field: str) -> bool:
+    """Whether nobody asks for a field: where memory lies that is not there, the memory of what has no elements."""
+    if field == "where":
+        return isinstance(info.address, Missing)
+    empty = info.where == "meta" or (not isinstance(info.shape, Missing) and 0 in info.shape)
+    return field == "address" and empty
+
+
+def _remarks(info: TensorInfo, style: Style) -> List[str]:
     """What is wrong, what is unknown and why, and what is worth knowing."""
-    problems = list(info.problems)
+    said = _nothing(info)
+    problems = [problem for problem in info.problems if problem != said]
     if info.unreadable:
         problems.append(info.unreadable)
-    fields = ("dtype", "shape", "where", "address")
-    unknown = [(field, getattr(info, field)) for field in fields]
-    problems += [f"{field} unknown: {value.reason}" for field, value in unknown if isinstance(value, Missing) and why]
+    unknown: Dict[str, List[str]] = {}
+    for field in ("dtype", "shape", "where", "address"):
+        value = getattr(info, field)
+        if isinstance(value, Missing) and value.reason != said and not _idle(info, field):
+            unknown.setdefault(value.reason, []).append(field)
+    problems += [f"{' and '.join(fields)} unknown: {reason}" for reason, fields in unknown.items()]
     lines = [line for text in problems for line in _flagged(text, style)]
     for note in info.notes:
         lines += wrapped(clean(note, style), style, indent="  ")
@@ -116,7 +138,9 @@ def info_lines(info: TensorInfo, style: Style) -> List[str]:
     """Everything that is known of a tensor without its values."""
     lines = [_headline(info, style)]
     kind = info.kind if info.type_name in ("", info.kind) else f"{info.kind}, as {info.type_name}"
-    if info.kind or info.type_name:
+    if _nothing(info) and (info.kind or info.type_name):
+        lines[0] += f" ({clean(info.kind or info.type_name, style)})"
+    elif info.kind or info.type_name:
         lines += wrapped(clean(kind.lstrip(", "), style), style, indent="  ")
     if info.offset:
         lines.append(f"  starts {counted(info.offset, 'element')} into its storage")
@@ -131,7 +155,9 @@ def _info_table(infos: Sequence[TensorInfo], style: Style) -> List[str]:
 
 
 def _info_row(info: TensorInfo, style: Style) -> Row:
-    remark = [*info.problems, *([info.unreadable] if info.unreadable else []), *info.notes]
+    facts = [getattr(info, field) for field in ("dtype", "shape", "address") if not _idle(info, field)]
+    unknown = [fact.reason for fact in facts if isinstance(fact, Missing)]
+    remark = [*info.problems, *([info.unreadable] if info.unreadable else []), *unknown, *info.notes]
     cells = (
         clean(info.name, style),
         _word(info.dtype, style),
@@ -142,7 +168,7 @@ def _info_row(info: TensorInfo, style: Style) -> Row:
         size_text(info.nbytes) if isinstance(info.nbytes, int) else "",
         clean(remark[0], style) if remark else "",
     )
-    return Row(cells, "doubt" if info.problems else "")
+    return Row(cells, "doubt" if info.problems or unknown else "")
 
 
 def values_lines(values: TensorValues, style: Style) -> List[str]:
