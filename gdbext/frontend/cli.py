@@ -14,7 +14,7 @@ from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
-from gdbext.frontend import attach, comms, diagnose, error, explain, gdbrun, pdb, watch
+from gdbext.frontend import attach, comms, diagnose, error, explain, gdbrun, launch, pdb, watch
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.model.errors import FINDING, NOTHING, OK, USAGE, GdbextError
 from gdbext.model.job import Job
@@ -128,6 +128,10 @@ def parser() -> argparse.ArgumentParser:
     watch_it.add_argument("--json", action="store_true", help="one JSON document a line")
     watch_it.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
     _selection(watch_it)
+    seven = add("launch", "Start a job with a log of each rank, and with the prompt of one rank in this terminal.")
+    seven.add_argument("--rank", type=int, metavar="N", help="debug this rank here (sets RANK_TO_DEBUG)")
+    seven.add_argument("--logs", metavar="DIR", help="folder for the logs (default: a new one here)")
+    seven.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="torchrun, msrun, mpirun, ...")
     add("gdbinit", "Print the path of the file to source in gdb.")
     return top
 
@@ -182,6 +186,10 @@ def _watch(options: argparse.Namespace) -> int:
     return watch.run(options, selector_of, Progress(options.quiet))
 
 
+def _launch(options: argparse.Namespace) -> int:
+    return launch.run(options, Progress())
+
+
 def _gdbinit(options: argparse.Namespace) -> int:
     write_lines([gdbrun.INIT])
     return OK
@@ -198,6 +206,7 @@ COMMANDS: Dict[str, Callable[[argparse.Namespace], int]] = {
     "error": error.run,
     "pdb": _pdb,
     "watch": _watch,
+    "launch": _launch,
     "gdbinit": _gdbinit,
 }
 

@@ -9,7 +9,7 @@ import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 from gdbext.frontend.pdb_terminal import Terminal
 from gdbext.frontend.terminal import Progress, style_for, write_lines
@@ -24,7 +24,7 @@ _LOOK = 0.2  # seconds between two looks for a prompt
 
 
 @dataclass(frozen=True)
-class _Rank:
+class Rank:
     """A rank and what it says of itself."""
 
     member: Member
@@ -40,21 +40,30 @@ def run(options: argparse.Namespace, progress: Progress) -> int:
     places = _places(options.pid)
     if options.list or options.json:
         return _list(places, options)
+    converse(lambda: _reachable(places(), options.job), options.rank, progress)
+    return OK
+
+
+def converse(
+    ranks: Callable[[], List[Rank]], chosen: Optional[int], progress: Progress, over: Callable[[], bool] = lambda: False
+) -> bool:
+    """Open one prompt after the other of the job whose ranks `ranks` finds. False when nothing is left to wait for,
+    True when the user left (quit, Ctrl-C)."""
     terminal = Terminal()
-    chosen, told, seen = options.rank, False, False
+    told = seen = False
     try:
-        while True:
-            found = _reachable(places(), options.job)
+        while not over():
+            found = ranks()
             if seen and not found:
                 progress.say("no rank of the job is left")
-                return OK
+                break
             seen = seen or bool(found)
             if chosen is not None and found:
                 _choose(found, chosen)
             wire = next((wire for wire in map(_open, _prompts(found, chosen)) if wire is not None), None)
             if wire is not None:
                 if not terminal.talk(wire):
-                    return OK
+                    return True
                 told = False
                 continue
             if not told:
@@ -63,9 +72,10 @@ def run(options: argparse.Namespace, progress: Progress) -> int:
                 told = True
             terminal.pause(_LOOK)
     except KeyboardInterrupt:
-        return OK
+        return True
     finally:
-        terminal.keep_history()
+        terminal.close()
+    return False
 
 
 def _places(pid: Optional[int]) -> Any:
@@ -87,7 +97,13 @@ def _places(pid: Optional[int]) -> Any:
     return jobs
 
 
-def _reachable(places: List[str], job: Optional[str]) -> List[_Rank]:
+def ranks_below(parents: Callable[[], Set[int]]) -> List[Rank]:
+    """The ranks of this user that are among these processes."""
+    pids = parents()
+    return [rank for place in folder.jobs() for rank in _ask_all(place) if rank.member.pid in pids]
+
+
+def _reachable(places: List[str], job: Optional[str]) -> List[Rank]:
     """The ranks of one job. Raises UsageError when there are several jobs."""
     jobs = {os.path.basename(place)[4:]: place for place in places}
     if job is not None:
@@ -98,8 +114,8 @@ def _reachable(places: List[str], job: Optional[str]) -> List[_Rank]:
     return next(iter(groups.values()), [])
 
 
-def _ask_all(place: str) -> List[_Rank]:
-    return [_Rank(member, status) for member in folder.members(place) for status in _ask(member, {"status": True})]
+def _ask_all(place: str) -> List[Rank]:
+    return [Rank(member, status) for member in folder.members(place) for status in _ask(member, {"status": True})]
 
 
 def _ask(member: Member, question: Message) -> Iterator[Message]:
@@ -123,7 +139,7 @@ def _reach(path: str) -> Optional[Wire]:
         raise GdbextError(f"cannot reach the rank at {path}: {error.strerror}") from None
 
 
-def _choose(found: List[_Rank], chosen: int) -> None:
+def _choose(found: List[Rank], chosen: int) -> None:
     """Tell every rank whose turn it is, also the one that has the prompt now."""
     for rank in found:
         for _ in _ask(rank.member, {"choose": chosen}):
@@ -134,7 +150,7 @@ def _choose(found: List[_Rank], chosen: int) -> None:
                     raise GdbextError(f"rank {rank.member.rank} is at a breakpoint: {answer.get('refused')}")
 
 
-def _prompts(found: List[_Rank], chosen: Optional[int]) -> List[Member]:
+def _prompts(found: List[Rank], chosen: Optional[int]) -> List[Member]:
     return [rank.member for rank in found if rank.at_prompt and chosen in (None, rank.member.rank)]
 
 

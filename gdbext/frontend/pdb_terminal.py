@@ -27,7 +27,10 @@ class _Interrupts:
 
     def __init__(self) -> None:
         self._waiting = self._pending = False
-        signal.signal(signal.SIGINT, self._note)
+        self._before = signal.signal(signal.SIGINT, self._note)
+
+    def close(self) -> None:
+        signal.signal(signal.SIGINT, self._before)
 
     def _note(self, number: int, frame: Optional[FrameType]) -> None:
         self._pending = True
@@ -67,8 +70,9 @@ class Terminal:
         except OSError:
             pass  # the first time
 
-    def keep_history(self) -> None:
-        """For the next time; only this user may read it."""
+    def close(self) -> None:
+        """Give Ctrl-C back, and keep the history for the next time; only this user may read it."""
+        self._interrupts.close()
         if self._readline is None or not sys.stdin.isatty():
             return
         try:

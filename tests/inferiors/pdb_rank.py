@@ -5,13 +5,15 @@ import sys
 
 from gdbext.rankpdb import breakpoint_, clear_
 
+RANK = int(os.environ.get("RANK") or os.environ["OMPI_COMM_WORLD_RANK"])
+
 
 def say(*words):
     print(*words, flush=True)
 
 
 def step(number):
-    mine = int(os.environ["RANK"]) * 100 + number
+    mine = RANK * 100 + number
     breakpoint_(rank=1)
     mine += 1
     return mine
@@ -36,7 +38,7 @@ def environment(number):
 
 
 def only_some(number):
-    if os.environ["RANK"] != "0":
+    if RANK != 0:
         breakpoint_(rank=1)
     return number
 

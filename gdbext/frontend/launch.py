@@ -1,0 +1,148 @@
+"""`gdbext launch -- COMMAND`: a launcher in the background, one rank's prompt here, nothing left behind."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Dict, Iterator, List, Optional, Sequence, Set
+
+from gdbext.discovery.procfs import ProcFS
+from gdbext.frontend import pdb
+from gdbext.frontend.terminal import Progress
+from gdbext.knowledge.launch_options import LOG_OPTIONS
+from gdbext.model.errors import GdbextError, UsageError
+from gdbext.model.missing import Missing
+
+GRACE = 10.0  # seconds between the gentle and the last signal to a job that is to end
+_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, prctl(2): orphans of the job become our children
+_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def run(options: argparse.Namespace, progress: Progress) -> int:
+    """Start the command and stay until it has ended; returns its exit status. Raises GdbextError."""
+    words = options.words[1:] if options.words[:1] == ["--"] else options.words
+    if not words:
+        raise UsageError("no command to start", "gdbext launch --rank 1 -- torchrun --nproc-per-node 8 train.py")
+    logs = _folder(options.logs)
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1)
+    environment = dict(os.environ) if options.rank is None else {**os.environ, "RANK_TO_DEBUG": str(options.rank)}
+    job = _start(with_logs(words, logs), environment, logs)
+    progress.say(f"started pid {job.pid}; logs are in {logs}")
+    with _forwarding(job):
+        try:
+            if options.rank is not None:
+                _debug(options.rank, job, progress)
+            status = _wait(job)
+        finally:
+            left = _reap(job)
+    if left:
+        progress.say(f"{left} processes that outlived the launcher were ended")
+    if status:
+        progress.say(f"the launcher ended with status {status}; see {logs / 'launcher.log'}")
+    return status
+
+
+def with_logs(words: Sequence[str], logs: Path) -> List[str]:
+    """The command with the options that make its launcher keep a log of each rank, unless it has some."""
+    for row in LOG_OPTIONS:
+        for position, word in enumerate(words):
+            if word.rpartition("/")[2] in row.words and (position == 0 or words[position - 1] == "-m"):
+                if any(word.split("=")[0] in row.taken for word in words):
+                    return list(words)
+                extra = [option.format(logs=logs) for option in row.options]
+                return [*words[: position + 1], *extra, *words[position + 1 :]]
+    return list(words)
+
+
+def _folder(asked: Optional[str]) -> Path:
+    logs = Path(asked or f"gdbext-logs-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
+    try:
+        logs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise GdbextError(f"cannot make {logs}: {error.strerror}", "give another folder with --logs") from None
+    return logs
+
+
+def _start(words: List[str], environment: Dict[str, str], logs: Path) -> subprocess.Popen[bytes]:
+    try:
+        with open(logs / "launcher.log", "ab") as log:
+            return subprocess.Popen(
+                words, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+    except OSError as error:
+        raise GdbextError(f"cannot start {words[0]}: {error.strerror}") from None
+
+
+def _debug(rank: int, job: subprocess.Popen[bytes], progress: Progress) -> None:
+    """The prompt of the rank, here, until the job has ended or Ctrl-C."""
+    left = pdb.converse(lambda: pdb.ranks_below(_descendants), rank, progress, lambda: job.poll() is not None)
+    if left and job.poll() is None:
+        progress.say("the job runs on; Ctrl-C interrupts it")
+
+
+def _wait(job: subprocess.Popen[bytes]) -> int:
+    """Its exit status, as a shell says it. A Ctrl-C goes to the job, and a second one ends it."""
+    while True:
+        try:
+            status = job.wait()
+            return 128 - status if status < 0 else status
+        except KeyboardInterrupt:
+            _signal(job, signal.SIGINT)
+
+
+def _signal(job: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(job.pid, number)
+
+
+@contextlib.contextmanager
+def _forwarding(job: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Signals that mean us mean the job."""
+    before = {number: signal.signal(number, lambda got, _: _signal(job, got)) for number in _FORWARDED}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _reap(job: subprocess.Popen[bytes]) -> int:
+    """End what is left of the job, gently first; returns how many processes outlived their launcher."""
+    if job.poll() is None:
+        _signal(job, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+            job.wait(GRACE)
+    left = alive = _descendants()
+    number, until = signal.SIGTERM, time.monotonic() + GRACE
+    while alive:
+        for pid in alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        time.sleep(0.05)
+        if time.monotonic() > until:
+            number = signal.SIGKILL
+        alive = _descendants()
+    with contextlib.suppress(ChildProcessError):  # the last ones are zombies of ours
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    return len(left)
+
+
+def _descendants() -> Set[int]:
+    """Pids of all processes below this one, zombies left out. We are the reaper of orphans, so none is missing."""
+    proc = ProcFS()
+    stats = [stat for stat in map(proc.stat, proc.pids()) if not isinstance(stat, Missing)]
+    parents = {stat.pid: stat.parent for stat in stats if stat.state not in "ZX"}
+    found = {os.getpid()}
+    grew = True
+    while grew:
+        more = {pid for pid, parent in parents.items() if parent in found} - found
+        found |= more
+        grew = bool(more)
+    return found - {os.getpid()}

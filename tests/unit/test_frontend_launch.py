@@ -1,0 +1,105 @@
+"""A launcher in the background: logs, signals, and nothing left behind."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from gdbext.frontend.launch import with_logs
+from tests.inferiors.demo import state_of
+from tests.inferiors.pdb_job import HERE, Talker
+
+LOGS = Path("/logs")
+
+
+@pytest.mark.parametrize(
+    "command, made",
+    [
+        ("torchrun --nproc-per-node 8 t.py", "torchrun --log-dir /logs --redirects 3 --nproc-per-node 8 t.py"),
+        ("/opt/bin/torchrun t.py", "/opt/bin/torchrun --log-dir /logs --redirects 3 t.py"),
+        ("python -m torch.distributed.run t.py", "python -m torch.distributed.run --log-dir /logs --redirects 3 t.py"),
+        ("torchrun --tee=3 t.py", "torchrun --tee=3 t.py"),
+        ("env A=1 mpirun -n 2 t", "env A=1 mpirun -n 2 t"),
+        ("mpirun -n 2 t", "mpirun --output-filename /logs -n 2 t"),
+        ("msrun --worker_num=8 t.py", "msrun --log_dir=/logs --join=True --worker_num=8 t.py"),
+        ("python t.py", "python t.py"),
+        ("python torchrun", "python torchrun"),
+    ],
+)
+def test_each_rank_gets_a_log(command, made):
+    assert with_logs(command.split(), LOGS) == made.split()
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """Starts `gdbext launch` with these words; ends it after the test."""
+    started = []
+
+    def start(*words, **environment):
+        argv = [sys.executable, "-m", "gdbext", "launch", "--logs", str(tmp_path / "logs"), *words]
+        started.append(Talker(argv, {"HOME": str(tmp_path), **environment}))
+        return started[-1]
+
+    yield start
+    for talker in started:
+        talker.end()
+
+
+def test_status_and_log_of_the_launcher(tmp_path, launch):
+    talker = launch("--", "sh", "-c", "echo begun; exit 7")
+    assert "ended with status 7" in talker.rest()
+    assert talker.process.returncode == 7
+    assert (tmp_path / "logs" / "launcher.log").read_text() == "begun\n"
+
+
+def test_an_orphan_in_a_session_of_its_own_is_ended(tmp_path, launch):
+    os.mkfifo(tmp_path / "pipe")
+    talker = launch("--", "sh", "-c", f"setsid sh -c 'echo $$ >{tmp_path}/pipe; exec sleep 1000' & wait $!")
+    orphan = int((tmp_path / "pipe").read_text())
+    talker.until("started pid ")
+    launcher = int(talker.until(";").rstrip(";"))
+    os.kill(launcher, signal.SIGKILL)
+    assert "1 processes that outlived the launcher were ended" in talker.rest()
+    assert talker.process.returncode == 128 + signal.SIGKILL
+    assert state_of(orphan)[0] is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_reach_the_job(tmp_path, launch, number):
+    os.mkfifo(tmp_path / "pipe")
+    name = signal.Signals(number).name[3:]
+    script = f"trap 'echo got {name}; exit 3' {name}; echo >{tmp_path}/pipe; while :; do read x <{tmp_path}/pipe; done"
+    talker = launch("--", "bash", "-c", script)
+    (tmp_path / "pipe").read_text()
+    talker.until("started")
+    talker.signal(number)
+    talker.rest()
+    assert talker.process.returncode == 3
+    assert (tmp_path / "logs" / "launcher.log").read_text() == f"got {name}\n"
+
+
+@pytest.mark.parametrize("words, said", [((), "no command to start"), (("--", "/no/such"), "No such file")])
+def test_what_cannot_be_started_is_one_line(launch, words, said):
+    talker = launch(*words)
+    text = talker.rest()
+    assert said in text
+    assert len(text.splitlines()) == 1
+
+
+@pytest.mark.mpi
+def test_the_prompt_of_a_rank_under_mpirun(tmp_path, launch):
+    (tmp_path / "meet").mkdir(mode=0o700)
+    mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3"]
+    job = [*mpirun, sys.executable, str(HERE / "pdb_rank.py"), "environment", "1"]
+    talker = launch("--rank", "2", "--", *job, GDBEXT_PDB_DIR=str(tmp_path / "meet"), TMPDIR=str(tmp_path))
+    assert "rank 2" in talker.until("(Pdb) ")
+    talker.type("p number")
+    talker.until("0")
+    talker.type("c")
+    talker.rest()
+    assert talker.process.returncode == 0
+    assert len(list((tmp_path / "logs").rglob("stdout"))) == 3
+    assert "done 0" in (tmp_path / "logs" / "launcher.log").read_text()
+    assert not list((tmp_path / "meet").iterdir())
