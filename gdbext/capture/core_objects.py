@@ -65,13 +65,20 @@ class CoreObjects:
         return self.find(path).opens_as
 
     def describe(self, mapping: Mapping) -> Optional[MappedFile]:
-        """The file around a mapping. `None` when it is no ELF file."""
+        """The file around a mapping. `None` when it is no ELF file, as far as one can tell without it."""
         found = self.find(mapping.file)
+        if found.opens_as is None and not self._is_object(mapping.file):
+            return None
         content = file_reader(found.opens_as) if found.opens_as else self._first_page(mapping.file)
         file = mapped_file(mapping, content, found.opens_as or mapping.file, found.problem)
         if file is None and found.opens_as is None and not content(0, 4) and found.problem:
             return unknown_file(mapping, mapping.file, found.problem)
         return file if file is None else replace(file, build_id=found.build_id or file.build_id)
+
+    def _is_object(self, path: str) -> bool:
+        """Also data (locales, fonts, models) is mapped, and a core does not always say which memory is code."""
+        named = path == self.program or ".so" in os.path.basename(path)
+        return named or self._first_page(path)(0, 4) == b"\x7fELF"
 
     def opened_maps(self) -> MemoryMap:
         """The memory map with the paths of the files that were found in place of those that the process saw."""

@@ -147,8 +147,9 @@ def _complete(rank: _Rank) -> None:
     registers = {thread.tid: thread.registers for thread in rank.copy.threads}
     calls: Dict[int, Optional[Sequence[int]]] = {tid: futexes.syscall_of(words) for tid, words in registers.items()}
     ids = futexes.thread_ids(registers, core.read_many)
-    place = locks.place_in(rank.copy.maps)
-    around = locks.Surroundings(ids, len(ids) == len(registers), place)
+    around = locks.Surroundings(
+        ids.lwps, ids.words, complete=len(ids.lwps) == len(registers), place=locks.place_in(rank.copy.maps)
+    )
     rank.locks = locks.resolve(futexes.freeze(calls, core.read_many), rank.stacks, around)
 
 
