@@ -100,6 +100,11 @@ class Walker:
         problems = tuple(f"{count} of {len(threads)} threads not walked: {why}" for why, count in skipped.items())
         return Walk(tuple(stacks[thread.num] for thread in threads), problems)
 
+    def one(self, thread: gdb.InferiorThread) -> ThreadStack:
+        """The stack of one thread alone. The selection comes back."""
+        with compat.kept_selection():
+            return self._stack(thread)
+
     def _over_budget(self, position: int) -> Optional[str]:
         if position >= self._budget.threads:
             return f"limit of {self._budget.threads} threads"

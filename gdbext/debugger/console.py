@@ -135,6 +135,7 @@ def register() -> None:
         return
     settings.register()
     session = GdbSession()
+    session.checks.show, session.checks.text_of = _show, _document
     _registered.append(session)
     _registered.extend(_Command(row, session) for row in COMMANDS)
     _registered.append(_RankFunction(session))
@@ -153,7 +154,11 @@ def style() -> Style:
     return Style(width=width, color=color, unicode=unicode)
 
 
-def _show(answer: object, json: Optional[str]) -> None:
+def _document(answer: object) -> str:
+    return str(answer) if WITHOUT_OUTPUT is not None else dumps(answer)
+
+
+def _show(answer: object, json: Optional[str] = None) -> None:
     if answer is None:
         return
     if WITHOUT_OUTPUT is not None:

@@ -6,7 +6,7 @@ import os
 import socket
 import time
 from dataclasses import dataclass, replace
-from typing import List, Mapping, Optional, Sequence
+from typing import List, Mapping, Optional, Sequence, Tuple
 
 import gdb
 
@@ -113,6 +113,25 @@ def _look(index: int, subject: Subject, captures: Captures, scan: bool) -> RankS
         locks=lock_waits(subject.inferior, stacks, is_core),
         peers=() if is_core else waits_for(ProcFS(), process.pid, {one.lwp: one.syscall for one in stacks if one.lwp}),
     )
+
+
+@dataclass(frozen=True)
+class ThreadLook:
+    """One thread alone: `stack` with the Python frames in it, `native` without."""
+
+    stack: ThreadStack
+    native: ThreadStack
+    problems: Tuple[str, ...]
+
+
+def one_thread(inferior: gdb.Inferior, thread: gdb.InferiorThread, is_core: bool) -> ThreadLook:
+    """The stack of one thread, within the budget of `set llm`."""
+    budget = Budget(settings.value("max-pause"), settings.value("frames"))
+    native = Walker(_modules(inferior, is_core), budget, Captures(), by_number).one(thread)
+    problems = list(native.problems)
+    python = None if is_core or not native.lwp else _python(inferior.pid, [native.lwp], problems)
+    found = python.threads.get(native.lwp or 0) if python else None
+    return ThreadLook(interleave(native, found) if found else native, native, tuple(problems))
 
 
 def _modules(inferior: gdb.Inferior, is_core: bool) -> Modules:

@@ -14,6 +14,7 @@ from gdbext.commands.cores import Cores, OpenCore
 from gdbext.commands.ranks import HELD
 from gdbext.debugger import compat, live, outside, symbols
 from gdbext.debugger import cores as core_files
+from gdbext.debugger.checks import CheckWatch
 from gdbext.debugger.device_access import DeviceAccess
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
@@ -58,6 +59,7 @@ class GdbSession:
         self._together_before: Optional[str] = None
         self._attaching = False
         self.tensors = DeviceAccess(self.say, self.rank_of)
+        self.checks = CheckWatch(self.ranks, self.tensors, self.say)
         gdb.events.cont.connect(self._resumed)
         gdb.events.stop.connect(self._stopped)
 

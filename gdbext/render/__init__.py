@@ -16,6 +16,7 @@ from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
 from gdbext.render.comms import communicator_lines
+from gdbext.render.check_report import CHECK_RENDERERS
 from gdbext.render.document import document
 from gdbext.render.error import answer_lines
 from gdbext.render.explanation import explanation_lines, glossary_lines
@@ -49,6 +50,7 @@ _RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
     Glossary: glossary_lines,
     ErrorAnswer: answer_lines,
     **TENSOR_RENDERERS,
+    **CHECK_RENDERERS,
 }
 
 _LIST_RENDERERS: Mapping[type, Callable[[Sequence[Any], Style], List[str]]] = {

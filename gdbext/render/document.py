@@ -17,6 +17,7 @@ from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait
 from gdbext.render.comms import communicator_document
+from gdbext.render.check_report import CHECK_DOCUMENTS
 from gdbext.render.error import answer_document
 from gdbext.render.explanation import explanation_document, glossary_document
 from gdbext.render.locks import lock_document, peer_document, wait_document
@@ -105,6 +106,7 @@ def _judged_process(process: RankSnapshot, judgement: Optional[ProcessJudgement]
             "thread": wait.thread,
             "frame": wait.frame,
             "collective": wait.collective,
+            "communicator": wait.communicator,
             "op_count": None if wait.op_count is None else dict(wait.op_count),
         },
         "threads": [_judged_thread(thread) for thread in threads],
@@ -295,12 +297,13 @@ _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
     ThreadStack: _thread,
     RankTable: _attached,
     RankOutputs: _outputs,
-    CommunicatorTable: communicator_document,
     LockReport: lock_document,
+    CommunicatorTable: communicator_document,
     Explanation: explanation_document,
     Glossary: glossary_document,
     ErrorAnswer: answer_document,
     **TENSOR_DOCUMENTS,
+    **CHECK_DOCUMENTS,
 }
 
 _LISTS: Mapping[type, Tuple[str, Callable[[Any], Document]]] = {

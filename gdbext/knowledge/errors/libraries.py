@@ -117,9 +117,9 @@ NCCL: Tuple[ErrorRow, ...] = (
     ),
     ErrorRow(
         6,
-        "a peer ended, or the connection to it broke",
+        "a peer ended, or the connection to it broke; this communicator cannot be used any more",
         _NCCL,
-        sticky=True,
+        sticky=None,
         causes=("another rank crashed first",),
         steps=("find the rank that died first: its log, dmesg (oom, Xid), gdbext ranks",),
         prints="remote process exited or there was a network error",

@@ -1,0 +1,149 @@
+"""Messages of failed checks taken apart; what a failure means and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import List, Mapping, Optional, Sequence, Tuple
+
+from gdbext.analysis.error_codes import code, in_message
+from gdbext.analysis.frames import FrameBook
+from gdbext.knowledge.checks import FAIL_FUNCTIONS, MESSAGES, THROWN, MessageRow
+from gdbext.knowledge.errors import TEXT_FUNCTIONS
+from gdbext.knowledge.errors.cuda import BLOCKING
+from gdbext.model.check_report import Failure
+from gdbext.model.error_code import ErrorCode
+from gdbext.model.stack import Frame
+
+_MESSAGES = [(row, re.compile(row.pattern, re.DOTALL)) for row in MESSAGES]
+_THROWN = re.compile("|".join(f"(?:{name})" for name in THROWN))
+_LONGEST = 4096
+# Frames that raise: the check's own functions, and what lies between them and the C++ runtime.
+_RAISING = re.compile(
+    r"(?:.*::)?(?:check|checkEx|syncAndCheck\w*|CheckError|myAssert|throwRuntimeError|ncclCheck|ReportCudaError|"
+    r"ReportCuDrvError|ReportNullError|LogFatal\w*|Report|torchCheckFail|torchInternalAssertFail|"
+    r"c10_cuda_check_implementation|ggml_cuda_error|ggml_abort)(?:<.*>)?(?: \[clone.*\])?$"
+    r"|__cxa_throw|__cxa_rethrow|_Unwind_\w+|std::terminate.*|__cxxabiv1::.*|__gnu_cxx::.*|.*_S?handler\b"
+)
+_LAUNCH_BLOCKING = "CUDA_LAUNCH_BLOCKING"
+
+
+def may_be_thrown(typeinfo_name: str) -> bool:
+    """Whether a check of the table may throw a type with this typeinfo name."""
+    return bool(_THROWN.match(typeinfo_name))
+
+
+def failure_of(message: str, recorded: Optional[ErrorCode] = None) -> Optional[Failure]:
+    """What a thrown message says of a failed check; None when it is about something else.
+
+    `recorded` is the error that this thread asked the library a text for right before.
+    """
+    text = message[:_LONGEST].strip()
+    for row, pattern in _MESSAGES:
+        found = pattern.search(text)
+        if found is not None:
+            return _failure(row, found.groupdict(), text, recorded)
+    return None
+
+
+def _failure(
+    row: MessageRow, groups: Mapping[str, Optional[str]], message: str, recorded: Optional[ErrorCode]
+) -> Failure:
+    text = (groups.get("text") or message).strip()
+    error = recorded if recorded is not None and recorded.number else in_message(text, row.library)
+    line = groups.get("line")
+    return Failure(
+        "check",
+        row.check,
+        message,
+        text,
+        error,
+        groups.get("expression") or "",
+        groups.get("file") or "",
+        int(line) if line and len(line) < 9 else None,
+        engine=row.engine,
+    )
+
+
+def error_of(library: str, number: Optional[int], text: str) -> Optional[ErrorCode]:
+    """The error of a fail-only function: its number where it has one, else what its text says."""
+    if library and number is not None:
+        return code(library, number)
+    return in_message(text)
+
+
+def recorded(function: str, number: int) -> Optional[ErrorCode]:
+    """The error whose text or name a check asked for."""
+    return code(TEXT_FUNCTIONS[function], number)
+
+
+def is_raising(function: Optional[str]) -> bool:
+    """Whether a frame belongs to the check or to the C++ runtime's way of throwing."""
+    return bool(function and _RAISING.match(function))
+
+
+def engine_frame(frames: Sequence[Frame]) -> Optional[int]:
+    """The first frame, from the inside, of the engine's own code that is no check; Python code counts as well."""
+    book = FrameBook()
+    for number, frame in enumerate(frames):
+        known = book.know(frame)
+        if not is_raising(frame.function) and known.name and not known.system and not known.vendor and not known.entry:
+            return number
+    return None
+
+
+def check_frame(frames: Sequence[Frame]) -> Optional[int]:
+    """The innermost frame of the check itself, where it is a frame of its own."""
+    return next(
+        (
+            number
+            for number, frame in enumerate(frames)
+            if is_raising(frame.function) and not (frame.function or "").startswith(("__", "_U", "std::"))
+        ),
+        None,
+    )
+
+
+def timing(failure: Failure, environment: Mapping[str, str]) -> str:
+    """What asynchronous means for this failure."""
+    error = failure.error
+    place = f"{failure.file}:{failure.line}" if failure.file and failure.line else "this check"
+    if failure.kind != "check" or error is None:
+        return ""
+    if not error.sticky and not (error.library == "cublasStatus_t" and error.number in (13, 14)):
+        return "The call that was checked failed itself." if error.sticky is False else ""
+    if environment.get(_LAUNCH_BLOCKING, "0") not in ("", "0"):
+        return f"{_LAUNCH_BLOCKING} is set: the call that was checked at {place} is the one that failed."
+    return (
+        f"The kernel that failed was launched earlier: between the last check that passed on this GPU and {place}, "
+        "which only noticed it. Every other thread of this process sees the same error from now on."
+    )
+
+
+def steps(failure: Failure, engine: Optional[str], environment: Mapping[str, str]) -> Tuple[str, ...]:
+    """What to do next, without what is done already."""
+    found: List[str] = list(failure.error.steps) if failure.error else []
+    if environment.get(_LAUNCH_BLOCKING, "0") not in ("", "0"):
+        found = [step for step in found if step != BLOCKING]
+    switched = {"fastertransformer": "FT_DEBUG_LEVEL", "turbomind": "TM_DEBUG_LEVEL", "rtp-llm": "LOG_LEVEL"}
+    name = switched.get(engine or failure.engine)
+    sticky = failure.error is not None and failure.error.sticky
+    if sticky and name and environment.get(name, "") != "DEBUG":
+        found.insert(0, f"llm-check enable makes the engine check after every layer (at start: {name}=DEBUG)")
+    return tuple(dict.fromkeys(found))
+
+
+def with_frames(failure: Failure, frames: Sequence[Frame]) -> Failure:
+    """The failure with what the frames say better: the check's own name, and its place when the message has none."""
+    number = check_frame(frames)
+    if number is not None and failure.kind == "check":
+        failure = replace(failure, what=frames[number].function or failure.what)
+    inside = engine_frame(frames)
+    if not failure.file and inside is not None and frames[inside].file:
+        failure = replace(failure, file=frames[inside].file or "", line=frames[inside].line)
+    return failure
+
+
+def known_functions() -> Tuple[str, ...]:
+    """Functions that are called only when something has failed."""
+    return tuple(row.function for row in FAIL_FUNCTIONS)

@@ -1,0 +1,144 @@
+"""llm-check: stop where a check of CUDA fails, say what failed and why."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentTypeError, Namespace
+from typing import List, Optional, Sequence, cast
+
+from gdbext.commands.check_port import CheckOptions, CheckPort, CheckSession
+from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.selection import pick_all
+from gdbext.commands.session import Session, chosen_by_current
+from gdbext.knowledge.checks import FAIL_FUNCTIONS, MESSAGES, SWITCHES
+from gdbext.knowledge.engines import PROFILES
+from gdbext.model.attached import AttachedRank
+from gdbext.model.check_report import CheckKind, CheckKinds, CheckReport, CheckStatus, SwitchResults
+from gdbext.model.errors import UsageError
+
+_ANY = "any"
+
+
+def _port(session: Session) -> CheckPort:
+    return cast(CheckSession, session).checks
+
+
+def on(session: Session, args: Namespace) -> CheckStatus:
+    if args.engine is not None and args.engine not in {profile.name for profile in PROFILES}:
+        names = ", ".join(profile.name for profile in PROFILES)
+        raise UsageError(f"no engine {args.engine}", f"one of {names}")
+    chosen = _ranks(session, args.ranks) if args.ranks else None
+    pids = None if chosen is None else [rank.process.pid for rank in chosen]
+    log = os.path.abspath(os.path.expanduser(args.log)) if args.log else None
+    action = args.action or ("log" if log else "stop")
+    return _port(session).on(CheckOptions(action, log, args.engine, pids))
+
+
+def off(session: Session, args: Namespace) -> CheckStatus:
+    return _port(session).off()
+
+
+def status(session: Session, args: Namespace) -> CheckStatus:
+    return _port(session).status()
+
+
+def report(session: Session, args: Namespace) -> CheckReport:
+    current = chosen_by_current(session.ranks())
+    if current is None:
+        raise UsageError("no process and no core file is selected", "llm-attach-all, or gdb PROGRAM CORE")
+    return _port(session).report(current)
+
+
+def list_(_: Session, args: Namespace) -> CheckKinds:
+    """Every check that is known, most specific engine first."""
+    kinds: List[CheckKind] = [
+        CheckKind(row.engine or _ANY, row.check, "its throw, told by the message", row.source) for row in MESSAGES
+    ]
+    kinds += [
+        CheckKind(row.engine, row.function, "the function is called only after a failure", row.source)
+        for row in FAIL_FUNCTIONS
+    ]
+    kinds += [CheckKind(row.engine, row.function, f"llm-check enable ({row.variable})", row.source) for row in SWITCHES]
+    return CheckKinds(tuple(kinds))
+
+
+def enable(session: Session, args: Namespace) -> SwitchResults:
+    return _port(session).switch(_ranks(session, args.ranks), True)
+
+
+def disable(session: Session, args: Namespace) -> SwitchResults:
+    return _port(session).switch(_ranks(session, args.ranks), False)
+
+
+def choose(session: Session, args: Namespace) -> object:
+    names = ", ".join(command.name.split()[-1] for command in COMMANDS[1:])
+    raise UsageError("llm-check what?", f"one of {names}; `help llm-check` tells more")
+
+
+def _ranks(session: Session, text: Optional[str]) -> Sequence[AttachedRank]:
+    return pick_all(session.ranks(), text or "all")
+
+
+def action(text: str) -> str:
+    """Type of `--action`."""
+    if text not in ("stop", "log"):
+        raise ArgumentTypeError(f"stop or log, not {text}")
+    return text
+
+
+_RANKS = Argument("--ranks", "on these ranks, like 0-3,7 (all)", "RANKS", completes="ranks")
+
+COMMANDS = (
+    Command(
+        "llm-check",
+        "Stop where a check of CUDA fails, and say what failed and why",
+        choose,
+        "breakpoints",
+        description=(
+            "Breakpoints stand only where a failure is raised, never where a check is entered: a server that checks a "
+            "million times a second loses nothing. Fatal signals (SIGBUS, SIGSEGV, SIGABRT) get a report as well."
+        ),
+        examples=("llm-check on", "llm-check on --log failures.jsonl", "llm-check report"),
+        prefix=True,
+    ),
+    Command(
+        "llm-check on",
+        "Stop with a report wherever a check of CUDA fails from now on",
+        on,
+        "breakpoints",
+        (
+            Argument("--engine", "only checks of this engine (vllm, fastertransformer, ...)", "NAME"),
+            _RANKS,
+            Argument("--action", "stop, or log: print the report and let the rank run on", "stop|log", action),
+            Argument("--log", "append each report to FILE as a line of JSON, and let the rank run on", "FILE"),
+        ),
+        description=(
+            "Works in release builds, without debug information. Libraries that are loaded later are watched too. "
+            "When one rank stops, gdb stops the others as well; `continue` resumes all."
+        ),
+        examples=("llm-check on", "llm-check on --ranks 0-3 --action log", "llm-check on --log failures.jsonl"),
+    ),
+    Command("llm-check off", "Take the breakpoints of llm-check on away", off, "breakpoints"),
+    Command("llm-check status", "Show what is watched and what was seen", status, "breakpoints"),
+    Command("llm-check list", "List the checks that are known", list_, "breakpoints"),
+    Command(
+        "llm-check report",
+        "Report what stopped or killed the selected thread",
+        report,
+        "breakpoints",
+        description="Also in the core file of a crash.",
+    ),
+    Command(
+        "llm-check enable",
+        "Switch the engine's own debug check on in the running process",
+        enable,
+        "breakpoints",
+        (_RANKS,),
+        description=(
+            "Writes to the process: the variables that its environment would have set at start. What was written is "
+            "read back; llm-check disable restores what was there before. "
+            "For a program not started yet: gdbext run --check -- COMMAND."
+        ),
+    ),
+    Command("llm-check disable", "Undo llm-check enable", disable, "breakpoints", (_RANKS,)),
+)

@@ -1,0 +1,180 @@
+"""The breakpoints of llm-check. What they decide, they decide from registers and memory in the moment of the stop."""
+
+from __future__ import annotations
+
+import time
+from typing import Optional, Protocol
+
+import gdb
+
+from gdbext.analysis import checks
+from gdbext.debugger.exceptions import (
+    MESSAGE_CAP,
+    message_of,
+    read_c_string,
+    read_std_string,
+    read_word,
+    type_words,
+    typeinfo_name,
+)
+from gdbext.knowledge.checks import FailRow
+from gdbext.model.check_report import Failure
+from gdbext.model.error_code import ErrorCode
+
+MOST_A_SECOND = 100
+"""Exceptions that are no failed check; a `throw` with more of them is let alone from then on."""
+
+
+class Watch(Protocol):
+    """Whom the breakpoints tell."""
+
+    def watches_here(self) -> Optional[object]: ...
+    def note(self, error: Optional[ErrorCode]) -> None: ...
+    def noted(self) -> Optional[ErrorCode]: ...
+    def passed(self, count: int = 1) -> None: ...
+    def problem(self, text: str) -> None: ...
+    def failed(self, failure: Failure) -> bool: ...
+
+
+class Point(gdb.Breakpoint):
+    """A breakpoint that gdb's own lists do not show."""
+
+    function = ""
+
+    def __init__(self, place: str, watch: Watch) -> None:
+        super().__init__(place, internal=True)
+        self.silent = True
+        self._watch = watch
+
+    def is_here(self) -> bool:
+        """Whether the function exists in the selected inferior."""
+        return bool(self.function) and exists(self.function)
+
+
+class ThrowPoint(Point):
+    """On one `throw`: the call of __cxa_throw(exception, typeinfo, destructor)."""
+
+    def __init__(self, address: int, watch: Watch) -> None:
+        super().__init__(f"*{address:#x}", watch)
+        self.address = address
+        self._since, self._count = 0.0, 0
+
+    def stop(self) -> bool:
+        if self._watch.watches_here() is None:
+            return False
+        thrown = _register("rdi")
+        failure = checks.failure_of(message_of(thrown), self._watch.noted())
+        if failure is None:
+            self._let_pass()
+            return False
+        kind = type_words(typeinfo_name(_register("rsi")))
+        return self._watch.failed(_with(failure, f"throws {kind}"))
+
+    def _let_pass(self) -> None:
+        self._watch.passed()
+        now = time.monotonic()
+        if now - self._since > 1.0:
+            self._since, self._count = now, 0
+        self._count += 1
+        if self._count > MOST_A_SECOND:
+            self.enabled = False
+            place = gdb.execute(f"info symbol {self.address:#x}", to_string=True).strip().split(" in section")[0]
+            self._watch.problem(
+                f"the throw at {place} throws more than {MOST_A_SECOND} times a second, and no failed check: "
+                "it is not watched any more"
+            )
+
+
+class FunctionPoint(Point):
+    """On a function that is called only after a failure."""
+
+    def __init__(self, row: FailRow, watch: Watch) -> None:
+        super().__init__(f"-qualified -function {row.function}", watch)
+        self.function = row.function
+        self._row = row
+
+    def stop(self) -> bool:
+        if self._watch.watches_here() is None:
+            return False
+        row = self._row
+        number = _register(row.code) & 0xFFFFFFFF if row.code else None
+        text = _text(_register(row.text)) if row.text else ""
+        line = _register(row.line) & 0xFFFFFFFF if row.line else 0
+        error = checks.error_of(row.library, number, text) or self._watch.noted()
+        name = _c_string(row.name)
+        failure = Failure(
+            "check",
+            row.function,
+            text,
+            text.split("\n")[0] or (error.meaning if error else ""),
+            error,
+            file=_c_string(row.file),
+            line=line if 0 < line < 1 << 24 else None,
+            raised=f"in {name}" if name else "",
+            engine=row.engine,
+        )
+        return self._watch.failed(failure)
+
+
+class TextPoint(Point):
+    """On a function that gives the text of an error number: noted, never a stop."""
+
+    def __init__(self, function: str, watch: Watch) -> None:
+        super().__init__(f"-qualified -function {function}", watch)
+        self.function = function
+        self.condition = "(int) $rdi != 0"
+
+    def stop(self) -> bool:
+        if self._watch.watches_here() is not None:
+            self._watch.note(checks.recorded(self.function, _register("rdi") & 0xFFFFFFFF))
+        return False
+
+
+class ExitPoint(Point):
+    """On exit(status): macros like NCCLCHECK print the error and end the process."""
+
+    function = "exit"
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__("-qualified -function exit", watch)
+        self.condition = "(int) $rdi != 0"
+
+    def stop(self) -> bool:
+        error = self._watch.noted() if self._watch.watches_here() is not None else None
+        if error is None:
+            return False
+        raised = f"calls exit({_register('rdi') & 0xFF})"
+        return self._watch.failed(
+            Failure("check", "a check that ends the process", "", error.meaning, error, raised=raised)
+        )
+
+
+def _with(failure: Failure, raised: str) -> Failure:
+    return Failure(**{**failure.__dict__, "raised": raised})
+
+
+def _register(name: str) -> int:
+    return int(gdb.newest_frame().read_register(name)) & ((1 << 64) - 1)
+
+
+def _c_string(register: str) -> str:
+    return (read_c_string(_register(register), 1024) or "") if register else ""
+
+
+def _text(address: int) -> str:
+    """A C string, or the std::string that a reference means: its first word points to as many characters as it says."""
+    start, length = read_word(address), read_word(address + 8)
+    if start and length is not None and 0 < length < 1 << 20:
+        text = read_std_string(address)
+        end = read_word(start + length)
+        if text is not None and end is not None and not end & 0xFF:
+            return text
+    return read_c_string(address, MESSAGE_CAP) or ""
+
+
+def exists(function: str) -> bool:
+    """Whether any object file of the selected inferior has the function. A breakpoint on none nags at each load."""
+    try:  # no command: this runs while a program starts, and gdb 13 forgets that it does when one is executed then
+        return bool(gdb.decode_line(function)[1])
+    except gdb.error:
+        return False

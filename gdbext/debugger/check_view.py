@@ -1,0 +1,181 @@
+"""One report of the selected thread: its failure, frames, source, tensors and streams, read at the moment of a stop."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from typing import Dict, List, Mapping, Optional, Tuple
+
+import gdb
+
+from gdbext.analysis import checks, fault
+from gdbext.analysis.engine import engine_of
+from gdbext.capture.maps import read_maps
+from gdbext.commands.tensor_port import TensorPort
+from gdbext.debugger import compat, live
+from gdbext.debugger.values import read_variable
+from gdbext.model.attached import AttachedRank
+from gdbext.model.check_report import CheckReport, Failure, SourceLine
+from gdbext.model.errors import GdbextError
+from gdbext.model.stack import Frame
+from gdbext.model.tensor import TensorList
+
+MOST_FRAMES = 64
+_CONTEXT = 3  # source lines before and after
+_LARGEST_SOURCE = 8 << 20
+_STREAMS = ("stream", "stream_", "this->stream_", "cuda_stream")
+_ENGINE_FRAMES = 3  # looked at for tensors and streams
+
+
+def report_of(failure: Failure, rank: AttachedRank, tensors: TensorPort, environment: Mapping[str, str]) -> CheckReport:
+    """Everything about the failure that the selected thread shows. Nothing is written, nothing is called."""
+    thread = gdb.selected_thread()
+    is_core = rank.state == "core file"
+    with compat.kept_selection():
+        look = live.one_thread(gdb.selected_inferior(), thread, is_core)
+        native = look.native.frames[:MOST_FRAMES]
+        frames = look.stack.frames[:MOST_FRAMES]
+        inside = checks.engine_frame(native)
+        failure = checks.with_frames(failure, native)
+        source = _source(failure, native, inside, rank.process.pid, is_core)
+        found, problems = _tensors(tensors, native, inside)
+        streams = _streams(native, inside)
+    engine = engine_of((look.stack,), rank.process.engine) or failure.engine or None
+    return CheckReport(
+        failure,
+        time.time(),
+        rank.process.pid,
+        rank.process.rank,
+        rank.process.host,
+        engine,
+        look.stack.id,
+        look.stack.lwp,
+        look.stack.name or "",
+        frames,
+        checks.engine_frame(frames),
+        checks.check_frame(frames),
+        source,
+        found,
+        streams,
+        checks.timing(failure, environment),
+        checks.steps(failure, engine, environment),
+        problems=(*look.problems, *problems),
+    )
+
+
+def signal_failure(name: str, is_core: bool, pid: int) -> Tuple[Failure, Tuple[str, ...]]:
+    """A fatal signal of the selected thread as a failure, and what to do about it."""
+    seen = fault.Fault(name, _siginfo("si_code"), _siginfo("_sifields._sigfault.si_addr"))
+    if name not in ("SIGBUS", "SIGSEGV"):
+        seen = replace(seen, address=None)
+    elif seen.address is not None and not is_core:
+        seen = _placed(seen, pid)
+    return Failure("signal", name, details=fault.explained(seen)), fault.steps(seen)
+
+
+def _siginfo(field: str) -> Optional[int]:
+    try:
+        return int(gdb.parse_and_eval(f"$_siginfo.{field}"))
+    except (gdb.error, RuntimeError):
+        return None
+
+
+def _placed(seen: fault.Fault, pid: int) -> fault.Fault:
+    """What is mapped at the address, and what /proc says of its file, seen through the process's root."""
+    try:
+        mapping = read_maps(pid).find(seen.address or 0)
+    except OSError:
+        return seen
+    if mapping is None:
+        return replace(seen, mapped=False)
+    seen = replace(seen, mapped=True, access=mapping.permissions)
+    if not mapping.is_file:
+        return seen
+    seen = replace(seen, path=mapping.path, offset=(seen.address or 0) - mapping.start + mapping.offset)
+    try:
+        room = os.statvfs(f"/proc/{pid}/root{os.path.dirname(mapping.file)}")
+        seen = replace(seen, total=room.f_blocks * room.f_frsize, free=room.f_bavail * room.f_frsize)
+        status = os.stat(f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}")
+        seen = replace(seen, size=status.st_size, allocated=status.st_blocks * 512)
+    except OSError:
+        pass
+    return seen
+
+
+def _engine_frames(frames: Tuple[Frame, ...], first: Optional[int]) -> List[Tuple[int, gdb.Frame]]:
+    """gdb's frames of the engine's own code, from the first one outwards."""
+    found: List[Tuple[int, gdb.Frame]] = []
+    if first is None:
+        return found
+    frame: Optional[gdb.Frame] = gdb.newest_frame()
+    for number in range(min(len(frames), first + _ENGINE_FRAMES)):
+        if frame is None:
+            break
+        if number >= first:
+            found.append((number, frame))
+        frame = frame.older()
+    return found
+
+
+def _tensors(
+    port: TensorPort, frames: Tuple[Frame, ...], first: Optional[int]
+) -> Tuple[Optional[TensorList], Tuple[str, ...]]:
+    """Those of the first engine frame that has any."""
+    for _, frame in _engine_frames(frames, first):
+        try:
+            frame.select()
+            found = port.in_frame(False)
+        except (GdbextError, gdb.error):  # no debug information there
+            continue
+        if found.tensors:
+            return found, ()
+    return None, ()
+
+
+def _streams(frames: Tuple[Frame, ...], first: Optional[int]) -> Tuple[Tuple[str, str], ...]:
+    found: Dict[str, str] = {}
+    for _, frame in _engine_frames(frames, first):
+        for name in _STREAMS:
+            value = read_variable(frame, name)
+            if isinstance(value, int):
+                found.setdefault(f"{name.replace('this->', '')} of {frame.name()}", f"{value:#x}")
+    return tuple(found.items())
+
+
+def _source(
+    failure: Failure, frames: Tuple[Frame, ...], first: Optional[int], pid: int, is_core: bool
+) -> Tuple[SourceLine, ...]:
+    """The lines around the place of the check, where the file is at hand."""
+    if not failure.file or not failure.line:
+        return ()
+    base = os.path.basename(failure.file)
+    names = [failure.file] if os.path.isabs(failure.file) else []
+    names += [full for _, frame in _engine_frames(frames, first) for full in [_full_name(frame)] if full]
+    for name in dict.fromkeys(names):
+        if os.path.basename(name) != base:
+            continue
+        for path in (name,) if is_core else (f"/proc/{pid}/root{name}", name):
+            lines = _lines(path, failure.line)
+            if lines:
+                return lines
+    return ()
+
+
+def _full_name(frame: gdb.Frame) -> Optional[str]:
+    symtab = frame.find_sal().symtab
+    return symtab.fullname() if symtab is not None else None
+
+
+def _lines(path: str, middle: int) -> Tuple[SourceLine, ...]:
+    try:
+        if os.path.getsize(path) > _LARGEST_SOURCE or not os.path.isfile(path):
+            return ()
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read().splitlines()
+    except OSError:
+        return ()
+    if middle > len(text):
+        return ()
+    first = max(1, middle - _CONTEXT)
+    return tuple(SourceLine(first + at, line) for at, line in enumerate(text[first - 1 : middle + _CONTEXT]))

@@ -1,0 +1,90 @@
+"""A C++ exception that is being thrown: its type's name and its message, by memory alone."""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Optional
+
+import gdb
+
+MESSAGE_CAP = 4096
+_PAGE = 4096
+_NAME_CAP = 1024
+_MANGLED = re.compile(r"[A-Za-z0-9_$.]+\Z")
+
+
+def read_bytes(address: int, size: int) -> Optional[bytes]:
+    """Memory of the selected inferior as it is now; None when it cannot be read."""
+    if not 0 < address < (1 << 64) - size:
+        return None
+    try:
+        return bytes(gdb.selected_inferior().read_memory(address, size))
+    except gdb.error:
+        return None
+
+
+def read_word(address: int) -> Optional[int]:
+    data = read_bytes(address, 8)
+    return None if data is None else int(struct.unpack("<Q", data)[0])
+
+
+def read_c_string(address: int, most: int) -> Optional[str]:
+    """A NUL-terminated text of at most `most` bytes; None when it cannot be read."""
+    data = b""
+    while len(data) < most:
+        here = address + len(data)
+        piece = read_bytes(here, min(most - len(data), _PAGE - here % _PAGE))
+        if piece is None:
+            return None
+        data += piece
+        if b"\0" in piece:
+            break
+    return data.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+def read_std_string(address: int, most: int = MESSAGE_CAP) -> Optional[str]:
+    """libstdc++'s std::string: pointer, length (GCC 5 and newer)."""
+    head = read_bytes(address, 16)
+    if head is None:
+        return None
+    start, length = struct.unpack("<QQ", head)
+    if length > 1 << 32:
+        return None
+    data = read_bytes(start, min(length, most)) if length else b""
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+def typeinfo_name(address: int) -> Optional[str]:
+    """The mangled name in a std::type_info (Itanium C++ ABI 2.9.4: vtable, then the name); None for what is none."""
+    place = read_word(address + 8)
+    name = read_c_string(place, _NAME_CAP) if place else None
+    name = (name or "").lstrip("*")
+    return name if _MANGLED.match(name) else None
+
+
+def message_of(thrown: int) -> str:
+    """The message of an exception object, "" where it has none.
+
+    std::runtime_error and std::logic_error hold a copy-on-write string, c10::Error a std::string: behind the vtable
+    stands, in both, the address of the characters.
+    """
+    place = read_word(thrown + 8)
+    text = read_c_string(place, MESSAGE_CAP) if place else None
+    return text if text and all(one.isprintable() or one in "\n\t\r\x1b" for one in text) else ""
+
+
+def type_words(mangled: Optional[str]) -> str:
+    """`std::runtime_error` for `St13runtime_error`; what is more than nested names stays as it is."""
+    if not mangled:
+        return "an exception of unknown type"
+    words, rest = [], mangled[1:-1] if mangled.startswith("N") and mangled.endswith("E") else mangled
+    if rest.startswith("St"):
+        words, rest = ["std"], rest[2:]
+    while rest:
+        length = re.match(r"\d{1,3}", rest)
+        if length is None or len(rest) < length.end() + int(length[0]):
+            return mangled
+        words.append(rest[length.end() : length.end() + int(length[0])])
+        rest = rest[length.end() + int(length[0]) :]
+    return "::".join(words)
