@@ -20,7 +20,7 @@ _WEIGHT = {
     "teardown": (78, 78),
     "lock": (60, 25),
     "elsewhere": (50, 15),
-    "unknown": (5, 4),
+    "unknown": (14, 4),  # a main thread that nobody knows says more than a side thread that listens
 }
 _IDLE = 20
 _KINDS = {
