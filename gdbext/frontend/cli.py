@@ -119,7 +119,7 @@ def parser() -> argparse.ArgumentParser:
     watch_it = add("watch", "Poll a job without stopping it, and keep a bundle when it stands still.")
     watch_it.add_argument("inputs", nargs="*", type=int, metavar="PID", help="any member stands for its job")
     watch_it.add_argument("--still", type=float, default=60.0, metavar="T", help="seconds of standstill (60)")
-    watch_it.add_argument("--every", type=float, default=2.0, metavar="S", help="seconds between two polls (2)")
+    watch_it.add_argument("--every", type=float, default=5.0, metavar="S", help="seconds between two polls (5)")
     watch_it.add_argument("--keep", type=int, default=5, metavar="N", help="how many bundles are kept, the newest (5)")
     watch_it.add_argument("--into", default="gdbext-watch", metavar="DIR", help="folder of the bundles (gdbext-watch)")
     watch_it.add_argument("--max-pause", type=float, default=2.0, metavar="S", help="never hold a rank longer (2)")

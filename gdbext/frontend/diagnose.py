@@ -100,7 +100,7 @@ def _from_processes(selector: Selector, options: argparse.Namespace, progress: P
         options.together,
         options.gdb,
         confirm,
-        not options.no_witnesses,
+        options.command == "diagnose" and not options.no_witnesses,
     )
     looks: List[JobSnapshot] = []
     while True:
