@@ -37,7 +37,8 @@ def works_on(view: JobView) -> Optional[Candidate]:
     found = [_doing(party) for party in view.parties]
     doing = [one for one in found if one is not None]
     busy = [one.party for one in doing]
-    others = [party for party in view.parties if party not in busy]
+    indexes = {party.index for party in busy}
+    others = [party for party in view.parties if party.index not in indexes]
     if not doing or any(party.group not in (*COMMUNICATION, "init", "idle") for party in others):
         return None
     first = doing[0]

@@ -24,7 +24,8 @@ def gpu_fault(view: JobView) -> Optional[Candidate]:
     hit = _parties(view, "gpu-fault")
     if not hit:
         return None
-    others = [party for party in view.of(*COMMUNICATION, "init") if party not in hit]
+    failed = {party.index for party in hit}
+    others = [party for party in view.of(*COMMUNICATION, "init") if party.index not in failed]
     said = next(statement for _, statement in _statements(view, "gpu-fault"))
     summary = f"The GPU of {who(hit)} had a fault: {said.text}. What runs on it cannot complete" + (
         f", and {who(others)} {verb(others, 'waits', 'wait')} for it." if others else "."
@@ -63,7 +64,8 @@ def behind(view: JobView) -> Optional[Candidate]:
     suspects = odd or late
     if not suspects or len(suspects) == len(view.parties) or not view.stands_still:
         return None
-    others = [party for party in view.parties if party not in suspects]
+    named = {party.index for party in suspects}
+    others = [party for party in view.parties if party.index not in named]
     said = next(statement for _, statement in _statements(view, "mismatch" if odd else "behind"))
     what = "is in another operation than its peers" if odd else "has not launched what its peers wait for"
     summary = f"Nobody moves, and {who(suspects)} {what}: {said.text}."
