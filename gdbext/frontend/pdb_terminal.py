@@ -114,7 +114,7 @@ class Terminal:
                 return going
 
     def _answer(self, wire: Wire, prompt: str) -> bool:
-        """Send what was typed. False at the end of the input."""
+        """Send what was typed. False when it takes leave: the end of the input, or `quit` to pdb."""
         while True:
             try:
                 with self._interrupts.welcome():
@@ -127,7 +127,7 @@ class Terminal:
                 wire.send({"line": None})
                 return "Pdb" not in prompt  # in `interact` it leads back to pdb
             wire.send({"line": line})
-            return True
+            return "Pdb" not in prompt or line.strip() not in ("q", "quit", "exit")
 
     def _while_running(self, wire: Wire) -> bool:
         """Ctrl-C while the rank does not ask for a line. False to leave it."""
