@@ -141,6 +141,11 @@ def _groups(view: JobView) -> Dict[str, _Group]:
             group.timed_out.setdefault(rank, operation)
         if progress:
             group.enqueued.setdefault(rank, int(progress.group("enqueued")))
+    if "" in groups and len(groups) == 2:  # only one group is named: lines without a name are of it too
+        loose = groups.pop("")
+        named = next(iter(groups.values()))
+        named.timed_out.update({**loose.timed_out, **named.timed_out})
+        named.enqueued.update({**loose.enqueued, **named.enqueued})
     return groups
 
 

@@ -84,6 +84,7 @@ ROWS: Tuple[Row, ...] = (
         "",
         "",
         r"(?i:\s{0,4}" + _WHO + r"(?:rank|node|worker|host|pid|process|gpu)s?[ _#:=-]{0,3}\d+"
+        r"(?:[ ,/:]{1,3}(?:local |global )?(?:rank|pid|process|gpu)[ _#:=-]{0,3}\d+){0,3}"
         r"(?: ?[,&-] ?\d+| and \d+){0,8}(?: \([^()]{0,80}\))?\s{0,8}[:.]?)$",
         _plain,
     ),
