@@ -49,11 +49,19 @@ SIGNATURES: Tuple[Signature, ...] = (
         ("told_by_watchdog", "told_by_log"),
     ),
     Signature(
+        "missing-rank",
+        "all ranks wait for the GPU, nobody moves, and few have launched fewer collectives than the others by the "
+        "counts in NCCL's communicators (ncclComm::seqNumber)",
+        "what the others launched waits on the GPU for the members that have not launched it",
+        "NCCL 2.23.4+ comm.h, plugin/profiler.cc; ras/collectives.cc publishes the same counts",
+        ("launched_less",),
+    ),
+    Signature(
         "collective-mismatch",
         "ranks are in different collectives, or in the same one with different sizes",
         "the calls of one communicator must be the same on every rank, in the same order: none of them can complete",
         "NVIDIA/nccl#857; vllm-project/vllm#46097 (three in all-reduce, one a block ahead)",
-        ("different_collectives", "different_calls", "told_by_watchdog", "told_by_log"),
+        ("different_collectives", "different_launches", "different_calls", "told_by_watchdog", "told_by_log"),
     ),
     Signature(
         "multi-comm-ordering",
@@ -61,7 +69,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "a launched collective can hold the launch queue or the SMs that the next one needs, so two orders block "
         "each other",
         "NVIDIA/nccl#1766, #899; NCCL user guide, using multiple communicators concurrently",
-        ("communicators_in_threads", "opposite_order"),
+        ("communicators_in_threads", "opposite_order", "crossed_order"),
     ),
     Signature(
         "init-rendezvous",
