@@ -32,7 +32,7 @@ def _circle(view: JobView, graph: LockGraph, cycle: Sequence[Step]) -> Candidate
     timed = any(step.wait is not None and step.wait.timed for step in cycle)
     matters = any(_matters(party, graph, indexes) for party in view.parties)
     victims = _waiting_for(view, indexes)
-    confidence = "high" if matters and not timed else "medium"
+    confidence = "high" if matters and not timed and _one_moment(cycle) else "medium"
     summary = f"{_heading(cycle, kinds)}: {lowered(story(cycle, cycle[0]))}. {_ending(cycle, victims)}"
     return Candidate(
         "gil-deadlock" if "gil" in kinds else "lock-order-deadlock",
@@ -44,6 +44,14 @@ def _circle(view: JobView, graph: LockGraph, cycle: Sequence[Step]) -> Candidate
         (),
         shown(cycle, cycle[0]),
     )
+
+
+def _one_moment(cycle: Sequence[Step]) -> bool:
+    """Whether all waits of a circle were there at once: within one stop they were; across processes that a look stopped
+    one after the other a second look must have found them again."""
+    if len({step.party.index for step in cycle}) == 1 or cycle[0].party.process.source != "live":
+        return True
+    return all(step.wait is not None and step.wait.still for step in cycle)
 
 
 def _matters(party: Party, graph: LockGraph, indexes: Set[int]) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-from dataclasses import dataclass, field, replace
-from typing import Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from dataclasses import replace
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.capture.futexes import FutexCall
-from gdbext.capture.maps import MemoryMap
+from gdbext.capture.surroundings import Surroundings
 from gdbext.knowledge.locks import (
     BARRIER_ROUND,
     CONDVAR_FUTEXES,
@@ -37,23 +36,9 @@ _INSIDE = re.compile(rf"(?:{INSIDE})\Z")
 _LIBRARY, _LOADER, _DRIVER = (re.compile(text) for text in (LIBRARY_MODULES, LOADER_MODULES, DRIVER_MODULES))
 _DEPTH = 24  # frames looked at: the wait is at the inner end
 _MOST_READERS = 1 << 16
+_MOST_SHARERS = 4
 _LET_GO = Missing(LET_GO)
 _UNREADABLE = Missing("the lock's memory cannot be read")
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What the owner's id is held against. Ids in memory are those of the process's own PID namespace."""
-
-    ids: Mapping[int, int]  # id in memory -> LWP, of the threads of this process
-    words: Mapping[int, int] = field(default_factory=dict)  # address of that id -> LWP
-    complete: bool = False  # of all of them: an id that is not there is no thread of this process
-    place: Callable[[int], Optional[str]] = lambda address: None  # the file whose memory an address is
-    shared: Callable[[int], bool] = lambda address: True  # whether other processes may have that memory too
-    others: Mapping[int, Tuple[int, int]] = field(default_factory=dict)  # id in memory -> pid, LWP: the job's others
-    exists: Callable[[int], bool] = lambda owner: True  # whether any process has this thread; True when nobody knows
-    parent: Optional[int] = None  # pid
-    parents_threads: FrozenSet[int] = frozenset()
 
 
 class _Found(NamedTuple):
@@ -103,8 +88,9 @@ def _wait(call: FutexCall, kind: str, callers: Sequence[Frame], around: Surround
     found = reader(call)
     if isinstance(found, Missing):
         return replace(row, owner=found)
-    shared = found.shared and around.shared(found.address)
-    row = replace(row, address=found.address, shared=shared, detail=found.detail)
+    shared = (found.shared or not call.private) and around.shared(found.address)
+    detail = ", ".join(filter(None, (found.detail, _sharers(around.sharers(found.address)) if shared else "")))
+    row = replace(row, address=found.address, shared=shared, detail=detail)
     if kind == "mutex":
         row = replace(row, kind=_refined(row, callers))
     if isinstance(found.owner, Missing):
@@ -164,6 +150,11 @@ def _owned(row: LockWait, owner: int, around: Surroundings) -> LockWait:
         return replace(row, owner=Missing(f"its memory names {owner} as owner, which is no thread that was seen"))
     parent = around.parent if owner in around.parents_threads else None
     return replace(row, owner=owner, owner_process=parent, gone=True)
+
+
+def _sharers(pids: Sequence[int]) -> str:
+    more = f" and {len(pids) - _MOST_SHARERS} more" if len(pids) > _MOST_SHARERS else ""
+    return f"shared with pid {', '.join(map(str, pids[:_MOST_SHARERS]))}{more}" if pids else ""
 
 
 # --- what each kind looks like in memory ---
@@ -252,31 +243,7 @@ _READERS: Dict[str, Callable[[FutexCall], Maybe[_Found]]] = {
 }
 
 
-# --- helpers of those who look ---
-
-
-def place_in(memory: MemoryMap) -> Callable[[int], Optional[str]]:
-    """The file that memory belongs to: a library's data, and what follows it without a name (its .bss)."""
-    mappings = list(memory)
-
-    def place(address: int) -> Optional[str]:
-        found = memory.find(address)
-        if found is None or found.path:
-            return found.file if found is not None else None
-        before = next((one for one in mappings if one.end == found.start), None)
-        return before.file if before is not None and before.is_file else None
-
-    return place
-
-
-def shared_in(memory: MemoryMap) -> Callable[[int], bool]:
-    """Whether memory is shared with other processes."""
-
-    def shared(address: int) -> bool:
-        found = memory.find(address)
-        return found is None or found.permissions[3:4] == "s"
-
-    return shared
+# --- two looks ---
 
 
 def still(first: Sequence[LockWait], second: Sequence[LockWait]) -> Tuple[LockWait, ...]:
@@ -290,9 +257,3 @@ def still(first: Sequence[LockWait], second: Sequence[LockWait]) -> Tuple[LockWa
         here = now is not None and (now.address == wait.address or wait.kind == "gil")
         rows.append(replace(wait, still=same and here))
     return tuple(rows)
-
-
-def exists_beside(ids: Mapping[int, int], proc: str = "/proc") -> Callable[[int], bool]:
-    """Whether there is a thread of an id, where the ids in memory are those that we see as well (no PID namespace)."""
-    same = bool(ids) and all(owner == lwp for owner, lwp in ids.items())
-    return lambda owner: not same or os.path.exists(f"{proc}/{owner}")

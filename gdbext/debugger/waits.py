@@ -6,7 +6,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 import gdb
 
-from gdbext.capture import futexes, locks
+from gdbext.capture import futexes, locks, surroundings
 from gdbext.capture.core_file import maps_of
 from gdbext.capture.maps import MemoryMap, read_maps
 from gdbext.debugger import compat
@@ -55,24 +55,35 @@ def _look(thread: gdb.InferiorThread, calls: Dict[int, Tuple[int, ...]], pointer
         pass
 
 
-def _surroundings(inferior: gdb.Inferior, ids: futexes.ThreadIds, complete: bool, is_core: bool) -> locks.Surroundings:
+def _surroundings(
+    inferior: gdb.Inferior, ids: futexes.ThreadIds, complete: bool, is_core: bool
+) -> surroundings.Surroundings:
     memory = _map(inferior, is_core)
     if is_core:
-        return locks.Surroundings(ids.lwps, ids.words, complete, locks.place_in(memory))
+        return surroundings.Surroundings(ids.lwps, ids.words, complete, surroundings.place_in(memory))
     proc = ProcFS()
     stat = proc.stat(inferior.pid)
     parent = None if isinstance(stat, Missing) else stat.parent
     siblings = frozenset(proc.tasks(parent) if parent else ())
-    return locks.Surroundings(
+    return surroundings.Surroundings(
         ids.lwps,
         ids.words,
         complete,
-        locks.place_in(memory),
-        locks.shared_in(memory),
-        exists=locks.exists_beside(ids.lwps),
+        surroundings.place_in(memory),
+        surroundings.shared_in(memory),
+        others=_beside(inferior, ids, proc),
+        exists=surroundings.exists_beside(ids.lwps),
         parent=parent,
         parents_threads=siblings,
     )
+
+
+def _beside(inferior: gdb.Inferior, ids: futexes.ThreadIds, proc: ProcFS) -> Dict[int, Tuple[int, int]]:
+    """Threads of the other processes that gdb holds; not where ids in memory are those of a container."""
+    if any(known != lwp for known, lwp in ids.lwps.items()):
+        return {}
+    pids = [other.pid for other in gdb.inferiors() if other.pid not in (0, inferior.pid)]
+    return {tid: (pid, tid) for pid in pids for tid in proc.tasks(pid)}
 
 
 def _map(inferior: gdb.Inferior, is_core: bool) -> MemoryMap:

@@ -22,13 +22,14 @@ READS, WRITES = (
 SECONDS = 0.5  # for looking into all processes of the host
 _MOST_PROCESSES, _MOST_FILES, _MOST_WAITS = 8192, 4096, 64
 _LINK = re.compile(r"(pipe|socket):\[(\d+)\]\Z")
+_EVENTFD = "anon_inode:[eventfd]"
 _ACCESS = 3  # O_ACCMODE; 0: read only, 1: write only
 
 
 class _End(NamedTuple):
-    """What to look for in the other processes: this inode, open with this access (None: any)."""
+    """What to look for in all processes: `pipe:[7]`, `socket:[8]` or `eventfd 9`, as `_file` names it."""
 
-    inode: int
+    file: str
     closed_to: Optional[int]  # an access mode that cannot be the other end's
 
 
@@ -46,7 +47,7 @@ def waits_for(proc: ProcFS, pid: int, syscalls: Mapping[int, Optional[Sequence[i
         if found is not None:
             waits.append(found)
     wanted = {wait.end for wait in waits if isinstance(wait.end, _End)}
-    holders, whole = _holders(proc, {end.inode for end in wanted}) if wanted else ({}, True)
+    holders, whole = _holders(proc, {end.file for end in wanted}) if wanted else ({}, True)
     return tuple(_peer(proc, wait, holders, whole) for wait in waits)
 
 
@@ -54,23 +55,36 @@ def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Wa
     number, descriptor = call[:2]
     if number not in READS and number not in WRITES:
         return None
+    file = _file(proc, pid, str(descriptor), eventfds=True)
+    if file.startswith("socket:"):
+        return _socket(proc, pid, tid, file)
+    if file.startswith("pipe:"):
+        return _Wait(tid, file, _End(file, 0 if number in READS else 1))
+    return _Wait(tid, file, _End(file, None)) if file else None
+
+
+def _file(proc: ProcFS, pid: int, name: str, eventfds: bool) -> str:
+    """What a descriptor is open on, where others may have it too; eventfds, which cost a read more, when asked for."""
     try:
-        link = os.readlink(f"{proc.root}/{pid}/fd/{descriptor}")
+        link = os.readlink(f"{proc.root}/{pid}/fd/{name}")
     except OSError:
-        return None
-    found = _LINK.match(link)
-    if found is None:
-        return None
-    inode = int(found[2])
-    if found[1] == "pipe":
-        return _Wait(tid, link, _End(inode, 0 if number in READS else 1))
-    return _socket(proc, pid, tid, inode)
+        return ""
+    if eventfds and link == _EVENTFD:
+        number = re.search(r"^eventfd-id:\s*(\d+)", _about(proc, pid, name), re.MULTILINE)  # Linux 5.2 and later
+        return f"eventfd {number[1]}" if number else ""
+    return link if _LINK.match(link) else ""
+
+
+def _about(proc: ProcFS, pid: int, name: str) -> str:
+    text = proc.text(f"{pid}/fdinfo/{name}")
+    return "" if isinstance(text, Missing) else text
 
 
 # --- sockets ---
 
 
-def _socket(proc: ProcFS, pid: int, tid: int, inode: int) -> _Wait:
+def _socket(proc: ProcFS, pid: int, tid: int, file: str) -> _Wait:
+    inode = int(file[len("socket:[") : -1])
     for name, width in (("tcp", 8), ("tcp6", 32)):
         rows = _inet(proc, pid, name, width)
         own = next((ends for ends, found in rows.items() if found == inode), None)
@@ -78,10 +92,12 @@ def _socket(proc: ProcFS, pid: int, tid: int, inode: int) -> _Wait:
             text = f"tcp {own[0]} - {own[1]}"
             other = rows.get((own[1], own[0]))
             away = Missing("its other end is on another host, or in another network namespace")
-            return _Wait(tid, text, _End(other, None) if other else away)
+            return _Wait(tid, text, _End(f"socket:[{other}]", None) if other else away)
     peer = _unix_peers().get(inode)
-    text = f"unix socket:[{inode}]"
-    return _Wait(tid, text, _End(peer, None) if peer else Missing("the kernel does not name its other end"))
+    text = f"unix {file}"
+    return _Wait(
+        tid, text, _End(f"socket:[{peer}]", None) if peer else Missing("the kernel does not name its other end")
+    )
 
 
 def _inet(proc: ProcFS, pid: int, name: str, width: int) -> Dict[Tuple[str, str], int]:
@@ -149,10 +165,11 @@ _Holder = Tuple[int, int]
 """Pid and access mode."""
 
 
-def _holders(proc: ProcFS, inodes: Set[int]) -> Tuple[Dict[int, List[_Holder]], bool]:
-    """Who has these inodes open, and whether every process could be looked into."""
+def _holders(proc: ProcFS, files: Set[str]) -> Tuple[Dict[str, List[_Holder]], bool]:
+    """Who has these files open, and whether every process could be looked into."""
     until = time.monotonic() + SECONDS
-    found: Dict[int, List[_Holder]] = {}
+    eventfds = any(file.startswith("eventfd") for file in files)
+    found: Dict[str, List[_Holder]] = {}
     whole = True
     for pid in proc.pids()[:_MOST_PROCESSES]:
         if time.monotonic() > until:
@@ -167,30 +184,21 @@ def _holders(proc: ProcFS, inodes: Set[int]) -> Tuple[Dict[int, List[_Holder]], 
             continue
         whole = whole and len(names) <= _MOST_FILES
         for name in names[:_MOST_FILES]:
-            inode = _inode(f"{folder}/{name}")
-            if inode in inodes:
-                found.setdefault(inode, []).append((pid, _access(proc, pid, name)))
+            file = _file(proc, pid, name, eventfds)
+            if file in files:
+                found.setdefault(file, []).append((pid, _access(proc, pid, name)))
     return found, whole
 
 
-def _inode(path: str) -> int:
-    try:
-        link = _LINK.match(os.readlink(path))
-    except OSError:
-        return 0
-    return int(link[2]) if link else 0
-
-
 def _access(proc: ProcFS, pid: int, name: str) -> int:
-    text = proc.text(f"{pid}/fdinfo/{name}")
-    flags = re.search(r"^flags:\s*([0-7]+)", "" if isinstance(text, Missing) else text, re.MULTILINE)
+    flags = re.search(r"^flags:\s*([0-7]+)", _about(proc, pid, name), re.MULTILINE)
     return int(flags[1], 8) & _ACCESS if flags else _ACCESS
 
 
-def _peer(proc: ProcFS, wait: _Wait, holders: Mapping[int, Sequence[_Holder]], whole: bool) -> Peer:
+def _peer(proc: ProcFS, wait: _Wait, holders: Mapping[str, Sequence[_Holder]], whole: bool) -> Peer:
     if isinstance(wait.end, Missing):
         return Peer(wait.tid, wait.file, wait.end)
-    pids = sorted({pid for pid, access in holders.get(wait.end.inode, ()) if access != wait.end.closed_to})
+    pids = sorted({pid for pid, access in holders.get(wait.end.file, ()) if access != wait.end.closed_to})
     if not pids and not whole:
         return Peer(wait.tid, wait.file, Missing("not every process of this host may be looked into"))
     stats = [proc.stat(pid) for pid in pids]

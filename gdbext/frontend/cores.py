@@ -9,7 +9,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.engine import engine_of
 from gdbext.analysis.interleave import interleave
-from gdbext.capture import futexes, locks
+from gdbext.capture import futexes, locks, surroundings
 from gdbext.capture.core_copy import copy_core
 from gdbext.capture.core_file import looks_like_core
 from gdbext.capture.stop import ProcessCopy
@@ -147,8 +147,8 @@ def _complete(rank: _Rank) -> None:
     registers = {thread.tid: thread.registers for thread in rank.copy.threads}
     calls: Dict[int, Optional[Sequence[int]]] = {tid: futexes.syscall_of(words) for tid, words in registers.items()}
     ids = futexes.thread_ids(registers, core.read_many)
-    around = locks.Surroundings(
-        ids.lwps, ids.words, complete=len(ids.lwps) == len(registers), place=locks.place_in(rank.copy.maps)
+    around = surroundings.Surroundings(
+        ids.lwps, ids.words, complete=len(ids.lwps) == len(registers), place=surroundings.place_in(rank.copy.maps)
     )
     rank.locks = locks.resolve(futexes.freeze(calls, core.read_many), rank.stacks, around)
 

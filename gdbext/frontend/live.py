@@ -16,7 +16,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.engine import engine_of
 from gdbext.analysis.interleave import interleave
-from gdbext.capture import activity, again, futexes, locks, stop, threads
+from gdbext.capture import activity, again, futexes, locks, stop, surroundings, threads
 from gdbext.capture.environ import read_environ
 from gdbext.capture.maps import read_maps
 from gdbext.capture.memory import ProcessMemory
@@ -110,14 +110,23 @@ class _Frozen:
 class Look:
     """One look at all ranks of a job. `take` does it."""
 
-    def __init__(self, job: Job, limits: Limits, progress: Progress, proc: Optional[ProcFS] = None) -> None:
+    def __init__(
+        self,
+        job: Job,
+        limits: Limits,
+        progress: Progress,
+        proc: Optional[ProcFS] = None,
+        before: Optional[activity.Census] = None,
+    ) -> None:
+        """`before`: the census of the look before this one, where that tells more than nothing."""
         self._job, self._limits, self._progress = job, limits, progress
         self._proc = proc or ProcFS()
         self._ranks = [_Rank(process) for process in job.ranks]
         self._problems: List[str] = []
         self._apart: Optional[float] = None
         self._witnesses: Tuple[Witness, ...] = ()
-        self._census: Optional[activity.Census] = None
+        self._before = before
+        self.census: Optional[activity.Census] = None
         self._activities: Mapping[int, Activity] = {}
 
     def take(self) -> JobSnapshot:
@@ -126,8 +135,10 @@ class Look:
         for rank in self._ranks:
             self._prepare(rank)
         self._ask_witnesses()
-        if self._limits.confirm > 0:
-            self._census = activity.take([rank.pid for rank in self._ranks])
+        pids = [rank.pid for rank in self._ranks]
+        self.census = activity.take(pids)
+        if self._before is not None:
+            self._activities = activity.between(self._before, self.census, pids)
         taken_at = time.time()
         self._copy()
         readable = [rank for rank in self._ranks if rank.copy is not None and rank.copy.state != "lost"]
@@ -272,8 +283,8 @@ class Look:
                 rank.note(f"ended after the first copy: {' '.join(copy.problems)}")
             if rank.communicators is not None:
                 rank.communicators.again()
-        if self._census is not None:
-            self._activities = activity.between(self._census, activity.take(pids), pids)
+        if self.census is not None:
+            self._activities = activity.between(self.census, activity.take(pids), pids)
         self._apart = again_at - min(rank.copied_at for rank in ranks)
         self._progress.say(f"compared with a second copy {self._apart:.1f} s later")
 
@@ -297,10 +308,13 @@ class Look:
     def _name_locks(self, ranks: Sequence[_Rank]) -> None:
         """Which lock each thread waits for and who holds it, by the memory of the stop and the names of the frames."""
         ids = {rank.pid: _thread_ids(rank) for rank in ranks}
+        files = surroundings.SharedFiles({rank.pid: rank.copy.maps for rank in ranks if rank.copy is not None})
         for rank in ranks:
             assert rank.copy is not None
             others = {tid: (pid, lwp) for pid, one in ids.items() if pid != rank.pid for tid, lwp in one.lwps.items()}
-            around = replace(_surroundings(self._proc, rank, ids[rank.pid]), others=others)
+            around = replace(
+                _surroundings(self._proc, rank, ids[rank.pid]), others=others, sharers=files.with_process(rank.pid)
+            )
             rank.locks = locks.resolve(_waits(rank.copy), rank.stacks, around)
             rank.peers = waits_for(self._proc, rank.pid, _lasting_calls(rank))
             if rank.second is not None and rank.second.state != "lost":
@@ -381,17 +395,17 @@ def _thread_ids(rank: _Rank) -> futexes.ThreadIds:
     return futexes.thread_ids(registers, ProcessMemory(rank.pid).read_many)
 
 
-def _surroundings(proc: ProcFS, rank: _Rank, ids: futexes.ThreadIds) -> locks.Surroundings:
+def _surroundings(proc: ProcFS, rank: _Rank, ids: futexes.ThreadIds) -> surroundings.Surroundings:
     assert rank.copy is not None
     stat = proc.stat(rank.pid)
     parent = None if isinstance(stat, Missing) else stat.parent
-    return locks.Surroundings(
+    return surroundings.Surroundings(
         ids.lwps,
         ids.words,
         set(ids.lwps.values()) >= {thread.tid for thread in rank.copy.threads} | set(rank.times),
-        locks.place_in(rank.copy.maps),
-        locks.shared_in(rank.copy.maps),
-        exists=locks.exists_beside(ids.lwps, proc.root),
+        surroundings.place_in(rank.copy.maps),
+        surroundings.shared_in(rank.copy.maps),
+        exists=surroundings.exists_beside(ids.lwps, proc.root),
         parent=parent,
         parents_threads=frozenset(proc.tasks(parent) if parent else ()),
     )

@@ -211,6 +211,37 @@ static void fork_with_lock(void) {
     waitpid(child, NULL, 0);
 }
 
+// --- two processes, each with a lock in shared memory that the other wants ---
+
+STEP static void exchange(pthread_mutex_t *mine, pthread_mutex_t *theirs, pthread_barrier_t *both) {
+    pthread_mutex_lock(mine);
+    pthread_barrier_wait(both);
+    pthread_mutex_lock(theirs);
+}
+
+static void two_processes(void) {
+    struct shared {
+        pthread_mutex_t locks[2];
+        pthread_barrier_t both;
+    } *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    for (int number = 0; number < 2; number++) pthread_mutex_init(&shared->locks[number], &attributes);
+    pthread_barrierattr_t everybody;
+    pthread_barrierattr_init(&everybody);
+    pthread_barrierattr_setpshared(&everybody, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(&shared->both, &everybody, 2);
+    pid_t child = fork();
+    if (!child) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        exchange(&shared->locks[1], &shared->locks[0], &shared->both);
+    }
+    tell(child);
+    ready();
+    exchange(&shared->locks[0], &shared->locks[1], &shared->both);
+}
+
 // --- the loader's lock: the constructor of LIBRARY waits for a thread that opens another library ---
 
 static const char *library;
@@ -346,6 +377,7 @@ static const struct {
     {"twice", twice},
     {"dead-owner", dead_owner},
     {"fork-with-lock", fork_with_lock},
+    {"two-processes", two_processes},
     {"loader", loader},
     {"stopped-peer", stopped_peer},
     {"stopped-pipe-peer", stopped_pipe_peer},

@@ -25,7 +25,7 @@ LIBRARY_FLAGS = (*PROGRAM_FLAGS, "-shared", "-fPIC")
 
 @dataclass(frozen=True)
 class Started:
-    """The processes of one hang. `pids` are those to diagnose, in the order of their ranks; the first is to blame."""
+    """The processes of one hang. `pids` are those to diagnose; the first is to blame, or the first ones."""
 
     pids: Tuple[int, ...]
 
@@ -46,6 +46,7 @@ class LockHang:
     start: Callable[[], object]  # a context manager that gives a Started
     also_causes: Tuple[str, ...] = ()
     healthy: bool = False
+    culprits: Tuple[int, ...] = (0,)  # positions in `pids`
 
 
 def build(name: str, source: str, flags: Sequence[str]) -> str:
@@ -112,6 +113,7 @@ LOCK_HANGS: Tuple[LockHang, ...] = (
     LockHang("twice", CIRCLE, "mutex", "holds itself", _native("twice")),
     LockHang("dead-owner", "other", "mutex", "has ended", _native("dead-owner"), also_causes=(CIRCLE,)),
     LockHang("fork-with-lock", FORK, "mutex", "child", _native("fork-with-lock")),
+    LockHang("two-processes", CIRCLE, "mutex", "wait for each other", _native("two-processes"), culprits=(0, 1)),
     LockHang("loader", CIRCLE, "loader", "loader", _native("loader")),
     LockHang("gil-extension", GIL, "mutex", "Python's GIL", _python("extension.so")),
     LockHang(

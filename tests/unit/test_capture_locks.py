@@ -6,8 +6,9 @@ import struct
 import pytest
 
 from gdbext.capture.futexes import AFTER, BEFORE, FutexCall, confirmed, freeze, futex_call, ids_at, thread_ids
-from gdbext.capture.locks import Surroundings, exists_beside, kind_by_frames, place_in, resolve, shared_in, still
+from gdbext.capture.locks import kind_by_frames, resolve, still
 from gdbext.capture.maps import parse_maps
+from gdbext.capture.surroundings import SharedFiles, Surroundings, exists_beside, place_in, shared_in
 from gdbext.knowledge.locks import HANDED_OVER, LET_GO, PARKED
 from gdbext.model.codec import decode, encode
 from gdbext.model.job import RankSnapshot
@@ -286,6 +287,16 @@ def test_where_a_lock_lies():
     place, shared = place_in(parse_maps(MAPS)), shared_in(parse_maps(MAPS))
     assert [place(at) for at in (0x1100, 0x2100, 0x6100, 0x9000)] == ["/lib/libx.so", "/lib/libx.so", "[heap]", None]
     assert [shared(at) for at in (0x1100, 0x5100, 0x9000)] == [False, True, True]
+
+
+def test_who_shares_the_memory_of_a_lock():
+    memory = parse_maps(MAPS)
+    files = SharedFiles({1: memory, 2: memory, 3: parse_maps("")})
+    assert [files.with_process(1)(at) for at in (0x5100, 0x1100, 0x9000)] == [[2], [], []]
+    around = Surroundings(IDS, complete=True, sharers=lambda address: [41, 42])
+    row = one(call(0, 1, private=False), f"sem_wait@{LIBC}", "take@engine", around=around)
+    assert (row.shared, row.detail) == (True, "1 waiting, shared with pid 41, 42")
+    assert one(call(0, 1), f"sem_wait@{LIBC}", "take@engine", around=around).detail == "1 waiting"
 
 
 def test_a_second_look_tells_lasting_from_moving():

@@ -1,0 +1,92 @@
+"""Who is at the other end: pipes, sockets and eventfds of this very process."""
+
+import ctypes
+import os
+import socket
+from contextlib import closing
+
+import pytest
+
+from gdbext.discovery import peers
+from gdbext.discovery.peers import waits_for
+from gdbext.discovery.procfs import ProcFS
+from gdbext.model.missing import Missing
+
+READ, WRITE, RECEIVE = 0, 1, 45
+
+
+def peer_of(number, descriptor):
+    found = waits_for(
+        ProcFS(), os.getpid(), {1: (number, descriptor, 0, 0, 0, 0, 0), 2: None, 3: (202, 1, 2, 3, 4, 5, 6)}
+    )
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def test_the_ends_of_a_pipe():
+    reader, writer = os.pipe()
+    assert peer_of(READ, reader).processes == (os.getpid(),)
+    assert peer_of(READ, reader).file == f"pipe:[{os.fstat(reader).st_ino}]"
+    assert peer_of(WRITE, writer).processes == (os.getpid(),)
+    os.close(writer)
+    assert not peer_of(READ, reader).processes  # its own end is not the other one
+    os.close(reader)
+
+
+@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::ffff:127.0.0.1")])
+def test_a_tcp_connection_of_this_host(family, host):
+    with closing(socket.socket(family)) as server:
+        server.bind((host, 0))
+        server.listen(1)
+        with closing(socket.create_connection(server.getsockname()[:2])) as ours, closing(server.accept()[0]):
+            peer = peer_of(RECEIVE, ours.fileno())
+            assert peer.processes == (os.getpid(),)
+            assert peer.states[0] in "RS"
+            assert f":{ours.getsockname()[1]} - " in peer.file
+            assert peer.file.endswith(f":{server.getsockname()[1]}")
+
+
+def test_a_unix_socket_pair():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        peer = peer_of(RECEIVE, ours.fileno())
+        assert peer.file.startswith("unix socket:[")
+        assert peer.processes == (os.getpid(),)
+
+
+def test_an_eventfd_by_its_number():
+    descriptor = ctypes.CDLL(None).eventfd(0, 0)
+    other = ctypes.CDLL(None).eventfd(0, 0)
+    peer = peer_of(READ, descriptor)
+    assert peer.file.startswith("eventfd ")
+    assert peer.processes == (os.getpid(),)
+    assert peer_of(READ, other).file != peer.file
+    os.close(descriptor)
+    os.close(other)
+
+
+def test_what_is_no_pipe_and_no_socket():
+    with open(os.devnull) as file:
+        assert peer_of(READ, file.fileno()) is None
+    assert peer_of(READ, 100_000) is None
+
+
+def test_an_end_on_another_host(tmp_path):
+    """A connection in the table whose other half is not."""
+    folder = tmp_path / "7"
+    (folder / "fd").mkdir(parents=True)
+    (folder / "net").mkdir()
+    (folder / "fd" / "3").symlink_to("socket:[55]")
+    row = "0: 0100007F:1F90 0200000A:0050 01 00000000:00000000 00:00000000 00000000 0 0 55 1 0 20 4 30 10 -1"
+    (folder / "net" / "tcp").write_text(f"  sl  local_address\n   {row}\n  garbage\n")
+    (peer,) = waits_for(ProcFS(str(tmp_path)), 7, {1: (RECEIVE, 3, 0, 0, 0, 0, 0)})
+    assert peer.file == "tcp 127.0.0.1:8080 - 10.0.0.2:80"
+    assert isinstance(peer.processes, Missing)
+
+
+def test_processes_that_cannot_be_looked_into_are_no_proof(tmp_path, monkeypatch):
+    reader, writer = os.pipe()
+    os.close(writer)
+    monkeypatch.setattr(peers, "SECONDS", -1.0)
+    assert isinstance(peer_of(READ, reader).processes, Missing)
+    os.close(reader)
