@@ -50,7 +50,7 @@ RAW = (
     Argument("--strides", "its strides in elements, when it is not contiguous", "N,N"),
     Argument("--where", "cpu, pinned, gpu or managed, when the map of the process does not say", "PLACE"),
     GPU_CORE,
-    Argument("--as", "what lies at an address: torch (a TensorImpl), pyobject, ggml, or a type of the program", "TYPE"),
+    Argument("--as", "what lies at an address: torch (a TensorImpl), pyobject, ggml, ggml_cgraph, or a type's name", "TYPE"),
 )
 EXPRESSION = Argument("expression", "an expression of the program, or an address with --dtype and --shape", "EXPR")
 WITH_INDEX = Argument("expression", "an expression, and after a space an index like [0, :, -3:]", "EXPR [INDEX]")
@@ -333,6 +333,7 @@ COMMANDS = (
         (
             "llm-tensor p input_tensors",
             'llm-tensor p input_tensors["hidden_states"] [0, -3:, :8]',
+            'llm-tensor p cgraph["blk.0.attn_q.weight"] [0, :8]',
             "llm-tensor p $rdi --as torch",
             "llm-tensor p 0x7f3210000000 --dtype bf16 --shape 4,128",
         ),

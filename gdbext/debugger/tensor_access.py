@@ -68,9 +68,13 @@ class TensorAccess:
         """One tensor of a map or vector, although the program has no operator for it that gdb could call."""
         found = self.evaluate(container, description, key.strip("\"'"))
         names = (key.strip("\"'"), f"[{key}]")
-        chosen = [one for one in getattr(found, "entries", ()) if one.name in names]
+        if isinstance(found, TensorInfo):
+            if not found.kind:
+                raise GdbextError(f"{container}: {found.problems[0]}")
+            raise UsageError(f"{container} is one tensor", f"an index stands behind a space: {container} [{key}]")
+        chosen = [one for one in found.entries if one.name in names]
         if not chosen:
-            known = ", ".join(one.name for one in getattr(found, "entries", ())[:8])
+            known = ", ".join(one.name for one in found.entries[:8])
             raise UsageError(f"{container} has no tensor {key}", f"it has {known}" if known else "")
         return replace(chosen[0], name=f"{container}[{key}]")
 

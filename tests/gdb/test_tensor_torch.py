@@ -15,6 +15,9 @@ from tests.inferiors.tensor_build import SOURCES, program
 pytestmark = [pytest.mark.gdb, pytest.mark.torch]
 
 
+EXECUTABLE = Path(sys.executable).resolve()
+
+
 @pytest.fixture(scope="module")
 def holder():
     """A Python process with tensors, and what it says about them."""
@@ -30,23 +33,38 @@ def holder():
         process.wait(60)
 
 
-def asked(gdb, tmp_path, pid, questions):
+@pytest.fixture(scope="module")
+def core(holder, tmp_path_factory):
+    """A core file of the process with its anonymous memory alone: that is where tensors lie."""
+    pid, _ = holder
+    path = tmp_path_factory.mktemp("torch") / "core"
+    Path(f"/proc/{pid}/coredump_filter").write_text("0x1")
+    run_gdb("gdb", "set auto-solib-add off", f"attach {pid}", f"generate-core-file {path}", "detach")
+    yield path
+    path.unlink()
+
+
+def asked(gdb, tmp_path, target, questions):
+    """What the probe answers about a process (a number) or a core file (a path)."""
     path, answers = tmp_path / "questions", tmp_path / "answers"
     path.write_text("".join(json.dumps(question) + "\n" for question in questions))
-    attach = ["set auto-solib-add off", f"attach {pid}"]
-    printed = run_gdb(gdb, *attach, f"source {PROBE}", f"python probe('{path}', '{answers}')", "detach")
+    opened = [f"attach {target}"] if isinstance(target, int) else [f"file {EXECUTABLE}", f"core-file {target}"]
+    before = ["set auto-solib-add off", *opened, f"source {PROBE}"]
+    printed = run_gdb(gdb, *before, f"python probe('{path}', '{answers}')")
     assert answers.exists(), printed
     return lines(answers)[: len(questions)]
 
 
-@pytest.mark.parametrize("how", ["impl", "object"])
-def test_values_are_those_of_tolist(any_gdb, holder, how, tmp_path):
-    pid, rows = holder
+@pytest.mark.parametrize("how", ["impl", "object", "core"])
+def test_values_are_those_of_tolist(any_gdb, holder, how, tmp_path, request):
+    target, rows = holder
+    if how == "core":
+        how, target = "object", request.getfixturevalue("core")
     rows = [row for row in rows if "impl" in row]
     kind = {"impl": "torch", "object": "pyobject"}[how]
     questions = [{"expression": hex(row[how]), "as": kind} for row in rows]
     compared = 0
-    for row, answer in zip(rows, asked(any_gdb, tmp_path, pid, questions)):
+    for row, answer in zip(rows, asked(any_gdb, tmp_path, target, questions)):
         info = answer["info"]
         assert "torch 2." in info["kind"] and "by offsets" in info["kind"]
         if "float4" in row["dtype"]:
@@ -94,11 +112,17 @@ def with_torch():
 
 
 @pytest.mark.slow
-def test_a_program_with_debug_information(any_gdb, with_torch, tmp_path):
-    truth = tmp_path / "truth"
-    subprocess.run([with_torch, truth], check=True, stdin=subprocess.DEVNULL)
+@pytest.mark.parametrize("how", ["live", "core"])
+def test_a_program_with_debug_information(any_gdb, with_torch, how, tmp_path):
+    truth, core = tmp_path / "truth", tmp_path / "core"
+    before = ["set auto-solib-add off", *started(with_torch, truth)]
+    if how == "core":
+        run_gdb("gdb", *before, f"generate-core-file {core}")
+        before = ["set auto-solib-add off", f"file {with_torch}", f"core-file {core}", "up"]
+    else:
+        subprocess.run([with_torch, truth], check=True, stdin=subprocess.DEVNULL)
     rows = lines(truth)
-    answers = ask(any_gdb, tmp_path, ["set auto-solib-add off", *started(with_torch, truth)], rows)
+    answers = ask(any_gdb, tmp_path, before, rows)
     assert len(rows) > 12
     for row in rows:
         if row["expression"] == "undefined":
