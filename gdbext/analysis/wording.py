@@ -67,6 +67,7 @@ def where(party: Party) -> str:
         outer is not None
         and judged.rule is not None
         and judged.rule.startswith(("os-", "python-sleep", "python-thread", "python-select"))
+        and judged.rule not in _LOCKS
     ):
         return place(outer or inner)
     if outer is None or outer is inner:
@@ -74,6 +75,9 @@ def where(party: Party) -> str:
     name = inner.function or "code without a name"
     return f"{name}, called from {place(outer)}"
 
+
+_LOCKS = ("os-mutex", "os-loader-lock")
+"""Frame rules whose function says more than that the thread waits."""
 
 _SIGNALS = ("signal-shared-memory", "signal-in-nccl", "os-signal")
 """Frame rules of the frame that a signal leaves: what was interrupted stands behind it."""

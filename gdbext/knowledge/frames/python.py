@@ -184,9 +184,17 @@ _TORCH = (
     _function(
         "python-graph-replay",
         "kernel-launch",
-        r"replay|capture_end|instantiate",
+        r"replay",
         r"torch/cuda/graphs\.py$",
         "sgl-project/sglang#7254",
+    ),
+    _function(
+        "python-graph-capture",
+        "native-compute",
+        r"capture_end|instantiate",
+        r"torch/cuda/graphs\.py$",
+        "records and builds a graph: long work of the CPU at start, for every batch size; sgl-project/sglang#4205",
+        rank=PYTHON - 1,
     ),
     _function("python-cuda-init", "module-load", r"_lazy_init", r"torch/cuda/__init__\.py$", "first CUDA call"),
     _function(
