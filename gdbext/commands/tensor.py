@@ -37,6 +37,7 @@ from gdbext.model.tensor import (
 )
 
 _PROGRESS_SECONDS = 1.0
+_STEADY_SECONDS = 3.0  # until then the start of a helper makes every guess at the rest wrong
 _FILES = (".npy", ".safetensors")
 
 GPU_CORE = Argument("--gpu-core", "values on the GPU out of this GPU core (.nvcudmp)", "FILE", completes="file")
@@ -50,7 +51,9 @@ RAW = (
     Argument("--strides", "its strides in elements, when it is not contiguous", "N,N"),
     Argument("--where", "cpu, pinned, gpu or managed, when the map of the process does not say", "PLACE"),
     GPU_CORE,
-    Argument("--as", "what lies at an address: torch (a TensorImpl), pyobject, ggml, ggml_cgraph, or a type's name", "TYPE"),
+    Argument(
+        "--as", "what lies at an address: torch (a TensorImpl), pyobject, ggml, ggml_cgraph, or a type's name", "TYPE"
+    ),
 )
 EXPRESSION = Argument("expression", "an expression of the program, or an address with --dtype and --shape", "EXPR")
 WITH_INDEX = Argument("expression", "an expression, and after a space an index like [0, :, -3:]", "EXPR [INDEX]")
@@ -86,8 +89,9 @@ class _Asked:
             if now - said < max(_PROGRESS_SECONDS, spent / 8) or not done:
                 return
             first, said = said == started, now
-            left = spent * (total - done) / done
-            text = f"{verb} {100 * done // total}% of {total:,} elements, {_duration(left)} left"
+            text = f"{verb} {100 * done // total}% of {total:,} elements"
+            if spent > _STEADY_SECONDS:
+                text += f", {_duration(spent * (total - done) / done)} left"
             self.session.say(f"{text}; Ctrl-C stops, an index looks at a part" if first else text)
 
         return tell
