@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 from typing import List, Optional, Tuple, Union
 
@@ -19,7 +20,9 @@ from gdbext.model.verdict import Remedy
 LABELS: Tuple[str, ...] = (*CAUSES, *(kind for kind in WAIT_KINDS if kind not in CAUSES))
 """Everything that can be explained."""
 
-_IMPLICIT = ("implicit-sync-vs-collective", "lazy-module-load-vs-collective")
+_MOST_NAMES = 12
+_ANY = "\0"  # stands for any characters; a star behind parentheses would repeat them
+_FLAGS = re.compile(r"^\?[a-z]*:")
 
 
 def explain(label: Optional[str]) -> Union[Explanation, Glossary]:
@@ -88,13 +91,53 @@ def _looks(rule: FrameRule) -> str:
 
 
 def _plain(pattern: str) -> str:
+    """A regular expression as a list of names: `cuda(Malloc|Free)$` is `cudaMalloc, cudaFree`."""
     text = pattern
-    for mark in ("(_v\\d+|_ptsz|_ptds|_v\\d+_pt[ds]s?z?)*", "(^|/)", "\\b", "$", "?:", "_*", "(GI_)?"):
+    for mark in ("(_v\\d+|_ptsz|_ptds|_v\\d+_pt[ds]s?z?)*", "(^|/)", "\\b", "$", "_*", "(GI_)?"):
         text = text.replace(mark, "")
-    for mark, word in (("\\w*", "*"), ("\\w+", "*"), (".*", "*"), ("\\.", "."), ("\\d+", "N"), ("|", ", ")):
+    for mark, word in (("\\w*", _ANY), ("\\w+", _ANY), (".*", _ANY), ("\\S+", _ANY), ("\\d+", "N"), ("\\", "")):
         text = text.replace(mark, word)
-    whole = text.startswith("(") and text.endswith(")") and text.count("(") == 1
-    return text[1:-1] if whole else text
+    names = list(dict.fromkeys(name.replace(_ANY, "*") for name in _expanded(text) if name))
+    return ", ".join(names[:_MOST_NAMES]) + (" and others" if len(names) > _MOST_NAMES else "")
+
+
+def _expanded(text: str) -> List[str]:
+    """The alternatives of a pattern written out, optional parts left out, repeated ones as `*`."""
+    choices = _choices(text)
+    if len(choices) > 1:
+        return [name for choice in choices[:_MOST_NAMES] for name in _expanded(choice)]
+    start = text.find("(")
+    end = _closing(text, start)
+    if start < 0 or end < 0:
+        return [text]
+    inside, after = text[start + 1 : end], text[end + 1 :]
+    if after[:1] == "?" or inside.startswith("?!"):
+        middle = [""]
+    else:
+        middle = [_ANY] if after[:1] in ("*", "+", "{") else _expanded(_FLAGS.sub("", inside))
+    after = after[1:] if after[:1] in ("?", "*", "+") else after
+    return [text[:start] + one + rest for one in middle for rest in _expanded(after)][: 2 * _MOST_NAMES]
+
+
+def _choices(text: str) -> List[str]:
+    """Split at the bars that stand outside of parentheses."""
+    pieces, depth = [""], 0
+    for character in text:
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character == "|" and depth == 0:
+            pieces.append("")
+        else:
+            pieces[-1] += character
+    return pieces
+
+
+def _closing(text: str, start: int) -> int:
+    depth = 0
+    for at in range(max(start, 0), len(text)):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        if depth == 0:
+            return at
+    return -1
 
 
 def _when(rule: RemedyRule) -> str:
