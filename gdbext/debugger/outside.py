@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Sequence
 
 import gdbext
+from gdbext.discovery.interpreter import interpreters
 from gdbext.model.codec import load_snapshot
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import JobSnapshot
@@ -26,15 +27,10 @@ _OF_NO_INTEREST = "snapshot written to "  # into a folder of ours that is gone s
 
 def shell_python() -> str:
     """The Python that gdbext was installed for; gdb's own may lack the standard library's compiled parts."""
-    prefixes = (_PACKAGE_PARENT.parent.parent.parent, _PACKAGE_PARENT / ".venv")  # of site-packages; of a checkout
-    for prefix in prefixes:
-        program = prefix / "bin" / "python3"
-        if program.exists() and (prefix / "lib").exists() and prefix != Path("/"):
-            return str(program)
-    found = shutil.which("python3")
-    if found is None:
+    found = interpreters()
+    if not found:
         raise GdbextError("no python3 found to run `gdbext diagnose` with", "llm-attach-all attaches without it")
-    return found
+    return found[0]
 
 
 def look(selectors: Sequence[str], say: Callable[[str], None], command: str = "diagnose") -> JobSnapshot:

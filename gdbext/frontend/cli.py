@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Callable, Dict, List, Optional, Sequence
 
 from gdbext import __version__
@@ -14,7 +16,7 @@ from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
-from gdbext.frontend import attach, comms, diagnose, error, explain, gdbrun, launch, pdb, watch
+from gdbext.frontend import attach, comms, diagnose, error, explain, gdbrun, launch, pdb, vscode, watch
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.model.errors import FINDING, NOTHING, OK, USAGE, GdbextError
 from gdbext.model.job import Job
@@ -132,6 +134,12 @@ def parser() -> argparse.ArgumentParser:
     seven.add_argument("--rank", type=int, metavar="N", help="debug this rank here (sets RANK_TO_DEBUG)")
     seven.add_argument("--logs", metavar="DIR", help="folder for the logs (default: a new one here)")
     seven.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="torchrun, msrun, mpirun, ...")
+    eight = add("vscode", "Write a launch.json that attaches VS Code to each rank of the running job.")
+    eight.add_argument("inputs", nargs="*", type=int, metavar="PID", help="any member stands for its job")
+    eight.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
+    eight.add_argument("--into", default=".vscode", metavar="DIR", help="folder of the launch.json (.vscode)")
+    eight.add_argument("--print", action="store_true", help="print it instead")
+    _selection(eight)
     add("gdbinit", "Print the path of the file to source in gdb.")
     return top
 
@@ -190,6 +198,20 @@ def _launch(options: argparse.Namespace) -> int:
     return launch.run(options, Progress())
 
 
+def _vscode(options: argparse.Namespace) -> int:
+    selector = selector_of(options, options.inputs)
+    proc = ProcFS()
+    job = choose_job(find_jobs(proc, selector), selector)
+    path = Path(options.into) / "launch.json"
+    document = vscode.written(path, job, gdbrun.find_gdb(options.gdb), proc)
+    if options.print:
+        write_lines([json.dumps(document, indent=2)])
+    else:
+        vscode.write(path, document)
+        Progress().say(f"{path}: {len(job.ranks)} ranks of {job.engine or 'the job'}")
+    return OK
+
+
 def _gdbinit(options: argparse.Namespace) -> int:
     write_lines([gdbrun.INIT])
     return OK
@@ -207,6 +229,7 @@ COMMANDS: Dict[str, Callable[[argparse.Namespace], int]] = {
     "pdb": _pdb,
     "watch": _watch,
     "launch": _launch,
+    "vscode": _vscode,
     "gdbinit": _gdbinit,
 }
 
