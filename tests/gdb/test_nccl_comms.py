@@ -172,19 +172,19 @@ def test_a_process_without_nccl():
         assert (done.returncode, done.stderr) == (4, "gdbext: no NCCL communicator was found\n")
 
 
-def test_the_engine_whose_ranks_use_two_communicators_in_different_order(any_gdb):
+def test_the_engine_whose_ranks_use_two_communicators_in_different_order():
     with DemoJob("multi-comm-order", wait="poll") as job:
         pids = list(job.pids.values())
         _, document, _ = asked("comms", *pids)
         first, second = sorted(document["communicators"], key=lambda one: one["uneven"][0]["counts"]["1"])
         assert first["uneven"] == [{"kind": "all_reduce", "counts": {"0": 4, "1": 3, "2": 4}}]
         assert second["uneven"] == [{"kind": "all_reduce", "counts": {"0": 3, "1": 4, "2": 3}}]
-        table = gdb_batch(any_gdb, "set width 150", f"llm-attach-all {pids[0]}", "llm-nccl-comms").out
+        table = gdb_batch(gdbs()[1], "set width 150", f"llm-attach-all {pids[0]}", "llm-nccl-comms").out
         for one in (first, second):
             (line,) = [line for line in table.splitlines() if line.startswith(f"{one['hash']} ")]
             assert line.split()[1:3] == ["3", "0-2"]
             assert f"{one['hash']}: " in table
-        status, verdict, _ = asked("diagnose", "--gdb", any_gdb, *pids)
+        status, verdict, _ = asked("diagnose", "--gdb", gdbs()[1], *pids)
         assert verdict["verdict"]["cause"] == "multi-comm-ordering"
         assert status == 1
         said = " ".join(one["text"] for one in verdict["verdict"]["evidence"])
@@ -192,10 +192,10 @@ def test_the_engine_whose_ranks_use_two_communicators_in_different_order(any_gdb
         assert all(state_of(pid)[1] == 0 and job.alive_progress(pid) for pid in pids)
 
 
-def test_counts_find_what_no_stack_shows(any_gdb):
+def test_counts_find_what_no_stack_shows():
     """All ranks wait for their stream; only the counters tell that one of them launched another collective."""
     with DemoJob("collective-mismatch-async", wait="poll") as job:
-        _, document, _ = asked("diagnose", "--gdb", any_gdb, *job.pids.values())
+        _, document, _ = asked("diagnose", "--gdb", gdbs()[0], *job.pids.values())
         verdict = document["verdict"]
         assert (verdict["cause"], verdict["culprits"]) == ("collective-mismatch", [1]), verdict["summary"]
         assert verdict["confidence"] == "high"
