@@ -7,10 +7,8 @@ Facts: cuda.md 4.
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import struct
 import time
 from contextlib import ExitStack, contextmanager
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
@@ -18,10 +16,9 @@ from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 import gdb
 
 from gdbext.analysis.callable import obstacle, restart_obstacle
-from gdbext.capture.elf_symbols import ElfSymbols
-from gdbext.capture.maps import MemoryMap, read_maps
 from gdbext.debugger import alarm, compat, memory
 from gdbext.debugger.collect import Budget, Captures, Walker, by_number
+from gdbext.debugger.functions import address_of
 from gdbext.debugger.modules import Modules
 from gdbext.model.missing import Maybe, Missing
 
@@ -33,7 +30,6 @@ NOT_ALLOWED = Missing("calls of the program's functions are off; `set llm allow-
 _WALK = Budget(seconds=2.0, frames=1024)
 _INTERRUPT = 1 << (signal.SIGINT - 1)
 _MOST_DUMMIES = 8
-_LIBRARIES = re.compile(r"lib(c|cuda|cudart)[-.]")
 
 
 class Caller:
@@ -46,7 +42,8 @@ class Caller:
         self._threads: Optional[List[gdb.InferiorThread]] = None
         self._reasons: Dict[str, List[str]] = {}
         self._announced: Optional[Tuple[str, str]] = None
-        self.cut_off: Optional[str] = None  # the function that did not come back, once there is one
+        self._told = False
+        self.cut_off: Optional[str] = None  # the function that did not come to its end, once there is one
 
     # --- where ---
 
@@ -121,7 +118,7 @@ class Caller:
         number = self.thread()
         if isinstance(number, Missing):
             return number
-        address = self._address(function) if at is None else at
+        address = address_of(self._inferior.pid, function) if at is None else at
         if isinstance(address, Missing):
             return address
         self._announce(function, number)
@@ -133,24 +130,6 @@ class Caller:
         memory.forget()
         return answer
 
-    def _address(self, function: str) -> Maybe[int]:
-        """By gdb, as long as that lies in code; else by the libraries' own tables, which gdb may not have read."""
-        try:
-            code = read_maps(self._inferior.pid)
-        except OSError as error:
-            return Missing(f"the map of the process cannot be read: {error.strerror}")
-        address: Optional[int]
-        try:
-            address = int(gdb.parse_and_eval(f"(unsigned long)&{function}"))
-        except (gdb.error, RuntimeError):
-            address = None
-        for _ in range(2):
-            mapping = code.find(address) if address else None
-            if address and mapping is not None and mapping.executable:
-                return address
-            address = _exported(self._inferior.pid, code, function)
-        return Missing(f"the process has no function {function}")
-
     def _announce(self, function: str, number: str) -> None:
         if self._announced != (function, number):
             self._announced = (function, number)
@@ -159,7 +138,10 @@ class Caller:
     def _evaluate(self, expression: str, function: str, seconds: float) -> Maybe[int]:
         began = time.monotonic()
         interrupted = False
-        with _prepared():
+        with _prepared() as locked:
+            if not locked and not self._told:
+                self._told = True
+                self._say("this gdb cannot hold the other threads of the process meanwhile: they run")
             try:
                 with compat.deadline(seconds):
                     return int(gdb.parse_and_eval(expression))
@@ -176,10 +158,11 @@ class Caller:
                 f"{function} did not come back within {seconds:g} s and was cut off; the thread is where it was, "
                 "a lock that the function took may stay taken"
             )
-        if interrupted:
-            raise KeyboardInterrupt
         died = re.search(r"\b(SIG[A-Z]+)\b", text)  # gdb 13 and older do not name it
-        if died or "signaled while" in text:
+        if interrupted or died or "signaled while" in text:
+            self.cut_off = function
+            if interrupted or (died and died.group(1) == "SIGINT"):
+                raise KeyboardInterrupt
             how = died.group(1) if died else "a signal"
             return Missing(f"{function} was ended by {how}; the thread is where it was before the call")
         return Missing(f"{function} could not be called: {text[:200]}")
@@ -189,7 +172,7 @@ class Caller:
         for _ in range(3):
             if not _waiting_interrupt(self._inferior.pid):
                 return
-            address = self._address("getpid")
+            address = address_of(self._inferior.pid, "getpid")
             if isinstance(address, Missing):
                 return
             try:
@@ -206,29 +189,15 @@ def _expression(address: int, result: str, arguments: Sequence[Argument]) -> str
     return f"(({result}(*)({types})){address:#x})({values})"
 
 
-def _exported(pid: int, code: MemoryMap, function: str) -> Optional[int]:
-    """Where a library of the system or of CUDA has a function."""
-    for mapping in code:
-        if mapping.is_file and not mapping.offset and _LIBRARIES.match(os.path.basename(mapping.path)):
-            try:
-                with open(f"/proc/{pid}/root{mapping.path}", "rb") as file:
-                    found = ElfSymbols(file).look_up((function,))
-            except (OSError, ValueError, struct.error):
-                continue
-            if function in found:
-                return mapping.start + found[function]
-    return None
-
-
 @contextmanager
-def _prepared() -> Iterator[None]:
-    """gdb set up for one call; everything as before afterwards."""
+def _prepared() -> Iterator[bool]:
+    """gdb set up for one call, and whether other threads stand still; everything as before afterwards."""
     with ExitStack() as stack:
         stack.enter_context(compat.settings(compat.WHILE_CALLING))
-        stack.enter_context(compat.locked_scheduler())
+        locked = stack.enter_context(compat.locked_scheduler())
         stack.enter_context(_interruptible())
         stack.enter_context(_without_breakpoints())
-        yield
+        yield locked
 
 
 @contextmanager

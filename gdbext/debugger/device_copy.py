@@ -202,7 +202,9 @@ class _Transfer:
         if self._caller.cut_off is None:
             self._call(function, argument)
         elif function == "cudaStreamDestroy":
-            self._say(f"the stream {argument[1]:#x} stays in the process: {self._caller.cut_off} did not come back")
+            self._say(
+                f"the stream {argument[1]:#x} stays in the process: {self._caller.cut_off} did not come to its end"
+            )
 
     def _word(self, offset: int) -> int:
         return int.from_bytes(bytes(self._inferior.read_memory(self._scratch + offset, 8)), "little")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Callable, List, Optional, Set, Union
+from typing import Callable, List, Optional, Union
 
 import gdb
 
@@ -38,7 +38,6 @@ def in_python_frames(
         raise NothingFound("there is no torch in this process (no libc10.so is loaded)")
     frames = _frames(inferior.pid, thread.ptid[1])
     found: List[TensorInfo] = []
-    seen: Set[int] = set()
     for frame in frames:
         for variable in frame.variables:
             try:
@@ -47,16 +46,13 @@ def in_python_frames(
                 continue
             name = f"{(frame.function or '?').rpartition('<locals>.')[2]}.{variable.name}"
             one = describe(node, name, note)
-            again = " (again)" if variable.address in seen else ""
-            seen.add(variable.address)
             if isinstance(one, TensorInfo):
-                shows = f"llm-tensor p {variable.address:#x} --as pyobject{again}"
-                found.append(replace(one, notes=(shows, *one.notes)))
+                found.append(replace(one, notes=(f"{variable.address:#x}", *one.notes)))
     problems = [] if len(found) <= MOST_TENSORS else [f"only the first {MOST_TENSORS} tensors are listed"]
     modules = sum(frame.is_module for frame in frames)
     if modules:
         problems.append(f"variables at the top level of a module are not read ({modules} frames)")
-    place = f"{len(frames)} Python frames of thread {thread.num}"
+    place = f"{len(frames)} Python frames of thread {thread.num}; llm-tensor p NOTE --as pyobject shows one"
     return TensorList(place, tuple(found[:MOST_TENSORS]), tuple(problems))
 
 

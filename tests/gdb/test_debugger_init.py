@@ -129,6 +129,7 @@ def test_nothing_else_is_importable_from_those_folders(any_gdb, copied, tmp_path
     "pretend, words",
     [
         ("gdb.VERSION = '9.2'", "gdb 10.1 or newer; this is 9.2"),
+        ("gdb.convenience_variable = lambda name: 0", "it has a None of its own beside Python's"),
         ("import sys; sys.version_info = (3, 6, 8)", "Python 3.8 or newer; this one has 3.6"),
     ],
 )

@@ -39,9 +39,10 @@ def test_tensors_by_the_names_of_the_program(any_gdb, process):
     assert (found["inner.shared"]["dtype"], found["inner.shared"]["where"]) == ("int16", "cpu")
     assert (found["Layer.forward.empty"]["dtype"], found["Layer.forward.empty"]["shape"]) == ("bf16", [0, 3])
     assert found["inner.weight"]["shape"] == [2, 2]
-    assert found["inner.hidden"]["notes"][0] == f"llm-tensor p {hidden} --as pyobject"
+    assert found["inner.hidden"]["notes"][0] == found["Layer.forward.hidden"]["notes"][0] == hidden
     assert "[0 1 2 3]" in answer.out  # the command that the list names
-    assert f"llm-tensor p {shared} --as pyobject" in answer.out
+    assert f" {shared}\n" in answer.out
+    assert "llm-tensor p NOTE --as pyobject shows one" in answer.out
     assert "variables at the top level of a module are not read (1 frames)" in answer.out
     assert "not a tensor" not in answer.text and "password" not in answer.text
 

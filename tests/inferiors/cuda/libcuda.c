@@ -24,7 +24,7 @@
 #define WORKER static __attribute__((noinline, noclone))
 #define EXPORT __attribute__((visibility("default")))
 
-enum { STREAMS = 16, BLOCKS = 64, DRIVER_VERSION = 12040, CUDA_STICKY = 700, CUDA_CAPTURE = 906 };
+enum { STREAMS = 16, BLOCKS = 64, GUARD = 1 << 16, DRIVER_VERSION = 12040, CUDA_STICKY = 700, CUDA_CAPTURE = 906 };
 
 typedef uintptr_t word;
 
@@ -248,7 +248,7 @@ WORKER int memory_free(word pointer, word b, word c, word d)
 WORKER int memory_alloc(word pointer, word size, word c, word d)
 {
     pass_lock();
-    void *base = mmap(0, size ? size : 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *base = mmap(0, size + GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
         return 2;
     int number = __atomic_fetch_add(&block_count, 1, __ATOMIC_ACQ_REL);
@@ -258,12 +258,12 @@ WORKER int memory_alloc(word pointer, word size, word c, word d)
     return CUDA_OK;
 }
 
-/* Where the bytes at an address really are; 0 for a range that reaches beyond a block of the device. */
+/* Where the bytes at an address really are; 0 for a range that reaches beyond a block of the device, or lies right behind one. */
 static char *bytes_at(word address, size_t size)
 {
     for (int i = 0; i < BLOCKS; i++) {
         struct block *block = &blocks[i];
-        if (block->content && address >= block->base && address < block->base + block->size)
+        if (block->content && address >= block->base && address < block->base + block->size + GUARD)
             return address + size <= block->base + block->size ? block->content + (address - block->base) : 0;
     }
     return (char *)address;
