@@ -14,6 +14,9 @@ from gdbext.knowledge.locks import COMMAND, FUTEX, LOCKS_OF_KERNEL, PRIVATE, RES
 BEFORE, AFTER = 48, 64
 """Bytes read in front of the word and from it on: it may lie anywhere in its lock."""
 
+_PAGE = 4096
+_MOST_PAGES = 2048  # further ones are not read: 8 MiB take some milliseconds
+
 ReadMany = Callable[[Sequence[Tuple[int, int]]], Sequence[Optional[bytes]]]
 
 # Indexes of user_regs_struct (sys/user.h): orig_rax, and rdi, rsi, rdx, r10, r8, r9.
@@ -56,15 +59,45 @@ def futex_call(tid: int, syscall: Optional[Sequence[int]]) -> Optional[FutexCall
     return FutexCall(tid, address, operation, value & 0xFFFFFFFF, bool(timeout), bool(flags & PRIVATE))
 
 
+class Wanted:
+    """The waits of a process, and the pages to read while it stands still: one system call for a thousand of them."""
+
+    def __init__(self, syscalls: Mapping[int, Optional[Sequence[int]]]) -> None:
+        found = (futex_call(tid, syscall) for tid, syscall in syscalls.items())
+        self._calls = [call for call in found if call is not None]
+        pages: Dict[int, None] = {}
+        for call in self._calls:
+            for address in (call.address - BEFORE, call.address + AFTER - 1):
+                if address >= 0:
+                    pages[address // _PAGE] = None
+        self._pages = list(pages)[:_MOST_PAGES]
+        self.ranges = [(page * _PAGE, _PAGE) for page in self._pages]
+
+    def filled(self, data: Sequence[Optional[bytes]]) -> Dict[int, FutexCall]:
+        """The waits by thread id, with their memory out of what was read of `ranges`."""
+        pages = dict(zip(self._pages, data))
+        return {
+            call.tid: call._replace(
+                before=_cut(pages, call.address - BEFORE, BEFORE), memory=_cut(pages, call.address, AFTER)
+            )
+            for call in self._calls
+        }
+
+
+def _cut(pages: Mapping[int, Optional[bytes]], address: int, size: int) -> Optional[bytes]:
+    first, last = pages.get(address // _PAGE), pages.get((address + size - 1) // _PAGE)
+    if first is None:
+        return None
+    piece = first[address % _PAGE : address % _PAGE + size]
+    if len(piece) < size and last is not None:
+        piece += last[: size - len(piece)]
+    return piece
+
+
 def freeze(syscalls: Mapping[int, Optional[Sequence[int]]], read_many: ReadMany) -> Dict[int, FutexCall]:
-    """The waits of a process by thread id, with their memory: a handful of system calls for any number of threads."""
-    calls = [call for call in (futex_call(tid, syscall) for tid, syscall in syscalls.items()) if call]
-    ranges = [one for call in calls for one in ((call.address - BEFORE, BEFORE), (call.address, AFTER))]
-    data = read_many([(max(0, address), size) for address, size in ranges])
-    return {
-        call.tid: call._replace(before=data[2 * number], memory=data[2 * number + 1])
-        for number, call in enumerate(calls)
-    }
+    """The waits of a process that stands still, with their memory."""
+    wanted = Wanted(syscalls)
+    return wanted.filled(read_many(wanted.ranges))
 
 
 def syscall_of(registers: Sequence[int]) -> Optional[Tuple[int, ...]]:

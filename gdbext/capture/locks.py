@@ -91,7 +91,7 @@ def _wait(call: FutexCall, kind: str, callers: Sequence[Frame], around: Surround
     shared = (found.shared or not call.private) and around.shared(found.address)
     detail = ", ".join(filter(None, (found.detail, _sharers(around.sharers(found.address)) if shared else "")))
     row = replace(row, address=found.address, shared=shared, detail=detail)
-    if kind == "mutex":
+    if kind in ("mutex", "rwlock"):
         row = replace(row, kind=_refined(row, callers))
     if isinstance(found.owner, Missing):
         return replace(row, owner=found.owner, gone=found.owner.reason == PARKED)
@@ -126,13 +126,13 @@ def _kind_of(name: str) -> Optional[str]:
 
 
 def _refined(row: LockWait, callers: Sequence[Frame]) -> str:
-    """Whose mutex it is, by the memory it lies in, else by who takes it."""
+    """Whose lock it is, by the memory it lies in, else by who takes it."""
     place = (row.place or "").rsplit("/", 1)[-1]
     if _LOADER.match(place):
         return "loader"
     caller = next((frame for frame in callers if not _LIBRARY.match(frame.library or "")), None)
     taken_by_driver = caller is not None and _DRIVER.match(caller.library or "")
-    return "driver" if _DRIVER.match(place) or taken_by_driver else "mutex"
+    return "driver" if _DRIVER.match(place) or taken_by_driver else row.kind
 
 
 def _owned(row: LockWait, owner: int, around: Surroundings) -> LockWait:

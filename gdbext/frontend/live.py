@@ -104,7 +104,8 @@ class _Frozen:
     """What the memory of a rank said while it stood still."""
 
     python: Optional[Frozen]
-    futexes: Mapping[int, futexes.FutexCall]
+    waits: futexes.Wanted
+    pages: Sequence[Optional[bytes]]  # what `waits` asked for
 
 
 class Look:
@@ -211,10 +212,12 @@ class Look:
     ) -> Sequence[stop.ProcessCopy]:
         interpreters = {rank.pid: rank.interpreter for rank in ranks if isinstance(rank.interpreter, Interpreter)}
 
+        waits = {pid: futexes.Wanted({tid: one.syscall for tid, one in seen.items()}) for pid, seen in times.items()}
+
         def during(pid: int) -> _Frozen:
             memory, found = ProcessMemory(pid), interpreters.get(pid) if python else None
-            waits = futexes.freeze({tid: one.syscall for tid, one in times[pid].items()}, memory.read_many)
-            return _Frozen(freeze(found, memory.read) if isinstance(found, Interpreter) else None, waits)
+            pages = memory.read_many(waits[pid].ranges)
+            return _Frozen(freeze(found, memory.read) if isinstance(found, Interpreter) else None, waits[pid], pages)
 
         budget = stop.Budget(seconds=self._limits.max_pause)
         return stop.copy_processes([rank.pid for rank in ranks], budget, during, self._limits.together)
@@ -276,6 +279,7 @@ class Look:
             assert rank.copy is not None
             rank.second = copy
             rank.pause_ms = max(rank.pause_ms or 0.0, copy.felt_ms or 0.0)
+            rank.times = threads.lasting(rank.times, later[rank.pid])
             rank.stacks = again.compare(rank.stacks, rank.copy, copy, rank.times, later[rank.pid])
             cpu = threads.between(rank.times, later[rank.pid])
             rank.stacks = tuple(replace(stack, cpu=cpu.get(stack.lwp or 0)) for stack in rank.stacks)
@@ -376,8 +380,10 @@ class Look:
 
 def _waits(copy: stop.ProcessCopy) -> Mapping[int, futexes.FutexCall]:
     """What the stop itself proves: the wait was there when the memory was read."""
-    frozen = copy.during.futexes if copy.during else {}
-    return futexes.confirmed(frozen, {thread.tid: thread.registers for thread in copy.threads})
+    if copy.during is None:
+        return {}
+    waits = copy.during.waits.filled(copy.during.pages)
+    return futexes.confirmed(waits, {thread.tid: thread.registers for thread in copy.threads})
 
 
 def _lasting_calls(rank: _Rank) -> Mapping[int, Sequence[int]]:

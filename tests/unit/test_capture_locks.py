@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from gdbext.capture.futexes import AFTER, BEFORE, FutexCall, confirmed, freeze, futex_call, ids_at, thread_ids
+from gdbext.capture.futexes import AFTER, BEFORE, FutexCall, Wanted, confirmed, freeze, futex_call, ids_at, thread_ids
 from gdbext.capture.locks import kind_by_frames, resolve, still
 from gdbext.capture.maps import parse_maps
 from gdbext.capture.surroundings import SharedFiles, Surroundings, exists_beside, place_in, shared_in
@@ -146,6 +146,12 @@ def test_a_writer_of_a_rwlock_whichever_word_is_waited_on():
         assert (row.kind, row.owner, row.address) == ("rwlock", OWNER, ADDRESS - 4 * at)
 
 
+def test_the_drivers_lock_may_be_a_rwlock():
+    frames = (*RWLOCK[:3], "??@libcuda.so.1", "cuLaunchKernel@libcuda.so.1", "launch@engine")
+    row = one(call(3, 0, 1, 0, 0, 0, OWNER, 0, at=2), *frames)
+    assert (row.kind, row.owner) == ("driver", OWNER)
+
+
 def test_readers_of_a_rwlock_are_counted_and_unnamed():
     row = one(call(2 << 3 | 2, 1, 0, 0, 0, 0, 0, 0, at=2), *RWLOCK)
     assert isinstance(row.owner, Missing)
@@ -244,12 +250,28 @@ def test_memory_is_read_in_one_go_and_holes_are_no_harm():
 
     def read_many(ranges):
         asked.append(list(ranges))
-        return [None, struct.pack("<16I", *([2] * 16))]
+        return [None, struct.pack("<1024I", *([2] * 1024))]
 
-    (found,) = freeze({1: (202, ADDRESS, 128, 2, 0, 0, 0), 2: (1, 1, 1, 1, 1, 1, 1)}, read_many).values()
-    assert asked == [[(ADDRESS - BEFORE, BEFORE), (ADDRESS, AFTER)]]
-    assert (found.word(0), found.word(-4), found.word(AFTER)) == (2, None, None)
-    assert found.asleep
+    calls = {1: (202, ADDRESS, 128, 2, 0, 0, 0), 2: (1, 1, 1, 1, 1, 1, 1), 3: (202, ADDRESS + 8, 128, 1, 0, 0, 0)}
+    found = freeze(calls, read_many)
+    assert asked == [[(ADDRESS - 4096, 4096), (ADDRESS, 4096)]]
+    assert (found[1].word(0), found[1].word(-4), found[1].word(AFTER)) == (2, None, None)
+    assert (found[1].asleep, found[3].asleep) == (True, False)
+
+
+def test_a_lock_over_two_pages():
+    at = ADDRESS + 4096 - 8
+    pages = [struct.pack("<1024I", *range(1024)), struct.pack("<1024I", *range(1024, 2048))]
+    (found,) = freeze({1: (202, at, 128, 1022, 0, 0, 0)}, lambda ranges: pages[: len(ranges)]).values()
+    assert [found.word(offset) for offset in (-8, 0, 4, 8, 12)] == [1020, 1022, 1023, 1024, 1025]
+    (half,) = freeze({1: (202, at, 128, 1022, 0, 0, 0)}, lambda ranges: [pages[0], None]).values()
+    assert [half.word(offset) for offset in (0, 4, 8)] == [1022, 1023, None]
+
+
+def test_pages_are_bounded():
+    wanted = Wanted({tid: (202, tid << 20, 128, 2, 0, 0, 0) for tid in range(1, 5000)})
+    assert len(wanted.ranges) <= 2048
+    assert len(wanted.filled([None] * len(wanted.ranges))) == 4999
 
 
 def registers(number, *arguments, pointer=0):
