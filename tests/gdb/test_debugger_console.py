@@ -21,6 +21,7 @@ def test_completion(any_gdb):
     assert "llm-rank apply all info threads" in completions(any_gdb, "llm-rank apply all info thr")
     assert "set llm max-pause" in completions(any_gdb, "set llm m")
     assert completions(any_gdb, "set llm color o") == ["set llm color off", "set llm color on"]
+    assert completions(any_gdb, "llm-explain gil") == ["llm-explain gil", "llm-explain gil-deadlock"]
     with Target("plain", env={"RANK": "12", "WORLD_SIZE": "16"}) as target:
         attach = f"llm-attach-all {target.pid} --json=/dev/null"
         assert "llm-rank 12" in completions(any_gdb, "llm-rank 1", attach)
