@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Dict, Mapping, Optional, Tuple
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -54,6 +54,14 @@ def between(first: Mapping[int, ThreadTimes], second: Mapping[int, ThreadTimes])
         if seconds > 0:
             fractions[tid] = min(1.0, max(0.0, (now.cpu_ns - before.cpu_ns) / (seconds * 1e9)))
     return fractions
+
+
+def lasting(first: Mapping[int, ThreadTimes], second: Mapping[int, ThreadTimes]) -> Dict[int, ThreadTimes]:
+    """The first look, with state T only where the second saw it too: another tool may have held it for a moment."""
+    return {
+        tid: replace(one, state=second[tid].state) if one.state == "T" and tid in second else one
+        for tid, one in first.items()
+    }
 
 
 def _look_at(folder: str, tid: int) -> Optional[ThreadTimes]:
