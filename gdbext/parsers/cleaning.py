@@ -66,11 +66,13 @@ def clean(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
 def split_prefix(text: str) -> Tuple[Stream, str]:
     """Take off what log collectors and people put before a line."""
     if not _ANY_PREFIX.match(text):
-        return UNNAMED, text
+        return UNNAMED, text  # almost every line
     source, rank, pid = UNNAMED
     for _ in range(_MOST_PREFIXES):
-        found = next((match for match in (prefix.match(text) for prefix in _PREFIXES) if match), None)
-        if found is None or not found.end():
+        if not _ANY_PREFIX.match(text):
+            break
+        found = next(match for match in (prefix.match(text) for prefix in _PREFIXES) if match)
+        if not found.end():
             break
         said = found.groupdict()
         source = said.get("source") or source
