@@ -58,6 +58,7 @@ def test_values_and_that_nothing_is_left(any_gdb, tmp_path):
 REFUSALS = {
     "sticky": "an earlier error sticks to the CUDA context (cudaStreamIsCapturing: 700)",
     "capture": "a CUDA graph is being captured (cudaStreamIsCapturing: 906)",
+    "lonely": "thread 1 is without a CUDA context of its own",
     "lock": "cudaStreamIsCapturing did not come back within 2 s and was cut off",
 }
 
@@ -65,7 +66,7 @@ REFUSALS = {
 @pytest.mark.parametrize("what", REFUSALS)
 def test_a_copy_that_must_not_be_or_cannot(what):
     """Whatever the device is in, the process is as it was, and lives."""
-    arguments, fault = (["lock"], None) if what == "lock" else ([], what)
+    arguments, fault = ([what], None) if what in ("lock", "lonely") else ([], what)
     with DeviceTarget(*arguments, fault=fault) as target:
         before = maps(target)
         answer = gdb_batch("gdb", ALLOW, f"attach {target.pid}", f"llm-tensor p {TENSOR}", "thread", "detach")

@@ -2,6 +2,7 @@
    again, a second one beats (asleep in what cannot), and answers lines of stdin: "streams" by how many the driver has in use,
    "beats" by the number of beats, others by themselves.
    device_tensors [lock]: a third thread holds the driver's lock for ever, behind a kernel that never ends.
+   device_tensors [lonely]: the thread that filled the tensor has ended; no other has used the device.
    device_tensors [none]: the CUDA runtime is loaded and never used. */
 #define _GNU_SOURCE
 #include "cuda/cuda_runtime.h"
@@ -63,7 +64,7 @@ static void until_it_waits(void)
     }
 }
 
-static void fill(void)
+static void *fill(void *unused)
 {
     float numbers[24];
     for (int i = 0; i < 24; i++)
@@ -71,6 +72,7 @@ static void fill(void)
     cudaSetDevice(0);
     cudaMalloc((void **)&device, 1 << 20);
     cudaMemcpy(device, numbers, sizeof numbers, cudaMemcpyHostToDevice);
+    return unused;
 }
 
 int main(int argc, char **argv)
@@ -80,8 +82,11 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "";
     setenv("DEMO_WAIT", "poll", 1);
     pthread_create(&thread, 0, beat, 0);
-    if (strcmp(what, "none"))
-        fill();
+    if (!strcmp(what, "lonely")) {
+        pthread_create(&thread, 0, fill, 0);
+        pthread_join(thread, 0);
+    } else if (strcmp(what, "none"))
+        fill(0);
     if (!strcmp(what, "lock")) {
         pthread_barrier_init(&started, 0, 2);
         pthread_create(&thread, 0, hold_lock, 0);
