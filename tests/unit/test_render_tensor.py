@@ -65,6 +65,22 @@ def test_what_is_wrong_is_said_with_its_reason():
     assert "use cuda-gdb" in " ".join(text(DEVICE).split())
 
 
+def test_one_reason_for_everything_is_said_once():
+    gone = Missing("optimized out")
+    lost = TensorInfo(
+        "lost", "", "ft::Tensor", dtype=gone, shape=gone, address=gone, where=gone, problems=(gone.reason,)
+    )
+    assert text(lost) == "lost: optimized out (ft::Tensor)"
+    row = text(TensorList("frame 1", (lost,))).splitlines()[-1]
+    assert row.split()[0] == "lost" and row.endswith("optimized out")
+
+
+def test_what_has_no_elements_needs_no_address():
+    nowhere = Missing("null pointer")
+    assert text(TensorInfo("empty", dtype="fp32", shape=(0, 3), address=nowhere)) == "empty: fp32 [0, 3]"
+    assert text(TensorInfo("full", dtype="fp32", shape=(1, 3), address=nowhere)).endswith("unknown: null pointer")
+
+
 def test_values_follow_the_summary():
     info, memory, whole = half_tensor()
     shown = text(read_values(info, memory.read, "[0, :5]")).splitlines()

@@ -49,6 +49,11 @@ __attribute__((noipa)) void compute(Truth& truth, ggml_tensor* argument)
     view.view_src = &plain;
     view.view_offs = 20;
     ggml_tensor absent = made(GGML_TYPE_F32, {4, 3}, {4, 16}, nullptr, "not yet allocated");
+    ggml_tensor *leafs[] = {&quantised, &absent}, *nodes[] = {&plain, &turned};
+    ggml_cgraph graph = {2, 2, 2, nodes, nullptr, nullptr, leafs};
+    truth.collection("graph", {"q", "not yet allocated", "blk.0.attn_q.weight", "turned"});
+    truth.tensor("graph[\\\"q\\\"]", "q8_0", std::vector<int>{2, 32}, "cpu", quantised_values);
+    truth.says("graph[\\\"none\\\"]", "has no tensor");
     truth.tensor("plain", "fp32", std::vector<int>{3, 4}, "cpu", counting(12));
     truth.tensor("node", "fp32", std::vector<int>{3, 4}, "cpu", counting(12));
     truth.tensor("turned", "fp32", std::vector<int>{4, 3}, "cpu", {0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}, {1, 4}, true);
@@ -63,7 +68,8 @@ __attribute__((noipa)) void compute(Truth& truth, ggml_tensor* argument)
     truth.fuzz("plain", &plain);
     truth.fuzz("view", &view);
     truth.fuzz("quantised", &quantised);
-    keep(plain), keep(turned), keep(column), keep(scalar), keep(quantised), keep(other), keep(view), keep(absent), keep(node);
+    truth.fuzz("graph", &graph);
+    keep(plain), keep(turned), keep(column), keep(scalar), keep(quantised), keep(other), keep(view), keep(absent), keep(node), keep(graph);
     stop_here();
     keep(plain), keep(node);
 }
