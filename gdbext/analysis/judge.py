@@ -15,6 +15,7 @@ from gdbext.analysis.missing import missing
 from gdbext.analysis.progress import between_copies, moved
 from gdbext.analysis.remedies import remedies
 from gdbext.analysis.slow import PATTERNS as SLOW
+from gdbext.analysis.slow import doubted
 from gdbext.analysis.view import JobView, Party, look
 from gdbext.analysis.witnesses import PATTERNS as BESIDE
 from gdbext.analysis.witnesses import heard
@@ -62,6 +63,7 @@ def judge(snapshot: JobSnapshot, earlier: Optional[JobSnapshot] = None) -> Diagn
     offered = [candidate for candidate in (pattern(view) for pattern in PATTERNS) if candidate is not None]
     found = [candidate for candidate in (locking.weighed(view, one) for one in offered) if candidate is not None]
     best = max(found, key=lambda candidate: candidate.strength, default=None) or _unknown(view)
+    best = doubted(best)
     return Diagnosis(snapshot, processes, _verdict(view, heard(view, counted(view, best))))
 
 

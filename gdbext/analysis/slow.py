@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass
 from typing import Optional, Pattern
@@ -54,6 +55,18 @@ def works_on(view: JobView) -> Optional[Candidate]:
     return Candidate(
         "not-a-hang", "medium", 87, summary, (), tuple(others), (), (*shown, *evidence_of(busy[:3], others))
     )
+
+
+def doubted(best: Candidate) -> Candidate:
+    """A rank that is in the midst of slow work is not surely missing where nobody counted what it does."""
+    if best.cause != "missing-rank" or best.confidence != "high":
+        return best
+    for party in best.culprits:
+        row = next((row for row, function, file, _ in _ROWS if row.file and _on_stack(party, function, file)), None)
+        if row is not None and party.process.activity is None and party.group == "elsewhere":
+            reason = f" {start(who([party]))} {row.doing}, and nobody counted whether it goes on: it may only be slow."
+            return dataclasses.replace(best, confidence="medium", summary=best.summary + reason)
+    return best
 
 
 def _pages(view: JobView) -> Candidate:

@@ -10,12 +10,13 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, Callable, Deque, List, Sequence, Tuple
+from typing import BinaryIO, Callable, Deque, List, Optional, Sequence, Tuple
 
 from gdbext import __version__
 from gdbext.analysis.judge import judge
 from gdbext.analysis.lock_report import report
 from gdbext.analysis.merge import merge
+from gdbext.capture.activity import Census
 from gdbext.commands.files import write_private
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
@@ -103,8 +104,11 @@ def _from_processes(selector: Selector, options: argparse.Namespace, progress: P
         options.command == "diagnose" and not options.no_witnesses,
     )
     looks: List[JobSnapshot] = []
+    census: Optional[Census] = None
     while True:
-        looks.append(Look(job, limits, progress, proc).take())
+        one = Look(job, limits, progress, proc, census)
+        looks.append(one.take())
+        census = one.census
         if len(looks) == options.samples:
             return replace(looks[-1], earlier=tuple(looks[:-1]))
         progress.say(f"look {len(looks)} of {options.samples} taken, next in {options.interval:g} s")

@@ -16,9 +16,9 @@ ROWS = [BY_NAME[name] for name in ("swap-slow", "compile-slow", "loading-slow", 
 """Those that only a real kernel can show; `scripts/bench accuracy` runs the whole table."""
 
 
-def answer_of(row):
+def answer_of(row, *options):
     with row.start() as job:
-        argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "-", "--gdb", gdbs()[0]]
+        argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "-", "--gdb", gdbs()[0], *options]
         done = subprocess.run([*argv, *map(str, job.pids.values())], capture_output=True, text=True, timeout=120)
     assert done.stdout, done.stderr
     return json.loads(done.stdout)
@@ -48,3 +48,9 @@ def test_every_look_says_who_was_asked(answers):
             "kernel log",
         ]
         assert all(one["state"] in ("present", "absent", "failed") for one in answer["witnesses"])
+
+
+def test_looks_without_second_copies_are_compared_with_one_another():
+    verdict = answer_of(BY_NAME["compile-slow"], "--once", "--samples", "2", "--interval", "0.5")["verdict"]
+    assert verdict["cause"] == "not-a-hang", verdict["summary"]
+    assert "ptxas" in verdict["summary"]

@@ -172,6 +172,22 @@ def test_without_proof_a_rank_elsewhere_stays_missing(frames, activity):
     assert (found.cause, found.culprits) == ("missing-rank", (1,))
 
 
+@pytest.mark.parametrize(
+    ("frames", "activity", "confidence"),
+    [
+        (LOADING, None, "medium"),
+        (COMPILING, None, "medium"),
+        (LOADING, Activity(2.0, 0, 0), "high"),
+        (IN_READ, None, "high"),
+    ],
+    ids=["loads, not counted", "compiles, not counted", "loads, and does not go on", "no slow work"],
+)
+def test_a_rank_in_slow_work_that_nobody_counted_is_not_surely_missing(frames, activity, confidence):
+    found = verdict(job(IN_COLLECTIVE, frames, IN_COLLECTIVE, activity=activity))
+    assert (found.cause, found.confidence) == ("missing-rank", confidence)
+    assert ("may only be slow" in found.summary) == (confidence == "medium")
+
+
 def test_a_rank_that_spins_in_the_driver_while_it_captures_proves_nothing():
     capturing = (
         Frame(None, "/usr/lib/libcuda.so.1"),

@@ -1,0 +1,93 @@
+"""What a process did between two moments: pages, bytes, children; and states that did not last."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from gdbext.capture import activity, threads
+from gdbext.capture.threads import ThreadTimes
+
+
+def stat(pid, parent, faults=0, ticks=0, started=5, name="a b) c"):
+    fields = ["S", parent, 1, 1, 0, -1, 0, 0, 0, faults, 0, ticks, 0, 0, 0, 20, 0, 1, 0, started, 0]
+    return f"{pid} ({name}) " + " ".join(map(str, fields))
+
+
+@pytest.fixture
+def proc(tmp_path):
+    def write(pid, parent, io=None, swap=None, **more):
+        folder = tmp_path / str(pid)
+        folder.mkdir(exist_ok=True)
+        (folder / "stat").write_text(stat(pid, parent, **more))
+        (folder / "io").write_text("" if io is None else f"rchar: {io}\nwchar: 0\n")
+        (folder / "status").write_text("" if swap is None else f"Name:\tx\nVmSwap:\t{swap} kB\n")
+
+    return tmp_path, write
+
+
+def between(proc, change, pids=(7,)):
+    root, _ = proc
+    before = activity.take(pids, str(root))
+    change()
+    after = activity.take(pids, str(root))
+    after = activity.Census(before.at + 2.0, after.processes, after.read_bytes, after.swapped)
+    return activity.between(before, after, pids)
+
+
+def test_counters_and_children(proc):
+    _, write = proc
+    second = os.sysconf("SC_CLK_TCK")
+    for pid, parent in ((7, 1), (8, 7), (9, 8), (10, 7), (11, 10)):
+        write(pid, parent, io=100, swap=0, ticks=0)
+
+    def change():
+        write(7, 1, io=5_000_100, swap=2048, faults=400, ticks=second)
+        write(9, 8, ticks=second, name="ptxas")
+        write(11, 10, ticks=second, name="below another rank")
+        write(12, 8, ticks=second // 2, name="cc1plus")
+
+    found = between(proc, change, (7, 10))
+    one = found[7]
+    assert (one.seconds, one.major_faults, one.read_bytes, one.swapped_bytes) == (2.0, 400, 5_000_000, 2048 * 1024)
+    assert [(child.name, child.cpu) for child in one.children] == [("ptxas", 0.5), ("cc1plus", 0.25)]
+    assert [child.pid for child in found[10].children] == [11]
+
+
+def test_what_cannot_be_read_is_unknown_and_a_new_process_is_left_out(proc):
+    _, write = proc
+    write(7, 1)
+    assert between(proc, lambda: None)[7].read_bytes is None
+    assert between(proc, lambda: write(7, 1, started=6)) == {}
+
+
+def test_a_circle_of_parents_ends(proc):
+    _, write = proc
+    write(7, 8)
+    write(8, 7, ticks=0)
+    assert between(proc, lambda: write(8, 7, ticks=1000))[7].children[0].pid == 8
+
+
+def test_a_real_child_that_works_is_seen():
+    script = "while True: pass"
+    with subprocess.Popen([sys.executable, "-c", script]) as child:
+        before = activity.take([os.getpid()])
+        while True:  # until the kernel has counted some of its time
+            after = activity.take([os.getpid()])
+            found = activity.between(before, after, [os.getpid()])
+            if found and found[os.getpid()].children:
+                break
+        child.kill()
+    assert child.pid in [one.pid for one in found[os.getpid()].children]
+
+
+def test_a_stop_counts_when_it_lasts():
+    first = {
+        1: ThreadTimes(1, 0.0, "T"),
+        2: ThreadTimes(2, 0.0, "T"),
+        3: ThreadTimes(3, 0.0, "S"),
+        4: ThreadTimes(4, 0.0, "T"),
+    }
+    second = {1: ThreadTimes(1, 1.0, "T"), 2: ThreadTimes(2, 1.0, "R"), 3: ThreadTimes(3, 1.0, "T")}
+    assert [one.state for one in threads.lasting(first, second).values()] == ["T", "R", "S", "T"]
