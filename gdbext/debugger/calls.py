@@ -40,6 +40,7 @@ class Caller:
         self._inferior = gdb.selected_inferior()
         self._place = f"rank {rank}" if rank is not None else f"process {self._inferior.pid}"
         self._threads: Optional[List[gdb.InferiorThread]] = None
+        self._passed_over: List[gdb.InferiorThread] = []
         self._reasons: Dict[str, List[str]] = {}
         self._announced: Optional[Tuple[str, str]] = None
         self._told = False
@@ -75,7 +76,13 @@ class Caller:
     def next_thread(self, reason: str) -> None:
         """Give up on the present thread, which is `reason`; `thread` names another one."""
         if self._threads:
-            self._reasons.setdefault(reason, []).append(by_number(self._threads.pop(0)))
+            self._passed_over.append(self._threads.pop(0))
+            self._reasons.setdefault(reason, []).append(by_number(self._passed_over[-1]))
+
+    def any_thread(self) -> None:
+        """For calls that do not need what `next_thread` looked for: those that were given up on will do."""
+        if not self._threads:
+            self._threads, self._passed_over = self._passed_over, []
 
     def _usable(self) -> List[gdb.InferiorThread]:
         """Threads that may be disturbed: the selected one first, then those that run code of their own."""

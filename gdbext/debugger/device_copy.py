@@ -131,6 +131,7 @@ class _Transfer:
                 f"{self._room >> 10} KiB at {self._scratch:#x} stay in the process: the copy may yet write to them"
             )
             return
+        self._caller.any_thread()
         self._call("munmap", ("void*", self._scratch), ("unsigned long", self._room))
 
     def _find_context(self) -> Optional[Missing]:
