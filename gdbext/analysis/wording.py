@@ -61,8 +61,8 @@ def where(party: Party) -> str:
     inner, outer = party.frame(judged.frame), party.frame(judged.engine_frame)
     if inner is None and outer is None:
         return _library_alone(party) or "a place that could not be read"
-    if judged.rule in _SIGNALS and inner is not None and outer in (None, inner):
-        return place(party.frame((judged.frame or 0) + 1) or inner)
+    if judged.rule in _SIGNALS:
+        inner = party.frame((judged.frame or 0) + 1) or inner
     if inner is None or (
         outer is not None
         and judged.rule is not None

@@ -162,12 +162,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "and MASTER_ADDR",
         "members find each other by address; a wrong interface looks like a missing rank",
         "NVIDIA/nccl#1324",
+        absent=False,
     ),
     RemedyRule(
         "init-rendezvous",
         "Load weights before or after the set-up on all ranks alike, or raise the timeout of the process group",
         "a rank that comes minutes later keeps the others waiting",
         "torch.distributed.init_process_group",
+        absent=False,
     ),
     RemedyRule(
         "launch-serialisation",
@@ -182,6 +184,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "the launch queue holds about a thousand kernels; a full one blocks the thread that should launch the "
         "next collective",
         "NVIDIA/nccl#750, #1766",
+    ),
+    RemedyRule(
+        "launch-serialisation",
+        "Run once with CUDA_MODULE_LOADING=EAGER: when the hang is gone, the launch had to load its kernel first",
+        "a launch that loads looks like one that finds no room, because the driver's frames have no names",
+        "CUDA programming guide, lazy loading",
+        kinds=("kernel-launch",),
+        unset_in="CUDA_MODULE_LOADING=EAGER",
     ),
     RemedyRule(
         "launch-serialisation",
