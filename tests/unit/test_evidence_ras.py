@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gdbext.evidence import ras, ras_json, ras_text
@@ -251,6 +251,7 @@ def test_any_cut_and_splice_is_read_or_refused(data):
             assert len(statements) < 100
 
 
+@settings(max_examples=40)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=5),
