@@ -12,6 +12,9 @@ from gdbext.capture.nccl import Layout
 from gdbext.knowledge.nccl import LAYOUTS
 from gdbext.knowledge.schema import StructRow
 
+Opens = Callable[[str], Optional[str]]
+"""Path of a library as the process sees it -> where it can be opened here, or None."""
+
 FromDebugInfo = Callable[[str], Optional[StructRow]]
 """Path of a library -> the row that its debug information tells, or None."""
 
@@ -28,7 +31,7 @@ class NcclLibrary(NamedTuple):
     """A mapped object file with NCCL inside."""
 
     path: str  # as the process sees it
-    opens_as: str
+    opens_as: Optional[str]
     release: Optional[str]  # "2.27.3"; None where the file does not say it
 
 
@@ -40,18 +43,21 @@ class Layouts(NamedTuple):
     problems: Tuple[str, ...] = ()
 
 
-def layouts_of(memory: MemoryMap, root: str, from_debug_info: FromDebugInfo) -> Layouts:
-    """The layouts of the libraries that are mapped. `root` stands before their paths to open them from here.
+def layouts_of(memory: MemoryMap, opens: Opens, from_debug_info: FromDebugInfo) -> Layouts:
+    """The layouts of the libraries that are mapped.
 
     What a file says is remembered: the ranks of a job load the same one.
     """
-    libraries = tuple(_libraries(memory, root))
+    libraries = tuple(_libraries(memory, opens))
     layouts: List[Layout] = []
     problems: List[str] = []
     for library in libraries:
+        if library.opens_as is None:
+            problems.append(f"{os.path.basename(library.path)} is not here: communicators cannot be read without it")
+            continue
         identity = _identity(library.opens_as)
         if identity not in _known:
-            _known[identity] = tuple(_layouts(library, from_debug_info))
+            _known[identity] = tuple(_layouts(library.opens_as, library.release, from_debug_info))
         found = _known[identity]
         layouts += [layout for layout in found if layout not in layouts]
         if not found:
@@ -81,11 +87,11 @@ def _identity(path: str) -> Tuple[object, ...]:
     return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
-def _layouts(library: NcclLibrary, from_debug_info: FromDebugInfo) -> Iterator[Layout]:
-    row = from_debug_info(library.opens_as)
+def _layouts(path: str, release: Optional[str], from_debug_info: FromDebugInfo) -> Iterator[Layout]:
+    row = from_debug_info(path)
     if row is not None:
         yield Layout(row, row.source)
-    for known in rows_for(library.release):
+    for known in rows_for(release):
         first, last = known.releases
         yield Layout(known, f"offsets of NCCL {first if first == last else f'{first}-{last}'}")
 
@@ -102,21 +108,23 @@ def _numbers(release: str) -> Tuple[int, ...]:
     return tuple(int(part) for part in release.split("."))
 
 
-def _libraries(memory: MemoryMap, root: str) -> Iterator[NcclLibrary]:
+def _libraries(memory: MemoryMap, opens: Opens) -> Iterator[NcclLibrary]:
     """Files of NCCL's own; only where there are none, others that may hold it."""
     paths = tuple(dict.fromkeys(mapping.file for mapping in memory if mapping.is_file))
     own = [path for path in paths if _OWN_FILE.search(path)]
     for path in own[:_MOST_LIBRARIES]:
-        yield NcclLibrary(path, root + path, release_of(root + path, path))
+        here = opens(path)
+        yield NcclLibrary(path, here, release_of(here, path) if here else None)
     if not own:
-        yield from _inside_others([path for path in paths if _MAY_HOLD.search(path)], root)
+        yield from _inside_others([path for path in paths if _MAY_HOLD.search(path)], opens)
 
 
-def _inside_others(paths: Iterable[str], root: str) -> Iterator[NcclLibrary]:
+def _inside_others(paths: Iterable[str], opens: Opens) -> Iterator[NcclLibrary]:
     for path in list(paths)[:_MOST_LIBRARIES]:
-        release = release_of(root + path, path)
+        here = opens(path)
+        release = release_of(here, path) if here else None
         if release is not None:
-            yield NcclLibrary(path, root + path, release)
+            yield NcclLibrary(path, here, release)
 
 
 def release_of(opens_as: str, path: str) -> Optional[str]:

@@ -84,6 +84,11 @@ def resident_of(pid: int) -> Resident:
     return parts
 
 
+def in_core(mapping: Mapping) -> Iterator[Range]:
+    """All of a mapping: what a core does not have, its map says already."""
+    yield mapping.start, mapping.end - mapping.start
+
+
 def scan(
     mappings: Iterable[Mapping], resident: Resident, read: Read, layouts: Sequence[Layout], budget: Budget
 ) -> Scan:

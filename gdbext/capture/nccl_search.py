@@ -139,7 +139,7 @@ class Search:
 def search_of_process(pid: int, memory: MemoryMap, from_debug_info: FromDebugInfo) -> Search:
     """A search in a running process, which needs permission and no stop."""
     process = ProcessMemory(pid)
-    layouts = layouts_of(memory, f"/proc/{pid}/root", from_debug_info)
+    layouts = layouts_of(memory, lambda path: f"/proc/{pid}/root{path}", from_debug_info)
     return Search(memory, layouts, process.read, process.read_many, resident_of(pid))
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Iterator, List, Optional, Sequence
+from typing import List, Optional, Sequence
 
 import gdb
 
 from gdbext.capture.core_file import maps_of
-from gdbext.capture.maps import Mapping, MemoryMap, read_maps
+from gdbext.capture.maps import MemoryMap, read_maps
 from gdbext.capture.memory import Range
 from gdbext.capture.nccl_library import layouts_of
-from gdbext.capture.nccl_scan import Budget, resident_of
+from gdbext.capture.nccl_scan import Budget, in_core, resident_of
 from gdbext.capture.nccl_search import Search, stack_ranges, words_in
 from gdbext.debugger import compat
 from gdbext.debugger.memory import TargetMemory
@@ -34,14 +34,14 @@ def find(inferior: gdb.Inferior, stacks: Sequence[ThreadStack], is_core: bool, s
     memory = _map_of(inferior, is_core)
     if memory is None:
         return None
-    target = TargetMemory(inferior)
-
-    def read_many(ranges: Sequence[Range]) -> List[Optional[bytes]]:
-        return [target.read(address, size) for address, size in ranges]
-
     with compat.selected(inferior):
-        layouts = layouts_of(memory, target.root, _by_types)
-        search = Search(memory, layouts, target.read, read_many, _in_core if is_core else resident_of(inferior.pid))
+        target = TargetMemory(inferior)
+
+        def read_many(ranges: Sequence[Range]) -> List[Optional[bytes]]:
+            return [target.read(address, size) for address, size in ranges]
+
+        layouts = layouts_of(memory, lambda path: target.root + path, _by_types)
+        search = Search(memory, layouts, target.read, read_many, in_core if is_core else resident_of(inferior.pid))
         if search.possible:
             search.from_frames(stacks)
             tops = [stack.frames[0].sp for stack in stacks if stack.frames and stack.frames[0].sp]
@@ -74,7 +74,3 @@ def _known_type(library: str) -> Optional[StructRow]:
     if not {"rank", "nRanks", "commHash"} <= set(offsets):
         return None
     return struct_row(size, offsets, f"DWARF of {library}")
-
-
-def _in_core(mapping: Mapping) -> Iterator[Range]:
-    yield mapping.start, mapping.end - mapping.start

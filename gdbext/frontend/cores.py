@@ -12,9 +12,11 @@ from gdbext.analysis.interleave import interleave
 from gdbext.capture import futexes, locks, surroundings
 from gdbext.capture.core_copy import copy_core
 from gdbext.capture.core_file import looks_like_core
+from gdbext.capture.nccl_search import Search
 from gdbext.capture.stop import ProcessCopy
 from gdbext.commands.cores import Cores, OpenCore, crash, marked, open_cores, python_of, without_files
 from gdbext.frontend import gdbrun
+from gdbext.frontend.communicators import find_in_core
 from gdbext.frontend.request import Dump, ranks_of
 from gdbext.frontend.terminal import Progress, private_folder
 from gdbext.knowledge.libraries import TELLING
@@ -36,6 +38,7 @@ class _Rank:
     stacks: Tuple[ThreadStack, ...] = ()
     python: Optional[PythonStacks] = None
     locks: Tuple[LockWait, ...] = ()
+    communicators: Optional[Search] = None
     cut: bool = False  # something that should be there could not be read
 
     def note(self, text: str, cut: bool = False) -> None:
@@ -147,6 +150,7 @@ def _complete(rank: _Rank) -> None:
     registers = {thread.tid: thread.registers for thread in rank.copy.threads}
     calls: Dict[int, Optional[Sequence[int]]] = {tid: futexes.syscall_of(words) for tid, words in registers.items()}
     ids = futexes.thread_ids(registers, core.read_many)
+    rank.communicators = find_in_core(rank.copy, core, rank.source.objects, rank.stacks)
     around = surroundings.Surroundings(
         ids.lwps, ids.words, complete=len(ids.lwps) == len(registers), place=surroundings.place_in(rank.copy.maps)
     )
@@ -177,6 +181,8 @@ def _snapshot(index: int, rank: _Rank) -> RankSnapshot:
         tuple(path for path in mapped if TELLING.search(path)),
         rank.python.version if rank.python else None,
         source="core",
+        communicators=rank.communicators.found if rank.communicators else (),
+        communicator_notes=tuple(rank.communicators.notes) if rank.communicators else (),
         locks=rank.locks,
     )
 

@@ -137,18 +137,26 @@ def own_library(tmp_path_factory):
 
 
 def test_by_the_table_of_releases(own_library, any_gdb, tmp_path):
-    """Of a process and of its core, where the scan finds what no frame leads to."""
-    row, core = rows_for("2.27.5")[0], tmp_path / "core"
+    """Of two processes and of their cores, where the scan finds what no frame leads to."""
+    row, cores = rows_for("2.27.5")[0], [str(tmp_path / "core.0"), str(tmp_path / "core.1")]
     shape = row.size, {name: field.offset for name, field in row.fields.items()}
-    blocks = block(shape, "stack", (0, 0, 0, 0, 9), nRanks=1), block(shape, "hidden", nRanks=1, commHash=HIDDEN)
-    with Holder(0, 1, own_library("2.27.5"), *blocks) as one:
-        attach = f"llm-attach-all {one.pid}"
-        document = gdb_batch(any_gdb, attach, "llm-nccl-comms --json", f"gcore {core}").documents[0]
-    later = gdb_batch(any_gdb, f"core-file {core}", "llm-nccl-comms --scan --json").documents[0]
+    library = own_library("2.27.5")
+    with contextlib.ExitStack() as stack:
+        pids = []
+        for rank in range(2):
+            shown = block(shape, "stack", (0, 0, 0, 0, 9), rank=rank, nRanks=2)
+            hidden = block(shape, "hidden", rank=rank, nRanks=2, commHash=HIDDEN)
+            pids.append(stack.enter_context(Holder(rank, 2, library, shown, hidden)).pid)
+        words = [f"llm-rank apply {rank} gcore {core}" for rank, core in enumerate(cores)]
+        attach = f"llm-attach-all {pids[0]} {pids[1]}"
+        document = gdb_batch(any_gdb, attach, "llm-nccl-comms --json", *words).documents[0]
+    later = gdb_batch(any_gdb, "llm-attach-all --core " + " ".join(cores), "llm-nccl-comms --scan --json").documents[0]
     for seen in (document, later):
-        (member,) = by_hash(seen)[HASH]["members"]
-        assert (member["layout"], member["counts"]["all_reduce"]) == ("offsets of NCCL 2.27.3-2.27.7", 9)
-    assert HIDDEN in by_hash(later)
+        members = by_hash(seen)[HASH]["members"]
+        assert [member["rank"] for member in members] == [0, 1]
+        assert {member["layout"] for member in members} == {"offsets of NCCL 2.27.3-2.27.7"}
+        assert {member["counts"]["all_reduce"] for member in members} == {9}
+    assert len(by_hash(later)[HIDDEN]["members"]) == 2
     assert HIDDEN not in by_hash(document)
 
 

@@ -173,7 +173,7 @@ def elf(folder, name, banner):
 def found_in(path, row=None):
     nccl_library._known.clear()
     memory = parse_maps(f"7f0000000000-7f0000001000 r-xp 00000000 08:01 42 {path}\n")
-    return layouts_of(memory, "", lambda library: row)
+    return layouts_of(memory, lambda path: path, lambda library: row)
 
 
 def test_the_release_by_the_words_in_the_file(tmp_path):
@@ -210,6 +210,12 @@ def test_a_release_that_is_not_known_is_said_in_one_line(tmp_path, banner, said)
     (problem,) = found.problems
     assert problem.startswith(said)
     assert problem.endswith("its communicators cannot be read")
+
+
+def test_a_library_that_is_not_here():
+    memory = parse_maps("7f0000000000-7f0000001000 r-xp 00000000 08:01 42 /lib/libnccl.so.2\n")
+    found = layouts_of(memory, lambda path: None, lambda library: None)
+    assert found.problems == ("libnccl.so.2 is not here: communicators cannot be read without it",)
 
 
 def test_damaged_and_absent_libraries(tmp_path):
