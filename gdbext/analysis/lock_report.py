@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Collection, Dict, List, Optional, Sequence, Tuple
 
-from gdbext.analysis.locks import LockGraph, Node, Step, lowered, says, story
+from gdbext.analysis.locks import LockGraph, Node, Step, lowered, story
 from gdbext.analysis.peers import other_end
 from gdbext.analysis.view import look
 from gdbext.analysis.wording import start, where
-from gdbext.knowledge.locks import NO_OWNER
+from gdbext.knowledge.locks import KINDS, NO_OWNER
 from gdbext.model.locks import LockReport, LockRow, LockWait, PeerRow
 from gdbext.model.stack import ThreadStack
 from gdbext.model.verdict import Diagnosis
@@ -75,7 +75,7 @@ def _owner(step: Step, owner: Optional[Step], wait: LockWait) -> str:
 def _does(owner: Step, graph: LockGraph) -> str:
     if owner.wait is None:
         return f"is in {where(owner.party)}"
-    return "waits too" if graph.in_cycle(owner) else says(owner, None).replace(f"{owner.name} ", "", 1)
+    return "waits too" if graph.in_cycle(owner) else f"waits for {KINDS[owner.wait.kind]}"
 
 
 def _why_unknown(wait: LockWait) -> str:

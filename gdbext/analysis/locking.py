@@ -91,7 +91,7 @@ def _waiting_for(view: JobView, indexes: Set[int]) -> Tuple[Party, ...]:
 def owner_gone(view: JobView) -> Optional[Candidate]:
     """A thread waits for a lock whose owner is no thread of its process: ended with it, or left behind by a fork."""
     graph = graph_of(view)
-    orphans = [step for step, _ in graph.waits if step.wait is not None and step.wait.gone]
+    orphans = [step for step, _ in graph.waits if step.wait and step.wait.gone and step.wait.still is not False]
     if not orphans:
         return None
     forked = [step for step in orphans if step.wait is not None and step.wait.owner_process is not None]
@@ -183,7 +183,9 @@ def _any_locks(view: JobView) -> bool:
 
 def _leads_out(wait: LockWait) -> bool:
     """Whether a wait that ends in no circle is known to be part of none: its owner is known, or the lock moves."""
-    return wait.still is False or isinstance(wait.owner, int) or wait.owner.reason in MOVING
+    if isinstance(wait.owner, int) or wait.still is False:
+        return True
+    return wait.owner.reason in MOVING and wait.still is not True
 
 
 def held_up(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:

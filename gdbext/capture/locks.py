@@ -20,6 +20,7 @@ from gdbext.knowledge.locks import (
     LOADER_MODULES,
     LOCK_CALLS,
     LOCKS_OF_KERNEL,
+    MOST_IDS,
     MUTEX,
     MUTEX_TYPES,
     NO_OWNER,
@@ -139,6 +140,8 @@ def _owned(row: LockWait, owner: int, around: Surroundings) -> LockWait:
     """The row with the owner that memory names, if it is a thread that there is."""
     if owner in around.ids:
         return replace(row, owner=around.ids[owner])
+    if not 0 < owner < MOST_IDS:
+        return replace(row, owner=Missing(f"its memory names {owner} as owner, which is no thread id: it is damaged"))
     if row.shared:
         if owner in around.others:
             process, lwp = around.others[owner]

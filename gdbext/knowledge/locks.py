@@ -126,6 +126,9 @@ CONDVAR_FUTEXES = (40, 44)
 BARRIER_ROUND = 4
 """Offset of `current_round` in a barrier: in@0, current_round@4, count@8 (nptl/internaltypes.h)."""
 
+MOST_IDS = 1 << 22
+"""Ids of threads are smaller on 64-bit Linux (PID_MAX_LIMIT, linux/threads.h)."""
+
 FUTEX = 202
 RESTARTED = 219
 """System calls of x86-64: futex, and restart_syscall, which a call with a time-out becomes after it was interrupted."""

@@ -1,6 +1,7 @@
 """The wait-for graph and the verdicts it proves, on snapshots written by hand."""
 
 import json
+import random
 import time
 from argparse import Namespace
 
@@ -13,7 +14,7 @@ from gdbext.analysis.view import look
 from gdbext.commands import COMMANDS
 from gdbext.commands.parsing import help_text, parse
 from gdbext.knowledge.labels import CAUSES
-from gdbext.knowledge.locks import LET_GO
+from gdbext.knowledge.locks import HANDED_OVER, KINDS, LET_GO
 from gdbext.model.errors import UsageError
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import LockWait, Peer
@@ -134,6 +135,7 @@ def test_an_owner_that_ended():
     assert (found.cause, found.confidence) == ("other", "high")
     assert "ended without releasing it" in found.summary
     assert verdict(locked(0, (1,), wait(1, 99, gone=True))).confidence == "medium"  # or a forked child's
+    assert verdict(locked(0, (1, 2), wait(1, 99, gone=True, still=False))).cause != "other"
 
 
 # --- what owners say to verdicts that stacks alone suggest ---
@@ -157,6 +159,11 @@ def test_locks_that_change_hands_are_no_hang():
     moving = (wait(1, 2, still=False), wait(2, Missing(LET_GO), still=False))
     found = verdict(rank(0, thread(1), thread(2), pid=1, locks=moving))
     assert (found.cause, found.culprits) == ("not-a-hang", ())
+
+
+def test_a_lock_without_an_owner_that_does_not_move_is_no_contradiction():
+    frozen = (wait(1, Missing(HANDED_OVER), still=True), wait(2, Missing(HANDED_OVER), still=True))
+    assert verdict(rank(0, thread(1), thread(2), pid=1, locks=frozen)).cause == "lock-order-deadlock"
 
 
 def test_a_contradicted_gil_deadlock_is_less_sure():
@@ -259,6 +266,35 @@ def test_waits_of_threads_that_are_not_there():
     graph = graph_of(locked(0, (1, 2), *odd))
     assert not graph.cycles
     assert [step.party.judged.id for step, _ in graph.waits] == ["1", "2"]
+
+
+def test_odd_graphs_are_judged_and_shown():
+    chance = random.Random(5)
+    for _ in range(60):
+        ranks = []
+        for number in range(chance.randrange(1, 4)):
+            lwps = [10 * number + position for position in range(1, chance.randrange(2, 6))]
+            waits = tuple(
+                LockWait(
+                    lwp,
+                    chance.choice(list(KINDS)),
+                    chance.choice((0, chance.getrandbits(47))),
+                    chance.choice([*lwps, chance.randrange(60), Missing("torn")]),
+                    chance.choice((None, None, 10 * chance.randrange(4) + 1)),
+                    gone=chance.random() < 0.1,
+                    timed=chance.random() < 0.1,
+                    still=chance.choice((None, True, False)),
+                )
+                for lwp in lwps
+            )
+            peers = (Peer(lwps[0], "pipe:[1]", chance.choice((Missing("torn"), (), (1, 11))), ("T", "S"), ("a", "b")),)
+            ranks.append(rank(number, *map(thread, lwps), pid=lwps[0], locks=waits, peers=peers))
+        diagnosis = judge(job(*ranks))
+        made = report(diagnosis)
+        assert len(made.rows) <= sum(len(one.locks) for one in ranks)
+        assert all(len(line) <= STYLE.width for line in render(made, STYLE))
+        assert diagnosis.verdict.cause in CAUSES
+        assert json.loads(dumps(diagnosis))["verdict"]["cause"] == diagnosis.verdict.cause
 
 
 # --- the report ---

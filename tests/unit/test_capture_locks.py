@@ -77,6 +77,7 @@ def test_a_thread_that_locks_twice_owns_it_itself():
         (mutex(lock=0, owner=0, expected=2), LET_GO),
         (mutex(owner=0), HANDED_OVER),
         (mutex(lock=77), "its word is 77"),
+        (mutex(owner=0x6F6C6C65), "it is damaged"),
         (mutex(kind=0xABC000), "the memory holds none"),
         (mutex(operation=6, kind=0), "the memory holds none"),
         (FutexCall(WAITER, ADDRESS, 0, 2, False, True), "cannot be read"),
