@@ -185,8 +185,11 @@ def _indexes(parties: Tuple[Party, ...]) -> Tuple[int, ...]:
 
 
 def _decisive_party(view: JobView, best: Candidate) -> Optional[Party]:
-    """The culprit's thread; without a culprit the first victim's; else the first thread that was judged at all."""
-    for parties in (best.culprits, best.victims, view.parties):
+    """The culprit's thread; without a culprit the one that the evidence names first (who is busy, where nothing hangs);
+    then the first victim's; else the first thread that was judged at all."""
+    shown = [item.process for item in best.evidence[:1]] if best.cause == "not-a-hang" else []
+    first = tuple(party for party in view.parties if party.index in shown)
+    for parties in (best.culprits, first, best.victims, view.parties):
         named = [party for party in parties if party.judged.id]
         for party in named:
             if view.processes[party.index].wait.thread == party.judged.id:
