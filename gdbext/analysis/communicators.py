@@ -9,10 +9,12 @@ from gdbext.knowledge.nccl import COUNTED, RESULTS
 from gdbext.model.communicator import Communicator, CommunicatorGroup, CommunicatorTable, Member, Uneven
 from gdbext.model.job import RankSnapshot
 from gdbext.model.missing import Missing
+from gdbext.model.ranges import pieces
 
 FINE, IN_PROGRESS = RESULTS[0], RESULTS[7]
 MOST_UNSEEN = 4096  # ranks that are named as not seen; a communicator may claim a million members
 _MOST_SIDES = 4
+_MOST_PIECES = 12  # of a set of ranks: `0-3,7` has two
 
 CAVEAT = (
     "Counts are launches by the host, not completed work. Sends and receives are not counted; "
@@ -101,7 +103,10 @@ def _names(processes: Iterable[int], labels: Labels) -> str:
     known = [labels[index] for index in dict.fromkeys(processes)]
     numbers = [process.rank for process in known if process.rank is not None]
     if len(numbers) == len(known):
-        return ranks(numbers)
+        apart = pieces(numbers)
+        if len(apart) <= _MOST_PIECES:
+            return ranks(numbers)
+        return f"{len(numbers):,} ranks ({','.join(apart[:_MOST_PIECES])},...)"
     names = [process.label for process in known]
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 

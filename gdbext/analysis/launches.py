@@ -20,7 +20,7 @@ from gdbext.model.communicator import CommunicatorGroup
 from gdbext.model.missing import Missing
 from gdbext.model.verdict import Evidence
 
-MOST_COMMUNICATORS = 64  # that are compared with each other
+MOST_COMPARED = 32  # communicators, each with each
 _MOST_LINES = 4
 _NOT_LAUNCHED = ("implicit-sync-vs-collective", "lazy-module-load-vs-collective", "missing-rank")
 """Causes that say: the culprits have not launched what the others have."""
@@ -67,7 +67,7 @@ def _crossed(launched: Mapping[int, Counts]) -> bool:
 def _launches(view: JobView) -> List[_Launches]:
     if view.threads_as_ranks:
         return []
-    groups = communicator_table(view.snapshot.processes).groups[:MOST_COMMUNICATORS]
+    groups = communicator_table(view.snapshot.processes).groups
     return [one for one in map(_Launches, groups) if one.usable and len(one.by_process) > 1]
 
 
@@ -86,7 +86,7 @@ def different_launches(view: JobView) -> Optional[Candidate]:
 def crossed_order(view: JobView) -> Optional[Candidate]:
     """Of two communicators some ranks are ahead in one and others in the other: they use them in different order."""
     uneven = [one for one in _launches(view) if one.group.uneven and not one.crossed()]
-    for one, other in combinations(uneven, 2):
+    for one, other in combinations(uneven[:MOST_COMPARED], 2):
         shared = [index for index in one.by_process if index in other.by_process]
         joined = {index: (*one.by_process[index], *other.by_process[index]) for index in shared}
         if _crossed(joined) and all(_waits_for_others(party) for party in _parties(view, shared)):

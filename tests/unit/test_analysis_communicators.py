@@ -70,6 +70,13 @@ def test_who_is_behind_in_what():
     assert wrong(one)
 
 
+def test_a_thousand_ranks_in_one_line():
+    one = group(*(rank(number, communicators=(comm(number, number % 2, size=1000),)) for number in range(1000)))
+    (note,) = one.notes
+    assert note.startswith("500 ranks (1,3,5,")
+    assert len(note) < 120
+
+
 def test_never_and_once_are_words():
     one = group(rank(0, communicators=(comm(0, 1, 0, size=2),)), rank(1, communicators=(comm(1, 0, 0, size=2),)))
     assert one.notes == ("rank 0 launched all_reduce once, rank 1 never",)
