@@ -143,17 +143,31 @@ def _stuck(step: Step, victims: Sequence[Party]) -> str:
 
 
 def changing_hands(view: JobView) -> Optional[Candidate]:
-    """Every rank that does not idle waits for a lock, and the locks were seen to move: contended, not stuck."""
+    """Every rank that does not idle waits for a lock or has one, and these locks were seen to move: contended only."""
     graph = graph_of(view)
     working = [party for party in view.parties if party.group != "idle"]
-    waits = [(party, graph.wait_of(party)) for party in working]
-    if not waits or not all(wait is not None and wait.still is False and wait.kind in _OWNED for _, wait in waits):
+    moving = [(step, owner) for step, owner in graph.waits if step.wait is not None and _moves(step.wait)]
+    taking_part = {graph.node(one) for pair in moving for one in pair if one is not None}
+    outside = [party for party in working if party.group not in ("lock", "elsewhere", "unknown")]
+    if not working or outside or not all(_node(party) in taking_part for party in working):
         return None
+    step = moving[0][0]
     summary = (
-        f"{start(who(working))} {verb(working, 'waits', 'wait')} for a lock in {where(working[0])}, and it "
-        "changes hands: two looks found different owners or waits. It is contended, nobody is stuck."
+        f"{start(who(working))} {verb(working, 'takes', 'take')} part in a lock that changes hands: {step.name} waited "
+        f"for it in {where(step.party)}, and a second look found another owner or no wait. It is contended, nobody is "
+        "stuck."
     )
-    return Candidate("not-a-hang", "medium", 74, summary, (), (), (), shown(graph.chain(working[0])[:1]))
+    return Candidate("not-a-hang", "medium", 74, summary, (), (), (), shown([step], moving[0][1]))
+
+
+def _moves(wait: LockWait) -> bool:
+    """A wait without a time-out ends only when the lock is let go."""
+    return wait.still is False and wait.kind in _OWNED and not (wait.gone or wait.timed)
+
+
+def _node(party: Party) -> Tuple[int, int]:
+    lwp = party.thread.lwp if party.thread is not None else None
+    return party.index, lwp or 0
 
 
 # --- what owners say to candidates that stacks alone suggested ---

@@ -159,6 +159,13 @@ def test_locks_that_change_hands_are_no_hang():
     moving = (wait(1, 2, still=False), wait(2, Missing(LET_GO), still=False))
     found = verdict(rank(0, thread(1), thread(2), pid=1, locks=moving))
     assert (found.cause, found.culprits) == ("not-a-hang", ())
+    # The thread that has the lock at the moment does something with it; a rank outside of it all may be stuck.
+    holder = thread(1, "clock_nanosleep@libc.so.6", "refresh@engine", "main@engine")
+    assert verdict(rank(0, holder, thread(2), pid=1, locks=(wait(2, 1, still=False),))).cause == "not-a-hang"
+    timed = rank(0, holder, thread(2), pid=1, locks=(wait(2, 1, still=False, timed=True),))
+    assert verdict(timed).cause != "not-a-hang"  # its wait ended by itself
+    apart = rank(0, holder, thread(2), thread(3), pid=1, locks=(wait(2, 3, still=False),))
+    assert verdict(apart).cause != "not-a-hang"
 
 
 def test_a_lock_without_an_owner_that_does_not_move_is_no_contradiction():
