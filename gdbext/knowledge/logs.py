@@ -131,6 +131,12 @@ LOG_RULES: Tuple[LogRule, ...] = (
         "the writer waits for a reader of vLLM's message queue; the one that does not read is inside a step",
         "vllm-project/vllm#27313, #46611",
     ),
+    LogRule(
+        "device-runs-nccl",
+        r"^\*?\s{1,8}\d{1,6}\s.{0,120}\bActive\b.{0,120}\bnccl(?:Dev)?Kernel\w*",
+        "cuda-gdb lists a kernel of NCCL as running on the device",
+        "cuda-gdb manual, info cuda kernels",
+    ),
     LogRule("nccl-warning", r"NCCL WARN ", "NCCL warned", _NCCL),
     LogRule(
         "watchdog",

@@ -28,6 +28,7 @@ _NEEDS = (
     "store",
     "TATUS",
     "Xid",
+    "Active",
     "terminate",
     "left on",
     "memory",
