@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Collection, Dict, List, Optional, Sequence, Tuple
 
-from gdbext.analysis.locks import LockGraph, Node, Step, lowered, story
+from gdbext.analysis.locks import LockGraph, Node, Step, lowered, story, taken_in
 from gdbext.analysis.peers import other_end
 from gdbext.analysis.view import look
 from gdbext.analysis.wording import start, where
@@ -58,7 +58,7 @@ def _row(graph: LockGraph, circles: Dict[Node, int], step: Step, owner: Optional
         party.thread.id,
         party.thread.name or "",
         wait,
-        where(party),
+        taken_in(party),
         _owner(step, owner, wait),
         _does(owner, graph) if owner is not None else _why_unknown(wait),
         circles.get(graph.node(step)),
@@ -130,5 +130,5 @@ def _told(graph: LockGraph, chain: Sequence[Step]) -> str:
         return lowered(story(chain))
     if last.wait.gone and not last.wait.owner:
         return f"{lowered(story(chain))}; {_why_unknown(last.wait)}"
-    why = f", which {_why_unknown(last.wait)}" if last.wait.gone else f" in {where(last.party)}"
+    why = f", which {_why_unknown(last.wait)}" if last.wait.gone else f" in {taken_in(last.party)}"
     return f"{lowered(story(chain))}{why}"

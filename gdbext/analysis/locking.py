@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import List, Optional, Sequence, Set, Tuple
 
 from gdbext.analysis.candidate import Candidate
-from gdbext.analysis.locks import LockGraph, Step, graph_of, lowered, shown, story
+from gdbext.analysis.locks import LockGraph, Step, graph_of, lowered, shown, story, taken_in
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.analysis.wording import start, verb, where, who
 from gdbext.knowledge.locks import MOVING
@@ -74,7 +74,7 @@ def _heading(cycle: Sequence[Step], kinds: Set[str]) -> str:
 
 def _ending(cycle: Sequence[Step], victims: Sequence[Party]) -> str:
     if not victims:
-        return f"None of them goes on; the first is in {where(cycle[0].party)}."
+        return f"None of them goes on; the first is in {taken_in(cycle[0].party)}."
     blamed = cycle[0].party.process.label
     return (
         f"{start(who(victims))} {verb(victims, 'waits', 'wait')} in {where(victims[0])}, and {blamed} never gets there."
@@ -135,7 +135,7 @@ def _ended(step: Step, wait: LockWait) -> str:
 
 def _stuck(step: Step, victims: Sequence[Party]) -> str:
     if not victims:
-        return f"It waits in {where(step.party)}."
+        return f"It waits in {taken_in(step.party)}."
     return f"{start(who(victims))} {verb(victims, 'waits', 'wait')} in {where(victims[0])} for it."
 
 
@@ -154,8 +154,8 @@ def changing_hands(view: JobView) -> Optional[Candidate]:
     step = moving[0][0]
     summary = (
         f"{start(who(working))} {verb(working, 'takes', 'take')} part in a lock that changes hands: {step.name} waited "
-        f"for it in {where(step.party)}, and a second look found another owner or no wait. It is contended, nobody is "
-        "stuck."
+        f"for it in {taken_in(step.party)}, and a second look found another owner or no wait. "
+        "It is contended, nobody is stuck."
     )
     return Candidate("not-a-hang", "medium", 74, summary, (), (), (), shown([step], moving[0][1]))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.view import JobView, Party
-from gdbext.analysis.wording import start, where
+from gdbext.analysis.wording import place, start, where
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.locks import KINDS
 from gdbext.model.locks import LockWait
@@ -145,6 +145,12 @@ def graph_of(view: JobView) -> LockGraph:
 # --- in words ---
 
 
+def taken_in(party: Party) -> str:
+    """The engine's call that takes the lock; what kind of lock it is needs no second name."""
+    engine = party.frame(party.judged.engine_frame)
+    return place(engine) if engine is not None else where(party)
+
+
 def says(step: Step, after: Optional[Step]) -> str:
     """`thread 12 waits for a mutex that thread 31 holds`."""
     wait = step.wait
@@ -190,4 +196,4 @@ def _with_place(step: Step, after: Optional[Step]) -> str:
     if step.wait is None:
         return says(step, after)
     at = f"; the lock is at {step.wait.address:#x}" if step.wait.address and step.wait.kind != "join" else ""
-    return f"{says(step, after)}, in {where(step.party)}{at}"
+    return f"{says(step, after)}, in {taken_in(step.party)}{at}"
