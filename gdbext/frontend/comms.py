@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import socket
 import sys
@@ -25,6 +26,7 @@ from gdbext.capture.nccl_search import (
     words_in,
 )
 from gdbext.commands.files import write_private
+from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
@@ -78,7 +80,7 @@ def look(job: Job, scan: bool, progress: Progress) -> JobSnapshot:
         try:
             searches[rank.pid] = _search(rank.pid)
         except OSError as error:
-            problems[rank.pid] = f"its memory cannot be read: {error.strerror}"
+            problems[rank.pid] = f"its memory cannot be read: {_why(rank.pid) or error.strerror}"
     if scan:
         for pid, search in searches.items():
             progress.say(f"searching the memory of pid {pid}")
@@ -105,11 +107,19 @@ def look(job: Job, scan: bool, progress: Progress) -> JobSnapshot:
 
 def _search(pid: int) -> Search:
     memory = read_maps(pid)
+    if not any(ProcessMemory(pid).read(one.start, 8) for one in memory if one.is_file and one.permissions[0] == "r"):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))  # the map is free to read, memory is not
     search = search_of_process(pid, memory, layout_of)
     if search.possible:
         stacks = [thread.sp for thread in threads.look(pid).values() if thread.sp]
         search.from_words(words_in(ProcessMemory(pid).read, stack_ranges(memory, stacks, STACK)))
     return search
+
+
+def _why(pid: int) -> str:
+    """What hinders us, and the next step."""
+    blocking = [problem for problem in check(ProcFS(), pid).problems if problem.blocking]
+    return "; ".join(filter(None, (blocking[0].text, blocking[0].remedy))) if blocking else ""
 
 
 def _seen(index: int, rank: RankProcess, search: Optional[Search], problem: Optional[str]) -> RankSnapshot:

@@ -1,0 +1,72 @@
+"""`gdbext comms`: what is said when memory cannot be read, and saved snapshots."""
+
+import json
+import os
+
+import pytest
+
+from gdbext.analysis.communicators import communicator_table, why_nothing
+from gdbext.frontend import cli, comms
+from gdbext.frontend.terminal import Progress
+from gdbext.model.codec import dump_snapshot
+from gdbext.model.job import Job, RankProcess
+from tests.unit.stacks import job, rank
+from tests.unit.test_analysis_communicators import comm
+
+OURSELVES = Job("a test", None, (RankProcess(os.getpid(), "rank", rank=0),))
+
+
+def test_a_process_whose_memory_is_not_ours_to_read(monkeypatch):
+    monkeypatch.setattr(comms.ProcessMemory, "read", lambda *arguments: None)
+    (seen,) = comms.look(OURSELVES, False, Progress(True)).processes
+    assert seen.state == "lost"
+    assert seen.problems[0].startswith("its memory cannot be read: ")
+
+
+def test_a_process_that_is_gone():
+    gone = Job("a test", None, (RankProcess(2**22 + 1, "rank", rank=0),))
+    processes = comms.look(gone, False, Progress(True)).processes
+    assert "cannot be read" in why_nothing(processes)
+    assert "ranks`" in why_nothing(processes)
+
+
+def test_a_process_without_nccl():
+    (seen,) = comms.look(OURSELVES, True, Progress(True)).processes
+    assert (seen.state, seen.communicators, seen.communicator_notes) == ("ok", (), ())
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "look.json"
+    ranks = [rank(number, communicators=(comm(number, 3 + number, size=2),)) for number in range(2)]
+    path.write_text(dump_snapshot(job(*ranks)))
+    return str(path)
+
+
+def test_a_saved_look_is_shown_again(saved, capsys):
+    assert cli.main(["comms", saved, "--json"]) == 1
+    (one,) = json.loads(capsys.readouterr().out)["communicators"]
+    assert one["uneven"] == [{"kind": "all_reduce", "counts": {"0": 3, "1": 4}}]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["one.json", "two.json"], 2, "one saved snapshot at a time"),
+        (["4711", "one.json"], 2, "one saved snapshot at a time"),
+        (["gone.json"], 4, "cannot read gone.json: No such file"),
+    ],
+)
+def test_bad_input_is_one_line(words, status, said, capsys):
+    assert cli.main(["comms", *words]) == status
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+
+
+def test_a_look_without_communicators(tmp_path, capsys):
+    path = tmp_path / "look.json"
+    path.write_text(dump_snapshot(job(rank(0))))
+    assert cli.main(["comms", str(path)]) == 4
+    assert capsys.readouterr().err == "gdbext: no NCCL communicator was found\n"
+    assert not communicator_table(()).groups
