@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Callable, Dict, Optional, Tuple
 
-from gdbext.analysis import across, locking, peers, setup, told, within
+from gdbext.analysis import across, blocked, locking, peers, setup, told, within
 from gdbext.analysis.candidate import Candidate, evidence_of
 from gdbext.analysis.classify import judge_thread
 from gdbext.analysis.decisive import decisive
@@ -34,6 +34,7 @@ PATTERNS: Tuple[Pattern, ...] = (
     *SLOW,
     *told.PATTERNS,
     *within.PATTERNS,
+    *blocked.PATTERNS,
     *across.PATTERNS,
     *COUNTS,
     *setup.PATTERNS,

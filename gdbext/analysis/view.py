@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.decisive import decisive
 from gdbext.knowledge.labels import WAIT_GROUPS
@@ -208,3 +208,28 @@ def by_key(parties: Sequence[Party], key: Callable[[Party], object]) -> Dict[obj
     for party in parties:
         groups.setdefault(key(party), []).append(party)
     return groups
+
+
+def threads(view: JobView, kinds: Sequence[str] = ()) -> Iterator[Party]:
+    """Every thread of every process as a party of its own; only those of these kinds if given."""
+    for process, judged in zip(view.snapshot.processes, view.processes):
+        for thread, one in zip(process.threads, judged.threads):
+            if not kinds or one.kind in kinds:
+                yield Party(process, thread, one, WAIT_GROUPS[one.kind], is_thread=True)
+
+
+def calls_of(party: Party, outside: int = -1) -> List[str]:
+    """Names of the party's frames further out than frame `outside`, innermost first."""
+    if party.thread is None:
+        return []
+    return [frame.function or "" for frame in party.thread.frames[outside + 1 :]]
+
+
+def matches_any(pattern: Pattern[str], names: Iterable[str]) -> bool:
+    return any(pattern.match(name) for name in names)
+
+
+def threads_of(view: JobView, index: int) -> Iterator[Party]:
+    process, judged = view.snapshot.processes[index], view.processes[index]
+    for thread, one in zip(process.threads, judged.threads):
+        yield Party(process, thread, one, WAIT_GROUPS[one.kind], is_thread=True)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Callable, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
+from typing import Callable, List, Optional, Tuple
 
 from gdbext.analysis.candidate import Candidate, evidence_of, shows
 from gdbext.analysis.classify import known
-from gdbext.analysis.view import COMMUNICATION, JobView, Party
+from gdbext.analysis.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads, threads_of
 from gdbext.analysis.wording import start, verb, where, who
-from gdbext.knowledge.frames import owners, python
-from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.knowledge.frames import python
 
-_DRIVER = re.compile(owners.CUDA_DRIVER_MODULES)
-_LOADER = re.compile(r"_*(GI_)?_*(dl_iterate_phdr|dl_open\w*|dlopen\w*|dl_close\w*|dlclose|dl_fini)$")
 _EXIT = re.compile(
     r"(exit|__run_exit_handlers|__cxa_finalize|_dl_fini|Py_FinalizeEx|finalize_modules|atexit\w*)$|\w+::~|.*::~"
 )
@@ -22,134 +19,10 @@ _LOADS_DATA = re.compile(
     r"(__next__|__iter__|_next_data|_get_data|_try_get_data|get_batch\w*|next_batch\w*|prefetch\w*)$"
 )
 _DISTRIBUTED = re.compile(r"(distributed|ddp|fsdp|deepspeed|megatron|horovod|torchrun|launch)", re.IGNORECASE)
-_POOLS = ("openmp-caller",)  # frame rules: waits for a pool of threads, which a forked child does not have
-_FORK = re.compile(r"(fork|_launch|__libc_fork|os_fork)$")
 _SHARED_MEMORY = re.compile(r"(shm|SharedMemory|ftruncate|memset|nccl)", re.IGNORECASE)
-_CUPTI = re.compile(r"(cupti\w+|_nv\d+cupti)")
 
 _DRIVER_STATES = ("D",)
-_WATCHDOG = "NCCL watchdog"  # of torch: the name its frames and its thread have in knowledge/
 _NVIDIA_WAITS = re.compile(r"(nv(?!me|dimm|mem)|uvm|os_acquire)")
-
-
-def _threads(view: JobView, kinds: Sequence[str] = ()) -> Iterator[Party]:
-    """Every thread of every process as a party of its own; only those of these kinds if given."""
-    for process, judged in zip(view.snapshot.processes, view.processes):
-        for thread, one in zip(process.threads, judged.threads):
-            if not kinds or one.kind in kinds:
-                yield Party(process, thread, one, WAIT_GROUPS[one.kind], is_thread=True)
-
-
-def _names(party: Party, outside: int = -1) -> List[str]:
-    """Names of the party's frames further out than frame `outside`, innermost first."""
-    if party.thread is None:
-        return []
-    return [frame.function or "" for frame in party.thread.frames[outside + 1 :]]
-
-
-def _any(pattern: Pattern[str], names: Iterable[str]) -> bool:
-    return any(pattern.match(name) for name in names)
-
-
-def gil_deadlock(view: JobView) -> Optional[Candidate]:
-    """A thread wants the GIL while holding something that the GIL's owner waits for."""
-    for waiter in _threads(view, ("gil",)):
-        outside = _names(waiter, waiter.judged.frame or 0)
-        loader, driver = _any(_LOADER, outside), _under_driver(waiter)
-        for owner in _owners(view, waiter):
-            wants_loader = owner.kind == "mutex" and _any(_LOADER, _names(owner))
-            same_lock = loader and wants_loader
-            proven = owner.thread is not None and owner.thread.gil is True
-            if (
-                same_lock
-                or (driver and owner.group in ("implicit", "lock", *COMMUNICATION))
-                or (proven and owner.group == "lock")
-            ):
-                return _gil(waiter, owner, "high" if same_lock or (driver and proven) else "medium")
-            if proven and waiter.judged.helper == _WATCHDOG and owner.group in ("implicit", "teardown", *COMMUNICATION):
-                return _gil(waiter, owner, "low")
-        if driver:
-            return _gil(waiter, None, "low")
-    return None
-
-
-def _owners(view: JobView, waiter: Party) -> Iterator[Party]:
-    """Threads of the waiter's process that may own the GIL: the known one, else those blocked in native code."""
-    others = [one for one in _threads_of(view, waiter.index) if one.judged.id != waiter.judged.id and one.kind != "gil"]
-    certain = [one for one in others if one.thread is not None and one.thread.gil]
-    for one in certain or others:
-        if one.judged.helper is None and one.group in ("lock", "implicit", *COMMUNICATION, "teardown"):
-            yield one
-
-
-def _threads_of(view: JobView, index: int) -> Iterator[Party]:
-    process, judged = view.snapshot.processes[index], view.processes[index]
-    for thread, one in zip(process.threads, judged.threads):
-        yield Party(process, thread, one, WAIT_GROUPS[one.kind], is_thread=True)
-
-
-def _gil(waiter: Party, owner: Optional[Party], confidence: str) -> Candidate:
-    reason = f"{start(who([waiter]))} waits for the GIL inside {where(waiter)}, holding what it entered before. "
-    if owner is not None:
-        reason += f"{start(who([owner]))} is in {where(owner)} and does not give the GIL back before it gets that."
-    else:
-        reason += (
-            "It runs as a callback of the driver, whose lock it keeps; the GIL's owner most likely waits for that lock."
-        )
-    parties = (waiter,) if owner is None else (waiter, owner)
-    strength = {"high": 90, "medium": 72, "low": 40}[confidence]
-    return Candidate(
-        "gil-deadlock",
-        confidence,
-        strength,
-        reason,
-        parties[-1:],
-        parties[:1],
-        (),
-        tuple(shows(one) for one in parties),
-    )
-
-
-def _under_driver(party: Party) -> bool:
-    """Whether the wait stands in code that the CUDA driver called: a callback, or a hook of its allocations."""
-    if party.thread is None or party.judged.frame is None:
-        return False
-    stack = known(party.thread.frames)
-    inside = True
-    for frame in stack[party.judged.frame + 1 :]:
-        if _DRIVER.match(frame.library):
-            return not inside
-        inside = inside and (frame.system or frame.name is None)
-    return False
-
-
-def lock_inside_driver(view: JobView) -> Optional[Candidate]:
-    """A hook or callback that runs inside the driver waits for a lock of another library."""
-    for party in _threads(view, ("mutex",)):
-        if _under_driver(party):
-            summary = (
-                f"{start(who([party]))} waits for a lock in {where(party)}, in a hook that the CUDA driver called "
-                f"with its own lock held. "
-                "A thread that holds that lock and calls CUDA waits for this one."
-            )
-            return Candidate("lock-order-deadlock", "medium", 58, summary, (party,), (), (), (shows(party),))
-    return None
-
-
-def loader_lock(view: JobView) -> Optional[Candidate]:
-    """Nothing but threads that wait for locks: the decisive one and another one, in one process."""
-    for process in view.processes:
-        locked = [one for one in _threads_of(view, process.index) if one.kind == "mutex" and one.judged.helper is None]
-        if len(locked) > 1 and process.wait.kind == "mutex" and not any(_any(_CUPTI, _names(one)) for one in locked):
-            summary = (
-                f"{start(who(locked))} wait for locks, and no thread of the process works. "
-                f"If one of them holds what another wants, in {where(locked[0])} and {where(locked[1])}, neither "
-                f"goes on."
-            )
-            return Candidate(
-                "lock-order-deadlock", "low", 42, summary, tuple(locked[:2]), (), (), evidence_of(locked[:2], ())
-            )
-    return None
 
 
 def teardown(view: JobView) -> Optional[Candidate]:
@@ -180,13 +53,13 @@ def _blocked_inside(party: Party) -> bool:
     names = [frame.name or "" for frame in known(party.thread.frames if party.thread else ())][
         : party.judged.frame or 0
     ]
-    return _any(re.compile(r"(.*join|cu(da)?[A-Z])"), names)
+    return matches_any(re.compile(r"(.*join|cu(da)?[A-Z])"), names)
 
 
 def _in_destructor(view: JobView) -> Optional[Candidate]:
     for party in view.of("implicit", "device"):
-        names = _names(party, party.judged.frame or 0)
-        if _any(_EXIT, names) and any(
+        names = calls_of(party, party.judged.frame or 0)
+        if matches_any(_EXIT, names) and any(
             name.startswith(("exit", "__run_exit", "_dl_fini", "Py_Finalize")) for name in names
         ):
             summary = (
@@ -200,7 +73,7 @@ def _in_destructor(view: JobView) -> Optional[Candidate]:
 def communicators_in_threads(view: JobView) -> Optional[Candidate]:
     """Threads of one process are in calls of NCCL for different purposes at the same time, blocked in the driver."""
     for process in view.processes:
-        inside = [one for one in _threads_of(view, process.index) if one.judged.helper is None and _in_nccl(one)]
+        inside = [one for one in threads_of(view, process.index) if one.judged.helper is None and _in_nccl(one)]
         purposes = {(one.group, one.judged.collective, one.judged.communicator) for one in inside}
         tearing = any(one.group == "teardown" for one in inside)  # with one other call that is a teardown in flight
         if len(purposes) > 1 + tearing and any(one.group in ("collective", "launch") for one in inside):
@@ -222,12 +95,12 @@ def _in_nccl(party: Party) -> bool:
     rule = party.judged.rule or ""
     if party.group in ("collective", "init", "teardown"):
         return rule.startswith(("nccl-", "torch-"))
-    return party.group == "launch" and any("nccl" in name.lower() for name in _names(party))
+    return party.group == "launch" and any("nccl" in name.lower() for name in calls_of(party))
 
 
 def local_barrier(view: JobView) -> Optional[Candidate]:
     """NCCL's barrier of the ranks inside one process: a local rank has not made the call."""
-    for party in _threads(view):
+    for party in threads(view):
         if party.judged.rule == "nccl-cpu-barrier":
             summary = (
                 f"{start(who([party]))} waits on the CPU until all ranks of its process have made the same call. "
@@ -239,7 +112,7 @@ def local_barrier(view: JobView) -> Optional[Candidate]:
 
 def leader_first(view: JobView) -> Optional[Candidate]:
     """Ranks wait on purpose until the first one has done some work alone."""
-    waiting = [party for party in view.parties if _any(_LEADER_FIRST, _names(party))]
+    waiting = [party for party in view.parties if matches_any(_LEADER_FIRST, calls_of(party))]
     if not waiting or len(waiting) < len([party for party in view.parties if party.group != "elsewhere"]):
         return None
     summary = (
@@ -258,8 +131,8 @@ def starved(view: JobView) -> Optional[Candidate]:
         return None
     party = view.parties[0]
     files = [frame.file or "" for frame in party.thread.frames] if party.thread is not None else []
-    names = _names(party)
-    if not _any(_LOADS_DATA, names) or not any(_DISTRIBUTED.search(text) for text in (*files, *names)):
+    names = calls_of(party)
+    if not matches_any(_LOADS_DATA, names) or not any(_DISTRIBUTED.search(text) for text in (*files, *names)):
         return None
     summary = (
         f"{start(who([party]))} waits for input data in {where(party)} and is in no collective. "
@@ -268,21 +141,9 @@ def starved(view: JobView) -> Optional[Candidate]:
     return Candidate("missing-rank", "low", 44, summary, (party,), (), (), (shows(party),))
 
 
-def profiler_lock(view: JobView) -> Optional[Candidate]:
-    """Threads of the profiler and of the driver wait for each other's locks."""
-    inside = [party for party in _threads(view, ("mutex",)) if _any(_CUPTI, _names(party))]
-    if not inside:
-        return None
-    summary = (
-        f"{start(who(inside))} {verb(inside, 'waits', 'wait')} for a lock between the profiler (CUPTI) and the driver. "
-        "Such deadlocks were fixed by newer drivers or a CUPTI that fits the driver."
-    )
-    return Candidate("driver-bug", "low", 43, summary, tuple(inside), (), (), evidence_of(inside, ()))
-
-
 def kernel_driver(view: JobView) -> Optional[Candidate]:
     """A thread that cannot be interrupted inside the kernel's GPU driver."""
-    for party in _threads(view):
+    for party in threads(view):
         thread = party.thread
         if thread is not None and thread.state in _DRIVER_STATES and _NVIDIA_WAITS.match(thread.wchan or ""):
             summary = (
@@ -297,7 +158,7 @@ def kernel_driver(view: JobView) -> Optional[Candidate]:
 def fatal(view: JobView) -> Optional[Candidate]:
     """A bus error, or an error of CUDA that is being thrown."""
     for kind, judge in _FATAL:
-        dying = list(_threads(view, (kind,)))
+        dying = list(threads(view, (kind,)))
         if dying:
             dead = {one.index for one in dying}
             return judge(dying, [party for party in view.of(*COMMUNICATION, "init") if party.index not in dead])
@@ -305,7 +166,7 @@ def fatal(view: JobView) -> Optional[Candidate]:
 
 
 def _bus_error(dying: List[Party], victims: List[Party]) -> Candidate:
-    shared = any(_SHARED_MEMORY.search(name) for one in dying for name in _names(one))
+    shared = any(_SHARED_MEMORY.search(name) for one in dying for name in calls_of(one))
     summary = f"{start(who(dying))} got SIGBUS in {where(dying[0])}: the memory behind a mapping is not there. " + (
         "For NCCL's shared memory that means /dev/shm is full."
         if shared
@@ -346,32 +207,12 @@ _FATAL: Tuple[Tuple[str, Callable[[List[Party], List[Party]], Candidate]], ...] 
 )
 
 
-def forked_child(view: JobView) -> Optional[Candidate]:
-    """A child that was forked, has one thread, and waits for a lock that its parent's thread held."""
-    waiting = [party for party in view.parties if party.group in ("lock", "implicit") or party.judged.rule in _POOLS]
-    for party in waiting:
-        names = _names(party)
-        if len(party.process.threads) <= 2 and _any(_FORK, names) and party.kind != "gil":
-            summary = (
-                f"{start(who([party]))} is a forked child and waits in {where(party)}. "
-                "A lock, a pool of threads or a CUDA context that its parent had at the moment of the fork does not "
-                "work in the child."
-            )
-            return Candidate("fork-after-cuda", "low", 71, summary, (party,), (), (), (shows(party),))
-    return None
-
-
 PATTERNS = (
     fatal,
     kernel_driver,
-    gil_deadlock,
-    lock_inside_driver,
-    loader_lock,
     teardown,
     communicators_in_threads,
     local_barrier,
     leader_first,
     starved,
-    profiler_lock,
-    forked_child,
 )

@@ -101,13 +101,15 @@ def _culprit(program, answer):
 
 
 def confusion(results):
-    """True causes down, said causes across."""
-    said = sorted({one.cause for one in results})
+    """The confusion matrix, a row a true cause; of the causes that were said only those that occur."""
     rows = collections.defaultdict(collections.Counter)
     for one in results:
         rows[one.program.causes[0]][one.cause] += 1
-    lines = [[cause, *(rows[cause][name] or "" for name in said)] for cause in sorted(rows)]
-    return tabulate(lines, ["true cause \\ said", *said], tablefmt="github")
+    lines = []
+    for cause, said in sorted(rows.items()):
+        looks, so = sum(said.values()), said.pop(cause, 0)
+        lines.append([cause, looks, so, ", ".join(f"{name} {count}" for name, count in said.items())])
+    return tabulate(lines, ["true cause", "looks", "said so", "said instead"], tablefmt="github")
 
 
 def totals(results):
