@@ -50,7 +50,7 @@ def _failure(
     row: MessageRow, groups: Mapping[str, Optional[str]], message: str, recorded: Optional[ErrorCode]
 ) -> Failure:
     text = (groups.get("text") or message).strip()
-    error = recorded if recorded is not None and recorded.number else in_message(text, row.library)
+    error = in_message(text, row.library) or recorded
     line = groups.get("line")
     return Failure(
         "check",

@@ -114,7 +114,8 @@ COMMANDS = (
         ),
         description=(
             "Works in release builds, without debug information. Libraries that are loaded later are watched too. "
-            "When one rank stops, gdb stops the others as well; `continue` resumes all."
+            "When one rank stops, gdb stops the others as well; `continue` resumes all. "
+            "A fatal signal stops with --log too."
         ),
         examples=("llm-check on", "llm-check on --ranks 0-3 --action log", "llm-check on --log failures.jsonl"),
     ),

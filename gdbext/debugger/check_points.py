@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Optional, Protocol
+from typing import Optional, Protocol, Tuple
 
 import gdb
 
@@ -92,9 +92,10 @@ class FunctionPoint(Point):
         super().__init__(f"-qualified -function {row.function}", watch)
         self.function = row.function
         self._row = row
+        self._last: Optional[Tuple[object, int]] = None
 
     def stop(self) -> bool:
-        if self._watch.watches_here() is None:
+        if self._watch.watches_here() is None or self._seen_on_the_way():
             return False
         row = self._row
         number = _register(row.code) & 0xFFFFFFFF if row.code else None
@@ -114,6 +115,17 @@ class FunctionPoint(Point):
             engine=row.engine,
         )
         return self._watch.failed(failure)
+
+
+    def _seen_on_the_way(self) -> bool:
+        """gdb also stops at the stub through which another library calls the function: one failure, two places."""
+        row, pc = self._row, gdb.newest_frame().pc()
+        call = (gdb.selected_thread().ptid, *(_register(name) for name in (row.file, row.line, row.text) if name))
+        before, self._last = self._last, (call, pc)
+        if before is not None and before[0] == call and before[1] != pc:
+            self._last = None
+            return True
+        return False
 
 
 class TextPoint(Point):

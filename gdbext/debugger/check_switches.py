@@ -123,7 +123,7 @@ def _rewrite_level(level_at: int, name_at: int, before: Writes) -> str:
     """The std::string was made already: its text becomes DEBUG in the place that it has."""
     was = read_std_string(level_at)
     if was == _WORD:
-        raise CannotSwitch("is on already, by its environment")
+        raise CannotSwitch(f"is on already: its level is {_WORD}")
     start = read_word(level_at)
     if was is None or not start:
         raise CannotSwitch("its level is no std::string of libstdc++ as GCC 5 and newer have it")

@@ -13,11 +13,12 @@ from gdbext.analysis import checks, fault
 from gdbext.analysis.engine import engine_of
 from gdbext.capture.maps import read_maps
 from gdbext.commands.tensor_port import TensorPort
-from gdbext.debugger import compat, live
+from gdbext.debugger import compat, live, memory
 from gdbext.debugger.values import read_variable
 from gdbext.model.attached import AttachedRank
 from gdbext.model.check_report import CheckReport, Failure, SourceLine
 from gdbext.model.errors import GdbextError
+from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame
 from gdbext.model.tensor import TensorList
 
@@ -69,8 +70,8 @@ def signal_failure(name: str, is_core: bool, pid: int) -> Tuple[Failure, Tuple[s
     seen = fault.Fault(name, _siginfo("si_code"), _siginfo("_sifields._sigfault.si_addr"))
     if name not in ("SIGBUS", "SIGSEGV"):
         seen = replace(seen, address=None)
-    elif seen.address is not None and not is_core:
-        seen = _placed(seen, pid)
+    elif seen.address is not None:
+        seen = _in_core(seen) if is_core else _placed(seen, pid)
     return Failure("signal", name, details=fault.explained(seen)), fault.steps(seen)
 
 
@@ -79,6 +80,12 @@ def _siginfo(field: str) -> Optional[int]:
         return int(gdb.parse_and_eval(f"$_siginfo.{field}"))
     except (gdb.error, RuntimeError):
         return None
+
+
+def _in_core(seen: fault.Fault) -> fault.Fault:
+    """A core file names the mapped file; what its file system had left is not in it."""
+    place = memory.TargetMemory().classify(seen.address or 0)
+    return replace(seen, path=place.name) if place.name.startswith("/") else seen
 
 
 def _placed(seen: fault.Fault, pid: int) -> fault.Fault:
@@ -128,8 +135,9 @@ def _tensors(
             found = port.in_frame(False)
         except (GdbextError, gdb.error):  # no debug information there
             continue
-        if found.tensors:
-            return found, ()
+        known = tuple(one for one in found.tensors if not isinstance(one.shape, Missing))
+        if known:
+            return replace(found, tensors=known), ()
     return None, ()
 
 

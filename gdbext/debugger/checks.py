@@ -34,7 +34,7 @@ from gdbext.model.errors import GdbextError, NothingFound
 from gdbext.model.missing import Missing
 
 TOGETHER = "When one rank stops at a failed check, gdb holds the others as well; `continue` resumes all of them."
-_NOTED_SECONDS = 5.0  # how long after a text was asked for its number belongs to what this thread raises
+_NOTED_SECONDS = 1.0  # how long after a text was asked for its number belongs to what this thread raises
 
 
 @dataclass
@@ -156,8 +156,8 @@ class CheckWatch:
             self._noted[gdb.selected_thread().ptid] = (time.monotonic(), error)
 
     def noted(self) -> Optional[ErrorCode]:
-        """The last error whose text the selected thread asked for, right before."""
-        at, error = self._noted.get(gdb.selected_thread().ptid, (0.0, None))
+        """The last error whose text the selected thread asked for, right before. It is told once."""
+        at, error = self._noted.pop(gdb.selected_thread().ptid, (0.0, None))
         return error if error is not None and time.monotonic() - at < _NOTED_SECONDS else None
 
     def passed(self, count: int = 1) -> None:
@@ -237,18 +237,18 @@ class CheckWatch:
             if failure is not None:
                 self._deliver(self._report(failure))
             elif isinstance(event, gdb.SignalEvent) and event.stop_signal in fault.FATAL:
-                self._signalled(event.stop_signal, options)
+                self._signalled(event.stop_signal)
         except (GdbextError, gdb.error, StopIteration) as error:
             self._say(f"no report: {error}")
 
-    def _signalled(self, name: str, options: CheckOptions) -> None:
+    def _signalled(self, name: str) -> None:
+        """A fatal signal stops whatever the action is: the process is at its end, and this is the last look at it."""
         watched = self.watches_here()
         if watched is None:
             return
         watched.failures += 1
+        memory.forget()
         self._deliver(self._signal_report(name, self._current()))
-        if options.action == "log":  # the signal is delivered: what the program does about it is its own
-            gdb.post_event(lambda: gdb.execute("continue"))
 
     def _loaded(self, event: gdb.NewObjFileEvent) -> None:
         """A library came, or a process that was not there before."""

@@ -16,7 +16,7 @@ from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
-from gdbext.frontend import attach, comms, diagnose, error, explain, gdbrun, launch, pdb, vscode, watch
+from gdbext.frontend import attach, comms, diagnose, error, explain, gdbrun, launch, pdb, run, vscode, watch
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.model.errors import FINDING, NOTHING, OK, USAGE, GdbextError
 from gdbext.model.job import Job
@@ -140,6 +140,11 @@ def parser() -> argparse.ArgumentParser:
     eight.add_argument("--into", default=".vscode", metavar="DIR", help="folder of the launch.json (.vscode)")
     eight.add_argument("--print", action="store_true", help="print it instead")
     _selection(eight)
+    start = add("run", "Start a program, with the engines' own debug checks switched on.")
+    start.add_argument("--check", action="store_true", help="set the variables that make engines check every layer")
+    start.add_argument("--engine", metavar="NAME", help="only those of this engine")
+    start.add_argument("--quiet", "-q", action="store_true", help="do not say what is set")
+    start.add_argument("program", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the program and its arguments")
     add("gdbinit", "Print the path of the file to source in gdb.")
     return top
 
@@ -226,6 +231,7 @@ COMMANDS: Dict[str, Callable[[argparse.Namespace], int]] = {
     "attach": _attach,
     "explain": explain.run,
     "error": error.run,
+    "run": run.run,
     "pdb": _pdb,
     "watch": _watch,
     "launch": _launch,

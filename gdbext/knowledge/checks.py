@@ -144,7 +144,7 @@ MARKS: Tuple[bytes, ...] = (
 
 NEVER_SEARCHED = (
     r"(lib(c|m|pthread|dl|rt|stdc\+\+|gcc_s|gomp|python[\d.]*|cuda|cudart|cublas\w*|cudnn\w*|nccl|nv\w+|cusparse\w*|"
-    r"cusolver\w*|cufft\w*|curand|cupti|torch_cpu|torch_python|c10)|ld-linux[-\w]*)[-.\w]*\.so"
+    r"cusolver\w*|cufft\w*|curand|cupti|torch_cpu|torch_python|c10)|ld-linux[-\w]*)(-[\d.]+)?\.so"
 )
 """File names of libraries that hold no engine's check; torch's own checks are met at their functions."""
 

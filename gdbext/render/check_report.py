@@ -174,7 +174,7 @@ def switch_lines(answer: SwitchResults, style: Style) -> List[str]:
     for one in answer.results:
         who = f"rank {one.rank} (pid {one.pid})" if one.rank is not None else f"process {one.pid}"
         text = f"{who}: {clean(one.function, style)}{': ' if one.function else ''}{clean(one.text, style)}"
-        first, *rest = wrapped(text, style, indent="  ")
+        first, *rest = wrapped(text, style, indent="  ", first="")
         lines += [style.paint(first, "good" if one.done else "doubt"), *rest]
     return lines
 

@@ -1,0 +1,175 @@
+"""Messages of failed checks, what they mean, and faults of the kernel: without gdb."""
+
+import re
+
+import pytest
+
+from gdbext.analysis import checks, fault
+from gdbext.analysis.error_codes import code
+from gdbext.commands.check import list_
+from gdbext.knowledge.checks import FAIL_FUNCTIONS, MESSAGES, NEVER_SEARCHED, STARTING, SWITCHES
+from gdbext.model.check_report import (
+    CheckReport,
+    CheckStatus,
+    Failure,
+    SourceLine,
+    SwitchResult,
+    SwitchResults,
+    WatchedRank,
+)
+from gdbext.model.stack import Frame
+from gdbext.render import Style, render
+from gdbext.render.document import document
+
+ILLEGAL = "an illegal memory access was encountered"
+
+
+@pytest.mark.parametrize(
+    ("message", "engine", "error", "place"),
+    [
+        (f"[FT][ERROR] CUDA runtime error: {ILLEGAL} /w/src/cuda_utils.h:44 \n", "fastertransformer", 700,
+         ("/w/src/cuda_utils.h", 44)),
+        (f"[TM][ERROR] CUDA runtime error: {ILLEGAL} src/llama.cu:7 \n", "turbomind", 700, ("src/llama.cu", 7)),
+        (f"[ERROR] CUDA runtime error: {ILLEGAL} rtp_llm/cpp/a.cc:9", "rtp-llm", 700, ("rtp_llm/cpp/a.cc", 9)),
+        ("[ERROR] NCCL error: unhandled cuda error (run with NCCL_DEBUG=INFO for details) b.cc:3", "rtp-llm", 1,
+         ("b.cc", 3)),
+        (f"[TensorRT-LLM][ERROR] CUDA runtime error in cudaFree(p): {ILLEGAL} (/s/x.cpp:12)\n1 0x5", "tensorrt-llm",
+         700, ("/s/x.cpp", 12)),
+        ("[TensorRT-LLM][ERROR] Assertion failed: rank < size (/s/y.cpp:5)", "tensorrt-llm", None, ("/s/y.cpp", 5)),
+        ("[FT][ERROR] size mismatch Assertion fail: /a/Tensor.cc:3 \n", "", None, ("/a/Tensor.cc", 3)),
+        ("[FT][ERROR] CUDA runtime error: CUBLAS_STATUS_EXECUTION_FAILED g.cc:8 \n", "fastertransformer", 13,
+         ("g.cc", 8)),
+        (f"CUDA error: {ILLEGAL}\nCUDA kernel errors might be asynchronously reported", "torch", 700, ("", None)),
+        ("NCCL error in: ../NCCLUtils.hpp:154, remote process exited or there was a network error, NCCL 2.21",
+         "torch", 6, ("../NCCLUtils.hpp", 154)),
+        ("cuda call failed: misaligned address at my/fork.cu:5", "", 716, ("my/fork.cu", 5)),
+    ],
+)  # fmt: skip
+def test_each_engines_message_gives_error_and_place(message, engine, error, place):
+    found = checks.failure_of(message)
+    assert found.engine == engine
+    assert (found.error.number if found.error else None) == error
+    assert (found.file, found.line) == place
+
+
+@pytest.mark.parametrize(
+    "message", ["", "no such key", "basic_string::at", "bad_alloc", "connection reset", "x" * 9000]
+)
+def test_other_exceptions_are_no_failed_check(message):
+    assert checks.failure_of(message) is None
+
+
+def test_the_message_decides_before_what_was_noted():
+    noted = code("cudaError_t", 35)
+    assert checks.failure_of(f"[FT][ERROR] CUDA runtime error: {ILLEGAL} a.cc:1", noted).error.number == 700
+    assert checks.failure_of("[FT][ERROR] CUDA runtime error: Unsinn a.cc:1", noted).error.number == 35
+
+
+@pytest.mark.parametrize(
+    ("name", "may"),
+    [("St13runtime_error", True), ("N3c105ErrorE", True), ("N12tensorrt_llm3_v16common13TllmExceptionE", True),
+     ("N9turbomind1XE", True), ("St12out_of_range", False), ("4Mine", False), ("i", False), ("St9bad_alloc", False)],
+)  # fmt: skip
+def test_types_that_no_check_throws_are_not_watched(name, may):
+    assert checks.may_be_thrown(name) is may
+
+
+def test_rows_have_sources_and_engines_that_exist():
+    for row in (*MESSAGES, *FAIL_FUNCTIONS, *SWITCHES):
+        assert row.source
+    assert SWITCHES[0].level == "_ZZN17fastertransformer12syncAndCheckEPKciE5levelB5cxx11"
+    assert SWITCHES[0].level_guard == "_ZGVZN17fastertransformer12syncAndCheckEPKciE5levelB5cxx11"
+    assert all(len(row) == 4 and row[3] for row in STARTING)
+    assert len(list_(None, None).kinds) == len(MESSAGES) + len(FAIL_FUNCTIONS) + len(SWITCHES)
+
+
+@pytest.mark.parametrize(
+    ("library", "searched"),
+    [("libth_transformer.so", True), ("engine", True), ("libc10_cuda.so", True), ("libtorch_cuda.so", True),
+     ("libc.so.6", False), ("libcudart.so.12", False), ("libpython3.11.so.1.0", False), ("libtorch_cpu.so", False),
+     ("libnccl.so.2", False), ("libcommon.so", True), ("ld-linux-x86-64.so.2", False)],
+)  # fmt: skip
+def test_which_files_are_searched(library, searched):
+    assert (re.match(NEVER_SEARCHED, library) is None) is searched
+
+
+def test_what_asynchronous_means_depends_on_the_error_and_on_blocking_launches():
+    failed = Failure("check", "check", error=code("cudaError_t", 700), file="a.cc", line=3)
+    assert "launched earlier" in checks.timing(failed, {}) and "a.cc:3" in checks.timing(failed, {})
+    assert "is the one that failed" in checks.timing(failed, {"CUDA_LAUNCH_BLOCKING": "1"})
+    assert checks.timing(Failure("check", "check", error=code("cudaError_t", 35)), {}).endswith("failed itself.")
+    assert checks.timing(Failure("check", "check", error=code("ncclResult_t", 6)), {}) == ""
+
+
+def test_steps_leave_out_what_is_done_already():
+    failed = Failure("check", "check", error=code("cudaError_t", 700), engine="fastertransformer")
+    plain = checks.steps(failed, None, {})
+    assert "llm-check enable" in plain[0] and any("CUDA_LAUNCH_BLOCKING=1" in step for step in plain)
+    done = checks.steps(failed, None, {"CUDA_LAUNCH_BLOCKING": "1", "FT_DEBUG_LEVEL": "DEBUG"})
+    assert not any("CUDA_LAUNCH_BLOCKING=1" in step or "llm-check enable" in step for step in done)
+
+
+def test_the_engine_frame_is_the_first_that_is_no_check():
+    names = ("__cxa_throw", "fastertransformer::check<int>", "fastertransformer::Ffn::forward", "main")
+    frames = tuple(Frame(name, module="/w/engine") for name in names)
+    assert checks.engine_frame(frames) == 2 and checks.check_frame(frames) == 1
+    assert checks.engine_frame((Frame(None, module="/w/engine"),)) is None
+
+
+def test_a_full_dev_shm_is_told_from_failing_memory():
+    full = fault.Fault("SIGBUS", 2, 0x7F00, "/dev/shm/nccl-Ab", 4096, 8 << 20, 4096, 1 << 20, 0, True)
+    said = " ".join(fault.explained(full))
+    assert "/dev/shm/nccl-Ab" in said and "it is full" in said and "1.0 MiB" in said
+    assert "--shm-size" in fault.steps(full)[0]
+    broken = fault.Fault("SIGBUS", 4, 0x7F00, "/dev/shm/nccl-Ab", total=1 << 20, free=0)
+    assert "hardware" in fault.explained(broken)[0] and "shm" not in " ".join(fault.steps(broken))
+    cut = fault.Fault("SIGBUS", 2, 0x7F00, "/models/w.bin", 8192, 4096, 4096, 1 << 40, 1 << 39, True)
+    assert "was cut" in " ".join(fault.explained(cut)) and "is full" not in " ".join(fault.explained(cut))
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (fault.Fault("SIGSEGV", 1, 8), "null pointer"),
+        (fault.Fault("SIGSEGV", 1, 0x7000000000, mapped=False), "Nothing is mapped"),
+        (fault.Fault("SIGSEGV", 2, 0x7000000000, mapped=True, access="---p"), "device pointer"),
+        (fault.Fault("SIGSEGV", 2, 0x7000000000, "/w/a.so", mapped=True, access="r--p"), "mapped r--p from /w/a.so"),
+        (fault.Fault("SIGBUS"), "no file is known"),
+    ],
+)
+def test_faults_in_words(seen, words):
+    assert words in fault.explained(seen)[0]
+
+
+def report(**more):
+    failure = Failure(
+        "check", "ft::check", "whole \x1b[31mmessage", "text", code("cudaError_t", 700), "cudaFree(p)", "/w/a.cc", 8
+    )
+    frames = (Frame("ft::check"), Frame("ft::Layer::forward", file="/w/a.cc", line=8), Frame("main"))
+    source = (SourceLine(7, "{"), SourceLine(8, "\tcheck(x);\x1b[2J"), SourceLine(9, "}"))
+    return CheckReport(failure, 1.0, 77, 3, frames=frames, engine_frame=1, source=source, steps=("a step",), **more)
+
+
+def test_the_report_names_rank_error_place_and_marks_the_line():
+    lines = render(report(streams=(("stream_ of f", "0x7f00"),)), Style(width=100))
+    text = "\n".join(lines)
+    assert lines[0] == "Rank 3 (pid 77): a check failed at a.cc:8: cudaErrorIllegalAddress (700)"
+    assert "▶ 8      check(x);" in text and "must be started again" in " ".join(text.split()) and "1. a step" in text
+    assert "\x1b" not in text and "0x7f00" in text
+    assert all(len(line) <= 100 for line in render(report(), Style(width=100, unicode=False)))
+
+
+def test_the_document_has_the_whole_report():
+    said = document(report())
+    assert said["failure"]["error"]["number"] == 700 and said["failure"]["line"] == 8
+    assert said["process"]["rank"] == 3 and said["engine_frame"] == 1 and said["source"][1]["line"] == 8
+
+
+def test_status_and_switches_in_words():
+    rank = WatchedRank(1, 77, 0, "vllm", ("exit",), 3, ("/w/libengine.so",), 12, 1, ("too many",))
+    text = "\n".join(render(CheckStatus(True, ranks=(rank,)), Style()))
+    assert "libengine.so" in text and "too many" in text
+    assert document(CheckStatus(True, ranks=(rank,)))["ranks"][0]["passed"] == 12
+    answer = SwitchResults((SwitchResult(77, 0, "ft::syncAndCheck", True, "done"),))
+    assert render(answer, Style()) == ["rank 0 (pid 77): ft::syncAndCheck: done"]
+    assert document(answer)["switches"][0]["done"] is True
