@@ -203,7 +203,8 @@ SIGNATURES: Tuple[Signature, ...] = (
         "other",
         "the answer's own words say what it is: for example a lock whose owner has ended without giving it back, or a "
         "pipe whose other end belongs to a stopped helper process",
-        "not everything that can be proven has a label of its own; a mistake of one NCCL release in send and receive is "
+        "not everything that can be proven has a label of its own; a mistake of one NCCL release in send and receive "
+        "is "
         "another example",
         "horovod/horovod#2601",
         ("owner_gone", "silent_peer"),

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple
 
 from gdbext.model.activity import Activity
-from gdbext.model.locks import LockWait, Peer
 from gdbext.model.communicator import Communicator
+from gdbext.model.locks import LockWait, Peer
 from gdbext.model.stack import ThreadStack
 from gdbext.model.witness import Witness
 

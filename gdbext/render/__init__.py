@@ -15,8 +15,8 @@ from gdbext.model.stack import ThreadStack
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
-from gdbext.render.comms import communicator_lines
 from gdbext.render.check_report import CHECK_RENDERERS
+from gdbext.render.comms import communicator_lines
 from gdbext.render.document import document
 from gdbext.render.error import answer_lines
 from gdbext.render.explanation import explanation_lines, glossary_lines

@@ -16,8 +16,8 @@ from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait
-from gdbext.render.comms import communicator_document
 from gdbext.render.check_report import CHECK_DOCUMENTS
+from gdbext.render.comms import communicator_document
 from gdbext.render.error import answer_document
 from gdbext.render.explanation import explanation_document, glossary_document
 from gdbext.render.locks import lock_document, peer_document, wait_document

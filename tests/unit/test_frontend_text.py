@@ -11,7 +11,8 @@ def test_what_was_not_read_is_said(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(diagnose, "HEAD", 1 << 20)
     monkeypatch.setattr(diagnose, "TAIL", 1 << 20)
     path = tmp_path / "long.txt"
-    path.write_bytes(b"step 7\n" * (1 << 19) + b"#0  poll () from libc.so.6\n#1  main () at a.c:3\n")
+    stack = b"#0  poll () from libc.so.6\n#1  main () at a.c:3\n"
+    path.write_bytes((b"." * 1023 + b"\n") * (3 << 10) + b"step 7\n" * (1 << 10) + stack)
     assert main(["diagnose", str(path)]) == FINDING
     printed = capsys.readouterr().out
     assert "long.txt: 2 MiB in the middle were not read" in printed.replace("\n    ", " ")
