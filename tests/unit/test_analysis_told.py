@@ -85,7 +85,5 @@ def test_what_a_line_means(line, cause):
 
 
 def test_lines_alone_are_an_answer():
-    found = answer(
-        "w3:55:901 [3] NCCL WARN NET/IB : Got completion from peer 10.0.0.14<42519> with status=12\n"
-    )
+    found = answer("w3:55:901 [3] NCCL WARN NET/IB : Got completion from peer 10.0.0.14<42519> with status=12\n")
     assert found.verdict.cause == "network-transport"
