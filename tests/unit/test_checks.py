@@ -7,6 +7,7 @@ import pytest
 from gdbext.analysis import checks, fault
 from gdbext.analysis.error_codes import code
 from gdbext.commands.check import list_
+from gdbext.frontend.run import checking
 from gdbext.knowledge.checks import FAIL_FUNCTIONS, MESSAGES, NEVER_SEARCHED, STARTING, SWITCHES
 from gdbext.model.check_report import (
     CheckReport,
@@ -17,6 +18,7 @@ from gdbext.model.check_report import (
     SwitchResults,
     WatchedRank,
 )
+from gdbext.model.errors import UsageError
 from gdbext.model.stack import Frame
 from gdbext.render import Style, render
 from gdbext.render.document import document
@@ -173,3 +175,12 @@ def test_status_and_switches_in_words():
     answer = SwitchResults((SwitchResult(77, 0, "ft::syncAndCheck", True, "done"),))
     assert render(answer, Style()) == ["rank 0 (pid 77): ft::syncAndCheck: done"]
     assert document(answer)["switches"][0]["done"] is True
+
+
+def test_run_check_sets_what_is_not_set():
+    environment, said = checking("turbomind", {"FT_DEBUG_LEVEL": "INFO"})
+    assert environment == {"FT_DEBUG_LEVEL": "INFO", "TM_DEBUG_LEVEL": "DEBUG", "CUDA_LAUNCH_BLOCKING": "1"}
+    assert any("is set already" in line for line in said)
+    assert set(checking(None, {})[0]) == {row[1] for row in STARTING}
+    with pytest.raises(UsageError):
+        checking("nosuch", {})
