@@ -8,7 +8,7 @@ from typing import List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.error_codes import code, in_message
 from gdbext.analysis.frames import FrameBook
-from gdbext.knowledge.checks import FAIL_FUNCTIONS, MESSAGES, THROWN, MessageRow
+from gdbext.knowledge.checks import MESSAGES, THROWN, MessageRow
 from gdbext.knowledge.errors import TEXT_FUNCTIONS
 from gdbext.knowledge.errors.cuda import BLOCKING
 from gdbext.model.check_report import Failure
@@ -142,8 +142,3 @@ def with_frames(failure: Failure, frames: Sequence[Frame]) -> Failure:
     if not failure.file and inside is not None and frames[inside].file:
         failure = replace(failure, file=frames[inside].file or "", line=frames[inside].line)
     return failure
-
-
-def known_functions() -> Tuple[str, ...]:
-    """Functions that are called only when something has failed."""
-    return tuple(row.function for row in FAIL_FUNCTIONS)

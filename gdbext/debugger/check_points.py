@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Optional, Protocol, Tuple
 
 import gdb
@@ -68,7 +69,7 @@ class ThrowPoint(Point):
             self._let_pass()
             return False
         kind = type_words(typeinfo_name(_register("rsi")))
-        return self._watch.failed(_with(failure, f"throws {kind}"))
+        return self._watch.failed(replace(failure, raised=f"throws {kind}"))
 
     def _let_pass(self) -> None:
         self._watch.passed()
@@ -116,7 +117,6 @@ class FunctionPoint(Point):
         )
         return self._watch.failed(failure)
 
-
     def _seen_on_the_way(self) -> bool:
         """gdb also stops at the stub through which another library calls the function: one failure, two places."""
         row, pc = self._row, gdb.newest_frame().pc()
@@ -159,10 +159,6 @@ class ExitPoint(Point):
         return self._watch.failed(
             Failure("check", "a check that ends the process", "", error.meaning, error, raised=raised)
         )
-
-
-def _with(failure: Failure, raised: str) -> Failure:
-    return Failure(**{**failure.__dict__, "raised": raised})
 
 
 def _register(name: str) -> int:
