@@ -31,6 +31,12 @@ def hung():
         yield job
 
 
+@pytest.fixture(scope="module")
+def busy():
+    with TorchJob(4, mode="healthy") as job:
+        yield job
+
+
 @pytest.mark.torch
 class TestTorch:
     def test_rank_1_is_missing(self, hung, any_gdb):
@@ -64,12 +70,13 @@ class TestTorch:
             assert state_of(pid)[1] == 0
             assert hung.goes_on(rank)
 
-    def test_the_healthy_twin_gives_no_finding(self, any_gdb):
-        with TorchJob(4, mode="healthy") as job:
-            status, answer, errors = diagnose(*job.pids, gdb=any_gdb)
-            assert answer["verdict"]["cause"] == "not-a-hang", answer["verdict"]
-            assert status == 0, errors
-            assert all(job.goes_on(rank) for rank in range(4))
+
+@pytest.mark.torch
+def test_the_healthy_twin_gives_no_finding(busy, any_gdb):
+    status, answer, errors = diagnose(*busy.pids, gdb=any_gdb)
+    assert answer["verdict"]["cause"] == "not-a-hang", answer["verdict"]
+    assert status == 0, errors
+    assert all(busy.goes_on(rank) for rank in range(4))
 
 
 TITLES = [("rtp-llm", "rtp_llm_rank-1"), ("vllm", "VLLM::Worker_TP1"), ("sglang", "sglang::scheduler_TP1")]

@@ -60,7 +60,7 @@ def main():
     for number in range(10):
         threading.Thread(target=threading.Event().wait, daemon=True, name=f"queue-{number}").start()
     dist.init_process_group("gloo", timeout=datetime.timedelta(days=1))
-    torch.set_num_threads(4)
+    torch.set_num_threads(1 if options.mode == "healthy" else 4)  # the healthy ones really compute, all the time
     torch.ones(256, 256) @ torch.ones(256, 256)  # starts the OpenMP pool
     dist.all_reduce(torch.ones(8))
     dist.barrier()
