@@ -37,7 +37,7 @@ from gdbext.model.tensor import (
 )
 
 _PROGRESS_SECONDS = 1.0
-_STEADY_SECONDS = 3.0  # until then the start of a helper makes every guess at the rest wrong
+_STEADY_SECONDS = 3.0  # of work, until which every guess at the rest is a wrong one
 _FILES = (".npy", ".safetensors")
 
 GPU_CORE = Argument("--gpu-core", "values on the GPU out of this GPU core (.nvcudmp)", "FILE", completes="file")
@@ -80,18 +80,21 @@ class _Asked:
 
     def progress(self, verb: str) -> Progress:
         """Says how far a long work is: each second at first, and less often the longer it takes."""
-        started = said = time.monotonic()
+        started = said = begun = time.monotonic()
+        base = reached = 0
 
         def tell(done: int, total: int) -> None:
-            nonlocal said
+            nonlocal said, begun, base, reached
             now = time.monotonic()
-            spent = now - started
-            if now - said < max(_PROGRESS_SECONDS, spent / 8) or not done:
+            if done < reached or not reached:  # the start of a helper, or of a second look, is no part of the pace
+                begun, base = now, done
+            reached = done
+            if now - said < max(_PROGRESS_SECONDS, (now - started) / 8) or not done:
                 return
             first, said = said == started, now
             text = f"{verb} {100 * done // total}% of {total:,} elements"
-            if spent > _STEADY_SECONDS:
-                text += f", {_duration(spent * (total - done) / done)} left"
+            if now - begun > _STEADY_SECONDS and done > base:
+                text += f", {_duration((now - begun) * (total - done) / (done - base))} left"
             self.session.say(f"{text}; Ctrl-C stops, an index looks at a part" if first else text)
 
         return tell

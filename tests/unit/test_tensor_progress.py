@@ -41,3 +41,19 @@ def test_the_way_out_is_said_once(told):
 @pytest.mark.parametrize(("total", "left"), [(600, "8 min"), (36_000, "10 h"), (10**15, "over a day")])
 def test_the_rest_is_in_units_of_a_person(told, total, left):
     assert any(line.endswith(f", {left} left") for line in told(total, 1, 600))
+
+
+def test_neither_the_start_of_a_helper_nor_a_second_look_spoils_the_guess(monkeypatch):
+    """20 s until the first block, then 1,000 elements a second; after them the same once more."""
+    lines, now = [], [0.0]
+    monkeypatch.setattr(tensor.time, "monotonic", lambda: now[0])
+    asked = tensor._Asked(SimpleNamespace(say=lines.append, tensors=None), Namespace(expression=""), ())
+    tell = asked.progress("counted")
+    now[0] = 20.0
+    for done in [*range(100, 20_001, 100)] * 2:
+        now[0] += 0.1
+        tell(done, 20_000)
+    guesses = [int(line.split(", ")[1].split()[0]) for line in lines if line.endswith("left")]
+    assert " left" not in lines[0]
+    assert len(guesses) > 3
+    assert max(guesses) <= 17

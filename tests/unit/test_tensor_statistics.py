@@ -225,3 +225,21 @@ def test_limits():
     stats = statistics.statistics(info, FakeMemory(b"\0\x3c").read, calculator=HERE, limits=Limits(seconds=0.2))
     assert 0 < stats.count < stats.total == 1 << 50 and stats.problem == "stopped after 0 s"
     assert math.isclose(stats.mean, 1.0)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32, np.int64, np.uint64])
+def test_bins_beside_their_borders(kind):
+    """numpy counts in the type of the numbers, plain Python compares each exactly with each border."""
+    if np.dtype(kind).kind == "f":
+        middle = [np.nextafter(kind(one), kind(side)) for one in range(1, 9) for side in (-99, 99)]
+        numbers = np.array([*middle, 0.1, 0.7, 8.1, np.nan, np.inf, -np.inf], kind)
+        neighbours = np.array([1, np.nextafter(kind(1), kind(2))], kind)
+    else:
+        least, most = np.iinfo(kind).min, np.iinfo(kind).max
+        numbers = np.array([least, most, most - 1, most // 2, most // 2 + 1, 0, 5], kind)
+        neighbours = np.array([most - 1, most], kind)
+    for values in (numbers, neighbours):
+        info, memory = tensor_of(values)
+        here, alone = (statistics.statistics(info, memory.read, calculator=one).histogram for one in (HERE, NONE))
+        assert here.counts == alone.counts
+        assert sum(here.counts) == np.isfinite(values).sum()

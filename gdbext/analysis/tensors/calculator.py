@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -18,6 +19,8 @@ LARGE = 4 << 20
 """Bytes of elements from which on it pays to import numpy (0.1 s) or to start a helper (0.2 s)."""
 
 HELLO_SECONDS = 20.0
+_F_SETPIPE_SZ = 1031  # fcntl has a name for it from Python 3.10 on
+_PIPE_BYTES = 1 << 20  # a chunk: both sides work at the same time. The kernel's default limit for any user
 _PARENT = os.path.dirname(os.path.dirname(os.path.abspath(gdbext.__file__)))
 _CODE = f"import sys; sys.path.insert(0, {_PARENT!r}); from gdbext.analysis.tensors.helper import main; main()"
 
@@ -82,6 +85,7 @@ class Helper:
             )
         except OSError:
             return None
+        _widen(process)
         helper = cls(process, "")
         try:
             hello = helper._hello()
@@ -146,6 +150,14 @@ class Helper:
                     pipe.close()
             except OSError:  # what was not yet written has no reader any more
                 pass
+
+
+def _widen(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    try:
+        fcntl.fcntl(process.stdin.fileno(), _F_SETPIPE_SZ, _PIPE_BYTES)
+    except OSError:  # the user's pipes are large enough already in sum: the small one is only slower
+        pass
 
 
 def _environment() -> Dict[str, str]:
