@@ -103,8 +103,7 @@ def remove_inferior(inferior: gdb.Inferior) -> None:
 def kind_of(inferior: gdb.Inferior) -> Optional[str]:
     """HAS_PROCESS, HAS_CORE, or None for an inferior without threads.
 
-    gdb.Inferior.connection (gdb 12) would say "native" or "core"; a core's threads have no /proc entry either way,
-    so the target stack is asked, which every release prints alike.
+    gdb.Inferior.connection came with gdb 12; before it the target stack is printed, alike in every release.
     """
     if inferior.pid == 0:
         return None
