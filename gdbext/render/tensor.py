@@ -27,6 +27,7 @@ from gdbext.render.text import clean, counted, rank_set, shorten_name, wrapped
 
 BAR = 24  # columns of the longest bar of a histogram
 LONGEST_LIST = 12  # dimensions that are written out
+SHORT_REASONS = 90  # characters of what is wrong that still stand in the one line of a broken tensor
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
@@ -109,8 +110,8 @@ def _idle(info: TensorInfo, field: str) -> bool:
     return field == "address" and empty
 
 
-def _remarks(info: TensorInfo, style: Style) -> List[str]:
-    """What is wrong, what is unknown and why, and what is worth knowing."""
+def _problems(info: TensorInfo) -> List[str]:
+    """What is wrong, and what is unknown and why."""
     said = _nothing(info)
     problems = [problem for problem in info.problems if problem != said]
     if info.unreadable:
@@ -120,8 +121,12 @@ def _remarks(info: TensorInfo, style: Style) -> List[str]:
         value = getattr(info, field)
         if isinstance(value, Missing) and value.reason != said and not _idle(info, field):
             unknown.setdefault(value.reason, []).append(field)
-    problems += [f"{' and '.join(fields)} unknown: {reason}" for reason, fields in unknown.items()]
-    lines = [line for text in problems for line in _flagged(text, style)]
+    return problems + [f"{' and '.join(fields)} unknown: {reason}" for reason, fields in unknown.items()]
+
+
+def _remarks(info: TensorInfo, style: Style) -> List[str]:
+    """Its problems, and what is worth knowing."""
+    lines = [line for text in _problems(info) for line in _flagged(text, style)]
     for note in info.notes:
         lines += wrapped(clean(note, style), style, indent="  ")
     return lines
@@ -138,9 +143,15 @@ def info_lines(info: TensorInfo, style: Style) -> List[str]:
     """Everything that is known of a tensor without its values."""
     lines = [_headline(info, style)]
     kind = info.kind if info.type_name in ("", info.kind) else f"{info.kind}, as {info.type_name}"
-    if _nothing(info) and (info.kind or info.type_name):
-        lines[0] += f" ({clean(info.kind or info.type_name, style)})"
-    elif info.kind or info.type_name:
+    short = clean(info.kind or info.type_name, style)
+    problems = _problems(info)
+    more = info.parts or info.notes or info.offset
+    if problems and not more and sum(map(len, problems)) <= SHORT_REASONS:
+        reason = style.paint("; ".join(clean(problem, style) for problem in problems), "doubt")
+        return [f"{lines[0]}: {reason} ({short})" if short else f"{lines[0]}: {reason}"]
+    if _nothing(info) and short:
+        lines[0] += f" ({short})"
+    elif short:
         lines += wrapped(clean(kind.lstrip(", "), style), style, indent="  ")
     if info.offset:
         lines.append(f"  starts {counted(info.offset, 'element')} into its storage")

@@ -41,6 +41,7 @@ SAYS = {
     "p holed [3]": ERROR,
     "list": "tensors in frame 2",
 }
+ONE_LINE = ("unmapped", "null_data", "astronomic", "wild", "backwards", "endless", "uneven", "nowhere", "freed")
 ERRORS = (
     "null_data: no address to read from (null pointer)",
     "astronomic: shape unknown (out of any range: the object is not initialised or overwritten); say --dtype, --shape",
@@ -69,6 +70,7 @@ def test_each_says_how_and_gdb_goes_on(any_gdb, tmp_path):
         assert says in parts[command] and bool(says) == bool(parts[command].strip()), (command, parts[command])
         if command != "list" and not command.startswith("stats holed"):
             assert len(parts[command].strip().splitlines()) <= MOST_LINES, parts[command]
+    assert [one for one in ONE_LINE if len(parts[f"p {one}"].strip().splitlines()) != 1] == []
     assert [words for words in ERRORS if f"\n{words}" not in parts["end"]] == []
     assert re.search("^unmapped: at 0x.*: no memory is mapped there$", printed, re.M)
     documents = [json.loads(line, parse_constant=pytest.fail) for line in parts["json"].splitlines() if line]

@@ -59,9 +59,10 @@ def test_the_summary_line():
 
 
 def test_what_is_wrong_is_said_with_its_reason():
-    lines = text(BROKEN)
-    assert lines.splitlines()[0] == "broken: ? [?] at nullptr"
-    assert "! dtype unknown: enum value 77" in lines and "! shape unknown: optimized out" in lines
+    reasons = "dtype unknown: enum value 77; shape unknown: optimized out; where unknown: not read"
+    assert text(BROKEN) == f"broken: ? [?] at nullptr: {reasons}"
+    several = text(replace(BROKEN, notes=("a note",))).splitlines()
+    assert several[:2] == ["broken: ? [?] at nullptr", "  ! dtype unknown: enum value 77"]
     assert "use cuda-gdb" in " ".join(text(DEVICE).split())
 
 

@@ -70,7 +70,7 @@ def save(
     view = select(view_of(info), index)
     form = _format_of(path)
     if os.path.exists(path) and not overwrite:
-        raise UsageError(f"{path} exists", "choose another name, or say that it may be overwritten")
+        raise UsageError(f"{path} exists", "choose another name; --force overwrites it")
     stored = _stored_type(view.dtype, NPY if form == "npy" else SAFETENSORS, form)
     header = _npy_header(stored, view.shape) if form == "npy" else _safetensors_header(info, stored, view)
     try:
@@ -162,7 +162,7 @@ def _give_name(beside: str, path: str, overwrite: bool) -> None:
     try:
         os.link(beside, path)
     except FileExistsError:
-        raise UsageError(f"{path} exists", "choose another name, or say that it may be overwritten") from None
+        raise UsageError(f"{path} exists", "choose another name; --force overwrites it") from None
     except OSError:  # a file system without hard links
         os.rename(beside, path)
     else:
