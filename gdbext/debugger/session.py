@@ -16,6 +16,7 @@ from gdbext.debugger import compat, live, outside, symbols
 from gdbext.debugger import cores as core_files
 from gdbext.debugger.checks import CheckWatch
 from gdbext.debugger.device_access import DeviceAccess
+from gdbext.debugger.streams import StreamAccess
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import find_jobs, rank_from_environ
@@ -59,6 +60,7 @@ class GdbSession:
         self._together_before: Optional[str] = None
         self._attaching = False
         self.tensors = DeviceAccess(self.say, self.rank_of)
+        self.streams = StreamAccess()
         self.checks = CheckWatch(self.ranks, self.tensors, self.say)
         gdb.events.cont.connect(self._resumed)
         gdb.events.stop.connect(self._stopped)

@@ -12,6 +12,7 @@ from gdbext.model.explanation import Explanation, Glossary
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.model.locks import LockReport
 from gdbext.model.stack import ThreadStack
+from gdbext.model.stream import StreamInfo
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
@@ -32,6 +33,7 @@ from gdbext.render.ranks import (
     snapshot_table,
 )
 from gdbext.render.stacks import thread_lines, tree_lines
+from gdbext.render.stream import stream_lines
 from gdbext.render.style import Style
 from gdbext.render.tensor import TENSOR_RENDERERS, infos_lines
 from gdbext.render.verdict import diagnosis_lines
@@ -49,6 +51,7 @@ _RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
     Explanation: explanation_lines,
     Glossary: glossary_lines,
     ErrorAnswer: answer_lines,
+    StreamInfo: stream_lines,
     **TENSOR_RENDERERS,
     **CHECK_RENDERERS,
 }

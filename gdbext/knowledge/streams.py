@@ -1,0 +1,60 @@
+"""What the handles of CUDA streams mean, and which member of an engine's object holds one."""
+
+from __future__ import annotations
+
+from typing import Dict, NamedTuple, Tuple
+
+
+class SpecialHandle(NamedTuple):
+    """A number that is no pointer."""
+
+    kind: str
+    meaning: str
+    source: str
+
+
+class Holder(NamedTuple):
+    """A class that holds a stream. `path` leads to it, through pointers; `device` to its device's number.
+
+    `torch_id`: what the path ends at is torch's stream id.
+    """
+
+    type: str  # a regular expression on the name without template arguments
+    path: str
+    source: str
+    device: str = ""
+    torch_id: bool = False
+
+
+SPECIAL: Dict[int, SpecialHandle] = {
+    0: SpecialHandle(
+        "default",
+        "the default stream: the legacy one, or the calling thread's own where the caller was compiled with "
+        "--default-stream per-thread",
+        "CUDA 12 driver_types.h",
+    ),
+    1: SpecialHandle("legacy", "cudaStreamLegacy", "CUDA 12 driver_types.h"),
+    2: SpecialHandle(
+        "per-thread",
+        "cudaStreamPerThread: each thread has its own, so it means something on the calling thread only",
+        "CUDA 12 driver_types.h",
+    ),
+}
+
+STREAM_TYPE = r"(struct )?CUstream_st"
+EVENT_TYPE = r"(struct )?CUevent_st"
+
+HOLDERS: Tuple[Holder, ...] = (
+    Holder(r"c10::cuda::CUDAStream", "stream_.id_", "pytorch c10/cuda/CUDAStream.h", "stream_.device_.index_", True),
+    Holder(r"c10::Stream", "id_", "pytorch c10/core/Stream.h", "device_.index_", True),
+    Holder(r"tensorrt_llm::runtime::CudaStream", "mStream", "TensorRT-LLM runtime/cudaStream.h", "mDevice"),
+    Holder(r"turbomind::core::Stream", "impl_.stream_", "TurboMind core/stream.h"),
+    Holder(r".*", "stream_", "FasterTransformer BaseLayer.h, TurboMind core/stream.h"),
+)
+"""The first one that fits counts."""
+
+# c10/cuda/CUDAStream.cpp at 8be3e9f, the encoding since torch 1.13.
+TORCH_TYPE_SHIFT, TORCH_TYPE_MASK = 1, 0xF
+TORCH_INDEX_SHIFT, TORCH_INDEX_MASK = 5, 0x1F
+TORCH_EXTERNAL = 0xF
+TORCH_ENCODING = "decoded as torch 1.13 and later encode it; older releases do it otherwise"

@@ -1,0 +1,58 @@
+"""llm-stream p: the handle out of every engine's holder, and one line for what is no stream."""
+
+import pytest
+
+from tests.gdb.gdbrun import Target, gdb_batch
+
+pytestmark = pytest.mark.gdb
+
+GOOD = (
+    ("made", "user", 0x7F0000001000, None),
+    ("legacy", "legacy", 1, None),
+    ("own", "per-thread", 2, None),
+    ("none", "default", 0, None),
+    ("event", "event", 0x7F0000002000, None),
+    ("no_event", "event", None, None),
+    ("pooled", "pool", None, 3),
+    ("pooled.stream_", "pool", None, 3),
+    ("foreign", "user", 0x7F0000003000, 3),
+    ("broken", "unverified", None, 3),
+    ("owned", "user", 0x7F0000001000, 4),
+    ("&owned", "user", 0x7F0000001000, 4),
+    ("shared", "user", 0x7F0000001000, None),
+    ("layer", "user", 0x7F0000001000, None),
+    ("layer->stream_", "user", 0x7F0000001000, None),
+    ("0x2", "per-thread", 2, None),
+    ("0x7f0000009000", "unverified", 0x7F0000009000, None),
+)
+BAD = ("empty", "dangling", "number", "no_such_variable")
+
+
+@pytest.fixture(scope="module")
+def answer():
+    with Target(source="streams.cpp") as target:
+        commands = [f"llm-stream p --json {row[0]}" for row in GOOD] + ["llm-stream p pooled", "llm-stream p"]
+        commands += [f"llm-stream p {name}" for name in BAD]
+
+        yield gdb_batch("gdb", f"attach {target.pid}", "frame function main", *commands, "detach")
+
+
+@pytest.mark.parametrize("at", range(len(GOOD)), ids=[row[0] for row in GOOD])
+def test_what_holds_a_stream(answer, at):
+    expression, kind, handle, device = GOOD[at]
+    assert len(answer.documents) == len(GOOD), answer.text
+    found = answer.documents[at]["stream"]
+    assert [found[key] for key in ("expression", "kind", "handle", "device")] == [expression, kind, handle, device]
+    assert found["state"] is None and "not called" in found["missing"]["state"]
+
+
+def test_words(answer):
+    assert "pooled: pool stream, handle unknown" in answer.out
+    assert "torch's pool: index 5, priority -1" in answer.out
+    assert "which stream?" in answer.err
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_no_stream_is_one_line(answer, name):
+    lines = [line for line in answer.err.splitlines() if line.startswith(name + ":") or f'"{name}"' in line]
+    assert len(lines) == 1 and "Traceback" not in answer.text, answer.text
