@@ -7,6 +7,7 @@ import re
 import gdb
 
 from gdbext.analysis.streams import Decoded, of_handle, of_torch_id
+from gdbext.debugger import compat
 from gdbext.debugger.holders import NoMember, follow, matches, peel
 from gdbext.debugger.memory import TargetMemory
 from gdbext.debugger.nodes import NAME_CAP, Node, Null, Unreadable, one_line
@@ -27,7 +28,9 @@ class StreamAccess:
     def evaluate(self, expression: str) -> StreamInfo:
         """The stream or event that an expression of the program's language is. Raises `GdbextError`."""
         try:
-            node = ValueNode(gdb.parse_and_eval(expression), TargetMemory().read)
+            with compat.settings({"may-call-functions": "off"}):  # nor by the expression
+                value = gdb.parse_and_eval(expression)
+            node = ValueNode(value, TargetMemory().read)
             return _describe(node, expression)
         except Null as empty:
             raise GdbextError(f"{expression}: there is no stream in it: {empty}") from None

@@ -25,7 +25,7 @@ GOOD = (
     ("0x2", "per-thread", 2, None),
     ("0x7f0000009000", "unverified", 0x7F0000009000, None),
 )
-BAD = ("empty", "dangling", "number", "no_such_variable")
+BAD = ("empty", "dangling", "number", "no_such_variable", "getpid()", "(void*)getpid()")
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +56,7 @@ def test_words(answer):
 def test_no_stream_is_one_line(answer, name):
     lines = [line for line in answer.err.splitlines() if line.startswith(name + ":") or f'"{name}"' in line]
     assert len(lines) == 1 and "Traceback" not in answer.text, answer.text
+
+
+def test_an_expression_calls_nothing(answer):
+    assert answer.err.count("may-call-functions is off") == 2
