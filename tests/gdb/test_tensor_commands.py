@@ -92,26 +92,20 @@ def test_wrong_input_has_one_line(any_gdb, tmp_path):
         "diff plain map", "diff plain /nonexistent.npy", "diff plain argument --rtol x", "list plain", "list --python",
         "p plain --ranks 7", "p plain --ranks x", "stats plain.layout_", "p 0 --as torch", "p -1 --as pyobject",
     )  # fmt: skip
-    found = answers(any_gdb, tmp_path, started(turbomind(), tmp_path / "truth"), *wrong)
-    without = [command for command, answer in zip(wrong, found) if "error" not in answer]
-    assert without == []
-    assert not [answer for answer in found if "\n" in answer["error"] or "Traceback" in answer["error"]]
-
-
-def test_memory_that_is_not_there(any_gdb, tmp_path):
-    """Addresses without memory give a tensor without values, or elements that are missing, and say so."""
-    found = answers(
-        any_gdb,
-        tmp_path,
-        started(turbomind(), tmp_path / "truth"),
+    nowhere = (
         "p 16 --dtype fp32 --shape 2,2",
         "stats 16 --dtype fp32 --shape 2,2",
         "p $sp --dtype fp64 --shape 1000000000000",
         "p 0xffffffffff600000 --dtype uint8 --shape 4",
     )
-    assert "no memory is mapped there" in found[0]["unreadable"]
-    assert "no memory is mapped there" in found[1]["error"]
-    assert "elements read" in found[2]["problem"]
+    found = answers(any_gdb, tmp_path, started(turbomind(), tmp_path / "truth"), *wrong, *nowhere)
+    found, (unmapped, counted, endless, _) = found[: len(wrong)], found[len(wrong) :]
+    assert "no memory is mapped there" in unmapped["unreadable"]
+    assert "no memory is mapped there" in counted["error"]
+    assert "elements read" in endless["problem"]
+    without = [command for command, answer in zip(wrong, found) if "error" not in answer]
+    assert without == []
+    assert not [answer for answer in found if "\n" in answer["error"] or "Traceback" in answer["error"]]
 
 
 def test_printers(any_gdb, tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import gdbs
 from tests.inferiors.tensor_build import program
 
 pytestmark = pytest.mark.gdb
@@ -91,22 +92,42 @@ def check(row, answer):
         assert not info.get("problems"), info
 
 
-@pytest.mark.parametrize("how", ["-O0", "-O2", "core"])
 @pytest.mark.parametrize("mimic", MIMICS)
-def test_gdb_says_what_the_program_holds(any_gdb, mimic, how, tmp_path):
+def test_gdb_says_what_the_program_holds(mimic, tmp_path):
+    """Both gdbs, -O0, -O2 and a core file, with two programs one after the other in each gdb."""
     source, *flags = MIMICS[mimic]
-    path = program(source, "-g", "-O0" if how == "core" else how, *flags)
-    truth, core = tmp_path / "truth", tmp_path / "core"
+    plain, optimised = (program(source, "-g", level, *flags) for level in ("-O0", "-O2"))
+    expected = {path: truth_of(path, tmp_path / path.name) for path in (plain, optimised)}
+    live = {path: started(path, tmp_path / path.name) for path in (plain, optimised)}
+    core = tmp_path / "core"  # of gdb 13, which writes ranges without access as readable zeros
+    of_core = [f"file {plain}", f"core-file {core}", "up"]
+    distribution, newest = gdbs()
+    looks = (
+        (distribution, (plain, live[plain], f"generate-core-file {core}"), (optimised, live[optimised])),
+        (newest, (optimised, live[optimised], "kill"), (plain, of_core)),
+    )
+    for gdb, *parts in looks:
+        commands, answers = [f"source {PROBE}"], tmp_path / "answers"
+        for number, (path, before, *after) in enumerate(parts):
+            questions = tmp_path / f"questions{number}"
+            questions.write_text("".join(json.dumps(row) + "\n" for row in expected[path]))
+            commands += [*before, f"python probe('{questions}', '{answers}{number}')", *after]
+        printed = run_gdb(gdb, *commands)
+        for number, (path, *_) in enumerate(parts):
+            written = Path(f"{answers}{number}")
+            assert written.exists(), printed
+            found = {answer["expression"]: answer for answer in lines(written)}
+            written.unlink()
+            for row in expected[path]:
+                check(row, found[row["expression"]])
+
+
+def truth_of(path, truth):
+    """What a program says of its own tensors."""
     subprocess.run([path, truth], check=True, stdin=subprocess.DEVNULL)
     rows = lines(truth)
-    before = started(path, truth)
-    if how == "core":
-        run_gdb("gdb", *before, f"generate-core-file {core}")  # gdb 13 writes ranges without access as readable zeros
-        before = [f"file {path}", f"core-file {core}", "up"]
-    answers = ask(any_gdb, tmp_path, before, rows)
     assert len(rows) > 3
-    for row in rows:
-        check(row, answers[row["expression"]])
+    return rows
 
 
 NAMELESS = ("plain", "turned", "slice", "scalar", "seven", "empty", "expanded", "meta", "remote", "symbolic", "beyond")
@@ -116,8 +137,8 @@ LAST_RELEASE = {"201": "2.1.2", "204": "2.4.1+cu121", "206": "2.12.1", "213": "2
 
 @pytest.mark.parametrize("known", [True, False], ids=["release known", "release unknown"])
 @pytest.mark.parametrize("release", LAST_RELEASE)
-def test_torch_without_debug_information(any_gdb, release, known, tmp_path):
-    """The program stands where torch's library does, so that gdbext finds the release beside it."""
+def test_torch_without_debug_information(release, known, tmp_path):
+    """The program stands where torch's library does, so that gdbext finds the release beside it. One gdb each way."""
     library = tmp_path / "torch" / "lib" / "libc10.so"
     library.parent.mkdir(parents=True)
     shutil.copy(program("tensor_torch.cc", "-O1", "-DNAMELESS", f"-DRELEASE={release}"), library)
@@ -129,7 +150,7 @@ def test_torch_without_debug_information(any_gdb, release, known, tmp_path):
     for row in rows:
         row["expression"] = f"((unsigned long*)&impls)[{NAMELESS.index(row['expression'])}]"
         row["as"] = "torch"
-    answers = ask(any_gdb, tmp_path, started(library, truth), rows)
+    answers = ask(gdbs()[known], tmp_path, started(library, truth), rows)
     assert len(rows) == len(NAMELESS)
     for row in rows:
         if not known and row.get("says") == "symbolic":
