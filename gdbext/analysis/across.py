@@ -295,8 +295,15 @@ def goes_on(view: JobView) -> Optional[Candidate]:
         return None
     all_of_them = len(went) == len(view.parties)
     rest = [party for party in view.parties if party not in went]
+    ranks = [
+        one.rank for one in {party.index: party.process for party in view.parties}.values() if one.rank is not None
+    ]
+    if rest and len(set(ranks)) < len(ranks):
+        return None  # ranks of several jobs: progress of one says nothing of the other
     summary = f"{start(who(went))} went on between the two looks, so the job is not stuck. " + (
-        "It may be slow." if all_of_them else f"{start(who(rest))} did not move: what it is in may just take long."
+        "It may be slow."
+        if all_of_them
+        else f"{start(who(rest))} did not move: what {verb(rest, 'it is', 'they are')} in may just take long."
     )
     confidence = "high" if all_of_them else "medium"
     return Candidate("not-a-hang", confidence, 88, summary, (), (), (), evidence_of((), went))

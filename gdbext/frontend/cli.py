@@ -23,8 +23,10 @@ from gdbext.model.job import Job
 from gdbext.render import render
 from gdbext.render.document import dumps
 
+SUMMARY = "Say which rank of a multi-GPU job hangs, why, and what to do. Start with: gdbext diagnose"
+
 EPILOG = """exit status: 0 nothing wrong found, 1 a finding, 2 wrong usage, 3 something could not be read,
-4 nothing could be read. The result goes to stdout, progress to stderr."""
+4 nothing could be read, 130 interrupted. The result goes to stdout, progress to stderr."""
 
 
 def _selection(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +37,7 @@ def _selection(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--engine", metavar="NAME", help="jobs of this engine: rtp-llm, vllm, sglang, ...")
 
 
-def _output(parser: argparse.ArgumentParser) -> None:
+def _document(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         nargs="?",
@@ -44,6 +46,10 @@ def _output(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="one JSON document to FILE, or to stdout",
     )
+
+
+def _output(parser: argparse.ArgumentParser) -> None:
+    _document(parser)
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
 
 
@@ -68,7 +74,7 @@ def _core_files(parser: argparse.ArgumentParser) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line. Kept apart from `main` for the reference page and its test."""
-    top = argparse.ArgumentParser(prog="gdbext", description=__doc__, epilog=EPILOG)
+    top = argparse.ArgumentParser(prog="gdbext", description=SUMMARY, epilog=EPILOG)
     top.add_argument("--version", action="version", version=f"gdbext {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
 
@@ -84,7 +90,12 @@ def parser() -> argparse.ArgumentParser:
     )
     one.add_argument("--bundle", metavar="DIR", help="write all that was read to a new folder, for a maintainer")
     two = add("stacks", "Print the merged stacks of all ranks.")
-    two.add_argument("inputs", nargs="*", metavar="PID|FILE", help="as for diagnose")
+    two.add_argument(
+        "inputs",
+        nargs="*",
+        metavar="PID|FILE",
+        help="pids, core files, pasted stacks, saved snapshots; - is standard input",
+    )
     waits = add("locks", "Show which lock each thread waits for, who holds it, and circles.")
     waits.add_argument("inputs", nargs="*", metavar="PID|FILE", help="pids, or a saved snapshot")
     for command in (one, two, waits):
@@ -102,7 +113,7 @@ def parser() -> argparse.ArgumentParser:
     _selection(four)
     five = add("explain", "Say what a label of the answer means, how it is recognised and what to do.")
     five.add_argument("label", nargs="?", metavar="LABEL", help="a cause or a wait; none: all of them")
-    five.add_argument("--json", nargs="?", const="-", metavar="FILE", help="one JSON document to FILE, or to stdout")
+    _document(five)
     six = add("comms", "List the NCCL communicators of all ranks and who is behind in what; no rank is stopped.")
     six.add_argument("inputs", nargs="*", metavar="PID|FILE", help="pids, or a saved snapshot")
     six.add_argument("--scan", action="store_true", help="search all private memory of the ranks (8 GiB, 10 s each)")
@@ -117,7 +128,7 @@ def parser() -> argparse.ArgumentParser:
     _output(six)
     code = add("error", "Explain an error number or name of CUDA, cuBLAS or NCCL.")
     code.add_argument("error", nargs="+", metavar="ERROR", help="a number, a name, or a message with one in it")
-    code.add_argument("--json", nargs="?", const="-", metavar="FILE", help="one JSON document to FILE, or to stdout")
+    _document(code)
     watch_it = add("watch", "Poll a job without stopping it, and keep a bundle when it stands still.")
     watch_it.add_argument("inputs", nargs="*", type=int, metavar="PID", help="any member stands for its job")
     watch_it.add_argument("--still", type=float, default=60.0, metavar="T", help="seconds of standstill (60)")

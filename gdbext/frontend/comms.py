@@ -30,6 +30,7 @@ from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
+from gdbext.frontend.bundle import snapshot_in
 from gdbext.frontend.diagnose import split_inputs, write_document
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.model.codec import dump_snapshot, load_snapshot
@@ -146,6 +147,6 @@ def _saved(files: Sequence[str], mixed: bool) -> JobSnapshot:
     if len(files) > 1 or mixed:
         raise UsageError("one saved snapshot at a time, and without pids")
     try:
-        return load_snapshot(Path(files[0]).read_text("utf-8", "replace"))
+        return load_snapshot(Path(snapshot_in(files[0])).read_text("utf-8", "replace"))
     except OSError as error:
         raise GdbextError(f"cannot read {files[0]}: {error.strerror}") from None

@@ -45,6 +45,8 @@ def run(
     """Take the snapshot that the arguments ask for, judge it, print it; returns the exit status."""
     started = time.monotonic()
     pids, files = split_inputs(options.inputs)
+    if options.frames < 1:
+        raise UsageError("--frames must be positive")
     if files and (pids or options.name or options.pgid or options.parent or options.engine):
         raise UsageError("files and processes cannot be mixed in one diagnosis", "give one kind of input")
     for name in (options.save, options.json):
@@ -62,14 +64,8 @@ def run(
     else:
         snapshot = _from_files(files) if files else _from_processes(selector_of(options, pids), options, progress)
     snapshot = replace(snapshot, tool=f"gdbext {__version__}", command=" ".join(["gdbext", options.command]))
-    if options.save:
-        write_private(options.save, dump_snapshot(snapshot) + "\n")
-        progress.say(f"snapshot written to {options.save}")
     diagnosis = judge(snapshot)
     tree = merge(snapshot, diagnosis.processes)
-    if into:
-        bundle.write(into, replace(diagnosis, tree=tree))
-        progress.say(f"bundle written to {into}")
     shown: object = replace(diagnosis, tree=tree) if options.command == "diagnose" else tree
     if options.command == "locks":
         shown = report(diagnosis)
@@ -77,8 +73,21 @@ def run(
         write_document(options.json, dumps(shown))
     if options.json != "-":
         write_lines(render(shown, style_for(sys.stdout, os.environ)))
+    _keep(options.save, into, snapshot, replace(diagnosis, tree=tree), progress)
     progress.say(f"done in {time.monotonic() - started:.1f} s")
     return exit_status(diagnosis)
+
+
+def _keep(
+    save: Optional[str], into: Optional[str], snapshot: JobSnapshot, diagnosis: Diagnosis, progress: Progress
+) -> None:
+    """Write what was asked to be kept. After the answer: a full disk must not cost it."""
+    if save:
+        write_private(save, dump_snapshot(snapshot) + "\n")
+        progress.say(f"snapshot written to {save}")
+    if into:
+        bundle.write(into, diagnosis)
+        progress.say(f"bundle written to {into}")
 
 
 def split_inputs(inputs: Sequence[str]) -> Tuple[List[int], List[str]]:
@@ -90,6 +99,8 @@ def split_inputs(inputs: Sequence[str]) -> Tuple[List[int], List[str]]:
 def _from_processes(selector: Selector, options: argparse.Namespace, progress: Progress) -> JobSnapshot:
     if options.samples < 1 or options.interval <= 0:
         raise UsageError("--samples and --interval must be positive")
+    if options.max_pause <= 0 or options.deadline <= 0:
+        raise UsageError("--max-pause and --deadline must be positive")
     proc = ProcFS()
     job = choose_job(find_jobs(proc, selector), selector)
     progress.say(f"{job.engine or 'job'}: {len(job.ranks)} rank processes ({job.key})")

@@ -8,6 +8,7 @@ a second copy, compared with the first byte by byte, that tells waiting from pas
 from __future__ import annotations
 
 import os
+import re
 import socket
 import time
 from dataclasses import dataclass, field, replace
@@ -99,6 +100,18 @@ class _Rank:
         self.cut = self.cut or cut
 
 
+def _reasons(ranks: Sequence[_Rank]) -> str:
+    """Why nothing could be read, each reason once: one line for eight ranks too."""
+    whose: Dict[str, List[str]] = {}
+    for rank in ranks:
+        for problem in rank.problems:
+            whose.setdefault(re.sub(rf"\b{rank.pid}\b", "it", problem), []).append(rank.label)
+    return "; ".join(
+        f"{', '.join(labels[:4])}{f' and {len(labels) - 4} more' if len(labels) > 4 else ''}: {text}"
+        for text, labels in whose.items()
+    )
+
+
 @dataclass(frozen=True)
 class _Frozen:
     """What the memory of a rank said while it stood still."""
@@ -144,8 +157,7 @@ class Look:
         self._copy()
         readable = [rank for rank in self._ranks if rank.copy is not None and rank.copy.state != "lost"]
         if not readable and self._ranks:
-            reasons = "; ".join(f"{rank.label}: {', and '.join(rank.problems)}" for rank in self._ranks)
-            raise NothingFound(f"no rank could be read ({reasons})")
+            raise NothingFound(f"no rank could be read ({_reasons(self._ranks)})")
         for rank in readable:
             self._name_python(rank)
         with private_folder() as folder:

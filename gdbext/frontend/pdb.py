@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
+from gdbext.frontend.diagnose import write_document
 from gdbext.frontend.pdb_terminal import Terminal
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.model.errors import NOTHING, OK, GdbextError, NothingFound, UsageError
+from gdbext.model.job import SCHEMA
 from gdbext.rankpdb import folder
 from gdbext.rankpdb.folder import Member
 from gdbext.rankpdb.wire import Message, Wire, connect
+from gdbext.render.document import TOOL
 from gdbext.render.table import Column, Row, table
 from gdbext.render.text import clean_line
 
@@ -170,7 +173,7 @@ def _list(places: Any, options: argparse.Namespace) -> int:
         for rank in _ask_all(place):
             rows.append({"job": os.path.basename(place)[4:], **rank.status})
     if options.json:
-        write_lines([json.dumps({"schema": 1, "ranks": rows})])
+        write_document(options.json, json.dumps({"schema": SCHEMA, "tool": TOOL, "ranks": rows}))
     elif rows:
         style = style_for(sys.stdout, os.environ)
         names = ("job", "rank", "pid", "state", "at")

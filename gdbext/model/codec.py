@@ -173,5 +173,5 @@ def load_snapshot(text: str) -> JobSnapshot:
         with _without_collector():
             snapshot: JobSnapshot = decode(JobSnapshot, document["snapshot"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise GdbextError(f"not a gdbext snapshot ({error})") from None
+        raise GdbextError(f"not a gdbext snapshot ({error})", "give a file that --save wrote") from None
     return snapshot

@@ -179,7 +179,7 @@ def _remedies(verdict: Verdict, share: _Share, style: Style) -> List[str]:
 
 
 def _unread(diagnosis: Diagnosis, share: _Share, style: Style) -> List[str]:
-    """What could not be read: the job's problems, each process' problems (equal ones together), missing facts."""
+    """What to mind: the job's problems, each process' problems (equal ones together), missing facts."""
     processes = diagnosis.snapshot.processes
     where: Dict[str, List[int]] = {}
     for process in processes:
@@ -192,7 +192,7 @@ def _unread(diagnosis: Diagnosis, share: _Share, style: Style) -> List[str]:
     hidden = max(len(where) - share.unread, 0) + max(len(texts) - share.unread, 0)
     if not texts:
         return []
-    lines = [_heading("Could not be read", style)]
+    lines = [_heading("Limits of this answer", style)]
     for text in texts[: share.unread]:
         lines += wrapped(clean(text, style), style, indent="    ", first="  ", most=share.lines)
     return lines + _more(hidden, style)

@@ -1,5 +1,7 @@
 """What a second copy of the same look proves."""
 
+from dataclasses import replace
+
 import pytest
 from stacks import job, rank, stack
 
@@ -32,6 +34,14 @@ def test_a_polling_wait_proves_nothing(still):
 def test_one_waiting_rank_that_went_on_is_enough():
     found = look(waiting(2, frames=ALLOCATES), waiting(5), waiting(2)).verdict
     assert (found.cause, found.confidence) == ("not-a-hang", "medium")
+
+
+def test_progress_of_another_job_clears_nobody():
+    """Pids of two jobs in one question: rank 0 is there twice, and the one that goes on is not the one that waits."""
+    other = rank(0, waiting(5))
+    ranks = (rank(0, waiting(2)), rank(1, waiting(2, frames=ALLOCATES)), replace(other, index=2, pid=999))
+    found = judge(job(*ranks, apart=1.5)).verdict
+    assert (found.cause, found.culprits) == ("implicit-sync-vs-collective", (1,))
 
 
 def test_a_culprit_that_moves_does_not_clear_it():

@@ -75,6 +75,13 @@ def test_saving_writes_a_private_file_and_replaces_it_whole(saved, tmp_path, cap
     assert "snapshot written" in capsys.readouterr().err
 
 
+def test_what_cannot_be_saved_does_not_cost_the_answer(saved, capsys):
+    assert cli.main(["diagnose", str(saved), "--quiet", "--save", "/proc/self/fd/none"]) == NOTHING
+    got = capsys.readouterr()
+    assert "cause" in got.out
+    assert "cannot write" in got.err
+
+
 def test_progress_goes_to_stderr_only(saved, capsys):
     cli.main(["diagnose", str(saved)])
     got = capsys.readouterr()
@@ -89,6 +96,9 @@ def test_progress_goes_to_stderr_only(saved, capsys):
         (["diagnose", "--engine", "no-such-engine"], 2, "no-such-engine"),
         (["diagnose", "x.txt", "--pgid", "1"], 2, "cannot be mixed"),
         (["diagnose", "--samples", "0"], 2, "must be positive"),
+        (["diagnose", "--frames", "0"], 2, "must be positive"),
+        (["diagnose", "--max-pause", "-1"], 2, "must be positive"),
+        (["explain", "--json", "gil"], 2, "is gil a label; put --json behind it"),
         (["diagnose", "4194304"], 4, "4194304"),
     ],
 )

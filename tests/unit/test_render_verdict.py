@@ -100,7 +100,7 @@ def test_the_answer_comes_first_and_the_culprit_next():
 
 def test_sections_come_in_the_order_in_which_they_are_needed():
     text = "\n".join(render(hang(8, 3), Style(100)))
-    wanted = ["waits in", "Evidence", "Stacks", "What to do", "Could not be read", "was stopped for at most 4.2 ms"]
+    wanted = ["waits in", "Evidence", "Stacks", "What to do", "Limits of this answer", "was stopped for at most 4.2 ms"]
     places = [text.index(words) for words in wanted]
     assert places == sorted(places)
 
@@ -151,7 +151,7 @@ def test_equal_problems_of_many_ranks_are_told_once():
     processes = tuple(dataclasses.replace(one, problems=("budget spent",)) for one in sample.snapshot.processes)
     snapshot = dataclasses.replace(sample.snapshot, processes=processes, problems=("gdb was ended at its deadline",))
     lines = render(dataclasses.replace(sample, snapshot=snapshot), Style(100))
-    start = lines.index("Could not be read")
+    start = lines.index("Limits of this answer")
     assert lines[start + 1 : start + 3] == ["  gdb was ended at its deadline", "  ranks 0-63: budget spent"]
 
 
