@@ -245,8 +245,8 @@ def test_a_forked_child_is_no_rank_and_does_not_keep_it_alive(folder):
     with PdbJob(folder, mode="forked").start() as job:
         for talker in job.others():
             talker.has_said("child")
-        job[0].has_said("pdb_rank.py:15 for rank 1")
-        job[1].has_said("pdb_rank.py:15 in step")
+        job[0].has_said("pdb_rank.py:17 for rank 1")
+        job[1].has_said("pdb_rank.py:17 in step")
         job[1].signal(signal.SIGKILL)
         assert "rank 1 has ended" in job[0].until("done")
 
