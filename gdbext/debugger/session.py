@@ -14,6 +14,7 @@ from gdbext.commands.cores import Cores, OpenCore
 from gdbext.commands.ranks import HELD
 from gdbext.debugger import compat, live, outside, symbols
 from gdbext.debugger import cores as core_files
+from gdbext.debugger.break_points import RankBreaks
 from gdbext.debugger.checks import CheckWatch
 from gdbext.debugger.device_access import DeviceAccess
 from gdbext.debugger.streams import StreamAccess
@@ -62,6 +63,7 @@ class GdbSession:
         self.tensors = DeviceAccess(self.say, self.rank_of)
         self.streams = StreamAccess()
         self.checks = CheckWatch(self.ranks, self.tensors, self.say)
+        self.breaks = RankBreaks(self.ranks, self.rank_of, self.detach_all, self.say)
         gdb.events.cont.connect(self._resumed)
         gdb.events.stop.connect(self._stopped)
 

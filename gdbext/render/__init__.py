@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, List, Mapping, Sequence
 
 from gdbext.model.attached import RankOutputs, RankTable
+from gdbext.model.break_points import BreakTable
 from gdbext.model.communicator import CommunicatorTable
 from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.errors import GdbextError
@@ -16,6 +17,7 @@ from gdbext.model.stream import StreamInfo
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
+from gdbext.render.break_points import break_lines
 from gdbext.render.check_report import CHECK_RENDERERS
 from gdbext.render.comms import communicator_lines
 from gdbext.render.document import document
@@ -46,6 +48,7 @@ _RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
     JobSnapshot: snapshot_lines,
     RankTable: attached_lines,
     RankOutputs: output_lines,
+    BreakTable: break_lines,
     LockReport: lock_lines,
     CommunicatorTable: communicator_lines,
     Explanation: explanation_lines,

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from gdbext import __version__
 from gdbext.model.attached import RankOutputs, RankTable
+from gdbext.model.break_points import BreakTable
 from gdbext.model.communicator import CommunicatorTable
 from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.explanation import Explanation, Glossary
@@ -17,6 +18,7 @@ from gdbext.model.stream import StreamInfo
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait
+from gdbext.render.break_points import break_document
 from gdbext.render.check_report import CHECK_DOCUMENTS
 from gdbext.render.comms import communicator_document
 from gdbext.render.error import answer_document
@@ -306,6 +308,7 @@ _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
     ErrorAnswer: answer_document,
     StreamInfo: stream_document,
     **TENSOR_DOCUMENTS,
+    BreakTable: break_document,
     **CHECK_DOCUMENTS,
 }
 

@@ -1,0 +1,149 @@
+"""llm-break, llm-continue: a breakpoint for some ranks of a job; the others are held with them and go on with them."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError, Namespace
+from dataclasses import dataclass
+from typing import Optional, Protocol, Tuple, cast
+
+from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.selection import pick_all
+from gdbext.commands.session import Session
+from gdbext.model.break_points import BreakTable
+from gdbext.model.errors import UsageError
+
+LIMIT = 120.0
+_LONGEST = 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class BreakOptions:
+    """What `llm-break LOCATION` was given."""
+
+    location: str
+    pids: Optional[Tuple[int, ...]] = None  # None: all ranks
+    condition: Optional[str] = None
+    count: int = 1
+    action: str = "stop"
+    limit: float = LIMIT  # seconds
+
+
+class BreakPort(Protocol):
+    """Breakpoints over the inferiors of this gdb. `debugger/break_points.py` is the real one."""
+
+    def add(self, options: BreakOptions) -> BreakTable:
+        """Set one. Raises GdbextError."""
+
+    def table(self) -> BreakTable:
+        """All of them, and where the ranks are."""
+
+    def delete(self, number: Optional[int]) -> BreakTable:
+        """Take one away, or all. Raises GdbextError."""
+
+    def go_on(self) -> None:
+        """Resume all ranks; returns when one has stopped again."""
+
+
+class BreakSession(Session, Protocol):
+    """The session of these commands."""
+
+    breaks: BreakPort
+
+
+def _port(session: Session) -> BreakPort:
+    return cast(BreakSession, session).breaks
+
+
+def add(session: Session, args: Namespace) -> BreakTable:
+    condition = getattr(args, "if")  # a keyword of Python
+    if args.location is None:
+        if args.rank or condition:
+            raise UsageError("break where?", "llm-break LOCATION --rank N")
+        return _port(session).table()
+    chosen = pick_all(session.ranks(), args.rank or "all")
+    pids = tuple(rank.process.pid for rank in chosen) if args.rank else None
+    return _port(session).add(BreakOptions(args.location, pids, condition, args.count, args.action, args.limit))
+
+
+def list_(session: Session, args: Namespace) -> BreakTable:
+    return _port(session).table()
+
+
+def delete(session: Session, args: Namespace) -> BreakTable:
+    return _port(session).delete(args.number)
+
+
+def go_on(session: Session, args: Namespace) -> None:
+    _port(session).go_on()
+
+
+def positive(text: str) -> int:
+    """Type of a count."""
+    if not text.isascii() or not text.isdigit() or int(text[:12]) == 0:
+        raise ArgumentTypeError(f"not a number from 1 on: {text}")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """Type of `--limit`; `120` and `120s`."""
+    try:
+        found = float(text[:-1] if text.endswith("s") else text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found <= _LONGEST:
+        raise ArgumentTypeError(f"seconds, up to a day, not {text}")
+    return found
+
+
+def action(text: str) -> str:
+    """Type of `--action`."""
+    if text not in ("stop", "log"):
+        raise ArgumentTypeError(f"stop or log, not {text}")
+    return text
+
+
+_EXAMPLE = "llm-break synchronize --rank 1"
+
+COMMANDS = (
+    Command(
+        "llm-break",
+        "Set a breakpoint that stops some ranks of a job, or list these",
+        add,
+        "breakpoints",
+        (
+            Argument("location", "as gdb's `break` takes it; quoted when it has spaces", "LOCATION", nargs="?"),
+            Argument("--rank", "stop when one of these comes there, like 1 or 0-3 (any)", "RANKS", completes="ranks"),
+            Argument("--if", "only when this is true in that rank", "COND"),
+            Argument("--count", "a rank stops from its Nth passing on", "N", positive, default=1),
+            Argument(
+                "--limit", "without a command for so long, every rank is released", "SECONDS", seconds, default=LIMIT
+            ),
+            Argument(
+                "--action", "stop, or log: say a line and let the rank run on", "stop|log", action, default="stop"
+            ),
+        ),
+        description=(
+            "When a rank stops, gdb stops the others at once, wherever they are; llm-continue resumes all together. "
+            "`$_llm_rank()` is the rank's number in COND. A library not loaded yet may be named. "
+            "While the ranks run, the breakpoint is an instruction in their code: do not kill gdb with SIGKILL then."
+        ),
+        examples=(_EXAMPLE, "llm-break parallel_gpt.cc:135 --if '$_llm_rank() == 2' --count 10", "llm-break list"),
+        prefix=True,
+    ),
+    Command("llm-break list", "List the breakpoints of llm-break, and where the ranks are", list_, "breakpoints"),
+    Command(
+        "llm-break delete",
+        "Take breakpoints of llm-break away",
+        delete,
+        "breakpoints",
+        (Argument("number", "as llm-break list shows it (all)", "N", positive, nargs="?"),),
+    ),
+    Command(
+        "llm-continue",
+        "Resume all ranks together, up to the next stop",
+        go_on,
+        "running",
+        examples=(_EXAMPLE, "llm-continue"),
+        repeats=True,
+    ),
+)

@@ -1,0 +1,42 @@
+"""Breakpoints over the ranks of a job, and where the ranks are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Mapping, Optional, Tuple
+
+
+@dataclass(frozen=True)
+class BreakPoint:
+    """One llm-break."""
+
+    number: int  # gdb's own
+    location: str
+    pending: bool  # no process has such a place yet
+    pids: Optional[Tuple[int, ...]]  # None: whichever comes first
+    condition: Optional[str]
+    count: int  # a rank stops from its count-th passing on
+    action: str  # "stop" or "log"
+    limit: float  # seconds
+    passed: Mapping[str, int]  # by rank ("rank 1", "pid 4711"): how often, the condition being true
+
+
+@dataclass(frozen=True)
+class RankPlace:
+    """Where one rank stands."""
+
+    pid: int
+    rank: Optional[int]
+    current: bool
+    state: str
+    function: Optional[str]  # of the newest frame of its selected thread; None while it runs
+    hit: Optional[int]  # the breakpoint that stopped this rank and with it the others
+
+
+@dataclass(frozen=True)
+class BreakTable:
+    """The answer of llm-break."""
+
+    points: Tuple[BreakPoint, ...]
+    places: Tuple[RankPlace, ...] = ()
+    notes: Tuple[str, ...] = ()
