@@ -62,13 +62,3 @@ def test_dead_man_releases_every_rank(any_gdb):
         terminal.expect("no command for 1 s: every rank is released")
         assert_free(job)
         assert "no process is attached" in terminal.command("llm-detach-all")
-
-
-def test_a_killed_gdb_leaves_nothing_behind_while_it_waits_at_a_hit(any_gdb):
-    """Breakpoints are in the code only while ranks run."""
-    with DemoJob("healthy-busy", wait="poll") as job, Terminal(any_gdb, f"source {INIT}", attach(job)) as terminal:
-        terminal.expect(re.escape(Terminal.PROMPT) + r"\Z")
-        terminal.command(f"llm-break '{PLACE}' --rank 1")
-        terminal.command("llm-continue")
-        terminal.kill()
-        assert_free(job)
