@@ -46,7 +46,7 @@ setup(
             "nvidia-nccl-cu13==2.28.9",  # a real libnccl with its debug information; needs no GPU to be mapped
         ],
     },
-    entry_points={"console_scripts": ["gdbext = gdbext.frontend.cli:main"]},
+    entry_points={"console_scripts": ["gdbext = gdbext.__main__:main"]},
     classifiers=[
         "License :: OSI Approved :: Apache Software License",
         "Operating System :: POSIX :: Linux",

@@ -1,14 +1,22 @@
-"""`python3 -m gdbext`: the same as the `gdbext` command, also from a clone that nothing was installed from."""
+"""The `gdbext` command, also as `python3 -m gdbext` from a clone that nothing was installed from."""
 
 import sys
 
-try:
-    from gdbext.frontend.cli import main
-except ModuleNotFoundError as error:
-    if error.name not in ("tabulate", "pygments", "elftools"):
-        raise
-    needed = "tabulate pygments pyelftools"
-    sys.stderr.write(f"gdbext: the package {error.name} is missing; python3 -m pip install {needed}\n")
-    sys.exit(4)
 
-sys.exit(main())
+def main() -> int:
+    """Run it; what goes wrong while its modules are loaded is one line too."""
+    try:
+        from gdbext.frontend.cli import main as run  # here, so that it can be caught
+    except ModuleNotFoundError as error:
+        if error.name not in ("tabulate", "pygments", "elftools"):
+            raise
+        needed = "tabulate pygments pyelftools"
+        sys.stderr.write(f"gdbext: the package {error.name} is missing; python3 -m pip install {needed}\n")
+        return 4
+    except KeyboardInterrupt:
+        return 130
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
