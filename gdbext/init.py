@@ -19,6 +19,7 @@ import gdb
 GDB_FLOOR = (10, 1)  # Debian 11; cuda-gdb 11.6 is 10.2
 PYTHON_FLOOR = (3, 8)  # the oldest Python such a gdb is built with
 DEPENDENCIES = ("tabulate", "pygments", "elftools")
+LIBRARY_ONLY = "gdbext_library_only"  # set by a batch gdb of ours: nobody types commands there
 _ASK_SECONDS = 5
 
 
@@ -109,6 +110,8 @@ def load(file):
         if parent not in sys.path:
             sys.path.append(parent)
         sys.meta_path.append(DependencyFinder(parent))
+    if gdb.convenience_variable(LIBRARY_ONLY) is not None:
+        return None
     from gdbext.debugger import console
     from gdbext.printers import tensor
 

@@ -62,7 +62,7 @@ def run_batch(
     script = folder / "request.json"
     script.write_text(json.dumps({**request, "result": str(result)}), "utf-8")
     work = f"python from gdbext.debugger import batch; batch.main({str(script)!r})"
-    argv = [gdb, *QUIET_START, "-ex", f"source {INIT}", "-ex", work]
+    argv = [gdb, *QUIET_START, "-ex", "set $gdbext_library_only = 1", "-ex", f"source {INIT}", "-ex", work]
     printed = _run(argv, deadline, on_progress)
     try:
         record: Dict[str, Any] = json.loads(result.read_text("utf-8"))
