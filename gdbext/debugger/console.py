@@ -8,7 +8,7 @@ from typing import Iterable, List, Optional
 
 import gdb
 
-from gdbext.commands import COMMANDS
+from gdbext.commands.catalogue import COMMANDS
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.explain import LABELS
 from gdbext.commands.files import write_private

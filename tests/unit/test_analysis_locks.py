@@ -11,7 +11,7 @@ from gdbext.analysis.judge import judge
 from gdbext.analysis.lock_report import report
 from gdbext.analysis.locks import LockGraph
 from gdbext.analysis.view import look
-from gdbext.commands import COMMANDS
+from gdbext.commands.catalogue import COMMANDS
 from gdbext.commands.parsing import help_text, parse
 from gdbext.knowledge.labels import CAUSES
 from gdbext.knowledge.locks import HANDED_OVER, KINDS, LET_GO

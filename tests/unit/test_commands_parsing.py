@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gdbext.commands import COMMANDS
+from gdbext.commands.catalogue import COMMANDS
 from gdbext.commands.parsing import HelpWanted, help_text, option_names, parse
 from gdbext.model.errors import UsageError
 
