@@ -15,7 +15,7 @@ from tests.inferiors.demo import DemoJob, state_of
 from tests.inferiors.demo_build import build, libraries
 from tests.inferiors.scenarios import BY_NAME, SCENARIOS
 
-pytestmark = [pytest.mark.gdb, pytest.mark.xdist_group("demo")]
+pytestmark = pytest.mark.gdb
 
 ROOT = Path(__file__).parents[2]
 HUNG = [scenario for scenario in SCENARIOS if not scenario.healthy]

@@ -11,7 +11,7 @@ from gdbext.capture.stop import copy_process
 from gdbext.frontend import gdbrun, request
 from tests.inferiors.torch_job import TorchJob
 
-pytestmark = [pytest.mark.gdb, pytest.mark.xdist_group("torch")]
+pytestmark = pytest.mark.gdb
 
 
 def walked(gdb, ranks, folder):

@@ -18,7 +18,7 @@ from tests.gdb.gdbrun import QUIET, gdb_batch
 from tests.inferiors.capture_process import wait_until
 from tests.inferiors.lock_hangs import LOCK_HANGS
 
-pytestmark = [pytest.mark.gdb, pytest.mark.xdist_group("locks")]  # one start, one look for all of these tests
+pytestmark = pytest.mark.gdb  # one start, one look for all of these tests
 
 # From outside gdb only names frames; held by it, the waits and their memory come from gdb as well.
 LOOKS = {"outside": ("outside", 0), "attached-distribution": ("attached", 0), "attached-newest": ("attached", 1)}

@@ -13,7 +13,7 @@ from tests.gdb.gdbrun import gdb_batch
 from tests.inferiors.demo import DemoJob, state_of
 from tests.nccl_holders import HASH, Holder, block, gdbext, real_library, shape_by_gdb
 
-pytestmark = [pytest.mark.gdb, pytest.mark.xdist_group("nccl")]
+pytestmark = pytest.mark.gdb
 
 HIDDEN, ONLY_ONE = 0xF00D, 0xBEEF
 

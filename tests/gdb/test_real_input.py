@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
+from tests.conftest import gdbs
 from tests.inferiors.torch_job import TorchJob, state_of
 
-pytestmark = [pytest.mark.gdb, pytest.mark.xdist_group("torch")]
+pytestmark = pytest.mark.gdb
 
 
 def diagnose(*arguments, gdb):
@@ -28,12 +29,6 @@ def python_line(process, function):
 @pytest.fixture(scope="module")
 def hung():
     with TorchJob(4) as job:
-        yield job
-
-
-@pytest.fixture(scope="module")
-def busy():
-    with TorchJob(4, mode="healthy") as job:
         yield job
 
 
@@ -72,11 +67,13 @@ class TestTorch:
 
 
 @pytest.mark.torch
-def test_the_healthy_twin_gives_no_finding(busy, any_gdb):
-    status, answer, errors = diagnose(*busy.pids, gdb=any_gdb)
-    assert answer["verdict"]["cause"] == "not-a-hang", answer["verdict"]
-    assert status == 0, errors
-    assert all(busy.goes_on(rank) for rank in range(4))
+def test_the_healthy_twin_gives_no_finding():
+    with TorchJob(4, mode="healthy") as job:
+        for gdb in gdbs():
+            status, answer, errors = diagnose(*job.pids, gdb=gdb)
+            assert answer["verdict"]["cause"] == "not-a-hang", answer["verdict"]
+            assert status == 0, errors
+            assert all(job.goes_on(rank) for rank in range(4))
 
 
 TITLES = [("rtp-llm", "rtp_llm_rank-1"), ("vllm", "VLLM::Worker_TP1"), ("sglang", "sglang::scheduler_TP1")]

@@ -59,13 +59,14 @@ class TorchJob:
         argv += ["--master-port", str(free_port()), str(HERE / "torch_rank.py"), *self._arguments]
         argv += ["--library", str(build_library()), str(self.folder)]
         self._log = open(self.folder / "log", "w")
+        cpus = {max(os.sched_getaffinity(0))} if self._mode == "healthy" else os.sched_getaffinity(0)
         self.launcher = subprocess.Popen(
             argv,
             env=environment,
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,
-            preexec_fn=die_with_parent,
+            preexec_fn=lambda: (die_with_parent(), os.sched_setaffinity(0, cpus)),  # who computes leaves a CPU to us
         )
         try:
             self._wait()
