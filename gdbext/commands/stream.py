@@ -38,7 +38,7 @@ COMMANDS = (
     Command("llm-stream", "Show CUDA streams and events of the program", choose, "data", prefix=True),
     Command(
         "llm-stream p",
-        "Say what a CUDA stream or event is: handle, kind, torch's pool and priority, device",
+        "Say what a CUDA stream or event is: handle, kind, torch's pool, device",
         print_stream,
         "data",
         tail=Argument("expression", "a stream, an object that holds one, or an address", "EXPR", nargs="?"),
