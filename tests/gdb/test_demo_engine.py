@@ -300,10 +300,11 @@ def test_lists_agree():
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(BY_NAME)
 
 
-def test_driver_exports_only_what_the_real_one_needs():
+def test_driver_exports_only_what_is_asked_of_it():
     found = libraries()
     assert set(found) == {"libcuda.so.1", "libcudart.so.12", "libcublas.so.12", "libnccl.so.2", "libdemojob.so"}
     argv = ["nm", "-D", "--defined-only", found["libcuda.so.1"]]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     names = [line.split()[-1] for line in done.stdout.splitlines()]
-    assert sorted(names) == ["cuDriverGetVersion", "cuGetProcAddress_v2"]
+    ours = {"standin_streams_in_use"}  # what tests count leftovers by
+    assert set(names) - ours == {"cuCtxGetCurrent", "cuDriverGetVersion", "cuGetProcAddress_v2"}
