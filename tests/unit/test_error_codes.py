@@ -76,7 +76,7 @@ def test_functions_that_give_texts_belong_to_a_library():
 
 def test_shell_command(capsys):
     assert main(["error", "700"]) == OK
-    said = capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
     assert "cudaErrorIllegalAddress" in said and "must be started again" in said and "the same as cudaError_t" in said
     assert main(["error", "ncclRemoteError", "--json"]) == OK
     document = json.loads(capsys.readouterr().out)
