@@ -9,6 +9,7 @@ from gdbext.capture.excerpt import Excerpt, write_excerpt
 from gdbext.capture.libraries import libraries_on_stacks
 from gdbext.capture.stop import copy_process
 from gdbext.frontend import gdbrun, request
+from tests.conftest import gdbs
 from tests.inferiors.torch_job import TorchJob
 
 pytestmark = pytest.mark.gdb
@@ -27,17 +28,17 @@ def walked(gdb, ranks, folder):
 
 
 @pytest.mark.torch
-def test_frames_and_names_of_torch_ranks_are_the_same(any_gdb, tmp_path):
+def test_frames_and_names_of_torch_ranks_are_the_same(tmp_path):
     with TorchJob(2) as job:
         copies = [copy_process(pid) for pid in job.pids]
         ranks, problems = request.ranks_of(copies, tmp_path)
         assert problems == [[], []]
         replaced = [file for rank in ranks for file in rank["files"] if "excerpt" in file["path"]]
         assert len(replaced) >= 4, "libtorch_cpu and libtorch_python of two ranks"
-        short = walked(any_gdb, ranks, tmp_path)
+        short = walked(gdbs()[-1], ranks, tmp_path)
         for rank, copy in zip(ranks, copies):
             rank["files"] = [{"path": file.opens_as, "bias": file.bias} for file in libraries_on_stacks(copy)]
-        whole = walked(any_gdb, ranks, tmp_path)
+        whole = walked(gdbs()[-1], ranks, tmp_path)
     assert len(whole) > 100
     assert short == whole
 

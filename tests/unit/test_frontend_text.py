@@ -13,7 +13,8 @@ def test_what_was_not_read_is_said(tmp_path, monkeypatch, capsys):
     path = tmp_path / "long.txt"
     stack = b"#0  poll () from libc.so.6\n#1  main () at a.c:3\n"
     path.write_bytes((b"." * 1023 + b"\n") * (3 << 10) + b"step 7\n" * (1 << 10) + stack)
-    assert main(["diagnose", str(path)]) == FINDING
+    monkeypatch.chdir(tmp_path)  # a long path would be shortened
+    assert main(["diagnose", "long.txt"]) == FINDING
     printed = capsys.readouterr().out
     assert "long.txt: 2 MiB in the middle were not read" in " ".join(printed.split())
     assert "Read from the text: 1 process, 1 thread, 2 frames." in printed
