@@ -7,7 +7,9 @@ import os
 import shlex
 from typing import List
 
+from gdbext.discovery.procfs import ProcFS
 from gdbext.frontend.gdbrun import INIT, find_gdb
+from gdbext.frontend.selection import chosen_job
 
 
 def attach_command(options: argparse.Namespace) -> str:
@@ -20,9 +22,11 @@ def attach_command(options: argparse.Namespace) -> str:
     return " ".join(words)
 
 
-def run(gdb: str | None, options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Replace this process by gdb: signals, terminal and exit status are then gdb's own."""
-    program = find_gdb(gdb)
+    # No such job is said here, with an exit status: gdb would print it and then wait for commands.
+    chosen_job(ProcFS(), options, options.inputs)
+    program = find_gdb(options.gdb)
     argv = [
         program,
         "-q",

@@ -1,254 +1,32 @@
-"""The `gdbext` command: arguments, sub-commands, exit codes."""
+"""The `gdbext` command: runs the sub-command that is asked for; exit codes."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
+import importlib
 import sys
-from dataclasses import replace
-from pathlib import Path
-from typing import Callable, Dict, List, Optional, Sequence
+from typing import Dict, List, Optional
 
-from gdbext import __version__
-from gdbext.commands.files import document_name
-from gdbext.discovery.preflight import check
-from gdbext.discovery.procfs import ProcFS
-from gdbext.discovery.ranks import choose_job, find_jobs
-from gdbext.discovery.selectors import Selector
-from gdbext.frontend import attach, comms, diagnose, error, explain, gdbrun, launch, pdb, run, vscode, watch
-from gdbext.frontend.terminal import Progress, style_for, write_lines
-from gdbext.model.errors import FINDING, NOTHING, OK, USAGE, GdbextError
-from gdbext.model.job import Job
-from gdbext.render import render
-from gdbext.render.document import dumps
+from gdbext.frontend.arguments import parser
+from gdbext.frontend.terminal import Progress
+from gdbext.model.errors import USAGE, GdbextError
 
-SUMMARY = "Say which rank of a multi-GPU job hangs, why, and what to do. Start with: gdbext diagnose"
-
-EPILOG = """exit status: 0 nothing wrong found, 1 a finding, 2 wrong usage, 3 something could not be read,
-4 nothing could be read, 130 interrupted. The result goes to stdout, progress to stderr."""
-
-
-def _selection(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("which processes (default: every rank of the one job on this host)")
-    group.add_argument("--name", metavar="REGEX", help="processes whose title matches")
-    group.add_argument("--pgid", type=int, metavar="N", help="the process group N")
-    group.add_argument("--parent", type=int, metavar="PID", help="the whole tree below PID")
-    group.add_argument("--engine", metavar="NAME", help="jobs of this engine: rtp-llm, vllm, sglang, ...")
-
-
-def _document(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--json",
-        nargs="?",
-        const="-",
-        type=document_name,
-        metavar="FILE",
-        help="one JSON document to FILE, or to stdout",
-    )
-
-
-def _output(parser: argparse.ArgumentParser) -> None:
-    _document(parser)
-    parser.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
-
-
-def _looking(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--save", metavar="FILE", help="write the snapshot: `gdbext diagnose FILE` judges it again")
-    parser.add_argument("--samples", type=int, default=1, metavar="N", help="look N times: tells slow from stuck")
-    parser.add_argument("--interval", type=float, default=2.0, metavar="S", help="seconds between two looks (2)")
-    parser.add_argument("--once", action="store_true", help="no second copy that tells waiting from passing through")
-    parser.add_argument("--no-witnesses", action="store_true", help="do not ask NCCL RAS, NVML, ... before the stop")
-    parser.add_argument("--together", action="store_true", help="stop all ranks at one moment, not one by one")
-    parser.add_argument("--max-pause", type=float, default=2.0, metavar="S", help="never hold a rank longer (2)")
-    parser.add_argument("--frames", type=int, default=256, metavar="N", help="frames read of each thread (256)")
-    parser.add_argument("--deadline", type=float, default=120.0, metavar="S", help="seconds that gdb may take (120)")
-    parser.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
-
-
-def _core_files(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("core files (their program and libraries are found by build-id)")
-    group.add_argument("--sysroot", metavar="DIR", help="a folder with the files of the machine they come from")
-    group.add_argument("--exe", metavar="FILE", help="their program")
-
-
-def parser() -> argparse.ArgumentParser:
-    """The whole command line. Kept apart from `main` for the reference page and its test."""
-    top = argparse.ArgumentParser(prog="gdbext", description=SUMMARY, epilog=EPILOG)
-    top.add_argument("--version", action="version", version=f"gdbext {__version__}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND")
-
-    def add(name: str, summary: str) -> argparse.ArgumentParser:
-        return commands.add_parser(name, help=summary, description=summary, epilog=EPILOG)
-
-    one = add("diagnose", "Say who waits for what, who is to blame, why, and what to do.")
-    one.add_argument(
-        "inputs",
-        nargs="*",
-        metavar="PID|FILE",
-        help="pids, core files, pasted stacks, saved snapshots; - is standard input",
-    )
-    one.add_argument("--bundle", metavar="DIR", help="write all that was read to a new folder, for a maintainer")
-    two = add("stacks", "Print the merged stacks of all ranks.")
-    two.add_argument(
-        "inputs",
-        nargs="*",
-        metavar="PID|FILE",
-        help="pids, core files, pasted stacks, saved snapshots; - is standard input",
-    )
-    waits = add("locks", "Show which lock each thread waits for, who holds it, and circles.")
-    waits.add_argument("inputs", nargs="*", metavar="PID|FILE", help="pids, or a saved snapshot")
-    for command in (one, two, waits):
-        _selection(command)
-        _output(command)
-        _looking(command)
-        _core_files(command)
-    three = add("ranks", "List the jobs on this host, their ranks, and what hinders an attach.")
-    three.add_argument("inputs", nargs="*", type=int, metavar="PID", help="any member stands for its job")
-    _selection(three)
-    _output(three)
-    four = add("attach", "Start gdb with every rank attached.")
-    four.add_argument("inputs", nargs="*", type=int, metavar="PID", help="any member stands for its job")
-    four.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
-    _selection(four)
-    five = add("explain", "Say what a label of the answer means, how it is recognised and what to do.")
-    five.add_argument("label", nargs="?", metavar="LABEL", help="a cause or a wait; none: all of them")
-    _document(five)
-    six = add("comms", "List the NCCL communicators of all ranks and who is behind in what; no rank is stopped.")
-    six.add_argument("inputs", nargs="*", metavar="PID|FILE", help="pids, or a saved snapshot")
-    six.add_argument("--scan", action="store_true", help="search all private memory of the ranks (8 GiB, 10 s each)")
-    six.add_argument("--save", metavar="FILE", help="write what was read: `gdbext comms FILE` shows it again")
-    _selection(six)
-    _output(six)
-    six = add("pdb", "Open the pdb prompt of the rank that a breakpoint_() of gdbext.rankpdb stopped.")
-    six.add_argument("pid", nargs="?", type=int, metavar="PID", help="a rank of another user's job, or in a container")
-    six.add_argument("--rank", type=int, metavar="N", help="debug this rank, now and at all breakpoints to come")
-    six.add_argument("--job", metavar="NAME", help="when there are several; --list names them")
-    six.add_argument("--list", action="store_true", help="which rank is where")
-    _output(six)
-    code = add("error", "Explain an error number or name of CUDA, cuBLAS or NCCL.")
-    code.add_argument("error", nargs="+", metavar="ERROR", help="a number, a name, or a message with one in it")
-    _document(code)
-    watch_it = add("watch", "Poll a job without stopping it, and keep a bundle when it stands still.")
-    watch_it.add_argument("inputs", nargs="*", type=int, metavar="PID", help="any member stands for its job")
-    watch_it.add_argument("--still", type=float, default=60.0, metavar="T", help="seconds of standstill (60)")
-    watch_it.add_argument("--every", type=float, default=5.0, metavar="S", help="seconds between two polls (5)")
-    watch_it.add_argument("--keep", type=int, default=5, metavar="N", help="how many bundles are kept, the newest (5)")
-    watch_it.add_argument("--into", default="gdbext-watch", metavar="DIR", help="folder of the bundles (gdbext-watch)")
-    watch_it.add_argument("--max-pause", type=float, default=2.0, metavar="S", help="never hold a rank longer (2)")
-    watch_it.add_argument("--deadline", type=float, default=120.0, metavar="S", help="seconds that gdb may take (120)")
-    watch_it.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
-    watch_it.add_argument("--json", action="store_true", help="one JSON document a line")
-    watch_it.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
-    _selection(watch_it)
-    seven = add("launch", "Start a job with a log of each rank, and with the prompt of one rank in this terminal.")
-    seven.add_argument("--rank", type=int, metavar="N", help="debug this rank here (sets RANK_TO_DEBUG)")
-    seven.add_argument("--logs", metavar="DIR", help="folder for the logs (default: a new one here)")
-    seven.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="torchrun, msrun, mpirun, ...")
-    eight = add("vscode", "Write a launch.json that attaches VS Code to each rank of the running job.")
-    eight.add_argument("inputs", nargs="*", type=int, metavar="PID", help="any member stands for its job")
-    eight.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
-    eight.add_argument("--into", default=".vscode", metavar="DIR", help="folder of the launch.json (.vscode)")
-    eight.add_argument("--print", action="store_true", help="print it instead")
-    _selection(eight)
-    start = add("run", "Start a program, with the engines' own debug checks switched on.")
-    start.add_argument("--check", action="store_true", help="set the variables that make engines check every layer")
-    start.add_argument("--engine", metavar="NAME", help="only those of this engine")
-    start.add_argument("--quiet", "-q", action="store_true", help="do not say what is set")
-    start.add_argument("program", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the program and its arguments")
-    add("gdbinit", "Print the path of the file to source in gdb.")
-    return top
-
-
-def selector_of(options: argparse.Namespace, pids: Sequence[int] = ()) -> Selector:
-    """The selection that the options ask for."""
-    return Selector(
-        pids=tuple(pids), name=options.name, pgid=options.pgid, parent=options.parent, engine=options.engine
-    )
-
-
-def _diagnose(options: argparse.Namespace) -> int:
-    return diagnose.run(options, selector_of, Progress(options.quiet))
-
-
-def _comms(options: argparse.Namespace) -> int:
-    return comms.run(options, selector_of, Progress(options.quiet))
-
-
-def _ranks(options: argparse.Namespace) -> int:
-    proc = ProcFS()
-    jobs = [_with_hindrances(job, proc) for job in find_jobs(proc, selector_of(options, options.inputs))]
-    if options.json:
-        diagnose.write_document(options.json, dumps(jobs))
-    else:
-        write_lines(render(jobs, style_for(sys.stdout, os.environ)))
-    return OK if jobs else NOTHING
-
-
-def _with_hindrances(job: Job, proc: ProcFS) -> Job:
-    """The job with a note for everything that would hinder an attach to one of its ranks."""
-    notes: Dict[str, List[str]] = {}
-    for rank in job.ranks:
-        for problem in check(proc, rank.pid).problems:
-            text = f"{problem.text}; {problem.remedy}" if problem.remedy else problem.text
-            notes.setdefault(text.replace(str(rank.pid), "PID"), []).append(str(rank.pid))
-    return replace(job, notes=job.notes + tuple(f"{text} (PID {', '.join(pids)})" for text, pids in notes.items()))
-
-
-def _attach(options: argparse.Namespace) -> int:
-    # Said here, with an exit status: gdb would print it and then wait for commands.
-    selector = selector_of(options, options.inputs)
-    choose_job(find_jobs(ProcFS(), selector), selector)
-    return attach.run(options.gdb, options)
-
-
-def _pdb(options: argparse.Namespace) -> int:
-    return pdb.run(options, Progress(options.quiet))
-
-
-def _watch(options: argparse.Namespace) -> int:
-    return watch.run(options, selector_of, Progress(options.quiet))
-
-
-def _launch(options: argparse.Namespace) -> int:
-    return launch.run(options, Progress())
-
-
-def _vscode(options: argparse.Namespace) -> int:
-    selector = selector_of(options, options.inputs)
-    proc = ProcFS()
-    job = choose_job(find_jobs(proc, selector), selector)
-    path = Path(options.into) / "launch.json"
-    document = vscode.written(path, job, gdbrun.find_gdb(options.gdb), proc)
-    if options.print:
-        write_lines([json.dumps(document, indent=2)])
-    else:
-        vscode.write(path, document)
-        Progress().say(f"{path}: {len(job.ranks)} ranks of {job.engine or 'the job'}")
-    return OK
-
-
-def _gdbinit(options: argparse.Namespace) -> int:
-    write_lines([gdbrun.INIT])
-    return OK
-
-
-COMMANDS: Dict[str, Callable[[argparse.Namespace], int]] = {
-    "diagnose": _diagnose,
-    "stacks": _diagnose,
-    "locks": _diagnose,
-    "ranks": _ranks,
-    "comms": _comms,
-    "attach": _attach,
-    "explain": explain.run,
-    "error": error.run,
-    "run": run.run,
-    "pdb": _pdb,
-    "watch": _watch,
-    "launch": _launch,
-    "vscode": _vscode,
-    "gdbinit": _gdbinit,
+COMMANDS: Dict[str, str] = {
+    "diagnose": "diagnose",
+    "stacks": "diagnose",
+    "locks": "diagnose",
+    "ranks": "ranks",
+    "comms": "comms",
+    "attach": "attach",
+    "explain": "explain",
+    "error": "error",
+    "run": "run",
+    "pdb": "pdb",
+    "watch": "watch",
+    "launch": "launch",
+    "vscode": "vscode",
+    "gdbinit": "gdbinit",
 }
+"""The module of each command. It is loaded when the command is given: a start takes as long as one of them does."""
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -259,13 +37,11 @@ def main(arguments: Optional[List[str]] = None) -> int:
         top.print_help(sys.stderr)
         return USAGE
     try:
-        return COMMANDS[options.command](options)
+        status: int = importlib.import_module(f"gdbext.frontend.{COMMANDS[options.command]}").run(options)
+        return status
     except GdbextError as error:
         Progress().say(str(error))
         return error.exit_code
     except KeyboardInterrupt:
         Progress().say("interrupted; every process runs on")
         return 130
-
-
-__all__ = ["COMMANDS", "FINDING", "main", "parser", "selector_of"]

@@ -6,10 +6,9 @@ import argparse
 import errno
 import os
 import socket
-import sys
 import time
 from pathlib import Path
-from typing import Callable, Dict, Optional, Sequence
+from typing import Dict, Optional, Sequence
 
 from gdbext import __version__
 from gdbext.analysis.communicators import communicator_table, why_nothing, wrong
@@ -28,16 +27,13 @@ from gdbext.capture.nccl_search import (
 from gdbext.commands.files import write_private
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
-from gdbext.discovery.ranks import choose_job, find_jobs
-from gdbext.discovery.selectors import Selector
+from gdbext.frontend.answer import show
 from gdbext.frontend.bundle import snapshot_in
-from gdbext.frontend.diagnose import split_inputs, write_document
-from gdbext.frontend.terminal import Progress, style_for, write_lines
+from gdbext.frontend.selection import chosen_job, split_inputs
+from gdbext.frontend.terminal import Progress
 from gdbext.model.codec import dump_snapshot, load_snapshot
 from gdbext.model.errors import FINDING, OK, PARTIAL, GdbextError, NothingFound, UsageError
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
-from gdbext.render import render
-from gdbext.render.document import dumps
 
 STACK = 256 << 10  # bytes of each stack that are looked through for pointers
 APART = 0.5  # seconds between two reads, to see which ranks launch on
@@ -47,14 +43,14 @@ SHORT = Budget(bytes=2 << 30, seconds=4.0)
 """A scan of the ranks in which pointers led to none, or not to all that others have; for all of them together."""
 
 
-def run(options: argparse.Namespace, selector_of: Callable[..., Selector], progress: Progress) -> int:
+def run(options: argparse.Namespace) -> int:
     """The whole command; returns its exit status."""
+    progress = Progress(options.quiet)
     pids, files = split_inputs(options.inputs)
     if files:
         snapshot = _saved(files, bool(pids))
     else:
-        selector = selector_of(options, pids)
-        snapshot = look(choose_job(find_jobs(ProcFS(), selector), selector), options.scan, progress)
+        snapshot = look(chosen_job(ProcFS(), options, pids), options.scan, progress)
     if options.save:
         write_private(options.save, dump_snapshot(snapshot) + "\n")
         progress.say(f"snapshot written to {options.save}")
@@ -63,10 +59,7 @@ def run(options: argparse.Namespace, selector_of: Callable[..., Selector], progr
         cut = any(LIMIT in note for process in snapshot.processes for note in process.communicator_notes)
         hint = "--scan searches all of their memory" if cut and not options.scan else ""
         raise NothingFound(why_nothing(snapshot.processes), hint)
-    if options.json:
-        write_document(options.json, dumps(table))
-    if options.json != "-":
-        write_lines(render(table, style_for(sys.stdout, os.environ)))
+    show(table, options.json)
     if any(process.state != "ok" for process in snapshot.processes):
         return PARTIAL
     return FINDING if any(wrong(group) for group in table.groups) else OK

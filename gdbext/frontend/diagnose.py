@@ -10,7 +10,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, Callable, Deque, List, Optional, Sequence, Tuple
+from typing import BinaryIO, Deque, List, Optional, Sequence
 
 from gdbext import __version__
 from gdbext.analysis.judge import judge
@@ -19,30 +19,25 @@ from gdbext.analysis.merge import merge
 from gdbext.capture.activity import Census
 from gdbext.commands.files import write_private
 from gdbext.discovery.procfs import ProcFS
-from gdbext.discovery.ranks import choose_job, find_jobs
-from gdbext.discovery.selectors import Selector
 from gdbext.frontend import bundle, cores
+from gdbext.frontend.answer import show
 from gdbext.frontend.live import Limits, Look
-from gdbext.frontend.terminal import Progress, style_for, write_lines
+from gdbext.frontend.selection import chosen_job, split_inputs
+from gdbext.frontend.terminal import Progress
 from gdbext.model.codec import dump_snapshot, load_snapshot
 from gdbext.model.errors import FINDING, NOTHING, OK, PARTIAL, GdbextError, NothingFound, UsageError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.verdict import Diagnosis
 from gdbext.parsers import parse_files, source
-from gdbext.render import render
-from gdbext.render.document import dumps
 
 HEAD, TAIL = source.HEAD, source.LIMIT - source.HEAD - (2 << 20)
 """Bytes read from the beginning and the end of one text: together what the parsers take."""
 _SKIPPED = re.compile(rb"\n\((\d+ MiB in the middle were not read)\)\n")
 
 
-def run(
-    options: argparse.Namespace,
-    selector_of: Callable[[argparse.Namespace, Sequence[int]], Selector],
-    progress: Progress,
-) -> int:
+def run(options: argparse.Namespace) -> int:
     """Take the snapshot that the arguments ask for, judge it, print it; returns the exit status."""
+    progress = Progress(options.quiet)
     started = time.monotonic()
     pids, files = split_inputs(options.inputs)
     if options.frames < 1:
@@ -62,17 +57,14 @@ def run(
     elif sysroot or exe:
         raise UsageError("--sysroot and --exe are for core files", "name some: gdbext diagnose core.*")
     else:
-        snapshot = _from_files(files) if files else _from_processes(selector_of(options, pids), options, progress)
+        snapshot = _from_files(files) if files else _from_processes(pids, options, progress)
     snapshot = replace(snapshot, tool=f"gdbext {__version__}", command=" ".join(["gdbext", options.command]))
     diagnosis = judge(snapshot)
     tree = merge(snapshot, diagnosis.processes)
     shown: object = replace(diagnosis, tree=tree) if options.command == "diagnose" else tree
     if options.command == "locks":
         shown = report(diagnosis)
-    if options.json:
-        write_document(options.json, dumps(shown))
-    if options.json != "-":
-        write_lines(render(shown, style_for(sys.stdout, os.environ)))
+    show(shown, options.json)
     _keep(options.save, into, snapshot, replace(diagnosis, tree=tree), progress)
     progress.say(f"done in {time.monotonic() - started:.1f} s")
     return exit_status(diagnosis)
@@ -90,19 +82,13 @@ def _keep(
         progress.say(f"bundle written to {into}")
 
 
-def split_inputs(inputs: Sequence[str]) -> Tuple[List[int], List[str]]:
-    """Which arguments are pids and which are files. A name that is a number and a file is a file when it has a path."""
-    pids = [int(text) for text in inputs if text.isdigit()]
-    return pids, [text for text in inputs if not text.isdigit()]
-
-
-def _from_processes(selector: Selector, options: argparse.Namespace, progress: Progress) -> JobSnapshot:
+def _from_processes(pids: Sequence[int], options: argparse.Namespace, progress: Progress) -> JobSnapshot:
     if options.samples < 1 or options.interval <= 0:
         raise UsageError("--samples and --interval must be positive")
     if options.max_pause <= 0 or options.deadline <= 0:
         raise UsageError("--max-pause and --deadline must be positive")
     proc = ProcFS()
-    job = choose_job(find_jobs(proc, selector), selector)
+    job = chosen_job(proc, options, pids)
     progress.say(f"{job.engine or 'job'}: {len(job.ranks)} rank processes ({job.key})")
     confirm = 0.0 if options.once else Limits.confirm
     limits = Limits(
@@ -180,14 +166,6 @@ def _check_writable(name: str) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         why = "is not writable" if folder.is_dir() else "is no folder"
         raise GdbextError(f"cannot write {name}: {folder} {why}")
-
-
-def write_document(where: str, text: str) -> None:
-    """JSON to stdout for "-", else to a private file."""
-    if where == "-":
-        write_lines([text])
-    else:
-        write_private(where, text + "\n")
 
 
 def exit_status(diagnosis: Diagnosis) -> int:

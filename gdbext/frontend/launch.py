@@ -24,11 +24,12 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, prctl(2): orphans of the job become o
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
-def run(options: argparse.Namespace, progress: Progress) -> int:
+def run(options: argparse.Namespace) -> int:
     """Start the command and stay until it has ended; returns its exit status. Raises GdbextError."""
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if not words:
         raise UsageError("no command to start", "gdbext launch --rank 1 -- torchrun --nproc-per-node 8 train.py")
+    progress = Progress()
     logs = _folder(options.logs)
     ctypes.CDLL(None).prctl(_SUBREAPER, 1)
     environment = dict(os.environ) if options.rank is None else {**os.environ, "RANK_TO_DEBUG": str(options.rank)}

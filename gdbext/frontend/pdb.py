@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
-from gdbext.frontend.diagnose import write_document
+from gdbext.frontend.answer import write_document
 from gdbext.frontend.pdb_terminal import Terminal
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.model.errors import NOTHING, OK, GdbextError, NothingFound, UsageError
@@ -38,12 +38,12 @@ class Rank:
         return self.status.get("state") == "prompt"
 
 
-def run(options: argparse.Namespace, progress: Progress) -> int:
+def run(options: argparse.Namespace) -> int:
     """Open the prompt of a rank, and of the next one, until Ctrl-C. Raises GdbextError."""
     places = _places(options.pid)
     if options.list or options.json:
         return _list(places, options)
-    converse(lambda: _reachable(places(), options.job), options.rank, progress)
+    converse(lambda: _reachable(places(), options.job), options.rank, Progress(options.quiet))
     return OK
 
 

@@ -6,19 +6,36 @@ in the file stays; configurations of ours, told by their names, are replaced.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from pathlib import Path
 from typing import Any, Dict, List
 
 from gdbext.discovery.procfs import ProcFS
-from gdbext.frontend.gdbrun import INIT
-from gdbext.model.errors import GdbextError
+from gdbext.frontend.gdbrun import INIT, find_gdb
+from gdbext.frontend.selection import chosen_job
+from gdbext.frontend.terminal import Progress, write_lines
+from gdbext.model.errors import OK, GdbextError
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.missing import Missing
 
 OURS = "gdbext: "
 """Our configurations have names that begin so."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write it into the folder, or print it; returns the exit status. Raises GdbextError."""
+    proc = ProcFS()
+    job = chosen_job(proc, options, options.inputs)
+    path = Path(options.into) / "launch.json"
+    document = written(path, job, find_gdb(options.gdb), proc)
+    if options.print:
+        write_lines([json.dumps(document, indent=2)])
+    else:
+        write(path, document)
+        Progress().say(f"{path}: {len(job.ranks)} ranks of {job.engine or 'the job'}")
+    return OK
 
 
 def written(path: Path, job: Job, gdb: str, proc: ProcFS) -> Dict[str, Any]:

@@ -14,7 +14,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Callable, Dict, List, Optional, Sequence
+from typing import Dict, List, Optional
 
 from gdbext import __version__
 from gdbext.analysis.judge import judge
@@ -28,6 +28,7 @@ from gdbext.evidence import ras
 from gdbext.evidence.question import Asked, Question
 from gdbext.frontend import bundle
 from gdbext.frontend.live import Limits, Look
+from gdbext.frontend.selection import selector_of
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.knowledge.environment import RECORDED
 from gdbext.model.errors import FINDING, OK, GdbextError, NothingFound, UsageError
@@ -42,12 +43,9 @@ _RAS_EVERY = 10.0  # seconds; every rank answers it
 _REFRESH = 30.0  # seconds after which the job's ranks are looked for again
 
 
-def run(
-    options: argparse.Namespace,
-    selector_of: Callable[[argparse.Namespace, Sequence[int]], Selector],
-    progress: Progress,
-) -> int:
+def run(options: argparse.Namespace) -> int:
     """Watch until Ctrl-C. Status 1 when a hang was seen, else 0."""
+    progress = Progress(options.quiet)
     if options.still <= 0 or options.every <= 0 or options.keep < 1:
         raise UsageError("--still, --every and --keep must be positive")
     into = Path(options.into)

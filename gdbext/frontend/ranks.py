@@ -1,0 +1,33 @@
+"""`gdbext ranks`: the jobs on this host, and what would hinder an attach."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import Dict, List
+
+from gdbext.discovery.preflight import check
+from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.ranks import find_jobs
+from gdbext.frontend.answer import show
+from gdbext.frontend.selection import selector_of
+from gdbext.model.errors import NOTHING, OK
+from gdbext.model.job import Job
+
+
+def run(options: argparse.Namespace) -> int:
+    """The whole command; returns its exit status."""
+    proc = ProcFS()
+    jobs = [_with_hindrances(job, proc) for job in find_jobs(proc, selector_of(options, options.inputs))]
+    show(jobs, options.json)
+    return OK if jobs else NOTHING
+
+
+def _with_hindrances(job: Job, proc: ProcFS) -> Job:
+    """The job with a note for everything that would hinder an attach to one of its ranks."""
+    notes: Dict[str, List[str]] = {}
+    for rank in job.ranks:
+        for problem in check(proc, rank.pid).problems:
+            text = f"{problem.text}; {problem.remedy}" if problem.remedy else problem.text
+            notes.setdefault(text.replace(str(rank.pid), "PID"), []).append(str(rank.pid))
+    return replace(job, notes=job.notes + tuple(f"{text} (PID {', '.join(pids)})" for text, pids in notes.items()))

@@ -1,0 +1,30 @@
+"""Which processes the options of a command ask for."""
+
+from __future__ import annotations
+
+import argparse
+from typing import List, Sequence, Tuple
+
+from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.ranks import choose_job, find_jobs
+from gdbext.discovery.selectors import Selector
+from gdbext.model.job import Job
+
+
+def selector_of(options: argparse.Namespace, pids: Sequence[int] = ()) -> Selector:
+    """The selection that the options ask for."""
+    return Selector(
+        pids=tuple(pids), name=options.name, pgid=options.pgid, parent=options.parent, engine=options.engine
+    )
+
+
+def chosen_job(proc: ProcFS, options: argparse.Namespace, pids: Sequence[int] = ()) -> Job:
+    """The one job that they ask for. Raises `NothingFound` or `UsageError` when there is none or more than one."""
+    selector = selector_of(options, pids)
+    return choose_job(find_jobs(proc, selector), selector)
+
+
+def split_inputs(inputs: Sequence[str]) -> Tuple[List[int], List[str]]:
+    """Which arguments are pids and which are files. A name that is a number and a file is a file when it has a path."""
+    pids = [int(text) for text in inputs if text.isdigit()]
+    return pids, [text for text in inputs if not text.isdigit()]
