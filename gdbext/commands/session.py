@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Optional, Protocol, Sequence
+from typing import TYPE_CHECKING, Optional, Protocol, Sequence
 
-from gdbext.commands.cores import Cores
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
 from gdbext.model.job import Job, JobSnapshot
+
+if TYPE_CHECKING:
+    from gdbext.commands.cores import Cores  # loads the readers of core files
 
 
 class Session(Protocol):
