@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from gdbext.knowledge.cpython_frames import (
     CLONE_SUFFIX,
@@ -50,6 +50,18 @@ def interleave(native: ThreadStack, python: PythonThread) -> ThreadStack:
         truncated=native.truncated or python.truncated,
         problems=native.problems + problems,
     )
+
+
+def interleave_all(stacks: Iterable[ThreadStack], python: Mapping[int, PythonThread]) -> Tuple[ThreadStack, ...]:
+    """The stacks of a process with its Python frames, by thread id; threads without a native stack come last."""
+    whole: List[ThreadStack] = []
+    seen: Set[int] = set()
+    for stack in stacks:
+        found = None if stack.lwp is None else python.get(stack.lwp)
+        whole.append(interleave(stack, found) if found else stack)
+        seen.add(stack.lwp or 0)
+    whole += [interleave(ThreadStack(str(tid), (), tid), one) for tid, one in python.items() if tid not in seen]
+    return tuple(whole)
 
 
 # --- which frames are the interpreter's ---

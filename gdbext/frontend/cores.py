@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.engine import engine_of
-from gdbext.analysis.interleave import interleave
+from gdbext.analysis.interleave import interleave_all
 from gdbext.capture import futexes, locks, surroundings
 from gdbext.capture.core_copy import copy_core
 from gdbext.capture.core_file import looks_like_core
@@ -139,14 +139,7 @@ def _complete(rank: _Rank) -> None:
     crashed, text = crash(core.notes)
     if text and crashed is None:
         rank.note(text)
-    python = rank.python.threads if rank.python else {}
-    stacks = [
-        interleave(stack, python[stack.lwp]) if stack.lwp is not None and stack.lwp in python else stack
-        for stack in rank.stacks
-    ]
-    found = {stack.lwp for stack in rank.stacks}
-    stacks += [interleave(ThreadStack(str(tid), (), tid), one) for tid, one in python.items() if tid not in found]
-    rank.stacks = marked(stacks, crashed, text)
+    rank.stacks = marked(interleave_all(rank.stacks, rank.python.threads if rank.python else {}), crashed, text)
     registers = {thread.tid: thread.registers for thread in rank.copy.threads}
     calls: Dict[int, Optional[Sequence[int]]] = {tid: futexes.syscall_of(words) for tid, words in registers.items()}
     ids = futexes.thread_ids(registers, core.read_many)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.engine import engine_of
-from gdbext.analysis.interleave import interleave
+from gdbext.analysis.interleave import interleave_all
 from gdbext.capture import activity, again, futexes, locks, stop, surroundings, threads
 from gdbext.capture.environ import read_environ
 from gdbext.capture.maps import read_maps
@@ -305,21 +305,8 @@ class Look:
         self._progress.say(f"compared with a second copy {self._apart:.1f} s later")
 
     def _interleave(self, rank: _Rank) -> None:
-        stacks = []
-        found = {stack.lwp for stack in rank.stacks}
-        for stack in rank.stacks:
-            times = rank.times.get(stack.lwp or 0)
-            if times is not None:
-                stack = replace(
-                    stack, name=times.name, state=times.state, wchan=times.wchan or None, syscall=times.syscall
-                )
-            python = rank.python.threads.get(stack.lwp or 0) if rank.python else None
-            stacks.append(interleave(stack, python) if python else stack)
-        if rank.python:
-            for tid, thread in rank.python.threads.items():
-                if tid not in found:
-                    stacks.append(interleave(ThreadStack(str(tid), (), tid), thread))
-        rank.stacks = tuple(stacks)
+        stacks = (_with_times(stack, rank.times.get(stack.lwp or 0)) for stack in rank.stacks)
+        rank.stacks = interleave_all(stacks, rank.python.threads if rank.python else {})
 
     def _name_locks(self, ranks: Sequence[_Rank]) -> None:
         """Which lock each thread waits for and who holds it, by the memory of the stop and the names of the frames."""
@@ -388,6 +375,13 @@ class Look:
             locks=rank.locks,
             peers=rank.peers,
         )
+
+
+def _with_times(stack: ThreadStack, times: Optional[threads.ThreadTimes]) -> ThreadStack:
+    """The stack with what /proc told of its thread."""
+    if times is None:
+        return stack
+    return replace(stack, name=times.name, state=times.state, wchan=times.wchan or None, syscall=times.syscall)
 
 
 def _waits(copy: stop.ProcessCopy) -> Mapping[int, futexes.FutexCall]:

@@ -1,8 +1,10 @@
 """One stack of two, on stacks as gdb shows them for CPython 3.8 to 3.13."""
 
+from dataclasses import replace
+
 import pytest
 
-from gdbext.analysis.interleave import interleave
+from gdbext.analysis.interleave import interleave, interleave_all
 from gdbext.model.python import PythonThread
 from gdbext.model.stack import Frame, ThreadStack
 
@@ -194,6 +196,18 @@ def test_what_cannot_be_paired_is_shown_together_and_said():
 def test_a_walk_that_ended_early_without_saying_so():
     merged = interleave(native(("read", LIBC), EVAL), python("f", "g"))
     assert shown(merged) == ["read", "py:f", "py:g"] and merged.problems
+
+
+def test_all_threads_of_a_process_in_their_order_and_those_without_a_native_stack():
+    stacks = (
+        replace(native(("poll", LIBC)), lwp=8),
+        replace(native(("read", LIBC), EVAL), lwp=7),
+        native(("gone", LIBC)),
+    )
+    whole = interleave_all(stacks, {7: python("f"), 9: python("g")})
+    assert [shown(stack) for stack in whole] == [["poll"], ["read", "py:f"], ["gone"], ["py:g"]]
+    assert (whole[3].id, whole[3].lwp) == ("9", 9)
+    assert interleave_all(stacks, {}) == stacks
 
 
 def test_no_python_frame_is_lost_or_doubled_whatever_the_stacks_are():
