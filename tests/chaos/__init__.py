@@ -1,0 +1,1 @@
+"""The chaos campaign: gdbext against random faults, and what became of the targets."""
