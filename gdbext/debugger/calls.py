@@ -11,7 +11,7 @@ import re
 import signal
 import time
 from contextlib import ExitStack, contextmanager
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import gdb
 
@@ -42,7 +42,7 @@ class Caller:
         self._threads: Optional[List[gdb.InferiorThread]] = None
         self._passed_over: List[gdb.InferiorThread] = []
         self._reasons: Dict[str, List[str]] = {}
-        self._announced: Optional[Tuple[str, str]] = None
+        self._announced: Set[Tuple[str, str]] = set()
         self._told = False
         self.cut_off: Optional[str] = None  # the function that did not come to its end, once there is one
 
@@ -138,8 +138,8 @@ class Caller:
         return answer
 
     def _announce(self, function: str, number: str) -> None:
-        if self._announced != (function, number):
-            self._announced = (function, number)
+        if (function, number) not in self._announced:
+            self._announced.add((function, number))
             self._say(f"calls {function} in {self._place}, thread {number}")
 
     def _evaluate(self, expression: str, function: str, seconds: float) -> Maybe[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import struct
-from typing import Optional
+from typing import Dict, Iterator, Optional, Sequence
 
 import gdb
 
@@ -42,14 +42,29 @@ def _is_code(code: MemoryMap, address: Optional[int]) -> bool:
     return mapping is not None and mapping.executable
 
 
+def exported(pid: int, library: re.Pattern[str], functions: Sequence[str]) -> Maybe[Dict[str, int]]:
+    """Those of the functions that a library has, whatever others of their names the process has elsewhere."""
+    try:
+        code = read_maps(pid)
+    except OSError as error:
+        return Missing(f"the map of the process cannot be read: {error.strerror}")
+    for found in _tables(pid, code, library, functions):
+        if found:
+            return {name: address for name, address in found.items() if _is_code(code, address)}
+    return {}
+
+
 def _exported(pid: int, code: MemoryMap, function: str) -> Optional[int]:
+    return next((found[function] for found in _tables(pid, code, _LIBRARIES, (function,)) if function in found), None)
+
+
+def _tables(pid: int, code: MemoryMap, library: re.Pattern[str], functions: Sequence[str]) -> Iterator[Dict[str, int]]:
+    """What each of the libraries exports of the functions, by address."""
     for mapping in code:
-        if mapping.is_file and not mapping.offset and _LIBRARIES.match(os.path.basename(mapping.path)):
+        if mapping.is_file and not mapping.offset and library.match(os.path.basename(mapping.path)):
             try:
                 with open(f"/proc/{pid}/root{mapping.path}", "rb") as file:
-                    found = ElfSymbols(file).look_up((function,))
+                    found = ElfSymbols(file).look_up(functions)
             except (OSError, ValueError, struct.error):
                 continue
-            if function in found:
-                return mapping.start + found[function]
-    return None
+            yield {name: mapping.start + value for name, value in found.items()}

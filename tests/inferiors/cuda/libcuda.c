@@ -24,7 +24,7 @@
 #define WORKER static __attribute__((noinline, noclone))
 #define EXPORT __attribute__((visibility("default")))
 
-enum { STREAMS = 16, BLOCKS = 64, GUARD = 1 << 16, DRIVER_VERSION = 12040, CUDA_STICKY = 700, CUDA_CAPTURE = 906 };
+enum { STREAMS = 16, BLOCKS = 64, GUARD = 1 << 16, DRIVER_VERSION = 12040, CUDA_HANDLE = 400, CUDA_STICKY = 700, CUDA_CAPTURE = 906 };
 
 typedef uintptr_t word;
 
@@ -36,7 +36,8 @@ struct launch {
 
 /* `submitted` and `finished` only grow; the launches between them wait in the ring. */
 struct stream {
-    int used;
+    int used, capturing, error; /* the last two by standin_stream_is */
+    unsigned flags;
     uint64_t submitted, finished;
     struct launch ring[DEVICE_QUEUE];
 };
@@ -357,6 +358,7 @@ WORKER int stream_create(word handle, word flags, word c, word d)
     pass_lock();
     for (int i = 1; i < STREAMS; i++)
         if (!__atomic_exchange_n(&streams[i].used, 1, __ATOMIC_ACQ_REL)) {
+            streams[i].flags = flags;
             *(struct stream **)handle = &streams[i];
             return CUDA_OK;
         }
@@ -376,12 +378,22 @@ WORKER int stream_synchronize(word handle, word b, word c, word d)
     return wait_stream(stream_of(handle), submitted(stream_of(handle)));
 }
 
+/* As the driver does, it looks into what a handle points to. */
+static int is_stream(const struct stream *stream)
+{
+    return *(volatile const int *)stream && stream >= streams && stream < streams + STREAMS ? stream->error : CUDA_HANDLE;
+}
+
 WORKER int stream_query(word handle, word b, word c, word d)
 {
     pass_lock();
     struct stream *stream = stream_of(handle);
     if (fault == COPY_BUSY)
         return CUDA_BUSY;
+    if (stream->capturing)
+        abort(); /* the capture is spoiled */
+    if (is_stream(stream))
+        return is_stream(stream);
     return __atomic_load_n(&stream->finished, __ATOMIC_ACQUIRE) < submitted(stream) ? CUDA_BUSY : CUDA_OK;
 }
 
@@ -389,8 +401,9 @@ WORKER int stream_query(word handle, word b, word c, word d)
 WORKER int stream_is_capturing(word handle, word status, word c, word d)
 {
     pass_lock();
-    *(int *)status = 0;
-    return fault == CAPTURE ? CUDA_CAPTURE : fault == STICKY ? CUDA_STICKY : CUDA_OK;
+    int problem = is_stream(stream_of(handle));
+    *(int *)status = problem ? 0 : stream_of(handle)->capturing;
+    return fault == CAPTURE ? CUDA_CAPTURE : fault == STICKY ? CUDA_STICKY : problem;
 }
 
 WORKER int exchange_capture_mode(word mode, word b, word c, word d)
@@ -430,7 +443,9 @@ WORKER int event_query(word handle, word b, word c, word d)
 {
     struct event *event = (struct event *)handle;
     pass_lock();
-    return __atomic_load_n(&event->stream->finished, __ATOMIC_ACQUIRE) < event->position ? CUDA_BUSY : CUDA_OK;
+    if (event->stream->capturing)
+        abort(); /* the capture is spoiled */
+    return event->stream->error ? event->stream->error : __atomic_load_n(&event->stream->finished, __ATOMIC_ACQUIRE) < event->position ? CUDA_BUSY : CUDA_OK;
 }
 
 WORKER int context_synchronize(word a, word b, word c, word d)
@@ -472,6 +487,25 @@ static const struct {
     {"cuCtxSynchronize", context_synchronize},
 };
 
+/* The driver's own names, for callers from outside; the workers behind them have none. */
+#define STREAM(name, parameter, value)                                     \
+    EXPORT int name(word handle, parameter)                                \
+    {                                                                      \
+        pass_lock();                                                       \
+        return is_stream(stream_of(handle)) ? CUDA_HANDLE : (value, CUDA_OK); \
+    }
+STREAM(cuStreamGetFlags, unsigned *flags, *flags = stream_of(handle)->flags)
+STREAM(cuStreamGetPriority, int *priority, *priority = -(int)(stream_of(handle) - streams) % 3)
+STREAM(cuStreamGetId, uint64_t *id, *id = 1 + (stream_of(handle) - streams))
+STREAM(cuStreamGetDevice, int *device, *device = 0)
+EXPORT int cuStreamIsCapturing(word stream, int *status) { return stream_is_capturing(stream, (word)status, 0, 0); }
+EXPORT int cuStreamQuery(word stream) { return stream_query(stream, 0, 0, 0); }
+EXPORT int cuStreamCreate(word *stream, unsigned flags) { return stream_create((word)stream, flags, 0, 0); }
+EXPORT int cuStreamDestroy_v2(word stream) { return stream_destroy(stream, 0, 0, 0); }
+EXPORT int cuEventQuery(word event) { return event_query(event, 0, 0, 0); }
+EXPORT int cuMemcpyDtoHAsync_v2(void *to, word from, size_t size, word stream) { return memory_copy_async((word)to, from, size, stream); }
+EXPORT int cuThreadExchangeStreamCaptureMode(int *mode) { return exchange_capture_mode((word)mode, 0, 0, 0); }
+
 EXPORT int cuDriverGetVersion(int *version)
 {
     *version = DRIVER_VERSION;
@@ -494,6 +528,13 @@ EXPORT int cuCtxGetCurrent(void **current)
 {
     *current = context;
     return CUDA_OK;
+}
+
+/* Of the stand-in alone: a stream is being captured, or every call about it fails. */
+EXPORT void standin_stream_is(word stream, int capturing, int error)
+{
+    stream_of(stream)->capturing = capturing;
+    stream_of(stream)->error = error;
 }
 
 /* Of the stand-in alone: how many streams were created and not destroyed. */
