@@ -14,6 +14,7 @@ from typing import Callable, Iterable, List, Mapping, Optional, Tuple
 
 from gdbext.capture import maps
 from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.memory import ProcessMemory
 from gdbext.knowledge.cpython import (
     DEBUG_COOKIE,
     DEBUG_TABLE_NUMBERS,
@@ -47,6 +48,15 @@ class Interpreter:
     runtime: int
     module: str  # path of the file that contains it
     layout: InterpreterLayout
+
+
+def interpreter_of(pid: int) -> Maybe[Interpreter]:
+    """The interpreter of a running process, or why there is none. Takes permission to read its memory, and no stop."""
+    try:
+        memory_map, program = maps.read_maps(pid), os.readlink(f"/proc/{pid}/exe")
+    except OSError as error:
+        return Missing(error.strerror or "unreadable")
+    return find_interpreter(memory_map, ProcessMemory(pid).read, program, f"/proc/{pid}/root")
 
 
 def find_interpreter(

@@ -15,10 +15,9 @@ from gdbext.analysis.engine import engine_of
 from gdbext.analysis.interleave import interleave
 from gdbext.capture import threads
 from gdbext.capture.environ import read_environ
-from gdbext.capture.maps import MemoryMap, read_maps
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.python_frames import freeze, resolve
-from gdbext.capture.python_runtime import find_interpreter
+from gdbext.capture.python_runtime import interpreter_of
 from gdbext.commands.cores import OpenCore
 from gdbext.debugger import communicators, compat, cores, settings
 from gdbext.debugger.collect import NOT_WALKED, Budget, Captures, Walker, by_number
@@ -126,12 +125,29 @@ class ThreadLook:
 
 def one_thread(inferior: gdb.Inferior, thread: gdb.InferiorThread, is_core: bool) -> ThreadLook:
     """The stack of one thread, within the budget of `set llm`."""
+    return some_threads(inferior, [thread], is_core)[0]
+
+
+def some_threads(
+    inferior: gdb.Inferior, chosen: Sequence[gdb.InferiorThread], is_core: bool, core: Optional[OpenCore] = None
+) -> Tuple[ThreadLook, ...]:
+    """The stacks of these threads of one inferior, together within the budget of `set llm`; in their order."""
     budget = Budget(settings.value("max-pause"), settings.value("frames"))
-    native = Walker(_modules(inferior, is_core), budget, Captures(), by_number).one(thread)
-    problems = list(native.problems)
-    python = None if is_core or not native.lwp else _python(inferior.pid, [native.lwp], problems)
-    found = python.threads.get(native.lwp or 0) if python else None
-    return ThreadLook(interleave(native, found) if found else native, native, tuple(problems))
+    walker = Walker(_modules(inferior, is_core), budget, Captures(), by_number)
+    natives = [walker.one(thread) for thread in chosen]
+    python: Optional[PythonStacks] = None
+    problems: List[str] = []
+    if core is not None:
+        python = cores.python(core, natives, problems)
+    elif not is_core:
+        # All of them: which Python thread is which is told by what is left over as well.
+        python = _python(inferior.pid, [thread.ptid[1] for thread in inferior.threads()], problems)
+    looks = []
+    for native in natives:
+        found = python.threads.get(native.lwp or 0) if python else None
+        whole = interleave(native, found) if found else native
+        looks.append(ThreadLook(whole, native, (*native.problems, *problems)))
+    return tuple(looks)
 
 
 def _modules(inferior: gdb.Inferior, is_core: bool) -> Modules:
@@ -146,11 +162,7 @@ def _environment(pid: int) -> Mapping[str, str]:
 def _python(pid: int, tids: List[int], problems: List[str]) -> Optional[PythonStacks]:
     """gdb holds the process; reading its memory needs permission only."""
     read = ProcessMemory(pid).read
-    try:
-        memory: MemoryMap = read_maps(pid)
-        found = find_interpreter(memory, read, os.readlink(f"/proc/{pid}/exe"), f"/proc/{pid}/root")
-    except OSError as error:
-        found = Missing(error.strerror or "unreadable")
+    found = interpreter_of(pid)
     if isinstance(found, Missing):
         if found.reason != "not a Python process":
             problems.append(f"no Python frames: {found.reason}")

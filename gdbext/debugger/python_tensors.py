@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import Callable, List, Optional, Union
 
 import gdb
 
-from gdbext.capture.maps import read_maps
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.python_frames import freeze, thread_of
 from gdbext.capture.python_locals import FrameLocals, locals_of
-from gdbext.capture.python_runtime import find_interpreter
+from gdbext.capture.python_runtime import interpreter_of
 from gdbext.debugger import compat
 from gdbext.debugger.nodes import Node, Read, Unreadable
 from gdbext.debugger.python_objects import tensor_of
@@ -58,10 +56,7 @@ def in_python_frames(
 
 def _frames(pid: int, tid: int) -> List[FrameLocals]:
     read = ProcessMemory(pid).read
-    try:
-        found = find_interpreter(read_maps(pid), read, os.readlink(f"/proc/{pid}/exe"), f"/proc/{pid}/root")
-    except OSError as error:
-        found = Missing(error.strerror or "unreadable")
+    found = interpreter_of(pid)
     if isinstance(found, Missing):
         raise NothingFound(f"no Python frames: {found.reason}")
     frozen = freeze(found, read)

@@ -7,7 +7,6 @@ a second copy, compared with the first byte by byte, that tells waiting from pas
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 import time
@@ -19,11 +18,10 @@ from gdbext.analysis.engine import engine_of
 from gdbext.analysis.interleave import interleave_all
 from gdbext.capture import activity, again, futexes, locks, stop, surroundings, threads
 from gdbext.capture.environ import read_environ
-from gdbext.capture.maps import read_maps
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.nccl_search import Search
 from gdbext.capture.python_frames import Frozen, freeze, resolve
-from gdbext.capture.python_runtime import Interpreter, find_interpreter
+from gdbext.capture.python_runtime import Interpreter, interpreter_of
 from gdbext.discovery.peers import waits_for
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
@@ -189,16 +187,8 @@ class Look:
             rank.cache = environ.get("XDG_CACHE_HOME") or f"{environ.get('HOME', '')}/.cache"
         rank.state_before = _state(rank.pid)
         if not rank.blocked:
-            rank.interpreter = self._interpreter(rank.pid)
+            rank.interpreter = interpreter_of(rank.pid)
             rank.times = threads.look(rank.pid)
-
-    @staticmethod
-    def _interpreter(pid: int) -> Maybe[Interpreter]:
-        try:
-            memory_map, program = read_maps(pid), os.readlink(f"/proc/{pid}/exe")
-        except OSError as error:
-            return Missing(error.strerror or "unreadable")
-        return find_interpreter(memory_map, ProcessMemory(pid).read, program, f"/proc/{pid}/root")
 
     def _ask_witnesses(self) -> None:
         """A stopped rank does not answer its peers, nor NCCL's status service: so they are asked before."""

@@ -9,7 +9,7 @@ import pytest
 
 from gdbext.capture.maps import parse_maps, read_maps
 from gdbext.capture.memory import ProcessMemory
-from gdbext.capture.python_runtime import find_interpreter, interpreter_at
+from gdbext.capture.python_runtime import find_interpreter, interpreter_at, interpreter_of
 from gdbext.knowledge.cpython import DEBUG_COOKIE, KNOWN_VERSIONS, LAYOUTS, SELF_DESCRIBED
 from gdbext.model.missing import Missing
 from tests.inferiors.python_target import PythonTarget, interpreters
@@ -19,14 +19,10 @@ OWN_MAPS = read_maps(os.getpid())
 OWN = os.path.realpath("/proc/self/exe")
 
 
-def find(pid):
-    return find_interpreter(read_maps(pid), ProcessMemory(pid).read, os.path.realpath(f"/proc/{pid}/exe"))
-
-
 @pytest.mark.parametrize("version", sorted(PYTHONS), ids=str)
 def test_a_running_interpreter_is_found_with_its_release(version):
     with PythonTarget("python_shapes.py", "sleep", python=PYTHONS[version]) as target:
-        found = find(target.pid)
+        found = interpreter_of(target.pid)
         assert not isinstance(found, Missing), found
         assert found.version == version == found.layout.version
         assert "python" in found.module
@@ -35,11 +31,17 @@ def test_a_running_interpreter_is_found_with_its_release(version):
 def test_a_process_without_python():
     sleeper = subprocess.Popen([shutil.which("cat")], stdin=subprocess.PIPE)
     try:
-        found = find(sleeper.pid)
+        found = interpreter_of(sleeper.pid)
     finally:
         sleeper.communicate()
     assert isinstance(found, Missing)
     assert found.reason == "not a Python process" or "symbols not found" in found.reason
+
+
+def test_a_process_that_has_ended():
+    sleeper = subprocess.Popen([shutil.which("true")])
+    sleeper.wait()
+    assert interpreter_of(sleeper.pid) == Missing("No such file or directory")
 
 
 def test_no_maps_at_all():
@@ -123,7 +125,7 @@ def test_a_file_that_was_replaced():
 def test_a_stripped_library_is_found_by_its_section(tmp_path):
     """`.PyRuntime` survives strip; here a copy of our interpreter has its symbol names blanked."""
     with PythonTarget("python_shapes.py", "sleep") as target:
-        true = find(target.pid)
+        true = interpreter_of(target.pid)
         with open(true.module, "rb") as stream:
             content = stream.read()
         path = tmp_path / os.path.basename(true.module)
