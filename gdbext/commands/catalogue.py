@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.commands import break_points, check, comms, diagnose, error, explain, locks, ranks, stream, tensor
+from gdbext.commands import (
+    backtrace,
+    break_points,
+    check,
+    comms,
+    diagnose,
+    error,
+    explain,
+    locks,
+    ranks,
+    stream,
+    tensor,
+)
 from gdbext.commands.declaration import Command
 
 COMMANDS: Tuple[Command, ...] = (
-    *(ranks.COMMANDS + diagnose.COMMANDS + comms.COMMANDS + locks.COMMANDS),
+    *(ranks.COMMANDS + diagnose.COMMANDS + backtrace.COMMANDS + comms.COMMANDS + locks.COMMANDS),
     *break_points.COMMANDS,
     *(tensor.COMMANDS + stream.COMMANDS + check.COMMANDS + error.COMMANDS + explain.COMMANDS),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Optional, Protocol, Sequence
 
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
+from gdbext.model.backtrace import Backtrace
 from gdbext.model.job import Job, JobSnapshot
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ class Session(Protocol):
 
     def apply(self, numbers: Sequence[int], command: str) -> RankOutputs:
         """Run a gdb command in each of the inferiors; the selection comes back."""
+
+    def backtraces(self, rank: AttachedRank, every: bool) -> Sequence[Backtrace]:
+        """The selected thread of a rank, or every one, within the budget of `set llm`. Raises UsageError."""
 
     def snapshot(self, scan: bool = False) -> JobSnapshot:
         """The stacks of all attached ranks, walked once within the budget of `set llm`, and their communicators;

@@ -14,6 +14,7 @@ from gdbext.commands.cores import Cores, OpenCore
 from gdbext.commands.ranks import HELD
 from gdbext.debugger import compat, live, outside, symbols
 from gdbext.debugger import cores as core_files
+from gdbext.debugger.backtrace import backtraces
 from gdbext.debugger.break_points import RankBreaks
 from gdbext.debugger.checks import CheckWatch
 from gdbext.debugger.device_access import DeviceAccess
@@ -23,6 +24,7 @@ from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import find_jobs, rank_from_environ
 from gdbext.discovery.selectors import Selector
 from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTable
+from gdbext.model.backtrace import Backtrace
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot, RankProcess
 from gdbext.model.missing import Missing
@@ -311,6 +313,10 @@ class GdbSession:
                 except gdb.error as error:
                     outputs.append(RankOutput(process, number, error=symbols.first_line(error)))
         return RankOutputs(command, tuple(outputs))
+
+    def backtraces(self, rank: AttachedRank, every: bool) -> Sequence[Backtrace]:
+        inferior = next(inferior for inferior in gdb.inferiors() if inferior.num == rank.number)
+        return backtraces(inferior, rank, self._held[inferior.num].core, every)
 
     def snapshot(self, scan: bool = False) -> JobSnapshot:
         looks = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, List, Mapping, Sequence
 
 from gdbext.model.attached import RankOutputs, RankTable
+from gdbext.model.backtrace import Backtrace
 from gdbext.model.break_points import BreakTable
 from gdbext.model.communicator import CommunicatorTable
 from gdbext.model.error_code import ErrorAnswer
@@ -17,6 +18,7 @@ from gdbext.model.stream import StreamInfo
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
+from gdbext.render.backtrace import backtrace_lines, backtraces_lines
 from gdbext.render.break_points import break_lines
 from gdbext.render.check_report import CHECK_RENDERERS
 from gdbext.render.comms import communicator_lines
@@ -48,6 +50,7 @@ _RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
     JobSnapshot: snapshot_lines,
     RankTable: attached_lines,
     RankOutputs: output_lines,
+    Backtrace: backtrace_lines,
     BreakTable: break_lines,
     LockReport: lock_lines,
     CommunicatorTable: communicator_lines,
@@ -60,6 +63,7 @@ _RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
 }
 
 _LIST_RENDERERS: Mapping[type, Callable[[Sequence[Any], Style], List[str]]] = {
+    Backtrace: backtraces_lines,
     Job: jobs_lines,
     RankProcess: process_table,
     RankSnapshot: snapshot_table,

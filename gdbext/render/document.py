@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from gdbext import __version__
 from gdbext.model.attached import RankOutputs, RankTable
+from gdbext.model.backtrace import Backtrace
 from gdbext.model.break_points import BreakTable
 from gdbext.model.communicator import CommunicatorTable
 from gdbext.model.error_code import ErrorAnswer
@@ -18,6 +19,7 @@ from gdbext.model.stream import StreamInfo
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait
+from gdbext.render.backtrace import backtrace_document
 from gdbext.render.break_points import break_document
 from gdbext.render.check_report import CHECK_DOCUMENTS
 from gdbext.render.comms import communicator_document
@@ -245,6 +247,10 @@ def _thread(thread: ThreadStack) -> Document:
     }
 
 
+def _backtrace(one: Backtrace) -> Document:
+    return backtrace_document(one, _thread(one.thread))
+
+
 def _frame(frame: Frame) -> Document:
     return {
         "function": frame.function,
@@ -298,6 +304,7 @@ _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
     JobSnapshot: _snapshot,
     Job: _job,
     StackTree: _tree,
+    Backtrace: _backtrace,
     ThreadStack: _thread,
     RankTable: _attached,
     RankOutputs: _outputs,
@@ -316,6 +323,7 @@ _LISTS: Mapping[type, Tuple[str, Callable[[Any], Document]]] = {
     Job: ("jobs", _job),
     RankProcess: ("processes", _process),
     RankSnapshot: ("processes", _seen_process),
+    Backtrace: ("threads", _backtrace),
     ThreadStack: ("threads", _thread),
     TensorInfo: ("tensors", TENSOR_DOCUMENTS[TensorInfo]),
 }

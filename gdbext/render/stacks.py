@@ -200,11 +200,11 @@ def _line_text(line: _Line, room: int, style: Style) -> str:
         body = style.paint(shorten(line.part, space, style), "dim")
     else:
         note = f"  {counted(line.threads, 'thread')}" if line.threads else ""
-        body = _call_text(line.part, max(space - len(note), 12), style) + style.paint(note, "dim")
+        body = call_text(line.part, max(space - len(note), 12), style) + style.paint(note, "dim")
     return style.paint(prefix, "dim") + body
 
 
-def _call_text(part: _Part, room: int, style: Style) -> str:
+def call_text(part: _Part, room: int, style: Style) -> str:
     """`5 x ?? (libcuda.so.1)`, `forward  model.py:41`."""
     call, times = part
     name = clean(call.function, style) or _NAMELESS
@@ -228,13 +228,11 @@ def _set_aside(tree: StackTree, style: Style) -> List[str]:
 
 def thread_lines(thread: ThreadStack, style: Style) -> List[str]:
     """The frames of one thread, innermost first, numbered as they were read."""
-    state = {True: "holds the GIL", False: "", None: ""}[thread.gil]
-    title = [f"Thread {clean(thread.id, style)}", clean(thread.name, style), state]
-    lines = [style.paint(shorten("  ".join(filter(None, title)), style.width, style), "strong")]
+    lines = [thread_title(thread, style)]
     number = 0
     for part in _folded(thread.frames)[:MOST_LINES]:
         lead = f"#{number}".ljust(5)
-        lines.append(style.paint(lead, "dim") + _call_text(part, style.width - len(lead), style))
+        lines.append(style.paint(lead, "dim") + call_text(part, style.width - len(lead), style))
         number += part[1]
     if number < len(thread.frames):
         lines.append(f"{style.ellipsis} {counted(len(thread.frames) - number, 'more frame')}")
@@ -242,3 +240,9 @@ def thread_lines(thread: ThreadStack, style: Style) -> List[str]:
         if problem:
             lines += wrapped(clean(problem, style), style, indent="     ", most=2)
     return lines
+
+
+def thread_title(thread: ThreadStack, style: Style) -> str:
+    """`Thread 2.1  python  holds the GIL`."""
+    title = [f"Thread {clean(thread.id, style)}", clean(thread.name, style), "holds the GIL" if thread.gil else ""]
+    return style.paint(shorten("  ".join(filter(None, title)), style.width, style), "strong")
