@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Iterator, Optional
 
 from gdbext.analysis.candidate import Candidate, evidence_of, shows
@@ -10,12 +9,13 @@ from gdbext.analysis.classify import known
 from gdbext.analysis.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads, threads_of
 from gdbext.analysis.wording import start, verb, where, who
 from gdbext.knowledge.frames import owners
+from gdbext.model.patterns import regex
 
-_DRIVER = re.compile(owners.CUDA_DRIVER_MODULES)
-_LOADER = re.compile(r"_*(GI_)?_*(dl_iterate_phdr|dl_open\w*|dlopen\w*|dl_close\w*|dlclose|dl_fini)$")
+_DRIVER = regex(owners.CUDA_DRIVER_MODULES)
+_LOADER = regex(r"_*(GI_)?_*(dl_iterate_phdr|dl_open\w*|dlopen\w*|dl_close\w*|dlclose|dl_fini)$")
 _POOLS = ("openmp-caller",)  # frame rules: waits for a pool of threads, which a forked child does not have
-_FORK = re.compile(r"(fork|_launch|__libc_fork|os_fork)$")
-_CUPTI = re.compile(r"(cupti\w+|_nv\d+cupti)")
+_FORK = regex(r"(fork|_launch|__libc_fork|os_fork)$")
+_CUPTI = regex(r"(cupti\w+|_nv\d+cupti)")
 _WATCHDOG = "NCCL watchdog"  # of torch: the name its frames and its thread have in knowledge/
 
 

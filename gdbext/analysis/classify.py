@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.frames import FrameBook, Known, without_lies
@@ -11,6 +10,7 @@ from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES, owners
 from gdbext.knowledge.frames.ranks import API, GIL, LEAF, OUTER, SILENT
 from gdbext.knowledge.schema import EngineProfile, FrameRule
 from gdbext.model.missing import Missing
+from gdbext.model.patterns import regex
 from gdbext.model.stack import Captured, Frame, ThreadStack
 from gdbext.model.verdict import ThreadJudgement
 
@@ -18,9 +18,9 @@ BUSY = 0.3
 """CPU use (fraction of a core) from which a thread counts as running."""
 
 _COMMUNICATORS = ("comm", "info->comm", "nccl_param.nccl_comm_", "nccl_comm", "comm_")
-_MESSAGES = [(re.compile(rule.pattern), rule.kind) for rule in MESSAGES]
-_NAMES = [(re.compile(row.pattern), row.helper) for row in THREAD_NAMES]
-_OWN_THREADS = [(re.compile(pattern), helper) for pattern, helper in owners.OWN_THREADS]
+_MESSAGES = [(regex(rule.pattern), rule.kind) for rule in MESSAGES]
+_NAMES = [(regex(row.pattern), row.helper) for row in THREAD_NAMES]
+_OWN_THREADS = [(regex(pattern), helper) for pattern, helper in owners.OWN_THREADS]
 _BOOK = FrameBook()
 
 
@@ -193,7 +193,7 @@ def _fits(rule: FrameRule, stack: List[Known], number: int, transparent: bool) -
 
 @functools.lru_cache(maxsize=None)
 def _pattern(text: str) -> Pattern[str]:
-    return re.compile(text)
+    return regex(text)
 
 
 def _called_by(caller: str, stack: List[Known], number: int) -> bool:
@@ -208,9 +208,9 @@ def _called_by(caller: str, stack: List[Known], number: int) -> bool:
 
 
 _CALLERS_OF_POOLS = ("openmp-caller",)
-_COPIES = re.compile(r"_*(GI_)?_*mem(set|cpy|move|cmp)\w*")
-_INTERPRETER = re.compile(owners.INTERPRETER)
-_INTERPRETER_MODULE = re.compile(owners.INTERPRETER_MODULES)
+_COPIES = regex(r"_*(GI_)?_*mem(set|cpy|move|cmp)\w*")
+_INTERPRETER = regex(owners.INTERPRETER)
+_INTERPRETER_MODULE = regex(owners.INTERPRETER_MODULES)
 
 
 def _is_interpreter(frame: Known) -> bool:
@@ -220,7 +220,7 @@ def _is_interpreter(frame: Known) -> bool:
     )
 
 
-_DRIVER = re.compile(owners.DRIVER_MODULES)
+_DRIVER = regex(owners.DRIVER_MODULES)
 
 
 def _may_compute(frame: Known) -> bool:

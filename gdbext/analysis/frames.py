@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from typing import Dict, List, NamedTuple, Optional, Pattern, Sequence, Tuple
 
 from gdbext.knowledge.frames import EMPTY_NAMES, RULES, owners
 from gdbext.knowledge.frames.helpers import ENTRIES
 from gdbext.knowledge.schema import EmptyName, FrameRule
+from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
 
 _Key = Tuple[Optional[str], Optional[str], Optional[str], str]
 
-_ENTRY = re.compile(ENTRIES)
-_PUBLIC = re.compile(owners.PUBLIC)
-_C_LIBRARY_FUNCTION = re.compile(owners.C_LIBRARY_FUNCTIONS)
-_C_LIBRARY_MODULE = re.compile(owners.C_LIBRARY_MODULES)
-_C_LIBRARY_FILE = re.compile(owners.C_LIBRARY_FILES)
-_VENDOR_FUNCTION = re.compile(owners.VENDOR_FUNCTIONS)
-_VENDOR_MODULE = re.compile(owners.VENDOR_MODULES)
-_VENDOR_PYTHON = re.compile(owners.VENDOR_PYTHON)
-_INTERPRETER = re.compile(owners.INTERPRETER)
-_NO_NAME = re.compile(owners.NO_NAME)
+_ENTRY = regex(ENTRIES)
+_PUBLIC = regex(owners.PUBLIC)
+_C_LIBRARY_FUNCTION = regex(owners.C_LIBRARY_FUNCTIONS)
+_C_LIBRARY_MODULE = regex(owners.C_LIBRARY_MODULES)
+_C_LIBRARY_FILE = regex(owners.C_LIBRARY_FILES)
+_VENDOR_FUNCTION = regex(owners.VENDOR_FUNCTIONS)
+_VENDOR_MODULE = regex(owners.VENDOR_MODULES)
+_VENDOR_PYTHON = regex(owners.VENDOR_PYTHON)
+_INTERPRETER = regex(owners.INTERPRETER)
+_NO_NAME = regex(owners.NO_NAME)
 
 
 class Known(NamedTuple):
@@ -43,7 +43,7 @@ class FrameBook:
     def __init__(self, rules: Sequence[FrameRule] = RULES, empty: Sequence[EmptyName] = EMPTY_NAMES) -> None:
         self._native = [_compiled(rule) for rule in rules if rule.language == "native"]
         self._python = [_compiled(rule) for rule in rules if rule.language == "python"]
-        self._empty = [(re.compile(row.function), re.compile(row.module)) for row in empty]
+        self._empty = [(regex(row.function), regex(row.module)) for row in empty]
         self._seen: Dict[_Key, Known] = {}
 
     def know(self, frame: Frame) -> Known:
@@ -112,7 +112,7 @@ class _Compiled(NamedTuple):
 
 
 def _compiled(rule: FrameRule) -> _Compiled:
-    return _Compiled(rule, re.compile(rule.function), re.compile(rule.module), re.compile(rule.file))
+    return _Compiled(rule, regex(rule.function), regex(rule.module), regex(rule.file))
 
 
 def without_lies(stack: Sequence[Known]) -> List[Known]:

@@ -6,7 +6,6 @@ group. Where the counts differ, only what can be proved from one end is paired; 
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -18,14 +17,15 @@ from gdbext.knowledge.cpython_frames import (
     MACHINERY,
     STANDARD_LIBRARY_PATHS,
 )
+from gdbext.model.patterns import regex
 from gdbext.model.python import PythonThread
 from gdbext.model.stack import Frame, ThreadStack
 
 _FILE, _STANDARD_LIBRARY, _MACHINERY, _KEPT = (
-    re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+    regex("|".join(f"(?:{pattern})" for pattern in patterns))
     for patterns in (INTERPRETER_FILES, STANDARD_LIBRARY_PATHS, MACHINERY, KEPT)
 )
-_SUFFIX = re.compile(CLONE_SUFFIX)
+_SUFFIX = regex(CLONE_SUFFIX)
 
 Group = Tuple[Frame, ...]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Optional, Sequence
 
 from gdbext.analysis.candidate import Candidate, evidence_of
 from gdbext.analysis.view import JobView, Party
 from gdbext.analysis.wording import ranks, start, verb, what, where, who
+from gdbext.model.patterns import regex
 
-_PEER_MEMORY = re.compile(
+_PEER_MEMORY = regex(
     r"(cu(da)?IpcOpenMemHandle|cudaDeviceEnablePeerAccess|cuCtxEnablePeerAccess|cuMemImportFromShareableHandle|cuMemSetAccess)"
 )
 

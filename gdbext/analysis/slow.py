@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from dataclasses import dataclass
 from typing import Optional, Pattern
 
@@ -13,10 +12,11 @@ from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.analysis.wording import start, verb, where, who
 from gdbext.knowledge.slow import CHILD_CPU, FAULTS_PER_SECOND, READ_PER_SECOND, SLOW_WORK, SlowWork
 from gdbext.model.activity import Activity
+from gdbext.model.patterns import regex
 from gdbext.model.verdict import Evidence
 
-_ROWS = [(row, re.compile(row.function), re.compile(row.file), re.compile(row.children)) for row in SLOW_WORK]
-_DEVICE = re.compile(r"lib(cuda|cudart|nccl|rccl|hsa-runtime)")
+_ROWS = [(row, regex(row.function), regex(row.file), regex(row.children)) for row in SLOW_WORK]
+_DEVICE = regex(r"lib(cuda|cudart|nccl|rccl|hsa-runtime)")
 
 
 @dataclass(frozen=True)

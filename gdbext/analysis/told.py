@@ -11,11 +11,12 @@ from gdbext.analysis.wording import ranks, start, verb, who
 from gdbext.knowledge.logs import GROUP, LOG_RULES, PROGRESS, RANK, TIMED_OUT, UNEVEN
 from gdbext.knowledge.schema import LogRule
 from gdbext.model.job import RankSnapshot
+from gdbext.model.patterns import regex
 from gdbext.model.verdict import Evidence, ThreadJudgement
 
-_RULES = [(re.compile(rule.pattern), rule) for rule in LOG_RULES]
-_TIMED_OUT, _PROGRESS, _GROUP, _RANK = (re.compile(text) for text in (TIMED_OUT, PROGRESS, GROUP, RANK))
-_NUMBER = re.compile(r"\d{1,6}")
+_RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES]
+_TIMED_OUT, _PROGRESS, _GROUP, _RANK = (regex(text) for text in (TIMED_OUT, PROGRESS, GROUP, RANK))
+_NUMBER = regex(r"\d{1,6}")
 _STRENGTH = {"high": 93, "medium": 85, "low": 60}
 _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
 _MOST_QUOTED = 3

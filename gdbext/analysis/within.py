@@ -10,19 +10,18 @@ from gdbext.analysis.classify import known
 from gdbext.analysis.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads, threads_of
 from gdbext.analysis.wording import start, verb, where, who
 from gdbext.knowledge.frames import python
+from gdbext.model.patterns import regex
 
-_EXIT = re.compile(
+_EXIT = regex(
     r"(exit|__run_exit_handlers|__cxa_finalize|_dl_fini|Py_FinalizeEx|finalize_modules|atexit\w*)$|\w+::~|.*::~"
 )
-_LEADER_FIRST = re.compile(python.LEADER_FIRST)
-_LOADS_DATA = re.compile(
-    r"(__next__|__iter__|_next_data|_get_data|_try_get_data|get_batch\w*|next_batch\w*|prefetch\w*)$"
-)
-_DISTRIBUTED = re.compile(r"(distributed|ddp|fsdp|deepspeed|megatron|horovod|torchrun|launch)", re.IGNORECASE)
-_SHARED_MEMORY = re.compile(r"(shm|SharedMemory|ftruncate|memset|nccl)", re.IGNORECASE)
+_LEADER_FIRST = regex(python.LEADER_FIRST)
+_LOADS_DATA = regex(r"(__next__|__iter__|_next_data|_get_data|_try_get_data|get_batch\w*|next_batch\w*|prefetch\w*)$")
+_DISTRIBUTED = regex(r"(distributed|ddp|fsdp|deepspeed|megatron|horovod|torchrun|launch)", re.IGNORECASE)
+_SHARED_MEMORY = regex(r"(shm|SharedMemory|ftruncate|memset|nccl)", re.IGNORECASE)
 
 _DRIVER_STATES = ("D",)
-_NVIDIA_WAITS = re.compile(r"(nv(?!me|dimm|mem)|uvm|os_acquire)")
+_NVIDIA_WAITS = regex(r"(nv(?!me|dimm|mem)|uvm|os_acquire)")
 
 
 def teardown(view: JobView) -> Optional[Candidate]:
@@ -53,7 +52,7 @@ def _blocked_inside(party: Party) -> bool:
     names = [frame.name or "" for frame in known(party.thread.frames if party.thread else ())][
         : party.judged.frame or 0
     ]
-    return matches_any(re.compile(r"(.*join|cu(da)?[A-Z])"), names)
+    return matches_any(regex(r"(.*join|cu(da)?[A-Z])"), names)
 
 
 def _in_destructor(view: JobView) -> Optional[Candidate]:

@@ -7,8 +7,9 @@ from typing import Dict, Iterable, Optional, Sequence, Tuple
 
 from gdbext.discovery.variables import number
 from gdbext.knowledge.launchers import RANK_ARGUMENTS
+from gdbext.model.patterns import regex
 
-_RANK_ARGUMENTS = tuple(re.compile(rule.pattern, re.IGNORECASE) for rule in RANK_ARGUMENTS)
+_RANK_ARGUMENTS = tuple(regex(rule.pattern, re.IGNORECASE) for rule in RANK_ARGUMENTS)
 
 
 def option(arguments: Sequence[str], names: Iterable[str]) -> Optional[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Dict, Mapping, Optional, Tuple
@@ -15,16 +14,17 @@ from gdbext.knowledge.engines import GENERIC, PROFILES
 from gdbext.knowledge.launchers import ACCELERATOR_FILES, COLLECTIVE_LIBRARIES, EVIDENCE_LIBRARIES, NOT_RANKS
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 from gdbext.model.missing import Maybe, Missing
+from gdbext.model.patterns import regex
 
 RANK = "rank"
 
-_PYTHON = re.compile(r"^(?:python|pypy)[\d.]*$")
-_EVIDENCE = re.compile("|".join(EVIDENCE_LIBRARIES))
-_COLLECTIVE = re.compile("|".join(COLLECTIVE_LIBRARIES))
-_ACCELERATOR = re.compile(ACCELERATOR_FILES)
-_LIBRARIES = tuple((re.compile("|".join(profile.libraries)), profile) for profile in PROFILES if profile.libraries)
-_BESIDE = tuple((re.compile(rule.pattern), rule) for rule in NOT_RANKS)
-_ENGINES = tuple((re.compile(rule.pattern), rule, profile) for profile in PROFILES for rule in profile.titles)
+_PYTHON = regex(r"^(?:python|pypy)[\d.]*$")
+_EVIDENCE = regex("|".join(EVIDENCE_LIBRARIES))
+_COLLECTIVE = regex("|".join(COLLECTIVE_LIBRARIES))
+_ACCELERATOR = regex(ACCELERATOR_FILES)
+_LIBRARIES = tuple((regex("|".join(profile.libraries)), profile) for profile in PROFILES if profile.libraries)
+_BESIDE = tuple((regex(rule.pattern), rule) for rule in NOT_RANKS)
+_ENGINES = tuple((regex(rule.pattern), rule, profile) for profile in PROFILES for rule in profile.titles)
 
 
 class Facts:
@@ -123,7 +123,7 @@ class Member:
 
 def carries_numbers(rule: TitleRule) -> bool:
     """The pattern has groups: titles of this kind name the rank or its parallel groups."""
-    return re.compile(rule.pattern).groups > 0
+    return regex(rule.pattern).groups > 0
 
 
 def numbers_its_titles(profile: EngineProfile) -> bool:

@@ -5,24 +5,26 @@ from __future__ import annotations
 import re
 from typing import Iterable, List, Tuple
 
+from gdbext.model.patterns import regex
+
 MASK = "***"
 TITLE_LENGTH = 200
 """Characters of a title that go into a snapshot."""
 
 _LONGEST_ARGUMENT = 4096
 _WORD = r"(?<![A-Za-z0-9])(?:token|password|passwd|pwd|passphrase|secret|credentials?|api[-_]?keys?|auth|bearer|key)"
-_OPTION = re.compile(rf"^--?[\w.-]{{0,80}}?{_WORD}$", re.IGNORECASE)
-_MANY_VALUES = re.compile(r"api[-_]?keys?$", re.IGNORECASE)
+_OPTION = regex(rf"^--?[\w.-]{{0,80}}?{_WORD}$", re.IGNORECASE)
+_MANY_VALUES = regex(r"api[-_]?keys?$", re.IGNORECASE)
 _TEXT = (
     # --hf-token=X, API_KEY=X, "api_key": "X", and "--token X" inside one string
-    (re.compile(rf"({_WORD}[\"']?\s*[=:]\s*[\"']?)[^\s\"',;&}}]+", re.IGNORECASE), rf"\1{MASK}"),
-    (re.compile(rf"((?:^|\s)-[\w.-]{{0,80}}?{_WORD}\s+)(?!-)\S+", re.IGNORECASE), rf"\1{MASK}"),
-    (re.compile(r"(\w://)[^\s/@]+@"), rf"\1{MASK}@"),
-    (re.compile(r"(\bBearer\s+)\S+", re.IGNORECASE), rf"\1{MASK}"),
+    (regex(rf"({_WORD}[\"']?\s*[=:]\s*[\"']?)[^\s\"',;&}}]+", re.IGNORECASE), rf"\1{MASK}"),
+    (regex(rf"((?:^|\s)-[\w.-]{{0,80}}?{_WORD}\s+)(?!-)\S+", re.IGNORECASE), rf"\1{MASK}"),
+    (regex(r"(\w://)[^\s/@]+@"), rf"\1{MASK}@"),
+    (regex(r"(\bBearer\s+)\S+", re.IGNORECASE), rf"\1{MASK}"),
     # shapes of tokens: Hugging Face, OpenAI, GitHub, GitLab, AWS, Slack, JSON web tokens
-    (re.compile(r"\b(?:hf_|sk-|gh[pousr]_|github_pat_|glpat-|xox[abpr]-|nvapi-)[\w-]{12,}"), MASK),
-    (re.compile(r"\bA(?:KIA|SIA)[A-Z0-9]{12,}\b"), MASK),
-    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), MASK),
+    (regex(r"\b(?:hf_|sk-|gh[pousr]_|github_pat_|glpat-|xox[abpr]-|nvapi-)[\w-]{12,}"), MASK),
+    (regex(r"\bA(?:KIA|SIA)[A-Z0-9]{12,}\b"), MASK),
+    (regex(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), MASK),
 )
 
 

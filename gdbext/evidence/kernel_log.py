@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from typing import Iterator, List, Optional, Tuple
 
 from gdbext.evidence.question import Asked, Question, absent, present
 from gdbext.knowledge.xid import meaning_of
 from gdbext.model.missing import Maybe, Missing
+from gdbext.model.patterns import regex
 from gdbext.model.witness import Statement, Witness
 
 NAME = "kernel log"
 _DEVICE = "/dev/kmsg"
 _MOST_RECORDS = 100_000
 _RECORD = 8192  # bytes; the kernel's longest
-_XID = re.compile(
+_XID = regex(
     r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]{4,20})\): (\d{1,5}),?"
     r"(?: pid='?(\d+|<unknown>)'?,?)?(?: name='?([^',]{0,60})'?,?)? ?(.{0,200})"
 )
-_PRINTED = re.compile(r"<\d+>\[ *(\d+\.\d+)\] (.*)")
+_PRINTED = regex(r"<\d+>\[ *(\d+\.\d+)\] (.*)")
 
 Line = Tuple[float, str]
 """Seconds after boot, and the text."""

@@ -5,24 +5,24 @@ The lines are those of NCCL 2.26.2 and 2.28.9 (strings of the PyPI wheels). Only
 
 from __future__ import annotations
 
-import re
 from typing import List, Mapping, Optional, Tuple
 
 from gdbext.evidence.addresses import is_this_host
 from gdbext.evidence.question import Asked
+from gdbext.model.patterns import regex
 from gdbext.model.witness import Statement
 
 _MOST_LINES = 200_000
-_VERSION = re.compile(r"NCCL version (\S{1,40})")
-_GROUP = re.compile(r"#\d+-\d+ \(([0-9a-f]{1,16})\) (INCOMPLETE|MISMATCH|ERROR)")
-_SECTION = re.compile(r"(DEAD|INCOMPLETE|TIMEOUT)$")
-_MAJORITY = re.compile(r"(\d+) ranks have launched up to operation (\d+)")
-_LAUNCHED = re.compile(r"Rank (\d+) has (?:launched up to operation (\d+)|not launched any operations)")
-_RANK = re.compile(r"Rank (\d+)\b(.*)")
-_DEAD = re.compile(r"Process (\d+) on node (\S+) managing")
-_WHO = re.compile(r"managed by process (\d+) on node (\S+)")
-_KIND = re.compile(r"different (\w+ )?operation counts")
-_ROW = re.compile(r"(?:\s*\d+){3}\s+[\d-]+\s+\d+\s+\d+\s+(\S+)\s+(\S+)$")
+_VERSION = regex(r"NCCL version (\S{1,40})")
+_GROUP = regex(r"#\d+-\d+ \(([0-9a-f]{1,16})\) (INCOMPLETE|MISMATCH|ERROR)")
+_SECTION = regex(r"(DEAD|INCOMPLETE|TIMEOUT)$")
+_MAJORITY = regex(r"(\d+) ranks have launched up to operation (\d+)")
+_LAUNCHED = regex(r"Rank (\d+) has (?:launched up to operation (\d+)|not launched any operations)")
+_RANK = regex(r"Rank (\d+)\b(.*)")
+_DEAD = regex(r"Process (\d+) on node (\S+) managing")
+_WHO = regex(r"managed by process (\d+) on node (\S+)")
+_KIND = regex(r"different (\w+ )?operation counts")
+_ROW = regex(r"(?:\s*\d+){3}\s+[\d-]+\s+\d+\s+\d+\s+(\S+)\s+(\S+)$")
 
 
 def statements(text: str, by_pid: Mapping[int, Asked]) -> Tuple[str, List[Statement]]:

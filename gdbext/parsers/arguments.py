@@ -8,28 +8,27 @@ from typing import Dict, FrozenSet, Iterator, Mapping, Optional, Tuple
 
 from gdbext.knowledge.frames import RULES
 from gdbext.model.missing import Missing
+from gdbext.model.patterns import regex
 from gdbext.model.stack import Captured
 
 LOCKS = frozenset(("mutex", "futex", "futex_word", "cond", "rwlock", "sem", "lock", "threadid", "tstate"))
 """Arguments of the C library and CPython that say what is waited for; kept in any frame."""
 
 _BY_RULE = tuple(
-    (re.compile(rule.function), frozenset(rule.captures))
-    for rule in RULES
-    if rule.captures and rule.language == "native"
+    (regex(rule.function), frozenset(rule.captures)) for rule in RULES if rule.captures and rule.language == "native"
 )
 _MOST_ARGUMENTS = 64
 _LONGEST_TEXT = 200
 
-_PIECE = re.compile(r'"(?:[^"\\]|\\.){0,400}"|\'(?:[^\'\\]|\\.[^\']{0,4})\'|[(){}\[\]<>,]')
-_PARENTHESES = re.compile(r'"(?:[^"\\]|\\.){0,400}"|\'(?:[^\'\\]|\\.[^\']{0,4})\'|[()]')
-_PLACE = re.compile(r" (?:at|from) ")
+_PIECE = regex(r'"(?:[^"\\]|\\.){0,400}"|\'(?:[^\'\\]|\\.[^\']{0,4})\'|[(){}\[\]<>,]')
+_PARENTHESES = regex(r'"(?:[^"\\]|\\.){0,400}"|\'(?:[^\'\\]|\\.[^\']{0,4})\'|[()]')
+_PLACE = regex(r" (?:at|from) ")
 _DEPTH = {"(": 1, "{": 1, "[": 1, "<": 1, ")": -1, "}": -1, "]": -1, ">": -1}
-_NAMED = re.compile(r"\s*([A-Za-z_]\w*)(?:@entry)?\s*=\s*(?:\w+@entry\s*=\s*)?(.*)\Z", re.DOTALL)
-_NUMBER = re.compile(r"(-?\d{1,20}|0x[0-9a-fA-F]{1,16})(?:\s+<[^>]*>)?\Z")
-_STRING = re.compile(r'(?:0x[0-9a-fA-F]{1,16}\s+)?"((?:[^"\\]|\\.)*)"')
-_WORD = re.compile(r"[A-Za-z_][\w:]*\Z")
-_UNREADABLE = re.compile(r"<([a-z][a-z ]{2,60})>\Z")
+_NAMED = regex(r"\s*([A-Za-z_]\w*)(?:@entry)?\s*=\s*(?:\w+@entry\s*=\s*)?(.*)\Z", re.DOTALL)
+_NUMBER = regex(r"(-?\d{1,20}|0x[0-9a-fA-F]{1,16})(?:\s+<[^>]*>)?\Z")
+_STRING = regex(r'(?:0x[0-9a-fA-F]{1,16}\s+)?"((?:[^"\\]|\\.)*)"')
+_WORD = regex(r"[A-Za-z_][\w:]*\Z")
+_UNREADABLE = regex(r"<([a-z][a-z ]{2,60})>\Z")
 
 
 def captures(function: Optional[str], arguments: str) -> Mapping[str, Captured]:

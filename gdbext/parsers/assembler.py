@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Optional
 
+from gdbext.model.patterns import regex
 from gdbext.parsers.building import Process, Thread
 from gdbext.parsers.cleaning import Stream, Unwrapper
 from gdbext.parsers.events import (
@@ -23,7 +23,7 @@ from gdbext.parsers.events import (
 )
 from gdbext.parsers.formats import GRAMMAR
 
-_STACKISH = re.compile(r"0x[0-9a-f]{6,16}\b|\.so[.\d]*\b|^\s{0,8}#\d|\bFile \"|\.(?:py|cc?|cpp|cu|h):\d+\)?$")
+_STACKISH = regex(r"0x[0-9a-f]{6,16}\b|\.so[.\d]*\b|^\s{0,8}#\d|\bFile \"|\.(?:py|cc?|cpp|cu|h):\d+\)?$")
 _STACK_MARKS = ("0x", ".so", "#", 'File "', ".py:", ".c:", ".cc:", ".cpp:", ".cu:", ".h:")
 _MOST_REMEMBERED = 2048
 _SAMPLES = 3

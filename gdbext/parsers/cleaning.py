@@ -6,6 +6,8 @@ import html
 import re
 from typing import Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
+from gdbext.model.patterns import regex
+
 
 class Stream(NamedTuple):
     """Whose lines these are, where every line carries the name of its writer. All empty where none does."""
@@ -18,7 +20,7 @@ class Stream(NamedTuple):
 UNNAMED = Stream()
 
 _PREFIXES = tuple(
-    re.compile(pattern)
+    regex(pattern)
     for pattern in (
         r"\[(?:rank|default|Rank )(?P<rank>\d{1,6})\]:[ ]?",  # torchrun, torch's own prefix
         r"\[\d+,(?P<rank>\d{1,6})\]<std(?:out|err|diag)>:[ ]?",  # mpirun --tag-output
@@ -39,12 +41,12 @@ _PREFIXES = tuple(
         r"[ ]{0,6}\d{1,6}\t(?=#\d|Thread |[ ]{4}|Traceback)",  # cat -n
     )
 )
-_ANY_PREFIX = re.compile("|".join(re.sub(r"\(\?P<\w+>", "(?:", prefix.pattern) for prefix in _PREFIXES))
+_ANY_PREFIX = regex("|".join(re.sub(r"\(\?P<\w+>", "(?:", prefix.pattern) for prefix in _PREFIXES))
 _MOST_PREFIXES = 4
-_STRAY = re.compile("\x1b\\[[0-9;?]{0,20}[A-Za-z]|[\u200b\ufeff\x00]")
-_PAGER = re.compile(r"-{2,3}Type <(?:RET|return)> [^-\n]{0,80}-{2,3}")
-_TAGS = re.compile(r"</?(?:details|summary|pre|code|p|br|b|blockquote|div)(?: [^>]{0,200})?/?>")
-_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|nbsp|#39);")
+_STRAY = regex("\x1b\\[[0-9;?]{0,20}[A-Za-z]|[\u200b\ufeff\x00]")
+_PAGER = regex(r"-{2,3}Type <(?:RET|return)> [^-\n]{0,80}-{2,3}")
+_TAGS = regex(r"</?(?:details|summary|pre|code|p|br|b|blockquote|div)(?: [^>]{0,200})?/?>")
+_ENTITY = regex(r"&(?:lt|gt|amp|quot|nbsp|#39);")
 
 
 def clean(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
@@ -82,14 +84,14 @@ def split_prefix(text: str) -> Tuple[Stream, str]:
     return Stream(source, rank, pid), text
 
 
-_NUMBERED = re.compile(r"\s{0,12}(?:=>|\* )?(?:frame )?#\d+\b")
-_NEW_LINE = re.compile(
+_NUMBERED = regex(r"\s{0,12}(?:=>|\* )?(?:frame )?#\d+\b")
+_NEW_LINE = regex(
     r"\s*(?:(?:\* )?(?:frame )?#\d|Thread |Current thread|Traceback|\((?:cuda-)?gdb\)|\(lldb\)|====="
     r"|\[(?:Switching|Inferior|New)|TID \d|PID \d|Process \d|(?:No locals|Backtrace stopped)|\d+\t)"
 )
-_LOCATION = re.compile(r"\s+(?:at|from)\b(?! =)")
-_UNFINISHED = re.compile(r"(?:#\d+\s*(?:0x[0-9a-fA-F]+)?(?: in)?|\b(?:at|from|in))\s*\Z")
-_QUOTED_OR_PAREN = re.compile(r'"(?:[^"\\]|\\.){0,400}"|\'(?:[^\'\\]|\\.[^\']{0,4})\'|[()]')
+_LOCATION = regex(r"\s+(?:at|from)\b(?! =)")
+_UNFINISHED = regex(r"(?:#\d+\s*(?:0x[0-9a-fA-F]+)?(?: in)?|\b(?:at|from|in))\s*\Z")
+_QUOTED_OR_PAREN = regex(r'"(?:[^"\\]|\\.){0,400}"|\'(?:[^\'\\]|\\.[^\']{0,4})\'|[()]')
 _TERMINAL = 76  # a line this long may have been broken by the terminal's width
 _MOST_PARTS = 60
 _LONGEST = 32 << 10

@@ -7,28 +7,26 @@
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import replace
 from typing import NamedTuple, Optional, Tuple
 
 from gdbext.model.names import bare_name
+from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
 from gdbext.parsers.arguments import captures, split_call
 from gdbext.parsers.mangled import qualified_name
 
-_ADDRESS = re.compile(r"(0x[0-9a-fA-F]{1,16})(?:\s+|\Z)(?:in\s+)?")
-_LOCATION = re.compile(r"\s(at|from)\s+(\S+)")
-_LINE = re.compile(r"(.+?):(?:(\d{1,9})|[X?*]+)(?::\d+)?\Z")
-_GRID = re.compile(r"<<<[^>]*>>>")  # cuda-gdb shows the launch dimensions of a kernel
-_LIBRARY = re.compile(r"\.so\b|\.dylib\b|(?:^|/)\[?vdso\]?|/lib(?:32|64)?/[^/]+\Z|\.exe\Z")
-_SOURCE = re.compile(r"\.(?:c|cc|cpp|cxx|c\+\+|cu|cuh|h|hh|hpp|hxx|inc|inl|S|s|asm|rs|go|py|pyx|pxd|f90|tcc)\Z")
-_NAMELESS = re.compile(
-    r"(?:\?\?+|0x[0-9a-fA-F]+|<unknown(?: function)?>|\(unknown\)|\[unknown\]|___?lldb_unnamed_\S*)?\Z"
-)
-_INLINE = re.compile(r" \(inlined?\)\Z")
-_SINGLE = re.compile(r"[A-Za-z_?~][\w:~$.@?]*(?:<.*>)?(?: \(\w*\.*|\Z)")  # `poll`, or an argument list that was cut
-_PROSE = re.compile(r"(?!.*(?:[<(]|operator|\[clone))\S+ \S+ \S")  # three words are no name
-_HIDDEN_LIBRARY = re.compile(r"___lldb_unnamed_\w+\$\$([^\s:`]+)")
+_ADDRESS = regex(r"(0x[0-9a-fA-F]{1,16})(?:\s+|\Z)(?:in\s+)?")
+_LOCATION = regex(r"\s(at|from)\s+(\S+)")
+_LINE = regex(r"(.+?):(?:(\d{1,9})|[X?*]+)(?::\d+)?\Z")
+_GRID = regex(r"<<<[^>]*>>>")  # cuda-gdb shows the launch dimensions of a kernel
+_LIBRARY = regex(r"\.so\b|\.dylib\b|(?:^|/)\[?vdso\]?|/lib(?:32|64)?/[^/]+\Z|\.exe\Z")
+_SOURCE = regex(r"\.(?:c|cc|cpp|cxx|c\+\+|cu|cuh|h|hh|hpp|hxx|inc|inl|S|s|asm|rs|go|py|pyx|pxd|f90|tcc)\Z")
+_NAMELESS = regex(r"(?:\?\?+|0x[0-9a-fA-F]+|<unknown(?: function)?>|\(unknown\)|\[unknown\]|___?lldb_unnamed_\S*)?\Z")
+_INLINE = regex(r" \(inlined?\)\Z")
+_SINGLE = regex(r"[A-Za-z_?~][\w:~$.@?]*(?:<.*>)?(?: \(\w*\.*|\Z)")  # `poll`, or an argument list that was cut
+_PROSE = regex(r"(?!.*(?:[<(]|operator|\[clone))\S+ \S+ \S")  # three words are no name
+_HIDDEN_LIBRARY = regex(r"___lldb_unnamed_\w+\$\$([^\s:`]+)")
 
 
 class Place(NamedTuple):

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.knowledge.engines import PROFILES
 from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.patterns import regex
 from gdbext.parsers import pyspy_json, source
 from gdbext.parsers.assembler import Assembler, Tally, is_about
 from gdbext.parsers.building import LONGEST_PROBLEM, Process, Thread
 from gdbext.parsers.cleaning import UNNAMED, Stream, clean
 from gdbext.parsers.events import ProcessHead, Said
 
-_FILE_RANK = re.compile(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
-_FILE_PID = re.compile(r"(?i)(?:pid|core)[-_.]?(\d{2,9})(?!\d)")
-_TITLES = tuple((re.compile(rule.pattern), profile.name) for profile in PROFILES for rule in profile.titles)
+_FILE_RANK = regex(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
+_FILE_PID = regex(r"(?i)(?:pid|core)[-_.]?(\d{2,9})(?!\d)")
+_TITLES = tuple((regex(rule.pattern), profile.name) for profile in PROFILES for rule in profile.titles)
 _MOST_PROBLEMS = 40
 _MOST_MESSAGES = 1000  # log lines of processes whose stacks stand elsewhere, or nowhere
 _MOST_STREAMS = 8192  # writers that are told apart

@@ -8,15 +8,16 @@ text of somebody else must not cost more than time that grows with its length: n
 from __future__ import annotations
 
 import functools
-import re
 from typing import List, Optional, Tuple
+
+from gdbext.model.patterns import regex
 
 LONGEST = 4096
 
-_START = re.compile(r"_{1,3}Z(?![a-z]?\Z)")
-_LENGTH = re.compile(r"\d{1,4}")
-_LETTER = re.compile(r"[A-Za-z]")
-_SPECIAL = re.compile(r"_{1,3}Z(?:T[VTIS]|GV|T[hv]n?\d+_)")
+_START = regex(r"_{1,3}Z(?![a-z]?\Z)")
+_LENGTH = regex(r"\d{1,4}")
+_LETTER = regex(r"[A-Za-z]")
+_SPECIAL = regex(r"_{1,3}Z(?:T[VTIS]|GV|T[hv]n?\d+_)")
 _SHORT = {
     "St": "std",
     "Sa": "std::allocator",
@@ -48,10 +49,10 @@ _OPERATORS = {
     "na": "operator new[]",
     "da": "operator delete[]",
 }
-_QUALIFIERS = re.compile(r"[rVK]{0,3}[RO]?")
-_ANONYMOUS = re.compile(r"_GLOBAL_[_.$]N\w*\Z")
-_LAMBDA = re.compile(r"UlvE(\d*)_|Ul[^E]{1,80}E(\d*)_|Ut(\d*)_")
-_SUBSTITUTION = re.compile(r"S[0-9A-Z]{0,4}_")
+_QUALIFIERS = regex(r"[rVK]{0,3}[RO]?")
+_ANONYMOUS = regex(r"_GLOBAL_[_.$]N\w*\Z")
+_LAMBDA = regex(r"UlvE(\d*)_|Ul[^E]{1,80}E(\d*)_|Ut(\d*)_")
+_SUBSTITUTION = regex(r"S[0-9A-Z]{0,4}_")
 
 
 @functools.lru_cache(maxsize=16384)

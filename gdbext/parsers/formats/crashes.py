@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Match, Optional, Tuple
 
+from gdbext.model.patterns import regex
 from gdbext.parsers.events import Event, FrameLine, Said, ThreadHead
 from gdbext.parsers.formats.row import Row, detail, number, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
-_FILE_LINE = re.compile(r"(\S+?):(\d{1,9})(?::\d{1,9})?\Z")
+_FILE_LINE = regex(r"(\S+?):(\d{1,9})(?::\d{1,9})?\Z")
 
 
 def _ucx_thread(match: Match[str]) -> Event:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import Match, Optional, Tuple
 
+from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
 from gdbext.parsers.arguments import split_call
 from gdbext.parsers.events import Cut, Event, FrameLine, Location, ProcessHead, Prompt, Standing, ThreadHead
 from gdbext.parsers.formats.row import Row, detail, number, row
 from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, read_frame, read_place
 
-_LWP = re.compile(r"\b(?:LWP|process|pid|tid =) (\d{1,9}|0x[0-9a-f]{1,8})")
-_NAME = re.compile(r"\"([^\"]{1,64})\"|\bname = '([^']{1,64})'")
-_HOLDS_GIL = re.compile(r"(?i)\b(?:has|holds|holding|owns) the GIL\b")
-_PYTHON_FRAME = re.compile(r"Frame 0x[0-9a-f]{1,16}, for file ([^,]{1,4096}), line (\d{1,9}), in ([\w.<>]{1,400})")
-_SHOWS_STACK = re.compile(r"(?:thread apply|taas|bt|ba|where|backtrace|info stack|thread backtrace|py-bt)")
-_ATTACH = re.compile(r"(?:attach|process attach --pid|process attach -p) (\d{1,9})")
+_LWP = regex(r"\b(?:LWP|process|pid|tid =) (\d{1,9}|0x[0-9a-f]{1,8})")
+_NAME = regex(r"\"([^\"]{1,64})\"|\bname = '([^']{1,64})'")
+_HOLDS_GIL = regex(r"(?i)\b(?:has|holds|holding|owns) the GIL\b")
+_PYTHON_FRAME = regex(r"Frame 0x[0-9a-f]{1,16}, for file ([^,]{1,4096}), line (\d{1,9}), in ([\w.<>]{1,400})")
+_SHOWS_STACK = regex(r"(?:thread apply|taas|bt|ba|where|backtrace|info stack|thread backtrace|py-bt)")
+_ATTACH = regex(r"(?:attach|process attach --pid|process attach -p) (\d{1,9})")
 
 
 def _lwp(text: str) -> Optional[int]:

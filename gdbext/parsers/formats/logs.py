@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Match, Optional, Tuple
 
 from gdbext.knowledge.frames import MESSAGES
 from gdbext.knowledge.logs import LOG_RULES, RANK
+from gdbext.model.patterns import regex
 from gdbext.parsers.events import Event, ProcessHead, Said
 from gdbext.parsers.formats.row import Row, row
 
-_GROUP_NAME = re.compile(r"\(\?P<\w+>")
+_GROUP_NAME = regex(r"\(\?P<\w+>")
 _PATTERNS = (*(rule.pattern for rule in MESSAGES), *(rule.pattern for rule in LOG_RULES))
-_EVIDENCE = re.compile("|".join(f"(?:{_GROUP_NAME.sub('(?:', pattern)})" for pattern in _PATTERNS))
+_EVIDENCE = regex("|".join(f"(?:{_GROUP_NAME.sub('(?:', pattern)})" for pattern in _PATTERNS))
 _NEEDS = (
     "rror",
     "ignal",
@@ -50,8 +50,8 @@ _NEEDS = (
     "ncorrectable",
 )
 _LONGEST = 2000
-_WRITER = re.compile(r"\[?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9})[\s:]")
-_RANK = re.compile(RANK + r"|^[\w.]*:? ?\[(?P<setting_up>\d{1,6})\] is setting up NCCL communicator")
+_WRITER = regex(r"\[?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9})[\s:]")
+_RANK = regex(RANK + r"|^[\w.]*:? ?\[(?P<setting_up>\d{1,6})\] is setting up NCCL communicator")
 
 
 def said(text: str) -> Optional[Said]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import Match, Optional, Tuple
 
+from gdbext.model.patterns import regex
 from gdbext.parsers.events import Cut, Event, ProcessHead, ThreadHead
 from gdbext.parsers.formats.row import Row, row
 
-_RANK = re.compile(r"(?i)\brank[ _#:=-]{0,3}(\d{1,6})\b")
-_PID = re.compile(r"(?i)\b(?:pid|process)[ _#:=]{0,3}(\d{2,9})\b")
-_HOST = re.compile(r"(?i)\b((?:node|host|worker)[ _-]?\d{1,6})\b")
-_OF_A_PROCESS = re.compile(r"(?i)\b(?:ranks?|nodes?|process(?:es)?|workers?|hosts?|pid|gpu)(?:[ _#:=-]{0,3}\d+)?\b")
-_THREAD = re.compile(r"\b[Tt]hread #?(\d{1,9})\b")
-_HOLDS_GIL = re.compile(r"(?i)\bthread\b.{0,60}\b(?:has|holds|holding|owns|owning) the GIL\b")
-_SENTENCE = re.compile(r"[a-z)]\. |, (?:and|but|so|which) ")
+_RANK = regex(r"(?i)\brank[ _#:=-]{0,3}(\d{1,6})\b")
+_PID = regex(r"(?i)\b(?:pid|process)[ _#:=]{0,3}(\d{2,9})\b")
+_HOST = regex(r"(?i)\b((?:node|host|worker)[ _-]?\d{1,6})\b")
+_OF_A_PROCESS = regex(r"(?i)\b(?:ranks?|nodes?|process(?:es)?|workers?|hosts?|pid|gpu)(?:[ _#:=-]{0,3}\d+)?\b")
+_THREAD = regex(r"\b[Tt]hread #?(\d{1,9})\b")
+_HOLDS_GIL = regex(r"(?i)\bthread\b.{0,60}\b(?:has|holds|holding|owns|owning) the GIL\b")
+_SENTENCE = regex(r"[a-z)]\. |, (?:and|but|so|which) ")
 _LONGEST = 120
 _WHO = r"(?:(?:global|local|other|another|all|the|on|for|of|in|this is|here is|stack|backtrace|bt|trace|dump) ){0,4}"
 

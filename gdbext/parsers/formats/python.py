@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import Match, Optional, Tuple
 
 from gdbext.model.names import bare_name
+from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
 from gdbext.parsers.events import Chained, Cut, Event, FrameLine, ProcessHead, Said, ThreadHead
 from gdbext.parsers.formats.logs import rank_in
 from gdbext.parsers.formats.row import Row, detail, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
-_LINE = re.compile(r"(.+):(\d{1,9})\Z")
-_PYTHON_FILE = re.compile(r"(?:\.pyx?|\.pyi|\.pxd)\Z|<.*>\Z")
+_LINE = regex(r"(.+):(\d{1,9})\Z")
+_PYTHON_FILE = regex(r"(?:\.pyx?|\.pyi|\.pxd)\Z|<.*>\Z")
 _STATES = {"active": "R", "idle": "S"}  # py-spy says idle where the thread does not run
 
 

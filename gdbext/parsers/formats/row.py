@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Callable, Dict, Match, Optional, Pattern, Sequence, Tuple
 
+from gdbext.model.patterns import regex
 from gdbext.parsers.events import Detail, Event
 
 Read = Callable[[Match[str]], Optional[Event]]
@@ -33,7 +33,7 @@ class Row:
 def row(kind: str, need: str, pattern: str, read: Read, inside: str = "") -> Row:
     """A row with its pattern compiled. Patterns must not nest repetitions: hostile text must not cost more than time
     that grows with its length."""
-    return Row(kind, need, re.compile(pattern), read, inside)
+    return Row(kind, need, regex(pattern), read, inside)
 
 
 def detail(_: Match[str]) -> Detail:
@@ -51,15 +51,14 @@ class Grammar:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = tuple(rows)
-        self._by_kind: Dict[str, Tuple[Pattern[str], Tuple[Row, ...], Tuple[Row, ...]]] = {}
+        self._by_kind: Dict[str, _Kind] = {}
 
     def read(self, line: str, inside: str) -> Optional[Tuple[str, Event]]:
         """What a line says within a stack of kind `inside`, and the kind that says it; None: no row can read it."""
         known = self._by_kind.get(inside)
         if known is None:
-            known = self._by_kind[inside] = self._for_kind(inside)
-        gate, rows, loose = known
-        for one in rows if gate.match(line) else loose:
+            known = self._by_kind[inside] = _Kind(self._rows, inside)
+        for one in known.worth_trying(line):
             if one.need in line:
                 match = one.pattern.match(line)
                 event = one.read(match) if match else None
@@ -67,11 +66,22 @@ class Grammar:
                     return one.kind, event
         return None
 
-    def _for_kind(self, kind: str) -> Tuple[Pattern[str], Tuple[Row, ...], Tuple[Row, ...]]:
-        rows = tuple(one for one in self._rows if not one.inside or one.inside == kind)
-        strict = (one.pattern.pattern for one in rows if not one.loose)
-        gate = "|".join(f"(?:{_GROUP_NAME.sub('(?:', pattern)})" for pattern in strict)
-        return re.compile(gate), rows, tuple(one for one in rows if one.loose)
+
+class _Kind:
+    """The rows that count within stacks of one kind, and the expression over all that match only some lines."""
+
+    def __init__(self, rows: Sequence[Row], kind: str) -> None:
+        self._rows = tuple(one for one in rows if not one.inside or one.inside == kind)
+        self._loose = tuple(one for one in self._rows if one.loose)
+        strict = (one.pattern.pattern for one in self._rows if not one.loose)
+        self._gate = regex("|".join(f"(?:{_GROUP_NAME.sub('(?:', pattern)})" for pattern in strict))
+        self._lines = 0
+
+    def worth_trying(self, line: str) -> Tuple[Row, ...]:
+        """All rows; only the loose ones where no other can match. A short text is read before the gate is compiled."""
+        self._lines += 1
+        return self._rows if self._lines <= _SHORT or self._gate.match(line) else self._loose
 
 
-_GROUP_NAME = re.compile(r"\(\?P<\w+>")
+_SHORT = 300  # lines
+_GROUP_NAME = regex(r"\(\?P<\w+>")
