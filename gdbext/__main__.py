@@ -15,6 +15,9 @@ def main() -> int:
         return 4
     except KeyboardInterrupt:
         return 130
+    except (OSError, MemoryError) as error:
+        sys.stderr.write(f"gdbext: cannot load its modules: {error or 'out of memory'}; raise the limit (ulimit -a)\n")
+        return 4
     return run()
 
 

@@ -1,6 +1,6 @@
 """Reads copies of stopped processes (mini cores) for the front end: a request file in, a result file out.
 
-Request: {"schema": 1, "result": PATH, "budget": {"seconds", "frames", "threads"},
+Request: {"schema": 1, "result": PATH, "parent": PID that it ends with, "budget": {"seconds", "frames", "threads"},
           "ranks": [{"index", "pid", "core": PATH, "exe": PATH, "files": [{"path", "bias"}],
                      "memory": PATH of the whole core where the process is gone}]}
 Result:  {"schema": 1, "complete": true, "problems": [TEXT],
@@ -12,8 +12,10 @@ The result appears by rename, whole or not at all: gdb's exit code says nothing.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
+import signal
 from typing import Any, Dict, List, Optional
 
 import gdb
@@ -27,6 +29,7 @@ from gdbext.debugger.values import also_from
 from gdbext.model.codec import encode
 
 SCHEMA = 1
+_SET_PDEATHSIG = 1  # linux/prctl.h
 SETTINGS = {
     "confirm": "off",
     "pagination": "off",
@@ -43,6 +46,7 @@ def main(request_file: str) -> None:
     """Work on the request; always leaves a result, in which errors are lines."""
     with open(request_file, encoding="utf-8") as file:
         request = json.load(file)
+    _end_with(request.get("parent"))
     result: Dict[str, Any] = {"schema": SCHEMA, "complete": True, "ranks": [], "problems": []}
     if request.get("schema") != SCHEMA:
         result["problems"].append(f"request of schema {request.get('schema')}, this gdbext knows {SCHEMA}")
@@ -50,6 +54,14 @@ def main(request_file: str) -> None:
         with compat.settings(SETTINGS):
             _read_all(request, result)
     _write(request["result"], result)
+
+
+def _end_with(parent: Optional[int]) -> None:
+    """Nobody reads the result of a gdb whose front end was killed, and its folder is gone."""
+    if parent is not None:
+        ctypes.CDLL(None).prctl(_SET_PDEATHSIG, signal.SIGKILL)
+        if not os.path.exists(f"/proc/{parent}"):  # it ended before we asked
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _read_all(request: Dict[str, Any], result: Dict[str, Any]) -> None:

@@ -9,11 +9,11 @@ import select
 import shutil
 import signal
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Sequence
 
 import gdbext
+from gdbext.commands.private_folder import private_copies
 from gdbext.discovery.interpreter import interpreters
 from gdbext.model.codec import load_snapshot
 from gdbext.model.errors import GdbextError
@@ -35,8 +35,8 @@ def shell_python() -> str:
 
 def look(selectors: Sequence[str], say: Callable[[str], None], command: str = "diagnose") -> JobSnapshot:
     """The snapshot that a `gdbext COMMAND` of its own took. Raises GdbextError with its last words."""
-    with tempfile.TemporaryDirectory(prefix="gdbext-") as folder:
-        saved = Path(folder) / "snapshot.json"
+    with private_copies() as folder:
+        saved = folder / "snapshot.json"
         said = _run([shell_python(), "-m", "gdbext", command, "--json=-", f"--save={saved}", *selectors], say)
         if not saved.exists():
             raise GdbextError(said[-1] if said else f"`gdbext {command}` gave no answer")

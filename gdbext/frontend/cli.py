@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import sys
 from typing import Dict, List, Optional
 
 from gdbext.frontend.arguments import parser
 from gdbext.frontend.terminal import Progress
-from gdbext.model.errors import USAGE, GdbextError
+from gdbext.model.errors import NOTHING, USAGE, GdbextError
 
 COMMANDS: Dict[str, str] = {
     "diagnose": "diagnose",
@@ -17,6 +19,7 @@ COMMANDS: Dict[str, str] = {
     "ranks": "ranks",
     "comms": "comms",
     "attach": "attach",
+    "doctor": "doctor",
     "explain": "explain",
     "error": "error",
     "run": "run",
@@ -45,3 +48,25 @@ def main(arguments: Optional[List[str]] = None) -> int:
     except KeyboardInterrupt:
         Progress().say("interrupted; every process runs on")
         return 130
+    except MemoryError:
+        Progress().say("out of memory; raise the limit (ulimit -v), or look at fewer ranks; every process runs on")
+        return NOTHING
+    except Exception as error:  # a traceback helps no user; who wants it can have it
+        if os.environ.get("GDBEXT_TRACEBACK"):
+            raise
+        Progress().say(f"{_in_one_line(error)}; every process runs on")
+        return NOTHING
+
+
+def _in_one_line(error: Exception) -> str:
+    """What the system refused, or where the bug is."""
+    if isinstance(error, OSError) and error.errno is not None:
+        what = f" ({error.filename})" if error.filename else ""
+        hint = "; raise the limit (ulimit -n)" if error.errno in (errno.EMFILE, errno.ENFILE) else ""
+        return f"the system refuses: {os.strerror(error.errno)}{what}{hint}"
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    where = f" at {os.path.basename(step.tb_frame.f_code.co_filename)}:{step.tb_lineno}" if step else ""
+    what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    return f"a bug of gdbext: {what}{where}; GDBEXT_TRACEBACK=1 shows more, please report it"

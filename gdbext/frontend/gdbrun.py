@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -60,7 +61,7 @@ def run_batch(
     """
     result = folder / "result.json"
     script = folder / "request.json"
-    script.write_text(json.dumps({**request, "result": str(result)}), "utf-8")
+    script.write_text(json.dumps({**request, "result": str(result), "parent": os.getpid()}), "utf-8")
     work = f"python from gdbext.debugger import batch; batch.main({str(script)!r})"
     argv = [gdb, *QUIET_START, "-ex", "set $gdbext_library_only = 1", "-ex", f"source {INIT}", "-ex", work]
     printed = _run(argv, deadline, on_progress)
@@ -78,6 +79,7 @@ def _run(argv: List[str], deadline: float, on_progress: Callable[[str], None]) -
     process = subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     )
+    _no_core(process.pid)
     watchdog = threading.Timer(deadline, _kill_group, (process.pid,))
     watchdog.daemon = True
     watchdog.start()
@@ -104,6 +106,15 @@ def _run(argv: List[str], deadline: float, on_progress: Callable[[str], None]) -
     if timed_out:
         printed.append(f"gdb did not finish in {deadline:g} s")
     return printed
+
+
+def _no_core(pid: int) -> None:
+    """A gdb that crashes leaves no core file in the user's folder: the copies of the ranks would be in it."""
+    try:
+        _, most = resource.prlimit(pid, resource.RLIMIT_CORE)
+        resource.prlimit(pid, resource.RLIMIT_CORE, (0, most))
+    except OSError:
+        pass  # it has ended
 
 
 def _kill_group(pid: int) -> None:

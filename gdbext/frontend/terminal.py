@@ -7,11 +7,11 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 from pathlib import Path
 from types import FrameType
 from typing import Iterator, Mapping, Optional, Sequence, TextIO
 
+from gdbext.commands.private_folder import private_copies
 from gdbext.model.errors import GdbextError
 from gdbext.render import Style
 
@@ -61,15 +61,15 @@ def write_lines(lines: Sequence[str], stream: Optional[TextIO] = None) -> None:
 
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
-    """A folder that only we can read, gone afterwards also when we are told to end (TERM, HUP)."""
+    """A folder that only we can read, gone afterwards also when we are told to end (TERM, HUP) or killed."""
 
     def leave(number: int, frame: Optional[FrameType]) -> None:
         raise SystemExit(128 + number)
 
     before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        with tempfile.TemporaryDirectory(prefix="gdbext-") as folder:
-            yield Path(folder)
+        with private_copies() as folder:
+            yield folder
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
