@@ -21,7 +21,7 @@ from tests.chaos.plan import draw
 from tests.gdb.gdbrun import build
 
 DEADLINE = 90.0  # seconds for a command that nobody told to end
-SOON = 20.0  # ... and for one that somebody did
+SOON = 40.0  # ... and for one that somebody did
 WATCH = 2.5  # seconds after which a watch is told to end
 
 

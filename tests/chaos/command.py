@@ -177,6 +177,8 @@ class Command:
 
 def _become(plan):
     os.setpgid(0, 0)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)  # a campaign in the background of a shell ignores them
     prepare_child(plan)
 
 

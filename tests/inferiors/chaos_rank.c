@@ -63,7 +63,7 @@ static void *execs(void *unused) {
 
 static void *libraries(void *unused) {
     static const char *const names[] = {"libresolv.so.2", "libthread_db.so.1", "libm.so.6", "libanl.so.1"};
-    for (unsigned turn = 0;; turn++, nap(200)) {
+    for (unsigned turn = 0;; turn++, nap(1000)) {
         void *library = dlopen(names[turn % 4], RTLD_NOW);
         if (library) nap(100), dlclose(library);
     }
@@ -71,7 +71,7 @@ static void *libraries(void *unused) {
 }
 
 static void *maps(void *unused) {
-    for (;; nap(50)) {
+    for (;; nap(500)) {
         char *room = mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (room != MAP_FAILED) room[4096] = 1, munmap(room, 1 << 20);
     }
