@@ -10,6 +10,7 @@ from gdbext.commands import (
     check,
     comms,
     diagnose,
+    doctor,
     error,
     explain,
     locks,
@@ -22,6 +23,6 @@ from gdbext.commands.declaration import Command
 COMMANDS: Tuple[Command, ...] = (
     *(ranks.COMMANDS + diagnose.COMMANDS + backtrace.COMMANDS + comms.COMMANDS + locks.COMMANDS),
     *break_points.COMMANDS,
-    *(tensor.COMMANDS + stream.COMMANDS + check.COMMANDS + error.COMMANDS + explain.COMMANDS),
+    *(tensor.COMMANDS + stream.COMMANDS + check.COMMANDS + error.COMMANDS + explain.COMMANDS + doctor.COMMANDS),
 )
 """Every command, in the order in which the reference lists them."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional, Protocol, Sequence
+from typing import TYPE_CHECKING, Iterable, Optional, Protocol, Sequence
 
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
 from gdbext.model.backtrace import Backtrace
+from gdbext.model.checkup import Point
 from gdbext.model.job import Job, JobSnapshot
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ class Session(Protocol):
 
     def ranks(self) -> Sequence[AttachedRank]:
         """Every inferior that has a process or a core file, in rank order."""
+
+    def about(self) -> Iterable[Point]:
+        """What this gdb can do, and what of it stands in the way."""
 
     def attach(self, jobs: Sequence[Job]) -> RankTable:
         """Attach all ranks of the jobs. One that cannot be attached has its `problem`; the others go on."""

@@ -35,7 +35,7 @@ def settings(wanted: Mapping[str, str]) -> Iterator[None]:
     before = []
     try:
         for name, value in wanted.items():
-            old = _setting_text(name)
+            old = setting_text(name)
             if old is not None:
                 before.append((name, old))
                 gdb.execute(f"set {name} {value}", to_string=True)
@@ -45,7 +45,7 @@ def settings(wanted: Mapping[str, str]) -> Iterator[None]:
             gdb.execute(f"set {name} {old}", to_string=True)
 
 
-def _setting_text(name: str) -> Optional[str]:
+def setting_text(name: str) -> Optional[str]:
     """A setting as `set NAME TEXT` takes it back; None when this gdb does not know it."""
     try:
         value = gdb.parameter(name)
@@ -177,7 +177,7 @@ def deadline(seconds: float) -> Iterator[None]:
 
     gdb 14 has settings for it, in whole seconds; before, gdb gets a Ctrl-C. The Alarm can go once the floor is gdb 14.
     """
-    if _setting_text(_TIMEOUTS[0]) is not None:
+    if setting_text(_TIMEOUTS[0]) is not None:
         with settings({name: str(max(1, round(seconds))) for name in _TIMEOUTS}):
             yield
         return
@@ -202,7 +202,7 @@ def _swallow_interrupt() -> None:
 @contextmanager
 def locked_scheduler() -> Iterator[bool]:
     """Other threads stand still while one is made to run; False where they cannot (cuda-gdb since 11.4)."""
-    before = _setting_text("scheduler-locking")
+    before = setting_text("scheduler-locking")
     try:
         gdb.execute("set scheduler-locking on", to_string=True)
         locked = True

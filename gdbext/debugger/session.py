@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import gdb
 
@@ -14,6 +14,7 @@ from gdbext.commands.cores import Cores, OpenCore
 from gdbext.commands.ranks import HELD
 from gdbext.debugger import compat, live, outside, symbols
 from gdbext.debugger import cores as core_files
+from gdbext.debugger.about import about
 from gdbext.debugger.backtrace import backtraces
 from gdbext.debugger.break_points import RankBreaks
 from gdbext.debugger.checks import CheckWatch
@@ -25,6 +26,7 @@ from gdbext.discovery.ranks import find_jobs, rank_from_environ
 from gdbext.discovery.selectors import Selector
 from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTable
 from gdbext.model.backtrace import Backtrace
+from gdbext.model.checkup import Point
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot, RankProcess
 from gdbext.model.missing import Missing
@@ -127,6 +129,9 @@ class GdbSession:
     def _stopped(self, event: gdb.StopEvent) -> None:
         for held in self._held.values():
             held.since = held.since or time.monotonic()
+
+    def about(self) -> Iterable[Point]:
+        return about()
 
     # --- attaching ---
 

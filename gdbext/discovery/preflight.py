@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.discovery import remedies
 from gdbext.discovery.procfs import ProcFS, Stat
@@ -50,6 +50,16 @@ def check(proc: ProcFS, pid: int) -> Preflight:
     """Everything that speaks against attaching to the process, from /proc alone; stops and changes nothing."""
     problems = _problems(proc, pid)
     return Preflight(pid, not any(problem.blocking for problem in problems), tuple(problems))
+
+
+def hindrances(proc: ProcFS, pids: Sequence[int]) -> List[Tuple[Problem, Tuple[int, ...]]]:
+    """What speaks against attaching to some of these, each once (with PID for the number), and to which it applies."""
+    found: Dict[Problem, List[int]] = {}
+    for pid in pids:
+        for one in check(proc, pid).problems:
+            text, remedy = (words.replace(str(pid), "PID") for words in (one.text, one.remedy))
+            found.setdefault(Problem(text, remedy, one.blocking), []).append(pid)
+    return [(problem, tuple(which)) for problem, which in found.items()]
 
 
 def _problems(proc: ProcFS, pid: int) -> List[Problem]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from typing import Dict, List
 
-from gdbext.discovery.preflight import check
+from gdbext.discovery.preflight import hindrances
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import find_jobs
 from gdbext.frontend.answer import show
@@ -25,9 +24,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _with_hindrances(job: Job, proc: ProcFS) -> Job:
     """The job with a note for everything that would hinder an attach to one of its ranks."""
-    notes: Dict[str, List[str]] = {}
-    for rank in job.ranks:
-        for problem in check(proc, rank.pid).problems:
-            text = f"{problem.text}; {problem.remedy}" if problem.remedy else problem.text
-            notes.setdefault(text.replace(str(rank.pid), "PID"), []).append(str(rank.pid))
-    return replace(job, notes=job.notes + tuple(f"{text} (PID {', '.join(pids)})" for text, pids in notes.items()))
+    notes = tuple(
+        f"{'; '.join(filter(None, (problem.text, problem.remedy)))} (PID {', '.join(map(str, pids))})"
+        for problem, pids in hindrances(proc, [rank.pid for rank in job.ranks])
+    )
+    return replace(job, notes=job.notes + notes)

@@ -7,6 +7,7 @@ from typing import Any, Callable, List, Mapping, Sequence
 from gdbext.model.attached import RankOutputs, RankTable
 from gdbext.model.backtrace import Backtrace
 from gdbext.model.break_points import BreakTable
+from gdbext.model.checkup import Checkup
 from gdbext.model.communicator import CommunicatorTable
 from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.errors import GdbextError
@@ -21,6 +22,7 @@ from gdbext.model.verdict import Diagnosis
 from gdbext.render.backtrace import backtrace_lines, backtraces_lines
 from gdbext.render.break_points import break_lines
 from gdbext.render.check_report import CHECK_RENDERERS
+from gdbext.render.checkup import checkup_lines
 from gdbext.render.comms import communicator_lines
 from gdbext.render.document import document
 from gdbext.render.error import answer_lines
@@ -52,6 +54,7 @@ _RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
     RankOutputs: output_lines,
     Backtrace: backtrace_lines,
     BreakTable: break_lines,
+    Checkup: checkup_lines,
     LockReport: lock_lines,
     CommunicatorTable: communicator_lines,
     Explanation: explanation_lines,

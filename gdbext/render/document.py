@@ -9,6 +9,7 @@ from gdbext import __version__
 from gdbext.model.attached import RankOutputs, RankTable
 from gdbext.model.backtrace import Backtrace
 from gdbext.model.break_points import BreakTable
+from gdbext.model.checkup import Checkup
 from gdbext.model.communicator import CommunicatorTable
 from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.explanation import Explanation, Glossary
@@ -22,6 +23,7 @@ from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJu
 from gdbext.render.backtrace import backtrace_document
 from gdbext.render.break_points import break_document
 from gdbext.render.check_report import CHECK_DOCUMENTS
+from gdbext.render.checkup import checkup_document
 from gdbext.render.comms import communicator_document
 from gdbext.render.error import answer_document
 from gdbext.render.explanation import explanation_document, glossary_document
@@ -308,6 +310,7 @@ _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
     ThreadStack: _thread,
     RankTable: _attached,
     RankOutputs: _outputs,
+    Checkup: checkup_document,
     LockReport: lock_document,
     CommunicatorTable: communicator_document,
     Explanation: explanation_document,

@@ -1,0 +1,34 @@
+"""llm-doctor: whether everything is there that a look needs, and what stands in its way."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.selection import SELECTORS, selector_of
+from gdbext.commands.session import Session
+from gdbext.discovery.checkup import host_points
+from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.ranks import find_jobs
+from gdbext.model.checkup import Checkup
+
+
+def doctor(session: Session, args: Namespace) -> Checkup:
+    points = tuple(session.about())
+    if args.gdb:
+        return Checkup(points)
+    proc = ProcFS()
+    return Checkup((*points, *host_points(proc, find_jobs(proc, selector_of(args)))))
+
+
+COMMANDS = (
+    Command(
+        "llm-doctor",
+        "Say what hinders a look at the ranks, and how to remove it",
+        doctor,
+        "status",
+        (*SELECTORS, Argument("--gdb", "only what concerns this gdb", flag=True)),
+        description="Looks at this gdb, its Python and settings, the jobs here, and the right to attach to them.",
+        examples=("llm-doctor",),
+    ),
+)

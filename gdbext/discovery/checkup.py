@@ -1,0 +1,53 @@
+"""What this host says about a look at its ranks: which jobs run, whether they can be attached to, room for copies."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from typing import Iterator, Sequence
+
+from gdbext.discovery.preflight import hindrances
+from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.ranks import describe
+from gdbext.model.checkup import Point
+from gdbext.model.job import Job
+from gdbext.model.ranges import folded
+
+_ROOM = 1 << 30
+"""Bytes. Stacks of 8 ranks of 100 threads take 20 to 60 MiB as copies; with many threads ten times that."""
+
+
+def host_points(proc: ProcFS, jobs: Sequence[Job]) -> Iterator[Point]:
+    """Nothing is stopped or changed."""
+    if not jobs:
+        yield Point("job", "warning", "no rank process of a known engine runs here", "name one: gdbext diagnose PID")
+    for job in jobs:
+        yield Point("job", "ok", describe(job))
+        for note in job.notes:
+            yield Point("job", "warning", note)
+        if job.absent:
+            yield Point("job", "warning", f"ranks {folded(job.absent)} are expected and were not found")
+        yield from _attaching(proc, job)
+    yield _room()
+
+
+def _attaching(proc: ProcFS, job: Job) -> Iterator[Point]:
+    found = hindrances(proc, [rank.pid for rank in job.ranks])
+    if not any(problem.blocking for problem, _ in found):
+        yield Point("attach", "ok", f"the kernel lets us attach to all {len(job.ranks)} of them")
+    for problem, pids in found:
+        state = "hindrance" if problem.blocking else "warning"
+        yield Point("attach", state, f"{problem.text} (PID {folded(pids)})", problem.remedy)
+
+
+def _room() -> Point:
+    folder = tempfile.gettempdir()
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return Point("copies", "hindrance", f"{folder}: {error.strerror}", "set TMPDIR to a folder with room")
+    text = f"{free / (1 << 30):,.1f} GiB free in {folder}, where stacks are copied to"
+    if not os.access(folder, os.W_OK):
+        return Point("copies", "hindrance", f"{folder} is not writable", "set TMPDIR to a folder with room")
+    return Point("copies", "ok", text) if free >= _ROOM else Point("copies", "warning", text, "TMPDIR names another")

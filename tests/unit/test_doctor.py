@@ -1,0 +1,102 @@
+"""`gdbext doctor`: what hinders a look, in one list, with the way out."""
+
+import json
+import os
+
+import pytest
+from discovery_tree import Tree
+
+from gdbext.discovery import checkup
+from gdbext.discovery.checkup import host_points
+from gdbext.discovery.preflight import hindrances
+from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.ranks import find_jobs
+from gdbext.discovery.selectors import Selector
+from gdbext.frontend import cli, doctor
+from gdbext.frontend.gdbrun import find_gdb
+from gdbext.model.checkup import Checkup, Point
+from gdbext.render import Style, render
+
+STYLE = Style(width=70, color=False, unicode=True)
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """Two ranks of four, of which one is traced; we are process 50, not root."""
+    made = Tree(tmp_path)
+    made.add(50, 1, "gdb")
+    os.symlink("50", tmp_path / "self")
+    monkeypatch.setattr(ProcFS, "owner", lambda self, pid: 1000)
+    for rank, tracer in ((0, 0), (1, 9)):
+        environ = {
+            "RANK": str(rank),
+            "WORLD_SIZE": "4",
+            "LOCAL_WORLD_SIZE": "4",
+            "MASTER_ADDR": "here",
+            "MASTER_PORT": "1",
+        }
+        made.add(60 + rank, 1, "python train.py", environ=environ, group=60, status={"TracerPid": tracer})
+    return made
+
+
+def points_of(tree):
+    proc = ProcFS(str(tree.folder))
+    return list(host_points(proc, find_jobs(proc, Selector((60, 61)))))
+
+
+def test_a_job_with_a_traced_rank_and_two_that_are_missing(tree):
+    found = points_of(tree)
+    assert [point.state for point in found if point.name == "attach"] == ["hindrance"]
+    (traced,) = (point for point in found if point.name == "attach")
+    assert "traced by process 9" in traced.text and "(PID 61)" in traced.text and "kill 9" in traced.remedy
+    assert any("ranks 2-3 are expected" in point.text and point.state == "warning" for point in found)
+    assert Checkup(tuple(found)).hindered
+
+
+def test_the_same_obstacle_of_many_ranks_is_said_once(tree):
+    (tree.folder / "61" / "status").write_text((tree.folder / "60" / "status").read_text().replace("60", "61"))
+    (tree.folder / "sys/kernel/yama").mkdir()
+    (tree.folder / "sys/kernel/yama/ptrace_scope").write_text("2\n")
+    ((problem, pids),) = hindrances(ProcFS(str(tree.folder)), (60, 61))
+    assert pids == (60, 61) and problem.blocking and "ptrace_scope is 2" in problem.text
+
+
+def test_no_job_and_no_room(tree, monkeypatch):
+    monkeypatch.setattr(checkup.tempfile, "gettempdir", lambda: "/nowhere")
+    job, room = host_points(ProcFS(str(tree.folder)), [])
+    assert job.state == "warning" and "gdbext diagnose PID" in job.remedy
+    assert room == Point(
+        "copies", "hindrance", "/nowhere: No such file or directory", "set TMPDIR to a folder with room"
+    )
+
+
+def test_lines_say_state_and_remedy_and_nothing_of_a_target_gets_to_the_terminal():
+    lines = render(
+        Checkup((Point("attach", "hindrance", "evil\x1b[2J " * 20, "do this"), Point("gdb", "ok", "13"))), STYLE
+    )
+    assert all(len(line) <= 70 and "\x1b" not in line for line in lines)
+    assert lines[0].startswith("hindrance  attach") and "> do this" in "\n".join(lines)
+    assert not any("Nothing stands" in line for line in lines)
+    assert render(Checkup(()), STYLE) == ["Nothing stands in the way of a look."]
+
+
+@pytest.mark.parametrize("program", ["/bin/true", "/nowhere/gdb"])
+def test_a_gdb_that_is_none(program, capsys):
+    assert cli.main(["doctor", "--gdb", program, "--json"]) == 1
+    first = json.loads(capsys.readouterr().out)["points"][0]
+    assert first["state"] == "hindrance" and "apt-get install gdb" in first["text"] + first["remedy"]
+
+
+def test_a_gdb_that_hangs(tmp_path, monkeypatch):
+    slow = tmp_path / "gdb"
+    slow.write_text("#!/bin/sh\nexec sleep 1000\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(doctor, "_SECONDS", 0.2)
+    assert [point.state for point in doctor._asked(str(slow), "warning")] == ["warning"]
+
+
+def test_the_gdb_here_says_what_it_is(capsys):
+    cli.main(["doctor", "--json"])
+    points = json.loads(capsys.readouterr().out)["points"]
+    assert points[0]["name"] == "gdb" and find_gdb() in points[0]["text"] and " with Python 3." in points[0]["text"]
+    assert [point["state"] for point in points if point["name"] == "packages"] == ["ok"]
