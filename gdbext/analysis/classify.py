@@ -40,6 +40,9 @@ def judge_thread(
     thread: ThreadStack, profile: Optional[EngineProfile] = None, messages: Iterable[str] = ()
 ) -> ThreadJudgement:
     """What `thread` does. `messages` are error lines printed beside its stack (its own problems count as well)."""
+    if thread.unread:
+        kind = _from_messages((*thread.problems, *messages)) or "unknown"
+        return ThreadJudgement(thread.id, kind, thread.name, helper=_named_helper(thread.name))
     reading = _read(thread.frames, profile)
     rule = reading.rule
     kind, frame, running = _kind(thread, reading)

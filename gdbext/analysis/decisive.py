@@ -51,7 +51,17 @@ def decisive(process: RankSnapshot, judged: Sequence[ThreadJudgement]) -> Option
         main = is_main(process, thread)
         key = (_weight(judgement, main), int(main), -position)
         best = key if best is None else max(best, key)
-    return None if best is None else -best[2]
+    if best is None or _may_be_another(process, judged, best[0], bool(best[1])):
+        return None
+    return -best[2]
+
+
+def _may_be_another(process: RankSnapshot, judged: Sequence[ThreadJudgement], weight: int, main: bool) -> bool:
+    """Whether a thread that was not read (it ran, and nobody was stopped) may be the one that does the work. A call
+    that explains the standstill by itself decides all the same, and so does a main thread that does something."""
+    if weight >= _WEIGHT["teardown"][0] or (main and weight >= _WEIGHT["elsewhere"][0]):
+        return False
+    return any(thread.unread and one.helper is None for thread, one in zip(process.threads, judged))
 
 
 def _weight(judged: ThreadJudgement, main: bool) -> int:

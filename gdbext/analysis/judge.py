@@ -12,10 +12,11 @@ from gdbext.analysis.decisive import decisive
 from gdbext.analysis.launches import PATTERNS as COUNTS
 from gdbext.analysis.launches import counted
 from gdbext.analysis.missing import missing
-from gdbext.analysis.progress import between_copies, moved
+from gdbext.analysis.progress import between_copies, moved, seen_twice
 from gdbext.analysis.remedies import remedies
 from gdbext.analysis.slow import PATTERNS as SLOW
 from gdbext.analysis.slow import doubted
+from gdbext.analysis.unread import less_sure
 from gdbext.analysis.view import JobView, Party, look
 from gdbext.analysis.witnesses import PATTERNS as BESIDE
 from gdbext.analysis.witnesses import heard
@@ -55,16 +56,17 @@ def judge(snapshot: JobSnapshot, earlier: Optional[JobSnapshot] = None) -> Diagn
     went, stood = between_copies(snapshot, processes)
     earlier = earlier or (snapshot.earlier[-1] if snapshot.earlier else None)
     if earlier is not None:
-        differs = moved(earlier, snapshot, processes)
+        comparable = seen_twice(earlier, snapshot, processes)
+        differs = tuple(index for index in moved(earlier, snapshot, processes) if index in comparable)
         # Equal calls in two snapshots count as standing still where no bytes were compared.
-        stood = stood or tuple(process.index for process in snapshot.processes)
+        stood = stood or comparable
         stood = tuple(index for index in stood if index not in differs)
         went = tuple(sorted({*went, *differs}))
     view = look(snapshot, processes, went, stood)
     offered = [candidate for candidate in (pattern(view) for pattern in PATTERNS) if candidate is not None]
     found = [candidate for candidate in (locking.weighed(view, one) for one in offered) if candidate is not None]
     best = max(found, key=lambda candidate: candidate.strength, default=None) or _unknown(view)
-    best = doubted(best)
+    best = less_sure(view, doubted(best))
     return Diagnosis(snapshot, processes, _verdict(view, heard(view, counted(view, best))))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import List, Tuple
 
 from gdbext.analysis.candidate import Candidate
+from gdbext.analysis.unread import not_read
 from gdbext.analysis.view import JobView
 from gdbext.analysis.wording import ranks, who
 from gdbext.model.missing import Missing
@@ -27,6 +28,7 @@ def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
     lost = [process.rank for process in snapshot.processes if process.state == "lost" and process.rank is not None]
     if lost:
         lines.append(f"{ranks(lost)} could not be read")
+    lines += not_read(view)
     lines += _cut_short(view)
     if not _has_times(view):
         lines.append("CPU time and state of the threads: spinning cannot be told from blocked")

@@ -29,6 +29,18 @@ def moved(earlier: JobSnapshot, later: JobSnapshot, judged: Tuple[ProcessJudgeme
     return tuple(result)
 
 
+def seen_twice(earlier: JobSnapshot, later: JobSnapshot, judged: Tuple[ProcessJudgement, ...]) -> Tuple[int, ...]:
+    """Indexes of processes whose decisive thread has frames in both looks: the others cannot be compared."""
+    before = {_identity(process): process for process in earlier.processes}
+    result: List[int] = []
+    for process, judgement in zip(later.processes, judged):
+        old = before.get(_identity(process))
+        unread = {thread.id for one in (old, process) if one is not None for thread in one.threads if thread.unread}
+        if judgement.wait.thread not in unread and (judgement.wait.thread is not None or not unread):
+            result.append(process.index)
+    return tuple(result)
+
+
 def between_copies(
     snapshot: JobSnapshot, judged: Tuple[ProcessJudgement, ...]
 ) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:

@@ -79,6 +79,10 @@ class StackCopier:
         where = "lies outside of any memory" if stacks[0].home is None else "cannot be read from"
         return f"its stack pointer {stacks[0].start:#x} {where}"
 
+    def copied(self, tid: int) -> List[Range]:
+        """What was copied for a thread: its stack, and the one that a signal handler of it interrupted."""
+        return [(stack.start, stack.have) for stack in self._stacks.get(tid, ())]
+
     def _stack_at(self, sp: int) -> _Stack:
         mapping = self._maps.find(sp)
         if mapping is None:

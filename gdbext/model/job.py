@@ -83,6 +83,11 @@ class RankSnapshot:
     peers: Tuple[Peer, ...] = ()  # what its threads wait for from other processes
 
     @property
+    def unstopped(self) -> bool:
+        """It was looked at while it ran: of threads that did not sleep nothing is known."""
+        return self.source == "live" and self.pause_ms == 0
+
+    @property
     def label(self) -> str:
         """How people call it: `rank 3`, else `pid 4711`, else `process 0`."""
         if self.rank is not None:

@@ -7,6 +7,9 @@ from typing import Mapping, Optional, Tuple, Union
 
 from gdbext.model.missing import Missing
 
+UNREAD = "not read without a stop"
+"""How `ThreadStack.truncated` ends where a look that stops nobody could not see the frames: the thread ran."""
+
 Captured = Union[int, str, Missing]
 """The value of a captured argument or local: numbers and pointers as int, C strings as str."""
 
@@ -50,3 +53,8 @@ class ThreadStack:
     # What a second look shortly after the first showed; None when there was none.
     still: Optional[int] = None  # this frame and all outer ones are the same calls, not a byte of them changed
     switches: Optional[int] = None  # how often it went to sleep or was preempted in between
+
+    @property
+    def unread(self) -> bool:
+        """It ran while nobody was stopped, so nothing is known of what it does."""
+        return not self.frames and (self.truncated or "").endswith(UNREAD)

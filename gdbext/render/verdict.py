@@ -210,5 +210,7 @@ def _pause(processes: Sequence[RankSnapshot], style: Style) -> List[str]:
     if any(one.source == "held" for one in processes):
         text = f"This gdb has held the ranks for up to {milliseconds(max(pauses))}; llm-detach-all lets them go on."
         return [style.paint(line, "dim") for line in wrapped(text, style)]
+    if not any(pauses) and all(one.unstopped for one in processes if one.pause_ms is not None):
+        return [style.paint("Nothing was stopped by this look.", "dim")]
     whom = "The process was stopped for" if len(processes) == 1 else "Each process was stopped for at most"
     return [style.paint(f"{whom} {milliseconds(max(pauses))} by this look.", "dim")]

@@ -1,0 +1,63 @@
+"""What a look that stopped nobody leaves open: threads that ran were not read, and some stacks end too early."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import List, Optional
+
+from gdbext.analysis.candidate import Candidate
+from gdbext.analysis.view import COMMUNICATION, JobView, Party
+from gdbext.model.job import RankSnapshot
+from gdbext.model.verdict import ProcessJudgement
+
+_LOWER = {"high": "medium", "medium": "low", "low": "low"}
+_SPEAKS_FOR_ITSELF = ("fatal", "implicit", "init", "teardown", *COMMUNICATION)
+"""Groups of waits that explain a standstill whatever the other threads do."""
+
+
+def less_sure(view: JobView, best: Candidate) -> Candidate:
+    """One grade less where the verdict rests on a stack that is cut, or on a rank that has threads which were not read
+    and may be the ones that matter."""
+    parties = (*best.culprits, *best.victims) or view.parties
+    if any(_cut(party) or _others_matter(view, party) for party in parties):
+        return dataclasses.replace(best, confidence=_LOWER[best.confidence])
+    return best
+
+
+def not_read(view: JobView) -> List[str]:
+    """Lines for people: which ranks have threads that ran, and whose stacks are cut."""
+    lines: List[str] = []
+    whom = [one.label for one, judged in zip(view.snapshot.processes, view.processes) if _workers(one, judged)]
+    if whom:
+        threads = sum(map(_workers, view.snapshot.processes, view.processes))
+        lines.append(
+            f"{threads} {'thread' if threads == 1 else 'threads'} of {_named(whom)} that ran, not read without a "
+            "stop: look again without --no-stop"
+        )
+    cut = [party.process.label for party in view.parties if _cut(party)]
+    if cut:
+        lines.append(
+            f"the outer frames of {_named(cut)}: they need registers that only a stop shows; look without --no-stop"
+        )
+    return lines
+
+
+def _cut(party: Party) -> bool:
+    return party.process.unstopped and party.thread is not None and bool(party.thread.truncated)
+
+
+def _others_matter(view: JobView, party: Party) -> bool:
+    if party.group in _SPEAKS_FOR_ITSELF:
+        return False
+    judged: Optional[ProcessJudgement] = next((one for one in view.processes if one.index == party.index), None)
+    return judged is not None and _workers(party.process, judged) > 0
+
+
+def _workers(process: RankSnapshot, judged: ProcessJudgement) -> int:
+    """Threads that ran and are not known to be helpers."""
+    return sum(thread.unread and one.helper is None for thread, one in zip(process.threads, judged.threads))
+
+
+def _named(labels: List[str]) -> str:
+    labels = list(dict.fromkeys(labels))
+    return ", ".join(labels[:4]) + (f" and {len(labels) - 4} more" if len(labels) > 4 else "")

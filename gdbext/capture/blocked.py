@@ -1,0 +1,201 @@
+"""What is known of a blocked thread without a stop: where it stands, its system call, and whether it has run since.
+
+/proc/PID/task/TID/syscall has the number and arguments of the call, sp and pc of a thread that is blocked, and the word
+`running` of one that is not (proc_pid_syscall(5)). It needs the right to trace the process (PTRACE_MODE_ATTACH), as
+process_vm_readv(2) does; nothing is traced by reading it.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from dataclasses import dataclass
+from typing import Dict, Mapping, NamedTuple, Optional, Tuple, Union
+
+from gdbext.capture.maps import MemoryMap
+from gdbext.capture.memory import ProcessMemory
+from gdbext.capture.ptrace import Architecture
+from gdbext.knowledge.cpython import GLIBC_TID
+
+RUNNING = "running, not read without a stop"
+"""Of threads that run, nothing but that is said (model/stack.py knows them by the end of this text)."""
+REFUSED = "the kernel does not let us see where it stands"
+GONE = "it has ended"
+UNKNOWN = 0x5BAD_0C0D_5BAD_0C0D
+"""What stands in a register that nobody knows. No address: the two halves of memory are far from it, so that whoever
+follows it fails instead of reading something else."""
+
+_NO_CALL = -1
+_WORD = 1 << 64
+_LONGEST = 4096  # bytes of a file of /proc
+
+
+class Standing(NamedTuple):
+    """Where a blocked thread stands. `number` is -1 outside of any system call (a page fault, a job-control stop)."""
+
+    number: int
+    arguments: Tuple[int, ...]
+    sp: int
+    pc: int
+
+
+class Mark(NamedTuple):
+    """A thread at one moment. Two marks that are equal, and blocked, mean that it has not run in between: the counters
+    change whenever it is given a processor."""
+
+    standing: Standing
+    counters: str
+
+
+def parse_standing(text: str) -> Union[Standing, str]:
+    """One line of /proc/PID/task/TID/syscall, or why it says nothing: one of the words above."""
+    if text.strip() == "running":
+        return RUNNING
+    fields = text.split()
+    if len(fields) not in (3, 9):
+        return REFUSED
+    try:
+        number, *values = int(fields[0]), *(int(field, 16) for field in fields[1:])
+    except ValueError:
+        return REFUSED
+    *arguments, sp, pc = values
+    if not 0 < sp < _WORD or not 0 < pc < _WORD:
+        return GONE  # a thread on its way out has neither
+    return Standing(number if arguments else _NO_CALL, tuple(arguments), sp, pc)
+
+
+def mark(pid: int, tid: int, proc: str = "/proc") -> Union[Mark, str]:
+    """The mark of a thread that is blocked, else why there is none: one of the words above."""
+    folder = f"{proc}/{pid}/task/{tid}"
+    try:
+        counters = _counters(folder)
+        standing = parse_standing(_text(folder, "syscall"))
+    except PermissionError:
+        return REFUSED
+    except OSError:
+        return GONE
+    return standing if isinstance(standing, str) else Mark(standing, counters)
+
+
+def _counters(folder: str) -> str:
+    """Time on a processor and the number of times that it got one; where the kernel does not keep these, its context
+    switches."""
+    try:
+        scheduled = _text(folder, "schedstat")
+    except FileNotFoundError:
+        scheduled = ""
+    if scheduled.split()[2:] not in ([], ["0"]):
+        return scheduled
+    return "".join(line for line in _text(folder, "status").splitlines() if "ctxt_switches" in line)
+
+
+def _text(folder: str, name: str) -> str:
+    descriptor = os.open(f"{folder}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, _LONGEST).decode("ascii", "replace")
+    finally:
+        os.close(descriptor)
+
+
+# --- registers ---
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Which registers the kernel's line and the system call convention tell (syscall(2)). Indexes of words, as in
+    `Architecture`."""
+
+    number: int
+    arguments: Tuple[int, ...]
+    pc_too: Optional[int] = None  # the system call instruction leaves the pc here as well
+    fixed: Tuple[Tuple[int, int], ...] = ()  # the same in every 64-bit program
+
+
+_ROWS = {
+    # orig_rax; rdi, rsi, rdx, r10, r8, r9; rcx; cs, ss, and no base of ds and es (arch/x86/include/asm/segment.h)
+    "x86_64": _Row(15, (14, 13, 12, 7, 9, 8), 11, ((17, 0x33), (20, 0x2B), (21, 0), (22, 0), (23, 0), (24, 0))),
+    # x8; x0 to x5, of which x0 becomes the result
+    "aarch64": _Row(8, (0, 1, 2, 3, 4, 5)),
+}
+
+
+def registers_of(standing: Standing, row: Architecture, thread_pointer: int = 0) -> Tuple[int, ...]:
+    """The register set as far as it is known, `UNKNOWN` in all others."""
+    words = [UNKNOWN] * row.registers
+    known = _ROWS.get(row.name)
+    if known is not None:
+        for index, value in known.fixed:
+            words[index] = value
+        words[known.number] = standing.number % _WORD
+        if standing.number != _NO_CALL:
+            for index, value in zip(known.arguments, standing.arguments):
+                words[index] = value
+            if known.pc_too is not None:
+                words[known.pc_too] = standing.pc
+    if row.thread_pointer is not None:
+        words[row.thread_pointer] = thread_pointer
+    words[row.sp], words[row.pc] = standing.sp, standing.pc
+    return tuple(words)
+
+
+# --- thread pointers ---
+
+_TOP = 16 << 10  # bytes at the upper end of a stack in which glibc's descriptor of the thread lies
+_SMALL = 256 << 10  # the descriptor of main lies in a mapping of the loader's that is not larger
+_MOST_SMALL = 8 << 20  # bytes of those that are searched
+_SELF = 2  # word of tcbhead_t.self: the descriptor's own address, as is its first word (tcb)
+
+
+def thread_pointers(
+    pid: int,
+    stacks: Mapping[int, int],
+    own_ids: Mapping[int, int],
+    maps: MemoryMap,
+    memory: ProcessMemory,
+    machine: str,
+) -> Dict[int, int]:
+    """Where glibc keeps the descriptor of each thread, which is the value of its thread pointer; 0 where not found.
+
+    `stacks`: sp by thread; `own_ids`: their ids as the process itself knows them, in a container others than ours.
+    A descriptor says twice where it lies, and whose it is.
+    """
+    found = dict.fromkeys(stacks, 0)
+    if machine not in GLIBC_TID:
+        return found
+    places: Dict[int, Tuple[int, int]] = {}
+    for tid, sp in stacks.items():
+        home = maps.find(sp)
+        if home is not None and tid != pid:
+            size = min(_TOP, home.end - home.start)
+            places[tid] = (home.end - size, size)
+    for (tid, (start, _)), data in zip(places.items(), memory.read_many(list(places.values()))):
+        found[tid] = _descriptor(data or b"", start, own_ids[tid], machine)
+    if pid in found:
+        found[pid] = _of_main(own_ids[pid], maps, memory, machine)
+    return found
+
+
+def _of_main(own_id: int, maps: MemoryMap, memory: ProcessMemory, machine: str) -> int:
+    room = _MOST_SMALL
+    for mapping in reversed(list(maps)):  # it was made before most others, and the kernel maps downwards
+        size = mapping.end - mapping.start
+        if mapping.path or not mapping.permissions.startswith("rw") or size > min(_SMALL, room):
+            continue
+        room -= size
+        found = _descriptor(memory.read(mapping.start, size) or b"", mapping.start, own_id, machine)
+        if found:
+            return found
+    return 0
+
+
+def _descriptor(data: bytes, start: int, own_id: int, machine: str) -> int:
+    """Address of the descriptor of a thread in these bytes; it is aligned to 64 bytes."""
+    words = array("Q")
+    words.frombytes(data[: len(data) & ~63])
+    for number, word in enumerate(words[::8]):
+        address = start + 64 * number
+        if word == address == words[8 * number + _SELF]:
+            offset = 64 * number + GLIBC_TID[machine]
+            if data[offset : offset + 4] == own_id.to_bytes(4, "little"):
+                return address
+    return 0

@@ -1,0 +1,306 @@
+"""Copies what the stacks of a process are made of and stops nothing: only threads that are blocked can be read so.
+
+A thread that is blocked neither moves nor changes its stack. So its place is read, its stack twice, and its place
+again (capture/blocked.py): equal marks prove that it did not run in between. One that did is read again, a few times;
+one that runs is told as running. No call of ptrace(2) is made, nothing waits for us, nothing has to be released.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from dataclasses import dataclass
+from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from gdbext.capture.blocked import GONE, REFUSED, RUNNING, Mark, mark, registers_of, thread_pointers
+from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
+from gdbext.capture.memory import Block, CopyBuffer, ProcessMemory
+from gdbext.capture.ptrace import Architecture, this_machine, thread_state, why_refused
+from gdbext.capture.stacks import DEEP, FIRST, Registers, StackCopier
+from gdbext.capture.stop import Budget, Hook, ProcessCopy, ThreadCopy
+from gdbext.model.errors import GdbextError
+
+TRIES = 6
+_NAP = 0.001  # seconds before the second try, twice as long before each further one: 31 ms in all
+_TOGETHER = 64  # threads whose stacks are copied between one look at their marks and the next
+_ROOM = 32 << 10  # bytes of the copy buffer that are at hand at once
+_VDSO_LIMIT = 64 << 10
+_RAN = "it ran while it was read, {} times: not read without a stop"
+_NO_RIGHT = (
+    "pid {} cannot be read without a stop either: that takes the right to trace it (for /proc/PID/task/TID/syscall and "
+    "process_vm_readv), which is {}; states, wait channels and processor times are all that is left"
+)
+
+
+class Moment(NamedTuple):
+    """What the `during` hook returned, and the threads that did not run from the copy of their stack until after it."""
+
+    found: Any
+    tids: FrozenSet[int]
+
+
+@dataclass(frozen=True)
+class OutsideCopy:
+    """One process. Threads in `copy` of which nothing was read have no registers and say why in `problem`."""
+
+    copy: ProcessCopy
+    moments: Tuple[Moment, ...] = ()
+
+
+def copy_outside(pid: int, budget: Optional[Budget] = None, during: Optional[Hook] = None) -> OutsideCopy:
+    """Copy the blocked threads of a process while it runs on.
+
+    `during(pid)` reads what belongs to the same moment. Never raises because of the target: one that is gone or not
+    ours gives a copy whose state is "lost" and whose problems say why. Raises `GdbextError` on an unknown machine.
+    """
+    row = this_machine()
+    if row is None:
+        raise GdbextError(f"processes of a {os.uname().machine} machine cannot be read: no row for it")
+    return _Look(pid, row, budget or Budget(), during).take()
+
+
+class _Reading(NamedTuple):
+    """One thread that was blocked before and after its stack was copied."""
+
+    mark: Mark
+    blocks: Tuple[Block, ...]
+    truncated: Optional[str]
+    problem: Optional[str]
+
+
+class _Look:
+    """One look at one process."""
+
+    def __init__(self, pid: int, row: Architecture, budget: Budget, during: Optional[Hook]) -> None:
+        self._pid, self._row, self._budget, self._during = pid, row, budget, during
+        self._memory = ProcessMemory(pid)
+        self._maps = MemoryMap(())
+        self._main_top = 0
+        self._contained = _innermost(pid, pid) != pid
+        self._pointers: Dict[int, int] = {}
+        self._deadline = time.monotonic() + budget.seconds
+        self._readings: Dict[int, _Reading] = {}
+        self._done: Set[int] = set()  # threads with a reading that did not run until `during` was done
+        self._reasons: Dict[int, str] = {}  # of the last try, of threads without a reading
+        self._ran: Dict[int, int] = {}  # how often a thread ran while it was read
+        self._moments: List[Moment] = []
+        self._problems: List[str] = []
+
+    def take(self) -> OutsideCopy:
+        """All tries, and what they brought."""
+        try:
+            self._maps = parse_maps(read_maps_text(self._pid))
+            auxv = _read(self._pid, "auxv")
+            exe = os.readlink(f"/proc/{self._pid}/exe").replace(" (deleted)", "")
+            stat = _read(self._pid, "stat").rpartition(b")")[2].split()
+        except OSError as error:
+            return self._nothing(isinstance(error, PermissionError))
+        self._main_top = int(stat[25]) + 16  # above it lie arguments and environment: no frames, but secrets
+        for number in range(TRIES):
+            if not self._try(number) or time.monotonic() >= self._deadline:
+                break
+            time.sleep(_NAP * (1 << number))
+        if not self._readings and not any(reason == RUNNING for reason in self._reasons.values()):
+            return self._nothing(REFUSED in self._reasons.values())
+        try:
+            if _read(self._pid, "auxv") != auxv:
+                self._problems.append("it replaced its program (exec) while it was read: stacks and files may not fit")
+            else:
+                self._maps = parse_maps(read_maps_text(self._pid))  # libraries may have come meanwhile
+        except OSError:
+            self._problems.append(f"pid {self._pid} ended while it was read")
+        copy = ProcessCopy(
+            pid=self._pid,
+            threads=self._threads(),
+            blocks=tuple(layered([*self._vdso(), *(one for each in self._readings.values() for one in each.blocks)])),
+            maps=self._maps,
+            auxv=auxv,
+            exe=exe,
+            architecture=self._row,
+            was_stopped=stat[0] == b"T",
+            problems=tuple(self._problems),
+        )
+        return OutsideCopy(copy, tuple(self._moments))
+
+    # --- reading ---
+
+    def _try(self, number: int) -> bool:
+        """Read the threads that are not read yet, or ran before all was; whether there may be more to get."""
+        pending = [tid for tid in self._tids() if tid not in self._done]
+        fresh: Dict[int, Mark] = {}
+        size = max(1, _TOGETHER >> 2 * number)
+        for start in range(0, len(pending), size):
+            fresh.update(self._read_group(pending[start : start + size]))
+            if time.monotonic() >= self._deadline:
+                break
+        if fresh:
+            found = self._call(self._during) if self._during is not None else None
+            same = frozenset(tid for tid, seen in fresh.items() if mark(self._pid, tid) == seen)
+            self._done |= same if found is not None else fresh.keys()
+            if found is not None:
+                self._moments.append(Moment(found, same))
+        left = [tid for tid in pending if tid not in self._done]
+        return any(self._reasons.get(tid) not in (REFUSED, GONE) for tid in left)
+
+    def _tids(self) -> List[int]:
+        """The threads that there are now, at most as many as the budget allows."""
+        try:
+            found = [int(name) for name in os.listdir(f"/proc/{self._pid}/task")]
+        except OSError:
+            return []
+        left_out = len(found) - self._budget.threads
+        note = f"threads beyond the limit of {self._budget.threads} were not read"
+        if left_out > 0 and note not in self._problems:
+            self._problems.append(note)
+        return found[: self._budget.threads]
+
+    def _read_group(self, tids: Sequence[int]) -> Dict[int, Mark]:
+        """Those of the threads that could be read; their marks."""
+        before: Dict[int, Mark] = {}
+        for tid in tids:
+            seen = mark(self._pid, tid)
+            if isinstance(seen, Mark):
+                before[tid] = seen
+            else:
+                self._reasons[tid] = seen
+        if not before:
+            return {}
+        self._find_pointers(before)
+        words: Registers = {tid: self._registers(tid, one) for tid, one in before.items()}
+        room = min(len(before) * FIRST + DEEP, self._budget.total)
+        try:
+            buffer = CopyBuffer(room, min(len(before) * _ROOM, room))
+            stacks = StackCopier(self._pid, self._maps, self._main_top, self._row, buffer, self._budget.stack)
+            stacks.copy(words, self._deadline)
+        except ProcessLookupError:
+            return {}
+        except OSError as error:
+            self._problems.append(f"no room of {room} bytes for the copy: {error.strerror}")
+            return {}
+        pieces = Pieces(buffer.blocks())
+        blocks = {tid: tuple(pieces.cut(*one) for one in stacks.copied(tid)) for tid in before}
+        again = self._again(blocks)
+        for tid, one in before.items():
+            if mark(self._pid, tid) != one or not all(map(self._agree, blocks[tid], again[tid])):
+                self._ran[tid] = self._ran.get(tid, 0) + 1
+                self._reasons[tid] = _RAN.format(self._ran[tid])
+                continue
+            self._readings[tid] = _Reading(one, blocks[tid], stacks.truncated(tid), stacks.problem(tid))
+        return {tid: one for tid, one in before.items() if tid in self._readings and self._readings[tid].mark == one}
+
+    def _again(self, blocks: Dict[int, Tuple[Block, ...]]) -> Dict[int, List[Optional[bytes]]]:
+        """The same bytes, read a second time."""
+        ranges = [(one.address, len(one.data)) for each in blocks.values() for one in each]
+        data = iter(self._memory.read_many(ranges))
+        return {tid: [next(data) for _ in each] for tid, each in blocks.items()}
+
+    def _agree(self, block: Block, again: Optional[bytes]) -> bool:
+        """Whether nothing changed that frames are made of. Others may write to a stack: to a flag that lies there."""
+        if again is None or len(again) != len(block.data):
+            return False
+        return block.data == again or not any(
+            self._is_code(word) or block.address <= word < block.end for word in changed_words(block.data, again)
+        )
+
+    def _is_code(self, word: int) -> bool:
+        home = self._maps.find(word)
+        return home is not None and home.executable
+
+    def _call(self, during: Hook) -> Any:
+        try:
+            return during(self._pid)
+        except Exception as error:  # noqa: BLE001  one rank's odd memory must not cost the answer of the others
+            text = f"reading its memory failed: {type(error).__name__}: {error}"
+            if text not in self._problems:
+                self._problems.append(text)
+            return None
+
+    def _find_pointers(self, marks: Mapping[int, Mark]) -> None:
+        new = {tid: one.standing.sp for tid, one in marks.items() if tid not in self._pointers}
+        own_ids = {tid: _innermost(self._pid, tid) if self._contained else tid for tid in new}
+        self._pointers.update(thread_pointers(self._pid, new, own_ids, self._maps, self._memory, self._row.name))
+
+    def _registers(self, tid: int, one: Mark) -> Tuple[int, ...]:
+        return registers_of(one.standing, self._row, self._pointers.get(tid, 0))
+
+    # --- what came of it ---
+
+    def _threads(self) -> Tuple[ThreadCopy, ...]:
+        there = set(self._tids())
+        copies = []
+        for tid, one in self._readings.items():
+            standing = one.mark.standing
+            words = self._registers(tid, one.mark)
+            copies.append(ThreadCopy(tid, words, standing.pc, standing.sp, 0, one.truncated, one.problem))
+        copies += [
+            ThreadCopy(tid, problem=reason)
+            for tid, reason in self._reasons.items()
+            if tid not in self._readings and tid in there and thread_state(self._pid, tid) not in "ZX"
+        ]
+        return tuple(sorted(copies, key=lambda copy: copy.tid != self._pid))
+
+    def _vdso(self) -> List[Block]:
+        """The kernel's code page: a debugger takes the unwind table of its frames from memory, there is no file."""
+        ranges = [(at.start, min(at.end - at.start, _VDSO_LIMIT)) for at in self._maps if at.path == "[vdso]"]
+        return [Block(at[0], code) for at, code in zip(ranges, self._memory.read_many(ranges)) if code]
+
+    def _nothing(self, denied: bool) -> OutsideCopy:
+        state = thread_state(self._pid, self._pid)
+        if state == "X":
+            why = f"there is no process {self._pid} (any more)"
+        elif state == "Z":
+            why = f"pid {self._pid} has ended and waits for its parent to notice (zombie)"
+        elif denied:
+            why = _NO_RIGHT.format(self._pid, why_refused(self._pid, self._pid))
+        else:
+            why = f"pid {self._pid} has no memory to copy: it is a kernel thread, or is just ending"
+        return OutsideCopy(ProcessCopy(self._pid, problems=(why, *self._problems)))
+
+
+class Pieces:
+    """Blocks that do not overlap, to cut ranges out of."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._blocks = blocks
+
+    def cut(self, address: int, size: int) -> Block:
+        """These bytes, as far as they are there."""
+        for block in self._blocks:
+            if block.address <= address < block.end:
+                return Block(address, block.data[address - block.address :][:size])
+        return Block(address, b"")
+
+
+def layered(blocks: Iterable[Block]) -> List[Block]:
+    """The same memory as blocks that neither touch nor overlap, in address order. Where blocks disagree the one counts
+    that begins later: stacks grow down, and bytes above the sp of another thread are that thread's."""
+    merged: List[Tuple[int, bytearray]] = []
+    for block in sorted(block for block in blocks if block.data):
+        if merged and block.address <= merged[-1][0] + len(merged[-1][1]):
+            address, data = merged[-1]
+            data[block.address - address : block.end - address] = block.data
+        else:
+            merged.append((block.address, bytearray(block.data)))
+    return [Block(address, bytes(data)) for address, data in merged]
+
+
+def changed_words(one: bytes, two: bytes) -> List[int]:
+    """The aligned 64-bit words that differ, as they were and as they are."""
+    size = min(len(one), len(two)) & ~7
+    pairs = zip(struct.iter_unpack("<Q", one[:size]), struct.iter_unpack("<Q", two[:size]))
+    return [word for old, new in pairs if old != new for word in (*old, *new)]
+
+
+def _innermost(pid: int, tid: int) -> int:
+    """The id of a thread as the process itself knows it: another one in a container (NSpid, proc_pid_status(5))."""
+    try:
+        lines = _read(pid, f"task/{tid}/status").split(b"\n")
+        return int(next(line for line in lines if line.startswith(b"NSpid:")).split()[-1])
+    except (OSError, StopIteration, ValueError, IndexError):
+        return tid
+
+
+def _read(pid: int, name: str) -> bytes:
+    with open(f"/proc/{pid}/{name}", "rb") as stream:
+        return stream.read()
