@@ -1,7 +1,9 @@
 """Fixtures for tests that drive a real gdb."""
 
+import os
 import shutil
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -19,3 +21,15 @@ def gdbs():
 def any_gdb(request):
     """Path of a gdb; the test runs once with each."""
     return gdbs()[request.param == "newest"]
+
+
+def pytest_generate_tests(metafunc):
+    """`turn_gdb`: a path of a gdb as well, for what hardly depends on its release: tests take turns with them.
+
+    GDBEXT_EVERY_GDB=1 runs each with all.
+    """
+    if "turn_gdb" in metafunc.fixturenames:
+        turn = zlib.crc32(metafunc.function.__name__.encode()) % 2
+        chosen = (0, 1) if os.environ.get("GDBEXT_EVERY_GDB") else (turn,)
+        names = [("distribution", "newest")[number] for number in chosen]
+        metafunc.parametrize("turn_gdb", [gdbs()[number] for number in chosen], ids=names)

@@ -10,28 +10,43 @@ from tests.gdb.gdbrun import Target, gdb_batch
 pytestmark = pytest.mark.gdb
 
 
-def completions(gdb, line, *before):
-    return gdb_batch(gdb, *before, f"complete {line}").out.splitlines()
+def completions(gdb, *lines):
+    """What gdb completes each line to; a line without `complete ` before it is run."""
+    words = [word for line in lines for word in ("echo --\\n", line)]
+    answers = gdb_batch(gdb, *words).out.split("--\n")[1:]
+    return [answer.splitlines() for answer in answers]
 
 
 def test_completion(any_gdb):
-    assert completions(any_gdb, "llm-attach-all --n") == ["llm-attach-all --name"]
-    assert "llm-attach-all --pgid" in completions(any_gdb, "llm-attach-all --")
-    assert completions(any_gdb, "llm-rank ap") == ["llm-rank apply"]
-    assert "llm-rank apply all info threads" in completions(any_gdb, "llm-rank apply all info thr")
-    assert "set llm max-pause" in completions(any_gdb, "set llm m")
-    assert completions(any_gdb, "set llm color o") == ["set llm color off", "set llm color on"]
-    assert completions(any_gdb, "llm-explain gil") == ["llm-explain gil", "llm-explain gil-deadlock"]
     with Target("plain", env={"RANK": "12", "WORLD_SIZE": "16"}) as target:
-        attach = f"llm-attach-all {target.pid} --json=/dev/null"
-        assert "llm-rank 12" in completions(any_gdb, "llm-rank 1", attach)
-        assert "llm-rank apply 12" in completions(any_gdb, "llm-rank apply 1", attach)
-        assert "llm-rank apply all" in completions(any_gdb, "llm-rank apply ", attach)
+        one, many, apply, command, setting, value, label, _, number, several, every = completions(
+            any_gdb,
+            "complete llm-attach-all --n",
+            "complete llm-attach-all --",
+            "complete llm-rank ap",
+            "complete llm-rank apply all info thr",
+            "complete set llm m",
+            "complete set llm color o",
+            "complete llm-explain gil",
+            f"llm-attach-all {target.pid} --json=/dev/null",
+            "complete llm-rank 1",
+            "complete llm-rank apply 1",
+            "complete llm-rank apply ",
+        )
+    assert one == ["llm-attach-all --name"]
+    assert "llm-attach-all --pgid" in many
+    assert apply == ["llm-rank apply"]
+    assert "llm-rank apply all info threads" in command
+    assert "set llm max-pause" in setting
+    assert value == ["set llm color off", "set llm color on"]
+    assert label == ["llm-explain gil", "llm-explain gil-deadlock"]
+    assert "llm-rank 12" in number
+    assert "llm-rank apply 12" in several
+    assert "llm-rank apply all" in every
 
 
-def test_help_and_dash_h_say_the_same(any_gdb):
-    helped = gdb_batch(any_gdb, "help llm-attach-all").out
-    asked = gdb_batch(any_gdb, "llm-attach-all -h").out
+def test_help_and_dash_h_say_the_same(turn_gdb):
+    helped, asked = gdb_batch(turn_gdb, "help llm-attach-all", "echo --\\n", "llm-attach-all -h").out.split("--\n")
     options = re.compile(r"^  (-\S+)", re.MULTILINE)
     assert options.findall(helped) == options.findall(asked) != []
     assert helped.startswith("Attach to all ranks of a job")
@@ -51,21 +66,21 @@ def test_settings(any_gdb):
     "setting, environment, colored",
     [("auto", {}, False), ("on", {}, True), ("auto", {"NO_COLOR": "1"}, False), ("off", {}, False)],
 )
-def test_colour(any_gdb, setting, environment, colored):
+def test_colour(turn_gdb, setting, environment, colored):
     """Batch mode turns gdb's own styling off; `auto` follows it."""
     with Target("plain") as target:
         env = {**{name: value for name, value in os.environ.items() if name != "NO_COLOR"}, **environment}
-        answer = gdb_batch(any_gdb, f"set llm color {setting}", f"llm-attach-all {target.pid}", env=env)
+        answer = gdb_batch(turn_gdb, f"set llm color {setting}", f"llm-attach-all {target.pid}", env=env)
         styled = gdb_batch(
-            any_gdb, "set style enabled on", f"set llm color {setting}", f"llm-attach-all {target.pid}", env=env
+            turn_gdb, "set style enabled on", f"set llm color {setting}", f"llm-attach-all {target.pid}", env=env
         )
     assert ("\x1b[" in answer.out) == colored
     assert ("\x1b[1m" in styled.out) == (colored or (setting == "auto" and not environment))
 
 
-def test_json_into_a_file(any_gdb, tmp_path):
+def test_json_into_a_file(turn_gdb, tmp_path):
     with Target("plain") as target:
-        answer = gdb_batch(any_gdb, f"llm-ranks {target.pid} --json {tmp_path}/out.json")
+        answer = gdb_batch(turn_gdb, f"llm-ranks {target.pid} --json {tmp_path}/out.json")
     assert answer.out == ""
     assert (tmp_path / "out.json").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "out.json").read_text().startswith('{"schema": 1')
