@@ -12,7 +12,7 @@ import stat
 from dataclasses import dataclass
 from typing import List, Optional, Tuple
 
-from gdbext.rankpdb.identity import started
+from gdbext.rankpdb.identity import is_ending, started
 from gdbext.rankpdb.wire import Wire, connect, short
 
 VARIABLE = "GDBEXT_PDB_DIR"
@@ -64,6 +64,15 @@ def listen(job: str, rank: int) -> Tuple[socket.socket, str]:
 def members(place: str) -> List[Member]:
     """The ranks that can be reached in a job's folder, in rank order. Leftovers are removed."""
     found = []
+    for member, wire in reached(place):
+        wire.close()
+        found.append(member)
+    return found
+
+
+def reached(place: str) -> List[Tuple[Member, Wire]]:
+    """The same, with a connection to each."""
+    found = []
     try:
         names = os.listdir(place)
     except FileNotFoundError:
@@ -73,13 +82,12 @@ def members(place: str) -> List[Member]:
         if len(parts) != 3 or not all(part.isdigit() for part in parts):
             continue
         path = os.path.join(place, name)
-        wire = _reach(path)
+        wire = None if is_ending(int(parts[1]), parts[2]) else _reach(path)
         if wire is None:
             remove(path)
             continue
-        wire.close()
-        found.append(Member(int(parts[0]), int(parts[1]), path))
-    return sorted(found, key=lambda member: (member.rank, member.pid))
+        found.append((Member(int(parts[0]), int(parts[1]), path), wire))
+    return sorted(found, key=lambda row: (row[0].rank, row[0].pid))
 
 
 def _reach(path: str) -> Optional[Wire]:

@@ -179,7 +179,9 @@ class Gate:
         assert station is not None
         station.doing = {"state": "waits", "at": _words(place), "for": chosen}
         limit = until - time.monotonic()
-        _say(f"rank {station.me.rank} waits at {_words(place)} for rank {chosen}, {limit:.0f} s at most")
+        absent = station.absent(chosen) if station.me.is_here(chosen) else None
+        whom = f"rank {chosen}" + (f" (pid {absent.pid}, which is not here yet)" if absent and absent.pid else "")
+        _say(f"rank {station.me.rank} waits at {_words(place)} for {whom}, {limit:.0f} s at most")
         try:
             said = self._passed(chosen, place, until)
         finally:
@@ -194,11 +196,10 @@ class Gate:
         if not station.me.is_here(chosen):
             return distant.wait(station.me, chosen, place, until)
         for _ in range(_REDIRECTIONS):
-            met = station.knows(chosen)
             question = {"wait": place[0], "hit": place[1], "rank": station.me.rank}
             wire = station.ask(chosen, question, max(0.0, until - time.monotonic()))
-            if wire is None:
-                return f"rank {chosen} has ended" if met else f"rank {chosen} did not come in time"
+            if isinstance(wire, str):
+                return f"rank {chosen} {wire}"
             try:
                 answer = wire.receive(max(0.001, until - time.monotonic()))
             except socket.timeout:
@@ -206,6 +207,7 @@ class Gate:
             finally:
                 wire.close()
             if answer is None:
+                station.lost(chosen)
                 return f"rank {chosen} has ended"
             if "now" not in answer:
                 return f"rank {chosen} has gone on"

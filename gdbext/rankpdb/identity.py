@@ -10,7 +10,7 @@ import hashlib
 import os
 import sys
 from dataclasses import dataclass
-from typing import Any, Mapping, Optional, Tuple
+from typing import Any, List, Mapping, Optional, Tuple
 
 RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "RANK_ID", "SLURM_PROCID")
 LOCAL_RANK = (
@@ -57,13 +57,18 @@ def identity(environ: Optional[Mapping[str, str]] = None) -> Identity:
     """This process's place. Without any variable of a launcher it is rank 0 of a job of its own."""
     environ = os.environ if environ is None else environ
     group = _group()
-    rank = group[0] if group else _number(environ, RANK)
+    rank = group[0] if group else rank_of(environ)
     world = group[1] if group else _number(environ, WORLD)
     local, many = _number(environ, LOCAL_RANK), _number(environ, LOCAL_WORLD)
     here = None
     if rank is not None and local is not None and many and world and many < world:
         here = range(rank - local, rank - local + many)
-    return Identity(rank or 0, world, here, _job(environ))
+    return Identity(rank or 0, world, here, job_of(environ, os.getppid()))
+
+
+def rank_of(environ: Mapping[str, str]) -> Optional[int]:
+    """The rank that a launcher gave to the process of this environment."""
+    return _number(environ, RANK)
 
 
 def _number(environ: Mapping[str, str], names: Tuple[str, ...]) -> Optional[int]:
@@ -83,21 +88,44 @@ def _group() -> Optional[Tuple[int, int]]:
     return (module.get_rank(), module.get_world_size()) if module else None
 
 
-def _job(environ: Mapping[str, str]) -> str:
+def job_of(environ: Mapping[str, str], parent: int) -> str:
+    """The job of a process with this environment, which `parent` has started."""
     for names in JOB:
         if all(environ.get(name) for name in names):
             return _digest([f"{name}={environ[name]}" for name in names])
-    return _digest([f"children of {os.getppid()}, started {started(os.getppid())}"])
+    return _digest([f"children of {parent}, started {started(parent)}"])
 
 
-def _digest(parts: list[str]) -> str:
+def _digest(parts: List[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
 def started(pid: int) -> str:
     """When a process was started (clock ticks after boot): with its pid it names the process for good."""
+    fields = _stat(pid)
+    return fields[19] if fields else "0"
+
+
+def is_ending(pid: int, start: str) -> bool:
+    """Whether this very process is seen to be on its way out: its sockets may still answer for a moment."""
+    fields = _stat(pid)
+    return bool(fields) and fields[19] == start and (fields[0] in "ZX" or bool(int(fields[6]) & _EXITING))
+
+
+def parent_of(pid: int) -> int:
+    fields = _stat(pid)
+    return int(fields[1]) if fields else 0
+
+
+_EXITING = 0x4
+"""PF_EXITING in the flags of /proc/PID/stat (linux include/linux/sched.h)."""
+
+
+def _stat(pid: int) -> List[str]:
+    """The fields of /proc/PID/stat behind the name (proc_pid_stat(5)); none when the process is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[19].decode()
-    except (OSError, IndexError):
-        return "0"
+            fields = file.read().rpartition(b")")[2].decode().split()
+    except OSError:
+        return []
+    return fields if len(fields) > 19 else []

@@ -10,14 +10,17 @@ import atexit
 import os
 import socket
 import threading
-from typing import Dict, List, Optional, Tuple
+import time
+from typing import Dict, List, Optional, Tuple, Union
 
 from gdbext.rankpdb import folder
+from gdbext.rankpdb.absent import Absent
 from gdbext.rankpdb.identity import Identity
 from gdbext.rankpdb.wire import Message, Wire, connect
 
 Place = Tuple[str, int]
 """A breakpoint as all ranks count it: `file:line` of the call, and how often this rank came by (from 1)."""
+_LOOK = 1.0  # seconds between two looks whether a rank that has not come yet lives
 
 
 def nobody(wire: Wire, message: Message) -> Optional[str]:
@@ -38,6 +41,7 @@ class Station:
         self.on_terminal = nobody
         self._waiting: Dict[Place, List[Tuple[int, Wire]]] = {}
         self._peers: Dict[int, str] = {}
+        self._absent: Dict[int, Absent] = {}
         self._server, self.path = folder.listen(me.job, me.rank)
         atexit.register(self.close)
         threading.Thread(target=self._serve, name="gdbext-pdb", daemon=True).start()
@@ -64,30 +68,37 @@ class Station:
         with self.changed:
             return sorted(rank for rank, wire in self._waiting.get(place, ()) if not wire.is_gone())
 
-    def ask(self, rank: int, question: Message, timeout: float) -> Optional[Wire]:
-        """A connection to a rank of this host with the question sent, once it has come; None when the time is up."""
-
-        def known() -> Optional[str]:
-            return self._peers.get(rank)
-
+    def ask(self, rank: int, question: Message, timeout: float) -> Union[Wire, str]:
+        """A connection to a rank of this host with the question sent, once it has come; else why there is none."""
+        until, absent = time.monotonic() + timeout, self.absent(rank)
         with self.changed:
-            if not self.changed.wait_for(lambda: known() is not None, timeout):
-                return None
-            path = known()
-        assert path is not None
+            while rank not in self._peers:
+                left = until - time.monotonic()
+                if left <= 0:
+                    return "did not come in time"
+                came = self.changed.wait_for(lambda: rank in self._peers, min(left, _LOOK))
+                if not came and absent is not None and absent.has_ended():
+                    return "has ended before it came here"
+            path = self._peers[rank]
+            self._absent.pop(rank, None)
         wire = connect(path)
         if wire is not None and wire.send(question):
             return wire
-        folder.remove(path)
-        with self.changed:  # it has ended; perhaps it is started anew
-            if self._peers.get(rank) == path:
-                del self._peers[rank]
-        return None
+        self.lost(rank)
+        return "has ended"
 
-    def knows(self, rank: int) -> bool:
-        """Whether this rank of this host ever said where it is."""
+    def absent(self, rank: int) -> Optional[Absent]:
+        """The process of a rank of this host that has not come to any breakpoint yet."""
+        if rank not in self._absent and rank not in self._peers:
+            self._absent[rank] = Absent(self.me, rank)
+        return None if rank in self._peers else self._absent[rank]
+
+    def lost(self, rank: int) -> None:
+        """It has ended; perhaps it is started anew."""
         with self.changed:
-            return rank in self._peers
+            path = self._peers.pop(rank, None)
+        if path is not None:
+            folder.remove(path)
 
     def close(self) -> None:
         """Nothing stays behind, of ranks that were killed neither."""

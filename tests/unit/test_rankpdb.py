@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 
 import pytest
 
@@ -33,6 +34,9 @@ def ends_well(job, *dead):
 
 def test_the_others_wait_until_it_continues(prompt):
     job, terminal = prompt
+    if sys.version_info >= (3, 13):  # pdb stops within the line of the breakpoint, not behind it
+        terminal.type("n")
+        terminal.until("(Pdb) ")
     for line, answer in (("p mine", "100"), ("n", "-> return mine"), ("p mine", "101"), ("w", "step()")):
         terminal.type(line)
         assert answer in terminal.until("(Pdb) ")
@@ -160,6 +164,17 @@ def test_a_rank_that_comes_late(folder):
         terminal.until("(Pdb) ")
         terminal.type("c")
         ends_well(job)
+
+
+def test_a_rank_that_ends_before_it_comes(folder):
+    with PdbJob(folder, mode="later").start() as job:
+        for talker in job.others(1):
+            talker.until(f"for rank 1 (pid {job[1].pid}, which is not here yet)")
+        job[1].signal(signal.SIGKILL)
+        job[1].rest()
+        for talker in job.others(1):
+            assert "rank 1 has ended before it came here" in talker.rest()
+        assert not job.sockets()
 
 
 def test_a_waiter_that_comes_when_all_is_over(folder):
