@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Sequence, Set
 
 from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.table import read_table
 from gdbext.frontend import pdb
 from gdbext.frontend.terminal import Progress
 from gdbext.knowledge.launch_options import LOG_OPTIONS
 from gdbext.model.errors import GdbextError, UsageError
-from gdbext.model.missing import Missing
 
 GRACE = 10.0  # seconds between the gentle and the last signal to a job that is to end
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, prctl(2): orphans of the job become our children
@@ -137,13 +137,4 @@ def _reap(job: subprocess.Popen[bytes]) -> int:
 
 def _descendants() -> Set[int]:
     """Pids of all processes below this one, zombies left out. We are the reaper of orphans, so none is missing."""
-    proc = ProcFS()
-    stats = [stat for stat in map(proc.stat, proc.pids()) if not isinstance(stat, Missing)]
-    parents = {stat.pid: stat.parent for stat in stats if stat.state not in "ZX"}
-    found = {os.getpid()}
-    grew = True
-    while grew:
-        more = {pid for pid, parent in parents.items() if parent in found} - found
-        found |= more
-        grew = bool(more)
-    return found - {os.getpid()}
+    return {entry.pid for entry in read_table(ProcFS()).descendants(os.getpid()) if entry.state not in "ZX"}

@@ -9,13 +9,15 @@ import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set
 
+from gdbext.discovery.procfs import ProcFS
 from gdbext.frontend.answer import write_document
 from gdbext.frontend.pdb_terminal import Terminal
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.model.errors import NOTHING, OK, GdbextError, NothingFound, UsageError
 from gdbext.model.job import SCHEMA
+from gdbext.model.missing import Missing
 from gdbext.rankpdb import folder
 from gdbext.rankpdb.folder import Member
 from gdbext.rankpdb.wire import Message, Wire, connect
@@ -54,6 +56,7 @@ def converse(
     True when the user left (quit, Ctrl-C)."""
     terminal = Terminal()
     told = seen = False
+    informed: Set[str] = set()
     try:
         while not over():
             found = ranks()
@@ -62,7 +65,7 @@ def converse(
                 break
             seen = seen or bool(found)
             if chosen is not None and found:
-                _choose(found, chosen)
+                _choose(found, chosen, informed)
             wire = next((wire for wire in map(_open, _prompts(found, chosen)) if wire is not None), None)
             if wire is not None:
                 if not terminal.talk(wire):
@@ -85,14 +88,12 @@ def _places(pid: Optional[int]) -> Any:
     """What lists the folders of jobs: of this user, or of a process, be it another user's or in a container."""
     if pid is None:
         return folder.jobs
-    try:
-        owner = os.stat(f"/proc/{pid}").st_uid
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            pairs = dict(pair.partition(b"=")[::2] for pair in file.read().split(b"\0"))
-    except OSError as error:
-        raise GdbextError(f"pid {pid}: {error.strerror}") from None
-    named = pairs.get(folder.VARIABLE.encode(), b"").decode("utf-8", "replace") or f"/tmp/gdbext-{owner}"  # noqa: S108
-    top = Path(f"/proc/{pid}/root{named}")
+    proc = ProcFS()
+    owner, environ = proc.owner(pid), proc.environ(pid)
+    if isinstance(owner, Missing):
+        raise GdbextError(f"pid {pid}: {owner.reason}")
+    named = environ.get(folder.VARIABLE) if not isinstance(environ, Missing) else None
+    top = Path(f"/proc/{pid}/root{named or folder.default(owner)}")
 
     def jobs() -> List[str]:
         return sorted(str(path) for path in top.glob("pdb-*") if any(path.glob(f"*.{pid}.*")))
@@ -118,21 +119,22 @@ def _reachable(places: List[str], job: Optional[str]) -> List[Rank]:
 
 
 def _ask_all(place: str) -> List[Rank]:
-    return [Rank(member, status) for member in folder.members(place) for status in _ask(member, {"status": True})]
+    asked = ((member, _answer(wire, {"status": True})) for member, wire in folder.reached(place))
+    return [Rank(member, status) for member, status in asked if status is not None]
 
 
-def _ask(member: Member, question: Message) -> Iterator[Message]:
-    """The one answer, if there is one."""
+def _ask(member: Member, question: Message) -> Optional[Message]:
     wire = _reach(member.path)
-    if wire is None:
-        return
+    return None if wire is None else _answer(wire, question)
+
+
+def _answer(wire: Wire, question: Message) -> Optional[Message]:
     try:
-        answer = wire.receive(5.0) if wire.send(question) else None
+        return wire.receive(5.0) if wire.send(question) else None
     except socket.timeout:
-        answer = None
-    wire.close()
-    if answer is not None:
-        yield answer
+        return None
+    finally:
+        wire.close()
 
 
 def _reach(path: str) -> Optional[Wire]:
@@ -142,15 +144,15 @@ def _reach(path: str) -> Optional[Wire]:
         raise GdbextError(f"cannot reach the rank at {path}: {error.strerror}") from None
 
 
-def _choose(found: List[Rank], chosen: int) -> None:
-    """Tell every rank whose turn it is, also the one that has the prompt now."""
+def _choose(found: List[Rank], chosen: int, told: Set[str]) -> None:
+    """Tell every rank once whose turn it is, and the one that has the prompt now to hand it over."""
     for rank in found:
-        for _ in _ask(rank.member, {"choose": chosen}):
-            pass
+        if rank.member.path not in told and _ask(rank.member, {"choose": chosen}) is not None:
+            told.add(rank.member.path)
         if rank.at_prompt and rank.member.rank != chosen and chosen in rank.status.get("waiters", ()):
-            for answer in _ask(rank.member, {"terminal": os.getpid(), "heir": chosen}):
-                if answer.get("refused") != "handed over":
-                    raise GdbextError(f"rank {rank.member.rank} is at a breakpoint: {answer.get('refused')}")
+            answer = _ask(rank.member, {"terminal": os.getpid(), "heir": chosen})
+            if answer is not None and answer.get("refused") != "handed over":
+                raise GdbextError(f"rank {rank.member.rank} is at a breakpoint: {answer.get('refused')}")
 
 
 def _prompts(found: List[Rank], chosen: Optional[int]) -> List[Member]:

@@ -28,9 +28,13 @@ class Member:
     path: str
 
 
+def default(owner: int) -> str:
+    return f"/tmp/gdbext-{owner}"  # noqa: S108 - checked by `base`
+
+
 def base() -> str:
     """The folder of this user. Raises PermissionError when it is not his alone."""
-    path = os.environ.get(VARIABLE) or f"/tmp/gdbext-{os.geteuid()}"  # noqa: S108 - checked below
+    path = os.environ.get(VARIABLE) or default(os.geteuid())
     os.makedirs(path, 0o700, exist_ok=True)
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
