@@ -65,7 +65,7 @@ class GdbSession:
         self._together_before: Optional[str] = None
         self._attaching = False
         self.tensors = DeviceAccess(self.say, self.rank_of)
-        self.streams = StreamAccess()
+        self.streams = StreamAccess(self.say, self.rank_of)
         self.checks = CheckWatch(self.ranks, self.tensors, self.say)
         self.breaks = RankBreaks(self.ranks, self.rank_of, self.detach_all, self.say)
         gdb.events.cont.connect(self._resumed)

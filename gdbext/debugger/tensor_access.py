@@ -114,7 +114,7 @@ class TensorAccess:
             )
         try:
             frame = gdb.selected_frame()
-            variables = _variables(frame)
+            variables = variables_of(frame)
         except (gdb.error, RuntimeError) as error:
             hint = "`frame N` selects one"
             raise NothingFound(f"no frame with variables is selected: {one_line(error)}", hint) from None
@@ -230,7 +230,7 @@ def _is_python(node: ValueNode) -> bool:
     return (kind.name or kind.tag or "") in PYTHON_TYPES
 
 
-def _variables(frame: gdb.Frame) -> Dict[str, gdb.Value]:
+def variables_of(frame: gdb.Frame) -> Dict[str, gdb.Value]:
     """Arguments and locals by name, inner scopes first, then the members of `this`."""
     found: Dict[str, gdb.Value] = {}
     block: Optional[gdb.Block] = frame.block()

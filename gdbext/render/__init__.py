@@ -15,7 +15,6 @@ from gdbext.model.explanation import Explanation, Glossary
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.model.locks import LockReport
 from gdbext.model.stack import ThreadStack
-from gdbext.model.stream import StreamInfo
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
@@ -39,7 +38,7 @@ from gdbext.render.ranks import (
     snapshot_table,
 )
 from gdbext.render.stacks import thread_lines, tree_lines
-from gdbext.render.stream import stream_lines
+from gdbext.render.stream import STREAM_RENDERERS
 from gdbext.render.style import Style
 from gdbext.render.tensor import TENSOR_RENDERERS, infos_lines
 from gdbext.render.verdict import diagnosis_lines
@@ -60,7 +59,7 @@ _RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
     Explanation: explanation_lines,
     Glossary: glossary_lines,
     ErrorAnswer: answer_lines,
-    StreamInfo: stream_lines,
+    **STREAM_RENDERERS,
     **TENSOR_RENDERERS,
     **CHECK_RENDERERS,
 }

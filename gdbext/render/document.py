@@ -16,7 +16,6 @@ from gdbext.model.explanation import Explanation, Glossary
 from gdbext.model.job import SCHEMA, Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.model.locks import LockReport
 from gdbext.model.stack import Frame, ThreadStack
-from gdbext.model.stream import StreamInfo
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait
@@ -28,7 +27,7 @@ from gdbext.render.comms import communicator_document
 from gdbext.render.error import answer_document
 from gdbext.render.explanation import explanation_document, glossary_document
 from gdbext.render.locks import lock_document, peer_document, wait_document
-from gdbext.render.stream import stream_document
+from gdbext.render.stream import STREAM_DOCUMENTS
 from gdbext.render.tensor_document import TENSOR_DOCUMENTS
 from gdbext.render.witnesses import witness_document
 
@@ -316,7 +315,7 @@ _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
     Explanation: explanation_document,
     Glossary: glossary_document,
     ErrorAnswer: answer_document,
-    StreamInfo: stream_document,
+    **STREAM_DOCUMENTS,
     **TENSOR_DOCUMENTS,
     BreakTable: break_document,
     **CHECK_DOCUMENTS,

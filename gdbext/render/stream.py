@@ -1,13 +1,54 @@
-"""CUDA streams and events."""
+"""CUDA streams and events: one of them, and the table of all."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Union
 
 from gdbext.model.missing import Maybe, Missing
-from gdbext.model.stream import StreamInfo
+from gdbext.model.stream import (
+    Asked,
+    DeviceKernel,
+    KnownStream,
+    RankStreams,
+    StreamInfo,
+    StreamTable,
+    StreamUse,
+    StreamWait,
+)
 from gdbext.render.style import Style
-from gdbext.render.text import clean, wrapped
+from gdbext.render.table import Column, Row, table
+from gdbext.render.text import clean, counted, located, place_of, shorten_located, shorten_name, wrapped
+
+MOST_ROWS = 64
+MOST_PROBLEMS = 8
+
+_STREAMS = (
+    Column("stream", keep=9),
+    Column("kind", keep=6),
+    Column("device", right=True, keep=5),
+    Column("state", least=12, keep=8),
+    Column("prio", right=True, keep=2),
+    Column("id", right=True, keep=1),
+    Column("waited for by", least=12, keep=7),
+    Column("held by", least=20, keep=4, cut=shorten_name),
+    Column("on its device", least=12, keep=3, cut=shorten_name),
+)
+_WAITS = (
+    Column("thread", keep=9),
+    Column("in", least=12, keep=8),
+    Column("waits for", least=14, keep=9),
+    Column("known by", least=12, keep=2, accent="dim"),
+    Column("called by", least=20, keep=7, cut=shorten_located),
+)
+_KERNELS = (
+    Column("kernel", right=True, keep=8),
+    Column("device", right=True, keep=7),
+    Column("grid", right=True, keep=8),
+    Column("status", keep=5),
+    Column("blocks", keep=4),
+    Column("threads", keep=3),
+    Column("name", least=20, keep=9, cut=shorten_name),
+)
 
 
 def stream_lines(info: StreamInfo, style: Style) -> List[str]:
@@ -17,8 +58,14 @@ def stream_lines(info: StreamInfo, style: Style) -> List[str]:
     lines = [style.paint(clean(f"{info.expression}: {what}, {handle} ({info.type_name})", style), "strong")]
     if info.pool_index is not None:
         lines.append(f"  torch's pool: index {info.pool_index}, priority {info.priority}")
-    rows = (("device", info.device), ("state", info.state))
-    lines += ["  " + clean(f"{title}: {_words(value)}", style) for title, value in rows]
+    rows = [("device", _words(info.device)), ("state", _words(info.state))]
+    asked = info.asked
+    if asked is not None:
+        rows[1] = ("state", _state(asked))
+        if info.kind != "event":
+            rows += [("id", _words(asked.id)), ("priority", _words(asked.priority)), ("flags", _flags(asked))]
+    for title, value in rows:
+        lines += wrapped(clean(f"{title}: {value}", style), style, indent="    ", first="  ")
     for note in info.notes:
         lines += wrapped(clean(note, style), style, indent="  ", first="  ")
     return lines
@@ -26,6 +73,164 @@ def stream_lines(info: StreamInfo, style: Style) -> List[str]:
 
 def _words(value: Union[Maybe[int], Maybe[str]]) -> str:
     return f"unknown, {value.reason}" if isinstance(value, Missing) else str(value)
+
+
+def _flags(asked: Asked) -> str:
+    if isinstance(asked.blocking, Missing):
+        return f"unknown, {asked.blocking.reason}"
+    return "waits for the legacy default stream" if asked.blocking else "non-blocking"
+
+
+def _state(asked: Asked) -> str:
+    if isinstance(asked.state, Missing):
+        return _words(asked.state)
+    if asked.error is None:
+        return asked.state
+    return f"{asked.state}: {asked.error.name} ({asked.error.number}), {asked.error.meaning}"
+
+
+def stream_table_lines(answer: StreamTable, style: Style) -> List[str]:
+    """Each process's streams, then who waits, then what could not be had."""
+    lines: List[str] = []
+    for rank in answer.ranks:
+        lines += ([""] if lines else []) + _rank_lines(rank, style, len(answer.ranks) > 1)
+    for note in answer.notes:
+        lines += [style.paint(line, "dim") for line in wrapped(clean(note, style), style)]
+    return lines
+
+
+def _rank_lines(rank: RankStreams, style: Style, several: bool) -> List[str]:
+    name = f"rank {rank.rank}" if rank.rank is not None else f"process {rank.pid}"
+    counts = counted(len(rank.streams), "stream") + (f", {counted(len(rank.events), 'event')}" if rank.events else "")
+    lines = [style.paint(f"{name}: {counts}", "strong")]
+    both = [*rank.streams, *rank.events]
+    lines += table(_STREAMS, [_row(one, rank, style) for one in both[:MOST_ROWS]], style)
+    if len(both) > MOST_ROWS:
+        lines.append(f"{style.ellipsis} {len(both) - MOST_ROWS:,} more, all in --json")
+    if rank.waits:
+        lines.append("")
+        lines += table(_WAITS, [_wait_row(one, style) for one in rank.waits[:MOST_ROWS]], style)
+    if not isinstance(rank.kernels, Missing) and rank.kernels:
+        lines.append("")
+        lines += table(_KERNELS, [_kernel_row(one, style) for one in rank.kernels[:MOST_ROWS]], style)
+    for text in _remarks(rank)[:MOST_PROBLEMS]:
+        lines += wrapped(clean(text, style), style, indent="  ", first="", most=3)
+    return lines
+
+
+def _remarks(rank: RankStreams) -> List[str]:
+    """Why something is unknown, each reason once."""
+    found = [
+        f"{_name(one)}: {text}"
+        for one in (*rank.streams, *rank.events)
+        for text in (*(note for note in one.notes if note.startswith("nothing is mapped")), *_unknown(one, rank))
+    ]
+    found += [
+        f"thread {one.thread} in {one.call}: {one.handle.reason}"
+        for one in rank.waits
+        if isinstance(one.handle, Missing) and one.waits != "device"
+    ]
+    if not rank.streams and not rank.problems:
+        found.append("no stream was found in the frames that have debug information, nor in the arguments of calls")
+    return list(dict.fromkeys([*rank.problems, *found]))
+
+
+def _unknown(one: KnownStream, rank: RankStreams) -> List[str]:
+    """Why the driver did not say a state; not where it was not asked at all."""
+    if any(problem.startswith("the driver was not asked") for problem in rank.problems):
+        return []
+    if isinstance(one.asked, Missing):
+        return [] if "is not called" in one.asked.reason or isinstance(one.handle, Missing) else [one.asked.reason]
+    if isinstance(one.asked.state, Missing):
+        return [one.asked.state.reason]
+    return [_state(one.asked)] if one.asked.error else []
+
+
+def _name(one: KnownStream) -> str:
+    if not isinstance(one.handle, Missing):
+        return f"{one.handle:#x}"
+    return f"pool {one.priority}/{one.pool_index}" if one.pool_index is not None else "unknown"
+
+
+def _row(one: KnownStream, rank: RankStreams, style: Style) -> Row:
+    asked = None if isinstance(one.asked, Missing) else one.asked
+    device = one.device if asked is None or isinstance(asked.device, Missing) else asked.device
+    waits = [f"thread {use.thread}" for use in one.uses if use.waits]
+    pool = f" {one.priority}/{one.pool_index}" if one.pool_index is not None else ""
+    state = _short(asked)
+    return Row(
+        (
+            _name(one),
+            one.kind + pool,
+            "" if isinstance(device, Missing) else str(device),
+            clean(state, style),
+            "" if asked is None or isinstance(asked.priority, Missing) else str(asked.priority),
+            "" if asked is None or isinstance(asked.id, Missing) else str(asked.id),
+            ", ".join(dict.fromkeys(waits)),
+            clean(_held(one), style),
+            clean(", ".join(one.kernels), style),
+        ),
+        "doubt" if waits or state.startswith("failed") else "",
+    )
+
+
+def _short(asked: Optional[Asked]) -> str:
+    if asked is None or isinstance(asked.state, Missing):
+        return ""
+    return f"{asked.state} {asked.error.number}" if asked.error else asked.state
+
+
+def _held(one: KnownStream) -> str:
+    """The object that owns it before the variables that only mention it."""
+    uses = sorted(one.uses, key=lambda use: (not use.owner, bool(use.waits), use.expression.startswith("argument of")))
+    if not uses:
+        return ""
+    rest = len({_use(use) for use in uses}) - 1 + one.more_uses
+    return _use(uses[0]) + (f" +{rest}" if rest > 0 else "")
+
+
+def _use(use: StreamUse) -> str:
+    if use.owner:
+        member = use.expression.replace("->", ".").rpartition(".")[2]
+        return f"{use.owner}::{member}"
+    return (
+        f"{use.expression} in {use.function}"
+        if use.function and "argument of" not in use.expression
+        else use.expression
+    )
+
+
+def _wait_row(one: StreamWait, style: Style) -> Row:
+    if one.waits == "device":
+        waits = "all streams of the device"
+    elif isinstance(one.handle, Missing):
+        waits = f"an unknown {one.waits}"
+    else:
+        waits = f"{one.waits} {one.handle:#x}"
+    place = place_of(one.file, one.line, None, style)
+    return Row(
+        (
+            clean(f"{one.thread} {one.name}", style),
+            clean(one.call, style),
+            waits,
+            one.how,
+            located(clean(one.engine_function, style), place),
+        )
+    )
+
+
+def _kernel_row(one: DeviceKernel, style: Style) -> Row:
+    return Row(
+        (
+            ("*" if one.focus else "") + str(one.kernel),
+            str(one.device),
+            str(one.grid),
+            clean(one.status, style),
+            one.grid_size,
+            one.block_size,
+            clean(one.name, style),
+        )
+    )
 
 
 def stream_document(info: StreamInfo) -> Dict[str, Any]:
@@ -36,10 +241,81 @@ def stream_document(info: StreamInfo) -> Dict[str, Any]:
             "expression": info.expression,
             "type": info.type_name,
             "kind": info.kind,
-            **{name: None if isinstance(value, Missing) else value for name, value in parts.items()},
+            **_known(parts),
             "pool_index": info.pool_index,
             "priority": info.priority,
+            "driver": None if info.asked is None else _asked_document(info.asked),
             "notes": list(info.notes),
-            "missing": {name: value.reason for name, value in parts.items() if isinstance(value, Missing)},
+            "missing": _missing(parts),
         }
     }
+
+
+def stream_table_document(answer: StreamTable) -> Dict[str, Any]:
+    """The body of `--json` of the whole table."""
+    return {"ranks": [_rank_document(rank) for rank in answer.ranks], "notes": list(answer.notes)}
+
+
+def _rank_document(rank: RankStreams) -> Dict[str, Any]:
+    kernels = None if isinstance(rank.kernels, Missing) else [_kernel_document(one) for one in rank.kernels]
+    return {
+        "pid": rank.pid,
+        "rank": rank.rank,
+        "streams": [_known_document(one) for one in rank.streams],
+        "events": [_known_document(one) for one in rank.events],
+        "waits": [_wait_document(one) for one in rank.waits],
+        "kernels": kernels,
+        "missing": {"kernels": rank.kernels.reason} if isinstance(rank.kernels, Missing) else {},
+        "problems": list(rank.problems),
+    }
+
+
+def _known_document(one: KnownStream) -> Dict[str, Any]:
+    parts = {"handle": one.handle, "device": one.device}
+    driver = None if isinstance(one.asked, Missing) else _asked_document(one.asked)
+    missing = _missing({**parts, "driver": one.asked} if isinstance(one.asked, Missing) else parts)
+    return {
+        "kind": one.kind,
+        **_known(parts),
+        "pool_index": one.pool_index,
+        "priority": one.priority,
+        "driver": driver,
+        "uses": [vars(use) for use in one.uses],
+        "more_uses": one.more_uses,
+        "kernels": list(one.kernels),
+        "notes": list(one.notes),
+        "missing": missing,
+    }
+
+
+def _wait_document(one: StreamWait) -> Dict[str, Any]:
+    parts: Dict[str, Maybe[int]] = {"handle": one.handle}
+    return {**vars(one), **_known(parts), "missing": _missing(parts)}
+
+
+def _kernel_document(one: DeviceKernel) -> Dict[str, Any]:
+    return dict(vars(one))
+
+
+def _asked_document(asked: Asked) -> Dict[str, Any]:
+    parts = {name: getattr(asked, name) for name in ("state", "blocking", "priority", "id", "device")}
+    error = None if asked.error is None else {"number": asked.error.number, "name": asked.error.name}
+    return {**_known(parts), "error": error, "missing": _missing(parts)}
+
+
+def _known(parts: Mapping[str, Any]) -> Dict[str, Any]:
+    return {name: None if isinstance(value, Missing) else value for name, value in parts.items()}
+
+
+def _missing(parts: Mapping[str, Any]) -> Dict[str, str]:
+    return {name: value.reason for name, value in parts.items() if isinstance(value, Missing)}
+
+
+STREAM_RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
+    StreamInfo: stream_lines,
+    StreamTable: stream_table_lines,
+}
+STREAM_DOCUMENTS: Mapping[type, Callable[[Any], Dict[str, Any]]] = {
+    StreamInfo: stream_document,
+    StreamTable: stream_table_document,
+}

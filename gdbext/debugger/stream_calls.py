@@ -1,0 +1,145 @@
+"""The state of streams and events, by calls of the driver in the order of facts cuda.md 4: capturing first."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Iterator, Optional, Sequence
+
+import gdb
+
+from gdbext.analysis.error_codes import code
+from gdbext.debugger.calls import Argument, Caller
+from gdbext.debugger.collect import by_number
+from gdbext.debugger.driver_calls import ANSWERS, BUSY, CAPTURE_ERRORS, DriverCalls
+from gdbext.debugger.memory import READABLE, TargetMemory
+from gdbext.knowledge.streams import CAPTURE_STATES, INVALID, LEGACY, NON_BLOCKING, PER_THREAD, SPECIAL
+from gdbext.model.missing import Maybe, Missing
+from gdbext.model.stream import NOT_MAPPED, Asked
+
+
+class StreamCalls:
+    """The driver of the selected inferior, asked about many handles; no more after one call that did not return."""
+
+    def __init__(self, calls: DriverCalls, memory: TargetMemory) -> None:
+        self._calls, self._memory = calls, memory
+        self._answer: Argument = ("void*", calls.scratch + ANSWERS)
+        self._failed: Optional[Missing] = calls.find_context()
+
+    def stream(self, handle: int, own_thread: str = "") -> Maybe[Asked]:
+        """Of a stream. `own_thread` is the one whose per-thread stream is meant."""
+        refused = self._refusal(handle, own_thread)
+        if refused is not None:
+            return refused
+        stream = ("void*", handle or LEGACY)
+        capture = self._asked("cuStreamIsCapturing", stream, self._answer)
+        if isinstance(capture, Missing):
+            return capture
+        if capture:
+            return _wrong(capture)
+        status = self._calls.number(ANSWERS, 4)
+        flags = self._getter("cuStreamGetFlags", stream, 4)
+        known = Asked(
+            CAPTURE_STATES.get(status, "capturing"),
+            None,
+            flags if isinstance(flags, Missing) else not flags & NON_BLOCKING,
+            self._getter("cuStreamGetPriority", stream, 4),
+            self._getter("cuStreamGetId", stream, 8),
+            self._getter("cuStreamGetDevice", stream, 4),
+        )
+        if status:
+            return known
+        found = self._query("cuStreamQuery", stream, ("idle", "busy"))
+        return (
+            replace(known, state=found)
+            if isinstance(found, Missing)
+            else replace(known, state=found.state, error=found.error)
+        )
+
+    def event(self, handle: int, streams: Sequence[int]) -> Maybe[Asked]:
+        """Of an event. Whether it belongs to a capture cannot be asked without spoiling it: so none may be going on in
+        any of the streams that are known."""
+        refused = self._refusal(handle, "")
+        if refused is not None:
+            return refused
+        for stream in dict.fromkeys((LEGACY, *streams)):
+            if stream == PER_THREAD or self._refusal(stream, "") is not None:
+                continue
+            capture = self._asked("cuStreamIsCapturing", ("void*", stream or LEGACY), self._answer)
+            if isinstance(capture, Missing):
+                return capture
+            if capture in CAPTURE_ERRORS or (not capture and self._calls.number(ANSWERS, 4)):
+                return Missing(f"stream {stream:#x} is being captured, and asking its events would spoil the capture")
+        return self._query("cuEventQuery", ("void*", handle), ("done", "pending"))
+
+    def _query(self, function: str, handle: Argument, words: Sequence[str]) -> Maybe[Asked]:
+        problem = self._failed if self._failed is not None else self._calls.relax()
+        if problem is not None:
+            return problem
+        answer = self._asked(function, handle)
+        if isinstance(answer, Missing):
+            return answer
+        return Asked(words[answer == BUSY]) if answer in (0, BUSY) else _wrong(answer)
+
+    def _getter(self, function: str, stream: Argument, size: int) -> Maybe[int]:
+        answer = (
+            self._asked(function, stream, self._answer)
+            if self._calls.has(function)
+            else Missing(f"this driver has no {function}")
+        )
+        if isinstance(answer, Missing):
+            return answer
+        if answer:
+            return Missing(f"{function} says {_name(answer)}")
+        return self._calls.number(ANSWERS, size, signed=function == "cuStreamGetPriority")
+
+    def _asked(self, function: str, *arguments: Argument) -> Maybe[int]:
+        if self._failed is not None:
+            return self._failed
+        answer = self._calls.call(function, *arguments)
+        if isinstance(answer, Missing) and self._calls.has(function):
+            self._failed = Missing(f"not asked any more: {answer.reason}")
+        return answer
+
+    def _refusal(self, handle: int, own_thread: str) -> Optional[Missing]:
+        """Why the driver must not be given this handle: it looks into what a handle points to."""
+        if handle == PER_THREAD:
+            thread = self._calls.caller.thread()
+            if own_thread and thread == own_thread:
+                return None
+            return Missing("each thread has its own, and no call can be made on the one that is meant")
+        if handle in SPECIAL:
+            return None
+        place = self._memory.classify(handle)
+        if place.kind not in READABLE or self._memory.read(handle, 8) is None:
+            return NOT_MAPPED
+        return None
+
+
+@contextmanager
+def asking(caller: Caller) -> Iterator[Maybe[StreamCalls]]:
+    """The driver of the selected inferior for a while; else why it cannot be asked. All is undone at the end."""
+    calls = DriverCalls.begin(caller)
+    if isinstance(calls, Missing):
+        yield calls
+        return
+    try:
+        yield StreamCalls(calls, TargetMemory())
+    finally:
+        calls.end()
+
+
+def selected_thread() -> str:
+    """The selected thread as `Caller` names its own."""
+    thread = gdb.selected_thread()
+    return by_number(thread) if thread is not None else ""
+
+
+def _wrong(number: int) -> Asked:
+    word = "capturing" if number in CAPTURE_ERRORS else "invalid" if number in INVALID else "failed"
+    return Asked(word, code("CUresult", number))
+
+
+def _name(number: int) -> str:
+    found = code("CUresult", number)
+    return f"{found.name} ({number})" if found else str(number)

@@ -1,0 +1,323 @@
+"""Every stream that an inferior's memory leads to: variables of frames, objects, arguments of calls, torch's own."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Iterator, List, Optional, Set, Tuple
+
+import gdb
+
+from gdbext.analysis.checks import engine_frame
+from gdbext.analysis.stream_table import Sighting, grouped
+from gdbext.analysis.streams import Decoded, of_handle
+from gdbext.debugger import compat, settings
+from gdbext.debugger.calls import Caller
+from gdbext.debugger.collect import Budget, Captures, Walker, by_number
+from gdbext.debugger.holders import follow
+from gdbext.debugger.memory import UNMAPPED, TargetMemory
+from gdbext.debugger.modules import Modules
+from gdbext.debugger.nodes import Node, Unreadable, one_line
+from gdbext.debugger.stream_arguments import argument_of
+from gdbext.debugger.stream_calls import StreamCalls, asking
+from gdbext.debugger.stream_objects import StreamPaths, found_in, owner_of
+from gdbext.debugger.stream_pools import current_streams, resolved
+from gdbext.debugger.tensor_access import variables_of
+from gdbext.debugger.value_nodes import ValueNode
+from gdbext.knowledge.stream_calls import CallRow, call_row
+from gdbext.knowledge.streams import TORCH_LIBRARY
+from gdbext.model.missing import Maybe, Missing
+from gdbext.model.stack import ThreadStack
+from gdbext.model.stream import (
+    NO_KERNELS,
+    NOT_IN_HANDLE,
+    NOT_MAPPED,
+    Asked,
+    DeviceKernel,
+    KnownStream,
+    RankStreams,
+    StreamUse,
+    StreamWait,
+)
+from gdbext.parsers.cuda_kernels import kernels
+
+_MOST_FRAMES = 64  # of a thread, looked at for variables
+_MOST_SIGHTINGS = 8192
+_MOST_ASKED = 64
+_ASKING_SECONDS = 20.0
+_ONLY = "the only stream in the calling frame"
+
+
+def without_calls(inferior: gdb.Inferior, rank: Optional[int]) -> RankStreams:
+    """What memory alone tells. The selection comes back."""
+    kind = compat.kind_of(inferior)
+    empty = RankStreams(inferior.num, inferior.pid, rank)
+    if any(thread.is_running() for thread in inferior.threads()):
+        return replace(empty, problems=("the process is running; `interrupt` stops it",))
+    with compat.selected(inferior):
+        look = _Look(inferior, kind == compat.HAS_CORE)
+        look.walk()
+        streams, events = grouped(look.sightings)
+        return replace(
+            empty,
+            streams=tuple(look.checked(one) for one in streams),
+            events=tuple(look.checked(one) for one in events if not isinstance(one.handle, Missing)),
+            waits=tuple(look.waits),
+            kernels=_kernels(),
+            problems=tuple(dict.fromkeys(look.problems)),
+        )
+
+
+def with_states(known: RankStreams, caller: Caller) -> RankStreams:
+    """The same, with what the driver of the selected inferior says of each."""
+    with asking(caller) as calls:
+        if isinstance(calls, Missing):
+            return replace(
+                known,
+                streams=tuple(replace(one, asked=calls) for one in known.streams),
+                events=tuple(replace(one, asked=calls) for one in known.events),
+                problems=(*known.problems, f"the driver was not asked: {calls.reason}"),
+            )
+        ask = _Asker(calls)
+        streams = tuple(replace(one, asked=ask.stream(one)) for one in known.streams)
+        events = tuple(replace(one, asked=ask.event(one, streams)) for one in known.events)
+    return replace(known, streams=streams, events=events)
+
+
+class _Asker:
+    """Asks as long as there is time."""
+
+    def __init__(self, calls: StreamCalls) -> None:
+        self._calls = calls
+        self._end = time.monotonic() + _ASKING_SECONDS
+        self._count = 0
+
+    def stream(self, one: KnownStream) -> Maybe[Asked]:
+        """The state of one stream."""
+        if isinstance(one.handle, Missing):
+            return one.handle
+        if one.kind == "unverified":
+            return Missing("the driver is not given a number that may be no stream")
+        over = self._over()
+        return self._calls.stream(one.handle) if over is None else over
+
+    def event(self, one: KnownStream, streams: Tuple[KnownStream, ...]) -> Maybe[Asked]:
+        """The state of one event; the streams have been asked already."""
+        if isinstance(one.handle, Missing):
+            return one.handle
+        handles = [stream.handle for stream in streams if not isinstance(stream.handle, Missing)]
+        over = self._over()
+        return self._calls.event(one.handle, handles) if over is None else over
+
+    def _over(self) -> Optional[Missing]:
+        self._count += 1
+        if self._count > _MOST_ASKED:
+            return Missing(f"only the first {_MOST_ASKED} are asked for")
+        if time.monotonic() > self._end:
+            return Missing(f"not asked within {_ASKING_SECONDS:g} s")
+        return None
+
+
+class _Look:
+    """One inferior, which is selected."""
+
+    def __init__(self, inferior: gdb.Inferior, is_core: bool) -> None:
+        self._inferior, self._is_core = inferior, is_core
+        self._memory = TargetMemory(inferior)
+        self._paths = StreamPaths()
+        self._end = time.monotonic() + settings.value("max-pause")
+        self.sightings: List[Sighting] = []
+        self.waits: List[StreamWait] = []
+        self.problems: List[str] = []
+
+    def walk(self) -> None:
+        """All threads: their stacks in plain words first, then the frames that hold or take streams."""
+        modules = (
+            Modules.of_core(compat.core_path(self._inferior) or "")
+            if self._is_core
+            else Modules.of_process(self._inferior.pid)
+        )
+        budget = Budget(settings.value("max-pause"), settings.value("frames"), settings.value("threads"))
+        walk = Walker(modules, budget, Captures(()), by_number).walk(self._inferior)
+        self.problems += walk.problems
+        torch = any(TORCH_LIBRARY.search(path) for path in modules.paths)
+        threads = {by_number(thread): thread for thread in self._inferior.threads()}
+        self._end = time.monotonic() + settings.value("max-pause")
+        late = 0
+        for stack in walk.threads:
+            if time.monotonic() > self._end:
+                late += 1
+                continue
+            try:
+                threads[stack.id].switch()
+                self._thread(stack)
+                if torch:
+                    self._torch(stack)
+            except gdb.error as error:
+                self.problems.append(f"thread {stack.id}: {one_line(error)}")
+        if late:
+            limit = settings.value("max-pause")
+            self.problems.append(f"frames of {late} threads were not looked at: limit of {limit:g} s")
+
+    def checked(self, stream: KnownStream) -> KnownStream:
+        """With a note where nothing can be at the handle."""
+        if stream.kind not in ("user", "pool", "event") or isinstance(stream.handle, Missing) or self._is_core:
+            return stream
+        unmapped = self._memory.classify(stream.handle).kind == UNMAPPED
+        return replace(stream, notes=(*stream.notes, NOT_MAPPED.reason)) if unmapped else stream
+
+    # --- one thread ---
+
+    def _thread(self, stack: ThreadStack) -> None:
+        rows = {number: row for number, frame in enumerate(stack.frames) for row in [call_row(frame.function)] if row}
+        last = max([*rows, *(number for number, frame in enumerate(stack.frames) if frame.file)], default=-1)
+        waiting = next((number for number in sorted(rows) if rows[number].waits), None)
+        wait: Optional[Tuple[Maybe[int], str]] = None
+        seen: Set[Tuple[str, int]] = set()
+        for number, frame in _frames(min(last + 1, _MOST_FRAMES)):
+            if number in rows:
+                found = self._call(stack, number, frame, rows[number], number == waiting)
+                wait = found if number == waiting else wait
+            if number < len(stack.frames) and stack.frames[number].file:
+                self._variables(stack, number, frame, seen)
+            if time.monotonic() > self._end:
+                self.problems.append(f"thread {stack.id}: not all frames were looked at")
+                break
+        if waiting is not None:
+            self._waits(stack, waiting, rows[waiting], wait or (Missing("the frame cannot be read"), ""))
+
+    def _call(
+        self, stack: ThreadStack, number: int, frame: gdb.Frame, row: CallRow, waiting: bool
+    ) -> Tuple[Maybe[int], str]:
+        """The argument of one call, noted as a use of the stream; the handle, and how it is known."""
+        function = stack.frames[number].function or ""
+        if row.waits == "default":
+            handle: Maybe[int] = 0
+            how = "it runs on the default stream"
+        elif row.argument is None:
+            return Missing("it waits for all streams of the device"), ""
+        else:
+            handle, how = argument_of(frame, function, row, self._memory)
+        if isinstance(handle, Missing):
+            return handle, how
+        event = row.takes == "event"
+        use = StreamUse(f"argument of {function}", "", stack.id, number, function, row.waits if waiting else "")
+        decoded = Decoded("event", handle) if event else of_handle(handle)
+        if handle or not event:
+            self._saw(Sighting(event, decoded, NOT_IN_HANDLE, use))
+        return handle, how
+
+    def _waits(self, stack: ThreadStack, number: int, row: CallRow, found: Tuple[Maybe[int], str]) -> None:
+        handle, how = found
+        if isinstance(handle, Missing) and row.waits == "stream":
+            handle, how = self._only_one(stack, number, handle)
+        inside = engine_frame(stack.frames[number:])
+        engine = stack.frames[number + inside] if inside is not None else None
+        self.waits.append(
+            StreamWait(
+                *(stack.id, stack.lwp, stack.name or "", stack.frames[number].function or ""),
+                *(row.waits if row.waits != "default" else "stream", number, handle, how),
+                engine_function=(engine.function or "") if engine else "",
+                file=engine.file if engine else None,
+                line=engine.line if engine else None,
+            )
+        )
+
+    def _only_one(self, stack: ThreadStack, number: int, why: Missing) -> Tuple[Maybe[int], str]:
+        """The calling frame's stream, if it has one only: then that is the likely one."""
+        around = {
+            one.decoded.handle
+            for one in self.sightings
+            if not one.event and one.use.thread == stack.id and one.use.frame == number + 1
+        }
+        known = [handle for handle in around if not isinstance(handle, Missing)]
+        return (known[0], _ONLY) if len(around) == 1 and known else (why, "")
+
+    def _variables(self, stack: ThreadStack, number: int, frame: gdb.Frame, seen: Set[Tuple[str, int]]) -> None:
+        if frame.function() is None:
+            return
+        try:
+            variables = variables_of(frame)
+        except (gdb.error, RuntimeError):
+            return
+        for name, value in variables.items():
+            if len(self.sightings) >= _MOST_SIGHTINGS:
+                self.problems.append(f"only the first {_MOST_SIGHTINGS:,} places that hold streams were looked at")
+                return
+            try:
+                paths = self._paths.of(value.type, 2 if name == "this" else 1)
+                if not paths or value.is_optimized_out:
+                    continue
+                node = ValueNode(value, self._memory.read)
+                key = (str(value.type), node.integer() if node.is_pointer else node.address or 0)
+                if paths != ("",) and key in seen and key[1]:  # the same object, seen from an outer frame
+                    continue
+                seen.add(key)
+                for path in paths:
+                    self._member(stack, number, (name, path), node)
+            except (gdb.error, RuntimeError, Unreadable):
+                continue
+
+    def _member(self, stack: ThreadStack, number: int, where: Tuple[str, str], node: ValueNode) -> None:
+        name, path = where
+        try:
+            found = found_in(follow(node, path) if path else _pointed(node))
+        except Unreadable:  # a null pointer on the way, an object that is not made yet
+            return
+        if found is None:
+            return
+        arrow = "->" if node.is_pointer else "."
+        expression = f"{name}{arrow}{path}" if path else name
+        owner = owner_of(node, path) if path else ""
+        function = stack.frames[number].function or ""
+        self._saw(
+            Sighting(
+                found.event,
+                resolved(found.decoded, found.device),
+                found.device,
+                StreamUse(expression, owner, stack.id, number, function),
+            )
+        )
+
+    def _torch(self, stack: ThreadStack) -> None:
+        gdb.newest_frame().select()
+        found = current_streams(self._memory)
+        if isinstance(found, Missing):
+            self.problems.append(f"torch's current streams are not known: {found.reason}")
+            return
+        for device, decoded in found:
+            self._saw(Sighting(False, decoded, device, StreamUse("torch's current stream", "", stack.id)))
+
+    def _saw(self, sighting: Sighting) -> None:
+        self.sightings.append(sighting)
+
+
+def _pointed(node: ValueNode) -> Node:
+    """The stream itself where a variable is a pointer or reference to one."""
+    for _ in range(2):
+        if found_in(node) is not None or not node.is_pointer:
+            return node
+        target = node.target()
+        if not isinstance(target, ValueNode):
+            return node
+        node = target
+    return node
+
+
+def _frames(most: int) -> Iterator[Tuple[int, gdb.Frame]]:
+    """The frames of the selected thread, from the innermost outwards."""
+    frame: Optional[gdb.Frame] = gdb.newest_frame() if most > 0 else None
+    number = 0
+    while frame is not None and number < most:
+        yield number, frame
+        frame, number = frame.older(), number + 1
+
+
+def _kernels() -> Maybe[Tuple[DeviceKernel, ...]]:
+    if not compat.is_cuda_gdb():
+        return NO_KERNELS
+    try:
+        text = gdb.execute("info cuda kernels", to_string=True)
+    except gdb.error as error:
+        return Missing(one_line(error))
+    return kernels(text)[0]

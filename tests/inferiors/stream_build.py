@@ -1,0 +1,15 @@
+"""The program with streams in every state, linked to the stand-in libraries."""
+
+from tests.gdb.gdbrun import Target
+from tests.inferiors.demo_build import libraries
+
+
+class StreamTarget(Target):
+    """A running stream_states.cpp; `debug` without: no debug information, optimised."""
+
+    def __init__(self, *arguments, debug=True):
+        runtime = libraries()["libcudart.so.12"]
+        folder = f"-L{runtime.parent}", f"-Wl,-rpath,{runtime.parent}"
+        flags = ("-g", "-O0") if debug else ("-O2",)
+        flags = (*flags, "-Wl,--no-as-needed", *folder, f"-l:{runtime.name}", "-ldl")
+        super().__init__(*arguments, source="stream_states.cpp", flags=flags)
