@@ -17,10 +17,10 @@ from gdbext.capture.stop import ProcessCopy
 from gdbext.commands.cores import Cores, OpenCore, crash, marked, open_cores, python_of, without_files
 from gdbext.frontend import gdbrun
 from gdbext.frontend.communicators import find_in_core
-from gdbext.frontend.request import Dump, ranks_of
+from gdbext.frontend.request import Dump
 from gdbext.frontend.terminal import Progress, private_folder
+from gdbext.frontend.unwinding import unwind
 from gdbext.knowledge.libraries import TELLING
-from gdbext.model.codec import decode
 from gdbext.model.errors import NothingFound
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.locks import LockWait
@@ -81,7 +81,7 @@ def _look(cores: Cores, gdb: str, limits: CoreLimits, progress: Progress) -> Job
         reasons += [f"{rank.source.path}: {'; '.join(rank.problems)}" for rank in ranks]
         raise NothingFound("no core could be read: " + "; ".join(reasons))
     with private_folder() as folder:
-        problems = _walk(readable, gdb, folder, limits, progress)
+        problems = _unwind(readable, gdb, folder, limits, progress)
     for rank in readable:
         _complete(rank)
     processes = [_snapshot(index, rank) for index, rank in enumerate(ranks)]
@@ -109,23 +109,20 @@ def _prepared(one: OpenCore) -> _Rank:
     return rank
 
 
-def _walk(ranks: Sequence[_Rank], gdb: str, folder: Path, limits: CoreLimits, progress: Progress) -> List[str]:
+def _unwind(ranks: Sequence[_Rank], gdb: str, folder: Path, limits: CoreLimits, progress: Progress) -> Tuple[str, ...]:
     """Let gdb unwind and name the copies; returns what is wrong with all of them."""
-    dumps = [_dump(rank.source) for rank in ranks]
-    rows, problems = ranks_of([rank.copy for rank in ranks], folder, dumps)
-    for rank, texts in zip(ranks, problems):
-        for text in without_files(texts, rank.source.objects.unchecked):
-            rank.note(text, cut=True)
-    budget = {"seconds": limits.deadline / len(ranks), "frames": limits.frames}
     progress.say(f"reading symbols and unwinding {len(ranks)} core files")
-    request = {"schema": 1, "budget": budget, "ranks": rows}
-    record = gdbrun.run_batch(gdb, request, folder, limits.deadline, progress.say)
-    for entry in record["ranks"]:
-        rank = ranks[entry["index"]]
-        rank.stacks = decode(Tuple[ThreadStack, ...], entry["threads"])
-        for problem in entry["problems"]:
-            rank.note(problem, cut=not entry["threads"])
-    return [str(problem) for problem in record.get("problems", [])]
+    copies, dumps = [rank.copy for rank in ranks], [_dump(rank.source) for rank in ranks]
+    result = unwind(copies, gdb, folder, limits.frames, limits.deadline, progress.say, dumps)
+    if result.failure is not None:
+        raise result.failure
+    for rank, one in zip(ranks, result.ranks):
+        rank.stacks = one.stacks
+        for text in without_files(one.files, rank.source.objects.unchecked):
+            rank.note(text, cut=True)
+        for problem in one.problems:
+            rank.note(problem, cut=not one.stacks)
+    return result.problems
 
 
 def _dump(one: OpenCore) -> Dump:

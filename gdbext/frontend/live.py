@@ -7,39 +7,30 @@ a second copy, compared with the first byte by byte, that tells waiting from pas
 
 from __future__ import annotations
 
-import re
-import socket
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.analysis.engine import engine_of
 from gdbext.analysis.interleave import interleave_all
-from gdbext.capture import activity, again, futexes, locks, stop, surroundings, threads
+from gdbext.capture import activity, again, futexes, stop, threads
 from gdbext.capture.environ import read_environ
 from gdbext.capture.memory import ProcessMemory
-from gdbext.capture.nccl_search import Search
-from gdbext.capture.python_frames import Frozen, freeze, resolve
+from gdbext.capture.python_frames import freeze, resolve
 from gdbext.capture.python_runtime import Interpreter, interpreter_of
-from gdbext.discovery.peers import waits_for
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import rank_from_environ
 from gdbext.evidence.asking import ask_all
-from gdbext.evidence.question import Asked
 from gdbext.frontend import communicators, gdbrun
-from gdbext.frontend.request import ranks_of
+from gdbext.frontend.live_locks import name_locks
+from gdbext.frontend.live_rank import Held, LiveRank, reasons
 from gdbext.frontend.terminal import Progress, private_folder
+from gdbext.frontend.unwinding import unwind
 from gdbext.knowledge.environment import RECORDED
-from gdbext.knowledge.libraries import TELLING
-from gdbext.model.activity import Activity
-from gdbext.model.codec import decode
-from gdbext.model.errors import GdbextError, NothingFound
-from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
-from gdbext.model.locks import LockWait, Peer
-from gdbext.model.missing import Maybe, Missing
-from gdbext.model.python import PythonStacks
+from gdbext.model.errors import NothingFound
+from gdbext.model.job import Job, JobSnapshot
+from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
 from gdbext.model.witness import Witness
 
@@ -57,68 +48,6 @@ class Limits:
     witnesses: bool = True  # ask RAS, NVML, ... before the stop
 
 
-@dataclass
-class _Rank:
-    """One rank on the way from a process to a snapshot."""
-
-    process: RankProcess
-    problems: List[str] = field(default_factory=list)
-    state_before: Optional[str] = None
-    environment: Mapping[str, str] = field(default_factory=dict)
-    cache: str = ""  # its folder for caches, where torch leaves dumps
-    interpreter: Maybe[Interpreter] = Missing("not looked for")  # noqa: RUF009 - frozen
-    times: Mapping[int, threads.ThreadTimes] = field(default_factory=dict)
-    copied_at: float = 0.0
-    pause_ms: Optional[float] = None  # what one thread felt, the longest
-    copy: Optional[stop.ProcessCopy] = None
-    second: Optional[stop.ProcessCopy] = None
-    python: Optional[PythonStacks] = None
-    stacks: Tuple[ThreadStack, ...] = ()
-    locks: Tuple[LockWait, ...] = ()
-    peers: Tuple[Peer, ...] = ()
-    communicators: Optional[Search] = None
-    blocked: bool = False  # must not or cannot be stopped
-    cut: bool = False  # something that was there could not be read
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    @property
-    def label(self) -> str:
-        return f"pid {self.pid}" if self.process.rank is None else f"rank {self.process.rank}"
-
-    def asked(self, index: int) -> Asked:
-        process = self.process
-        return Asked(index, self.pid, process.rank, process.device, self.environment, self.cache, process.start_time)
-
-    def note(self, text: str, cut: bool = False) -> None:
-        if text not in self.problems:
-            self.problems.append(text)
-        self.cut = self.cut or cut
-
-
-def _reasons(ranks: Sequence[_Rank]) -> str:
-    """Why nothing could be read, each reason once: one line for eight ranks too."""
-    whose: Dict[str, List[str]] = {}
-    for rank in ranks:
-        for problem in rank.problems:
-            whose.setdefault(re.sub(rf"\b{rank.pid}\b", "it", problem), []).append(rank.label)
-    return "; ".join(
-        f"{', '.join(labels[:4])}{f' and {len(labels) - 4} more' if len(labels) > 4 else ''}: {text}"
-        for text, labels in whose.items()
-    )
-
-
-@dataclass(frozen=True)
-class _Frozen:
-    """What the memory of a rank said while it stood still."""
-
-    python: Optional[Frozen]
-    waits: futexes.Wanted
-    pages: Sequence[Optional[bytes]]  # what `waits` asked for
-
-
 class Look:
     """One look at all ranks of a job. `take` does it."""
 
@@ -133,13 +62,12 @@ class Look:
         """`before`: the census of the look before this one, where that tells more than nothing."""
         self._job, self._limits, self._progress = job, limits, progress
         self._proc = proc or ProcFS()
-        self._ranks = [_Rank(process) for process in job.ranks]
+        self._ranks = [LiveRank(process) for process in job.ranks]
         self._problems: List[str] = []
         self._apart: Optional[float] = None
         self._witnesses: Tuple[Witness, ...] = ()
         self._before = before
         self.census: Optional[activity.Census] = None
-        self._activities: Mapping[int, Activity] = {}
 
     def take(self) -> JobSnapshot:
         """The snapshot. Raises `NothingFound` when no rank at all could be read."""
@@ -150,29 +78,34 @@ class Look:
         pids = [rank.pid for rank in self._ranks]
         self.census = activity.take(pids)
         if self._before is not None:
-            self._activities = activity.between(self._before, self.census, pids)
+            self._tell_activity(self._before, self.census)
         taken_at = time.time()
         self._copy()
         readable = [rank for rank in self._ranks if rank.copy is not None and rank.copy.state != "lost"]
         if not readable and self._ranks:
-            raise NothingFound(f"no rank could be read ({_reasons(self._ranks)})")
+            raise NothingFound(f"no rank could be read ({reasons(self._ranks)})")
         for rank in readable:
             self._name_python(rank)
         with private_folder() as folder:
-            self._walk(readable, gdb, folder)
+            self._unwind(readable, gdb, folder)
         self._find_communicators(readable)
         if self._limits.confirm > 0:
             self._confirm(readable)
         for rank in readable:
             self._interleave(rank)
-        self._name_locks(readable)
+        name_locks(self._proc, readable)
         for rank in readable:
             self._check_released(rank)
         return self._snapshot(taken_at)
 
+    def _tell_activity(self, before: activity.Census, after: activity.Census) -> None:
+        found = activity.between(before, after, [rank.pid for rank in self._ranks])
+        for rank in self._ranks:
+            rank.activity = found.get(rank.pid)
+
     # --- before the stop ---
 
-    def _prepare(self, rank: _Rank) -> None:
+    def _prepare(self, rank: LiveRank) -> None:
         """Everything that /proc and memory tell while the rank runs on."""
         flight = check(self._proc, rank.pid)
         for problem in flight.problems:
@@ -210,23 +143,23 @@ class Look:
                 self._progress.say(f"{rank.label}: {count} threads copied, stopped for {copy.felt_ms:.1f} ms")
 
     def _copies(
-        self, ranks: Sequence[_Rank], times: Mapping[int, Mapping[int, threads.ThreadTimes]], python: bool
+        self, ranks: Sequence[LiveRank], times: Mapping[int, Mapping[int, threads.ThreadTimes]], python: bool
     ) -> Sequence[stop.ProcessCopy]:
         interpreters = {rank.pid: rank.interpreter for rank in ranks if isinstance(rank.interpreter, Interpreter)}
 
         waits = {pid: futexes.Wanted({tid: one.syscall for tid, one in seen.items()}) for pid, seen in times.items()}
 
-        def during(pid: int) -> _Frozen:
+        def during(pid: int) -> Held:
             memory, found = ProcessMemory(pid), interpreters.get(pid) if python else None
             pages = memory.read_many(waits[pid].ranges)
-            return _Frozen(freeze(found, memory.read) if isinstance(found, Interpreter) else None, waits[pid], pages)
+            return Held(freeze(found, memory.read) if isinstance(found, Interpreter) else None, waits[pid], pages)
 
         budget = stop.Budget(seconds=self._limits.max_pause)
         return stop.copy_processes([rank.pid for rank in ranks], budget, during, self._limits.together)
 
     # --- after it ---
 
-    def _name_python(self, rank: _Rank) -> None:
+    def _name_python(self, rank: LiveRank) -> None:
         assert rank.copy is not None
         if isinstance(rank.interpreter, Missing):
             if rank.interpreter.reason != "not a Python process":
@@ -241,36 +174,31 @@ class Look:
         for problem in rank.python.problems:
             rank.note(f"Python: {problem}")
 
-    def _walk(self, ranks: Sequence[_Rank], gdb: str, folder: Path) -> None:
+    def _unwind(self, ranks: Sequence[LiveRank], gdb: str, folder: Path) -> None:
         """Let gdb unwind and name the copies."""
-        rows, problems = ranks_of([rank.copy for rank in ranks if rank.copy is not None], folder)
-        for rank, texts in zip(ranks, problems):
-            for text in texts:
-                rank.note(text)
-        budget = {"seconds": self._limits.deadline / max(1, len(ranks)), "frames": self._limits.frames}
-        request = {"schema": 1, "budget": budget, "ranks": rows}
+        copies = [rank.copy for rank in ranks if rank.copy is not None]
         self._progress.say(f"reading symbols and unwinding {len(ranks)} copies; all ranks run on")
-        try:
-            record = gdbrun.run_batch(gdb, request, folder, self._limits.deadline, self._progress.say)
-        except GdbextError as error:
+        frames, deadline = self._limits.frames, self._limits.deadline
+        result = unwind(copies, gdb, folder, frames, deadline, self._progress.say)
+        if result.failure is not None:
             if not any(rank.python for rank in ranks):
-                raise
-            self._problems.append(f"no native frames: {error}")
-            record = {"ranks": [], "problems": []}
-        self._problems += map(str, record.get("problems", []))
-        for entry in record["ranks"]:
-            rank = ranks[entry["index"]]
-            rank.stacks = decode(Tuple[ThreadStack, ...], entry["threads"])
-            for problem in entry["problems"]:
-                rank.note(problem, cut=not entry["threads"])
+                raise result.failure
+            self._problems.append(f"no native frames: {result.failure}")
+        self._problems += result.problems
+        for rank, one in zip(ranks, result.ranks):
+            rank.stacks = one.stacks
+            for problem in one.files:
+                rank.note(problem)
+            for problem in one.problems:
+                rank.note(problem, cut=not one.stacks)
 
     @staticmethod
-    def _find_communicators(ranks: Sequence[_Rank]) -> None:
+    def _find_communicators(ranks: Sequence[LiveRank]) -> None:
         searches = communicators.find([(rank.copy, rank.stacks) for rank in ranks if rank.copy is not None])
         for rank, search in zip(ranks, searches):
             rank.communicators = search
 
-    def _confirm(self, ranks: Sequence[_Rank]) -> None:
+    def _confirm(self, ranks: Sequence[LiveRank]) -> None:
         """A second copy, and what changed since the first one."""
         until = max(rank.copied_at for rank in ranks) + self._limits.confirm
         time.sleep(max(0.0, until - time.monotonic()))
@@ -290,30 +218,15 @@ class Look:
             if rank.communicators is not None:
                 rank.communicators.again()
         if self.census is not None:
-            self._activities = activity.between(self.census, activity.take(pids), pids)
+            self._tell_activity(self.census, activity.take(pids))
         self._apart = again_at - min(rank.copied_at for rank in ranks)
         self._progress.say(f"compared with a second copy {self._apart:.1f} s later")
 
-    def _interleave(self, rank: _Rank) -> None:
+    def _interleave(self, rank: LiveRank) -> None:
         stacks = (_with_times(stack, rank.times.get(stack.lwp or 0)) for stack in rank.stacks)
         rank.stacks = interleave_all(stacks, rank.python.threads if rank.python else {})
 
-    def _name_locks(self, ranks: Sequence[_Rank]) -> None:
-        """Which lock each thread waits for and who holds it, by the memory of the stop and the names of the frames."""
-        ids = {rank.pid: _thread_ids(rank) for rank in ranks}
-        files = surroundings.SharedFiles({rank.pid: rank.copy.maps for rank in ranks if rank.copy is not None})
-        for rank in ranks:
-            assert rank.copy is not None
-            others = {tid: (pid, lwp) for pid, one in ids.items() if pid != rank.pid for tid, lwp in one.lwps.items()}
-            around = replace(
-                _surroundings(self._proc, rank, ids[rank.pid]), others=others, sharers=files.with_process(rank.pid)
-            )
-            rank.locks = locks.resolve(_waits(rank.copy), rank.stacks, around)
-            rank.peers = waits_for(self._proc, rank.pid, _lasting_calls(rank))
-            if rank.second is not None and rank.second.state != "lost":
-                rank.locks = locks.still(rank.locks, locks.resolve(_waits(rank.second), rank.stacks, around))
-
-    def _check_released(self, rank: _Rank) -> None:
+    def _check_released(self, rank: LiveRank) -> None:
         """The last thing we do for a rank: see that nobody traces it and that its state is what it was."""
         tracer, state = _tracer(rank.pid), _state(rank.pid)
         if tracer:
@@ -324,7 +237,9 @@ class Look:
             )
 
     def _snapshot(self, taken_at: float) -> JobSnapshot:
-        processes = tuple(self._rank_snapshot(index, rank) for index, rank in enumerate(self._ranks))
+        processes = tuple(
+            rank.snapshot(index, _state(rank.pid) not in (None, "Z", "X")) for index, rank in enumerate(self._ranks)
+        )
         ranks = {process.rank for process in processes}
         return JobSnapshot(
             processes,
@@ -337,80 +252,12 @@ class Look:
             witnesses=self._witnesses,
         )
 
-    def _rank_snapshot(self, index: int, rank: _Rank) -> RankSnapshot:
-        process, copy = rank.process, rank.copy
-        read = copy is not None and copy.state != "lost" and bool(rank.stacks)
-        mapped = dict.fromkeys(mapping.path for mapping in copy.maps) if copy else {}
-        return RankSnapshot(
-            index,
-            rank.stacks,
-            process.pid,
-            process.rank,
-            process.local_rank,
-            process.world_size,
-            process.host or socket.gethostname(),
-            engine_of(rank.stacks, process.engine),
-            process.title,
-            process.device,
-            ("partial" if rank.cut else "ok") if read else "lost",
-            _state(rank.pid) not in (None, "Z", "X"),
-            tuple(rank.problems),
-            rank.pause_ms,
-            rank.environment,
-            tuple(path for path in mapped if TELLING.search(path)),
-            rank.python.version if rank.python else None,
-            activity=self._activities.get(rank.pid),
-            communicators=rank.communicators.found if rank.communicators else (),
-            communicator_notes=tuple(rank.communicators.notes) if rank.communicators else (),
-            locks=rank.locks,
-            peers=rank.peers,
-        )
-
 
 def _with_times(stack: ThreadStack, times: Optional[threads.ThreadTimes]) -> ThreadStack:
     """The stack with what /proc told of its thread."""
     if times is None:
         return stack
     return replace(stack, name=times.name, state=times.state, wchan=times.wchan or None, syscall=times.syscall)
-
-
-def _waits(copy: stop.ProcessCopy) -> Mapping[int, futexes.FutexCall]:
-    """What the stop itself proves: the wait was there when the memory was read."""
-    if copy.during is None:
-        return {}
-    waits = copy.during.waits.filled(copy.during.pages)
-    return futexes.confirmed(waits, {thread.tid: thread.registers for thread in copy.threads})
-
-
-def _lasting_calls(rank: _Rank) -> Mapping[int, Sequence[int]]:
-    """The system calls of its threads, those that a second copy showed too where there is one."""
-    calls = {stack.lwp: stack.syscall for stack in rank.stacks if stack.lwp and stack.syscall}
-    if rank.second is None:
-        return calls
-    later = {thread.tid: futexes.syscall_of(thread.registers) for thread in rank.second.threads}
-    return {tid: call for tid, call in calls.items() if (later.get(tid) or ())[:2] == call[:2]}
-
-
-def _thread_ids(rank: _Rank) -> futexes.ThreadIds:
-    assert rank.copy is not None
-    registers = {thread.tid: thread.registers for thread in rank.copy.threads}
-    return futexes.thread_ids(registers, ProcessMemory(rank.pid).read_many)
-
-
-def _surroundings(proc: ProcFS, rank: _Rank, ids: futexes.ThreadIds) -> surroundings.Surroundings:
-    assert rank.copy is not None
-    stat = proc.stat(rank.pid)
-    parent = None if isinstance(stat, Missing) else stat.parent
-    return surroundings.Surroundings(
-        ids.lwps,
-        ids.words,
-        set(ids.lwps.values()) >= {thread.tid for thread in rank.copy.threads} | set(rank.times),
-        surroundings.place_in(rank.copy.maps),
-        surroundings.shared_in(rank.copy.maps),
-        exists=surroundings.exists_beside(ids.lwps, proc.root),
-        parent=parent,
-        parents_threads=frozenset(proc.tasks(parent) if parent else ()),
-    )
 
 
 def _status(pid: int) -> Dict[str, str]:

@@ -96,7 +96,9 @@ def test_kill_in_the_middle(victim):
             assert process.poll() is None
         pid = process.pid
         while victim == "gdb" and pid == process.pid:
-            children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+            children = subprocess.run(
+                ["pgrep", "-P", str(process.pid), "-x", "gdb"], capture_output=True, text=True
+            ).stdout.split()
             pid = int(children[0]) if children else process.pid
         os.kill(pid, signal.SIGKILL)
         _, err = process.communicate(timeout=120)

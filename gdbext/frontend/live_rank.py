@@ -1,0 +1,117 @@
+"""One rank on the way from a running process to a snapshot."""
+
+from __future__ import annotations
+
+import re
+import socket
+from dataclasses import dataclass, field
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from gdbext.analysis.engine import engine_of
+from gdbext.capture import futexes, stop, threads
+from gdbext.capture.nccl_search import Search
+from gdbext.capture.python_frames import Frozen
+from gdbext.capture.python_runtime import Interpreter
+from gdbext.evidence.question import Asked
+from gdbext.knowledge.libraries import TELLING
+from gdbext.model.activity import Activity
+from gdbext.model.job import RankProcess, RankSnapshot
+from gdbext.model.locks import LockWait, Peer
+from gdbext.model.missing import Maybe, Missing
+from gdbext.model.python import PythonStacks
+from gdbext.model.stack import ThreadStack
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the memory of a rank said while it stood still."""
+
+    python: Optional[Frozen]
+    waits: futexes.Wanted
+    pages: Sequence[Optional[bytes]]  # what `waits` asked for
+
+
+@dataclass
+class LiveRank:
+    """What is known so far; filled step by step by the look."""
+
+    process: RankProcess
+    problems: List[str] = field(default_factory=list)
+    state_before: Optional[str] = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    cache: str = ""  # its folder for caches, where torch leaves dumps
+    interpreter: Maybe[Interpreter] = Missing("not looked for")  # noqa: RUF009 - frozen
+    times: Mapping[int, threads.ThreadTimes] = field(default_factory=dict)
+    copied_at: float = 0.0
+    pause_ms: Optional[float] = None  # what one thread felt, the longest
+    copy: Optional[stop.ProcessCopy] = None
+    second: Optional[stop.ProcessCopy] = None
+    python: Optional[PythonStacks] = None
+    stacks: Tuple[ThreadStack, ...] = ()
+    locks: Tuple[LockWait, ...] = ()
+    peers: Tuple[Peer, ...] = ()
+    communicators: Optional[Search] = None
+    activity: Optional[Activity] = None
+    blocked: bool = False  # must not or cannot be stopped
+    cut: bool = False  # something that was there could not be read
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def label(self) -> str:
+        return f"pid {self.pid}" if self.process.rank is None else f"rank {self.process.rank}"
+
+    def asked(self, index: int) -> Asked:
+        """What the witnesses are asked about it."""
+        process = self.process
+        return Asked(index, self.pid, process.rank, process.device, self.environment, self.cache, process.start_time)
+
+    def note(self, text: str, cut: bool = False) -> None:
+        """A problem, told once. `cut`: it left something unread."""
+        if text not in self.problems:
+            self.problems.append(text)
+        self.cut = self.cut or cut
+
+    def snapshot(self, index: int, alive: bool) -> RankSnapshot:
+        """The end of the way."""
+        process, copy = self.process, self.copy
+        read = copy is not None and copy.state != "lost" and bool(self.stacks)
+        mapped = dict.fromkeys(mapping.path for mapping in copy.maps) if copy else {}
+        return RankSnapshot(
+            index,
+            self.stacks,
+            process.pid,
+            process.rank,
+            process.local_rank,
+            process.world_size,
+            process.host or socket.gethostname(),
+            engine_of(self.stacks, process.engine),
+            process.title,
+            process.device,
+            ("partial" if self.cut else "ok") if read else "lost",
+            alive,
+            tuple(self.problems),
+            self.pause_ms,
+            self.environment,
+            tuple(path for path in mapped if TELLING.search(path)),
+            self.python.version if self.python else None,
+            activity=self.activity,
+            communicators=self.communicators.found if self.communicators else (),
+            communicator_notes=tuple(self.communicators.notes) if self.communicators else (),
+            locks=self.locks,
+            peers=self.peers,
+        )
+
+
+def reasons(ranks: Sequence[LiveRank]) -> str:
+    """Why nothing could be read, each reason once: one line for eight ranks too."""
+    whose: Dict[str, List[str]] = {}
+    for rank in ranks:
+        for problem in rank.problems:
+            whose.setdefault(re.sub(rf"\b{rank.pid}\b", "it", problem), []).append(rank.label)
+    return "; ".join(
+        f"{', '.join(labels[:4])}{f' and {len(labels) - 4} more' if len(labels) > 4 else ''}: {text}"
+        for text, labels in whose.items()
+    )
