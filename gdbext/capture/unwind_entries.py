@@ -5,13 +5,24 @@ from __future__ import annotations
 import bisect
 import mmap
 import struct
-from typing import Dict, Iterable, Sequence, Tuple
+from typing import Dict, Iterable, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.capture.elf_symbols import Section
 
 _NOBITS = 8
 _DATAREL_SDATA4 = 0x3B  # how the table of .eh_frame_hdr is encoded by every linker
 _ABSOLUTE = 0  # DW_EH_PE_absptr
+
+
+class Entry(NamedTuple):
+    """How to unwind from one function: the instructions of DWARF's call frame information, and what they count in."""
+
+    start: int  # address of the function
+    size: int
+    code_step: int
+    data_step: int
+    initial: bytes
+    instructions: bytes
 
 
 class UnwindTable:
@@ -43,6 +54,22 @@ class UnwindTable:
             (relative,) = struct.unpack_from("<i", self._data, entry + 4)
             self._copy(relative + self._header.address, common, out)
         return bytes(out) + bytes(4)
+
+    def entry(self, address: int) -> Optional[Entry]:
+        """The entry that covers an address. Raises `ValueError` where it is damaged, or of a form unknown to us."""
+        number = bisect.bisect_right(self._starts, address) - 1
+        if number < 0:
+            return None
+        (relative,) = struct.unpack_from("<i", self._data, self._header.offset + 16 + 8 * number)
+        start = self._offset(relative + self._header.address)
+        length, back = struct.unpack_from("<II", self._data, start)
+        if length >= 0xFFFFFFF0 or not back:
+            raise ValueError("an unwind entry of an unknown form")
+        cie = _Common(self._data, start + 4 - back)
+        begin, size, instructions = self._range(start, length, cie)
+        if not begin <= address < begin + size:
+            return None
+        return Entry(begin, size, cie.code_step, cie.data_step, cie.instructions, instructions)
 
     def _offset(self, address: int) -> int:
         if not self._frames.address <= address < self._frames.address + self._frames.size:
@@ -98,6 +125,7 @@ class _Common:
         code, at = _uleb(data, end + 1)
         align, at = _leb_bytes(data, at)
         register, at = (data[at], at + 1) if self._version == 1 else _uleb(data, at)
+        self.code_step, self.data_step = code, _signed(align)
         self._numbers = _as_uleb(code) + align + (bytes([register]) if self._version == 1 else _as_uleb(register))
         self.augmented = self._letters.startswith(b"z")
         self.encoding = _ABSOLUTE
@@ -107,7 +135,7 @@ class _Common:
             size, at = _uleb(data, at)
             self._read_augmentation(data, at)
             at += size
-        self._instructions = data[at : start + 4 + length]
+        self.instructions = data[at : start + 4 + length]
 
     def _read_augmentation(self, data: mmap.mmap, at: int) -> None:
         for letter in self._letters[1:]:
@@ -128,7 +156,7 @@ class _Common:
         """The same rules, for entries with absolute addresses and no exception data."""
         marks = bytes(letter for letter in self._letters if letter in b"SB")  # signal frame, signed return addresses
         body = bytes([self._version]) + b"zR" + marks + b"\0" + self._numbers + b"\1" + bytes([_ABSOLUTE])
-        body += self._instructions
+        body += self.instructions
         body += bytes(-(len(body) + 4) % 8)
         return struct.pack("<II", len(body) + 4, 0) + body
 
@@ -151,6 +179,11 @@ def _as_uleb(value: int) -> bytes:
         out.append(value & 127 | 128)
         value >>= 7
     return bytes([*out, value])
+
+
+def _signed(leb: bytes) -> int:
+    value = sum((byte & 127) << 7 * index for index, byte in enumerate(leb))
+    return value - (1 << 7 * len(leb)) if leb[-1] & 64 else value
 
 
 def _leb_bytes(data: mmap.mmap, at: int) -> Tuple[bytes, int]:
