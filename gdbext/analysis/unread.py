@@ -19,6 +19,8 @@ def less_sure(view: JobView, best: Candidate) -> Candidate:
     """One grade less where the verdict rests on a stack that is cut, or on a rank that has threads which were not read
     and may be the ones that matter."""
     parties = (*best.culprits, *best.victims) or view.parties
+    if not view.parties and any(_workers(*one) for one in zip(view.snapshot.processes, view.processes)):
+        return dataclasses.replace(best, confidence="low")  # it rests on memory alone: nobody knows what the ranks do
     if any(_cut(party) or _others_matter(view, party) for party in parties):
         return dataclasses.replace(best, confidence=_LOWER[best.confidence])
     return best

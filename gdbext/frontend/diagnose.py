@@ -87,6 +87,8 @@ def _from_processes(pids: Sequence[int], options: argparse.Namespace, progress: 
         raise UsageError("--samples and --interval must be positive")
     if options.max_pause <= 0 or options.deadline <= 0:
         raise UsageError("--max-pause and --deadline must be positive")
+    if options.no_stop and options.together:
+        raise UsageError("--together and --no-stop exclude each other", "with --no-stop nobody is stopped")
     proc = ProcFS()
     job = chosen_job(proc, options, pids)
     progress.say(f"{job.engine or 'job'}: {len(job.ranks)} rank processes ({job.key})")
@@ -99,6 +101,7 @@ def _from_processes(pids: Sequence[int], options: argparse.Namespace, progress: 
         options.gdb,
         confirm,
         options.command == "diagnose" and not options.no_witnesses,
+        options.no_stop,
     )
     looks: List[JobSnapshot] = []
     census: Optional[Census] = None

@@ -22,7 +22,7 @@ from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import rank_from_environ
 from gdbext.evidence.asking import ask_all
-from gdbext.frontend import communicators, gdbrun
+from gdbext.frontend import communicators, gdbrun, no_stop
 from gdbext.frontend.live_locks import name_locks
 from gdbext.frontend.live_rank import Held, LiveRank, reasons
 from gdbext.frontend.terminal import Progress, private_folder
@@ -46,6 +46,7 @@ class Limits:
     gdb: Optional[str] = None
     confirm: float = 1.5  # seconds between the two copies of a look; 0: one copy only
     witnesses: bool = True  # ask RAS, NVML, ... before the stop
+    no_stop: bool = False  # stop nobody; `max_pause` is then the time that a rank is read for
 
 
 class Look:
@@ -110,7 +111,7 @@ class Look:
         flight = check(self._proc, rank.pid)
         for problem in flight.problems:
             rank.note(f"{problem.text}; {problem.remedy}" if problem.remedy else problem.text)
-        rank.blocked = not flight.ok
+        rank.blocked = not flight.ok and not self._limits.no_stop  # who is not touched may well belong to another
         environ = read_environ(rank.pid)
         if isinstance(environ, Missing):
             environ = self._proc.environ(rank.pid)
@@ -137,6 +138,9 @@ class Look:
             rank.copy, rank.copied_at = copy, time.monotonic()
             for problem in copy.problems:
                 rank.note(problem, cut=True)
+            if self._limits.no_stop:
+                rank.pause_ms = 0.0
+                self._progress.say(f"{rank.label}: {no_stop.summary(copy)}")
             if copy.felt_ms is not None:
                 rank.pause_ms = copy.felt_ms
                 count = sum(bool(thread.registers) for thread in copy.threads)
@@ -154,8 +158,11 @@ class Look:
             pages = memory.read_many(waits[pid].ranges)
             return Held(freeze(found, memory.read) if isinstance(found, Interpreter) else None, waits[pid], pages)
 
-        budget = stop.Budget(seconds=self._limits.max_pause)
-        return stop.copy_processes([rank.pid for rank in ranks], budget, during, self._limits.together)
+        pids, budget = [rank.pid for rank in ranks], stop.Budget(seconds=self._limits.max_pause)
+        if self._limits.no_stop:
+            return no_stop.copies(pids, budget, during)
+        copies = stop.copy_processes(pids, budget, during, self._limits.together)
+        return [replace(copy, during=(copy.during,) if copy.during else ()) for copy in copies]
 
     # --- after it ---
 
@@ -165,12 +172,14 @@ class Look:
             if rank.interpreter.reason != "not a Python process":
                 rank.note(f"no Python frames: {rank.interpreter.reason}")
             return
-        frozen = rank.copy.during.python if rank.copy.during else None
-        if frozen is None:
-            rank.note("no Python frames: they were not read during the stop")
-            return
         tids = [thread.tid for thread in rank.copy.threads]
-        rank.python = resolve(frozen, ProcessMemory(rank.pid).read, tids)
+        for held in rank.copy.during:
+            if held.python is not None:
+                found = resolve(held.python, ProcessMemory(rank.pid).read, tids)
+                rank.python = found if held.tids is None else no_stop.joined(rank.python, found, held.tids)
+        if rank.python is None:
+            rank.note("no Python frames: they were not read with the stacks")
+            return
         for problem in rank.python.problems:
             rank.note(f"Python: {problem}")
 
@@ -191,6 +200,8 @@ class Look:
                 rank.note(problem)
             for problem in one.problems:
                 rank.note(problem, cut=not one.stacks)
+            if self._limits.no_stop:
+                no_stop.complete(rank)
 
     @staticmethod
     def _find_communicators(ranks: Sequence[LiveRank]) -> None:

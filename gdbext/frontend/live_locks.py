@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Mapping, Sequence
+from typing import Dict, Mapping, Sequence
 
 from gdbext.capture import futexes, locks, stop, surroundings
 from gdbext.capture.memory import ProcessMemory
@@ -29,9 +29,10 @@ def name_locks(proc: ProcFS, ranks: Sequence[LiveRank]) -> None:
 
 def _waits(copy: stop.ProcessCopy) -> Mapping[int, futexes.FutexCall]:
     """What the stop itself proves: the wait was there when the memory was read."""
-    if copy.during is None:
-        return {}
-    waits = copy.during.waits.filled(copy.during.pages)
+    waits: Dict[int, futexes.FutexCall] = {}
+    for held in copy.during or ():
+        found = held.waits.filled(held.pages)
+        waits.update({tid: call for tid, call in found.items() if held.tids is None or tid in held.tids})
     return futexes.confirmed(waits, {thread.tid: thread.registers for thread in copy.threads})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from dataclasses import dataclass, field
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.engine import engine_of
 from gdbext.capture import futexes, stop, threads
@@ -24,11 +24,12 @@ from gdbext.model.stack import ThreadStack
 
 @dataclass(frozen=True)
 class Held:
-    """What the memory of a rank said while it stood still."""
+    """What the memory of a rank said while it stood still, or while some of its threads slept."""
 
     python: Optional[Frozen]
     waits: futexes.Wanted
     pages: Sequence[Optional[bytes]]  # what `waits` asked for
+    tids: Optional[FrozenSet[int]] = None  # the threads that it is true of; None: all of them stood still
 
 
 @dataclass
