@@ -7,6 +7,8 @@ def main() -> int:
     """Run it; what goes wrong while its modules are loaded is one line too."""
     try:
         from gdbext.frontend.cli import main as run  # here, so that it can be caught
+
+        return run()
     except ModuleNotFoundError as error:
         if error.name not in ("tabulate", "pygments", "elftools"):
             raise
@@ -18,7 +20,6 @@ def main() -> int:
     except (OSError, MemoryError) as error:
         sys.stderr.write(f"gdbext: cannot load its modules: {error or 'out of memory'}; raise the limit (ulimit -a)\n")
         return 4
-    return run()
 
 
 if __name__ == "__main__":

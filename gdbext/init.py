@@ -113,13 +113,17 @@ def load(file):
     if gdb.convenience_variable(LIBRARY_ONLY) is not None:
         return None
     from gdbext.debugger import console
-    from gdbext.printers import tensor
+    from gdbext.printers import stream, tensor
 
     console.register()
     tensor.register()
+    stream.register()
     return None
 
 
-_problem = load(__file__)
+try:
+    _problem = load(__file__)
+except KeyboardInterrupt:  # Ctrl-C
+    _problem = "gdbext: interrupted before it was loaded; source it again"
 if _problem:  # raised from a sourced file, it would print a traceback
     gdb.write(_problem + "\n", gdb.STDERR)

@@ -1,17 +1,19 @@
-"""A Ctrl-C for gdb itself after some seconds, by a timer of the kernel: it comes also while gdb lets no Python run."""
+"""A signal for gdb itself after some seconds, by a timer of the kernel: it comes also while gdb lets no Python run."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import platform
 import signal
 from types import TracebackType
-from typing import Optional, Type
+from typing import ContextManager, Optional, Type
 
 AVAILABLE = platform.machine() == "x86_64"  # the numbers below are its
 _TIMER_CREATE, _TIMER_SETTIME, _TIMER_DELETE = 222, 223, 226
 _CLOCK_MONOTONIC = 1
 _SIGEV_SIGNAL = 0
+_PATIENCE = 1.0  # seconds
 
 
 class _Event(ctypes.Structure):
@@ -21,23 +23,39 @@ class _Event(ctypes.Structure):
 
 
 class Alarm:
-    """`with Alarm(2.0):` SIGINT comes after two seconds if the block lasts that long."""
+    """`with Alarm(2.0):` SIGINT comes after two seconds if the block lasts that long.
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    `number`: another signal; `again`: it comes every so many seconds.
+    """
+
+    def __init__(self, seconds: float, number: int = signal.SIGINT, again: bool = False) -> None:
+        self._seconds, self._number, self._again = seconds, number, again
         self._timer = ctypes.c_int()
         self._call = ctypes.CDLL(None, use_errno=True).syscall
 
     def __enter__(self) -> Alarm:
-        event = _Event(0, signal.SIGINT, _SIGEV_SIGNAL)
+        event = _Event(0, self._number, _SIGEV_SIGNAL)
         if self._call(_TIMER_CREATE, _CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(self._timer)):
             raise OSError(ctypes.get_errno(), "timer_create")
         whole, rest = divmod(self._seconds, 1)
-        once = (ctypes.c_long * 4)(0, 0, int(whole), int(rest * 1e9) or 1)
-        self._call(_TIMER_SETTIME, self._timer, 0, once, None)
+        delay = (int(whole), int(rest * 1e9) or 1)
+        times = (ctypes.c_long * 4)(*(delay if self._again else (0, 0)), *delay)
+        self._call(_TIMER_SETTIME, self._timer, 0, times, None)
         return self
 
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
         self._call(_TIMER_DELETE, self._timer)
+
+
+def nudged() -> ContextManager[object]:
+    """Around attaching and detaching: gdb waits for ever for a process whose exec() ended the thread that it waits for
+    (seen with 13.1 and 18.1), and the other ranks stand still meanwhile. Any signal makes it look again; SIGCHLD does
+    nothing else."""
+    return Alarm(_PATIENCE, signal.SIGCHLD, again=True) if AVAILABLE else contextlib.nullcontext()
+
+
+def nudged_from_now() -> None:
+    """The same until the end of gdb."""
+    nudged().__enter__()

@@ -15,6 +15,7 @@ from gdbext.commands.ranks import HELD
 from gdbext.debugger import compat, live, outside, symbols
 from gdbext.debugger import cores as core_files
 from gdbext.debugger.about import about
+from gdbext.debugger.alarm import nudged, nudged_from_now
 from gdbext.debugger.backtrace import backtraces
 from gdbext.debugger.break_points import RankBreaks
 from gdbext.debugger.checks import CheckWatch
@@ -38,6 +39,7 @@ WHILE_ATTACHING = {
     "print inferior-events": "off",
     "debuginfod enabled": "off",  # would ask a question, or wait for the network while ranks stand still
 }
+STILL_STOPPED = "released, stopped by SIGSTOP"  # as it was before, or by a signal that came meanwhile
 TOGETHER = "schedule-multiple"
 """While ranks are attached it is on: a `continue` that resumed one rank alone would leave it waiting for the others."""
 
@@ -70,6 +72,7 @@ class GdbSession:
         self.breaks = RankBreaks(self.ranks, self.rank_of, self.detach_all, self.say)
         gdb.events.cont.connect(self._resumed)
         gdb.events.stop.connect(self._stopped)
+        compat.on_exit(nudged_from_now)  # gdb lets go by itself then, and may get stuck in it too
 
     def say(self, text: str) -> None:
         gdb.write(f"gdbext: {text}\n", gdb.STDERR)
@@ -177,7 +180,8 @@ class GdbSession:
         start = time.monotonic()
         self._held[inferior.num] = held = _Held(process, start, True, added, None, now, threads.between(before, now))
         try:
-            gdb.execute(f"attach {process.pid}", to_string=True)
+            with nudged():
+                gdb.execute(f"attach {process.pid}", to_string=True)
         except gdb.error as error:
             self._release([inferior])
             begun.remove(inferior)
@@ -278,7 +282,8 @@ class GdbSession:
         for inferior in inferiors:
             try:
                 if inferior.pid:
-                    gdb.execute(f"detach inferiors {inferior.num}", to_string=True)
+                    with nudged():
+                        gdb.execute(f"detach inferiors {inferior.num}", to_string=True)
             except gdb.error as error:
                 problems[inferior.num] = symbols.first_line(error)
             except KeyboardInterrupt as error:  # the rest must be let go first
@@ -353,8 +358,9 @@ def _obstacle(pid: int) -> Optional[str]:
 
 
 def _after_release(rows: Sequence[AttachedRank]) -> Tuple[str, ...]:
-    running = [row for row in rows if row.state != "closed"]
-    return ("All of them run on.",) if running and not any(row.problem for row in rows) else ()
+    alive = [row for row in rows if row.state != "closed"]
+    still = any(row.problem or row.state == STILL_STOPPED for row in rows)
+    return ("All of them run on.",) if alive and not still else ()
 
 
 def _released(rank: AttachedRank, problem: Optional[str]) -> AttachedRank:
@@ -368,4 +374,5 @@ def _released(rank: AttachedRank, problem: Optional[str]) -> AttachedRank:
     tracer = status.get("TracerPid", "0")
     if tracer != "0":
         problem = problem or f"process {tracer} still traces it"
-    return replace(rank, number=None, current=False, state="released", problem=problem)
+    state = STILL_STOPPED if status.get("State", "")[:1] == "T" else "released"
+    return replace(rank, number=None, current=False, state=state, problem=problem)

@@ -34,12 +34,12 @@ COMMANDS: Dict[str, str] = {
 
 def main(arguments: Optional[List[str]] = None) -> int:
     """Run one command; returns the exit status of DESIGN 5."""
-    top = parser()
-    options = top.parse_args(arguments)
-    if options.command is None:
-        top.print_help(sys.stderr)
-        return USAGE
     try:
+        top = parser()
+        options = top.parse_args(arguments)
+        if options.command is None:
+            top.print_help(sys.stderr)
+            return USAGE
         status: int = importlib.import_module(f"gdbext.frontend.{COMMANDS[options.command]}").run(options)
         return status
     except GdbextError as error:

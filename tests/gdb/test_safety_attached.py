@@ -1,0 +1,72 @@
+"""While gdb itself holds the ranks: signals that come meanwhile, an exec() under way, and who stays stopped."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.gdb.gdbrun import Target, build, gdb_batch
+from tests.inferiors.capture_process import CaptureProcess, wait_until
+
+pytestmark = pytest.mark.gdb
+
+
+def test_signals_that_come_while_ranks_are_attached_are_delivered_afterwards(any_gdb):
+    """Real-time signals queue: each counts."""
+    send = "python import os, signal; [os.kill(%d, signal.SIGRTMIN) for _ in range(100)]"
+    with CaptureProcess(mode="signals") as process:
+        before = process.ask()
+        answer = gdb_batch(any_gdb, f"llm-attach-all {process.pid}", send % process.pid, "llm-stacks", "llm-detach-all")
+        assert "All of them run on." in answer.out
+        wait_until(lambda: process.ask() == before + 100)
+        process.assert_free()
+
+
+def test_who_was_stopped_is_not_said_to_run_on(any_gdb):
+    with Target("plain") as target:
+        target._process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: target.status("State") == "T")
+        answer = gdb_batch(any_gdb, f"llm-attach-all {target.pid}", "llm-detach-all")
+        assert "released, stopped by SIGSTOP" in answer.out and "All of them run on" not in answer.out
+        assert (target.status("State"), target.status("TracerPid")) == ("T", "0")
+        target._process.send_signal(signal.SIGCONT)
+        target.assert_free()
+
+
+# The thread that calls execve() waits in it for the others, and they stand still: until the release.
+UNTIL_EXEC = """python
+import glob, time
+end = time.monotonic() + 20
+def calls():
+    return [open(name).read().split()[0] for name in glob.glob("/proc/%d/task/*/syscall")]
+while time.monotonic() < end and "59" not in calls():
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("ending", ["llm-detach-all", "quit"])
+def test_an_exec_under_way_does_not_keep_gdb_from_letting_go(any_gdb, ending, tmp_path):
+    state, script = tmp_path / "state", tmp_path / "until"
+    state.write_bytes(bytes(4096))
+    words = [build("chaos_rank.c", "-g", "-O1"), str(state)]
+    with subprocess.Popen([*words, "0", "3", "execs"]) as changing, subprocess.Popen([*words, "1", "3"]) as quiet:
+        try:
+            wait_until(lambda: beats(state, 0) and beats(state, 1))
+            script.write_text(UNTIL_EXEC % changing.pid)
+            attach = f"llm-attach-all {changing.pid} {quiet.pid}"
+            answer = gdb_batch(any_gdb, attach, f"source {script}", ending)
+            assert "Traceback" not in answer.text
+            for process, index in ((changing, 0), (quiet, 1)):
+                assert "TracerPid:\t0\n" in Path(f"/proc/{process.pid}/status").read_text()
+                now = beats(state, index)
+                wait_until(lambda index=index, now=now: beats(state, index) > now)
+        finally:
+            for process in (changing, quiet):
+                os.kill(process.pid, signal.SIGKILL)
+
+
+def beats(state, index):
+    """chaos_rank.c: the counter of a rank."""
+    return int.from_bytes(state.read_bytes()[64 * index : 64 * index + 8], "little")
