@@ -12,23 +12,28 @@ from gdbext.commands.files import write_private
 from gdbext.commands.selection import SELECTORS, as_words
 from gdbext.commands.session import Session
 from gdbext.model.codec import dump_snapshot
+from gdbext.model.errors import UsageError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
 
 SAVE = Argument("--save", "write the snapshot to FILE, for `gdbext diagnose FILE`", "FILE", completes="file")
+NO_STOP = Argument("--no-stop", "with nothing attached: stop nobody, read only threads that sleep", flag=True)
 HOW = (
     "With ranks attached (or core files loaded) their stacks are walked once. With nothing attached, a "
-    "`gdbext diagnose` of its own looks at the ranks, holding each for milliseconds only."
+    "`gdbext diagnose` of its own looks at the ranks, holding each for milliseconds only; with --no-stop not at all."
 )
 
 
 def look(session: Session, args: Namespace) -> JobSnapshot:
     """One look at all ranks, saved when that was asked for. Raises GdbextError."""
-    if session.ranks():
-        snapshot = session.snapshot()
+    if not session.ranks():
+        words = ("--no-stop",) if args.no_stop else ()
+        snapshot = session.snapshot_from_outside((*words, *as_words(args)))
+    elif args.no_stop:
+        raise UsageError("this gdb holds the ranks: they stand still already", "llm-detach-all lets them go on first")
     else:
-        snapshot = session.snapshot_from_outside(as_words(args))
+        snapshot = session.snapshot()
     if args.save is not None:
         write_private(args.save, dump_snapshot(snapshot) + "\n")
     return snapshot
@@ -51,16 +56,16 @@ COMMANDS = (
         "Say which rank hangs, why, and what to do",
         diagnose,
         "status",
-        SELECTORS + (SAVE,),
+        (*SELECTORS, NO_STOP, SAVE),
         description=HOW,
-        examples=("llm-nccl-diagnose", "llm-nccl-diagnose --save hang.json"),
+        examples=("llm-nccl-diagnose", "llm-nccl-diagnose --no-stop", "llm-nccl-diagnose --save hang.json"),
     ),
     Command(
         "llm-stacks",
         "Show the stacks of all ranks merged into one tree",
         stacks,
         "stack",
-        SELECTORS + (SAVE,),
+        (*SELECTORS, NO_STOP, SAVE),
         description=HOW,
     ),
 )

@@ -8,7 +8,7 @@ from typing import Optional, Set
 from gdbext.analysis.judge import judge
 from gdbext.analysis.lock_report import report
 from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.diagnose import HOW, SAVE, look
+from gdbext.commands.diagnose import HOW, NO_STOP, SAVE, look
 from gdbext.commands.selection import SELECTORS, parse_ranks
 from gdbext.commands.session import Session
 from gdbext.model.errors import UsageError
@@ -46,6 +46,7 @@ COMMANDS = (
         (
             Argument("ranks", "like 0-3,7 or all (default: all)", "RANKS", nargs="?", completes="ranks"),
             *(argument for argument in SELECTORS if argument.option),
+            NO_STOP,
             SAVE,
         ),
         description=(
