@@ -6,21 +6,20 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
 from pathlib import Path
-from typing import Iterator, Optional
+from typing import Iterator
 
+from gdbext.commands.outliving import Outliving
 from gdbext.model.errors import GdbextError
 
 _ENOUGH = 64 << 20  # bytes free; the copy of a rank has some megabytes
 _SHARED_MEMORY, _PLENTY = "/dev/shm", 1 << 30  # noqa: S108 - ranks may live on it: only where it has room for everybody
 
 _NOT_NOW = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
-"""Held back until somebody knows of the folder. The shell inherits that, so they never end it."""
+"""Held back until somebody knows of the folder."""
 
-# A shell that outlives us: `read` returns when we write a line, or fails when our end of the pipe is closed by the
-# kernel. A file that a dying gdb still writes costs another try.
+# A file that a dying gdb still writes costs another try.
 _CLEAN_UP = 'read -r line && exit; for i in 1 2 3; do rm -rf -- "$1" && exit; sleep 1; done'
 
 
@@ -31,7 +30,7 @@ def private_copies() -> Iterator[Path]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_NOW)
     try:
         folder = tempfile.mkdtemp(prefix="gdbext-", dir=place)
-        janitor = _janitor(folder)
+        janitor = Outliving(_CLEAN_UP, "gdbext-clean-up", folder)
     except OSError as error:
         raise _no_place(f"{place}: {error.strerror}") from None
     finally:
@@ -40,8 +39,8 @@ def private_copies() -> Iterator[Path]:
         yield Path(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        if janitor is not None:
-            _dismiss(janitor)
+        janitor.tell("done")
+        janitor.end()
 
 
 def _place() -> str:
@@ -66,21 +65,3 @@ def _room(folder: str) -> int:
     except OSError:
         return 0
     return found.f_bavail * found.f_frsize if os.access(folder, os.W_OK | os.X_OK) else 0
-
-
-def _janitor(folder: str) -> Optional[subprocess.Popen[bytes]]:
-    """Takes the folder away when we are killed. None where there is no shell or no room for one."""
-    nowhere = subprocess.DEVNULL
-    argv = ["/bin/sh", "-c", _CLEAN_UP, "gdbext-clean-up", folder]
-    try:
-        return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, start_new_session=True)
-    except (OSError, MemoryError):
-        return None
-
-
-def _dismiss(janitor: subprocess.Popen[bytes]) -> None:
-    assert janitor.stdin is not None
-    with contextlib.suppress(OSError):
-        janitor.stdin.write(b"done\n")
-        janitor.stdin.close()
-    janitor.wait()

@@ -20,6 +20,7 @@ from gdbext.debugger.backtrace import backtraces
 from gdbext.debugger.break_points import RankBreaks
 from gdbext.debugger.checks import CheckWatch
 from gdbext.debugger.device_access import DeviceAccess
+from gdbext.debugger.guard import Guard
 from gdbext.debugger.streams import StreamAccess
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
@@ -66,6 +67,7 @@ class GdbSession:
         self._jobs: Tuple[Job, ...] = ()
         self._together_before: Optional[str] = None
         self._attaching = False
+        self._guard = Guard()
         self.tensors = DeviceAccess(self.say, self.rank_of)
         self.streams = StreamAccess(self.say, self.rank_of)
         self.checks = CheckWatch(self.ranks, self.tensors, self.say)
@@ -147,6 +149,7 @@ class GdbSession:
         begun: List[gdb.Inferior] = []
         started = gdb.selected_inferior()
         self._attaching = True
+        self._guard.hold([process.pid for process in free])
         with compat.settings(WHILE_ATTACHING):
             try:
                 if free:
@@ -158,6 +161,7 @@ class GdbSession:
                 compat.switch(started)
                 count = sum(inferior.pid != 0 for inferior in begun)
                 self._release(begun)
+                self._guard.mend()
                 if isinstance(error, KeyboardInterrupt):
                     self.say(f"interrupted: nothing is attached ({count} processes were, and run on)")
                 raise
@@ -165,6 +169,7 @@ class GdbSession:
                 self._attaching = False
         self._jobs = tuple(jobs)
         self._begin_together(begun)
+        self._guard.keep_attached()
         return self._attached_table(wanted, problems)
 
     def _attach_one(
@@ -267,6 +272,7 @@ class GdbSession:
         if self._together_before is not None:
             gdb.execute(f"set {TOGETHER} {self._together_before}", to_string=True)
             self._together_before = None
+        self._guard.keep_attached()
         rows = tuple(_released(rank, problems.get(rank.number or 0)) for rank in held)
         return RankTable(rows, notes=_after_release(rows))
 
