@@ -1,8 +1,8 @@
 """Ranks that gdb holds run on when gdb is killed, even in the middle of an attach.
 
 `attach` stops a process by SIGSTOP. A gdb that dies between that signal and its stop leaves the signal to the process,
-which then stands still for good (seen with SIGHUP to gdb). A shell that outlives gdb looks after them and continues those
-that gdb held, that nobody traces, and that stand stopped.
+which then stands still for good (seen with SIGHUP to gdb). A shell that outlives gdb looks after them and continues
+those that gdb held, that nobody traces, and that stand stopped.
 """
 
 from __future__ import annotations

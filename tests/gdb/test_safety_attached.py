@@ -1,13 +1,14 @@
 """While gdb itself holds the ranks: signals that come meanwhile, an exec() under way, and who stays stopped."""
 
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.gdb.gdbrun import Target, build, gdb_batch
+from tests.gdb.gdbrun import INIT, Target, Terminal, build, gdb_batch
 from tests.inferiors.capture_process import CaptureProcess, wait_until
 
 pytestmark = pytest.mark.gdb
@@ -70,3 +71,22 @@ def test_an_exec_under_way_does_not_keep_gdb_from_letting_go(any_gdb, ending, tm
 def beats(state, index):
     """chaos_rank.c: the counter of a rank."""
     return int.from_bytes(state.read_bytes()[64 * index : 64 * index + 8], "little")
+
+
+@pytest.mark.parametrize("end", ["killed", "detached"])
+def test_a_rank_that_a_killed_gdb_leaves_stopped_is_continued(any_gdb, end):
+    """The SIGSTOP of an attach comes through when gdb dies too early; here it comes while gdb holds the rank. After a
+    proper release it is somebody's will."""
+    with Target("plain") as target, Terminal(any_gdb, f"source {INIT}") as terminal:
+        terminal.expect(re.escape(Terminal.PROMPT))
+        terminal.command(f"llm-attach-all {target.pid}")
+        target._process.send_signal(signal.SIGSTOP)
+        if end == "killed":
+            terminal.kill()
+            target.assert_free()
+            return
+        terminal.command("llm-detach-all")
+        wait_until(lambda: target.status("State") == "T")
+        terminal.kill()
+        assert target.status("State") == "T"
+        target._process.send_signal(signal.SIGCONT)
