@@ -10,7 +10,7 @@ from gdbext.knowledge.schema import EmptyName, FrameRule
 from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
 
-_Key = Tuple[Optional[str], Optional[str], Optional[str], str]
+_Key = Tuple[Optional[str], Optional[str], Optional[str], str, Optional[int]]
 
 _ENTRY = regex(ENTRIES)
 _PUBLIC = regex(owners.PUBLIC)
@@ -43,16 +43,23 @@ class FrameBook:
     def __init__(self, rules: Sequence[FrameRule] = RULES, empty: Sequence[EmptyName] = EMPTY_NAMES) -> None:
         self._native = [_compiled(rule) for rule in rules if rule.language == "native"]
         self._python = [_compiled(rule) for rule in rules if rule.language == "python"]
+        self._by_line = [row for row in self._python if row.rule.from_line]
         self._empty = [(regex(row.function), regex(row.module)) for row in empty]
         self._seen: Dict[_Key, Known] = {}
 
     def know(self, frame: Frame) -> Known:
         """What is known of this frame."""
-        key = (frame.function, frame.module, frame.file, frame.language)
+        key = (frame.function, frame.module, frame.file, frame.language, self._line(frame))
         known = self._seen.get(key)
         if known is None:
             known = self._seen[key] = self._look(frame)
         return known
+
+    def _line(self, frame: Frame) -> Optional[int]:
+        """The line, where it tells two functions of one name apart."""
+        if frame.language == "python" and any(row.function.match(frame.function or "") for row in self._by_line):
+            return frame.line
+        return None
 
     def _look(self, frame: Frame) -> Known:
         library = frame.library or ""
@@ -60,7 +67,9 @@ class FrameBook:
         name = frame.function if python else self._name(frame.function, library)
         file = frame.file or ""
         called = name.rsplit(".", 1)[-1] if python and name else name  # `Queue.get`: rules know the function
-        rules = self._matching(self._python if python else self._native, called, library, file)
+        rules = self._matching(self._python if python else self._native, called, library, file, frame.line or 0)
+        if python and called and _PUBLIC.match(called):  # a wrapper by ctypes or Cython, named as what it calls
+            rules = (*self._matching(self._native, called, library, file, 0), *rules)
         system = not python and (
             bool(_C_LIBRARY_MODULE.match(library))
             or bool(name and _C_LIBRARY_FUNCTION.match(name))
@@ -86,13 +95,18 @@ class FrameBook:
         return function
 
     @staticmethod
-    def _matching(rules: List[_Compiled], name: Optional[str], library: str, file: str) -> Tuple[FrameRule, ...]:
+    def _matching(
+        rules: List[_Compiled], name: Optional[str], library: str, file: str, line: int
+    ) -> Tuple[FrameRule, ...]:
         if name is None:
             return ()
         return tuple(
             row.rule
             for row in rules
-            if row.function.match(name) and row.module.match(library) and (not row.rule.file or row.file.search(file))
+            if row.function.match(name)
+            and row.module.match(library)
+            and (not row.rule.file or row.file.search(file))
+            and line >= row.rule.from_line
         )
 
     @staticmethod

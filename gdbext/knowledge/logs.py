@@ -62,6 +62,49 @@ LOG_RULES: Tuple[LogRule, ...] = (
         "medium",
     ),
     LogRule(
+        "worker-died",
+        r"(?:Worker|Engine core) proc \S{1,80} died unexpectedly"
+        r"|Scheduler or DataParallelController \S{1,20} terminated with"
+        r"|Rank \d+ scheduler is dead|actor died unexpectedly before finishing|Worker exit type: SYSTEM_ERROR"
+        r"|srun: error: \S{1,120} task \d+: (?:Killed|Out Of Memory|Segmentation fault|Aborted|Bus error)",
+        "a worker of the job ended while the others needed it",
+        "vLLM multiproc_executor.py, core_client.py; SGLang engine.py; Ray; Slurm",
+        "missing-rank",
+        "medium",
+    ),
+    LogRule(
+        "mpi-rank-died",
+        r"noticed that process rank (?P<rank>\d+) with PID \d+ .{0,120}exited on signal",
+        "the launcher saw a rank die of a signal",
+        "Open MPI's mpirun, PRRTE",
+        "missing-rank",
+        "medium",
+    ),
+    LogRule(
+        "duplicate-gpu",
+        r"Duplicate GPU detected ?: ?rank \d+ and rank \d+ both on CUDA device",
+        "two ranks were given the same GPU, which NCCL refuses",
+        "NCCL init.cc",
+        "other",
+        "medium",
+    ),
+    LogRule(
+        "version-mismatch",
+        r"Mismatched NCCL version detected",
+        "the ranks run different releases of NCCL",
+        "NCCL init.cc",
+        "other",
+        "medium",
+    ),
+    LogRule(
+        "no-interface",
+        r"[Bb]ootstrap ?: no socket interface found|NET/Socket ?: ?[Nn]o (?:usable )?interface",
+        "NCCL found no network interface to use: NCCL_SOCKET_IFNAME names none of this host",
+        "NCCL bootstrap.cc, net_socket.cc",
+        "network-transport",
+        "medium",
+    ),
+    LogRule(
         "clients-joined",
         r"Timed out after .{0,60} waiting for clients\. \d+/\d+ clients joined",
         "not all ranks came to the store",

@@ -31,6 +31,7 @@ class FrameRule:
     idle: bool = False  # waiting here is normal: no work has come
     under: str = ""  # regex: some frame further out (caller side) must match its function name as well
     leaf: bool = False  # matches only as innermost frame (after frames without a name and the C library's waits)
+    from_line: int = 0  # Python: the function of this name further down in its file
     caller: str = ""  # "python" or a regex on the library: whose the nearest caller outside the C library must be
 
 

@@ -4,18 +4,35 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.frames import cublas, cuda, engines, gloo, helpers, messages, mpi, nccl, os, python, torch
+from gdbext.knowledge.frames import (
+    ascend,
+    cublas,
+    cuda,
+    engines,
+    gloo,
+    helpers,
+    messages,
+    mpi,
+    nccl,
+    os,
+    python,
+    python_libraries,
+    torch,
+)
 from gdbext.knowledge.schema import EmptyName, FrameRule, MessageRule, ThreadName
 
 RULES: Tuple[FrameRule, ...] = (
     *cuda.RULES,
     *cublas.RULES,
     *nccl.RULES,
+    *ascend.RULES,
     *mpi.RULES,
     *gloo.RULES,
     *torch.RULES,
     *engines.RULES,
+    *python_libraries.RULES,
     *python.RULES,
+    *python_libraries.INNERMOST,
     *os.RULES,
     *helpers.RULES,
 )

@@ -254,7 +254,6 @@ _WAITS = (
         "NVSHMEM and DeepEP; vllm#46509",
         rank=LOCK,
     ),
-    FrameRule("hccl", "nccl-group-launch", r"Hccl\w+", "Ascend's collectives", rank=LOCK),
 )
 
 _FAILURES = (

@@ -161,7 +161,7 @@ _TORCH = (
     _function(
         "python-store",
         "store-wait",
-        r"_store_based_barrier|rendezvous|_\w*rendezvous_handler|_create_c10d_store|next_rendezvous|synchronize|barrier|get_all",
+        r"_?store_based_barrier|rendezvous|_rendezvous|_\w*rendezvous_handler|_create_c10d_store|next_rendezvous|synchronize|barrier|get_all",
         rf"{_C10D}|torch/distributed/(rendezvous|elastic/.*)\.py$",
         "torch.distributed",
         rank=PYTHON + 2,

@@ -85,6 +85,13 @@ RULES = (
         rank=STEP,
     ),
     FrameRule(
+        "torch-cublas",
+        "cublas",
+        r"at::cuda::(getCurrentCUDABlas(Lt)?Handle|getCUDABlasLtWorkspace\w*|blas::\w+)|at::native::getCudnnHandle",
+        "libtorch makes the handle at the first use, by calls into nameless cuBLAS",
+        rank=LOCK + 1,
+    ),
+    FrameRule(
         "torch-copy",
         "memcpy-sync",
         r"at::native::copy_(kernel_cuda|device_to_device|requires_temporaries)",

@@ -48,6 +48,16 @@ _NEEDS = (
     "No available",
     "shm",
     "ncorrectable",
+    "unexpectedly",
+    "oticed that process",
+    "uplicate GPU",
+    "ismatched NCCL",
+    "terminated with",
+    "is dead",
+    "srun: error",
+    "no socket interface",
+    "o usable interface",
+    "exit type",
 )
 _LONGEST = 2000
 _WRITER = regex(r"\[?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9})[\s:]")
