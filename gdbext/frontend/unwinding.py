@@ -8,8 +8,8 @@ from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 from gdbext.capture.stop import ProcessCopy
 from gdbext.frontend import gdbrun
 from gdbext.frontend.request import Dump, ranks_of
-from gdbext.model.codec import decode
 from gdbext.model.errors import GdbextError
+from gdbext.model.frame_table import unpack
 from gdbext.model.stack import ThreadStack
 
 
@@ -50,6 +50,6 @@ def unwind(
     except GdbextError as error:
         return Result(tuple(found), (), error)
     for entry in record["ranks"]:
-        stacks = decode(Tuple[ThreadStack, ...], entry["threads"])
+        stacks = unpack(record["frames"], entry["threads"])
         found[entry["index"]] = found[entry["index"]]._replace(stacks=stacks, problems=tuple(entry["problems"]))
     return Result(tuple(found), tuple(map(str, record.get("problems", []))))

@@ -9,6 +9,7 @@ from gdbext.capture.libraries import libraries_on_stacks
 from gdbext.capture.minicore import write_core
 from gdbext.capture.stop import copy_process
 from gdbext.model.codec import decode
+from gdbext.model.frame_table import unpack
 from gdbext.model.stack import ThreadStack
 from tests.gdb.gdbrun import Target, gdb_batch
 
@@ -48,7 +49,7 @@ def test_the_copies_of_two_processes(any_gdb, tmp_path):
         (7, 1, []),
     ]
     for entry, target in zip(result["ranks"], (one, two)):
-        stacks = decode(tuple[ThreadStack, ...], entry["threads"])
+        stacks = unpack(result["frames"], entry["threads"])
         main = next(stack for stack in stacks if stack.lwp == target.pid)
         assert main.id == str(target.pid)
         assert [frame.function for frame in main.frames[-3:]] == ["answer", "ncclAllReduce", "main"]
@@ -67,8 +68,8 @@ def test_equal_to_a_live_gdb(any_gdb, tmp_path):
         target.assert_free()
     live = json.loads(saved.read_text())["snapshot"]["processes"][0]["threads"]
     assert len(live) == 21
-    frames = {thread["lwp"]: thread["frames"] for thread in live}
-    assert {thread["lwp"]: thread["frames"] for thread in result["ranks"][0]["threads"]} == frames
+    frames = {stack.lwp: stack.frames for stack in decode(tuple[ThreadStack, ...], live)}
+    assert {one.lwp: one.frames for one in unpack(result["frames"], result["ranks"][0]["threads"])} == frames
 
 
 def test_one_bad_copy_does_not_hide_the_others(any_gdb, tmp_path):

@@ -9,6 +9,7 @@ from gdbext.capture.excerpt import Excerpt, write_excerpt
 from gdbext.capture.libraries import libraries_on_stacks
 from gdbext.capture.stop import copy_process
 from gdbext.frontend import gdbrun, request
+from gdbext.model.frame_table import unpack
 from tests.conftest import gdbs
 from tests.inferiors.torch_job import TorchJob
 
@@ -21,9 +22,9 @@ def walked(gdb, ranks, folder):
     record = gdbrun.run_batch(gdb, {"schema": 1, "budget": budget, "ranks": ranks}, folder, 300)
     assert [rank["problems"] for rank in record["ranks"]] == [[]] * len(ranks)
     return {
-        thread["lwp"]: [(frame["pc"], frame["function"]) for frame in thread["frames"]]
+        stack.lwp: [(frame.pc, frame.function) for frame in stack.frames]
         for rank in record["ranks"]
-        for thread in rank["threads"]
+        for stack in unpack(record["frames"], rank["threads"])
     }
 
 

@@ -1,0 +1,68 @@
+"""Stacks as rows that they share: of 15,000 frames of a job, a few hundred differ in more than where their stack lies.
+
+Writing and reading them one by one took longer than unwinding them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Dict, Iterable, List, Sequence, Tuple
+
+from gdbext.model.codec import decode, encode
+from gdbext.model.stack import Frame, ThreadStack
+
+
+class FrameTable:
+    """Gathers the stacks of several processes. `rows` is plain JSON data that belongs to what `pack` returns."""
+
+    def __init__(self) -> None:
+        self.rows: List[Any] = []
+        self._numbers: Dict[Tuple[Any, ...], int] = {}
+
+    def pack(self, stacks: Iterable[ThreadStack]) -> List[Any]:
+        """Plain JSON data of the stacks, in which a frame is the number of its row and its stack pointer."""
+        return [
+            {**encode(replace(stack, frames=())), "frames": [[self._number(frame), frame.sp] for frame in stack.frames]}
+            for stack in stacks
+        ]
+
+    def _number(self, frame: Frame) -> int:
+        key = (frame.pc, frame.function, frame.module, frame.module_offset, frame.file, frame.line, frame.inlined)
+        if frame.captures or frame.language != "native" or key not in self._numbers:
+            # What was captured belongs to one call alone.
+            number = len(self.rows)
+            self.rows.append(encode(replace(frame, sp=None)))
+            if frame.captures or frame.language != "native":
+                return number
+            self._numbers[key] = number
+        return self._numbers[key]
+
+
+def unpack(rows: Sequence[Any], threads: Sequence[Any]) -> Tuple[ThreadStack, ...]:
+    """The stacks that `pack` took. Raises `ValueError` on data of another shape."""
+    frames: Tuple[Frame, ...] = decode(Tuple[Frame, ...], list(rows))
+    try:
+        return tuple(
+            replace(
+                decode(ThreadStack, {**thread, "frames": []}),
+                frames=tuple(_at(frames[number], sp) for number, sp in thread["frames"]),
+            )
+            for thread in threads
+        )
+    except (IndexError, KeyError, TypeError) as error:
+        raise ValueError(f"not a table of frames ({error})") from None
+
+
+def _at(frame: Frame, sp: Any) -> Frame:
+    return Frame(
+        frame.function,
+        frame.module,
+        frame.pc,
+        frame.file,
+        frame.line,
+        frame.language,
+        frame.inlined,
+        frame.captures,
+        frame.module_offset,
+        sp,
+    )
