@@ -14,6 +14,7 @@ from gdbext.analysis.launches import counted
 from gdbext.analysis.missing import missing
 from gdbext.analysis.progress import between_copies, moved, seen_twice
 from gdbext.analysis.remedies import remedies
+from gdbext.analysis.several import jobs_of, joined, mixed_up, part
 from gdbext.analysis.slow import PATTERNS as SLOW
 from gdbext.analysis.slow import doubted
 from gdbext.analysis.unread import less_sure
@@ -52,6 +53,16 @@ def judge(snapshot: JobSnapshot, earlier: Optional[JobSnapshot] = None) -> Diagn
     The cause is "unknown" where the stacks do not prove more. Linear in the number of threads.
     """
     snapshot = _numbered(snapshot)
+    jobs = jobs_of(snapshot)
+    if len(jobs) == 1:
+        answer = _judge_job(snapshot, earlier)
+        return dataclasses.replace(answer, verdict=mixed_up(snapshot, answer.verdict))
+    answers = [judge(part(snapshot, indexes)) for indexes in jobs]
+    processes = tuple(judge_process(process, snapshot.engine) for process in snapshot.processes)
+    return Diagnosis(snapshot, processes, joined(snapshot, jobs, answers))
+
+
+def _judge_job(snapshot: JobSnapshot, earlier: Optional[JobSnapshot]) -> Diagnosis:
     processes = tuple(judge_process(process, snapshot.engine) for process in snapshot.processes)
     went, stood = between_copies(snapshot, processes)
     earlier = earlier or (snapshot.earlier[-1] if snapshot.earlier else None)

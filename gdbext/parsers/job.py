@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.knowledge.engines import PROFILES
+from gdbext.knowledge.launchers import RANK_ARGUMENTS
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.patterns import regex
 from gdbext.parsers import pyspy_json, source
@@ -17,6 +19,7 @@ from gdbext.parsers.events import ProcessHead, Said
 _FILE_RANK = regex(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
 _FILE_PID = regex(r"(?i)(?:pid|core)[-_.]?(\d{2,9})(?!\d)")
 _TITLES = tuple((regex(rule.pattern), profile.name) for profile in PROFILES for rule in profile.titles)
+_ARGUMENTS = tuple(regex(rule.pattern, re.IGNORECASE) for rule in RANK_ARGUMENTS)
 _MOST_PROBLEMS = 40
 _MOST_MESSAGES = 1000  # log lines of processes whose stacks stand elsewhere, or nowhere
 _MOST_STREAMS = 8192  # writers that are told apart
@@ -83,7 +86,19 @@ def _parse(name: str, data: bytes, tally: Tally) -> _Found:
         else:
             said.append(_prefixed(stream, message.text))
     found = [_identified(process.finished(0)) for process in (*processes, *speakers.values())]
+    problems += [_PRINTED_AGAIN.format(label) for label in _printed_again(processes, found)]
     return _Found(_named_after_file(name, found), problems, said)
+
+
+_PRINTED_AGAIN = (
+    "{} is printed more than once: its last stacks count. Nobody knows how far apart the prints are, so that is no "
+    "second look"
+)
+
+
+def _printed_again(written: Sequence[Process], found: Sequence[RankSnapshot]) -> List[str]:
+    """Who is printed more than once, by what people call it."""
+    return [process.label for one, process in zip(written, found) if any(thread.superseded for thread in one.threads)]
 
 
 def _assemble(text: str, tally: Tally) -> List[Assembler]:
@@ -151,7 +166,21 @@ def _identified(process: RankSnapshot) -> RankSnapshot:
         match = pattern.search(process.title or "")
         if match:
             return replace(process, engine=engine, rank=_rank(match.groupdict(), process.rank))
-    return process
+    return _numbered_by_arguments(process)
+
+
+def _numbered_by_arguments(process: RankSnapshot) -> RankSnapshot:
+    """`python train.py --rank 3`, as py-spy prints it."""
+    said: Dict[str, Optional[str]] = {}
+    for pattern in _ARGUMENTS if process.title else ():
+        match = pattern.search(process.title or "")
+        said = {**match.groupdict(), **said} if match else said
+    local = said.get("local_rank")
+    return replace(
+        process,
+        rank=_rank({name: value for name, value in said.items() if name != "local_rank"}, process.rank),
+        local_rank=int(local) if local and process.local_rank is None else process.local_rank,
+    )
 
 
 def _rank(groups: Dict[str, Optional[str]], known: Optional[int]) -> Optional[int]:
