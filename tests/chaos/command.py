@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -25,7 +26,9 @@ _NOT_FOR_USERS = re.compile(
     r"|A problem internal to GDB|Fatal signal"
 )
 
-_BEFORE_US = re.compile(r"Fatal Python error: init|\nKeyboardInterrupt\n")
+_BEFORE_US = re.compile(r"Fatal Python error: init|\nKeyboardInterrupt\n|Could not load the Python gdb module")
+_OUR_FILE = re.compile(re.escape(str(ROOT / "gdbext")) + r"/(\S+?\.py)")
+_GDB_ITSELF = re.compile(r"A problem internal to GDB|Fatal signal: |virtual memory exhausted")  # no gdb lives with less
 
 
 def arguments_of(plan, command, job, out):
@@ -69,7 +72,7 @@ class Command:
         self._process = subprocess.Popen(
             arguments_of(plan, command, job, place.out),
             cwd=place.cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            preexec_fn=functools.partial(_become, plan),
+            preexec_fn=functools.partial(_become, plan, command),
         )  # fmt: skip
         self.pid = self._process.pid
         self._read = {}
@@ -138,8 +141,11 @@ class Command:
         """What is wrong with the way it ended and what it printed."""
         text = self.out + self.err
         found = []
-        if _BEFORE_US.search(text) and str(ROOT / "gdbext") + "/" not in text:
+        ours = {name for name in _OUR_FILE.findall(text) if name != "init.py"}  # whose first lines are imports
+        if _BEFORE_US.search(text) and not ours:
             return found  # Python itself was hit, before it came to any line of ours
+        if self.command == "attached" and self.plan.limits and _GDB_ITSELF.search(text):
+            return found
         bad = _NOT_FOR_USERS.search(text)
         if bad:
             found.append(f"{self.command} printed: {' / '.join(text[bad.start() :].splitlines()[:3])}")
@@ -175,10 +181,12 @@ class Command:
         return []
 
 
-def _become(plan):
+def _become(plan, command):
     os.setpgid(0, 0)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)  # a campaign in the background of a shell ignores them
+    if command == "attached":
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a user's own gdb; ours leaves no core file by itself
     prepare_child(plan)
 
 
