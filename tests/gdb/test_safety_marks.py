@@ -81,7 +81,6 @@ def picture(pid):
         "Name",
         "State",
         "TracerPid",
-        "SigQ",
         "SigPnd",
         "ShdPnd",
         "SigBlk",
