@@ -122,7 +122,7 @@ def load(file):
 
 try:
     _problem = load(__file__)
-except KeyboardInterrupt:  # Ctrl-C
-    _problem = "gdbext: interrupted before it was loaded; source it again"
+except (KeyboardInterrupt, MemoryError, OSError) as error:  # Ctrl-C, limits
+    _problem = "gdbext could not be loaded (%s); source it again" % (str(error) or type(error).__name__)
 if _problem:  # raised from a sourced file, it would print a traceback
     gdb.write(_problem + "\n", gdb.STDERR)
