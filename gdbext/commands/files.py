@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 
 from gdbext.model.errors import GdbextError
@@ -35,6 +35,12 @@ def _write(path: Path, flags: int, text: str, name: str) -> None:
             file.write(text)
     except OSError as error:
         raise GdbextError(f"cannot write {name}: {error.strerror}") from None
+
+
+def add_json(parser: ArgumentParser) -> None:
+    """The option `--json [FILE]`, for the commands of the shell and of gdb."""
+    text = "print one JSON document, or write it to FILE"
+    parser.add_argument("--json", nargs="?", const="-", type=document_name, metavar="FILE", help=text)
 
 
 def document_name(word: str) -> str:

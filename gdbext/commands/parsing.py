@@ -7,7 +7,7 @@ import shlex
 from typing import Any, List, NoReturn, Tuple
 
 from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.files import document_name
+from gdbext.commands.files import add_json
 from gdbext.model.errors import UsageError
 
 _HELP_WIDTH = 80
@@ -42,14 +42,7 @@ def parser_of(command: Command) -> Parser:
     )
     for argument in command.arguments + ((command.tail,) if command.tail else ()):
         _add(parser, argument)
-    parser.add_argument(
-        "--json",
-        nargs="?",
-        const="-",
-        type=document_name,
-        metavar="FILE",
-        help="print one JSON document, or write it to FILE",
-    )
+    add_json(parser)
     return parser
 
 

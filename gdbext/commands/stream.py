@@ -62,7 +62,7 @@ COMMANDS = (
     ),
     Command(
         "llm-stream list",
-        "List the CUDA streams of ranks, what holds them, and which threads wait for which",
+        "List the CUDA streams of ranks, what holds them, and who waits for which",
         list_streams,
         "status",
         (Argument("--ranks", "like 0-3,7 or all (default: all)", "RANKS", completes="ranks"),),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from gdbext import __version__
-from gdbext.commands.files import document_name
+from gdbext.commands.files import add_json
 
 SUMMARY = "Say which rank of a multi-GPU job hangs, why, and what to do. Start with: gdbext diagnose"
 
@@ -21,19 +21,8 @@ def _selection(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--engine", metavar="NAME", help="jobs of this engine: rtp-llm, vllm, sglang, ...")
 
 
-def _document(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--json",
-        nargs="?",
-        const="-",
-        type=document_name,
-        metavar="FILE",
-        help="one JSON document to FILE, or to stdout",
-    )
-
-
 def _output(parser: argparse.ArgumentParser) -> None:
-    _document(parser)
+    add_json(parser)
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
 
 
@@ -48,6 +37,7 @@ def _looking(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-pause", type=float, default=2.0, metavar="S", help="never hold a rank longer (2)")
     parser.add_argument("--frames", type=int, default=256, metavar="N", help="frames read of each thread (256)")
     parser.add_argument("--deadline", type=float, default=120.0, metavar="S", help="seconds that gdb may take (120)")
+    parser.add_argument("--jobs", type=int, default=0, metavar="N", help="gdbs side by side (by cores and memory)")
     parser.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
 
 
@@ -101,10 +91,10 @@ def parser() -> argparse.ArgumentParser:
     health.add_argument("inputs", nargs="*", type=int, metavar="PID", help="any member stands for its job")
     health.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
     _selection(health)
-    _document(health)
+    add_json(health)
     five = add("explain", "Say what a label of the answer means, how it is recognised and what to do.")
     five.add_argument("label", nargs="?", metavar="LABEL", help="a cause or a wait; none: all of them")
-    _document(five)
+    add_json(five)
     six = add("comms", "List the NCCL communicators of all ranks and who is behind in what; no rank is stopped.")
     six.add_argument("inputs", nargs="*", metavar="PID|FILE", help="pids, or a saved snapshot")
     six.add_argument("--scan", action="store_true", help="search all private memory of the ranks (8 GiB, 10 s each)")
@@ -113,13 +103,17 @@ def parser() -> argparse.ArgumentParser:
     _output(six)
     six = add("pdb", "Open the pdb prompt of the rank that a breakpoint_() of gdbext.rankpdb stopped.")
     six.add_argument("pid", nargs="?", type=int, metavar="PID", help="a rank of another user's job, or in a container")
+    six.add_argument("--pid", type=int, metavar="PID", dest="also_pid", help="the same; Python 3.14 stops where it is")
     six.add_argument("--rank", type=int, metavar="N", help="debug this rank, now and at all breakpoints to come")
     six.add_argument("--job", metavar="NAME", help="when there are several; --list names them")
     six.add_argument("--list", action="store_true", help="which rank is where")
+    six.add_argument("--inject", metavar="FILE:LINE", help="put a breakpoint there into the running ranks, once")
+    six.add_argument("--deadline", type=float, default=30.0, metavar="S", help="seconds that it may take (30)")
+    six.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
     _output(six)
     code = add("error", "Explain an error number or name of CUDA, cuBLAS or NCCL.")
     code.add_argument("error", nargs="+", metavar="ERROR", help="a number, a name, or a message with one in it")
-    _document(code)
+    add_json(code)
     watch_it = add("watch", "Poll a job without stopping it, and keep a bundle when it stands still.")
     watch_it.add_argument("inputs", nargs="*", type=int, metavar="PID", help="any member stands for its job")
     watch_it.add_argument("--still", type=float, default=60.0, metavar="T", help="seconds of standstill (60)")
