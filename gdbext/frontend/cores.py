@@ -61,6 +61,7 @@ class CoreLimits:
     frames: int = 256  # per thread
     deadline: float = 120.0  # seconds gdb may take
     gdb: Optional[str] = None
+    jobs: int = 0  # gdbs side by side; 0: as many as pay
 
 
 def look(names: Sequence[str], limits: CoreLimits, progress: Progress) -> JobSnapshot:
@@ -113,7 +114,7 @@ def _unwind(ranks: Sequence[_Rank], gdb: str, folder: Path, limits: CoreLimits, 
     """Let gdb unwind and name the copies; returns what is wrong with all of them."""
     progress.say(f"reading symbols and unwinding {len(ranks)} core files")
     copies, dumps = [rank.copy for rank in ranks], [_dump(rank.source) for rank in ranks]
-    result = unwind(copies, gdb, folder, limits.frames, limits.deadline, progress.say, dumps)
+    result = unwind(copies, gdb, folder, limits.frames, limits.deadline, progress.say, dumps, limits.jobs)
     if result.failure is not None:
         raise result.failure
     for rank, one in zip(ranks, result.ranks):

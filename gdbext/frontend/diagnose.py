@@ -42,6 +42,8 @@ def run(options: argparse.Namespace) -> int:
     pids, files = split_inputs(options.inputs)
     if options.frames < 1:
         raise UsageError("--frames must be positive")
+    if options.jobs < 0:
+        raise UsageError("--jobs must not be negative", "0 lets gdbext decide")
     if files and (pids or options.name or options.pgid or options.parent or options.engine):
         raise UsageError("files and processes cannot be mixed in one diagnosis", "give one kind of input")
     for name in (options.save, options.json):
@@ -52,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         bundle.check_new(into)
     sysroot, exe = getattr(options, "sysroot", None), getattr(options, "exe", None)
     if cores.are_cores(files):
-        limits = cores.CoreLimits(sysroot, exe, options.frames, options.deadline, options.gdb)
+        limits = cores.CoreLimits(sysroot, exe, options.frames, options.deadline, options.gdb, options.jobs)
         snapshot = cores.look(files, limits, progress)
     elif sysroot or exe:
         raise UsageError("--sysroot and --exe are for core files", "name some: gdbext diagnose core.*")
@@ -62,12 +64,12 @@ def run(options: argparse.Namespace) -> int:
     diagnosis = judge(snapshot)
     tree = merge(snapshot, diagnosis.processes)
     shown: object = replace(diagnosis, tree=tree) if options.command == "diagnose" else tree
-    if options.command == "locks":
-        shown = report(diagnosis)
+    locks = report(diagnosis) if options.command == "locks" else None
+    shown = locks or shown
     show(shown, options.json)
     _keep(options.save, into, snapshot, replace(diagnosis, tree=tree), progress)
     progress.say(f"done in {time.monotonic() - started:.1f} s")
-    return exit_status(diagnosis)
+    return exit_status(diagnosis, None if locks is None else locks.finding)
 
 
 def _keep(
@@ -102,6 +104,7 @@ def _from_processes(pids: Sequence[int], options: argparse.Namespace, progress: 
         confirm,
         options.command == "diagnose" and not options.no_witnesses,
         options.no_stop,
+        options.jobs,
     )
     looks: List[JobSnapshot] = []
     census: Optional[Census] = None
@@ -171,8 +174,11 @@ def _check_writable(name: str) -> None:
         raise GdbextError(f"cannot write {name}: {folder} {why}")
 
 
-def exit_status(diagnosis: Diagnosis) -> int:
-    """The contract of DESIGN 5. Like grep, an error weighs more than a match: what was not read may hide the truth."""
+def exit_status(diagnosis: Diagnosis, finding: Optional[bool] = None) -> int:
+    """The contract of DESIGN 5. Like grep, an error weighs more than a match: what was not read may hide the truth.
+
+    `finding` is what was asked for where that is not the verdict.
+    """
     states = [process.state for process in diagnosis.snapshot.processes]
     if not states and diagnosis.snapshot.said:
         return FINDING  # log lines alone
@@ -180,4 +186,4 @@ def exit_status(diagnosis: Diagnosis) -> int:
         return NOTHING
     if any(state != "ok" for state in states):
         return PARTIAL
-    return FINDING if diagnosis.verdict.finding else OK
+    return FINDING if (diagnosis.verdict.finding if finding is None else finding) else OK

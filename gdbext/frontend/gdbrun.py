@@ -1,4 +1,4 @@
-"""Runs one gdb in batch mode under a deadline and trusts nothing but its result record.
+"""Runs gdb in batch mode, one or several, under a deadline and trusts nothing but their result records.
 
 gdb's exit code says nothing (0 after a failed attach, measured on 13.1), so the script inside writes a result
 file by rename; no file means failure, and the reason is looked for in what gdb printed.
@@ -6,16 +6,18 @@ file by rename; no file means failure, and the reason is looked for in what gdb 
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
 import resource
+import selectors
 import shutil
 import signal
 import subprocess
-import threading
+import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 import gdbext
 from gdbext.model.errors import GdbextError
@@ -53,59 +55,128 @@ def run_batch(
     folder: Path,
     deadline: float,
     on_progress: Callable[[str], None] = lambda line: None,
+    module: str = "batch",
 ) -> Dict[str, Any]:
-    """Let `gdb` work on `request` (protocol of debugger/batch.py) for at most `deadline` seconds.
+    """Let `gdb` work on `request` (protocol of debugger/`module`.py) for at most `deadline` seconds.
 
     Returns its result record. Raises `GdbextError` when there is none. Only our own gdb is ever killed; it reads
     copies (core files), so no target can be left stopped by that.
     """
-    result = folder / "result.json"
-    script = folder / "request.json"
-    script.write_text(json.dumps({**request, "result": str(result), "parent": os.getpid()}), "utf-8")
-    work = f"python from gdbext.debugger import batch; batch.main({str(script)!r})"
-    argv = [gdb, *QUIET_START, "-ex", "set $gdbext_library_only = 1", "-ex", f"source {INIT}", "-ex", work]
-    printed = _run(argv, deadline, on_progress)
+    found = run_batches(gdb, [request], folder, deadline, lambda _, line: on_progress(line), module)[0]
+    if isinstance(found, GdbextError):
+        raise found
+    return found
+
+
+def run_batches(
+    gdb: str,
+    requests: Sequence[Dict[str, Any]],
+    folder: Path,
+    deadline: float,
+    on_progress: Callable[[int, str], None],
+    module: str = "batch",
+) -> List[Union[Dict[str, Any], GdbextError]]:
+    """The same with a gdb for each request, side by side. Returns the record of each, or why there is none."""
+    results = [folder / ("result.json" if not number else f"result.{number}.json") for number in range(len(requests))]
+    running: List[_Gdb] = []
+    try:
+        for number, (request, result) in enumerate(zip(requests, results)):
+            script = folder / result.name.replace("result", "request")
+            script.write_text(json.dumps({**request, "result": str(result), "parent": os.getpid()}), "utf-8")
+            running.append(_Gdb(_argv(gdb, module, script), functools.partial(on_progress, number)))
+        _pass_on(running, time.monotonic() + deadline)
+    finally:
+        for one in running:
+            one.end()
+    return [_record(result, one.reason(gdb, deadline)) for result, one in zip(results, running)]
+
+
+def _argv(gdb: str, module: str, script: Path) -> List[str]:
+    work = f"python from gdbext.debugger import {module}; {module}.main({str(script)!r})"
+    alone = ["-ex", "set $gdbext_library_only = 1"] if module == "batch" else []
+    return [gdb, *QUIET_START, *alone, "-ex", f"source {INIT}", "-ex", work]
+
+
+def _record(result: Path, otherwise: GdbextError) -> Union[Dict[str, Any], GdbextError]:
     try:
         record: Dict[str, Any] = json.loads(result.read_text("utf-8"))
     except (OSError, ValueError):
-        raise GdbextError(*_why_no_result(gdb, printed, deadline)) from None
+        return otherwise
     return record
 
 
-def _run(argv: List[str], deadline: float, on_progress: Callable[[str], None]) -> List[str]:
-    """Start, pass its progress lines on, kill it at the deadline; returns the other lines that it printed."""
-    printed: List[str] = []
-    size = 0
-    process = subprocess.Popen(
-        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-    )
-    _no_core(process.pid)
-    watchdog = threading.Timer(deadline, _kill_group, (process.pid,))
-    watchdog.daemon = True
-    watchdog.start()
-    try:
-        assert process.stdout is not None
-        for raw in process.stdout:
+def _pass_on(running: Sequence[_Gdb], until: float) -> None:
+    """Read what all of them print until each has closed its output; at the deadline those that have not are killed."""
+    with selectors.DefaultSelector() as selector:
+        for one in running:
+            selector.register(one.output, selectors.EVENT_READ, one)
+        while selector.get_map():
+            left = until - time.monotonic()
+            if left <= 0:
+                for key in list(selector.get_map().values()):
+                    key.data.time_out()
+                return
+            for key, _ in selector.select(left):
+                if not key.data.read():
+                    selector.unregister(key.fileobj)
+        for one in running:  # one that has closed its output may still run
+            one.wait(until)
+
+
+class _Gdb:
+    """One gdb at work: its progress lines are passed on, of all else that it prints the beginning is kept."""
+
+    def __init__(self, argv: List[str], on_progress: Callable[[str], None]) -> None:
+        self._on_progress = on_progress
+        self._printed: List[str] = []
+        self._size, self._rest, self._timed_out = 0, b"", False
+        self._process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        _no_core(self._process.pid)
+        assert self._process.stdout is not None
+        self.output = self._process.stdout
+
+    def read(self) -> bool:
+        """Take what there is; False when no more will come."""
+        data = os.read(self.output.fileno(), 1 << 16)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if not data or len(self._rest) > _MAX_KEPT_OUTPUT:
+            lines, self._rest = [*lines, self._rest], b""
+        for raw in lines:
             line = raw.decode("utf-8", "replace").rstrip()
             if line.startswith("progress: "):
-                on_progress(line[len("progress: ") :])
-            elif size < _MAX_KEPT_OUTPUT:
-                size += len(line)
-                printed.append(line)
-        process.wait()
-    finally:
-        if process.poll() is None:
-            _kill_group(process.pid)
-            process.wait()
-        timed_out = not watchdog.is_alive()
-        watchdog.cancel()
-        if process.stdout is not None:
-            process.stdout.close()
-    if process.returncode < 0 and not timed_out:
-        printed.append(f"{_KILLED} {-process.returncode}" + (" (out of memory?)" if process.returncode == -9 else ""))
-    if timed_out:
-        printed.append(f"gdb did not finish in {deadline:g} s")
-    return printed
+                self._on_progress(line[len("progress: ") :])
+            elif self._size < _MAX_KEPT_OUTPUT:
+                self._size += len(line)
+                self._printed.append(line)
+        return bool(data)
+
+    def wait(self, until: float) -> None:
+        try:
+            self._process.wait(max(0.0, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self.time_out()
+
+    def time_out(self) -> None:
+        self._timed_out = True
+        _kill_group(self._process.pid)
+
+    def end(self) -> None:
+        """It is gone when this returns, whatever happened."""
+        if self._process.poll() is None:
+            _kill_group(self._process.pid)
+            self._process.wait()
+        self.output.close()
+
+    def reason(self, gdb: str, deadline: float) -> GdbextError:
+        """Why it left no result."""
+        printed, status = self._printed, self._process.returncode
+        if self._timed_out:
+            printed = [*printed, f"gdb did not finish in {deadline:g} s"]
+        elif status < 0:
+            printed = [*printed, f"{_KILLED} {-status}" + (" (out of memory?)" if status == -9 else "")]
+        return GdbextError(*_why_no_result(gdb, printed))
 
 
 def _no_core(pid: int) -> None:
@@ -125,7 +196,7 @@ def _kill_group(pid: int) -> None:
         pass
 
 
-def _why_no_result(gdb: str, printed: List[str], deadline: float) -> tuple[str, str]:
+def _why_no_result(gdb: str, printed: List[str]) -> tuple[str, str]:
     lines = [line for line in printed if not _NOISE.search(line)]
     if any(_NO_PYTHON.search(line) for line in printed):
         return f"{gdb} was built without Python", "use another gdb with --gdb PATH"

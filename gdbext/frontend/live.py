@@ -47,6 +47,7 @@ class Limits:
     confirm: float = 1.5  # seconds between the two copies of a look; 0: one copy only
     witnesses: bool = True  # ask RAS, NVML, ... before the stop
     no_stop: bool = False  # stop nobody; `max_pause` is then the time that a rank is read for
+    jobs: int = 0  # gdbs side by side; 0: as many as pay
 
 
 class Look:
@@ -187,8 +188,8 @@ class Look:
         """Let gdb unwind and name the copies."""
         copies = [rank.copy for rank in ranks if rank.copy is not None]
         self._progress.say(f"reading symbols and unwinding {len(ranks)} copies; all ranks run on")
-        frames, deadline = self._limits.frames, self._limits.deadline
-        result = unwind(copies, gdb, folder, frames, deadline, self._progress.say)
+        limits = self._limits
+        result = unwind(copies, gdb, folder, limits.frames, limits.deadline, self._progress.say, jobs=limits.jobs)
         if result.failure is not None:
             if not any(rank.python for rank in ranks):
                 raise result.failure

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.capture.stop import ProcessCopy
 from gdbext.frontend import gdbrun
+from gdbext.frontend.capacity import gdbs_for
 from gdbext.frontend.request import Dump, ranks_of
 from gdbext.model.errors import GdbextError
 from gdbext.model.frame_table import unpack
@@ -37,19 +38,43 @@ def unwind(
     deadline: float,
     say: Callable[[str], None],
     dumps: Sequence[Dump] = (),
+    jobs: int = 0,
 ) -> Result:
     """Let `gdb` work for at most `deadline` seconds, with its files in `folder`; at most `frames` of a thread.
 
-    Raises `GdbextError` when there is no room for the files. A gdb that fails is `failure` of the result.
+    `jobs`: so many gdbs side by side; 0: as many as pay. Raises `GdbextError` when there is no room for the files.
+    When no gdb gives a result, `failure` of ours says why; what one of several failed in is a problem of its copies.
     """
     rows, files = ranks_of(copies, folder, dumps)
-    budget = {"seconds": deadline / max(1, len(copies)), "frames": frames}
     found: List[Unwound] = [Unwound(files=tuple(texts)) for texts in files]
-    try:
-        record = gdbrun.run_batch(gdb, {"schema": 1, "budget": budget, "ranks": rows}, folder, deadline, say)
-    except GdbextError as error:
-        return Result(tuple(found), (), error)
-    for entry in record["ranks"]:
-        stacks = unpack(record["frames"], entry["threads"])
-        found[entry["index"]] = found[entry["index"]]._replace(stacks=stacks, problems=tuple(entry["problems"]))
-    return Result(tuple(found), tuple(map(str, record.get("problems", []))))
+    count = gdbs_for(rows, sum(len(copy.threads) for copy in copies), jobs)
+    shares = [rows[number::count] for number in range(count)]
+    budget = {"seconds": deadline / max(1, len(shares[0])), "frames": frames}
+    requests = [{"schema": 1, "budget": budget, "ranks": share} for share in shares]
+    records = gdbrun.run_batches(gdb, requests, folder, deadline, _Count(len(copies), say).said)
+    problems: Dict[str, None] = {}
+    failures = [record for record in records if isinstance(record, GdbextError)]
+    if len(failures) == count:
+        return Result(tuple(found), (), failures[0])
+    for share, record in zip(shares, records):
+        if isinstance(record, GdbextError):
+            for row in share:
+                found[row["index"]] = found[row["index"]]._replace(problems=(f"no native frames: {record}",))
+            continue
+        problems.update(dict.fromkeys(map(str, record.get("problems", []))))
+        for entry in record["ranks"]:
+            stacks = unpack(record["frames"], entry["threads"])
+            found[entry["index"]] = found[entry["index"]]._replace(stacks=stacks, problems=tuple(entry["problems"]))
+    return Result(tuple(found), tuple(problems))
+
+
+class _Count:
+    """Makes one progress of those of several gdbs."""
+
+    def __init__(self, total: int, say: Callable[[str], None]) -> None:
+        self._total, self._say, self._begun = total, say, 0
+
+    def said(self, number: int, line: str) -> None:
+        """A gdb begins with a copy."""
+        self._begun += 1
+        self._say(f"stacks of {self._begun}/{self._total}")

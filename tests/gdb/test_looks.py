@@ -46,9 +46,9 @@ def test_several_looks_are_kept_and_judged_together(tmp_path):
     assert json.loads(again[1])["verdict"] == json.loads(out)["verdict"]
 
 
-def test_all_ranks_together(any_gdb):
+def test_all_ranks_together_read_by_two_gdbs(any_gdb):
     with DemoJob("pinned-alloc", ranks=4, wait="poll") as job:
-        status, out, err = diagnose(*job.pids.values(), "--together", "--json", "--gdb", any_gdb)
+        status, out, err = diagnose(*job.pids.values(), "--together", "--jobs", 2, "--json", "--gdb", any_gdb)
         answer = json.loads(out)
         assert (answer["verdict"]["cause"], answer["verdict"]["culprits"]) == ("implicit-sync-vs-collective", [1])
         assert status == 1, err

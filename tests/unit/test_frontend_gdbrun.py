@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gdbext.frontend.gdbrun import find_gdb, run_batch
+from gdbext.frontend.gdbrun import find_gdb, run_batch, run_batches
 from gdbext.model.errors import GdbextError
 
 
@@ -89,3 +89,27 @@ def test_the_gdb_asked_for_comes_first(fake, monkeypatch):
     assert find_gdb() == gdb
     with pytest.raises(GdbextError, match="/no/such/gdb"):
         find_gdb("/no/such/gdb")
+
+
+SIDE_BY_SIDE = """
+for word; do case $word in *request*) name=$word;; esac; done
+number=$(echo "$name" | sed -n "s/.*request\\.\\([0-9]*\\)\\.json.*/\\1/p")
+folder=$(echo "$name" | sed "s/.*'\\(.*\\)\\/request.*/\\1/")
+case $number in
+"") echo "progress: first"; echo '{"ranks": [0]}' > $folder/result.json ;;
+1) echo "boom" ;;
+2) echo "progress: third"; sleep 300 ;;
+3) exec 1>&- 2>&-; echo '{"ranks": [3]}' > $folder/result.3.json ;;
+esac
+"""
+
+
+def test_several_side_by_side_and_the_failure_of_one_is_its_own(fake, tmp_path):
+    said = []
+    begin = time.monotonic()
+    results = run_batches(fake(SIDE_BY_SIDE), [{}] * 4, tmp_path, 4, lambda number, line: said.append((number, line)))
+    assert time.monotonic() - begin < 60
+    assert sorted(said) == [(0, "first"), (2, "third")]
+    assert (results[0], results[3]) == ({"ranks": [0]}, {"ranks": [3]})
+    assert "gave no result: boom" in str(results[1])
+    assert "did not finish in 4 s" in str(results[2])

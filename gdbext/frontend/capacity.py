@@ -1,0 +1,64 @@
+"""How many gdbs read copies side by side: what the work is worth, and what cores and memory there are."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, Optional, Sequence
+
+THREADS = 200
+"""From so many threads a gdb more is worth its start (0.3 s and 70 MB; 100 threads take 0.15 s; gdb 13.1)."""
+MOST = 16
+_BASE = 96 << 20  # bytes of a gdb with the excerpts of torch and the copies of eight ranks
+_SHARE = 2  # we take at most one in so many of the bytes at hand
+
+
+def gdbs_for(ranks: Sequence[Dict[str, Any]], threads: int, wanted: int = 0) -> int:
+    """How many gdbs for the rows of a request (frontend/request.py) with `threads` altogether. `wanted`: asked for."""
+    if wanted > 0:
+        return max(1, min(wanted, len(ranks)))
+    by_work = min(len(ranks), threads // THREADS, len(os.sched_getaffinity(0)), MOST)
+    memory = memory_at_hand()
+    if by_work > 1 and memory is not None:
+        by_work = min(by_work, memory // _SHARE // _bytes_of_one(ranks))
+    return max(1, by_work)
+
+
+def _bytes_of_one(ranks: Sequence[Dict[str, Any]]) -> int:
+    """Of every file with debug information a gdb keeps an index, and maps what it reads of it."""
+    files = {file["path"] for rank in ranks for file in rank["files"]}
+    return _BASE + sum(_size(path) for path in files)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def memory_at_hand(proc: str = "/proc", groups: str = "/sys/fs/cgroup") -> Optional[int]:
+    """Bytes that can be had without swapping, of the host and of the container we are in; None when unknown."""
+    found = [_available(f"{proc}/meminfo"), _left(groups, "memory.max", "memory.current")]
+    found.append(_left(f"{groups}/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"))
+    known = [one for one in found if one is not None]
+    return min(known) if known else None
+
+
+def _available(path: str) -> Optional[int]:
+    for line in _text(path).splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) << 10
+    return None
+
+
+def _left(folder: str, limit: str, used: str) -> Optional[int]:
+    most, now = _text(f"{folder}/{limit}").strip(), _text(f"{folder}/{used}").strip()
+    return max(0, int(most) - int(now)) if most.isdigit() and now.isdigit() else None
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""

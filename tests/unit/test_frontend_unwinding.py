@@ -1,0 +1,81 @@
+"""Copies shared out to several gdbs: each stack comes back to its copy, and what one gdb fails in costs no other."""
+
+import pytest
+
+from gdbext.capture.stop import ProcessCopy, ThreadCopy
+from gdbext.frontend import gdbrun, unwinding
+from gdbext.model.errors import GdbextError
+from gdbext.model.frame_table import FrameTable
+from gdbext.model.stack import Frame, ThreadStack
+
+COPIES = [ProcessCopy(pid, (ThreadCopy(pid),)) for pid in (10, 11, 12, 13, 14)]
+
+
+def stack_of(pid):
+    return ThreadStack(str(pid), (Frame("f", pc=pid, sp=8),), pid)
+
+
+def record(request):
+    table = FrameTable()
+    ranks = [
+        {"index": row["index"], "threads": table.pack([stack_of(row["pid"])]), "problems": [f"odd {row['pid']}"]}
+        for row in request["ranks"]
+    ]
+    return {"ranks": ranks, "frames": table.rows, "problems": ["said by each"]}
+
+
+@pytest.fixture
+def unwind(monkeypatch, tmp_path):
+    def work(jobs, broken=()):
+        said = []
+
+        def run_batches(gdb, requests, folder, deadline, on_progress):
+            for number, request in enumerate(requests):
+                for row in request["ranks"]:
+                    on_progress(number, f"stacks of pid {row['pid']}")
+            seen.extend(requests)
+            return [
+                GdbextError(f"gdb {number} broke") if number in broken else record(request)
+                for number, request in enumerate(requests)
+            ]
+
+        rows = [{"index": number, "pid": copy.pid, "files": []} for number, copy in enumerate(COPIES)]
+        monkeypatch.setattr(unwinding, "ranks_of", lambda *_: (rows, [["file"], [], [], [], []]))
+        monkeypatch.setattr(gdbrun, "run_batches", run_batches)
+        seen.clear()
+        result = unwinding.unwind(COPIES, "gdb", tmp_path, 256, 60.0, said.append, jobs=jobs)
+        assert said == [f"stacks of {number}/5" for number in range(1, 6)]
+        return result
+
+    seen = []
+    work.requests = seen
+    return work
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 5, 9])
+def test_each_stack_comes_back_to_its_copy(unwind, jobs):
+    result = unwind(jobs)
+    assert len(unwind.requests) == min(jobs, 5)
+    assert [one.stacks for one in result.ranks] == [(stack_of(copy.pid),) for copy in COPIES]
+    assert [one.problems for one in result.ranks] == [(f"odd {copy.pid}",) for copy in COPIES]
+    assert result.ranks[0].files == ("file",)
+    assert (result.problems, result.failure) == (("said by each",), None)
+
+
+def test_the_time_of_a_gdb_is_shared_by_its_copies(unwind):
+    unwind(2)
+    assert [len(request["ranks"]) for request in unwind.requests] == [3, 2]
+    assert {request["budget"]["seconds"] for request in unwind.requests} == {20.0}
+
+
+def test_a_gdb_that_fails_costs_its_own_copies_only(unwind):
+    result = unwind(2, broken=[1])
+    assert result.failure is None
+    assert [bool(one.stacks) for one in result.ranks] == [True, False, True, False, True]
+    assert result.ranks[1].problems == ("no native frames: gdb 1 broke",)
+
+
+def test_when_all_fail_there_is_nothing(unwind):
+    result = unwind(2, broken=[0, 1])
+    assert str(result.failure) == "gdb 0 broke"
+    assert not any(one.stacks for one in result.ranks)
