@@ -20,7 +20,7 @@ _MOST_PAGES = 2048  # further ones are not read: 8 MiB take some milliseconds
 ReadMany = Callable[[Sequence[Tuple[int, int]]], Sequence[Optional[bytes]]]
 
 # Indexes of user_regs_struct (sys/user.h): orig_rax, and rdi, rsi, rdx, r10, r8, r9.
-_NUMBER, _ARGUMENTS, _THREAD_POINTER = 15, (14, 13, 12, 7, 8, 9), 21
+_NUMBER, _ARGUMENTS, _THREAD_POINTER = 15, (14, 13, 12, 7, 9, 8), 21
 
 
 class FutexCall(NamedTuple):

@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import Dict, Mapping, Optional, Tuple
 
+from gdbext.capture.blocked import parse_standing
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MOST = 20_000  # threads
 
@@ -117,14 +119,8 @@ def _switches(status: str) -> Dict[str, int]:
 
 
 def _syscall(text: str) -> Tuple[Optional[Tuple[int, ...]], Optional[int], Optional[int]]:
-    """`running`, `-1 SP PC` (blocked, but in no call) or `NUMBER ARG1..ARG6 SP PC`."""
-    fields = text.split()
-    try:
-        values = [int(fields[0])] + [int(field, 16) for field in fields[1:]] if fields else []
-    except ValueError:
+    """Number and arguments of the call that it is blocked in, sp, pc."""
+    found = parse_standing(text)
+    if isinstance(found, str):
         return None, None, None
-    if len(values) == 9:
-        return tuple(values[:7]), values[7], values[8]
-    if len(values) == 3:
-        return None, values[1], values[2]
-    return None, None, None
+    return (found.number, *found.arguments) if found.arguments else None, found.sp, found.pc
