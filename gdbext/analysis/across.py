@@ -263,12 +263,13 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
     ):
         return None
     alone = len(view.parties) == 1
+    members = [party for party in view.parties if party.process.rank is not None] or list(view.parties)
     summary = (
         f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {where(idle[0])} is "
         f"where an idle worker sits. "
         + ("A single process cannot show whether its peers are idle too." if alone else "Nothing hangs.")
     )
-    confidence = "low" if alone else "high" if not others else "medium"
+    confidence = "low" if alone else "high" if not others and len(members) > 1 else "medium"
     return Candidate(
         "not-a-hang", confidence, 70 if not alone else 30, summary, (), (), (), evidence_of((), view.parties)
     )
@@ -305,7 +306,8 @@ def goes_on(view: JobView) -> Optional[Candidate]:
         if all_of_them
         else f"{start(who(rest))} did not move: what {verb(rest, 'it is', 'they are')} in may just take long."
     )
-    confidence = "high" if all_of_them else "medium"
+    whole = len(went) > 1 or view.world_size == 1  # one of several ranks speaks for itself only
+    confidence = "high" if all_of_them and whole else "medium"
     return Candidate("not-a-hang", confidence, 88, summary, (), (), (), evidence_of((), went))
 
 

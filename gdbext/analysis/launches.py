@@ -192,13 +192,15 @@ def _support(view: JobView, best: Candidate) -> Optional[bool]:
     return False if known else None
 
 
-def _lines(view: JobView) -> Iterator[Tuple[str, int]]:
+def _lines(view: JobView) -> Iterator[Tuple[str, Optional[int]]]:
     """What is worth a line of evidence: errors first, then counts that differ, then what is still being set up."""
     groups = [group for group in communicator_table(view.snapshot.processes).groups if group.notes and not group.moving]
     for group in sorted(groups, key=_weight):
         told = [member for member in group.members if failure(member.communicator)] or group.members
-        text = f"communicator {group.name} ({group.n_ranks} ranks): {'; '.join(group.notes)}"
-        yield text, told[0].process
+        indexes = tuple(dict.fromkeys(member.process for member in told))
+        read = who(_parties(view, indexes)) if len(indexes) > 1 else ""
+        text = f"communicator {group.name} ({group.n_ranks} ranks{f', read in {read}' if read else ''})"
+        yield f"{text}: {'; '.join(group.notes)}", indexes[0] if len(indexes) == 1 else None
 
 
 def _weight(group: CommunicatorGroup) -> int:

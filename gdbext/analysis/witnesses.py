@@ -13,7 +13,17 @@ from gdbext.knowledge.witnesses import CONTRADICTS
 from gdbext.model.verdict import Evidence
 from gdbext.model.witness import Statement
 
-_TOLD = ("gpu-fault", "gpu-error", "shm-full", "dead", "gone-wrong", "mismatch", "behind", "spins", "in-sync")
+_TOLD = (
+    "gpu-fault",
+    "gpu-error",
+    "shm-full",
+    "dead",
+    "gone-wrong",
+    "mismatch",
+    "behind",
+    "spins",
+    "in-sync",
+)
 """What is worth a line of evidence, the weightiest first."""
 _MOST = 4
 _SPINNING = 0.7  # of a core
@@ -78,9 +88,10 @@ PATTERNS = (gpu_fault, shm_full, behind)
 
 def heard(view: JobView, best: Candidate) -> Candidate:
     """The candidate with what the witnesses say beside its own evidence, less sure where they contradict it."""
-    told = [(name, one) for says in _TOLD for name, one in _statements(view, says)]
+    contradicts = CONTRADICTS.get(best.cause, ())
+    told = [(name, one) for says in dict.fromkeys((*_TOLD, *contradicts)) for name, one in _statements(view, says)]
     lines = [Evidence(f"{name}: {one.text}", one.process) for name, one in told[:_MOST]]
-    against = [name for name, one in told if one.says in CONTRADICTS.get(best.cause, ())]
+    against = [name for name, one in told if one.says in contradicts]
     confidence, summary = best.confidence, best.summary
     if against:
         confidence = CONFIDENCE[max(0, CONFIDENCE.index(confidence) - 1)]

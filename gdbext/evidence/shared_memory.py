@@ -7,7 +7,7 @@ import time
 from typing import Dict, Iterator, List, Tuple
 
 from gdbext.evidence.question import Asked, Question, absent, present
-from gdbext.knowledge.witnesses import SHM_PER_CONNECTION
+from gdbext.knowledge.witnesses import SHM_PER_CONNECTION, SHM_ROOM
 from gdbext.model.witness import Statement, Witness
 
 NAME = "/dev/shm"  # noqa: S108 - a place, no file of ours
@@ -27,7 +27,7 @@ def ask(question: Question) -> Witness:
         mounts.setdefault(device, []).append(one)
     statements: List[Statement] = []
     for ranks in mounts.values():
-        statements += _about(ranks, question)
+        statements += _about(ranks, question, len(mounts) == 1)
     if not mounts:
         return absent(NAME, reason)
     about = statements[0].text if len(mounts) == 1 else f"{len(mounts)} mounts"
@@ -38,7 +38,7 @@ def _folder(one: Asked, proc: str) -> str:
     return f"{proc}/{one.pid}/root/dev/shm"
 
 
-def _about(ranks: List[Asked], question: Question) -> Iterator[Statement]:
+def _about(ranks: List[Asked], question: Question, only: bool) -> Iterator[Statement]:
     folder = _folder(ranks[0], question.proc)
     try:
         room = os.statvfs(folder)
@@ -48,9 +48,8 @@ def _about(ranks: List[Asked], question: Question) -> Iterator[Statement]:
     full = total > 0 and free < SHM_PER_CONNECTION
     text = f"{_size(free)} of {_size(total)} free"
     index = ranks[0].index if full else None
-    yield Statement(
-        text + (": no room for another NCCL connection" if full else ""), "shm-full" if full else "fact", index
-    )
+    says = "shm-full" if full else "shm-room" if only and free >= SHM_ROOM else "fact"
+    yield Statement(text + (": no room for another NCCL connection" if full else ""), says, index)
     files = _nccl_files(folder, question)
     if files:
         names = ", ".join(name for name, _ in files[:3])

@@ -27,7 +27,8 @@ SLOW_WORK: Tuple[SlowWork, ...] = (
     SlowWork(
         "compile-child",
         "waits for a compiler",
-        "nvcc --dryrun; triton backends/nvidia/compiler.py; torch/utils/cpp_extension.py, _inductor/cpp_builder.py",
+        "nvcc --dryrun; triton backends/nvidia/compiler.py; torch/utils/cpp_extension.py, _inductor/cpp_builder.py; "
+        "hipcc, bisheng and ccec by their vendors' names, none of them run here",
         children=r"nvcc|cicc|cudafe\+\+|ptxas|nvlink|fatbinary|cc1(plus)?|(g\+\+|gcc|clang(\+\+)?|c\+\+|cc)[\d.-]*"
         r"|ld(\.\w+)?|collect2|lld|as|ninja|cmake|hipcc|bisheng\w*|ccec",
         proof=("child",),

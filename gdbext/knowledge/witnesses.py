@@ -12,6 +12,7 @@ SAYS = {
     "spins": "the GPU runs a kernel that computes nothing: it waits, as an unfinished collective does",
     "gpu-fault": "the GPU of the process had a fault that ends the work on it",
     "gpu-error": "a fault of a GPU that cannot be laid to one process",
+    "shm-room": "there is room for many NCCL connections in the only /dev/shm of the ranks",
     "shm-full": "there is no room for another NCCL connection in the process' /dev/shm",
 }
 
@@ -20,6 +21,7 @@ CONTRADICTS = {
     "collective-mismatch": ("in-sync",),
     "init-rendezvous": ("in-sync",),
     "not-a-hang": ("gpu-fault", "dead"),
+    "shm-too-small": ("shm-room",),
 }
 """Cause -> statements that speak against it. One of them lowers the confidence by a step."""
 
@@ -32,6 +34,9 @@ IDLE_MEMORY = 5
 
 SHM_PER_CONNECTION = 9_637_888
 """Bytes of one connection's file: LL 524,288 + LL128 4,915,200 + Simple 4,194,304 + header (NCCL's SHM transport)."""
+
+SHM_ROOM = 16 * SHM_PER_CONNECTION
+"""Bytes that are free where the next connections surely find room."""
 
 NVML_GPU_IS_LOST = 15
 """NVML_ERROR_GPU_IS_LOST (nvml.h; nvidia-ml-py 13.615)."""

@@ -71,3 +71,8 @@ class LockReport:
     peers: Tuple[PeerRow, ...] = ()
     ownerless: Tuple[Tuple[str, int], ...] = ()  # kinds without owners (condition variables, ...), number of threads
     notes: Tuple[str, ...] = ()
+
+    @property
+    def finding(self) -> bool:
+        """Whether there is a circle, or a lock that nobody can release any more."""
+        return any(row.circle is not None or row.wait.gone for row in self.rows)

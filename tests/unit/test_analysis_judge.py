@@ -1,5 +1,7 @@
 """Verdicts over whole jobs: each cause found where it is, and silence where the evidence is thin."""
 
+from dataclasses import replace
+
 import pytest
 
 from gdbext.analysis.judge import judge
@@ -142,6 +144,21 @@ def test_two_looks():
     assert verdict(at(7), earlier=at(7)).cause == "unknown"
     found = verdict(at(8), earlier=at(7))
     assert (found.cause, found.confidence) == ("not-a-hang", "high")
+
+
+def test_one_rank_is_not_the_whole_job():
+    """What one rank shows is sure for that one only: its peers may hang, and front ends say nothing of them."""
+    queue = "dequeue@/v/vllm/distributed/device_communicators/shm_broadcast.py:510"
+    idle = judge(job(rank(0, stack(queue)), replace(rank(1, stack(queue)), rank=None))).verdict
+    assert (idle.cause, idle.confidence) == ("not-a-hang", "medium")
+
+    def at(step, size):
+        line = frame("fastertransformer::ParallelGpt<float>::decode@engine parallel_gpt.cc:66", step=step)
+        return replace(job(inside(0, "cudaStreamSynchronize@libcudart.so.12", line)), world_size=size)
+
+    for size, sure in ((None, "medium"), (8, "medium"), (1, "high")):
+        found = verdict(at(8, size), earlier=at(7, size))
+        assert (found.cause, found.confidence) == ("not-a-hang", sure)
 
 
 def test_what_is_worth_a_second_look():

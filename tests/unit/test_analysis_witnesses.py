@@ -123,6 +123,16 @@ def test_the_flight_recorder_names_a_mismatch():
     assert (found.cause, found.culprits) == ("collective-mismatch", (1,))
 
 
+def test_room_in_shm_speaks_against_a_full_one():
+    dying = (Frame("<signal handler called>"), Frame("memset", "/opt/libnccl.so.2"), Frame("ncclShmOpen"))
+    room = witness("/dev/shm", ("23 GiB of 23 GiB free", "shm-room", None))
+    alone, doubted = verdict(job(IN_COLLECTIVE, dying)), verdict(job(IN_COLLECTIVE, dying, witnesses=[room]))
+    assert (alone.cause, alone.confidence) == ("shm-too-small", "medium")
+    assert (doubted.cause, doubted.confidence) == ("shm-too-small", "low")
+    assert "speaks against it" in doubted.summary
+    assert not any("free" in one.text for one in verdict(job(*EQUAL, witnesses=[room])).evidence)
+
+
 def test_a_full_shm_explains_a_set_up_that_does_not_end():
     setting_up = (
         Frame("poll", "/lib/libc.so.6"),

@@ -226,6 +226,12 @@ def test_room_in_shared_memory(tmp_path, monkeypatch):
     assert witness.state == "present"
     assert "1 files of NCCL older than the job" in witness.statements[1].text
 
+    class Roomy:
+        f_blocks, f_frsize, f_bavail = 1 << 20, 4096, 1 << 19
+
+    monkeypatch.setattr(os, "statvfs", lambda path: Roomy)
+    assert said(shared_memory.ask(asked))[0] == ("shm-room", None)
+
     class Full:
         f_blocks, f_frsize, f_bavail = 16384, 4096, 100
 

@@ -51,6 +51,12 @@ def test_exit_status(cause, states, status):
     assert diagnose.exit_status(judged(cause, *states)) == status
 
 
+@pytest.mark.parametrize(("finding", "status"), [(True, FINDING), (False, OK)])
+def test_exit_status_of_locks_is_theirs(finding, status):
+    assert diagnose.exit_status(judged("unknown", "ok"), finding) == status
+    assert diagnose.exit_status(judged("unknown", "ok", "lost"), finding) == PARTIAL
+
+
 @pytest.fixture
 def saved(tmp_path):
     path = tmp_path / "hang.json"
