@@ -113,10 +113,11 @@ def load(file):
     if gdb.convenience_variable(LIBRARY_ONLY) is not None:
         return None
     from gdbext.debugger import console
-    from gdbext.printers import tensor
+    from gdbext.printers import stream, tensor
 
     console.register()
     tensor.register()
+    stream.register()
     return None
 
 

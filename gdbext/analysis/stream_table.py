@@ -68,6 +68,13 @@ def _order(stream: KnownStream) -> Tuple[bool, int, int]:
     return not any(use.waits for use in stream.uses), _KINDS.index(stream.kind), handle
 
 
+def doubtful(stream: KnownStream) -> bool:
+    """Whether only local variables hold it, which may not be set yet."""
+    return not any(
+        use.owner or use.waits or not use.function or use.expression.startswith("argument of") for use in stream.uses
+    )
+
+
 def with_kernels(rank: RankStreams) -> RankStreams:
     """Each stream with the kernels on its device: which is its own no cuda-gdb says. An idle stream has none."""
     if isinstance(rank.kernels, Missing) or not rank.kernels:

@@ -18,7 +18,7 @@ from gdbext.model.missing import Maybe, Missing
 _WORD = (1 << 64) - 1
 _LONGEST_CODE = 64 << 10  # bytes of a function before a call that are disassembled
 _OFFSET = re.compile(r"\+ (\d+) in section ")
-BY_NAME, BY_STACK, BY_CODE = "its argument", "its place on the stack", "the code of the call"
+BY_NAME, BY_STACK, BY_CODE = "argument", "the stack", "code of the call"
 
 
 def argument_of(frame: gdb.Frame, function: str, row: CallRow, memory: TargetMemory) -> Tuple[Maybe[int], str]:

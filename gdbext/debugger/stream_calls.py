@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Iterator, Optional, Sequence
+from typing import FrozenSet, Iterator, List, Optional, Sequence
 
 import gdb
 
 from gdbext.analysis.error_codes import code
+from gdbext.capture.maps import read_maps
+from gdbext.debugger import compat
 from gdbext.debugger.calls import Argument, Caller
 from gdbext.debugger.collect import by_number
 from gdbext.debugger.driver_calls import ANSWERS, BUSY, CAPTURE_ERRORS, DriverCalls
 from gdbext.debugger.memory import READABLE, TargetMemory
 from gdbext.knowledge.streams import CAPTURE_STATES, INVALID, LEGACY, NON_BLOCKING, PER_THREAD, SPECIAL
 from gdbext.model.missing import Maybe, Missing
-from gdbext.model.stream import NOT_MAPPED, Asked
+from gdbext.model.stream import AFTER_ERROR, NO_STREAM, NOT_MAPPED, Asked
+
+_ALIGNMENT = 8
+NOT_ANY_MORE = "not asked any more: "
 
 
 class StreamCalls:
@@ -25,6 +30,8 @@ class StreamCalls:
         self._calls, self._memory = calls, memory
         self._answer: Argument = ("void*", calls.scratch + ANSWERS)
         self._failed: Optional[Missing] = calls.find_context()
+        self._map = read_maps(memory.pid)
+        self._stacks: Optional[FrozenSet[int]] = None  # where the mappings begin that are a thread's stack
 
     def stream(self, handle: int, own_thread: str = "") -> Maybe[Asked]:
         """Of a stream. `own_thread` is the one whose per-thread stream is meant."""
@@ -59,7 +66,7 @@ class StreamCalls:
     def event(self, handle: int, streams: Sequence[int]) -> Maybe[Asked]:
         """Of an event. Whether it belongs to a capture cannot be asked without spoiling it: so none may be going on in
         any of the streams that are known."""
-        refused = self._refusal(handle, "")
+        refused = self._refusal(handle, "") if self._failed is None else self._failed
         if refused is not None:
             return refused
         for stream in dict.fromkeys((LEGACY, *streams)):
@@ -67,7 +74,7 @@ class StreamCalls:
                 continue
             capture = self._asked("cuStreamIsCapturing", ("void*", stream or LEGACY), self._answer)
             if isinstance(capture, Missing):
-                return capture
+                return Missing(f"whether stream {stream:#x} is being captured is not known: {capture.reason}")
             if capture in CAPTURE_ERRORS or (not capture and self._calls.number(ANSWERS, 4)):
                 return Missing(f"stream {stream:#x} is being captured, and asking its events would spoil the capture")
         return self._query("cuEventQuery", ("void*", handle), ("done", "pending"))
@@ -98,7 +105,7 @@ class StreamCalls:
             return self._failed
         answer = self._calls.call(function, *arguments)
         if isinstance(answer, Missing) and self._calls.has(function):
-            self._failed = Missing(f"not asked any more: {answer.reason}")
+            self._failed = Missing(NOT_ANY_MORE + answer.reason)
         return answer
 
     def _refusal(self, handle: int, own_thread: str) -> Optional[Missing]:
@@ -113,7 +120,25 @@ class StreamCalls:
         place = self._memory.classify(handle)
         if place.kind not in READABLE or self._memory.read(handle, 8) is None:
             return NOT_MAPPED
-        return None
+        mapping = self._map.find(handle)
+        if mapping is None or mapping.permissions[:2] != "rw" or handle % _ALIGNMENT:
+            return NO_STREAM
+        if self._stacks is None:
+            self._stacks = frozenset(found.start for found in map(self._map.find, _stack_pointers()) if found)
+        return NO_STREAM if mapping.start in self._stacks else None
+
+
+def _stack_pointers() -> List[int]:
+    """Of all threads of the selected inferior. The selection comes back."""
+    found: List[int] = []
+    with compat.kept_selection():
+        for thread in gdb.selected_inferior().threads():
+            try:
+                thread.switch()
+                found.append(int(gdb.newest_frame().read_register("sp")) & ((1 << 64) - 1))
+            except (gdb.error, ValueError):
+                continue
+    return found
 
 
 @contextmanager
@@ -137,7 +162,7 @@ def selected_thread() -> str:
 
 def _wrong(number: int) -> Asked:
     word = "capturing" if number in CAPTURE_ERRORS else "invalid" if number in INVALID else "failed"
-    return Asked(word, code("CUresult", number))
+    return Asked(word, code("CUresult", number), *([AFTER_ERROR] * 4))
 
 
 def _name(number: int) -> str:

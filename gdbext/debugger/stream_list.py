@@ -12,16 +12,14 @@ from gdbext.analysis.checks import engine_frame
 from gdbext.analysis.stream_table import Sighting, grouped
 from gdbext.analysis.streams import Decoded, of_handle
 from gdbext.debugger import compat, settings
-from gdbext.debugger.calls import Caller
 from gdbext.debugger.collect import Budget, Captures, Walker, by_number
 from gdbext.debugger.holders import follow
 from gdbext.debugger.memory import UNMAPPED, TargetMemory
 from gdbext.debugger.modules import Modules
 from gdbext.debugger.nodes import Node, Unreadable, one_line
 from gdbext.debugger.stream_arguments import argument_of
-from gdbext.debugger.stream_calls import StreamCalls, asking
-from gdbext.debugger.stream_objects import StreamPaths, found_in, owner_of
-from gdbext.debugger.stream_pools import current_streams, resolved
+from gdbext.debugger.stream_objects import StreamPaths, found_in, name_of, object_of, owner_of
+from gdbext.debugger.stream_pools import current_streams, has_pools, resolved
 from gdbext.debugger.tensor_access import variables_of
 from gdbext.debugger.value_nodes import ValueNode
 from gdbext.knowledge.stream_calls import CallRow, call_row
@@ -32,7 +30,6 @@ from gdbext.model.stream import (
     NO_KERNELS,
     NOT_IN_HANDLE,
     NOT_MAPPED,
-    Asked,
     DeviceKernel,
     KnownStream,
     RankStreams,
@@ -43,9 +40,7 @@ from gdbext.parsers.cuda_kernels import kernels
 
 _MOST_FRAMES = 64  # of a thread, looked at for variables
 _MOST_SIGHTINGS = 8192
-_MOST_ASKED = 64
-_ASKING_SECONDS = 20.0
-_ONLY = "the only stream in the calling frame"
+_ONLY = "the caller has one only"
 
 
 def without_calls(inferior: gdb.Inferior, rank: Optional[int]) -> RankStreams:
@@ -66,56 +61,6 @@ def without_calls(inferior: gdb.Inferior, rank: Optional[int]) -> RankStreams:
             kernels=_kernels(),
             problems=tuple(dict.fromkeys(look.problems)),
         )
-
-
-def with_states(known: RankStreams, caller: Caller) -> RankStreams:
-    """The same, with what the driver of the selected inferior says of each."""
-    with asking(caller) as calls:
-        if isinstance(calls, Missing):
-            return replace(
-                known,
-                streams=tuple(replace(one, asked=calls) for one in known.streams),
-                events=tuple(replace(one, asked=calls) for one in known.events),
-                problems=(*known.problems, f"the driver was not asked: {calls.reason}"),
-            )
-        ask = _Asker(calls)
-        streams = tuple(replace(one, asked=ask.stream(one)) for one in known.streams)
-        events = tuple(replace(one, asked=ask.event(one, streams)) for one in known.events)
-    return replace(known, streams=streams, events=events)
-
-
-class _Asker:
-    """Asks as long as there is time."""
-
-    def __init__(self, calls: StreamCalls) -> None:
-        self._calls = calls
-        self._end = time.monotonic() + _ASKING_SECONDS
-        self._count = 0
-
-    def stream(self, one: KnownStream) -> Maybe[Asked]:
-        """The state of one stream."""
-        if isinstance(one.handle, Missing):
-            return one.handle
-        if one.kind == "unverified":
-            return Missing("the driver is not given a number that may be no stream")
-        over = self._over()
-        return self._calls.stream(one.handle) if over is None else over
-
-    def event(self, one: KnownStream, streams: Tuple[KnownStream, ...]) -> Maybe[Asked]:
-        """The state of one event; the streams have been asked already."""
-        if isinstance(one.handle, Missing):
-            return one.handle
-        handles = [stream.handle for stream in streams if not isinstance(stream.handle, Missing)]
-        over = self._over()
-        return self._calls.event(one.handle, handles) if over is None else over
-
-    def _over(self) -> Optional[Missing]:
-        self._count += 1
-        if self._count > _MOST_ASKED:
-            return Missing(f"only the first {_MOST_ASKED} are asked for")
-        if time.monotonic() > self._end:
-            return Missing(f"not asked within {_ASKING_SECONDS:g} s")
-        return None
 
 
 class _Look:
@@ -140,7 +85,7 @@ class _Look:
         budget = Budget(settings.value("max-pause"), settings.value("frames"), settings.value("threads"))
         walk = Walker(modules, budget, Captures(()), by_number).walk(self._inferior)
         self.problems += walk.problems
-        torch = any(TORCH_LIBRARY.search(path) for path in modules.paths)
+        torch = has_pools() or any(TORCH_LIBRARY.search(path) for path in modules.paths)
         threads = {by_number(thread): thread for thread in self._inferior.threads()}
         self._end = time.monotonic() + settings.value("max-pause")
         late = 0
@@ -173,7 +118,7 @@ class _Look:
         last = max([*rows, *(number for number, frame in enumerate(stack.frames) if frame.file)], default=-1)
         waiting = next((number for number in sorted(rows) if rows[number].waits), None)
         wait: Optional[Tuple[Maybe[int], str]] = None
-        seen: Set[Tuple[str, int]] = set()
+        seen: Set[Tuple[str, int, int]] = set()
         for number, frame in _frames(min(last + 1, _MOST_FRAMES)):
             if number in rows:
                 found = self._call(stack, number, frame, rows[number], number == waiting)
@@ -193,7 +138,7 @@ class _Look:
         function = stack.frames[number].function or ""
         if row.waits == "default":
             handle: Maybe[int] = 0
-            how = "it runs on the default stream"
+            how = "it uses the default stream"
         elif row.argument is None:
             return Missing("it waits for all streams of the device"), ""
         else:
@@ -233,7 +178,7 @@ class _Look:
         known = [handle for handle in around if not isinstance(handle, Missing)]
         return (known[0], _ONLY) if len(around) == 1 and known else (why, "")
 
-    def _variables(self, stack: ThreadStack, number: int, frame: gdb.Frame, seen: Set[Tuple[str, int]]) -> None:
+    def _variables(self, stack: ThreadStack, number: int, frame: gdb.Frame, seen: Set[Tuple[str, int, int]]) -> None:
         if frame.function() is None:
             return
         try:
@@ -245,12 +190,16 @@ class _Look:
                 self.problems.append(f"only the first {_MOST_SIGHTINGS:,} places that hold streams were looked at")
                 return
             try:
-                paths = self._paths.of(value.type, 2 if name == "this" else 1)
+                depth = 2 if name == "this" else 1
+                paths = self._paths.of(value.type, depth)
                 if not paths or value.is_optimized_out:
                     continue
                 node = ValueNode(value, self._memory.read)
-                key = (str(value.type), node.integer() if node.is_pointer else node.address or 0)
-                if paths != ("",) and key in seen and key[1]:  # the same object, seen from an outer frame
+                place = node.integer() if node.is_pointer else node.address or 0
+                key = (name_of(object_of(value.type)), place, depth)
+                if paths != ("",) and key in seen and place:  # the same object, seen from an outer frame
+                    continue
+                if paths == ("",) and _not_yet(frame, name):
                     continue
                 seen.add(key)
                 for path in paths:
@@ -302,6 +251,13 @@ def _pointed(node: ValueNode) -> Node:
             return node
         node = target
     return node
+
+
+def _not_yet(frame: gdb.Frame, name: str) -> bool:
+    """Whether a local variable is declared further down than the frame stands: what is in it is of somebody else."""
+    symbol = gdb.lookup_symbol(name, frame.block())[0]
+    line = frame.find_sal().line
+    return symbol is not None and not symbol.is_argument and bool(line) and symbol.line > line
 
 
 def _frames(most: int) -> Iterator[Tuple[int, gdb.Frame]]:

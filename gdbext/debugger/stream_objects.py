@@ -9,7 +9,7 @@ import gdb
 
 from gdbext.analysis.streams import Decoded, of_handle, of_torch_id
 from gdbext.debugger.holders import NoMember, follow, matches, peel
-from gdbext.debugger.nodes import NAME_CAP, Node, Null, Unreadable, without_arguments
+from gdbext.debugger.nodes import NAME_CAP, Node, Null, Unreadable, same_everywhere, without_arguments
 from gdbext.debugger.value_nodes import ValueNode
 from gdbext.knowledge.streams import EVENT_HOLDERS, EVENT_TYPE, HOLDERS, STREAM_TYPE, Holder
 from gdbext.model.missing import Maybe, Missing
@@ -107,8 +107,8 @@ class StreamPaths:
 
     def of(self, kind: gdb.Type, depth: int) -> Tuple[str, ...]:
         """Paths for `follow`; "" when the value itself is one. Pointers are followed `depth` times."""
-        kind = _object(kind)
-        key = (f"{kind}/{kind.sizeof}", depth)
+        kind = object_of(kind)
+        key = (f"{name_of(kind)}/{kind.sizeof}", depth)
         if key not in self._known:
             found: List[str] = []
             budget = [_MOST_FIELDS]
@@ -122,7 +122,7 @@ class StreamPaths:
     def _collect(
         self, kind: gdb.Type, depth: int, path: str, found: List[str], budget: List[int], above: Tuple[str, ...]
     ) -> None:
-        name = str(kind)
+        name = name_of(kind)
         if _is_stream(kind):
             found.append(path)
             return
@@ -142,7 +142,7 @@ class StreamPaths:
                 )
 
 
-def _object(kind: gdb.Type) -> gdb.Type:
+def object_of(kind: gdb.Type) -> gdb.Type:
     """The type without references, typedefs, cv; of a pointer the class that it points to."""
     kind = kind.strip_typedefs().unqualified()
     for _ in range(2):
@@ -151,12 +151,17 @@ def _object(kind: gdb.Type) -> gdb.Type:
     return kind
 
 
+def name_of(kind: gdb.Type) -> str:
+    """A type's name, whatever language the selected frame is in: as text a class of C++ is a `struct` in C's words."""
+    return same_everywhere(kind.name or kind.tag or str(kind))
+
+
 def _pointed(kind: gdb.Type) -> Tuple[gdb.Type, int]:
     """What a member leads to, and whether through a pointer."""
     kind = kind.strip_typedefs().unqualified()
     if kind.code in _REFERENCES or (kind.code == gdb.TYPE_CODE_PTR and not _is_stream(kind)):
         return kind.target().strip_typedefs().unqualified(), 1
-    if kind.code == _CLASS and without_arguments(str(kind)) in _OWNERS:
+    if kind.code == _CLASS and without_arguments(name_of(kind)) in _OWNERS:
         return kind.template_argument(0).strip_typedefs().unqualified(), 1
     return kind, 0
 
@@ -165,8 +170,7 @@ def _is_stream(kind: gdb.Type) -> bool:
     kind = kind.strip_typedefs().unqualified()
     if _points_to(kind, STREAM_TYPE) or _points_to(kind, EVENT_TYPE):
         return True
-    name = kind.name or kind.tag or ""
-    return kind.code == _CLASS and any(matches(row.type, name) for row in (*_BY_THEMSELVES, *EVENT_HOLDERS))
+    return kind.code == _CLASS and any(matches(row.type, name_of(kind)) for row in (*_BY_THEMSELVES, *EVENT_HOLDERS))
 
 
 def _members(kind: gdb.Type) -> Iterator[Tuple[str, gdb.Type]]:

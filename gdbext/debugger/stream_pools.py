@@ -19,6 +19,14 @@ _MOST_DEVICES = 16
 _WHY = "torch keeps it in its pool; without the debug information of libc10_cuda that is not read"
 
 
+def has_pools() -> bool:
+    """Whether the program has torch's variables, with their types."""
+    try:
+        return int(_value(TORCH_DEVICES)) > 0
+    except (gdb.error, RuntimeError):
+        return False
+
+
 def resolved(decoded: Decoded, device: Maybe[int]) -> Decoded:
     """A stream of torch's pool with its handle, where the pool can be read."""
     if decoded.kind != "pool" or not isinstance(decoded.handle, Missing) or isinstance(device, Missing):

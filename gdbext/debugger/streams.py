@@ -7,7 +7,7 @@ from typing import Callable, Optional, Sequence
 
 import gdb
 
-from gdbext.analysis.stream_table import with_kernels
+from gdbext.analysis.stream_table import doubtful, with_kernels
 from gdbext.analysis.streams import Decoded, of_handle
 from gdbext.debugger import compat, memory
 from gdbext.debugger.calls import Caller
@@ -15,9 +15,10 @@ from gdbext.debugger.holders import peel
 from gdbext.debugger.memory import TargetMemory
 from gdbext.debugger.nodes import NAME_CAP, Node, Null, Unreadable, one_line
 from gdbext.debugger.stream_calls import asking, selected_thread
-from gdbext.debugger.stream_list import with_states, without_calls
+from gdbext.debugger.stream_list import without_calls
 from gdbext.debugger.stream_objects import Found, found_in, in_holder
 from gdbext.debugger.stream_pools import resolved
+from gdbext.debugger.stream_states import with_states
 from gdbext.debugger.value_nodes import ValueNode
 from gdbext.knowledge.streams import HOLDERS
 from gdbext.model.attached import AttachedRank
@@ -64,7 +65,7 @@ class StreamAccess:
         if info.kind == "unverified":
             return replace(info, state=Missing("the driver is not given a number that may be no stream"))
         asked: Maybe[Asked]
-        known = without_calls(gdb.selected_inferior(), None).streams if event else ()
+        known = sorted(without_calls(gdb.selected_inferior(), None).streams, key=doubtful) if event else []
         with asking(self._caller()) as calls:
             if isinstance(calls, Missing):
                 asked = calls

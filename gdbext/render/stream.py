@@ -6,6 +6,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Union
 
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.stream import (
+    AFTER_ERROR,
+    NOT_ASKED,
     Asked,
     DeviceKernel,
     KnownStream,
@@ -21,6 +23,7 @@ from gdbext.render.text import clean, counted, located, place_of, shorten_locate
 
 MOST_ROWS = 64
 MOST_PROBLEMS = 8
+_NOT_ANY_MORE = "not asked any more"
 
 _STREAMS = (
     Column("stream", keep=9),
@@ -63,7 +66,8 @@ def stream_lines(info: StreamInfo, style: Style) -> List[str]:
     if asked is not None:
         rows[1] = ("state", _state(asked))
         if info.kind != "event":
-            rows += [("id", _words(asked.id)), ("priority", _words(asked.priority)), ("flags", _flags(asked))]
+            more = (("id", asked.id, ""), ("priority", asked.priority, ""), ("flags", asked.blocking, _flags(asked)))
+            rows += [(title, text or _words(value)) for title, value, text in more if value != AFTER_ERROR]
     for title, value in rows:
         lines += wrapped(clean(f"{title}: {value}", style), style, indent="    ", first="  ")
     for note in info.notes:
@@ -130,6 +134,10 @@ def _remarks(rank: RankStreams) -> List[str]:
         for one in rank.waits
         if isinstance(one.handle, Missing) and one.waits != "device"
     ]
+    left = [one.asked for one in (*rank.streams, *rank.events) if isinstance(one.asked, Missing)]
+    count = sum(one.reason.startswith(_NOT_ANY_MORE) for one in left)
+    if count:
+        found.append(f"{counted(count, 'other')} not asked any more: after that no call is made in this process")
     if not rank.streams and not rank.problems:
         found.append("no stream was found in the frames that have debug information, nor in the arguments of calls")
     return list(dict.fromkeys([*rank.problems, *found]))
@@ -140,7 +148,8 @@ def _unknown(one: KnownStream, rank: RankStreams) -> List[str]:
     if any(problem.startswith("the driver was not asked") for problem in rank.problems):
         return []
     if isinstance(one.asked, Missing):
-        return [] if "is not called" in one.asked.reason or isinstance(one.handle, Missing) else [one.asked.reason]
+        quiet = one.asked == NOT_ASKED or isinstance(one.handle, Missing) or one.asked.reason in one.notes
+        return [] if quiet or one.asked.reason.startswith(_NOT_ANY_MORE) else [one.asked.reason]
     if isinstance(one.asked.state, Missing):
         return [one.asked.state.reason]
     return [_state(one.asked)] if one.asked.error else []

@@ -13,8 +13,9 @@ GOOD = (
     ("none", "default", 0, None),
     ("event", "event", 0x7F0000002000, None),
     ("no_event", "event", None, None),
-    ("pooled", "pool", None, 3),
-    ("pooled.stream_", "pool", None, 3),
+    ("pooled", "pool", 0x7F0000004000, 3),
+    ("pooled.stream_", "pool", 0x7F0000004000, 3),
+    ("unmade", "pool", None, 2),
     ("foreign", "user", 0x7F0000003000, 3),
     ("broken", "unverified", None, 3),
     ("owned", "user", 0x7F0000001000, 4),
@@ -34,20 +35,23 @@ def answer():
         commands = [f"llm-stream p --json {row[0]}" for row in GOOD] + ["llm-stream p pooled", "llm-stream p"]
         commands += [f"llm-stream p {name}" for name in BAD]
 
+        commands += ["p pooled", "p foreign", "p *behind", "p owned", "p none", "p made", "p empty", "p/x own"]
+        commands += ["llm-stream list --json", "set llm allow-calls on", "llm-stream p made", "llm-stream list"]
         yield gdb_batch("gdb", f"attach {target.pid}", "frame function main", *commands, "detach")
+        target.assert_free()
 
 
 @pytest.mark.parametrize("at", range(len(GOOD)), ids=[row[0] for row in GOOD])
 def test_what_holds_a_stream(answer, at):
     expression, kind, handle, device = GOOD[at]
-    assert len(answer.documents) == len(GOOD), answer.text
+    assert len(answer.documents) == len(GOOD) + 1, answer.text
     found = answer.documents[at]["stream"]
     assert [found[key] for key in ("expression", "kind", "handle", "device")] == [expression, kind, handle, device]
     assert found["state"] is None and "not called" in found["missing"]["state"]
 
 
 def test_words(answer):
-    assert "pooled: pool stream, handle unknown" in answer.out
+    assert "pooled: pool stream, 0x7f0000004000 (c10::cuda::CUDAStream)" in answer.out
     assert "torch's pool: index 5, priority -1" in answer.out
     assert "which stream?" in answer.err
 
@@ -60,3 +64,31 @@ def test_no_stream_is_one_line(answer, name):
 
 def test_an_expression_calls_nothing(answer):
     assert answer.err.count("may-call-functions is off") == 2
+
+
+def test_printers(answer):
+    shown = [line.split(" = ", 1)[1] for line in answer.out.splitlines() if line.startswith("$")]
+    assert shown == [
+        "pool stream 5 of priority -1 0x7f0000004000 on device 3",
+        "stream 0x7f0000003000 on device 3",
+        "stream 0x7f0000001000",
+        "stream 0x7f0000001000 on device 4",
+        "0x0 (default stream)",
+        "(cudaStream_t) 0x7f0000001000",
+        "<null pointer>",
+        "0x2 (per-thread stream)",
+    ]
+
+
+def test_streams_of_torch(answer):
+    """The pool's stream is one with its handle, and the current one of the thread."""
+    rows = answer.documents[-1]["ranks"][0]["streams"]
+    (pooled,) = [row for row in rows if row["handle"] == 0x7F0000004000]
+    assert (pooled["kind"], pooled["device"], pooled["pool_index"]) == ("pool", 3, 5)
+    assert {use["expression"] for use in pooled["uses"]} >= {"torch's current stream", "pooled"}
+    (unmade,) = [row for row in rows if row["device"] == 2 and row["kind"] == "pool"]
+    assert "not made" in unmade["missing"]["handle"]
+
+
+def test_a_process_without_cuda(answer):
+    assert answer.out.count("the process has no CUDA: no driver is loaded") == 2 and "calls cu" not in answer.err

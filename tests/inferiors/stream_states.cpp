@@ -16,7 +16,6 @@ extern "C" {
 #include <memory>
 #include <pthread.h>
 #include <string>
-#include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
 
@@ -113,6 +112,7 @@ int main(int argc, char **argv)
     setenv("DEMO_WAIT", "poll", 1);
     cudaStream_t idle = nullptr, busy = nullptr, capturing = nullptr, failed = nullptr, gone = nullptr, own = (cudaStream_t)2;
     cudaStream_t garbage = (cudaStream_t)0x1230, foreign = nullptr, crashing = nullptr;
+    void *kept = nullptr; // a test makes it `crashing`
     cudaEvent_t pending = nullptr, done = nullptr;
     fastertransformer::Gpt gpt;
     if (argc > 2) // another copy of the runtime, never used
@@ -132,9 +132,7 @@ int main(int argc, char **argv)
         cudaEventCreate(&pending);
         cudaEventRecord(pending, busy);
         foreign = (cudaStream_t)calloc(1, 4096);
-        void *fenced = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        crashing = (cudaStream_t)((char *)fenced + 4096 - 2); // readable in part only
-        mprotect((char *)fenced + 4096, 4096, PROT_NONE);
+        kept = new long(0x10); // what it points to, points nowhere
         gpt.stream_ = busy;
         gpt.done_ = pending;
         gpt.decoder_.reset(new fastertransformer::Decoder);
@@ -155,5 +153,5 @@ int main(int argc, char **argv)
         fputs(line, stdout);
         fflush(stdout);
     }
-    return !idle + !busy + !capturing + !failed + !gone + !own + !garbage + !foreign + !crashing + !pending + !done;
+    return !idle + !busy + !capturing + !failed + !gone + !own + !garbage + !foreign + !crashing + !kept + !pending + !done;
 }

@@ -1,4 +1,5 @@
 // Streams as CUDA programs hold them, each class by the names of its engine. No CUDA is in the process.
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -10,7 +11,14 @@ typedef struct CUevent_st *cudaEvent_t;
 namespace c10 {
 struct Device { int8_t type_, index_; };
 struct Stream { Device device_; int64_t id_; };
-namespace cuda { struct CUDAStream { Stream stream_; }; }
+namespace cuda {
+struct CUDAStream { Stream stream_; };
+namespace { // c10/cuda/CUDAStream.cpp
+int num_gpus = 4;
+std::array<std::array<std::array<cudaStream_t, 32>, 16>, 4> streams;
+thread_local std::unique_ptr<int64_t[]> current_streams;
+}
+}
 }
 namespace tensorrt_llm { namespace runtime {
 struct Deleter { bool mOwnsStream; void operator()(CUstream_st *) const {} };
@@ -32,10 +40,14 @@ int main()
     Layer real, *layer = &real, *dangling = (Layer *)0x10;
     real.stream_ = made;
     double number = 1.5;
+    c10::cuda::streams[1][3][5] = (cudaStream_t)0x7f0000004000;
+    c10::cuda::current_streams.reset(new int64_t[c10::cuda::num_gpus]{0, 0, 0, pooled.stream_.id_});
+    c10::cuda::CUDAStream unmade{{{1, 2}, 5 << 5 | 2 << 1 | 1}};
+    turbomind::core::Stream *behind = &shared;
     printf("ready\n");
     fflush(stdout);
     for (char byte; read(0, &byte, 1) > 0;)
         write(1, &byte, 1);
     return !made + !legacy + !own + !!none + !event + !!no_event + !pooled.stream_.id_ + !foreign.stream_.id_
-        + !broken.stream_.id_ + !owned.mDevice + !!empty.impl_ + !layer + !dangling + !number;
+        + !broken.stream_.id_ + !owned.mDevice + !!empty.impl_ + !layer + !dangling + !behind + !unmade.stream_.id_ + !number;
 }

@@ -31,7 +31,9 @@ MAY_IMPORT = {
 }
 MAY_IMPORT_GDB = {"debugger", "printers", "init"}
 PRINTERS_MAY_USE = {
-    *("gdbext.debugger.values", "gdbext.debugger.memory", "gdbext.debugger.compat", "gdbext.debugger.tensor_access")
+    *("gdbext.debugger.values", "gdbext.debugger.memory", "gdbext.debugger.compat", "gdbext.debugger.tensor_access"),
+    *("gdbext.debugger.nodes", "gdbext.debugger.value_nodes"),
+    *("gdbext.debugger.stream_objects", "gdbext.debugger.stream_pools"),
 }
 
 

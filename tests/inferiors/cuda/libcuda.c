@@ -378,10 +378,13 @@ WORKER int stream_synchronize(word handle, word b, word c, word d)
     return wait_stream(stream_of(handle), submitted(stream_of(handle)));
 }
 
-/* As the driver does, it looks into what a handle points to. */
+/* As the driver does, it looks into what a handle points to, and where that points. */
 static int is_stream(const struct stream *stream)
 {
-    return *(volatile const int *)stream && stream >= streams && stream < streams + STREAMS ? stream->error : CUDA_HANDLE;
+    if (stream >= streams && stream < streams + STREAMS)
+        return stream->used ? stream->error : CUDA_HANDLE;
+    int *const volatile *inside = (int *const volatile *)stream;
+    return *inside && *(volatile int *)*inside ? CUDA_HANDLE : CUDA_HANDLE;
 }
 
 WORKER int stream_query(word handle, word b, word c, word d)
