@@ -29,7 +29,7 @@ class StreamCalls:
     def __init__(self, calls: DriverCalls, memory: TargetMemory) -> None:
         self._calls, self._memory = calls, memory
         self._answer: Argument = ("void*", calls.scratch + ANSWERS)
-        self._failed: Optional[Missing] = calls.find_context()
+        self._failed: Optional[Missing] = None
         self._map = read_maps(memory.pid)
         self._stacks: Optional[FrozenSet[int]] = None  # where the mappings begin that are a thread's stack
 
@@ -149,7 +149,8 @@ def asking(caller: Caller) -> Iterator[Maybe[StreamCalls]]:
         yield calls
         return
     try:
-        yield StreamCalls(calls, TargetMemory())
+        problem = calls.find_context()
+        yield StreamCalls(calls, TargetMemory()) if problem is None else problem
     finally:
         calls.end()
 

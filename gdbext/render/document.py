@@ -27,7 +27,7 @@ from gdbext.render.comms import communicator_document
 from gdbext.render.error import answer_document
 from gdbext.render.explanation import explanation_document, glossary_document
 from gdbext.render.locks import lock_document, peer_document, wait_document
-from gdbext.render.stream import STREAM_DOCUMENTS
+from gdbext.render.stream_document import STREAM_DOCUMENTS
 from gdbext.render.tensor_document import TENSOR_DOCUMENTS
 from gdbext.render.witnesses import witness_document
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.gdb.gdbrun import Target, gdb_batch
+from tests.gdb.gdbrun import INFERIORS, Target, gdb_batch
 
 pytestmark = pytest.mark.gdb
 
@@ -35,7 +35,7 @@ def answer():
         commands = [f"llm-stream p --json {row[0]}" for row in GOOD] + ["llm-stream p pooled", "llm-stream p"]
         commands += [f"llm-stream p {name}" for name in BAD]
 
-        commands += ["p pooled", "p foreign", "p *behind", "p owned", "p none", "p made", "p empty", "p/x own"]
+        commands += ["p pooled", "p foreign", "p *behind", "p owned", "p none", "p made", "p empty", "p own"]
         commands += ["llm-stream list --json", "set llm allow-calls on", "llm-stream p made", "llm-stream list"]
         yield gdb_batch("gdb", f"attach {target.pid}", "frame function main", *commands, "detach")
         target.assert_free()
@@ -92,3 +92,31 @@ def test_streams_of_torch(answer):
 
 def test_a_process_without_cuda(answer):
     assert answer.out.count("the process has no CUDA: no driver is loaded") == 2 and "calls cu" not in answer.err
+
+
+KERNELS = """\
+  Kernel Parent Dev Grid Status                           SMs Mask GridDim  BlockDim Invocation
+*      0      -   3    7 Active 0x0000000000000000000000000001 (4,1,1) (256,1,1) spin<float>(flag=0x7f)
+       1      -   1    8 Active 0x0000000000000000000000000002 (8,1,1) (512,1,1) other()
+"""
+
+
+@pytest.mark.parametrize("text", [KERNELS, "No CUDA kernels.\n", None], ids=["kernels", "none", "error"])
+def test_kernels_of_cuda_gdb(text, tmp_path):
+    """Each stream with what runs on its device; an error of cuda-gdb is a reason."""
+    script = tmp_path / "become.py"
+    script.write_text(
+        f"import sys\nsys.path.insert(0, {str(INFERIORS)!r})\nimport fake_cuda_gdb\nfake_cuda_gdb.become({text!r})\n"
+    )
+    with Target(source="streams.cpp") as target:
+        commands = (f"source {script}", "llm-stream list --json", "llm-stream list", "detach")
+        answer = gdb_batch("gdb", f"attach {target.pid}", *commands)
+    (rank,) = answer.documents[0]["ranks"]
+    if text is None:
+        assert "All CUDA devices" in rank["missing"]["kernels"] and rank["kernels"] is None
+        return
+    assert [one["grid"] for one in rank["kernels"]] == ([7, 8] if text == KERNELS else [])
+    here = {row["handle"]: row["kernels"] for row in rank["streams"] if row["device"] is not None}
+    assert here[0x7F0000004000] == (["spin<float>"] if text == KERNELS else [])
+    assert not here[0x7F0000001000]
+    assert ("spin<float>" in answer.out) == (text == KERNELS)
