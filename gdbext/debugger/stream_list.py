@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from typing import Iterator, List, Optional, Set, Tuple
@@ -23,7 +24,7 @@ from gdbext.debugger.stream_pools import current_streams, has_pools, resolved
 from gdbext.debugger.tensor_access import variables_of
 from gdbext.debugger.value_nodes import ValueNode
 from gdbext.knowledge.stream_calls import CallRow, call_row
-from gdbext.knowledge.streams import TORCH_LIBRARY
+from gdbext.knowledge.streams import CURRENT, TORCH_LIBRARY
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.stack import ThreadStack
 from gdbext.model.stream import (
@@ -96,6 +97,7 @@ class _Look:
             try:
                 threads[stack.id].switch()
                 self._thread(stack)
+                self._current(stack)
                 if torch:
                     self._torch(stack)
             except gdb.error as error:
@@ -227,6 +229,21 @@ class _Look:
                 StreamUse(expression, owner, stack.id, number, function),
             )
         )
+
+    def _current(self, stack: ThreadStack) -> None:
+        """The stream of an engine's own that is current on this thread."""
+        for row in CURRENT:
+            if not any(re.match(row.function, frame.function or "") for frame in stack.frames):
+                continue
+            try:
+                with compat.settings({"may-call-functions": "off", "language": "c++"}):
+                    found = found_in(ValueNode(gdb.parse_and_eval(row.expression), self._memory.read))
+            except (gdb.error, RuntimeError, Unreadable) as problem:
+                self.problems.append(f"{row.what} is not known: {one_line(problem)}")
+                continue
+            if found is not None:
+                use = StreamUse(row.what, "", stack.id)
+                self._saw(Sighting(found.event, found.decoded, found.device, use))
 
     def _torch(self, stack: ThreadStack) -> None:
         gdb.newest_frame().select()

@@ -69,6 +69,26 @@ EVENT_HOLDERS: Tuple[Holder, ...] = (
     Holder(r"turbomind::core::Event", "impl_.event_", "TurboMind core/stream.h"),
 )
 
+
+class Current(NamedTuple):
+    """A thread-local variable with the stream that an engine uses on that thread."""
+
+    function: str  # a regular expression: threads with a frame of such a function are looked at
+    expression: str  # in C++; needs debug information
+    what: str
+    source: str
+
+
+CURRENT: Tuple[Current, ...] = (
+    Current(
+        r"turbomind::",
+        "*('turbomind::core::(anonymous namespace)::ContextStorage::instance()'::inst"
+        ".stream_.c._M_impl._M_finish._M_cur - 1)",
+        "TurboMind's current stream",
+        "TurboMind core/context.cc since 0.8: a std::stack, whose top lies before its end",
+    ),
+)
+
 # c10/cuda/CUDAStream.cpp at 8be3e9f, the encoding since torch 1.13.
 TORCH_TYPE_SHIFT, TORCH_TYPE_MASK = 1, 0xF
 TORCH_INDEX_SHIFT, TORCH_INDEX_MASK = 5, 0x1F

@@ -13,6 +13,9 @@ GOOD = (
     ("none", "default", 0, None),
     ("event", "event", 0x7F0000002000, None),
     ("no_event", "event", None, None),
+    ("of_torch", "event", 0x7F0000002000, 3),
+    ("of_trt", "event", 0x7F0000002000, None),
+    ("of_tm", "event", 0x7F0000002000, None),
     ("pooled", "pool", 0x7F0000004000, 3),
     ("pooled.stream_", "pool", 0x7F0000004000, 3),
     ("unmade", "pool", None, 2),
@@ -88,6 +91,13 @@ def test_streams_of_torch(answer):
     assert {use["expression"] for use in pooled["uses"]} >= {"torch's current stream", "pooled"}
     (unmade,) = [row for row in rows if row["device"] == 2 and row["kind"] == "pool"]
     assert "not made" in unmade["missing"]["handle"]
+
+
+def test_the_current_stream_of_an_engine(answer):
+    """Of the stack in TurboMind's thread-local storage the top."""
+    rows = answer.documents[-1]["ranks"][0]["streams"]
+    (current,) = [row for row in rows if any("TurboMind" in use["expression"] for use in row["uses"])]
+    assert current["handle"] == 0x7F0000005000
 
 
 def test_a_process_without_cuda(answer):
