@@ -30,10 +30,14 @@ _UNSTOPPABLE = {
     "X": "it has ended (state X)",
 }
 
-# PyDLL keeps the interpreter lock: none of these calls blocks, and a stop must not wait for another Python thread.
+# PyDLL keeps the interpreter lock: these calls do not block, and a stop must not wait for another Python thread. To seize
+# may block (`Tracees.reap`), so it leaves the lock to others.
 _ptrace = ctypes.PyDLL(None, use_errno=True).ptrace
 _ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 _ptrace.restype = ctypes.c_long
+_seize = ctypes.CDLL(None, use_errno=True).ptrace
+_seize.argtypes, _seize.restype = _ptrace.argtypes, _ptrace.restype
+_ENDED = os.WEXITED | os.WNOHANG | 0x40000000  # __WALL, but of all our threads
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ class Tracees:
         self._pending: List[int] = []  # told to stop, not reported yet
         self._signals: Dict[int, int] = {}  # stopped tid -> signal to hand over when it is let go, 0 for none
         self._released = False
+        self._seizing: Optional[float] = None  # since when the call that seizes has been under way
         self.longest = 0.0  # seconds that the thread stood still which did so longest
         self._told: Dict[int, float] = {}  # tid -> when it was told to stop, CLOCK_MONOTONIC
 
@@ -101,13 +106,27 @@ class Tracees:
         self.left_out = len(new[room:])
         for tid in new[:room]:
             self._known.add(tid)
-            if _ptrace(_SEIZE, tid, None, None) == 0:
+            self._seizing = time.monotonic()
+            answer = _seize(_SEIZE, tid, None, None)
+            self._seizing = None
+            if answer == 0:
                 self._seized.append(tid)
                 continue
             number = ctypes.get_errno()
             if number != errno.ESRCH:  # else it has ended meanwhile
                 self.refused[tid] = why_refused(self.pid, tid) if number == errno.EPERM else os.strerror(number)
         return bool(new[:room])
+
+    def reap(self) -> None:
+        """Called from another OS thread now and then. An exec() of the target ends its other threads and waits until their
+        tracer has noticed; the kernel lets nobody seize one of them meanwhile. So we would wait for each other for ever."""
+        since = self._seizing
+        if since is not None and time.monotonic() - since > _PATIENCE:
+            for tid in tuple(self._known):
+                try:
+                    os.waitid(os.P_PID, tid, _ENDED)
+                except OSError:
+                    pass  # never ours, or noticed before
 
     def interrupt(self) -> None:
         """Tell the seized threads to stop."""

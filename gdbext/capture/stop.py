@@ -25,6 +25,7 @@ from gdbext.model.errors import GdbextError
 
 _RESIDENT = 16 << 10  # bytes per thread that the copy buffer has at hand: most stacks are that short
 _VDSO_LIMIT = 64 << 10
+_NOW_AND_THEN = 0.1  # seconds
 
 # What could end or stop us while we hold somebody. They wait until the targets are free.
 _HELD_BACK = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGTSTP", "SIGTTIN", "SIGTTOU")
@@ -108,8 +109,13 @@ def copy_processes(
         raise GdbextError(f"processes of a {os.uname().machine} machine cannot be copied: no row for it")
     held = [_Held(pid, row, budget or Budget(), (pages or {}).get(pid, ())) for pid in pids]
     for group in [held] if together else [[one] for one in held]:
-        _in_own_thread(functools.partial(_hold, group, during))
+        _in_own_thread(functools.partial(_hold, group, during), functools.partial(_reap, group))
     return tuple(one.result() for one in held)
+
+
+def _reap(group: Sequence[_Held]) -> None:
+    for one in group:
+        one.reap()
 
 
 def _hold(group: Sequence[_Held], during: Optional[Hook]) -> None:
@@ -152,8 +158,9 @@ def _schedule(policy: int, priority: os.sched_param) -> None:
         pass  # not permitted: the stop may take longer on a busy machine
 
 
-def _in_own_thread(work: Callable[[], None]) -> None:
-    """Run `work` in an OS thread of its own and wait for it; signals that would end us wait, too.
+def _in_own_thread(work: Callable[[], None], meanwhile: Callable[[], None]) -> None:
+    """Run `work` in an OS thread of its own and wait for it; signals that would end us wait, too. `meanwhile` is called
+    now and then until it ends.
 
     When that thread ends the kernel lets go of everything that it still traces: threads in the kernel that never
     stopped (state D) cannot be released in another way, and nothing can be forgotten.
@@ -171,7 +178,9 @@ def _in_own_thread(work: Callable[[], None]) -> None:
     try:
         worker = threading.Thread(target=guarded, name="gdbext-stop")
         worker.start()
-        worker.join()
+        while worker.is_alive():
+            worker.join(_NOW_AND_THEN)
+            meanwhile()
     except RuntimeError as error:
         raise GdbextError(f"no thread could be started to do the work ({error})") from None
     finally:
@@ -221,6 +230,10 @@ class _Held:
     def seize(self) -> None:
         """The threads that there are become ours; nothing stops by this."""
         self._tracees.seize_new()
+
+    def reap(self) -> None:
+        """Called from another thread, so that the one that seizes does not wait for ever."""
+        self._tracees.reap()
 
     def interrupt(self) -> None:
         """Here the pause begins."""
