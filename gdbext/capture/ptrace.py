@@ -30,8 +30,8 @@ _UNSTOPPABLE = {
     "X": "it has ended (state X)",
 }
 
-# PyDLL keeps the interpreter lock: these calls do not block, and a stop must not wait for another Python thread. To seize
-# may block (`Tracees.reap`), so it leaves the lock to others.
+# PyDLL keeps the interpreter lock: these calls do not block, and a stop must not wait for another Python thread. The
+# call that seizes may block (`Tracees.reap`), so it leaves the lock to others.
 _ptrace = ctypes.PyDLL(None, use_errno=True).ptrace
 _ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 _ptrace.restype = ctypes.c_long
@@ -118,8 +118,8 @@ class Tracees:
         return bool(new[:room])
 
     def reap(self) -> None:
-        """Called from another OS thread now and then. An exec() of the target ends its other threads and waits until their
-        tracer has noticed; the kernel lets nobody seize one of them meanwhile. So we would wait for each other for ever."""
+        """Called from another OS thread now and then. An exec() of the target ends its other threads and waits until
+        their tracer has noticed; the kernel lets nobody seize one of them meanwhile. So both would wait for ever."""
         since = self._seizing
         if since is not None and time.monotonic() - since > _PATIENCE:
             for tid in tuple(self._known):

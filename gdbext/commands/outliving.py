@@ -14,14 +14,15 @@ _NOT_ITS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 class Outliving:
     """Runs a script of sh on our lines; what stands behind its loop over them is done after the last one."""
 
-    def __init__(self, script: str, name: str, *arguments: str) -> None:
+    def __init__(self, script: str, name: str, *arguments: str, speaks: bool = False) -> None:
+        """`speaks`: it has our stderr."""
         self._process: Optional[subprocess.Popen[bytes]] = None
         nowhere = subprocess.DEVNULL
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_ITS)
         try:
             self._process = subprocess.Popen(
                 ["/bin/sh", "-c", script, name, *arguments],
-                stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, start_new_session=True,
+                stdin=subprocess.PIPE, stdout=nowhere, stderr=None if speaks else nowhere, start_new_session=True,
             )  # fmt: skip
         except (OSError, MemoryError):
             pass  # no shell, or no room for one: then there is none

@@ -13,7 +13,7 @@ AVAILABLE = platform.machine() == "x86_64"  # the numbers below are its
 _TIMER_CREATE, _TIMER_SETTIME, _TIMER_DELETE = 222, 223, 226
 _CLOCK_MONOTONIC = 1
 _SIGEV_SIGNAL = 0
-_PATIENCE = 1.0  # seconds
+_PATIENCE, _STUCK = 1.0, 30.0  # seconds; a healthy attach takes less than one
 
 
 class _Event(ctypes.Structure):
@@ -51,11 +51,15 @@ class Alarm:
 
 def nudged() -> ContextManager[object]:
     """Around attaching and detaching: gdb waits for ever for a process whose exec() ended the thread that it waits for
-    (seen with 13.1 and 18.1), and the other ranks stand still meanwhile. Any signal makes it look again; SIGCHLD does
-    nothing else."""
-    return Alarm(_PATIENCE, signal.SIGCHLD, again=True) if AVAILABLE else contextlib.nullcontext()
+    (seen with 13.1 and 18.1), and the other ranks stand still meanwhile. A signal makes it look again; SIGCHLD does
+    nothing else. Where an exec() and the attach wait for each other in the kernel, only the end of gdb helps."""
+    stack = contextlib.ExitStack()
+    if AVAILABLE:
+        stack.enter_context(Alarm(_PATIENCE, signal.SIGCHLD, again=True))
+        stack.enter_context(Alarm(_STUCK, signal.SIGKILL))
+    return stack
 
 
 def nudged_from_now() -> None:
     """The same until the end of gdb."""
-    nudged().__enter__()
+    nudged()

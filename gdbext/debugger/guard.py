@@ -14,6 +14,7 @@ from typing import Dict, Optional, Sequence
 import gdb
 
 from gdbext.commands.outliving import Outliving
+from gdbext.debugger import compat
 from gdbext.discovery.procfs import ProcFS
 from gdbext.model.missing import Missing
 
@@ -22,6 +23,11 @@ _CONTINUE = """
 set -f
 held=
 while read -r line; do held=$line; done
+case $held in
+'' | -*) ;;
+*) echo "gdbext: gdb ended while it held processes ($held); they run on" >&2 ;;
+esac
+exec 2>/dev/null
 look() {
     pid=${1%:*} start=${1#*:}
     read -r stat </proc/$pid/stat || return
@@ -42,7 +48,9 @@ class Guard:
     def __init__(self) -> None:
         self._shell: Optional[Outliving] = None
         self._held: Dict[int, int] = {}  # pid -> start time
+        self._quiet = ""
         gdb.events.before_prompt.connect(self.keep_attached)
+        compat.on_exit(self._quietly)
 
     def hold(self, pids: Sequence[int]) -> None:
         """From now on these, besides those from before. Who is stopped already is left as it is."""
@@ -66,11 +74,19 @@ class Guard:
             if not isinstance(stat, Missing) and (stat.state, stat.start_time) == ("T", start):
                 os.kill(pid, signal.SIGCONT)
 
+    def _quietly(self) -> None:
+        """gdb ends as it should and detaches: nothing to say."""
+        self._quiet = "- "
+        if self._held:
+            self._tell()
+
     def _tell(self) -> None:
         if self._shell is None and self._held:
-            self._shell = Outliving(_CONTINUE, "gdbext-guard")
+            self._shell = Outliving(_CONTINUE, "gdbext-guard", speaks=True)
         if self._shell is not None:
-            self._shell.tell(" ".join(f"{pid}:{start}" for pid, start in self._held.items()))
+            self._shell.tell(
+                self._quiet * bool(self._held) + " ".join(f"{pid}:{start}" for pid, start in self._held.items())
+            )
         if self._shell is not None and not self._held:
             self._shell.end()
             self._shell = None
