@@ -1,5 +1,6 @@
 """One gdbext under test: its arguments, its life, and whether what it said is an answer or one clear line."""
 
+import contextlib
 import functools
 import json
 import os
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 from tests.chaos.job import state_of
@@ -28,7 +30,9 @@ _NOT_FOR_USERS = re.compile(
 
 _BEFORE_US = re.compile(r"Fatal Python error: init|\nKeyboardInterrupt\n|Could not load the Python gdb module")
 _OUR_FILE = re.compile(re.escape(str(ROOT / "gdbext")) + r"/(\S+?\.py)")
-_GDB_ITSELF = re.compile(r"A problem internal to GDB|Fatal signal: |virtual memory exhausted")  # no gdb lives with less
+_GDB_ITSELF = re.compile(
+    r"A problem internal to GDB|Fatal signal: |virtual memory exhausted|Python not initialized"
+)  # no gdb lives with less
 
 
 def arguments_of(plan, command, job, out):
@@ -113,14 +117,19 @@ class Command:
         return self._process.poll() is None
 
     def end(self, patience):
-        """Wait for its end; False when it had to be killed."""
-        try:
-            self._process.wait(patience)
-            timely = True
-        except subprocess.TimeoutExpired:
+        """Wait for its end; False when it had to be killed: it used no processor for that long. On a busy machine an
+        honest end may take minutes."""
+        used, since, timely = -1, time.monotonic(), True
+        while timely and self.running:
+            now = sum(map(_ticks, _tree(self.pid)))
+            if now != used:
+                used, since = now, time.monotonic()
+            timely = time.monotonic() - since < patience
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.2)
+        if not timely:
             self._process.kill()
             self._process.wait()
-            timely = False
         for reader in self._readers:
             reader.join(5)
         return timely
@@ -196,6 +205,19 @@ def _children(pid):
             return [int(word) for word in file.read().split()]
     except OSError:
         return []
+
+
+def _tree(pid):
+    return [pid, *(below for child in _children(pid) for below in _tree(child))]
+
+
+def _ticks(pid):
+    """Processor time of a process, its ended children's too."""
+    try:
+        with open(f"/proc/{pid}/stat", errors="replace") as file:
+            return sum(map(int, file.read().rpartition(")")[2].split()[11:15]))
+    except OSError:
+        return 0
 
 
 def _name(pid):

@@ -63,7 +63,7 @@ static void *execs(void *unused) {
 
 static void *libraries(void *unused) {
     static const char *const names[] = {"libresolv.so.2", "libthread_db.so.1", "libm.so.6", "libanl.so.1"};
-    for (unsigned turn = 0;; turn++, nap(1000)) {
+    for (unsigned turn = 0;; turn++, nap(4000)) {
         void *library = dlopen(names[turn % 4], RTLD_NOW);
         if (library) nap(100), dlclose(library);
     }
