@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Set
 
+from gdbext.capture.python_runtime import interpreter_of
 from gdbext.discovery.procfs import ProcFS
+from gdbext.frontend import remote_exec
 from gdbext.frontend.answer import write_document
+from gdbext.frontend.pdb_inject import inject
 from gdbext.frontend.pdb_terminal import Terminal
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.model.errors import NOTHING, OK, GdbextError, NothingFound, UsageError
@@ -42,11 +45,33 @@ class Rank:
 
 def run(options: argparse.Namespace) -> int:
     """Open the prompt of a rank, and of the next one, until Ctrl-C. Raises GdbextError."""
+    options.pid = options.pid or options.also_pid
     places = _places(options.pid)
     if options.list or options.json:
         return _list(places, options)
+    if options.inject or (options.pid and not places() and _takes_texts(options.pid)):
+        _put(places, options, Progress(options.quiet))
+        return OK
     converse(lambda: _reachable(places(), options.job), options.rank, Progress(options.quiet))
     return OK
+
+
+def _takes_texts(pid: int) -> bool:
+    found = interpreter_of(pid)
+    return not isinstance(found, Missing) and found.version >= remote_exec.SINCE
+
+
+def _put(places: Any, options: argparse.Namespace, progress: Progress) -> None:
+    """A breakpoint in ranks that have none; it goes with us."""
+    standing = inject(options, progress)
+
+    def ranks() -> List[Rank]:
+        return [rank for place in places() for rank in _ask_all(place) if rank.member.pid in standing.pids]
+
+    try:
+        converse(ranks, None, progress, lambda: standing.is_over() and not any(rank.at_prompt for rank in ranks()))
+    finally:
+        standing.close()
 
 
 def converse(

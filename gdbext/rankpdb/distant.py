@@ -59,7 +59,7 @@ class _Folder:
         self._folder, self._since = folder, os.stat(f"/proc/{os.getpid()}").st_mtime - 60
 
     def _path(self, key: str) -> str:
-        return os.path.join(self._folder, "gdbext-" + key.replace("/", "_"))
+        return os.path.join(self._folder, "gdbext-" + key.replace("/", "_").replace("\t", "_"))
 
     def put(self, key: str) -> None:
         with open(self._path(key), "w", encoding="utf-8"):

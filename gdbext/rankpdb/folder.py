@@ -94,6 +94,17 @@ def reached(place: str) -> List[Tuple[Member, Wire]]:
     return sorted(found, key=lambda row: (row[0].rank, row[0].pid))
 
 
+def sweep() -> None:
+    """Remove what killed ranks of other jobs have left."""
+    for place in jobs():
+        for name in os.listdir(place):
+            _, _, process = name.lstrip(".").partition(".")
+            pid, _, start = process.partition(".")
+            path = os.path.join(place, name)
+            if pid.isdigit() and started(int(pid)) != start and _reach(path) is None:
+                remove(path)
+
+
 def _reach(path: str) -> Optional[Wire]:
     try:
         return connect(path)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
 import os
-import socket
 import sys
 import threading
 import time
 from dataclasses import dataclass
 from types import FrameType
-from typing import Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 from gdbext.rankpdb import distant
 from gdbext.rankpdb.channel import Channel
 from gdbext.rankpdb.debugger import HELP, RankPdb
 from gdbext.rankpdb.distant import SignOfLife
-from gdbext.rankpdb.identity import identity
+from gdbext.rankpdb.identity import Identity, identity
 from gdbext.rankpdb.station import Place, Station, nobody
+from gdbext.rankpdb.telling import say, words
+from gdbext.rankpdb.waiting import OUR_TURN, not_here, passed
 from gdbext.rankpdb.wire import Message, Wire
 
 CHOICE = "RANK_TO_DEBUG"
@@ -24,8 +26,6 @@ CHOICE = "RANK_TO_DEBUG"
 LIMIT = "GDBEXT_PDB_TIMEOUT"
 """Seconds that ranks wait at most when the call does not say. Default: an hour."""
 HOUR = 3600.0
-_REDIRECTIONS = 8
-_OUR_TURN = "it is our turn"
 
 
 @dataclass
@@ -58,15 +58,14 @@ class Gate:
 
     def stop(self, frame: FrameType, block: bool, rank: Optional[int], timeout: Optional[float]) -> None:
         """What `breakpoint_` does when breakpoints are on."""
-        station = self._at_station()
+        station = self.at_station()
         if station is None:
             return
         place = self._count(frame)
-        limit = _limit(timeout)
-        until = time.monotonic() + limit
+        until = time.monotonic() + _limit(timeout)
         chosen = _chosen(station, rank)
         if station.me.world is not None and not 0 <= chosen < station.me.world:
-            _say(f"rank {chosen} was chosen, but there are {station.me.world} ranks; nobody stops at {_words(place)}")
+            say(f"rank {chosen} was chosen, but there are {station.me.world} ranks; nobody stops at {words(place)}")
             return
         if chosen == station.me.rank:
             self._debug(frame, place, until, block)
@@ -77,7 +76,7 @@ class Gate:
 
     def clear(self) -> None:
         """What `clear_` does: ranks that went on while one was debugged wait here until it has come here, too."""
-        station = self._at_station() if self._unmet or self._opened else None
+        station = self.at_station() if self._unmet or self._opened else None
         if station is None:
             return
         opened, self._opened = self._opened, []
@@ -87,12 +86,32 @@ class Gate:
         for chosen, place, until in unmet:
             self._wait(sys._getframe(2), chosen, place, until)
 
+    def meet(self, frame: FrameType, place: Place, rank: int, patience: float, opened: Callable[[], None]) -> bool:
+        """Stop at a place that was put into the running program; `opened` is called when it is our prompt.
+
+        False when the chosen rank did not come: the ranks are out of step, and it may be waiting for us elsewhere.
+        """
+        station = self.at_station()
+        if station is None:
+            return True
+        until = time.monotonic() + _limit(None)
+        chosen = _chosen(station, rank)
+        if chosen != station.me.rank:
+            said = self._said_of(chosen, place, until, patience)
+            if said != OUR_TURN:
+                return said != not_here(chosen)
+        self._debug(frame, place, until, True, opened)
+        return True
+
     # --- the debugged rank ---
 
-    def _debug(self, frame: FrameType, place: Place, until: float, block: bool) -> None:
+    def _debug(
+        self, frame: FrameType, place: Place, until: float, block: bool, opened: Callable[[], None] = lambda: None
+    ) -> None:
         station = self._station
         assert station is not None
         if self._prompt is not None:  # it stepped to here, or breakpoints of pdb are set
+            opened()
             self._join(self._prompt, frame, place)
             return
         prompt: _Prompt
@@ -100,6 +119,7 @@ class Gate:
         debugger = RankPdb(channel, lambda: self._left(prompt))
         prompt = _Prompt(debugger, threading.get_ident(), frame, [place], block, until, channel)
         self._open(prompt)
+        opened()
         debugger.set_trace(frame)
 
     def _open(self, prompt: _Prompt) -> None:
@@ -108,20 +128,21 @@ class Gate:
         self._prompt = prompt
         place, channel = prompt.places[0], prompt.channel
         prompt.life = SignOfLife(station.me, place)
-        station.doing = {"state": "prompt", "at": _words(place)}
-        text = f"rank {station.me.rank} (pid {os.getpid()}) at {_words(place)} in {prompt.frame.f_code.co_name}"
+        station.doing = {"state": "prompt", "at": words(place)}
+        station.opens(place)
+        text = f"rank {station.me.rank} (pid {os.getpid()}) at {words(place)} in {prompt.frame.f_code.co_name}"
         if channel is None:
-            _say(f"{text}\n{HELP}")
+            say(f"{text}\n{HELP}")
             return
         channel.write(f"{text}\n{HELP}\n")
         station.on_terminal = lambda wire, message: _offer(prompt, wire, message)
         limit = prompt.until - time.monotonic()
-        _say(f"{text}: `gdbext pdb` on this host opens its prompt; everybody goes on after {limit:.0f} s at the latest")
+        say(f"{text}: `gdbext pdb` on this host opens its prompt; everybody goes on after {limit:.0f} s at the latest")
 
     def _join(self, prompt: _Prompt, frame: FrameType, place: Place) -> None:
         """A breakpoint met while a prompt is open."""
         if prompt.thread != threading.get_ident():
-            _say(f"another thread of this rank is being debugged; this one goes on at {_words(place)}")
+            say(f"another thread of this rank is being debugged; this one goes on at {words(place)}")
             self._passes(place)
             return
         prompt.places.append(place)
@@ -153,7 +174,7 @@ class Gate:
         assert self._station is not None
         self._station.hands(place, heir)
         prompt.heir = None
-        if not self._is_our_turn(heir, place, prompt.until):
+        if self._said_of(heir, place, prompt.until) != OUR_TURN:
             self._passes(place)
             return
         prompt.places, prompt.channel = [place], Channel(prompt.until)
@@ -170,51 +191,28 @@ class Gate:
     # --- the ranks that wait ---
 
     def _wait(self, frame: FrameType, chosen: int, place: Place, until: float) -> None:
-        if self._is_our_turn(chosen, place, until):
+        if self._said_of(chosen, place, until) == OUR_TURN:
             self._debug(frame, place, until, True)
 
-    def _is_our_turn(self, chosen: int, place: Place, until: float) -> bool:
-        """Wait for another rank. True when a terminal asked for this one instead."""
+    def _said_of(self, chosen: int, place: Place, until: float, patience: Optional[float] = None) -> str:
+        """Wait for another rank; why that is over: OUR_TURN when a terminal asked for this one instead."""
         station = self._station
         assert station is not None
-        station.doing = {"state": "waits", "at": _words(place), "for": chosen}
-        limit = until - time.monotonic()
+        station.doing = {"state": "waits", "at": words(place), "for": chosen}
+        limit = until - time.monotonic() if patience is None else patience
         absent = station.absent(chosen) if station.me.is_here(chosen) else None
         whom = f"rank {chosen}" + (f" (pid {absent.pid}, which is not here yet)" if absent and absent.pid else "")
-        _say(f"rank {station.me.rank} waits at {_words(place)} for {whom}, {limit:.0f} s at most")
+        say(
+            f"rank {station.me.rank} waits at {words(place)} for {whom}, {limit:.0f} s at most"
+            + (" until it comes" if patience else "")
+        )
         try:
-            said = self._passed(chosen, place, until)
+            said = passed(station, chosen, place, until, patience)
         finally:
             station.doing = {"state": "running"}
-        if said != _OUR_TURN:
-            _say(f"rank {station.me.rank} goes on: {said}")
-        return said == _OUR_TURN
-
-    def _passed(self, chosen: int, place: Place, until: float) -> str:
-        station = self._station
-        assert station is not None
-        if not station.me.is_here(chosen):
-            return distant.wait(station.me, chosen, place, until)
-        for _ in range(_REDIRECTIONS):
-            question = {"wait": place[0], "hit": place[1], "rank": station.me.rank}
-            wire = station.ask(chosen, question, max(0.0, until - time.monotonic()))
-            if isinstance(wire, str):
-                return f"rank {chosen} {wire}"
-            try:
-                answer = wire.receive(max(0.001, until - time.monotonic()))
-            except socket.timeout:
-                return f"the time for rank {chosen} is up"
-            finally:
-                wire.close()
-            if answer is None:
-                station.lost(chosen)
-                return f"rank {chosen} has ended"
-            if "now" not in answer:
-                return f"rank {chosen} has gone on"
-            chosen = int(answer["now"])
-            if chosen == station.me.rank:
-                return _OUR_TURN
-        return "the choice of the rank went round in a circle"
+        if said != OUR_TURN:
+            say(f"rank {station.me.rank} goes on: {said}")
+        return said
 
     # --- small things ---
 
@@ -223,17 +221,30 @@ class Gate:
         self._counts[site] = self._counts.get(site, 0) + 1
         return site, self._counts[site]
 
-    def _at_station(self) -> Optional[Station]:
-        """Ours, started now if need be. None in a child that was forked: it is no rank."""
+    def at_station(self, me: Optional[Identity] = None) -> Optional[Station]:
+        """Ours, started now if need be (as `me`). None in a child that was forked: it is no rank."""
         if os.getpid() != self._pid:
             return None
         if self._station is None:
             try:
-                self._station = Station(identity())
+                self._station = Station(me or identity())
             except OSError as error:
-                _say(f"no breakpoint: {error}")
+                say(f"no breakpoint: {error}")
                 return None
         return self._station
+
+    def leave_station(self) -> None:
+        """Nothing came of what it was started for: take it away, unless it is in use by now."""
+        if self._station is not None and self._prompt is None and not self._counts and not self._opened:
+            station, self._station = self._station, None
+            station.close()
+            atexit.unregister(station.close)
+
+    def nobody_comes(self) -> None:
+        """The terminal that asked for a prompt is gone; unless it has it, the rank goes on."""
+        channel = self._prompt.channel if self._prompt is not None else None
+        if channel is not None and not channel.has_terminal:
+            channel.give_up()
 
     def forked(self) -> None:
         """In the child."""
@@ -280,19 +291,6 @@ def _has_foreground() -> bool:
         return os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()
     except OSError:
         return False
-
-
-def _words(place: Place) -> str:
-    name = os.path.basename(place[0])
-    return name if place[1] == 1 else f"{name} (time {place[1]})"
-
-
-def _say(text: str) -> None:
-    try:
-        sys.stderr.write(f"gdbext: {text}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):
-        pass  # a rank without stderr debugs as well
 
 
 gate = Gate()

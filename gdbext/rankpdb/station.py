@@ -7,6 +7,7 @@ the rank ends as it would without it.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import socket
 import threading
@@ -40,8 +41,10 @@ class Station:
         self.doing: Message = {"state": "running"}
         self.on_terminal = nobody
         self._waiting: Dict[Place, List[Tuple[int, Wire]]] = {}
+        self._open: Optional[Place] = None
         self._peers: Dict[int, str] = {}
         self._absent: Dict[int, Absent] = {}
+        folder.sweep()
         self._server, self.path = folder.listen(me.job, me.rank)
         atexit.register(self.close)
         threading.Thread(target=self._serve, name="gdbext-pdb", daemon=True).start()
@@ -50,6 +53,14 @@ class Station:
                 self._meet(member)
 
     # --- what this rank does ---
+
+    def opens(self, place: Place) -> None:
+        """We are at this place: those that wait there know that we have come."""
+        with self.changed:
+            self._open = place
+            waiting = list(self._waiting.get(place, ()))
+        for _, wire in waiting:
+            wire.send({"here": True})
 
     def passes(self, place: Place) -> None:
         """Nobody need wait for us at this place any more."""
@@ -102,6 +113,8 @@ class Station:
 
     def close(self) -> None:
         """Nothing stays behind, of ranks that were killed neither."""
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)  # ends the thread that waits in `accept`
         self._server.close()
         folder.remove(self.path)
         folder.members(os.path.dirname(self.path))
@@ -182,6 +195,8 @@ class Station:
                 answer = {"now": self.handed[place]}
             else:
                 self._waiting.setdefault(place, []).append((rank, wire))
+                if place == self._open:
+                    wire.send({"here": True})
                 return True
         wire.send(answer)
         return False

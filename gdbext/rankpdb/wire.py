@@ -60,6 +60,14 @@ class Wire:
             return None
         return message if isinstance(message, dict) else None
 
+    def has_more(self) -> bool:
+        """Whether `receive` has something to say at once."""
+        if b"\n" in self._rest:
+            return True
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(0))
+
     def is_gone(self) -> bool:
         """Whether the other side has closed."""
         poll = select.poll()

@@ -98,7 +98,15 @@ class Talker:
 class PdbJob:
     """Ranks of one job: `job[1]` is rank 1. Terminals are started with `terminal`."""
 
-    def __init__(self, folder: Path, mode: str = "step", steps: int = 1, ranks: int = 3, **environment: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        mode: str = "step",
+        steps: int = 1,
+        ranks: int = 3,
+        program: str = "pdb_rank.py",
+        **environment: str,
+    ) -> None:
         self.folder = folder
         self._common = {
             "WORLD_SIZE": str(ranks),
@@ -108,7 +116,7 @@ class PdbJob:
             "HOME": str(folder.parent),
             **environment,
         }
-        self._argv = [sys.executable, str(HERE / "pdb_rank.py"), mode, str(steps)]
+        self._argv = [sys.executable, str(HERE / program), mode, str(steps)]
         self.count = ranks
         self._ranks: Dict[int, Talker] = {}
         self._terminals: List[Talker] = []

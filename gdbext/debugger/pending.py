@@ -1,0 +1,75 @@
+"""Hands a text of Python to running ranks, which run it at the next safe point of their main thread.
+
+Request: {"schema": 1, "result": PATH, "ranks": [{"pid", "rank", "text"}]}
+Result:  {"schema": 1, "complete": true, "ranks": [{"pid", "problem": TEXT or null}]}
+
+Two functions of the rank are called: `mmap` for a page with the text, and `Py_AddPendingCall`, which CPython documents
+to be safe in any thread, with or without the GIL. What it queues is `PyRun_SimpleString` with the text, an
+`int (*)(char *)` as the queue wants it; the interpreter calls it between two bytecodes. The page stays mapped.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, Optional
+
+import gdb
+
+from gdbext.debugger import batch, compat, symbols
+from gdbext.debugger.calls import Caller
+from gdbext.debugger.functions import address_of
+from gdbext.debugger.session import WHILE_ATTACHING
+from gdbext.model.missing import Missing
+
+_READ_WRITE, _PRIVATE_ANONYMOUS = 3, 0x22  # mmap(2), x86-64
+_FAILED = (1 << 64) - 4096  # what mmap returns from here on is an error number
+
+
+def main(request_file: str) -> None:
+    """Work on the request; always leaves a result, in which errors are lines."""
+    with open(request_file, encoding="utf-8") as file:
+        request = json.load(file)
+    # It does not end with its parent, as the gdb that reads copies does: a rank would be left in the middle of a call.
+    result: Dict[str, Any] = {"schema": batch.SCHEMA, "complete": True, "ranks": []}
+    wanted = request["ranks"]
+    gdb.execute("set llm allow-calls on", to_string=True)
+    with compat.settings(WHILE_ATTACHING), symbols.preloaded([rank["pid"] for rank in wanted]):
+        for rank in wanted:
+            try:
+                problem = _hand(rank)
+            except (gdb.error, RuntimeError, OSError, ValueError) as error:
+                problem = symbols.first_line(error)
+            result["ranks"].append({"pid": rank["pid"], "problem": problem})
+    batch.write(request["result"], result)
+
+
+def _hand(rank: Dict[str, Any]) -> Optional[str]:
+    """One rank: stopped, two calls, let go. Why it did not work, if so."""
+    inferior = compat.add_inferior()
+    compat.switch(inferior)
+    try:
+        gdb.execute(f"attach {rank['pid']}", to_string=True)
+        return _call(rank, inferior)
+    finally:
+        if inferior.pid:
+            gdb.execute("detach", to_string=True)
+
+
+def _call(rank: Dict[str, Any], inferior: gdb.Inferior) -> Optional[str]:
+    function = address_of(rank["pid"], "PyRun_SimpleString")
+    if isinstance(function, Missing):
+        return function.reason
+    text = rank["text"].encode() + b"\0"
+    caller = Caller(lambda line: batch.progress(line), rank["rank"])
+    kinds = ("void*", "unsigned long", "int", "int", "int", "long")
+    values = (0, len(text), _READ_WRITE, _PRIVATE_ANONYMOUS, (1 << 32) - 1, 0)
+    page = caller.call("mmap", "unsigned long", list(zip(kinds, values)))
+    if isinstance(page, Missing):
+        return page.reason
+    if page >= _FAILED or not page:
+        return "it has no memory for a page of ours"
+    inferior.write_memory(page, text)
+    queued = caller.call("Py_AddPendingCall", "int", [("void*", function), ("void*", page)])
+    if isinstance(queued, Missing):
+        return queued.reason
+    return "its queue of pending calls is full" if queued else None
