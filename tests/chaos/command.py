@@ -119,12 +119,13 @@ class Command:
     def end(self, patience):
         """Wait for its end; False when it had to be killed: it used no processor for that long. On a busy machine an
         honest end may take minutes."""
-        used, since, timely = -1, time.monotonic(), True
+        began = since = time.monotonic()
+        used, timely = -1, True
         while timely and self.running:
             now = sum(map(_ticks, _tree(self.pid)))
             if now != used:
                 used, since = now, time.monotonic()
-            timely = time.monotonic() - since < patience
+            timely = time.monotonic() - since < patience and time.monotonic() - began < 10 * patience
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(0.2)
         if not timely:
