@@ -13,6 +13,7 @@ from gdbext.debugger import compat
 from gdbext.debugger.modules import Modules
 from gdbext.debugger.values import read_variable
 from gdbext.knowledge.frames import RULES
+from gdbext.knowledge.libraries import WAITING
 from gdbext.knowledge.schema import FrameRule
 from gdbext.model.names import bare_name
 from gdbext.model.stack import Captured, Frame, ThreadStack
@@ -20,8 +21,6 @@ from gdbext.model.stack import Captured, Frame, ThreadStack
 NOT_WALKED = "not walked: "
 _WORD = (1 << 64) - 1
 _COMPLETE = (gdb.FRAME_UNWIND_NO_REASON, gdb.FRAME_UNWIND_OUTERMOST, gdb.FRAME_UNWIND_NULL_ID)
-# Threads that sit in these are mostly waiting to be woken; they come last when time is short.
-_WAITING_PLACES = re.compile(r"(libc|libpthread|ld-linux|libgomp)[-.\w]*\.so|\[v")
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ class Walker:
             module = self._modules.find(gdb.newest_frame().pc())[0] or ""
         except gdb.error:
             return True
-        return bool(_WAITING_PLACES.match(module.rsplit("/", 1)[-1]))
+        return bool(WAITING.match(module.rsplit("/", 1)[-1]))
 
     def _unwalked(self, thread: gdb.InferiorThread, reason: str) -> ThreadStack:
         return ThreadStack(self._identify(thread), (), lwp=thread.ptid[1] or None, truncated=NOT_WALKED + reason)

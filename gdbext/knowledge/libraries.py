@@ -9,3 +9,6 @@ TELLING = re.compile(
     r"[^/]*\.so|_turbomind|tensorrt_llm|transformer-shared|rtp_llm|/vllm/|/sgl_kernel/"
 )
 """Searched in the path."""
+
+WAITING = re.compile(r"(libc|libpthread|libgomp|ld-linux)(-[-.\w]*)?\.so|\[v")
+"""Matched on the file name: threads in these are mostly waiting to be woken; they come last when time is short."""
