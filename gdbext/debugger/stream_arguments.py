@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import mmap
 import re
+import struct
 from typing import List, Optional, Tuple
 
 import gdb
 
 from gdbext.analysis.call_argument import Constant, Instruction, argument
+from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.unwind_entries import UnwindTable
 from gdbext.debugger import compat
 from gdbext.debugger.memory import TargetMemory
+from gdbext.debugger.modules import Modules
 from gdbext.debugger.tensor_access import symbol_at
 from gdbext.debugger.values import read_variable
 from gdbext.knowledge.stream_calls import REGISTERS, CallRow
@@ -21,63 +26,75 @@ _OFFSET = re.compile(r"\+ (\d+) in section ")
 BY_NAME, BY_STACK, BY_CODE = "argument", "the stack", "code of the call"
 
 
-def argument_of(frame: gdb.Frame, function: str, row: CallRow, memory: TargetMemory) -> Tuple[Maybe[int], str]:
-    """The handle, and how it is known. `row.argument` is a number."""
-    value, how = _passed(frame, function, row, memory)
-    if isinstance(value, Missing) or row.offset < 0:
-        return value, how
-    inside = _word(value + row.offset, memory)
-    return inside, how
+class Arguments:
+    """Of the calls in one inferior, whose modules these are."""
 
+    def __init__(self, memory: TargetMemory, modules: Modules) -> None:
+        self._memory, self._modules = memory, modules
 
-def _passed(frame: gdb.Frame, function: str, row: CallRow, memory: TargetMemory) -> Tuple[Maybe[int], str]:
-    named = read_variable(frame, row.name)
-    if isinstance(named, int):
-        return named & _WORD, BY_NAME
-    assert row.argument is not None
-    caller = frame.older()
-    if caller is None:
-        return Missing("the calling frame cannot be read"), ""
-    if row.argument >= len(REGISTERS):
-        place = _register(caller, "sp")
-        if isinstance(place, Missing):
-            return place, ""
-        return _word(place + 8 * (row.argument - len(REGISTERS)), memory), BY_STACK
-    value = _by_code(caller, function, REGISTERS[row.argument], memory)
-    return value, BY_CODE if isinstance(value, int) else ""
+    def of(self, frame: gdb.Frame, function: str, row: CallRow) -> Tuple[Maybe[int], str]:
+        """The handle, and how it is known. `row.argument` is a number."""
+        value, how = self._passed(frame, function, row)
+        if isinstance(value, Missing) or row.offset < 0:
+            return value, how
+        return _word(value + row.offset, self._memory), how
 
+    def _passed(self, frame: gdb.Frame, function: str, row: CallRow) -> Tuple[Maybe[int], str]:
+        named = read_variable(frame, row.name)
+        if isinstance(named, int):
+            return named & _WORD, BY_NAME
+        assert row.argument is not None
+        caller = frame.older()
+        if caller is None:
+            return Missing("the calling frame cannot be read"), ""
+        if row.argument >= len(REGISTERS):
+            place = _register(caller, "sp")
+            if isinstance(place, Missing):
+                return place, ""
+            return _word(place + 8 * (row.argument - len(REGISTERS)), self._memory), BY_STACK
+        value = self._by_code(_outer(caller), function, REGISTERS[row.argument])
+        return value, BY_CODE if isinstance(value, int) else ""
 
-def _by_code(caller: gdb.Frame, function: str, register: str, memory: TargetMemory) -> Maybe[int]:
-    code = _code_before(caller)
-    if isinstance(code, Missing):
-        return code
-    found = argument(code, function, register)
-    if isinstance(found, Constant):
-        return found.value
-    if isinstance(found, Missing):
-        return found
-    value = _register(caller, found.register)
-    for offset in found.offsets:
-        value = value if isinstance(value, Missing) else _word(value + offset, memory)
-    return value
+    def _by_code(self, caller: gdb.Frame, function: str, register: str) -> Maybe[int]:
+        code = self._code_before(caller)
+        found = code if isinstance(code, Missing) else argument(code, function, register)
+        if isinstance(found, Missing):
+            return found
+        if isinstance(found, Constant):
+            return found.value
+        value = _register(caller, found.register)
+        for offset in found.offsets:
+            value = value if isinstance(value, Missing) else _word(value + offset, self._memory)
+        return value
 
+    def _code_before(self, caller: gdb.Frame) -> Maybe[List[Instruction]]:
+        """The instructions of the caller up to its call."""
+        pc = caller.pc()
+        start = _known_start(caller, pc) or self._unwind_start(pc)
+        if start is None or not start < pc <= start + _LONGEST_CODE:
+            return Missing("without debug information the argument is not known, nor where the calling function begins")
+        try:
+            with compat.settings({"disassembly-flavor": "att"}):
+                rows = caller.architecture().disassemble(start, pc - 1)
+        except (gdb.error, RuntimeError):
+            return Missing("the code of the caller cannot be read")
+        if not rows or rows[-1]["addr"] + rows[-1]["length"] != pc:
+            return Missing("the code of the caller cannot be read")
+        return [Instruction(int(row["addr"]), str(row["asm"])) for row in rows]
 
-def _code_before(caller: gdb.Frame) -> Maybe[List[Instruction]]:
-    """The instructions of the caller up to its call."""
-    if caller.type() == gdb.INLINE_FRAME:  # its code stands in the function that it was inlined into
-        return _code_before(_outer(caller))
-    pc = caller.pc()
-    start = _start(caller, pc)
-    if start is None or not start < pc <= start + _LONGEST_CODE:
-        return Missing("without debug information the argument is not known, nor where the calling function begins")
-    try:
-        with compat.settings({"disassembly-flavor": "att"}):
-            rows = caller.architecture().disassemble(start, pc - 1)
-    except (gdb.error, RuntimeError):
-        return Missing("the code of the caller cannot be read")
-    if not rows or rows[-1]["addr"] + rows[-1]["length"] != pc:
-        return Missing("the code of the caller cannot be read")
-    return [Instruction(int(row["addr"]), str(row["asm"])) for row in rows]
+    def _unwind_start(self, pc: int) -> Optional[int]:
+        """Where the function begins by the unwind table of its file, which stays where all symbols are stripped."""
+        path, address = self._modules.find(pc - 1)
+        if path is None or address is None or not path.startswith("/"):
+            return None
+        try:
+            with open(self._memory.root + path, "rb") as file:
+                elf = ElfSymbols(file)
+                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                    entry = UnwindTable(data, elf.sections).entry(address)
+                    return None if entry is None else pc - 1 - address + entry.start
+        except (OSError, ValueError, struct.error):
+            return None
 
 
 def _outer(frame: gdb.Frame) -> gdb.Frame:
@@ -87,7 +104,7 @@ def _outer(frame: gdb.Frame) -> gdb.Frame:
     return here or frame
 
 
-def _start(frame: gdb.Frame, pc: int) -> Optional[int]:
+def _known_start(frame: gdb.Frame, pc: int) -> Optional[int]:
     """Where the function begins that a return address lies in."""
     function = frame.function()
     if function is not None and function.symtab is not None:

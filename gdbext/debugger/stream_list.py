@@ -18,7 +18,7 @@ from gdbext.debugger.holders import follow
 from gdbext.debugger.memory import UNMAPPED, TargetMemory
 from gdbext.debugger.modules import Modules
 from gdbext.debugger.nodes import Node, Unreadable, one_line
-from gdbext.debugger.stream_arguments import argument_of
+from gdbext.debugger.stream_arguments import Arguments
 from gdbext.debugger.stream_objects import StreamPaths, found_in, name_of, object_of, owner_of
 from gdbext.debugger.stream_pools import current_streams, has_pools, resolved
 from gdbext.debugger.tensor_access import variables_of
@@ -70,6 +70,10 @@ class _Look:
     def __init__(self, inferior: gdb.Inferior, is_core: bool) -> None:
         self._inferior, self._is_core = inferior, is_core
         self._memory = TargetMemory(inferior)
+        self._modules = (
+            Modules.of_core(compat.core_path(inferior) or "") if is_core else Modules.of_process(inferior.pid)
+        )
+        self._arguments = Arguments(self._memory, self._modules)
         self._paths = StreamPaths()
         self._end = time.monotonic() + settings.value("max-pause")
         self.sightings: List[Sighting] = []
@@ -78,19 +82,14 @@ class _Look:
 
     def walk(self) -> None:
         """All threads: their stacks in plain words first, then the frames that hold or take streams."""
-        modules = (
-            Modules.of_core(compat.core_path(self._inferior) or "")
-            if self._is_core
-            else Modules.of_process(self._inferior.pid)
-        )
         budget = Budget(settings.value("max-pause"), settings.value("frames"), settings.value("threads"))
-        walk = Walker(modules, budget, Captures(()), by_number).walk(self._inferior)
+        walk = Walker(self._modules, budget, Captures(()), by_number).walk(self._inferior)
         self.problems += walk.problems
-        torch = has_pools() or any(TORCH_LIBRARY.search(path) for path in modules.paths)
+        torch = has_pools() or any(TORCH_LIBRARY.search(path) for path in self._modules.paths)
         threads = {by_number(thread): thread for thread in self._inferior.threads()}
         self._end = time.monotonic() + settings.value("max-pause")
         late = 0
-        for stack in walk.threads:
+        for stack in sorted(walk.threads, key=_calls_nothing):
             if time.monotonic() > self._end:
                 late += 1
                 continue
@@ -144,7 +143,7 @@ class _Look:
         elif row.argument is None:
             return Missing("it waits for all streams of the device"), ""
         else:
-            handle, how = argument_of(frame, function, row, self._memory)
+            handle, how = self._arguments.of(frame, function, row)
         if isinstance(handle, Missing):
             return handle, how
         event = row.takes == "event"
@@ -268,6 +267,11 @@ def _pointed(node: ValueNode) -> Node:
             return node
         node = target
     return node
+
+
+def _calls_nothing(stack: ThreadStack) -> bool:
+    """Threads inside of a call that takes a stream, or waits for one, come first where time is short."""
+    return not any(call_row(frame.function) for frame in stack.frames)
 
 
 def _not_yet(frame: gdb.Frame, name: str) -> bool:

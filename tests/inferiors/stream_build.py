@@ -5,11 +5,10 @@ from tests.inferiors.demo_build import libraries
 
 
 class StreamTarget(Target):
-    """A running stream_states.cpp; `debug` without: no debug information, optimised."""
+    """A running stream_states.cpp. `release`: flags instead of those of a debug build."""
 
-    def __init__(self, *arguments, debug=True):
+    def __init__(self, *arguments, release=(), **options):
         runtime = libraries()["libcudart.so.12"]
         folder = f"-L{runtime.parent}", f"-Wl,-rpath,{runtime.parent}"
-        flags = ("-g", "-O0") if debug else ("-O2",)
-        flags = (*flags, "-Wl,--no-as-needed", *folder, f"-l:{runtime.name}", "-ldl")
-        super().__init__(*arguments, source="stream_states.cpp", flags=flags)
+        flags = (*(release or ("-g", "-O0")), "-Wl,--no-as-needed", *folder, f"-l:{runtime.name}", "-ldl")
+        super().__init__(*arguments, source="stream_states.cpp", flags=flags, **options)
