@@ -1,12 +1,12 @@
-"""Patterns across ranks: each looks at the whole job for one cause and returns what it found, or None."""
+"""Ranks that others wait for: gone, elsewhere, idle, or blocked by the device. Each pattern looks at the whole job."""
 
 from __future__ import annotations
 
-from typing import Callable, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence
 
 from gdbext.analysis.candidate import Candidate, evidence_of, majority
-from gdbext.analysis.view import COMMUNICATION, JobView, Party, by_key
-from gdbext.analysis.wording import operation, ranks, start, verb, what, where, who
+from gdbext.analysis.view import COMMUNICATION, JobView, Party
+from gdbext.analysis.wording import ranks, start, verb, what, where, who
 
 _LAZY = ("module-load",)
 # A thread that sits in one of these does nothing for the job; in the others it may be making progress.
@@ -17,13 +17,14 @@ _STANDS = ("io", "ipc-queue", "condvar-idle", "mutex", "gil", "exited-or-crashed
 _PLAINLY_AWAY = ("io", "ipc-queue", "python-code", "mutex")
 
 
-def _waiting(view: JobView) -> List[Party]:
+def waiting_for_others(view: JobView) -> List[Party]:
+    """Ranks in a collective, or waiting for the GPU, which may run one."""
     return [party for party in view.of(*COMMUNICATION) if party not in view.gone]
 
 
 def dead_rank(view: JobView) -> Optional[Candidate]:
     """A rank is dead, stopped or absent while others wait for it."""
-    waiting, absent = _waiting(view) + view.of("init", "teardown"), view.snapshot.absent
+    waiting, absent = waiting_for_others(view) + view.of("init", "teardown"), view.snapshot.absent
     gone = list(view.gone) + [party for party in view.of("fatal") if party.kind == "exited-or-crashed"]
     if not waiting or not (gone or absent) or all(party.group == "init" for party in waiting):
         return None
@@ -55,14 +56,14 @@ def dead_rank(view: JobView) -> Optional[Candidate]:
 
 def rank_elsewhere(view: JobView) -> Optional[Candidate]:
     """Some ranks wait in a collective or for the GPU, a few others are outside of any communication."""
-    waiting = _waiting(view)
+    waiting = waiting_for_others(view)
     away = [party for party in view.of("elsewhere", "lock") if party not in view.gone]
     if any(party.process.rank is not None for party in waiting):
         away = [party for party in away if party.process.rank is not None]  # the others are front ends
     if not waiting or not away or view.threads_as_ranks:
         return None
-    if any(_may_progress(party) for party in away):
-        return _slow_rank(waiting, [party for party in away if _may_progress(party)])
+    if any(may_progress(party) for party in away):
+        return _slow_rank(waiting, [party for party in away if may_progress(party)])
     explicit = any(party.judged.collective is not None or party.group == "collective" for party in waiting)
     few = 2 * len(away) <= len(view.parties)
     numbered = all(party.process.rank is not None for party in (*waiting, *away))
@@ -79,7 +80,7 @@ def rank_elsewhere(view: JobView) -> Optional[Candidate]:
     )
 
 
-def _may_progress(party: Party) -> bool:
+def may_progress(party: Party) -> bool:
     """Computing, or running Python code: slow looks like this as well."""
     return party.kind == "native-compute" or (party.judged.running and party.kind not in _STANDS)
 
@@ -96,7 +97,7 @@ def _slow_rank(waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
 
 def idle_peer(view: JobView) -> Optional[Candidate]:
     """Some ranks wait in a collective while others sit where idle workers sit: these never got the order."""
-    waiting, idle = _waiting(view), view.of("idle")
+    waiting, idle = waiting_for_others(view), view.of("idle")
     if not idle or not any(party.in_collective for party in waiting) or len(waiting) + len(idle) < len(view.parties):
         return None
     summary = (
@@ -109,7 +110,7 @@ def idle_peer(view: JobView) -> Optional[Candidate]:
 
 def implicit_sync(view: JobView) -> Optional[Candidate]:
     """A call that waits for the device on some ranks, while their peers wait for the GPU or in a collective."""
-    waiting, stuck = _waiting(view), view.of("implicit")
+    waiting, stuck = waiting_for_others(view), view.of("implicit")
     if not waiting or not stuck:
         return None
     lazy = [party for party in stuck if party.kind in _LAZY]
@@ -172,177 +173,4 @@ def _launches_nccl(party: Party) -> bool:
     return any("nccl" in (frame.function or "").lower() for frame in frames)
 
 
-def different_collectives(view: JobView) -> Optional[Candidate]:
-    """Ranks wait in different collectives, or in the same one with different sizes."""
-    members = [party for party in _waiting(view) if party.in_collective]
-    if len(members) < 2:
-        return None
-    for key, text in _DIFFERENCES:
-        groups = by_key(members, key)
-        if len(groups) > 1 and None not in groups:
-            return _mismatch(view, members, list(groups.values()), text)
-    return None
-
-
-def _mismatch(view: JobView, members: List[Party], groups: List[List[Party]], text: str) -> Optional[Candidate]:
-    known = {party.communicator for party in members}
-    if len(known) > 1 and None not in known:
-        return None  # different communicators: that may be in order, or a matter of ordering
-    groups.sort(key=len)
-    minority = [party for group in groups[:-1] for party in group]
-    odd = minority if len(minority) < len(groups[-1]) else members
-    same = len(known) == 1 and None not in known
-    # A rank may be one collective ahead of another for a moment: the same operation must differ, or nobody move.
-    counts = {party.operations for party in members}
-    at_once = (len(counts) == 1 and None not in counts) or view.stands_still
-    confidence = "high" if same and at_once and not view.threads_as_ranks else "medium"
-    sides = "; ".join(f"{who(group)} in {_describe(group[0])}" for group in groups[:4])
-    summary = (
-        f"The ranks are in {text}: {sides}. "
-        f"{'It is the same communicator, so' if same else 'If it is the same communicator,'} none of them can complete."
-    )
-    victims = [party for party in members if party not in odd]
-    return Candidate(
-        "collective-mismatch", confidence, 84, summary, tuple(odd), tuple(victims), (), evidence_of(odd, victims)
-    )
-
-
-def _describe(party: Party) -> str:
-    return operation(party) + (f" of {party.count} elements" if party.count is not None else "")
-
-
-_DIFFERENCES: Tuple[Tuple[Callable[[Party], object], str], ...] = (
-    (lambda party: party.judged.collective, "different collectives"),
-    (lambda party: party.count, "the same collective with different sizes"),
-)
-
-
-def opposite_order(view: JobView) -> Optional[Candidate]:
-    """Ranks of the same two communicators wait in one each: they use them in different order."""
-    members = [party for party in _waiting(view) if party.communicator is not None]
-    groups = by_key(members, lambda party: party.communicator)
-    if len(groups) < 2 or len(members) < 2:
-        return None
-    sizes = {party.members for party in members}
-    full = {len(members)} == sizes or (view.world_size is not None and sizes == {view.world_size})
-    ordered = sorted(groups.values(), key=len)
-    minority = [party for group in ordered[:-1] for party in group]
-    odd = minority if len(minority) < len(ordered[-1]) else members
-    victims = [party for party in members if party not in odd]
-    sides = "; ".join(
-        f"{who(group)} in {operation(group[0])} of communicator {group[0].communicator}" for group in ordered[:4]
-    )
-    summary = (
-        f"The ranks wait in different communicators: {sides}. "
-        f"{'All ranks belong to both, so' if full else 'Where they belong to both,'} each side waits for the other."
-    )
-    return Candidate(
-        "multi-comm-ordering",
-        "high" if full else "low",
-        83 if full else 45,
-        summary,
-        tuple(odd),
-        tuple(victims),
-        (),
-        evidence_of(odd, victims),
-    )
-
-
-def nothing_to_do(view: JobView) -> Optional[Candidate]:
-    """Every rank waits for work, or is busy outside of any collective."""
-    idle = view.of("idle")
-    others = [party for party in view.parties if party not in idle]
-    leaders = [party for party in others if party.kind in ("io", "condvar-idle", "ipc-queue", "python-code")]
-    if (
-        not idle
-        or view.unseen
-        or view.gone
-        or view.snapshot.absent
-        or len(leaders) < len(others)
-        or majority(others, view)
-    ):
-        return None
-    alone = len(view.parties) == 1
-    members = [party for party in view.parties if party.process.rank is not None] or list(view.parties)
-    summary = (
-        f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {where(idle[0])} is "
-        f"where an idle worker sits. "
-        + ("A single process cannot show whether its peers are idle too." if alone else "Nothing hangs.")
-    )
-    confidence = "low" if alone else "high" if not others and len(members) > 1 else "medium"
-    return Candidate(
-        "not-a-hang", confidence, 70 if not alone else 30, summary, (), (), (), evidence_of((), view.parties)
-    )
-
-
-def all_busy(view: JobView) -> Optional[Candidate]:
-    """Every rank computes."""
-    busy = [party for party in view.parties if _may_progress(party)]
-    if len(busy) < 2 or len(busy) < len(view.parties) or view.unseen or view.snapshot.absent:
-        return None
-    summary = f"{start(who(busy))} are running code, for example {where(busy[0])}. No rank waits for another."
-    return Candidate("not-a-hang", "medium", 70, summary, (), (), (), evidence_of((), busy))
-
-
-def goes_on(view: JobView) -> Optional[Candidate]:
-    """Between two looks ranks went on: slow, not stuck.
-
-    While some wait for others it is the waiting ones that must have gone on: a culprit may well be busy.
-    """
-    waiting = [*_waiting(view), *view.of("implicit", "launch", "init", "teardown")]
-    went = [party for party in view.parties if party.index in view.moved and party not in view.gone]
-    proof = [party for party in went if party in waiting] if waiting else went
-    if not proof or view.of("fatal"):
-        return None
-    all_of_them = len(went) == len(view.parties)
-    rest = [party for party in view.parties if party not in went]
-    ranks = [
-        one.rank for one in {party.index: party.process for party in view.parties}.values() if one.rank is not None
-    ]
-    if rest and len(set(ranks)) < len(ranks):
-        return None  # ranks of several jobs: progress of one says nothing of the other
-    summary = f"{start(who(went))} went on between the two looks, so the job is not stuck. " + (
-        "It may be slow."
-        if all_of_them
-        else f"{start(who(rest))} did not move: what {verb(rest, 'it is', 'they are')} in may just take long."
-    )
-    whole = len(went) > 1 or view.world_size == 1  # one of several ranks speaks for itself only
-    confidence = "high" if all_of_them and whole else "medium"
-    return Candidate("not-a-hang", confidence, 88, summary, (), (), (), evidence_of((), went))
-
-
-def different_calls(view: JobView) -> Optional[Candidate]:
-    """Ranks are in different calls of NCCL, of which at least one does not say which collective it is."""
-    members = view.of("collective")
-    if len(members) < 2 or len(members) < len(view.parties) or view.threads_as_ranks:
-        return None
-    groups = sorted(by_key(members, operation).values(), key=len)
-    if len(groups) < 2 or all(party.judged.collective for party in members):
-        return None
-    minority = [party for group in groups[:-1] for party in group]
-    odd = minority if len(minority) < len(groups[-1]) else members
-    victims = [party for party in members if party not in odd]
-    sides = "; ".join(f"{who(group)} in {operation(group[0])}" for group in groups[:4])
-    summary = (
-        f"The ranks are in different calls of the library: {sides}. "
-        "If these are different collectives of one communicator, none of them can complete."
-    )
-    return Candidate(
-        "collective-mismatch", "low", 61, summary, tuple(odd), tuple(victims), (), evidence_of(odd, victims)
-    )
-
-
-PATTERNS = (
-    goes_on,
-    different_calls,
-    dead_rank,
-    rank_elsewhere,
-    idle_peer,
-    implicit_sync,
-    blocked_launch,
-    all_in_launch,
-    different_collectives,
-    opposite_order,
-    nothing_to_do,
-    all_busy,
-)
+PATTERNS = (dead_rank, rank_elsewhere, idle_peer, implicit_sync, blocked_launch, all_in_launch)

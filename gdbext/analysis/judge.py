@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Callable, Dict, Optional, Tuple
 
-from gdbext.analysis import across, blocked, locking, peers, setup, told, within
+from gdbext.analysis import across, blocked, healthy, locking, mismatch, peers, setup, told, within
 from gdbext.analysis.candidate import Candidate, evidence_of
 from gdbext.analysis.classify import judge_thread
 from gdbext.analysis.decisive import decisive
@@ -38,6 +38,8 @@ PATTERNS: Tuple[Pattern, ...] = (
     *within.PATTERNS,
     *blocked.PATTERNS,
     *across.PATTERNS,
+    *mismatch.PATTERNS,
+    *healthy.PATTERNS,
     *COUNTS,
     *setup.PATTERNS,
 )

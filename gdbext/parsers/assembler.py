@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Dict, List, Optional
+from dataclasses import replace
+from typing import List, Optional
 
-from gdbext.model.patterns import regex
 from gdbext.parsers.building import Process, Thread
 from gdbext.parsers.cleaning import Stream, Unwrapper
 from gdbext.parsers.events import (
@@ -22,39 +21,12 @@ from gdbext.parsers.events import (
     ThreadHead,
 )
 from gdbext.parsers.formats import GRAMMAR
+from gdbext.parsers.heads import is_about, joined, mentioned
+from gdbext.parsers.tally import Tally
 
-_STACKISH = regex(r"0x[0-9a-f]{6,16}\b|\.so[.\d]*\b|^\s{0,8}#\d|\bFile \"|\.(?:py|cc?|cpp|cu|h):\d+\)?$")
-_STACK_MARKS = ("0x", ".so", "#", 'File "', ".py:", ".c:", ".cc:", ".cpp:", ".cu:", ".h:")
 _MOST_REMEMBERED = 2048
-_SAMPLES = 3
 MOST_THREADS = 300_000
 MOST_FRAMES = 2_000_000
-
-
-@dataclass
-class Tally:
-    """What is counted over all texts: how much was read, what was not understood, and what is still to be had."""
-
-    threads: int = 0
-    frames: int = 0
-    prose: int = 0
-    strange: int = 0
-    samples: List[str] = field(default_factory=list)
-    beyond: int = 0  # threads and frames that were not kept
-
-    def add(self, process: Process) -> None:
-        """Count what did not come line by line."""
-        self.threads += len(process.threads)
-        self.frames += sum(len(thread.frames) for thread in process.threads)
-
-    def other(self, line: str) -> None:
-        """A line that no row reads."""
-        if any(mark in line for mark in _STACK_MARKS) and _STACKISH.search(line[:2000]):
-            self.strange += 1
-            if len(self.samples) < _SAMPLES:
-                self.samples.append(line.strip()[:100])
-        else:
-            self.prose += 1
 
 
 class Assembler:
@@ -152,10 +124,10 @@ class Assembler:
         known = self._find(head.pid)
         self._thread, self._kind, self._chained, self._dropping = None, "", False, False
         if known is not None and known.threads:
-            known.head = _joined(known.head, head)
+            known.head = joined(known.head, head)
             self._process, self._pending = known, None
         else:
-            self._pending = _joined(self._pending, head) if self._pending else head
+            self._pending = joined(self._pending, head) if self._pending else head
 
     def _find(self, pid: Optional[int]) -> Optional[Process]:
         """The process of that pid among the last ones: tools print one process in one go."""
@@ -166,7 +138,7 @@ class Assembler:
         if self._pending is not None or self._process is None:
             head = self._pending or ProcessHead()
             if self.stream.rank is not None or self.stream.pid is not None:
-                head = _joined(ProcessHead(rank=self.stream.rank, pid=self.stream.pid), head)
+                head = joined(ProcessHead(rank=self.stream.rank, pid=self.stream.pid), head)
             self._process = Process(head)
             self._pending = None
             self.processes.append(self._process)
@@ -202,7 +174,7 @@ class Assembler:
             return
         self._chained = self._dropping = False
         if self._mention is not None:
-            head = _mentioned(head, self._mention)
+            head = mentioned(head, self._mention)
             self._mention = None
         if self._pending is None and self._process is not None and self._process.has_its_only(head, kind):
             self._begin(ProcessHead())
@@ -316,30 +288,3 @@ class Assembler:
                 self.messages.append(said)
         else:
             process.tell(said.text)
-
-
-def is_about(process: Process, said: Said) -> bool:
-    """Whether a message can be of this process: what both tell of pid and rank is equal."""
-    head = process.head
-    return said.pid in (None, head.pid) and said.rank in (None, head.rank)
-
-
-def _joined(first: ProcessHead, second: ProcessHead) -> ProcessHead:
-    """Both heads' knowledge; where they differ they are of two processes and the second one stays."""
-    for name in ("pid", "rank", "host"):
-        one, other = getattr(first, name), getattr(second, name)
-        if one is not None and other is not None and one != other:
-            return second
-    known: Dict[str, object] = {
-        name: getattr(second, name) or getattr(first, name) for name in ("title", "host", "python")
-    }
-    return replace(
-        second,
-        pid=first.pid if second.pid is None else second.pid,
-        rank=first.rank if second.rank is None else second.rank,
-        **known,  # type: ignore[arg-type]
-    )
-
-
-def _mentioned(head: ThreadHead, mention: ThreadHead) -> ThreadHead:
-    return replace(head, gil=mention.gil if head.gil is None else head.gil, name=head.name or mention.name)

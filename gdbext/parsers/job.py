@@ -11,10 +11,12 @@ from gdbext.knowledge.launchers import RANK_ARGUMENTS
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.patterns import regex
 from gdbext.parsers import pyspy_json, source
-from gdbext.parsers.assembler import Assembler, Tally, is_about
+from gdbext.parsers.assembler import Assembler
 from gdbext.parsers.building import LONGEST_PROBLEM, Process, Thread
 from gdbext.parsers.cleaning import UNNAMED, Stream, clean
 from gdbext.parsers.events import ProcessHead, Said
+from gdbext.parsers.heads import is_about
+from gdbext.parsers.tally import Tally
 
 _FILE_RANK = regex(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
 _FILE_PID = regex(r"(?i)(?:pid|core)[-_.]?(\d{2,9})(?!\d)")
