@@ -77,6 +77,15 @@ def mark(pid: int, tid: int, proc: str = "/proc") -> Union[Mark, str]:
     return standing if isinstance(standing, str) else Mark(standing, counters)
 
 
+def processor_time(pid: int, tid: int, proc: str = "/proc") -> Optional[int]:
+    """Nanoseconds that a thread has used, where the kernel keeps them exactly."""
+    try:
+        fields = _text(f"{proc}/{pid}/task/{tid}", "schedstat").split()
+    except OSError:
+        return None
+    return int(fields[0]) if len(fields) == 3 and fields[0].isdigit() and fields[2] != "0" else None
+
+
 def _counters(folder: str) -> str:
     """Time on a processor and the number of times that it got one; where the kernel does not keep these, its context
     switches."""

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from gdbext.capture.blocked import GONE, REFUSED, RUNNING, Mark, mark, registers_of, thread_pointers
+from gdbext.capture.blocked import GONE, REFUSED, RUNNING, Mark, mark, processor_time, registers_of, thread_pointers
 from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory import Block, CopyBuffer, ProcessMemory
 from gdbext.capture.ptrace import Architecture, this_machine, thread_state, why_refused
@@ -22,7 +22,11 @@ from gdbext.capture.stop import Budget, Hook, ProcessCopy, ThreadCopy
 from gdbext.model.errors import GdbextError
 
 TRIES = 6
-_NAP = 0.001  # seconds before the second try, twice as long before each further one: 31 ms in all
+"""How often a thread that runs is looked at."""
+_MOST_TRIES = 24
+"""One that uses little processor time, but was never caught asleep: on a busy machine it waits for its processor."""
+_NAP, _LONGEST_NAP = 0.001, 0.016  # seconds before the second try, doubled before each further one: 31 ms, then 0.3 s
+_BUSY = 0.3  # fraction of a processor from which a thread runs, however often it is looked at
 _TOGETHER = 64  # threads whose stacks are copied between one look at their marks and the next
 _ROOM = 32 << 10  # bytes of the copy buffer that are at hand at once
 _VDSO_LIMIT = 64 << 10
@@ -83,6 +87,8 @@ class _Look:
         self._readings: Dict[int, _Reading] = {}
         self._done: Set[int] = set()  # threads with a reading that did not run until `during` was done
         self._reasons: Dict[int, str] = {}  # of the last try, of threads without a reading
+        self._awake: Dict[int, Tuple[float, Optional[int]]] = {}  # since when, and the processor time until then
+        self._given_up: Set[int] = set()
         self._ran: Dict[int, int] = {}  # how often a thread ran while it was read
         self._moments: List[Moment] = []
         self._problems: List[str] = []
@@ -97,10 +103,10 @@ class _Look:
         except OSError as error:
             return self._nothing(isinstance(error, PermissionError))
         self._main_top = int(stat[25]) + 16  # above it lie arguments and environment: no frames, but secrets
-        for number in range(TRIES):
+        for number in range(_MOST_TRIES):
             if not self._try(number) or time.monotonic() >= self._deadline:
                 break
-            time.sleep(_NAP * (1 << number))
+            time.sleep(min(_NAP * (1 << number), _LONGEST_NAP))
         if not self._readings and not any(reason == RUNNING for reason in self._reasons.values()):
             return self._nothing(REFUSED in self._reasons.values())
         try:
@@ -127,7 +133,7 @@ class _Look:
 
     def _try(self, number: int) -> bool:
         """Read the threads that are not read yet, or ran before all was; whether there may be more to get."""
-        pending = [tid for tid in self._tids() if tid not in self._done]
+        pending = [tid for tid in self._tids() if tid not in self._done and tid not in self._given_up]
         fresh: Dict[int, Mark] = {}
         size = max(1, _TOGETHER >> 2 * number)
         for start in range(0, len(pending), size):
@@ -140,8 +146,20 @@ class _Look:
             self._done |= same if found is not None else fresh.keys()
             if found is not None:
                 self._moments.append(Moment(found, same))
-        left = [tid for tid in pending if tid not in self._done]
-        return any(self._reasons.get(tid) not in (REFUSED, GONE) for tid in left)
+        left = [tid for tid in pending if tid not in self._done and self._reasons.get(tid) not in (REFUSED, GONE)]
+        for tid in left:
+            self._awake.setdefault(tid, (time.monotonic(), processor_time(self._pid, tid)))
+        if number + 1 >= TRIES:
+            self._given_up.update(tid for tid in left if self._runs(tid))
+        return any(tid not in self._given_up for tid in left)
+
+    def _runs(self, tid: int) -> bool:
+        """Whether a thread that was never caught asleep has used the processor since, or nobody can tell."""
+        since, before = self._awake[tid]
+        now = processor_time(self._pid, tid)
+        if before is None or now is None:
+            return True
+        return (now - before) / 1e9 >= _BUSY * (time.monotonic() - since)
 
     def _tids(self) -> List[int]:
         """The threads that there are now, at most as many as the budget allows."""

@@ -147,3 +147,12 @@ def test_in_a_container_descriptors_have_other_ids():
     assert blocked.thread_pointers(11, {4712: 0x7F0000001000}, {4712: 2}, maps, memory, "x86_64") == {
         4712: 0x7F0000003640
     }
+
+
+def test_processor_time(tmp_path):
+    task(tmp_path, schedstat="123456789 5 6\n")
+    assert blocked.processor_time(5, 7, str(tmp_path)) == 123456789
+    for text in ("0 0 0\n", "", "x y z\n"):
+        task(tmp_path, schedstat=text)
+        assert blocked.processor_time(5, 7, str(tmp_path)) is None
+    assert blocked.processor_time(5, 8, str(tmp_path)) is None

@@ -1,0 +1,173 @@
+"""Looks without a stop: nothing is said of threads that ran, and less where they may matter."""
+
+from dataclasses import replace
+
+import pytest
+
+from gdbext.analysis.judge import judge
+from gdbext.capture.blocked import RUNNING, UNKNOWN
+from gdbext.capture.stop import ProcessCopy, ThreadCopy
+from gdbext.capture.threads import ThreadTimes
+from gdbext.frontend.live_rank import LiveRank
+from gdbext.frontend.no_stop import CUT, complete, joined
+from gdbext.model.job import RankProcess
+from gdbext.model.missing import Missing
+from gdbext.model.python import PythonStacks, PythonThread
+from gdbext.model.stack import UNREAD, Frame, ThreadStack
+from tests.unit.stacks import DRIVER, ENGINE, ENTRY, frame, inside, job, rank, stack, syncing
+
+IDLE = ("pthread_cond_wait@libc.so.6", "fastertransformer::Queue::pop@engine queue.cc:7")
+
+
+def ran(number, lwp=None, name="engine", state="R"):
+    """A thread of rank `number` that was not read; its main thread unless `lwp` says otherwise."""
+    lwp = lwp or 1000 + number
+    return ThreadStack(str(lwp), (), lwp, name=name, state=state, cpu=1.0, truncated=RUNNING)
+
+
+def unstopped(one, *more):
+    """The rank as a look without a stop sees it, with more threads."""
+    threads = tuple(replace(thread, lwp=one.pid, id=str(one.pid)) for thread in one.threads) + more
+    return replace(one, threads=threads, pause_ms=0.0)
+
+
+def verdict(*ranks, earlier=None):
+    return judge(job(*ranks), earlier).verdict
+
+
+def test_the_same_verdict_where_everybody_sleeps():
+    ranks = syncing(0), inside(1, "cudaMallocHost@libcudart.so.12"), syncing(2)
+    stopped, without = verdict(*ranks), verdict(*map(unstopped, ranks))
+    assert without.cause == "implicit-sync-vs-collective"
+    for name in ("cause", "confidence", "culprits", "victims", "summary", "missing"):
+        assert getattr(stopped, name) == getattr(without, name)
+
+
+def test_nothing_is_said_of_a_thread_that_ran():
+    one = rank(0, ran(0), stack(*IDLE, *ENTRY, id="7", lwp=7), pause_ms=0.0)
+    found = judge(job(one, unstopped(syncing(1))))
+    assert found.processes[0].wait.kind == "unknown"
+    assert found.processes[0].wait.thread is None
+    threads = {thread.id: thread for thread in found.processes[0].threads}
+    assert (threads["1000"].kind, threads["1000"].running, threads["1000"].idle) == ("unknown", False, False)
+    assert found.verdict.culprits == ()
+    assert any("rank 0" in line and "--no-stop" in line for line in found.verdict.missing)
+
+
+def test_a_helper_by_name_that_ran_is_not_called_idle_and_hides_nobody():
+    helper = ran(0, 8, name="cuda-EvtHandlr")
+    found = judge(job(unstopped(syncing(0), helper), unstopped(syncing(1))))
+    assert found.processes[0].threads[1].kind == "unknown"
+    assert found.processes[0].threads[1].helper
+    assert found.processes[0].wait.kind == "stream-sync"
+    assert not any("--no-stop" in line for line in found.verdict.missing)
+
+
+def test_idle_threads_do_not_decide_beside_one_that_ran():
+    """All that was read waits for work; the thread that works was not read: that is no idle job."""
+    idle = [unstopped(rank(number, stack(*IDLE, "main@engine main.cc:9"))) for number in (0, 1)]
+    assert {one.wait.kind for one in judge(job(*idle)).processes} == {"condvar-idle"}
+    busy = [replace(one, threads=(*one.threads, ran(one.rank, 77, name="worker"))) for one in idle]
+    found = judge(job(*busy))
+    assert {one.wait.kind for one in found.processes} == {"unknown"}
+    assert found.verdict.cause == "unknown"
+
+
+def test_a_call_that_explains_the_standstill_decides_beside_one_that_ran():
+    spins = ran(1, 77, name="worker")
+    found = verdict(
+        unstopped(syncing(0)), unstopped(inside(1, "cudaFree@libcudart.so.12"), spins), unstopped(syncing(2))
+    )
+    assert (found.cause, found.culprits) == ("implicit-sync-vs-collective", (1,))
+    assert found.confidence == verdict(syncing(0), inside(1, "cudaFree@libcudart.so.12"), syncing(2)).confidence
+
+
+def test_a_main_thread_elsewhere_decides_but_less_surely_beside_one_that_ran():
+    away = rank(1, stack("read@libc.so.6", "loadTable@engine table.cc:5", "main@engine main.cc:9"))
+    others = [syncing(0), syncing(2), syncing(3)]
+    plain = verdict(*map(unstopped, [others[0], away, *others[1:]]))
+    beside = verdict(unstopped(others[0]), unstopped(away, ran(1, 77, name="worker")), *map(unstopped, others[1:]))
+    assert plain.cause == beside.cause == "missing-rank"
+    assert ["low", "medium", "high"].index(beside.confidence) == ["low", "medium", "high"].index(plain.confidence) - 1
+
+
+def test_a_stack_that_is_cut_makes_less_sure():
+    cut = stack(*DRIVER, "cudaMallocHost@libcudart.so.12", *ENGINE[:1], truncated=CUT)
+    ranks = [unstopped(one) for one in (syncing(0), rank(1, cut), syncing(2))]
+    found = verdict(*ranks)
+    assert (found.cause, found.confidence) == ("implicit-sync-vs-collective", "low")
+    assert any("registers" in line and "rank 1" in line for line in found.missing)
+    stopped = verdict(*[replace(one, pause_ms=1.0) for one in ranks])
+    assert stopped.confidence == "medium"
+
+
+def test_all_ranks_ran():
+    ranks = [rank(number, ran(number), pause_ms=0.0) for number in range(3)]
+    found = verdict(*ranks)
+    assert (found.cause, found.confidence, found.culprits) == ("unknown", "low", ())
+
+
+@pytest.mark.parametrize("first, second", [("ran", "read"), ("read", "ran"), ("ran", "ran")])
+def test_a_rank_that_was_read_once_of_two_looks_did_not_go_on(first, second):
+    """A wait that polls is caught asleep by one look and running by the next: that is no progress."""
+
+    def take(how):
+        return job(*[unstopped(syncing(n)) if how == "read" else rank(n, ran(n), pause_ms=0.0) for n in (0, 1)])
+
+    found = judge(take(second), take(first)).verdict
+    assert found.cause != "not-a-hang"
+    assert "went on" not in found.summary
+
+
+# --- completing the stacks of a rank ---
+
+
+def looked_at(stacks, threads, times=()):
+    one = LiveRank(RankProcess(5, "rank", rank=3))
+    one.copy = ProcessCopy(5, threads)
+    one.stacks = stacks
+    one.times = {item.tid: item for item in times}
+    complete(one)
+    return one
+
+
+def test_threads_that_were_not_read_are_there_and_say_why():
+    read, unread = ThreadCopy(5, (1, 2, 3)), ThreadCopy(6, problem=RUNNING)
+    one = looked_at(
+        (stack("poll@libc.so.6", id="5", lwp=5),), (read, unread), (ThreadTimes(5, 0.0, "R"), ThreadTimes(6, 0.0, "R"))
+    )
+    assert [(thread.lwp, thread.truncated, thread.unread) for thread in one.stacks] == [
+        (5, None, False),
+        (6, RUNNING, True),
+    ]
+    assert one.cut and one.problems == [f"1 of 2 threads ran: {UNREAD}"]
+    assert (one.times[5].state, one.times[6].state) == ("S", "R")
+
+
+def test_a_stack_that_needs_an_unknown_register_says_so():
+    one = looked_at(
+        (stack("poll@libc.so.6", id="5", lwp=5, truncated="memory error while unwinding"),), (ThreadCopy(5, (1,)),)
+    )
+    assert one.stacks[0].truncated == CUT
+    assert one.cut
+
+
+def test_values_out_of_unknown_registers_are_not_shown():
+    known = {"comm": 0x7F00, "count": UNKNOWN, "rank": UNKNOWN & 0xFFFFFFFF, "name": "x", "size": Missing("no")}
+    one = looked_at(
+        (ThreadStack("5", (Frame("ncclAllReduce", captures=known), frame("main@engine")), 5),), (ThreadCopy(5, (1,)),)
+    )
+    shown = one.stacks[0].frames[0].captures
+    assert shown["comm"] == 0x7F00 and shown["name"] == "x" and shown["size"] == Missing("no")
+    assert isinstance(shown["count"], Missing) and shown["count"] == shown["rank"]
+    assert not one.cut
+
+
+def test_python_stacks_of_several_moments():
+    def python(*tids, problems=()):
+        return PythonStacks("3.11", {tid: PythonThread(((Frame(f"f{tid}"),),)) for tid in tids}, problems)
+
+    first = joined(None, python(1, 2, 3, problems=("a",)), frozenset({1}))
+    both = joined(first, python(1, 2, 3, problems=("a", "b")), frozenset({2}))
+    assert sorted(both.threads) == [1, 2]
+    assert both.problems == ("a", "b")
