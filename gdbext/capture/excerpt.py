@@ -9,11 +9,16 @@ symbols around these addresses. What gdb says of them is what it says with the w
 from __future__ import annotations
 
 import bisect
+import contextlib
 import mmap
 import struct
-from typing import Dict, List, NamedTuple, Sequence, Set, Tuple
+import zlib
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from gdbext.capture import user_cache
 from gdbext.capture.elf_symbols import ElfSymbols, Section
+from gdbext.capture.object_file import build_id_of, file_reader, segments_of
+from gdbext.capture.symbol_index import DYNSYM, SYMTAB, SymbolIndex, tables_of
 from gdbext.capture.unwind_entries import UnwindTable
 
 WORTH_IT = 1 << 19
@@ -22,9 +27,8 @@ WORTH_IT = 1 << 19
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
-_PROGBITS, _SYMTAB, _STRTAB, _NOBITS, _DYNSYM = 1, 2, 3, 8, 11
+_PROGBITS, _STRTAB, _NOBITS = 1, 3, 8
 _ALLOC, _EXEC = 2, 4
-_NAMED_KINDS = (0, 1, 2, 10)  # STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_IFUNC
 
 
 class _Symbol(NamedTuple):
@@ -38,18 +42,28 @@ class _Symbol(NamedTuple):
 class Excerpt:
     """The excerpt of one file for a set of addresses (as linked). Raises `ValueError` when none can be made."""
 
-    def __init__(self, path: str) -> None:
-        with open(path, "rb") as stream:
-            self._elf = ElfSymbols(stream)
-            self._sections = self._elf.sections
-            self._data = mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ)
+    def __init__(self, path: str, cache: Optional[str] = None) -> None:
+        """`cache`: folder of what was kept of earlier excerpts (user_cache.folder_of); `None`: nothing is."""
+        self._path, self._cache = path, cache
+        self._stream = open(path, "rb")  # noqa: SIM115 - `close` does it
+        try:
+            self._elf = ElfSymbols(self._stream)
+            self._data = mmap.mmap(self._stream.fileno(), 0, prot=mmap.PROT_READ)
+        except BaseException:
+            self._stream.close()
+            raise
+        self._sections = self._elf.sections
         self._machine = struct.unpack_from("<H", self._data, 18)[0]
+
+    def close(self) -> None:
+        self._data.close()
+        self._stream.close()
 
     @property
     def worth_it(self) -> bool:
         """Whether the file is big, and says nothing that an excerpt would leave out (debug information)."""
         names = {section.name for section in self._sections}
-        tables = sum(section.size for section in self._sections if section.kind in (_SYMTAB, _DYNSYM))
+        tables = sum(section.size for section in self._sections if section.kind in (SYMTAB, DYNSYM))
         return tables >= WORTH_IT and not names & {
             b".debug_info",
             b".zdebug_info",
@@ -65,37 +79,42 @@ class Excerpt:
         _write(path, self._machine, self._elf.fixed, code, unwind, self._symbols(inside))
 
     def _symbols(self, addresses: Sequence[int]) -> List[_Symbol]:
-        """Symbols that cover one of the addresses, and the one before each address that none covers."""
-        kept: Set[_Symbol] = set()
-        covered: Set[int] = set()  # positions in `addresses`
-        nearest: Dict[int, _Symbol] = {}
-        for table in self._sections:
-            if table.kind in (_SYMTAB, _DYNSYM) and table.link < len(self._sections):
-                self._scan(table, addresses, kept, covered, nearest)
-        kept.update(symbol for position, symbol in nearest.items() if position not in covered)
-        return sorted(kept, key=lambda symbol: symbol.value)
+        """Symbols that cover one of the addresses, and those at the last start before each address."""
+        kept: Dict[_Symbol, int] = {}  # and where its name stands: both tables have what is exported
+        numbers = sorted(self._index().around(addresses))
+        first = 0
+        for table in tables_of(self._sections):
+            count = table.size // _SYMBOL.size
+            names = self._sections[table.link] if table.link < len(self._sections) else None
+            for number in numbers[bisect.bisect_left(numbers, first) : bisect.bisect_left(numbers, first + count)]:
+                name, info, other, _, value, size = _SYMBOL.unpack_from(
+                    self._data, table.offset + (number - first) * _SYMBOL.size
+                )
+                if names is not None:
+                    kept.setdefault(self._named(names, name, info, other, value, size), name)
+            first += count
+        # Of several names for one address a debugger takes one by the order in which the file has them.
+        return sorted(kept, key=lambda symbol: (symbol.value, kept[symbol]))
 
-    def _scan(
-        self,
-        table: Section,
-        addresses: Sequence[int],
-        kept: Set[_Symbol],
-        covered: Set[int],
-        nearest: Dict[int, _Symbol],
-    ) -> None:
-        names = self._sections[table.link]
-        last, find = len(addresses), bisect.bisect_left
-        raw = self._data[table.offset : table.offset + table.size // 24 * 24]
-        for name, info, other, section, value, size in _SYMBOL.iter_unpack(raw):
-            # The first address at or behind the symbol: is it inside? A caller's address is the one after its call.
-            at = find(addresses, value)
-            if at == last or not section or info & 15 not in _NAMED_KINDS:
-                continue
-            if addresses[at] <= value + size:
-                kept.add(self._named(names, name, info, other, value, size))
-                covered.update(range(at, find(addresses, value + size + 1)))
-            elif at not in nearest or nearest[at].value < value:
-                nearest[at] = self._named(names, name, info, other, value, size)
+    def _index(self) -> SymbolIndex:
+        """By the symbol tables, or as an earlier look kept it."""
+        name = self._kept_as()
+        kept = user_cache.read(self._cache, name) if name else None
+        if kept is not None:
+            with contextlib.suppress(ValueError):
+                return SymbolIndex.load(kept)
+        index = SymbolIndex.of(self._elf)
+        if name:
+            user_cache.write(self._cache, name, index.dump())
+        return index
+
+    def _kept_as(self) -> Optional[str]:
+        """A name for this build. With the places of its tables: a stripped file has the build-id of the whole one."""
+        read = file_reader(self._path)
+        build_id = build_id_of(read, segments_of(read))
+        places = repr([(table.offset, table.size, table.link) for table in tables_of(self._sections)])
+        codes = repr([(section.flags, section.address) for section in self._sections])
+        return f"{build_id}-{zlib.crc32((places + codes).encode()):08x}.symbols" if build_id else None
 
     def _named(self, names: Section, name: int, info: int, other: int, value: int, size: int) -> _Symbol:
         start = names.offset + name
@@ -132,7 +151,7 @@ def _write(
         blob.extend(data)
 
     put(b".eh_frame", _PROGBITS, unwind, _ALLOC, unwind_at)
-    put(b".symtab", _SYMTAB, bytes(24) + table, link=strings, entry=_SYMBOL.size)
+    put(b".symtab", SYMTAB, bytes(24) + table, link=strings, entry=_SYMBOL.size)
     put(b".strtab", _STRTAB, bytes(texts.data))
     put(b".shstrtab", _STRTAB, b"")  # its own name comes first
     blob.extend(bytes(-len(blob) % 8))
@@ -164,13 +183,13 @@ class _Names:
         return at
 
 
-def write_excerpt(path: str, addresses: Sequence[int], target: str) -> bool:
+def write_excerpt(path: str, addresses: Sequence[int], target: str, cache: Optional[str] = None) -> bool:
     """Write the excerpt of a file for sorted `addresses` (as linked). False when the file itself is better."""
     try:
-        excerpt = Excerpt(path)
-        if not excerpt.worth_it:
-            return False
-        excerpt.write(addresses, target)
+        with contextlib.closing(Excerpt(path, cache)) as excerpt:
+            if not excerpt.worth_it:
+                return False
+            excerpt.write(addresses, target)
     except (OSError, ValueError, IndexError, struct.error):
         return False
     return True

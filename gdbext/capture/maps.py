@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
 
 _DELETED = " (deleted)"
@@ -59,6 +60,7 @@ class MemoryMap:
         return self._mappings[index]
 
 
+@functools.lru_cache(maxsize=32)  # a look asks for the map of a rank four times, and it seldom changes in between
 def parse_maps(text: str) -> MemoryMap:
     """Read the text of /proc/PID/maps. Lines of another shape are left out."""
     return MemoryMap([mapping for mapping in map(_parse_line, text.split("\n")) if mapping])

@@ -38,15 +38,21 @@ class UnwindTable:
         version, _frame_encoding, count_encoding, table_encoding = data[header.offset : header.offset + 4]
         if version != 1 or count_encoding != 3 or table_encoding != _DATAREL_SDATA4:
             raise ValueError("an unwind table of an unknown form")
-        (self._count,) = struct.unpack_from("<I", data, header.offset + 8)
+        self._count: int = struct.unpack_from("<I", data, header.offset + 8)[0]
         if self._count * 8 + 12 > header.size:
             raise ValueError("the unwind table is damaged")
-        raw = data[header.offset + 12 : header.offset + 12 + 8 * self._count]
-        self._starts = [start + header.address for start, _ in struct.iter_unpack("<ii", raw)]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, number: int) -> int:
+        """The first address of an entry; read where it stands, for a search looks at few of them."""
+        start: int = struct.unpack_from("<i", self._data, self._header.offset + 12 + 8 * number)[0]
+        return start + self._header.address
 
     def excerpt(self, addresses: Iterable[int]) -> bytes:
         """A new .eh_frame with the entries that cover the addresses or the calls before them, addresses absolute."""
-        numbers = {bisect.bisect_right(self._starts, one - back) - 1 for one in addresses for back in (0, 1)}
+        numbers = {bisect.bisect_right(self, one - back) - 1 for one in addresses for back in (0, 1)}
         common: Dict[int, int] = {}  # address of a CIE in the file -> where it is in the new section
         out = bytearray()
         for number in sorted(number for number in numbers if number >= 0):
@@ -57,7 +63,7 @@ class UnwindTable:
 
     def entry(self, address: int) -> Optional[Entry]:
         """The entry that covers an address. Raises `ValueError` where it is damaged, or of a form unknown to us."""
-        number = bisect.bisect_right(self._starts, address) - 1
+        number = bisect.bisect_right(self, address) - 1
         if number < 0:
             return None
         (relative,) = struct.unpack_from("<i", self._data, self._header.offset + 16 + 8 * number)

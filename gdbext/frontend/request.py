@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
-from gdbext.capture import minicore
+from gdbext.capture import minicore, user_cache
 from gdbext.capture.excerpt import write_excerpt
 from gdbext.capture.libraries import Finder, MappedFile, libraries_on_stacks, words_of
 from gdbext.capture.stop import ProcessCopy
@@ -58,8 +58,9 @@ def _excerpts(copies: Sequence[ProcessCopy], files: Sequence[Sequence[MappedFile
             inside = words[bisect.bisect_left(words, file.start) : bisect.bisect_left(words, file.end)]
             addresses.setdefault(file.opens_as, set()).update(word - file.bias for word in inside)
     found: Dict[str, str] = {}
+    cache = user_cache.folder_of()
     for number, (path, linked) in enumerate(addresses.items()):
         target = str(folder / f"excerpt.{number}")
-        if write_excerpt(path, sorted(linked), target):
+        if write_excerpt(path, sorted(linked), target, cache):
             found[path] = target
     return found
