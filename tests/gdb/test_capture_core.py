@@ -73,16 +73,16 @@ def test_a_thread_in_a_signal_handler_on_a_stack_of_its_own(any_gdb, tmp_path):
     assert "clone" in handling[-1]
 
 
-def test_a_thread_that_could_not_be_stopped(any_gdb, tmp_path):
+def test_a_thread_that_could_not_be_stopped(turn_gdb, tmp_path):
     with CaptureProcess(threads=2, mode="uninterruptible") as process:
         copy = copy_process(process.pid)
-        text = gdb(any_gdb, *open_core(process, copy, tmp_path / "core"), "thread apply all bt")
+        text = gdb(turn_gdb, *open_core(process, copy, tmp_path / "core"), "thread apply all bt")
     assert [frames for frames in stacks(text).values() if any(" uninterruptible " in frame for frame in frames)]
 
 
-def test_the_unwind_table_of_the_kernels_code_is_there(any_gdb, tmp_path):
+def test_the_unwind_table_of_the_kernels_code_is_there(turn_gdb, tmp_path):
     with CaptureProcess(threads=2) as process:
         copy = copy_process(process.pid)
-        text = gdb(any_gdb, *open_core(process, copy, tmp_path / "core"), "info files")
+        text = gdb(turn_gdb, *open_core(process, copy, tmp_path / "core"), "info files")
     (vdso,) = [mapping for mapping in copy.maps if mapping.path == "[vdso]"]
     assert re.search(rf"\.eh_frame in system-supplied DSO at {vdso.start:#x}", text)

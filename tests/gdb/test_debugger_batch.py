@@ -72,14 +72,14 @@ def test_equal_to_a_live_gdb(any_gdb, tmp_path):
     assert {one.lwp: one.frames for one in unpack(result["frames"], result["ranks"][0]["threads"])} == frames
 
 
-def test_one_bad_copy_does_not_hide_the_others(any_gdb, tmp_path):
+def test_one_bad_copy_does_not_hide_the_others(turn_gdb, tmp_path):
     with Target("plain") as target:
         good = rank(1, target, tmp_path)
         (tmp_path / "garbage").write_bytes(os.urandom(4096))
         garbage = {**good, "index": 0, "core": str(tmp_path / "garbage")}
         absent = {**good, "index": 2, "core": str(tmp_path / "absent"), "exe": "/no/program", "files": []}
         unreadable = {**good, "index": 3, "files": [*good["files"], {"path": "/no/library.so", "bias": 4096}]}
-        result, answer = batch(any_gdb, tmp_path, [garbage, good, absent, unreadable])
+        result, answer = batch(turn_gdb, tmp_path, [garbage, good, absent, unreadable])
     by_index = {entry["index"]: entry for entry in result["ranks"]}
     assert any("cannot read the copy" in problem for problem in by_index[0]["problems"])
     assert len(by_index[1]["threads"]) == 1 and by_index[1]["problems"] == []
@@ -90,16 +90,16 @@ def test_one_bad_copy_does_not_hide_the_others(any_gdb, tmp_path):
     assert result["complete"] and "Traceback" not in answer.text
 
 
-def test_a_copy_cut_short_says_so(any_gdb, tmp_path):
+def test_a_copy_cut_short_says_so(turn_gdb, tmp_path):
     """Of a long stack only the inner end was copied: the frames that are there, and why it ends."""
     with Target("recursion", 5000) as target:
         one = rank(0, target, tmp_path)
-        result, _ = batch(any_gdb, tmp_path, [one], {"seconds": 60, "frames": 100})
+        result, _ = batch(turn_gdb, tmp_path, [one], {"seconds": 60, "frames": 100})
     (thread,) = result["ranks"][0]["threads"]
     assert len(thread["frames"]) == 100
     assert thread["truncated"] == "limit of 100 frames"
 
 
-def test_a_request_of_another_schema(any_gdb, tmp_path):
-    result, _ = batch(any_gdb, tmp_path, [], schema=2)
+def test_a_request_of_another_schema(turn_gdb, tmp_path):
+    result, _ = batch(turn_gdb, tmp_path, [], schema=2)
     assert result["ranks"] == [] and "schema 2" in result["problems"][0]

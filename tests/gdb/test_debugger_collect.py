@@ -45,9 +45,9 @@ def test_frames_captures_and_places(any_gdb, tmp_path):
     assert thread["id"] == "1" and thread["lwp"] == target.pid
 
 
-def test_an_optimised_argument_is_missing_with_its_reason(any_gdb, tmp_path):
+def test_an_optimised_argument_is_missing_with_its_reason(turn_gdb, tmp_path):
     with Target("plain", flags=("-g", "-O2")) as target:
-        process = snapshot(any_gdb, tmp_path, target)
+        process = snapshot(turn_gdb, tmp_path, target)
     captures = frame(process, "ncclAllReduce")["captures"]
     assert captures["count"] == {"missing": "optimized out"}
     assert set(map(type, captures.values())) <= {int, str, dict}
@@ -59,26 +59,26 @@ def test_without_debug_information(any_gdb, tmp_path):
     assert set(map(str, captures.values())) == {str({"missing": "no debug information"})}
 
 
-def test_a_stripped_program_keeps_module_and_offset(any_gdb, tmp_path):
+def test_a_stripped_program_keeps_module_and_offset(turn_gdb, tmp_path):
     with Target("plain", flags=("-O0", "-s")) as target:
-        process = snapshot(any_gdb, tmp_path, target)
+        process = snapshot(turn_gdb, tmp_path, target)
     inside = [frame for frame in process["threads"][0]["frames"] if frame.get("module") == target.program]
     assert len(inside) >= 3
     assert all("function" not in frame or frame["function"] is None for frame in inside)
     assert all(0 < frame["module_offset"] < 1 << 20 for frame in inside)
 
 
-def test_a_program_at_a_fixed_address(any_gdb, tmp_path):
+def test_a_program_at_a_fixed_address(turn_gdb, tmp_path):
     with Target("plain", flags=("-O0", "-no-pie", "-s")) as target:
-        process = snapshot(any_gdb, tmp_path, target)
+        process = snapshot(turn_gdb, tmp_path, target)
     inside = [frame for frame in process["threads"][0]["frames"] if frame.get("module") == target.program]
     assert inside and all(frame["module_offset"] == frame["pc"] for frame in inside)
 
 
-def test_a_deep_recursion_keeps_its_inner_frames(any_gdb, tmp_path):
+def test_a_deep_recursion_keeps_its_inner_frames(turn_gdb, tmp_path):
     with Target("recursion", 5000) as target:
-        cut = snapshot(any_gdb, tmp_path, target)
-        whole = snapshot(any_gdb, tmp_path, target, "set llm frames 6000", "set llm max-pause 60")
+        cut = snapshot(turn_gdb, tmp_path, target)
+        whole = snapshot(turn_gdb, tmp_path, target, "set llm frames 6000", "set llm max-pause 60")
     (thread,) = cut["threads"]
     assert len(thread["frames"]) == 256
     assert thread["truncated"] == "limit of 256 frames"
@@ -87,9 +87,9 @@ def test_a_deep_recursion_keeps_its_inner_frames(any_gdb, tmp_path):
     assert "truncated" not in whole["threads"][0]
 
 
-def test_two_thousand_threads(any_gdb, tmp_path):
+def test_two_thousand_threads(turn_gdb, tmp_path):
     with Target("threads", 2000) as target:
-        some = snapshot(any_gdb, tmp_path, target, "set llm threads 50", "set llm max-pause 60")
+        some = snapshot(turn_gdb, tmp_path, target, "set llm threads 50", "set llm max-pause 60")
     assert len(some["threads"]) == 2001
     walked = [thread for thread in some["threads"] if thread["frames"]]
     assert len(walked) == 50
@@ -101,12 +101,12 @@ def test_two_thousand_threads(any_gdb, tmp_path):
     assert some["state"] == "partial"
 
 
-def test_time_is_a_budget_too(any_gdb, tmp_path):
+def test_time_is_a_budget_too(turn_gdb, tmp_path):
     tick = "tick = iter(range(10**9)); clock = lambda: float(next(tick))"  # every look at it takes a second
     late = f"python {tick}; from types import SimpleNamespace; from gdbext.debugger import collect"
     late += "; collect.time = SimpleNamespace(monotonic=clock)"
     with Target("threads", 10) as target:
-        process = snapshot(any_gdb, tmp_path, target, "set llm max-pause 40", late)
+        process = snapshot(turn_gdb, tmp_path, target, "set llm max-pause 40", late)
     read = [thread for thread in process["threads"] if thread["frames"]]
     assert 0 < len(read) < 11
     assert all("limit of 40 s" in thread["truncated"] for thread in process["threads"] if not thread["frames"])
@@ -126,10 +126,10 @@ def test_a_corrupt_stack_says_why_it_ends(any_gdb, tmp_path):
     assert thread["truncated"]
 
 
-def test_several_ranks_have_thread_ids_as_gdb_prints_them(any_gdb, tmp_path):
+def test_several_ranks_have_thread_ids_as_gdb_prints_them(turn_gdb, tmp_path):
     with Target("threads", 1) as one, Target("plain") as two:
         file = tmp_path / "snapshot.json"
-        gdb_batch(any_gdb, f"llm-attach-all {one.pid} {two.pid}", f"llm-nccl-diagnose --save {file}")
+        gdb_batch(turn_gdb, f"llm-attach-all {one.pid} {two.pid}", f"llm-nccl-diagnose --save {file}")
         one.assert_free()
         two.assert_free()
     first, second = json.loads(file.read_text())["snapshot"]["processes"]

@@ -16,8 +16,8 @@ SHOW = "python from gdbext.debugger import console; print('output', console.WITH
 
 
 @pytest.mark.parametrize("folder, path", [(ROOT, "gdbext/init.py"), (ROOT / "gdbext", "init.py"), ("/", str(INIT))])
-def test_from_any_folder_and_twice(any_gdb, folder, path):
-    answer = gdb_batch(any_gdb, f"source {path}", "cd /", LOADED, "help llm-ranks", source=path, cwd=folder)
+def test_from_any_folder_and_twice(turn_gdb, folder, path):
+    answer = gdb_batch(turn_gdb, f"source {path}", "cd /", LOADED, "help llm-ranks", source=path, cwd=folder)
     assert answer.err == ""
     printed = answer.out.splitlines()
     assert f"from {ROOT}/gdbext/__init__.py" in printed
@@ -36,9 +36,9 @@ def test_loading_prints_nothing_and_changes_no_setting(any_gdb):
     assert silent.text == ""
 
 
-def test_from_a_second_place_is_refused_in_one_line(any_gdb, tmp_path):
+def test_from_a_second_place_is_refused_in_one_line(turn_gdb, tmp_path):
     shutil.copytree(ROOT / "gdbext", tmp_path / "gdbext", ignore=shutil.ignore_patterns("__pycache__"))
-    answer = gdb_batch(any_gdb, f"source {tmp_path}/gdbext/init.py", "help llm-ranks")
+    answer = gdb_batch(turn_gdb, f"source {tmp_path}/gdbext/init.py", "help llm-ranks")
     assert answer.err.count("\n") == 1
     assert f"already loaded from {ROOT}/gdbext" in answer.err
     assert "List the attached ranks" in answer.out

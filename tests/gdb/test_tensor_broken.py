@@ -53,12 +53,12 @@ JSON = ("special --dtype fp32 --shape 4", "complex --dtype complex64 --shape 2",
 MOST_LINES = 12
 
 
-def test_each_says_how_and_gdb_goes_on(any_gdb, tmp_path):
+def test_each_says_how_and_gdb_goes_on(turn_gdb, tmp_path):
     before = [f"source {INIT}", f"file {program('tensor_broken.cc', '-g', '-O2')}", "break stop_here", "run", "up"]
     asked = [f"{one}" for command in SAYS for one in (f"echo \\n<{command}>\\n", f"llm-tensor {command}")]
     documents = [f"llm-tensor {verb} {one} --json" for one in JSON for verb in ("p", "info")]
     printed = run_gdb(
-        any_gdb,
+        turn_gdb,
         *before,
         *("echo \\n<lost>\\n", "llm-tensor p lost", "llm-tensor list", "up"),
         *asked,
@@ -81,7 +81,7 @@ def test_each_says_how_and_gdb_goes_on(any_gdb, tmp_path):
     assert "Python Exception" not in printed and " = 42" in printed
 
 
-def test_a_file_that_cannot_grow(any_gdb, tmp_path):
+def test_a_file_that_cannot_grow(turn_gdb, tmp_path):
     """The limit on the size of files stands for a full disk: nothing is left behind, and gdb goes on."""
     saved = tmp_path / "holed.npy"
     before = [f"source {INIT}", f"file {program('tensor_broken.cc', '-g', '-O2')}", "break stop_here", "run", "up 2"]
@@ -89,7 +89,7 @@ def test_a_file_that_cannot_grow(any_gdb, tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, most))
     before_signal = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
-        printed = run_gdb(any_gdb, *before, f"llm-tensor save zeros {saved}", "p 6 * 7")
+        printed = run_gdb(turn_gdb, *before, f"llm-tensor save zeros {saved}", "p 6 * 7")
     finally:
         signal.signal(signal.SIGXFSZ, before_signal)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))

@@ -83,7 +83,7 @@ def test_what_can_be_done_with_a_tensor(any_gdb, kind, tmp_path):
     assert "syntax error" in found[15]["unread"][0]["reason"]
 
 
-def test_wrong_input_has_one_line(any_gdb, tmp_path):
+def test_wrong_input_has_one_line(turn_gdb, tmp_path):
     wrong = (
         "p", "p nonsense", "p 1 +", 'p "open', "p plain [99]", "p plain [0, 0, 0]", "p plain [x]", "p $sp", "p main",
         "p plain --dtype", "p $sp --dtype nonsense --shape 1", "p $sp --dtype fp16", "p $sp --dtype fp16 --shape x",
@@ -98,7 +98,7 @@ def test_wrong_input_has_one_line(any_gdb, tmp_path):
         "p $sp --dtype fp64 --shape 1000000000000",
         "p 0xffffffffff600000 --dtype uint8 --shape 4",
     )
-    found = answers(any_gdb, tmp_path, started(turbomind(), tmp_path / "truth"), *wrong, *nowhere)
+    found = answers(turn_gdb, tmp_path, started(turbomind(), tmp_path / "truth"), *wrong, *nowhere)
     found, (unmapped, counted, endless, _) = found[: len(wrong)], found[len(wrong) :]
     assert "no memory is mapped there" in unmapped["unreadable"]
     assert "no memory is mapped there" in counted["error"]
@@ -134,17 +134,17 @@ def test_printers(any_gdb, tmp_path):
     assert printed.count("gdbext\n") == 1
 
 
-def test_nothing_is_called_in_the_program(any_gdb, tmp_path):
+def test_nothing_is_called_in_the_program(turn_gdb, tmp_path):
     """`map["a"]` and `*shared` are functions of the program, which gdb would call."""
     path = program("tensor_turbomind.cc", "-g", "-O0", "-DERA=1")
     before = [*started(path, tmp_path / "truth"), "break turbomind::Tensor::Tensor", "break std::__throw_out_of_range"]
-    found = answers(any_gdb, tmp_path, before, 'p map["a"]', "p plain_of()", "p (long)stop_here()")
+    found = answers(turn_gdb, tmp_path, before, 'p map["a"]', "p plain_of()", "p (long)stop_here()")
     assert found[0]["elements"] == list(range(12))
     assert "error" in found[1]
     assert "may-call-functions" in found[2]["error"] or "call functions" in found[2]["error"]
 
 
-def test_ranks_that_agree_and_one_that_does_not(any_gdb, tmp_path):
+def test_ranks_that_agree_and_one_that_does_not(turn_gdb, tmp_path):
     """Three processes with the same tensor, one of them changed."""
     path = turbomind()
     before = ["set breakpoint pending on"]
@@ -152,7 +152,7 @@ def test_ranks_that_agree_and_one_that_does_not(any_gdb, tmp_path):
         before += ["add-inferior -no-connection", f"inferior {number + 1}"] if number else ["break stop_here"]
         before += [f"file {path}", f"run {tmp_path}/truth{number} > /dev/null", "up"]
     before += ["set var ((float*)floats)[7] = -1.5"]
-    found = answers(any_gdb, tmp_path, before, "diff plain --all-ranks", "stats plain --all-ranks")
+    found = answers(turn_gdb, tmp_path, before, "diff plain --all-ranks", "stats plain --all-ranks")
     groups = found[0]["groups"]
     assert [len(group["ranks"]) for group in groups] == [2, 1]
     assert groups[1]["differs"]["first"] == [1, 3]
@@ -160,6 +160,6 @@ def test_ranks_that_agree_and_one_that_does_not(any_gdb, tmp_path):
     assert [answer["answer"]["minimum"] for answer in found[1]["answers"]] == [0, 0, -1.5]
 
 
-def test_loading_twice_is_harmless(any_gdb):
-    printed = run_gdb(any_gdb, *[f"source {INIT}", f"source {WIRING}"] * 2, "help llm-tensor p")
+def test_loading_twice_is_harmless(turn_gdb):
+    printed = run_gdb(turn_gdb, *[f"source {INIT}", f"source {WIRING}"] * 2, "help llm-tensor p")
     assert "Print a tensor, or a part of it, as numpy does" in printed

@@ -76,7 +76,7 @@ def questions(held):
 
 
 @pytest.mark.parametrize("how", ["live", "core"])
-def test_weights_by_name_are_those_of_gguf(any_gdb, forward, model, how, tmp_path):
+def test_weights_by_name_are_those_of_gguf(turn_gdb, forward, model, how, tmp_path):
     path, held = model
     truth, core = tmp_path / "truth", tmp_path / "core"
     before = [f"file {forward}", "break stop_here", f"run {truth} {path} > /dev/null", "up"]
@@ -86,19 +86,19 @@ def test_weights_by_name_are_those_of_gguf(any_gdb, forward, model, how, tmp_pat
     else:
         subprocess.run([forward, truth, path], check=True)
     rows = [*(lines(truth) if truth.exists() else ()), *questions(held)]
-    found = ask(any_gdb, tmp_path, before, rows)
+    found = ask(turn_gdb, tmp_path, before, rows)
     assert len(rows) == 4 + len(held)
     for row in rows:
         check(row, found[row["expression"]])
 
 
-def test_in_a_library_without_debug_information(any_gdb, forward, model, tmp_path):
+def test_in_a_library_without_debug_information(turn_gdb, forward, model, tmp_path):
     """At the entry of ggml_graph_compute there are registers and nothing else."""
     path, held = model
     before = [f"file {forward}", "set breakpoint pending on", "break ggml_graph_compute"]
     before += [f"run {tmp_path}/truth {path} > /dev/null"]
     graph, weight, corner, missing, listed, wrong = answers(
-        any_gdb,
+        turn_gdb,
         tmp_path,
         before,
         "p $rdi --as ggml_cgraph",

@@ -160,7 +160,7 @@ def test_torch_without_debug_information(release, known, tmp_path):
         assert (f"torch {LAST_RELEASE[release]} by offsets" if known else "release of torch unknown") in said
 
 
-def test_nothing_that_looks_like_a_tensor(any_gdb, tmp_path):
+def test_nothing_that_looks_like_a_tensor(turn_gdb, tmp_path):
     path = program("tensor_torch.cc", "-O1", "-DNAMELESS", "-DRELEASE=213")
     truth = tmp_path / "truth"
     rows = [{"expression": word, "as": "torch"} for word in ("&impls", "0", "16", "-1", "$sp", "&stop_here")]
@@ -168,7 +168,7 @@ def test_nothing_that_looks_like_a_tensor(any_gdb, tmp_path):
     rows += [{"expression": "&impls", "as": "pyobject"}, {"expression": "&impls", "as": "no::such"}]
     questions, answers = tmp_path / "questions", tmp_path / "answers"
     questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    printed = run_gdb(any_gdb, *started(path, truth), f"source {PROBE}", f"python probe('{questions}', '{answers}')")
+    printed = run_gdb(turn_gdb, *started(path, truth), f"source {PROBE}", f"python probe('{questions}', '{answers}')")
     errors = [answer.get("error", "") for answer in lines(answers)[: len(rows)]]
     assert all(errors), printed
     assert not [error for error in errors if "\n" in error]
