@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import select
 import signal
 import socket
 import sys
+import threading
 import time
 from pathlib import Path
 from types import FrameType
@@ -47,6 +49,28 @@ class _Interrupts:
             yield
         finally:
             self._waiting = self._pending = False
+
+
+@contextlib.contextmanager
+def _noticing(wire: Wire) -> Iterator[None]:
+    """Whoever types is interrupted when the other side goes: the rank has ended, or its time is up."""
+    ours, theirs = os.pipe()
+
+    def watch() -> None:
+        poll = select.poll()
+        poll.register(wire, select.POLLRDHUP)
+        poll.register(theirs, 0)
+        if poll.poll()[0][0] == wire.fileno():
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        os.close(ours)  # ends the watcher: theirs is a writing end
+        watcher.join()
+        os.close(theirs)
 
 
 class Terminal:
@@ -117,10 +141,12 @@ class Terminal:
         """Send what was typed. False when it takes leave: the end of the input, or `quit` to pdb."""
         while True:
             try:
-                with self._interrupts.welcome():
+                with self._interrupts.welcome(), _noticing(wire):
                     line = input(clean_line(prompt, self._style))
             except KeyboardInterrupt:
                 self._print("\n")
+                if wire.is_gone():
+                    return True
                 continue
             except EOFError:
                 self._print("\n")

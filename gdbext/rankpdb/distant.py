@@ -85,7 +85,8 @@ def _board() -> Optional[_Board]:
 
 
 def _key(me: Identity, place: Tuple[str, int], what: str) -> str:
-    return f"pdb-{me.job}/{what}/{place[0]}/{place[1]}"
+    again = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # the store outlives the ranks that torchrun starts anew
+    return f"pdb-{me.job}-{again}/{what}/{place[0]}/{place[1]}"
 
 
 class SignOfLife:
@@ -99,9 +100,12 @@ class SignOfLife:
             threading.Thread(target=self._give, args=(board, key), name="gdbext-pdb", daemon=True).start()
 
     def _give(self, board: _Board, key: str) -> None:
-        while not self._over.is_set():
-            board.beat(key)
-            self._over.wait(_SIGN)
+        try:
+            while not self._over.is_set():
+                board.beat(key)
+                self._over.wait(_SIGN)
+        except Exception:  # noqa: BLE001  the store is gone, and with it those that would look
+            return
 
     def end(self) -> None:
         self._over.set()
@@ -111,7 +115,10 @@ def passes(me: Identity, place: Tuple[str, int]) -> None:
     """Tell ranks of other hosts that nobody need wait here for us."""
     board = _board() if me.here is not None else None
     if board is not None:
-        board.put(_key(me, place, "passed"))
+        try:
+            board.put(_key(me, place, "passed"))
+        except Exception:  # noqa: BLE001  the store is gone: those that wait see that, too
+            return
 
 
 def wait(me: Identity, chosen: int, place: Tuple[str, int], until: float) -> str:
@@ -119,6 +126,13 @@ def wait(me: Identity, chosen: int, place: Tuple[str, int], until: float) -> str
     board = _board()
     if board is None:
         return f"rank {chosen} is on another host, and neither torch.distributed nor {SHARED} reaches it"
+    try:
+        return _look(board, me, chosen, place, until)
+    except Exception as error:  # noqa: BLE001  a breakpoint never raises
+        return f"{board.name} does not answer any more ({type(error).__name__})"
+
+
+def _look(board: _Board, me: Identity, chosen: int, place: Tuple[str, int], until: float) -> str:
     seen: List[float] = [0.0, time.monotonic()]  # sign of life, and when it came
     alive, passed = _key(me, place, "alive"), _key(me, place, "passed")
     while time.monotonic() < until:

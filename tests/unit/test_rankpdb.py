@@ -66,6 +66,7 @@ def test_the_debugged_rank_ends(prompt, way):
         job[1].signal(signal.SIGKILL)
     else:
         terminal.type({"crash": "import os; os.abort()", "exception": "kill"}[way])
+    terminal.until("the rank ends" if way == "exception" else "the rank has ended")  # without a key
     for talker in job.others(1):
         assert "goes on: rank 1 has" in talker.until("done")
     job[1].rest()
