@@ -48,6 +48,7 @@ def states():
             "llm-stream p 0x7f0000009000", "thread", "detach",
         )  # fmt: skip
         target.assert_free()
+        assert target.capture_mode() == 0  # as it was before the calls
         assert len(list(Path(f"/proc/{target.pid}/task").iterdir())) == threads
         yield answer
 

@@ -2,7 +2,7 @@
 //   stream_states            idle, busy, capturing, failed, destroyed streams; pending and done events
 //   stream_states lock       a thread also holds the driver's lock, behind the busy stream
 //   stream_states none       the runtime is loaded and never used
-// The main thread reads stdin and answers with the same line.
+// The main thread reads stdin and answers with the same line, "mode" with its capture mode.
 #include "cuda/cuda_runtime.h"
 extern "C" {
 #include "cuda/device.h"
@@ -150,6 +150,9 @@ int main(int argc, char **argv)
     fflush(stdout);
     char line[256];
     while (fgets(line, sizeof line, stdin)) {
+        int mode = 0;
+        if (!strcmp(line, "mode\n") && !cudaThreadExchangeStreamCaptureMode(&mode))
+            snprintf(line, sizeof line, "%d\n", mode);
         fputs(line, stdout);
         fflush(stdout);
     }
