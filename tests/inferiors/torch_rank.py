@@ -30,7 +30,7 @@ def forward(hidden_states):
 def decode(rank, depth=4):
     if depth:
         return decode(rank, depth - 1)
-    if rank == 1:
+    if rank == 1 or dist.get_world_size() == 1:  # alone, it would be through at once
         wait_for_weights()
     return forward(torch.ones(1 << 20))
 
