@@ -317,6 +317,9 @@ def deadlocked():
 def test_the_report_tells_circles_first_and_counts_the_pools():
     made = report(judge(job(deadlocked(), locked(1, (50,), wait(50, 99, gone=True, owner_process=40)))))
     assert [row.circle for row in made.rows] == [0, 0, None, None]
+    assert made.finding
+    assert report(judge(job(locked(1, (50,), wait(50, 99, gone=True, owner_process=40))))).finding
+    assert not report(judge(job(locked(1, (50, 51), wait(50, 51))))).finding, "to wait for a lock is no fault"
     assert made.stories[0].startswith(
         "Circle in rank 0: Thread 2 waits for a mutex that thread 3 holds; thread 3 waits for"
     )

@@ -65,7 +65,13 @@ def test_two_jobs_in_one_log_are_kept_apart(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "lie", ["cuEGLApiInit () from libcuda.so.1", "cudbgReportDriverInternalError () from libcuda.so.1"]
+    "lie",
+    [
+        "cuEGLApiInit () from libcuda.so.1",
+        "cudbgReportDriverInternalError () from libcuda.so.1",
+        "__nss_database_lookup () from libc.so.6",
+        "__nss_database_lookup ()",
+    ],
 )
 def test_lying_symbols_decide_nothing(lie, tmp_path, capsys):
     path = tmp_path / "lie.txt"

@@ -202,11 +202,11 @@ RULES = (
         rank=PYTHON - 1,
     ),
     _function(
-        "weights-read",
+        "weights-file",
         "io",
-        r"load_file|safe_open|get_tensor|_?load|read\w*|http_get|xet_get|_download\w*|snapshot_download|_fetch\w*",
+        r"load_file|save_file|safe_open|get_tensor|_?load|_?save|_?write\w*|read\w*|http_get|xet_get|_download\w*|snapshot_download|_fetch\w*",
         r"(safetensors/|torch/serialization|huggingface_hub/|fsspec/|s3fs/|gcsfs/|botocore/|httpcore/|aiohttp/|runai_model_streamer/)",
-        "reads weights or data",
+        "reads or writes weights or data",
         rank=PYTHON - 1,
     ),
 )
