@@ -8,6 +8,7 @@ from gdbext.analysis.judge import judge
 from gdbext.capture.blocked import RUNNING, UNKNOWN
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
 from gdbext.capture.threads import ThreadTimes
+from gdbext.frontend.cli import main
 from gdbext.frontend.live_rank import LiveRank
 from gdbext.frontend.no_stop import CUT, complete, joined
 from gdbext.model.job import RankProcess
@@ -171,3 +172,8 @@ def test_python_stacks_of_several_moments():
     both = joined(first, python(1, 2, 3, problems=("a", "b")), frozenset({2}))
     assert sorted(both.threads) == [1, 2]
     assert both.problems == ("a", "b")
+
+
+def test_two_ways_of_looking_that_exclude_each_other(capsys):
+    assert main(["diagnose", "--no-stop", "--together", "1"]) == 2
+    assert "--no-stop" in capsys.readouterr().err
