@@ -8,7 +8,7 @@ from typing import List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.error_codes import code, in_message
 from gdbext.analysis.frames import FrameBook
-from gdbext.knowledge.checks import MESSAGES, THROWN, MessageRow
+from gdbext.knowledge.checks import CALLED, CHECKING, MESSAGES, THROWN, CalledRow, MessageRow
 from gdbext.knowledge.errors import TEXT_FUNCTIONS
 from gdbext.knowledge.errors.cuda import BLOCKING
 from gdbext.model.check_report import Failure
@@ -22,10 +22,15 @@ _LONGEST = 4096
 _RAISING = re.compile(
     r"(?:.*::)?(?:check|checkEx|syncAndCheck\w*|CheckError|myAssert|throwRuntimeError|ncclCheck|ReportCudaError|"
     r"ReportCuDrvError|ReportNullError|LogFatal\w*|Report|torchCheckFail|torchInternalAssertFail|"
-    r"c10_cuda_check_implementation|ggml_cuda_error|ggml_abort)(?:<.*>)?(?: \[clone.*\])?$"
+    r"c10_cuda_check_implementation|ggml_cuda_error|ggml_abort|host::Error::~Error|host::panic|"
+    r"RuntimeDeviceCheck)(?:<.*>)?(?: \[clone.*\])?$"
     r"|__cxa_throw|__cxa_rethrow|_Unwind_\w+|std::terminate.*|__cxxabiv1::.*|__gnu_cxx::.*|.*_S?handler\b"
 )
 _LAUNCH_BLOCKING = "CUDA_LAUNCH_BLOCKING"
+_SWITCHED = {"fastertransformer": "FT_DEBUG_LEVEL", "turbomind": "TM_DEBUG_LEVEL", "rtp-llm": "LOG_LEVEL"}
+_CHECKING = re.compile(CHECKING)
+_SOURCE = re.compile(r"[\w./+@-]{1,500}\.(?:cu|cuh|cc|cpp|cxx|h|hpp|inl)\Z")
+_TEMPLATE = re.compile(r"<.*|\(.*| \[clone.*")
 
 
 def may_be_thrown(typeinfo_name: str) -> bool:
@@ -104,20 +109,61 @@ def check_frame(frames: Sequence[Frame]) -> Optional[int]:
     )
 
 
-def timing(failure: Failure, environment: Mapping[str, str]) -> str:
-    """What asynchronous means for this failure."""
+def timing(failure: Failure, environment: Mapping[str, str], before: str = "") -> str:
+    """What asynchronous means for this failure. `before` names the check that stands before it in the source."""
     error = failure.error
     place = f"{failure.file}:{failure.line}" if failure.file and failure.line else "this check"
-    if failure.kind != "check" or error is None:
+    if error is None:
         return ""
     if not error.sticky and not (error.library == "cublasStatus_t" and error.number in (13, 14)):
         return "The call that was checked failed itself." if error.sticky is False else ""
     if environment.get(_LAUNCH_BLOCKING, "0") not in ("", "0"):
         return f"{_LAUNCH_BLOCKING} is set: the call that was checked at {place} is the one that failed."
+    if every_layer(failure.engine, environment):
+        since = f"the check before this one ({before})" if before else "the check before this one"
+        return (
+            "The kernel that failed was launched earlier, and not long ago: the engine's own check after every layer "
+            f"is on, so it was launched between {since} and {place}, which noticed it. {_OTHERS}"
+        )
+    known = "Which one passed last is not known, because checks that pass are not watched"
+    known += f"; the one before it in the source is {before}." if before else "."
     return (
-        f"The kernel that failed was launched earlier: between the last check that passed on this GPU and {place}, "
-        "which only noticed it. Every other thread of this process sees the same error from now on."
+        f"The kernel that failed was launched earlier: between the last check that waited for the GPU and passed, and "
+        f"{place}, which only noticed it. {known} {_OTHERS}"
     )
+
+
+_OTHERS = "Every other thread of this process sees the same error from now on."
+
+
+def every_layer(engine: str, environment: Mapping[str, str]) -> bool:
+    """Whether the engine's own check after every layer is on."""
+    name = _SWITCHED.get(engine)
+    return name is not None and environment.get(name, "") == "DEBUG"
+
+
+def check_before(lines: Sequence[str], first: int, line: int) -> Optional[int]:
+    """The line of the last check in source text before `line`, in the function that begins at the line `first`."""
+    for number in range(min(line - 1, len(lines)), first - 1, -1):
+        if _CHECKING.search(lines[number - 1].split("//")[0]):
+            return number
+    return None
+
+
+def called_check(frames: Sequence[Frame], what: str) -> Optional[Tuple[int, CalledRow]]:
+    """The frame of a check whose caller's code holds file and line, and its row. The message tells `what` failed."""
+    for number, frame in enumerate(frames):
+        name = _TEMPLATE.sub("", frame.function or "")
+        row = next((row for row in CALLED if row.function == name), None)
+        if row is not None:
+            return number, row
+    row = next((row for row in CALLED if row.function == what), None)
+    return (0, row) if row is not None and frames and not frames[0].function else None  # it throws itself, nameless
+
+
+def looks_like_source(text: Optional[str]) -> bool:
+    """Whether a text of a target is the name of a source file."""
+    return bool(text and _SOURCE.match(text))
 
 
 def steps(failure: Failure, engine: Optional[str], environment: Mapping[str, str]) -> Tuple[str, ...]:
@@ -125,8 +171,7 @@ def steps(failure: Failure, engine: Optional[str], environment: Mapping[str, str
     found: List[str] = list(failure.error.steps) if failure.error else []
     if environment.get(_LAUNCH_BLOCKING, "0") not in ("", "0"):
         found = [step for step in found if step != BLOCKING]
-    switched = {"fastertransformer": "FT_DEBUG_LEVEL", "turbomind": "TM_DEBUG_LEVEL", "rtp-llm": "LOG_LEVEL"}
-    name = switched.get(engine or failure.engine)
+    name = _SWITCHED.get(engine or failure.engine)
     sticky = failure.error is not None and failure.error.sticky
     if sticky and name and environment.get(name, "") != "DEBUG":
         found.insert(0, f"llm-check enable makes the engine check after every layer (at start: {name}=DEBUG)")

@@ -46,8 +46,11 @@ def steps(fault: Fault) -> Tuple[str, ...]:
     if fault.signal == "SIGBUS" and fault.code in (_MCEERR_AR, _MCEERR_AO):
         return ("dmesg | grep -i 'memory failure\\|hardware error'; take this host out of service",)
     if fault.signal == "SIGBUS" and _SHARED.match(fault.path):
-        first = "give the container more: docker run --shm-size=16g, or --ipc=host; in Kubernetes an emptyDir with "
-        found = [first + "medium: Memory at /dev/shm"]
+        more = "give the container more: docker run --shm-size=16g, or --ipc=host; in Kubernetes an emptyDir with "
+        found = [more + "medium: Memory at /dev/shm"]
+        if _is_full(fault) is False:
+            found = [f"if it was full a moment ago: {found[0]}"]
+            found.insert(0, "compare memory.current of the container's cgroup with memory.max: files in /dev/shm count")
         if "/nccl-" in fault.path:
             found.append("NCCL 2.19 and newer report this as an error instead; NCCL_SHM_DISABLE=1 avoids /dev/shm")
         return tuple(found)
@@ -69,11 +72,23 @@ def _bus(fault: Fault) -> List[str]:
     if fault.total is not None and fault.free is not None:
         folder = fault.path.rpartition("/")[0] or "/"
         room = f"The file system of {folder} has {_size(fault.free)} of {_size(fault.total)} free"
-        full = fault.free < max(4096, min(SHM_PER_CONNECTION, fault.total // 64))
-        found.append(room + (": it is full, and memory that was promised is not there." if full else "."))
+        found.append(room + (": it is full, and memory that was promised is not there." if _is_full(fault) else _ROOM))
     if fault.size is not None and fault.offset is not None and fault.offset >= fault.size:
         found.append(f"The file ends at {_size(fault.size)}, before that address: it was cut after it was mapped.")
     return found
+
+
+_ROOM = (
+    " now: that does not explain it. It may have been full a moment ago; the file may have been cut; or the memory "
+    "limit of the container was reached."
+)
+
+
+def _is_full(fault: Fault) -> Optional[bool]:
+    """Whether the file system has less than one connection of NCCL needs; None where it is not known."""
+    if fault.total is None or fault.free is None:
+        return None
+    return fault.free < max(4096, min(SHM_PER_CONNECTION, fault.total // 64))
 
 
 def _inside(fault: Fault) -> str:

@@ -15,13 +15,14 @@ from gdbext.capture.elf_symbols import ElfSymbols, Section
 
 THROW = "__cxa_throw"
 LARGEST_CODE = 256 << 20
-"""Bytes of code that are searched in one file: about a second for 100 MB."""
+"""Bytes of code that are searched in one file: about a second for 200 MB."""
 _SHF_EXECINSTR, _SHT_RELA, _SHT_DYNSYM = 4, 4, 11
 _RELOCATION = struct.Struct("<QQq")  # where, symbol << 32 | kind, addend
 _SYMBOL = struct.Struct("<IBBHQQ")
 _JUMP, _CALL = b"\xff\x25", b"\xff\x15"  # through the table of addresses, relative to the next instruction
 _MARKS = (0, -4, -1, -5)  # of a stub's entry before its jump: nothing, endbr64, bnd, both
 _BEFORE = 96
+_PIECE = 1 << 16  # code in which the calls of one function have nearly the same upper bytes
 # Loads of the second argument, the typeinfo: `lea x(%rip),%rsi`, `mov x(%rip),%rsi`; through %rax at -O0.
 _LOADS = re.compile(rb"\x48([\x8d\x8b])(?:\x35(....)|\x05(....)\x48\x89\xc6)", re.DOTALL)
 
@@ -101,14 +102,20 @@ def _through(data: bytes, section: Section, opcode: bytes, slots: Set[int]) -> I
 
 
 def _direct(data: bytes, section: Section, entries: Set[int]) -> Iterator[int]:
-    """Offsets of the relative calls of one of the entries."""
-    if not entries:
-        return
-    unpack, last, base = struct.Struct("<i").unpack_from, len(data) - 5, section.address + 5
-    for found in re.finditer(b"\xe8", data):
-        at = found.start()
-        if at <= last and base + at + unpack(data, at + 1)[0] in entries:
-            yield at
+    """Offsets of the relative calls of one of the entries. The upper bytes of the distance are all but known, so that
+    the search stays in the regular expression: code has millions of bytes that look like a call."""
+    unpack, base = struct.Struct("<i").unpack_from, section.address + 5
+    for start in range(0, len(data) if entries else 0, _PIECE):
+        upper: Set[int] = set()
+        for entry in entries:
+            most = entry - base - start
+            upper.update(range(most - _PIECE >> 16, (most >> 16) + 1))
+        third, fourth = (b"".join({b"\\x%02x" % (one >> shift & 0xFF) for one in upper}) for shift in (0, 8))
+        call = re.compile(rb"\xe8(?=..[" + third + rb"][" + fourth + rb"])", re.DOTALL)
+        for found in call.finditer(data, start, min(len(data), start + _PIECE + 4)):
+            at = found.start()
+            if at < start + _PIECE and base + at + unpack(data, at + 1)[0] in entries:
+                yield at
 
 
 def _site(data: bytes, section: Section, at: int) -> ThrowSite:

@@ -9,21 +9,16 @@ from typing import Optional, Protocol, Tuple
 import gdb
 
 from gdbext.analysis import checks
-from gdbext.debugger.exceptions import (
-    MESSAGE_CAP,
-    message_of,
-    read_c_string,
-    read_std_string,
-    read_word,
-    type_words,
-    typeinfo_name,
-)
+from gdbext.debugger.exceptions import MESSAGE_CAP, message_of, read_std_string, type_words, typeinfo_name
+from gdbext.debugger.memory import NOW
 from gdbext.knowledge.checks import FailRow
 from gdbext.model.check_report import Failure
 from gdbext.model.error_code import ErrorCode
 
-MOST_A_SECOND = 100
-"""Exceptions that are no failed check; a `throw` with more of them is let alone from then on."""
+MOST_IN_A_ROW = 100
+"""Exceptions that are no failed check; a `throw` with more of them, without a second of less than FEW, is let alone."""
+FEW = 10
+_MOST_CALLERS = 6
 
 
 class Watch(Protocol):
@@ -58,7 +53,8 @@ class ThrowPoint(Point):
     def __init__(self, address: int, watch: Watch) -> None:
         super().__init__(f"*{address:#x}", watch)
         self.address = address
-        self._since, self._count = 0.0, 0
+        self._since = self._second = 0.0
+        self._count = self._before = 0
 
     def stop(self) -> bool:
         if self._watch.watches_here() is None:
@@ -74,14 +70,17 @@ class ThrowPoint(Point):
     def _let_pass(self) -> None:
         self._watch.passed()
         now = time.monotonic()
-        if now - self._since > 1.0:
-            self._since, self._count = now, 0
+        if now - self._second > 1.0:  # on a busy machine a look takes so long that a second has room for few
+            if self._count - self._before < FEW:
+                self._since, self._count = now, 0
+            self._second, self._before = now, self._count
         self._count += 1
-        if self._count > MOST_A_SECOND:
+        if self._count > MOST_IN_A_ROW:
             self.enabled = False
             place = gdb.execute(f"info symbol {self.address:#x}", to_string=True).strip().split(" in section")[0]
+            seconds = now - self._since
             self._watch.problem(
-                f"the throw at {place} throws more than {MOST_A_SECOND} times a second, and no failed check: "
+                f"the throw at {place} threw {self._count} exceptions in {seconds:.1f} s, and no failed check: "
                 "it is not watched any more"
             )
 
@@ -96,9 +95,9 @@ class FunctionPoint(Point):
         self._last: Optional[Tuple[object, int]] = None
 
     def stop(self) -> bool:
-        if self._watch.watches_here() is None or self._seen_on_the_way():
-            return False
         row = self._row
+        if self._watch.watches_here() is None or self._seen_on_the_way() or _is_within(row.within):
+            return False
         number = _register(row.code) & 0xFFFFFFFF if row.code else None
         text = _text(_register(row.text)) if row.text else ""
         line = _register(row.line) & 0xFFFFFFFF if row.line else 0
@@ -161,23 +160,35 @@ class ExitPoint(Point):
         )
 
 
+def _is_within(function: str) -> bool:
+    """Whether the function is one of the callers."""
+    frame = gdb.newest_frame().older() if function else None
+    for _ in range(_MOST_CALLERS):
+        if frame is None:
+            return False
+        if (frame.name() or "").partition("(")[0] == function:
+            return True
+        frame = frame.older()
+    return False
+
+
 def _register(name: str) -> int:
     return int(gdb.newest_frame().read_register(name)) & ((1 << 64) - 1)
 
 
 def _c_string(register: str) -> str:
-    return (read_c_string(_register(register), 1024) or "") if register else ""
+    return (NOW.read_cstring(_register(register), 1024) or "") if register else ""
 
 
 def _text(address: int) -> str:
     """A C string, or the std::string that a reference means: its first word points to as many characters as it says."""
-    start, length = read_word(address), read_word(address + 8)
+    start, length = NOW.read_pointer(address), NOW.read_pointer(address + 8)
     if start and length is not None and 0 < length < 1 << 20:
         text = read_std_string(address)
-        end = read_word(start + length)
+        end = NOW.read_pointer(start + length)
         if text is not None and end is not None and not end & 0xFF:
             return text
-    return read_c_string(address, MESSAGE_CAP) or ""
+    return NOW.read_cstring(address, MESSAGE_CAP) or ""
 
 
 def exists(function: str) -> bool:

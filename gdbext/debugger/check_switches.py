@@ -6,6 +6,7 @@ environment once, and `std::string level` is made from it at the first check. Ne
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
@@ -13,13 +14,15 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 import gdb
 
 from gdbext.debugger import compat
-from gdbext.debugger.exceptions import read_bytes, read_c_string, read_std_string, read_word
+from gdbext.debugger.exceptions import read_std_string
+from gdbext.debugger.memory import NOW
 from gdbext.knowledge.checks import SWITCHES, SwitchRow
 from gdbext.model.attached import AttachedRank
 from gdbext.model.check_report import SwitchResult, SwitchResults
 from gdbext.model.errors import GdbextError
 
 _WORD = "DEBUG"
+_LEVEL = 4  # bytes of a logger's level
 _GUARD_DONE = 1  # first byte of a guard variable (Itanium C++ ABI 3.3.3)
 
 Writes = List[Tuple[int, bytes]]
@@ -56,6 +59,11 @@ class Switches:
             with compat.selected(inferior):
                 results += self._on(rank) if on else self._off(rank)
         return SwitchResults(tuple(results))
+
+    def variables(self, pid: int) -> Dict[str, str]:
+        """What would have switched on at start what is on now."""
+        pairs = (done.row.variable.partition("=") for done in self._done.get(pid, ()))
+        return {name: value for name, _, value in pairs}
 
     def _on(self, rank: AttachedRank) -> List[SwitchResult]:
         pid, results = rank.process.pid, []
@@ -114,7 +122,7 @@ def _switch_on(row: SwitchRow, before: Writes) -> Optional[str]:
     _write(name_at, struct.pack("<Q", text), before)
     if not decided and name_guard is not None:  # it would be read from the environment over what we wrote
         _write(name_guard, bytes([_GUARD_DONE]), before)
-    if read_c_string(read_word(name_at) or 0, 16) != _WORD:
+    if NOW.read_cstring(NOW.read_pointer(name_at) or 0, 16) != _WORD:
         raise CannotSwitch("what was written is not what is read back")
     return f'level_name is "{_WORD}" now (read back); the next check makes its level from it'
 
@@ -124,10 +132,10 @@ def _rewrite_level(level_at: int, name_at: int, before: Writes) -> str:
     was = read_std_string(level_at)
     if was == _WORD:
         raise CannotSwitch(f"is on already: its level is {_WORD}")
-    start = read_word(level_at)
+    start = NOW.read_pointer(level_at)
     if was is None or not start:
         raise CannotSwitch("its level is no std::string of libstdc++ as GCC 5 and newer have it")
-    capacity = 15 if start == level_at + 16 else read_word(level_at + 16) or 0
+    capacity = 15 if start == level_at + 16 else NOW.read_pointer(level_at + 16) or 0
     if capacity < len(_WORD):
         raise CannotSwitch(f"its level {was!r} has no room for {_WORD}")
     _write(start, _WORD.encode() + b"\0", before)
@@ -141,21 +149,41 @@ def _logger_on(row: SwitchRow, before: Writes) -> Optional[str]:
     place = _symbol(row.logger)
     if place is None:
         return None
-    try:
-        kind = gdb.lookup_type("rtp_llm::Logger")
-        field = next(one for one in kind.fields() if one.name == row.field)
-        size = int(field.type.sizeof)
-    except (gdb.error, StopIteration):
+    offset = _field_by_type(row)
+    if offset is None:
+        offset = _field_by_code(row)
+    if offset is None:
         raise CannotSwitch(
-            "where the level stands in the logger needs debug information of rtp_llm::Logger; "
-            "use the engine's own SetLogLevel"
-        ) from None
-    at = place + field.bitpos // 8
-    was = int.from_bytes(read_bytes(at, size) or b"", "little")
-    if was > 64:
+            f"where the level stands in the logger needs debug information of {row.type}, or {row.setter} as a "
+            "function of its own; this build has neither: use the engine's own SetLogLevel"
+        )
+    at = place + offset
+    was = int.from_bytes(NOW.read(at, _LEVEL) or b"\xff", "little")
+    if not was or was > 64:
         raise CannotSwitch(f"its level {was} is none; the logger is not made yet")
-    _write(at, row.value.to_bytes(size, "little"), before)
-    return f"the logger's level was {was} and is {row.value} (DEBUG) now"
+    if was >= row.value:
+        raise CannotSwitch(f"is on already: the logger's level is {was}")
+    _write(at, row.value.to_bytes(_LEVEL, "little"), before)
+    if NOW.read(at, _LEVEL) != row.value.to_bytes(_LEVEL, "little"):
+        raise CannotSwitch("what was written is not what is read back")
+    return f"the logger's level was {was} and is {row.value} (DEBUG) now (read back)"
+
+
+def _field_by_type(row: SwitchRow) -> Optional[int]:
+    """Where the level stands, by debug information."""
+    try:
+        field = next(one for one in gdb.lookup_type(row.type).fields() if one.name == row.field)
+    except (gdb.error, StopIteration):
+        return None
+    return field.bitpos // 8 if field.type is not None and int(field.type.sizeof) == _LEVEL else None
+
+
+def _field_by_code(row: SwitchRow) -> Optional[int]:
+    """Where the level stands, by the code of the function that sets it: `mov %esi,OFFSET(%rdi)` before it returns."""
+    place = _symbol(row.setter)
+    code = NOW.read(place, 16) if place else None
+    found = re.match(rb"(?:\xf3\x0f\x1e\xfa)?\x89(?:\x77(.)|\xb7(....))\xc3", code or b"", re.DOTALL)
+    return int.from_bytes(found[1] or found[2], "little") if found else None
 
 
 def _symbol(mangled: str) -> Optional[int]:
@@ -169,7 +197,7 @@ def _symbol(mangled: str) -> Optional[int]:
 
 
 def _byte(address: int) -> Optional[int]:
-    data = read_bytes(address, 1)
+    data = NOW.read(address, 1)
     return data[0] if data else None
 
 
@@ -198,7 +226,7 @@ def _read_only_parts() -> List[Tuple[int, int]]:
 
 
 def _write(address: int, data: bytes, before: Writes) -> None:
-    was = read_bytes(address, len(data))
+    was = NOW.read(address, len(data))
     if was is None:
         raise CannotSwitch(f"memory at {address:#x} cannot be read")
     try:

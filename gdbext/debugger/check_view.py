@@ -14,9 +14,12 @@ from gdbext.analysis.engine import engine_of
 from gdbext.capture.maps import read_maps
 from gdbext.commands.tensor_port import TensorPort
 from gdbext.debugger import compat, live, memory
+from gdbext.debugger.check_places import placed_by_caller
+from gdbext.debugger.in_flight import uncaught
 from gdbext.debugger.values import read_variable
 from gdbext.model.attached import AttachedRank
 from gdbext.model.check_report import CheckReport, Failure, SourceLine
+from gdbext.model.error_code import ErrorCode
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame
@@ -38,8 +41,9 @@ def report_of(failure: Failure, rank: AttachedRank, tensors: TensorPort, environ
         native = look.native.frames[:MOST_FRAMES]
         frames = look.stack.frames[:MOST_FRAMES]
         inside = checks.engine_frame(native)
+        failure = placed_by_caller(failure, native, _gdb_frames(len(native)))
         failure = checks.with_frames(failure, native)
-        source = _source(failure, native, inside, rank.process.pid, is_core)
+        source, before = _source(failure, native, inside, rank.process.pid, is_core)
         found, problems = _tensors(tensors, native, inside)
         streams = _streams(native, inside)
     engine = engine_of((look.stack,), rank.process.engine) or failure.engine or None
@@ -59,20 +63,51 @@ def report_of(failure: Failure, rank: AttachedRank, tensors: TensorPort, environ
         source,
         found,
         streams,
-        checks.timing(failure, environment),
+        checks.timing(failure, environment, before),
         checks.steps(failure, engine, environment),
+        notes=_destructor(native, inside),
         problems=(*look.problems, *problems),
     )
 
 
-def signal_failure(name: str, is_core: bool, pid: int) -> Tuple[Failure, Tuple[str, ...]]:
-    """A fatal signal of the selected thread as a failure, and what to do about it."""
+def signal_failure(
+    name: str, is_core: bool, pid: int, noted: Optional[ErrorCode] = None
+) -> Tuple[Failure, Tuple[str, ...]]:
+    """A fatal signal of the selected thread as a failure, and what to do about it.
+
+    `noted` is the error that the thread asked the text of right before.
+    """
+    if name == "SIGABRT":
+        return _aborted(noted), ()
     seen = fault.Fault(name, _siginfo("si_code"), _siginfo("_sifields._sigfault.si_addr"))
     if name not in ("SIGBUS", "SIGSEGV"):
         seen = replace(seen, address=None)
     elif seen.address is not None:
         seen = _in_core(seen) if is_core else _placed(seen, pid)
     return Failure("signal", name, details=fault.explained(seen)), fault.steps(seen)
+
+
+def _aborted(noted: Optional[ErrorCode]) -> Failure:
+    """Why a thread called abort: an exception that nobody caught, a check that ends the process, or not known."""
+    thrown = uncaught()
+    if thrown is not None:
+        raised = f"throwing {thrown.kind}, which nobody caught"
+        failure = checks.failure_of(thrown.message, noted)
+        if failure is not None:
+            return replace(failure, kind="signal", what="SIGABRT", raised=raised)
+        return Failure("signal", "SIGABRT", thrown.message, thrown.message.split("\n")[0], raised=raised)
+    if noted is not None:
+        raised = f"asking for the text of {noted.name}: a check that ends the process"
+        return Failure("signal", "SIGABRT", error=noted, raised=raised)
+    return Failure("signal", "SIGABRT")
+
+
+def _destructor(frames: Tuple[Frame, ...], inside: Optional[int]) -> Tuple[str, ...]:
+    """Whether the check stands in a destructor."""
+    name = (frames[inside].function or "") if inside is not None else ""
+    if "::~" not in name:
+        return ()
+    return (f"It is thrown in the destructor {name}: unless that is noexcept(false), std::terminate ends the process.",)
 
 
 def _siginfo(field: str) -> Optional[int]:
@@ -110,30 +145,29 @@ def _placed(seen: fault.Fault, pid: int) -> fault.Fault:
     return seen
 
 
-def _engine_frames(frames: Tuple[Frame, ...], first: Optional[int]) -> List[Tuple[int, gdb.Frame]]:
-    """gdb's frames of the engine's own code, from the first one outwards."""
-    found: List[Tuple[int, gdb.Frame]] = []
-    if first is None:
-        return found
+def _gdb_frames(most: int) -> List[gdb.Frame]:
+    found: List[gdb.Frame] = []
     frame: Optional[gdb.Frame] = gdb.newest_frame()
-    for number in range(min(len(frames), first + _ENGINE_FRAMES)):
-        if frame is None:
-            break
-        if number >= first:
-            found.append((number, frame))
+    while frame is not None and len(found) < most:
+        found.append(frame)
         frame = frame.older()
     return found
+
+
+def _engine_frames(frames: Tuple[Frame, ...], first: Optional[int]) -> List[gdb.Frame]:
+    """gdb's frames of the engine's own code, from the first one outwards."""
+    return [] if first is None else _gdb_frames(min(len(frames), first + _ENGINE_FRAMES))[first:]
 
 
 def _tensors(
     port: TensorPort, frames: Tuple[Frame, ...], first: Optional[int]
 ) -> Tuple[Optional[TensorList], Tuple[str, ...]]:
     """Those of the first engine frame that has any."""
-    for _, frame in _engine_frames(frames, first):
+    for frame in _engine_frames(frames, first):
         try:
             frame.select()
             found = port.in_frame(False)
-        except (GdbextError, gdb.error):  # no debug information there
+        except (GdbextError, gdb.error, TypeError):  # no debug information there; gdb 13 on a closure's members
             continue
         known = tuple(one for one in found.tensors if not isinstance(one.shape, Missing))
         if known:
@@ -143,7 +177,7 @@ def _tensors(
 
 def _streams(frames: Tuple[Frame, ...], first: Optional[int]) -> Tuple[Tuple[str, str], ...]:
     found: Dict[str, str] = {}
-    for _, frame in _engine_frames(frames, first):
+    for frame in _engine_frames(frames, first):
         for name in _STREAMS:
             value = read_variable(frame, name)
             if isinstance(value, int):
@@ -153,21 +187,34 @@ def _streams(frames: Tuple[Frame, ...], first: Optional[int]) -> Tuple[Tuple[str
 
 def _source(
     failure: Failure, frames: Tuple[Frame, ...], first: Optional[int], pid: int, is_core: bool
-) -> Tuple[SourceLine, ...]:
-    """The lines around the place of the check, where the file is at hand."""
+) -> Tuple[Tuple[SourceLine, ...], str]:
+    """The lines around the place of the check, and which check stands before it; where the file is at hand."""
     if not failure.file or not failure.line:
-        return ()
+        return (), ""
     base = os.path.basename(failure.file)
+    engine = _engine_frames(frames, first)
     names = [failure.file] if os.path.isabs(failure.file) else []
-    names += [full for _, frame in _engine_frames(frames, first) for full in [_full_name(frame)] if full]
+    names += [full for frame in engine for full in [_full_name(frame)] if full]
     for name in dict.fromkeys(names):
         if os.path.basename(name) != base:
             continue
         for path in (name,) if is_core else (f"/proc/{pid}/root{name}", name):
-            lines = _lines(path, failure.line)
-            if lines:
-                return lines
-    return ()
+            lines = _lines(path)
+            if failure.line <= len(lines):
+                begin, end = max(1, failure.line - _CONTEXT), failure.line + _CONTEXT
+                around = tuple(SourceLine(begin + at, line) for at, line in enumerate(lines[begin - 1 : end]))
+                return around, _check_before(lines, failure.line, name, engine)
+    return (), ""
+
+
+def _check_before(lines: List[str], line: int, name: str, engine: List[gdb.Frame]) -> str:
+    """`cuda_utils.h:40`: the check before the line `line` in the function that it stands in."""
+    for frame in engine:
+        function = frame.function()
+        if function is not None and _full_name(frame) == name and function.line < line:
+            number = checks.check_before(lines, function.line, line)
+            return f"{os.path.basename(name)}:{number}" if number else ""
+    return ""
 
 
 def _full_name(frame: gdb.Frame) -> Optional[str]:
@@ -175,15 +222,11 @@ def _full_name(frame: gdb.Frame) -> Optional[str]:
     return symtab.fullname() if symtab is not None else None
 
 
-def _lines(path: str, middle: int) -> Tuple[SourceLine, ...]:
+def _lines(path: str) -> List[str]:
     try:
         if os.path.getsize(path) > _LARGEST_SOURCE or not os.path.isfile(path):
-            return ()
+            return []
         with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read().splitlines()
+            return file.read().splitlines()
     except OSError:
-        return ()
-    if middle > len(text):
-        return ()
-    first = max(1, middle - _CONTEXT)
-    return tuple(SourceLine(first + at, line) for at, line in enumerate(text[first - 1 : middle + _CONTEXT]))
+        return []

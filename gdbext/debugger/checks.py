@@ -8,7 +8,6 @@ Signals are gdb's own stops.
 from __future__ import annotations
 
 import os
-import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,6 +20,7 @@ from gdbext.capture.environ import read_environ
 from gdbext.commands.check_port import CheckOptions
 from gdbext.commands.tensor_port import TensorPort
 from gdbext.debugger import compat, memory
+from gdbext.debugger.check_history import History
 from gdbext.debugger.check_points import ExitPoint, FunctionPoint, Point, TextPoint, ThrowPoint, exists
 from gdbext.debugger.check_switches import Switches
 from gdbext.debugger.check_view import report_of, signal_failure
@@ -34,7 +34,12 @@ from gdbext.model.errors import GdbextError, NothingFound
 from gdbext.model.missing import Missing
 
 TOGETHER = "When one rank stops at a failed check, gdb holds the others as well; `continue` resumes all of them."
-_NOTED_SECONDS = 1.0  # how long after a text was asked for its number belongs to what this thread raises
+_API_FAILURES = (
+    "This is cuda-gdb: `set cuda api_failures stop` stops in the very call of CUDA that fails, also where no check "
+    "looks at its result; but at calls too that an engine makes to see whether they fail."
+)
+_NO_CHECKS = "no check of CUDA is in this process yet, and libraries to come are watched; fatal signals get a report"
+_EVERYWHERE = {ExitPoint.function}
 
 
 @dataclass
@@ -66,7 +71,7 @@ class CheckWatch:
         self._watched: Dict[int, _Watched] = {}  # by number of the inferior
         self._points: Dict[str, Point] = {}  # by function: one breakpoint is in every inferior that has it
         self._finder = ThrowFinder()
-        self._noted: Dict[Tuple[int, int, int], Tuple[float, ErrorCode]] = {}  # by ptid
+        self._history = History()
         self._pending: Optional[Failure] = None
         self._listening = False
         self._switches = Switches(say)
@@ -102,7 +107,7 @@ class CheckWatch:
             if point.is_valid():
                 point.delete()
         self._points, self._watched, self._options = {}, {}, None
-        self._noted.clear()
+        self._history.clear()
         return CheckStatus(False, notes=("Nothing is watched.",))
 
     def _watch(self, rank: AttachedRank) -> None:
@@ -124,8 +129,13 @@ class CheckWatch:
         by_number = {rank.number: rank for rank in self._ranks()}
         rows = [self._row(one, by_number[one.number]) for one in self._watched.values() if one.number in by_number]
         notes = [TOGETHER] if self._options.action == "stop" and len(rows) > 1 else []
-        if not rows:
+        if not rows and any(rank.state == "core file" for rank in by_number.values()):
+            notes.append("A core file does not run: llm-check report says what killed it.")
+        elif not rows:
             notes.append("No process is attached; those to come are watched.")
+        notes += [f"{row.pid}: {_NO_CHECKS}" for row in rows if not row.sites and set(row.functions) <= _EVERYWHERE]
+        if compat.parameter("cuda api_failures") not in (None, "stop"):
+            notes.append(_API_FAILURES)
         return CheckStatus(True, self._options.action, self._options.log, tuple(rows), tuple(notes))
 
     def _row(self, watched: _Watched, rank: AttachedRank) -> WatchedRank:
@@ -152,13 +162,11 @@ class CheckWatch:
 
     def note(self, error: Optional[ErrorCode]) -> None:
         """The selected thread asked for the text of an error."""
-        if error is not None and error.number:
-            self._noted[gdb.selected_thread().ptid] = (time.monotonic(), error)
+        self._history.note(error)
 
     def noted(self) -> Optional[ErrorCode]:
         """The last error whose text the selected thread asked for, right before. It is told once."""
-        at, error = self._noted.pop(gdb.selected_thread().ptid, (0.0, None))
-        return error if error is not None and time.monotonic() - at < _NOTED_SECONDS else None
+        return self._history.noted()
 
     def passed(self, count: int = 1) -> None:
         watched = self.watches_here()
@@ -196,14 +204,22 @@ class CheckWatch:
         return self._signal_report(name, rank)
 
     def _signal_report(self, name: str, rank: AttachedRank) -> CheckReport:
-        failure, steps = signal_failure(name, rank.state == "core file", rank.process.pid)
-        found = report_of(failure, rank, self._tensors, _environment(rank))
+        is_core = rank.state == "core file"
+        failure, steps = signal_failure(name, is_core, rank.process.pid, None if is_core else self.noted())
+        found = report_of(self._history.following(failure), rank, self._tensors, self._environment(rank))
         return replace(found, steps=(*steps, *found.steps))
 
     def _report(self, failure: Failure) -> CheckReport:
         memory.forget()  # the program has run since anything was read
         rank = self._current()
-        return report_of(failure, rank, self._tensors, _environment(rank))
+        return self._history.reported(report_of(failure, rank, self._tensors, self._environment(rank)))
+
+    def _environment(self, rank: AttachedRank) -> Mapping[str, str]:
+        """Of the process, as if what llm-check enable switched on had been there from the start."""
+        if rank.state == "core file":
+            return {}
+        environ = read_environ(rank.process.pid)
+        return {**({} if isinstance(environ, Missing) else environ), **self._switches.variables(rank.process.pid)}
 
     def _current(self) -> AttachedRank:
         return next(rank for rank in self._ranks() if rank.current)
@@ -275,13 +291,6 @@ class CheckWatch:
 
     def switch(self, ranks: Sequence[AttachedRank], on: bool) -> SwitchResults:
         return self._switches.switch(ranks, on)
-
-
-def _environment(rank: AttachedRank) -> Mapping[str, str]:
-    if rank.state == "core file":
-        return {}
-    environ = read_environ(rank.process.pid)
-    return {} if isinstance(environ, Missing) else environ
 
 
 def _signal_name() -> Optional[str]:

@@ -6,59 +6,29 @@ import re
 import struct
 from typing import Optional
 
-import gdb
+from gdbext.debugger.memory import NOW
 
 MESSAGE_CAP = 4096
-_PAGE = 4096
 _NAME_CAP = 1024
 _MANGLED = re.compile(r"[A-Za-z0-9_$.]+\Z")
 
 
-def read_bytes(address: int, size: int) -> Optional[bytes]:
-    """Memory of the selected inferior as it is now; None when it cannot be read."""
-    if not 0 < address < (1 << 64) - size:
-        return None
-    try:
-        return bytes(gdb.selected_inferior().read_memory(address, size))
-    except gdb.error:
-        return None
-
-
-def read_word(address: int) -> Optional[int]:
-    data = read_bytes(address, 8)
-    return None if data is None else int(struct.unpack("<Q", data)[0])
-
-
-def read_c_string(address: int, most: int) -> Optional[str]:
-    """A NUL-terminated text of at most `most` bytes; None when it cannot be read."""
-    data = b""
-    while len(data) < most:
-        here = address + len(data)
-        piece = read_bytes(here, min(most - len(data), _PAGE - here % _PAGE))
-        if piece is None:
-            return None
-        data += piece
-        if b"\0" in piece:
-            break
-    return data.split(b"\0", 1)[0].decode("utf-8", "replace")
-
-
 def read_std_string(address: int, most: int = MESSAGE_CAP) -> Optional[str]:
     """libstdc++'s std::string: pointer, length (GCC 5 and newer)."""
-    head = read_bytes(address, 16)
+    head = NOW.read(address, 16)
     if head is None:
         return None
     start, length = struct.unpack("<QQ", head)
     if length > 1 << 32:
         return None
-    data = read_bytes(start, min(length, most)) if length else b""
+    data = NOW.read(start, min(length, most)) if length else b""
     return None if data is None else data.decode("utf-8", "replace")
 
 
 def typeinfo_name(address: int) -> Optional[str]:
     """The mangled name in a std::type_info (Itanium C++ ABI 2.9.4: vtable, then the name); None for what is none."""
-    place = read_word(address + 8)
-    name = read_c_string(place, _NAME_CAP) if place else None
+    place = NOW.read_pointer(address + 8)
+    name = NOW.read_cstring(place, _NAME_CAP) if place else None
     name = (name or "").lstrip("*")
     return name if _MANGLED.match(name) else None
 
@@ -69,8 +39,8 @@ def message_of(thrown: int) -> str:
     std::runtime_error and std::logic_error hold a copy-on-write string, c10::Error a std::string: behind the vtable
     stands, in both, the address of the characters.
     """
-    place = read_word(thrown + 8)
-    text = read_c_string(place, MESSAGE_CAP) if place else None
+    place = NOW.read_pointer(thrown + 8)
+    text = NOW.read_cstring(place, MESSAGE_CAP) if place else None
     return text if text and all(one.isprintable() or one in "\n\t\r\x1b" for one in text) else ""
 
 

@@ -13,7 +13,7 @@ import gdb
 
 from gdbext.capture.core_file import ABSENT_INODE, maps_of
 from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
-from gdbext.capture.memory import READ_LIMIT, ProcessMemory
+from gdbext.capture.memory import READ_LIMIT, Memory, ProcessMemory
 from gdbext.debugger import compat
 from gdbext.model.errors import GdbextError
 
@@ -55,6 +55,24 @@ class Place(NamedTuple):
         """Why it cannot be read from here; None when it can."""
         reason = _REASONS.get(self.kind)
         return f"{reason}; {why_not_device()}" if self.kind == RESERVED else reason
+
+
+class MemoryNow(Memory):
+    """The selected inferior as it is in this moment, for what runs between two stops: nothing is looked up or kept.
+
+    No address is judged: only for the host's own objects.
+    """
+
+    def read(self, address: int, size: int) -> Optional[bytes]:
+        if not 0 < address < (1 << 64) - size:
+            return None
+        try:
+            return bytes(gdb.selected_inferior().read_memory(address, size))
+        except gdb.error:
+            return None
+
+
+NOW = MemoryNow()
 
 
 class TargetMemory:

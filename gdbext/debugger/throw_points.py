@@ -10,7 +10,8 @@ from gdbext.analysis.checks import may_be_thrown
 from gdbext.capture.maps import Mapping, read_maps
 from gdbext.capture.object_file import bias_of, file_reader, segments_of
 from gdbext.capture.throw_sites import ThrowSite, mentions, throw_sites
-from gdbext.debugger.exceptions import read_word, typeinfo_name
+from gdbext.debugger.exceptions import typeinfo_name
+from gdbext.debugger.memory import NOW
 from gdbext.knowledge.checks import MARKS, NEVER_SEARCHED
 from gdbext.model.missing import Maybe, Missing
 
@@ -93,7 +94,7 @@ def _matters(site: ThrowSite, bias: int, names: Dict[str, Maybe[str]]) -> bool:
     if key not in names:
         place: Optional[int] = site.typeinfo + bias
         if site.indirect:
-            place = read_word(place or 0)
+            place = NOW.read_pointer(place or 0)
         found = typeinfo_name(place) if place else None
         names[key] = found if found else Missing("no typeinfo there")
     name = names[key]

@@ -35,8 +35,19 @@ class FailRow:
     file: str = ""
     line: str = ""
     text: str = ""
-    string: bool = False  # `text` is a std::string
     name: str = ""  # register of a C string that names the checking function
+    within: str = ""  # a function that calls this one after it was seen itself: no failure of its own
+
+
+@dataclass(frozen=True)
+class CalledRow:
+    """A check that is called for every success too: file and line stand in its caller's code, in these registers."""
+
+    function: str
+    file: str
+    line: str
+    source: str
+    inner: str = ""  # a file that the failure names instead of the caller's: the check's own
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,9 @@ class SwitchRow:
     level_guard: str = ""
     name_guard: str = ""
     logger: str = ""  # mangled: the logger object, of which `field` is set
+    type: str = ""  # of the logger
     field: str = ""
+    setter: str = ""  # mangled: a function that sets the field
     value: int = 0
 
 
@@ -115,6 +128,32 @@ MESSAGES: Tuple[MessageRow, ...] = (
         _FACTS + " (PT CUDAException.h)",
     ),
     MessageRow(
+        "torch",
+        "c10::cuda::CUDACachingAllocator",
+        r"^CUDA (?P<text>out of memory)\. ",
+        "message of torch.OutOfMemoryError, torch 2.9.1",
+        library="cudaError_t",
+    ),
+    MessageRow(
+        "sglang",
+        "sglang::host::RuntimeDeviceCheck or CHECK_CUDA",
+        r"^Failed at (?P<file>[^\n]+?):(?P<line>\d+): CUDA error: (?P<text>[^\n]*)",
+        "sglang 0.5.23, sgl_kernel/utils.h",
+    ),
+    MessageRow(
+        "torch",
+        "STD_TORCH_CHECK",
+        r"^\w+, (?P<file>[^\s:]+\.(?:cu|cuh|cc|cpp|cxx|h|hpp)):(?P<line>\d+), (?P<text>.*)",
+        "torch 2.9.1, headeronly/util/Exception.h (extensions on the stable ABI, vLLM's kernels)",
+    ),
+    MessageRow(
+        "",
+        "a check that says file and line first",
+        r"(?i)\b(?:cuda|nccl|cublas)\w* (?:runtime |driver )?error:? (?:in |at )?"
+        r"\(?(?P<file>[^\s():]+\.\w+)[:(](?P<line>\d+)\)?:? (?P<text>[^\n]*)",
+        "DeepSelect's kerutils and FlashInfer in sglang 0.5.23",
+    ),
+    MessageRow(
         "fastertransformer",
         "ftNcclStreamSynchronize",
         r"NCCL Error : (?P<text>.*)",
@@ -132,15 +171,18 @@ MESSAGES: Tuple[MessageRow, ...] = (
 """Exceptions with another message are no failed check and go on."""
 
 MARKS: Tuple[bytes, ...] = (
-    b"CUDA runtime error",
-    b"CUDA error",
+    b"CUDA err",
+    b"CUDA run",
     b"CUDA driver error",
-    b"NCCL error",
-    b"NCCL Error",
+    b"NCCL err",
+    b"NCCL Err",
     b"CUBLAS_STATUS_",
     b"Assertion fail",
+    b"enhancement request to PyTorch",
 )
-"""Texts that stand in every object file with checks of these engines: only its throws are looked at."""
+"""Texts that stand in every object file with checks of these engines: only its throws are looked at.
+
+Of short messages the beginning: compilers take them apart into constants of 8 bytes."""
 
 NEVER_SEARCHED = (
     r"(lib(c|m|pthread|dl|rt|stdc\+\+|gcc_s|gomp|python[\d.]*|cuda|cudart|cublas\w*|cudnn\w*|nccl|nv\w+|cusparse\w*|"
@@ -152,7 +194,8 @@ THROWN: Tuple[str, ...] = (
     "St13runtime_error$",
     "St11logic_error$",
     "St9exception$",
-    r"N(17fastertransformer|7rtp_llm|9turbomind|12tensorrt_llm|3c10)",
+    r"N(17fastertransformer|7rtp_llm|9turbomind|12tensorrt_llm|6sglang4host|4host10PanicError|8kerutils)",
+    r"N3c10(?!19NotImplementedError|10ValueError|10IndexError|9TypeError|11LinAlgError)",
 )
 """Regular expressions on the start of a typeinfo's name: what a check may throw. Other types cost nothing."""
 
@@ -181,8 +224,30 @@ FAIL_FUNCTIONS: Tuple[FailRow, ...] = (
     FailRow("turbomind", "turbomind::core::ReportNullError", _FACTS, file="rdi", line="rsi", text="rdx"),
     FailRow("turbomind", "turbomind::core::CheckErrorStream::Report", _FACTS + " (TM check.cc)"),
     FailRow("llama-cpp", "ggml_cuda_error", _FACTS + " (GG)", file="rdx", line="rcx", text="r8", name="rsi"),
-    FailRow("llama-cpp", "ggml_abort", _FACTS + " (GG)", file="rdi", line="rsi", text="rdx"),
+    FailRow("llama-cpp", "ggml_abort", _FACTS + " (GG)", file="rdi", line="rsi", text="rdx", within="ggml_cuda_error"),
 )
+
+CALLED: Tuple[CalledRow, ...] = (
+    CalledRow(
+        "c10::cuda::c10_cuda_check_implementation",
+        "rsi",
+        "rcx",
+        _FACTS + " (PT CUDAException.h); libc10_cuda of torch 2.9.1",
+        inner="CUDAException.cpp",
+    ),
+    CalledRow("fastertransformer::check", "rdx", "rcx", _FACTS + " (FT cuda_utils.h)"),
+    CalledRow("fastertransformer::CheckError", "rdi", "rsi", _FACTS + " (RTP v0.1.13)"),
+    CalledRow("turbomind::check", "rdx", "rcx", _FACTS + " (TM v0.8.0 cuda_utils)"),
+    CalledRow("turbomind::syncAndCheck", "rdi", "rsi", _FACTS + " (TM v0.8.0 cuda_utils)"),
+    CalledRow("rtp_llm::check", "rsi", "rdx", _FACTS + " (RTP cuda_host_utils.cc)"),
+    CalledRow("rtp_llm::ncclCheck", "rsi", "rdx", _FACTS + " (RTP v0.2.0)"),
+)
+
+CHECKING = (
+    r"\b(?:(?:sync_)?check_cuda_(?:error|value)|(?:TLLM_|TM_|C10_|AT_|KU_|STD_)?CUDA_?CHECK\w*|C10_CUDA_KERNEL_LAUNCH_CHECK"
+    r"|CHECK_CUDA\w*|RuntimeDeviceCheck|(?:TLLM_|TM_|TORCH_)?CUBLAS_?CHECK\w*|(?:C10D_)?NCCL_?CHECK\w*)\s*\("
+)
+"""How a check is spelled in source text (regular expression), as the facts' tables have it."""
 
 _OLD = "facts: engines.md 2.1 (statics of syncAndCheck; measured with g++)"
 
@@ -213,7 +278,9 @@ SWITCHES: Tuple[SwitchRow, ...] = (
         "LOG_LEVEL=DEBUG",
         "facts: engines.md 2.1 (RTP since October 2024; Logger.h)",
         logger="_ZZN7rtp_llm6Logger15getEngineLoggerEvE14engine_logger_",
+        type="rtp_llm::Logger",
         field="base_log_level_",
+        setter="_ZN7rtp_llm6Logger12setBaseLevelEj",
         value=5,
     ),
 )

@@ -22,7 +22,7 @@ class Failure:
     expression: str = ""
     file: str = ""
     line: Optional[int] = None
-    raised: str = ""  # "throws std::runtime_error", "calls exit(1)"
+    raised: str = ""  # "throws std::runtime_error", "calls exit(1)"; of a signal: what led to it
     engine: str = ""  # whose check it is; "" when several engines spell it like that
     details: Tuple[str, ...] = ()  # sentences: where the bad address lies, what that file system has left
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar, Union
+from typing import Optional, TypeVar, Union
 
 T = TypeVar("T")
 
@@ -22,3 +22,8 @@ class Missing:
 
 
 Maybe = Union[T, Missing]
+
+
+def known(value: Maybe[T]) -> Optional[T]:
+    """The value, or None where it is missing: as documents have it."""
+    return None if isinstance(value, Missing) else value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 from gdbext.model.check_report import (
     CheckKinds,
@@ -11,7 +11,7 @@ from gdbext.model.check_report import (
     SwitchResults,
     WatchedRank,
 )
-from gdbext.model.missing import Missing
+from gdbext.model.missing import known
 from gdbext.model.stack import Frame
 from gdbext.render.error import code_document, sticky_words
 from gdbext.render.style import Style
@@ -53,9 +53,11 @@ def _who(report: CheckReport) -> str:
 
 def _headline(report: CheckReport, style: Style) -> str:
     failure = report.failure
-    if failure.kind == "signal":
-        return f"{_who(report)} got {failure.what}"
+    if failure.kind == "breakpoint":
+        return f"{_who(report)} is at {clean(failure.what, style)}"
     error = f": {failure.error.name} ({failure.error.number})" if failure.error else ""
+    if failure.kind == "signal":
+        return f"{_who(report)} got {failure.what}{clean(error, style)}"
     place = place_of(failure.file, failure.line, None, style)
     return f"{_who(report)}: a check failed{f' at {place}' if place else ''}{clean(error, style)}"
 
@@ -67,6 +69,8 @@ def _facts(report: CheckReport, style: Style) -> List[Tuple[str, str]]:
     found.append(("thread", thread + (f" (LWP {report.lwp})" if report.lwp else "")))
     if failure.kind == "check":
         found.append(("check", " ".join(word for word in (failure.what, failure.raised) if word)))
+    else:
+        found.append(("after", failure.raised))
     if failure.error:
         found += [("error", failure.error.meaning), ("", sticky_words(failure.error))]
     if failure.expression:
@@ -202,7 +206,7 @@ def report_document(report: CheckReport) -> Dict[str, Any]:
         "engine_frame": report.engine_frame,
         "source": [{"line": line.number, "text": line.text} for line in report.source],
         "tensors": [
-            {"name": one.name, "dtype": _known(one.dtype), "shape": _known(one.shape), "where": _known(one.where)}
+            {"name": one.name, **{key: known(getattr(one, key)) for key in ("dtype", "shape", "where")}}
             for one in (report.tensors.tensors if report.tensors else ())
         ],
         "streams": [{"name": name, "handle": handle} for name, handle in report.streams],
@@ -211,10 +215,6 @@ def report_document(report: CheckReport) -> Dict[str, Any]:
         "notes": list(report.notes),
         "problems": list(report.problems),
     }
-
-
-def _known(value: Any) -> Optional[Any]:
-    return None if isinstance(value, Missing) else value
 
 
 def _frame_document(frame: Frame) -> Dict[str, Any]:

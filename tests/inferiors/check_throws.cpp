@@ -1,4 +1,7 @@
-/* Throws RATE exceptions a second (or works without any) and prints once a second since when, and how long each took. */
+/* Throws RATE exceptions a second (or works without any) and prints once a second since when, and how long one took:
+ * the mean, which counts whatever was in between, and the median, which other work on the machine does not reach.
+ */
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -6,6 +9,7 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 static const char* const mark = "[FT][ERROR] CUDA runtime error: ";  // what makes it an engine's object file
 
@@ -31,19 +35,25 @@ int main(int count, char** words)
     const double rate = atof(words[2]);
     puts("ready");
     fflush(stdout);
+    std::vector<double> each;
     for (;;) {
         auto second = clock::now();
         double busy = 0;
         long done = 0;
+        each.clear();
         while (clock::now() - second < std::chrono::seconds(1)) {
             auto begin = clock::now();
             work(kind);
-            busy += std::chrono::duration<double>(clock::now() - begin).count();
+            double took = std::chrono::duration<double>(clock::now() - begin).count();
+            busy += took;
+            each.push_back(took);
             done++;
             while (rate > 0 && clock::now() - second < std::chrono::duration<double>(done / rate))
                 ;
         }
-        printf("%.3f %.3f\n", std::chrono::duration<double>(second.time_since_epoch()).count(), busy / done * 1e6);
+        auto middle = each.begin() + each.size() / 2;
+        std::nth_element(each.begin(), middle, each.end());
+        printf("%.3f %.3f %.3f\n", std::chrono::duration<double>(second.time_since_epoch()).count(), busy / done * 1e6, *middle * 1e6);
         fflush(stdout);
     }
 }

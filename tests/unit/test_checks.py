@@ -45,6 +45,11 @@ ILLEGAL = "an illegal memory access was encountered"
         ("NCCL error in: ../NCCLUtils.hpp:154, remote process exited or there was a network error, NCCL 2.21",
          "torch", 6, ("../NCCLUtils.hpp", 154)),
         ("cuda call failed: misaligned address at my/fork.cu:5", "", 716, ("my/fork.cu", 5)),
+        (f"Failed at /s/kernel.cuh:41: CUDA error: {ILLEGAL}. ", "sglang", 700, ("/s/kernel.cuh", 41)),
+        (f"CUDA error (csrc/select.cu:9): {ILLEGAL}", "", 700, ("csrc/select.cu", 9)),
+        (f"CUDA error in /f/DevKernel.h:12 executing 'f()': {ILLEGAL}", "", 700, ("/f/DevKernel.h", 12)),
+        (f"rms_norm, /v/norm.cu:77, CUDA error: {ILLEGAL}", "torch", 700, ("/v/norm.cu", 77)),
+        ("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has", "torch", 2, ("", None)),
     ],
 )  # fmt: skip
 def test_each_engines_message_gives_error_and_place(message, engine, error, place):
@@ -70,7 +75,10 @@ def test_the_message_decides_before_what_was_noted():
 @pytest.mark.parametrize(
     ("name", "may"),
     [("St13runtime_error", True), ("N3c105ErrorE", True), ("N12tensorrt_llm3_v16common13TllmExceptionE", True),
-     ("N9turbomind1XE", True), ("St12out_of_range", False), ("4Mine", False), ("i", False), ("St9bad_alloc", False)],
+     ("N9turbomind1XE", True), ("N6sglang4host10PanicErrorE", True),
+     ("N3c1016AcceleratorErrorE", True), ("N3c1016DistBackendErrorE", True), ("N3c1019NotImplementedErrorE", False),
+     ("N3c1010IndexErrorE", False),
+     ("St12out_of_range", False), ("4Mine", False), ("i", False), ("St9bad_alloc", False)],
 )  # fmt: skip
 def test_types_that_no_check_throws_are_not_watched(name, may):
     assert checks.may_be_thrown(name) is may
@@ -103,6 +111,56 @@ def test_what_asynchronous_means_depends_on_the_error_and_on_blocking_launches()
     assert checks.timing(Failure("check", "check", error=code("ncclResult_t", 6)), {}) == ""
 
 
+def test_the_report_says_between_which_checks_as_far_as_it_is_known():
+    failed = Failure("check", "check", error=code("cudaError_t", 700), file="a.cc", line=9, engine="fastertransformer")
+    plain = checks.timing(failed, {}, "a.cc:5")
+    assert "Which one passed last is not known" in plain and "the one before it in the source is a.cc:5" in plain
+    assert "is not known" in checks.timing(failed, {})
+    every = checks.timing(failed, {"FT_DEBUG_LEVEL": "DEBUG"}, "a.cc:5")
+    assert "launched between the check before this one (a.cc:5) and a.cc:9" in every and "not known" not in every
+    hidden = Failure("check", "check", error=code("cublasStatus_t", 13), file="a.cc", line=9)
+    assert "launched earlier" in checks.timing(hidden, {})
+    assert "launched earlier" in checks.timing(Failure("signal", "SIGABRT", error=code("cudaError_t", 719)), {})
+
+
+SOURCE = """void Layer::forward() {
+    check_cuda_error(cudaMalloc(&p, n));
+    launch(p);  // check_cuda_error(not this)
+    if (debug)
+        sync_check_cuda_error();
+    TLLM_CUDA_CHECK(f());
+    C10_CUDA_CHECK(g());
+    other(check_cuda);
+    check_cuda_value(h());
+}""".splitlines()
+
+
+@pytest.mark.parametrize(
+    ("first", "line", "before"), [(1, 9, 7), (1, 7, 6), (1, 6, 5), (1, 5, 2), (1, 2, None), (3, 5, None)]
+)
+def test_the_check_before_is_found_in_the_source(first, line, before):
+    assert checks.check_before(SOURCE, first, line) == before
+
+
+def test_a_check_that_is_always_called_is_told_by_its_frame_or_by_its_message():
+    what = "c10::cuda::c10_cuda_check_implementation"
+    named = (Frame("f"), Frame(f"{what} [clone .cold]"), Frame("vllm::norm"))
+    assert checks.called_check(named, "")[0] == 1
+    assert checks.called_check((Frame("turbomind::check<cudaError>"),), "")[1].file == "rdx"
+    assert checks.called_check((Frame(None), Frame("f")), what)[0] == 0
+    assert checks.called_check((Frame("f"),), what) is None and checks.called_check((), what) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "is_source"),
+    [("/pytorch/aten/src/ATen/native/cuda/Copy.cu", True), ("c10/cuda/CUDAGuardImpl.h", True), ("attention.cc", True),
+     ("", False), (None, False), ("forward", False), ("a file.cc", False), ("\x01.h", False),
+     ("x" * 600 + ".h", False)],
+)  # fmt: skip
+def test_names_of_source_files(text, is_source):
+    assert checks.looks_like_source(text) is is_source
+
+
 def test_steps_leave_out_what_is_done_already():
     failed = Failure("check", "check", error=code("cudaError_t", 700), engine="fastertransformer")
     plain = checks.steps(failed, None, {})
@@ -127,6 +185,16 @@ def test_a_full_dev_shm_is_told_from_failing_memory():
     assert "hardware" in fault.explained(broken)[0] and "shm" not in " ".join(fault.steps(broken))
     cut = fault.Fault("SIGBUS", 2, 0x7F00, "/models/w.bin", 8192, 4096, 4096, 1 << 40, 1 << 39, True)
     assert "was cut" in " ".join(fault.explained(cut)) and "is full" not in " ".join(fault.explained(cut))
+
+
+def test_room_in_dev_shm_makes_the_report_less_sure():
+    seen = fault.Fault("SIGBUS", 2, 0x7F00, "/dev/shm/nccl-Ab", 4096, 8 << 20, 8 << 20, 1 << 34, 1 << 33, True)
+    said = " ".join(fault.explained(seen))
+    assert "8.0 GiB of 16.0 GiB free now: that does not explain it" in said and "it is full" not in said
+    first, second, *_ = fault.steps(seen)
+    assert "memory.max" in first and second.startswith("if it was full a moment ago") and "--shm-size" in second
+    unknown = fault.Fault("SIGBUS", 2, 0x7F00, "/dev/shm/nccl-Ab")
+    assert fault.steps(unknown)[0].startswith("give the container more")
 
 
 @pytest.mark.parametrize(
