@@ -11,6 +11,9 @@ _NOT_ITS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 """Signals that end us must not end it: it inherits that they are held back."""
 
 
+_PATIENCE = 10.0  # seconds
+
+
 class Outliving:
     """Runs a script of sh on our lines; what stands behind its loop over them is done after the last one."""
 
@@ -36,9 +39,10 @@ class Outliving:
                 self._process.stdin.flush()
 
     def end(self) -> None:
-        """Close the pipe and wait for its end."""
+        """It has been told to end: close the pipe and see it off. A child that gdb has forked may hold the pipe, too."""
         if self._process is not None and self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
-            self._process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_PATIENCE)
             self._process = None

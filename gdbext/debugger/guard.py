@@ -22,7 +22,7 @@ from gdbext.model.missing import Missing
 _CONTINUE = """
 set -f
 held=
-while read -r line; do held=$line; done
+while read -r line; do [ -n "$line" ] || exit; held=$line; done
 case $held in
 '' | -*) ;;
 *) echo "gdbext: gdb ended while it held processes ($held); they run on" >&2 ;;
