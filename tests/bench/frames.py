@@ -63,7 +63,6 @@ def compare(pids, gdb):
         if result.failure:
             raise SystemExit(str(result.failure))
         for pid, one in zip(pids, result.ranks):
-            print(f"gdb walks pid {pid}", file=sys.stderr)
             ours = {stack.lwp: [(frame.pc, frame.function) for frame in stack.frames] for stack in one.stacks}
             for tid, theirs in by_gdb(gdb, pid, folder).items():
                 total += len(theirs)
@@ -72,6 +71,7 @@ def compare(pids, gdb):
                 if found < len(theirs):
                     left = ours.get(tid, [])[::-1][found : found + 1]
                     differing[(theirs[::-1][found][1], left[0][1] if left else "(no frame)")] += 1
+            print(f"  pid {pid}: {equal} of {total} frames so far", file=sys.stderr)
     return total, equal, differing
 
 
