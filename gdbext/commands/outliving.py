@@ -39,7 +39,7 @@ class Outliving:
                 self._process.stdin.flush()
 
     def end(self) -> None:
-        """It has been told to end: close the pipe and see it off. A child that gdb has forked may hold the pipe, too."""
+        """It has been told to end: close the pipe and see it off. A child that gdb has forked may hold it open."""
         if self._process is not None and self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
