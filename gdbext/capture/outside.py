@@ -13,13 +13,14 @@ import time
 from dataclasses import dataclass
 from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from gdbext.capture.blocked import GONE, REFUSED, RUNNING, Mark, mark, processor_time, registers_of, thread_pointers
+from gdbext.capture.blocked import GONE, REFUSED, Mark, mark, processor_time, registers_of, thread_pointers
 from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory import Block, CopyBuffer, ProcessMemory
 from gdbext.capture.ptrace import Architecture, this_machine, thread_state, why_refused
 from gdbext.capture.stacks import DEEP, FIRST, Registers, StackCopier
 from gdbext.capture.stop import Budget, Hook, ProcessCopy, ThreadCopy
 from gdbext.model.errors import GdbextError
+from gdbext.model.stack import UNREAD
 
 TRIES = 6
 """How often a thread that runs is looked at."""
@@ -30,10 +31,10 @@ _BUSY = 0.3  # fraction of a processor from which a thread runs, however often i
 _TOGETHER = 64  # threads whose stacks are copied between one look at their marks and the next
 _ROOM = 32 << 10  # bytes of the copy buffer that are at hand at once
 _VDSO_LIMIT = 64 << 10
-_RAN = "it ran while it was read, {} times: not read without a stop"
+_RAN = f"it ran while it was read, {{}} times: {UNREAD}"
 _NO_RIGHT = (
-    "pid {} cannot be read without a stop either: that takes the right to trace it (for /proc/PID/task/TID/syscall and "
-    "process_vm_readv), which is {}; states, wait channels and processor times are all that is left"
+    "{} cannot be read without a stop either: /proc/PID/task/TID/syscall and process_vm_readv need the right to trace "
+    "it; it is {}"
 )
 
 
@@ -107,8 +108,10 @@ class _Look:
             if not self._try(number) or time.monotonic() >= self._deadline:
                 break
             time.sleep(min(_NAP * (1 << number), _LONGEST_NAP))
-        if not self._readings and not any(reason == RUNNING for reason in self._reasons.values()):
+        if not self._readings and not any(reason.endswith(UNREAD) for reason in self._reasons.values()):
             return self._nothing(REFUSED in self._reasons.values())
+        if not self._readings:
+            self._problems.append(f"every thread of {self._pid} ran: {UNREAD}; look again without --no-stop")
         try:
             if _read(self._pid, "auxv") != auxv:
                 self._problems.append("it replaced its program (exec) while it was read: stacks and files may not fit")

@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -197,6 +199,18 @@ def test_what_is_missing_without_permission(process):
         text = " ".join(copy_outside(1).copy.problems)
     assert "cannot be read without a stop either" in text
     assert "/proc/PID/task/TID/syscall" in text and "SYS_PTRACE" in text
+
+
+def test_a_process_of_which_every_thread_runs():
+    with subprocess.Popen([sys.executable, "-S", "-c", "print(flush=True)\nwhile True: pass"], stdout=-1) as spins:
+        try:
+            spins.stdout.readline()
+            copy = copy_outside(spins.pid).copy
+        finally:
+            spins.kill()
+    assert copy.state == "lost"
+    assert f"every thread of {spins.pid} ran: {UNREAD}" in copy.problems[0]
+    assert [thread.tid for thread in copy.threads] == [spins.pid]
 
 
 def test_blocks_that_overlap():
