@@ -21,7 +21,7 @@ from gdbext.rankpdb.wire import Wire
 from gdbext.render.text import clean_line
 
 _HISTORY = 1000
-_RUNNING = "[s]top it at its next line of Python, let the [o]ther ranks go on, or [l]eave it alone? "
+_RUNNING = "[s]top at its next line, let the [o]thers go on, [l]eave it alone? "
 
 
 class _Interrupts:

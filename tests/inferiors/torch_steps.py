@@ -11,6 +11,7 @@ from gdbext.rankpdb import breakpoint_
 
 dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=float(sys.argv[1])))
 rank, world = dist.get_rank(), dist.get_world_size()
+os.write(1, f"rank {rank} is pid {os.getpid()}\n".encode())
 for step in range(int(sys.argv[2])):
     value = torch.tensor([rank + step], dtype=torch.int64)
     dist.all_reduce(value)

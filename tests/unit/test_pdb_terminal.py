@@ -1,0 +1,125 @@
+"""`gdbext pdb` in a shell on a terminal, as a person types: keys, job control, and the window that is closed."""
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.inferiors.pdb_job import DEADLINE, ROOT, PdbJob
+
+UP, LEFT, CONTROL_C, CONTROL_D, CONTROL_Z = "\x1b[A", "\x1b[D", "\x03", "\x04", "\x1a"
+
+
+class Window:
+    """A terminal with a shell in it."""
+
+    def __init__(self, folder):
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "GDBEXT_PDB_DIR": str(folder),
+            "HOME": str(folder.parent),
+            "XDG_STATE_HOME": str(folder.parent / "state"),
+            "TERM": "dumb",
+            "INPUTRC": "/dev/null",
+            "PS1": "shell> ",
+            "LC_ALL": "C.UTF-8",
+        }
+        self.pid, self._ours = pty.fork()
+        if self.pid == 0:
+            os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], environment)
+        self.seen = ""
+        self.until("shell> ")
+
+    def type(self, keys):
+        os.write(self._ours, keys.encode())
+
+    def until(self, text):
+        """What was shown up to and with the text, which is then forgotten."""
+        end = time.monotonic() + DEADLINE
+        while text not in self.seen:
+            ready, _, _ = select.select([self._ours], [], [], max(0.0, end - time.monotonic()))
+            assert ready, f"no {text!r} in {self.seen!r}"
+            self.seen += os.read(self._ours, 1 << 16).decode(errors="replace").replace("\r\n", "\n")
+        shown, _, self.seen = self.seen.partition(text)
+        return shown + text
+
+    def answer(self, keys, prompt="(Pdb) "):
+        self.type(keys + "\n")
+        return self.until(prompt)
+
+    def close(self):
+        """The window is closed: everybody in it gets SIGHUP."""
+        if self._ours is not None:
+            os.close(self._ours)
+            self._ours = None
+            os.waitpid(self.pid, 0)
+
+
+@pytest.fixture
+def opened(tmp_path):
+    (tmp_path / "meet").mkdir(mode=0o700)
+    with PdbJob(tmp_path / "meet", ranks=2, steps=2).start() as job:
+        job.all_waiting()
+        window = Window(tmp_path / "meet")
+        try:
+            window.type(f"{sys.executable} -m gdbext pdb\n")
+            window.until("(Pdb) ")
+            yield job, window
+        finally:
+            window.close()
+
+
+def test_keys(opened, tmp_path):
+    job, window = opened
+    assert "\n100\n" in window.answer("p mine")
+    assert "\n100\n" in window.answer(UP)  # what was typed before
+    assert "\n100\n" in window.answer("p mne" + LEFT * 2 + "i")
+    window.type("p mine + " + CONTROL_C)  # a line that nobody wants any more
+    window.until("(Pdb) ")
+    window.type("interact\n")
+    window.until(">>> ")
+    assert "\n1100\n" in window.answer("print(mine + 1000)", ">>> ")
+    window.type(CONTROL_D)
+    window.until("(Pdb) ")
+    window.type(CONTROL_Z)
+    window.until("Stopped")
+    window.until("shell> ")
+    assert "done" not in job[0].drained()
+    window.type("fg\n")
+    window.until("pdb\n")
+    assert "\n100\n" in window.answer("p mine")
+    assert "(time 2)" in window.answer("c")
+    window.type(CONTROL_D)
+    window.until("shell> ")
+    for talker in job.others():
+        assert "done" in talker.rest()
+    assert not job.sockets()
+    history = tmp_path / "state" / "gdbext" / "pdb"
+    assert "interact" in history.read_text().splitlines()
+    assert history.stat().st_mode & 0o777 == 0o600
+
+
+def test_control_c_while_the_rank_computes(opened):
+    _, window = opened
+    window.type("exec('print(10 ** 6)\\nwhile True: pass')\n")
+    window.until("1000000")
+    window.type(CONTROL_C)
+    window.until("it alone? ")
+    assert "Interrupt" in window.answer("s")
+    assert "\n100\n" in window.answer("p mine")
+
+
+def test_the_window_is_closed(opened):
+    job, window = opened
+    window.close()
+    for talker in job.others():
+        assert "done" in talker.until("done")
+    job[1].until("opens its prompt")  # the second time, and nobody is there
+    end = time.monotonic() + DEADLINE
+    while subprocess.run(["pgrep", "-s", str(window.pid)], stdout=subprocess.PIPE).stdout:
+        assert time.monotonic() < end
