@@ -43,7 +43,7 @@ class Caller:
         self._passed_over: List[gdb.InferiorThread] = []
         self._reasons: Dict[str, List[str]] = {}
         self._announced: Set[Tuple[str, str]] = set()
-        self._told = False
+        self.others_run = False  # this gdb cannot hold the other threads during a call
         self.cut_off: Optional[str] = None  # the function that did not come to its end, once there is one
 
     # --- where ---
@@ -146,8 +146,8 @@ class Caller:
         began = time.monotonic()
         interrupted = False
         with _prepared() as locked:
-            if not locked and not self._told:
-                self._told = True
+            if not locked and not self.others_run:
+                self.others_run = True
                 self._say("this gdb cannot hold the other threads of the process meanwhile: they run")
             try:
                 with compat.deadline(seconds):

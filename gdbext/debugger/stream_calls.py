@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import FrozenSet, Iterator, List, Optional, Sequence
+from typing import FrozenSet, Iterator, List, Optional, Sequence, Set
 
 import gdb
 
@@ -31,6 +31,7 @@ class StreamCalls:
         self._answer: Argument = ("void*", calls.scratch + ANSWERS)
         self._failed: Optional[Missing] = None
         self._map = read_maps(memory.pid)
+        self._free: Set[int] = set()  # streams that are not being captured, while the other threads stand still
         self._stacks: Optional[FrozenSet[int]] = None  # where the mappings begin that are a thread's stack
 
     def stream(self, handle: int, own_thread: str = "") -> Maybe[Asked]:
@@ -56,6 +57,7 @@ class StreamCalls:
         )
         if status:
             return known
+        self._free.add(stream[1])
         found = self._query("cuStreamQuery", stream, ("idle", "busy"))
         return (
             replace(known, state=found)
@@ -69,14 +71,17 @@ class StreamCalls:
         refused = self._refusal(handle, "") if self._failed is None else self._failed
         if refused is not None:
             return refused
-        for stream in dict.fromkeys((LEGACY, *streams)):
-            if stream == PER_THREAD or self._refusal(stream, "") is not None:
+        if self._calls.caller.others_run:
+            self._free.clear()
+        for stream in dict.fromkeys((LEGACY, *(one or LEGACY for one in streams))):
+            if stream in self._free or stream == PER_THREAD or self._refusal(stream, "") is not None:
                 continue
-            capture = self._asked("cuStreamIsCapturing", ("void*", stream or LEGACY), self._answer)
+            capture = self._asked("cuStreamIsCapturing", ("void*", stream), self._answer)
             if isinstance(capture, Missing):
                 return Missing(f"whether stream {stream:#x} is being captured is not known: {capture.reason}")
             if capture in CAPTURE_ERRORS or (not capture and self._calls.number(ANSWERS, 4)):
                 return Missing(f"stream {stream:#x} is being captured, and asking its events would spoil the capture")
+            self._free.add(stream)
         return self._query("cuEventQuery", ("void*", handle), ("done", "pending"))
 
     def _query(self, function: str, handle: Argument, words: Sequence[str]) -> Maybe[Asked]:
