@@ -13,6 +13,9 @@ from gdbext.model.break_points import BreakTable
 from gdbext.model.errors import UsageError
 
 LIMIT = 120.0
+WAIT = 5.0
+OTHERS = {"stop": "stop", "hold": "hold", "stop-at-same": "hold", "run": "run"}
+ACTIONS = ("stop", "log", "report")
 _LONGEST = 24 * 3600.0
 
 
@@ -24,8 +27,11 @@ class BreakOptions:
     pids: Optional[Tuple[int, ...]] = None  # None: all ranks
     condition: Optional[str] = None
     count: int = 1
-    action: str = "stop"
+    action: str = "stop"  # or "log", "report"
     limit: float = LIMIT  # seconds
+    others: str = "stop"  # or "hold", "run"
+    wait: float = WAIT  # seconds that the others may take to come to the place
+    expressions: Tuple[str, ...] = ()  # what "log" says
 
 
 class BreakPort(Protocol):
@@ -60,9 +66,25 @@ def add(session: Session, args: Namespace) -> BreakTable:
         if args.rank or condition:
             raise UsageError("break where?", "llm-break LOCATION --rank N")
         return _port(session).table()
+    action, *expressions = args.action or ("stop",)
+    if action not in ACTIONS or (expressions and action != "log"):
+        wrong = action if action not in ACTIONS else " ".join(expressions)
+        raise UsageError(f"--action is stop, report, or log EXPRS, not {wrong}", "LOCATION comes first")
     chosen = pick_all(session.ranks(), args.rank or "all")
     pids = tuple(rank.process.pid for rank in chosen) if args.rank else None
-    return _port(session).add(BreakOptions(args.location, pids, condition, args.count, args.action, args.limit))
+    return _port(session).add(
+        BreakOptions(
+            args.location,
+            pids,
+            condition,
+            args.count,
+            action,
+            args.limit,
+            OTHERS[args.others],
+            args.wait,
+            tuple(expressions),
+        )
+    )
 
 
 def list_(session: Session, args: Namespace) -> BreakTable:
@@ -95,10 +117,10 @@ def seconds(text: str) -> float:
     return found
 
 
-def action(text: str) -> str:
-    """Type of `--action`."""
-    if text not in ("stop", "log"):
-        raise ArgumentTypeError(f"stop or log, not {text}")
+def others(text: str) -> str:
+    """Type of `--others`."""
+    if text not in OTHERS:
+        raise ArgumentTypeError(f"hold, stop or run, not {text}")
     return text
 
 
@@ -116,18 +138,35 @@ COMMANDS = (
             Argument("--if", "only when this is true in that rank", "COND"),
             Argument("--count", "a rank stops from its Nth passing on", "N", positive, default=1),
             Argument(
+                "--others",
+                "stop: at once, wherever they are; hold: they run up to the same place and wait; run: they run on",
+                "stop|hold|run",
+                others,
+                default="stop",
+            ),
+            Argument("--wait", "with hold, how long the others may take to come (5)", "SECONDS", seconds, default=WAIT),
+            Argument(
                 "--limit", "without a command for so long, every rank is released", "SECONDS", seconds, default=LIMIT
             ),
             Argument(
-                "--action", "stop, or log: say a line and let the rank run on", "stop|log", action, default="stop"
+                "--action",
+                "stop; log: say the values of EXPRS and let the rank run on; report: as llm-check, and run on",
+                "WHAT",
+                nargs="+",
             ),
         ),
         description=(
-            "When a rank stops, gdb stops the others at once, wherever they are; llm-continue resumes all together. "
-            "`$_llm_rank()` is the rank's number in COND. A library not loaded yet may be named. "
-            "While the ranks run, the breakpoint is an instruction in their code: do not kill gdb with SIGKILL then."
+            "When a rank stops there, next, step and finish move that rank alone, llm-rank apply moves others, and "
+            "llm-continue resumes all together. `$_llm_rank()` is the rank's number in COND, and "
+            '`$_llm_tensor_stat(EXPR, "nan")` a number about a tensor. A library not loaded yet may be named.'
         ),
-        examples=(_EXAMPLE, "llm-break parallel_gpt.cc:135 --if '$_llm_rank() == 2' --count 10", "llm-break list"),
+        examples=(
+            _EXAMPLE,
+            "llm-break parallel_gpt.cc:135 --if '$_llm_rank() == 2' --count 10",
+            "llm-break decode --rank 1 --others hold",
+            "llm-break decode --action log step 'this->plan_.rank'",
+            "llm-break list",
+        ),
         prefix=True,
     ),
     Command("llm-break list", "List the breakpoints of llm-break, and where the ranks are", list_, "breakpoints"),

@@ -9,18 +9,18 @@ from pathlib import Path
 from gdbext.model.errors import GdbextError
 
 
-def write_private(name: str, text: str) -> None:
+def write_private(name: str, text: str, mode: int = 0o600) -> None:
     """Write a file that only its owner can read (stacks may hold secrets), whole or not at all.
 
     A link, a pipe or a device (`/dev/stdout`) is written to as it is. Raises GdbextError.
     """
     target = Path(os.path.expanduser(name))
     if target.is_symlink() or (target.exists() and not target.is_file()):
-        _write(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, text, name)
+        _write(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, text, name, mode)
         return
     new = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        _write(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, text, name)
+        _write(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, text, name, mode)
         os.rename(new, target)
     except OSError as error:
         raise GdbextError(f"cannot write {name}: {error.strerror}") from None
@@ -29,9 +29,9 @@ def write_private(name: str, text: str) -> None:
             new.unlink()
 
 
-def _write(path: Path, flags: int, text: str, name: str) -> None:
+def _write(path: Path, flags: int, text: str, name: str, mode: int) -> None:
     try:
-        with open(os.open(path, flags, 0o600), "w", encoding="utf-8", errors="surrogateescape") as file:
+        with open(os.open(path, flags, mode), "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
     except OSError as error:
         raise GdbextError(f"cannot write {name}: {error.strerror}") from None

@@ -1,86 +1,105 @@
-"""Breakpoints over many inferiors: the chosen ranks stop, and gdb stops the others with them."""
+"""Breakpoints over many inferiors: a chosen rank stops, and the others wait with it, or run on."""
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+import os
+import signal
+import threading
+from functools import partial
+from typing import Callable, Dict, List, Optional, Protocol, Sequence, Tuple
 
 import gdb
 
+from gdbext.analysis.timeouts import Timeout, timeouts_of
+from gdbext.capture.environ import read_environ
 from gdbext.commands.break_points import BreakOptions
 from gdbext.debugger import compat
 from gdbext.debugger.dead_man import DeadMan
+from gdbext.debugger.gathering import TOGETHER, Gathering
+from gdbext.debugger.mending import Mender, on_signals
+from gdbext.debugger.rank_points import Actions, Arrival, RankPoint, find
+from gdbext.debugger.tap import tap
+from gdbext.debugger.timer import later
+from gdbext.discovery.procfs import ProcFS
 from gdbext.model.attached import AttachedRank
-from gdbext.model.break_points import BreakPoint, BreakTable, RankPlace
+from gdbext.model.break_points import BreakTable, RankPlace
 from gdbext.model.errors import GdbextError
+from gdbext.model.job import RankProcess
+from gdbext.model.missing import Missing
+from gdbext.model.ranges import folded
 
 KILLED = (
-    "While the ranks run, the breakpoint is an instruction in their code: a gdb killed by SIGKILL then leaves it "
-    "there, and the next rank that reaches it dies of SIGTRAP."
+    "While the ranks run, the breakpoint is an instruction in their code. When gdb is killed (SIGKILL) it is taken out "
+    "at once by a process of ours, but a rank that reaches it in that moment dies of SIGTRAP."
 )
+UNGUARDED = "No python3 was found to watch over the ranks: do not kill gdb with SIGKILL while they run."
+_ALONE_SECONDS = 3.0  # of one rank running alone, until it is said that the others stand still
+_NEAR = 0.8  # of a timeout of the job, when it is named
 
 
-class RankPoint(gdb.Breakpoint):
-    """One llm-break. gdb inserts it into every inferior that has the place."""
+class Holder(Protocol):
+    """The session: who attaches and detaches."""
 
-    def __init__(self, options: BreakOptions, say: Callable[[str], None], rank_of: Callable[[], Optional[int]]) -> None:
-        super().__init__(options.location)
-        self.options = options
-        self.passed: Dict[str, int] = {}
-        self._say, self._rank_of = say, rank_of
+    def ranks(self) -> Sequence[AttachedRank]: ...
 
-    def stop(self) -> bool:
-        inferior = gdb.selected_inferior()
-        if self.options.pids is not None and inferior.pid not in self.options.pids:
-            return False
-        rank = self._rank_of()
-        name = f"pid {inferior.pid}" if rank is None else f"rank {rank}"
-        if self.options.condition:
-            try:
-                if not gdb.parse_and_eval(self.options.condition):
-                    return False
-            except gdb.error as error:
-                self._say(f"{name}: the condition of breakpoint {self.number} cannot be told, so it stops: {error}")
-                return True
-        self.passed[name] = count = self.passed.get(name, 0) + 1
-        if count < self.options.count:
-            return False
-        if self.options.action == "log":
-            self._say(f"{name} at {self.options.location}, passing {count}")
-            return False
-        return True
+    def detach_all(self) -> object: ...
+
+    def let_go(self, numbers: Sequence[int]) -> Sequence[RankProcess]: ...
+
+    def take_back(self, processes: Sequence[RankProcess]) -> Sequence[str]: ...
+
+    def say(self, text: str) -> None: ...
+
+    def rank_of(self, inferior: gdb.Inferior) -> Optional[int]: ...
 
 
 class RankBreaks:
-    """One per gdb. `ranks` lists the inferiors as ranks; `detach_all` lets all of them go."""
+    """One per gdb."""
 
-    def __init__(
-        self,
-        ranks: Callable[[], Sequence[AttachedRank]],
-        rank_of: Callable[[gdb.Inferior], Optional[int]],
-        detach_all: Callable[[], object],
-        say: Callable[[str], None],
-    ) -> None:
-        self._ranks, self._rank_of, self._detach_all, self._say = ranks, rank_of, detach_all, say
+    def __init__(self, holder: Holder, report: Callable[[RankPoint], Callable[[], None]]) -> None:
+        self._holder = holder
         self._points: List[RankPoint] = []
-        self._hit: Optional[Tuple[int, int]] = None  # number of the inferior, of the breakpoint
+        self._gathering = Gathering()
+        self._actions = Actions(
+            self._say,
+            self._name,
+            lambda point: self._report(report, point),
+            lambda: self._gathering.active,
+            self._gathering.arrived,
+        )
+        self._hit: Optional[Arrival] = None
+        self._away: List[RankProcess] = []  # of `--others run`: not attached until llm-continue
         self._dead_man: Optional[DeadMan] = None
+        self._mender = Mender()
+        self._timers: List[threading.Timer] = []
+        self._waits: Dict[int, Tuple[Timeout, ...]] = {}  # timeouts of a rank, by pid
+        self._leaving: Optional[Callable[[], None]] = None  # to be done at the next stop
+
+    # --- the commands ---
 
     def add(self, options: BreakOptions) -> BreakTable:
         try:
-            point = RankPoint(options, self._say, lambda: self._rank_of(gdb.selected_inferior()))
+            point = RankPoint(options, self._actions)
         except gdb.error as error:
             raise GdbextError(f"no breakpoint at {options.location}: {error}") from None
         if self._dead_man is None:
-            self._dead_man = DeadMan(self._release)
+            self._dead_man = DeadMan(self._release, self._warn)
             gdb.events.stop.connect(self._stopped)
             gdb.events.cont.connect(self._resumed)
+            gdb.events.exited.connect(self._exited)
+            gdb.events.breakpoint_modified.connect(lambda point: self._watch_over())
+            on_signals(self._terminated, self._suspended)
         self._points.append(point)
-        return BreakTable((_row(point),), notes=(KILLED,))
+        guarded = self._mender.start()
+        self._watch_over()
+        return BreakTable((point.row(),), notes=(KILLED if guarded else UNGUARDED,))
 
     def table(self) -> BreakTable:
-        points = tuple(_row(point) for point in self._valid())
-        notes = () if points else ("No breakpoint of llm-break; llm-break LOCATION sets one.",)
-        return BreakTable(points, tuple(self._place(rank) for rank in self._ranks()), notes)
+        points = tuple(point.row() for point in self._valid())
+        notes = [] if points else ["No breakpoint of llm-break; llm-break LOCATION sets one."]
+        if self._away:
+            notes.append(f"{_named(self._away)} run on, not attached, until llm-continue.")
+        return BreakTable(points, tuple(self._place(rank) for rank in self._holder.ranks()), tuple(notes))
 
     def delete(self, number: Optional[int]) -> BreakTable:
         chosen = [point for point in self._valid() if number in (None, point.number)]
@@ -88,13 +107,36 @@ class RankBreaks:
             raise GdbextError(f"no breakpoint {number} of llm-break", "llm-break list shows them")
         for point in chosen:
             point.delete()
+        self._watch_over()
         if not self._valid() and self._dead_man is not None:
             self._dead_man.end()
+            self._end_timers()
+            self._move_alone(False)
         return self.table()
 
     def go_on(self) -> None:
-        with compat.settings({"schedule-multiple": "on"}):
-            gdb.execute("continue")
+        """All ranks together, in one go: none of them can wait for one that is not running."""
+        for problem in self._holder.take_back(self._away) if self._away else ():
+            self._say(problem)
+        self._away = []
+        self._move_alone(False)
+        self._gathering.release()
+        points = [point for point in self._valid() if point.options.others == "hold" and point.enabled]
+        if not points:
+            with compat.settings({TOGETHER: "on"}):
+                gdb.execute("continue")
+            return
+        self._hit = None
+        self._end_timers()
+        if self._gathering.run(points, max(point.options.wait for point in points), self._valid()):
+            focus = self._gathering.focus
+            assert focus is not None
+            focus.thread.switch()
+            self._stands(focus)
+        elif self._gathering.stranger is not None:
+            self._say(f"stopped on the way: {self._gathering.stranger}")
+        if gdb.selected_thread() is not None:
+            gdb.execute("frame")
 
     def _valid(self) -> List[RankPoint]:
         self._points = [point for point in self._points if point.is_valid()]  # the user may delete them too
@@ -108,50 +150,171 @@ class RankBreaks:
                     function = gdb.newest_frame().name()
                 except gdb.error:  # no frame there, or unreadable: the place stays unknown
                     function = None
-        hit = self._hit[1] if self._hit is not None and self._hit[0] == rank.number else None
-        return RankPlace(rank.process.pid, rank.process.rank, rank.current, rank.state, function, hit)
+        hit = None
+        if self._hit is not None and self._hit.inferior.num == rank.number:
+            hit = self._hit.point.number if self._hit.point.is_valid() else None
+        held = self._hit is not None and hit is None and rank.number in self._gathering.here
+        return RankPlace(rank.process.pid, rank.process.rank, rank.current, rank.state, function, hit, held)
+
+    def _name(self, inferior: gdb.Inferior) -> str:
+        rank = self._holder.rank_of(inferior)
+        return f"pid {inferior.pid}" if rank is None else f"rank {rank}"
+
+    def _say(self, text: str) -> None:
+        """At once, although gdb's own output is swallowed while ranks gather."""
+        if self._gathering.active:
+            os.write(2, f"gdbext: {text}\n".encode())
+        else:
+            self._holder.say(text)
+
+    def _report(self, report: Callable[[RankPoint], Callable[[], None]], point: RankPoint) -> None:
+        self._gathering.afterwards(report(point))
+
+    # --- a rank has stopped ---
 
     def _stopped(self, event: gdb.StopEvent) -> None:
-        if not isinstance(event, gdb.BreakpointEvent):
+        leaving, self._leaving = self._leaving, None
+        if leaving is not None:
+            gdb.post_event(leaving)
             return
-        numbers = [point.number for point in event.breakpoints]
-        point = next((point for point in self._valid() if point.number in numbers), None)
-        if point is None or self._dead_man is None:
+        if self._gathering.active:
             return
-        self._hit = (gdb.selected_inferior().num, point.number)
-        rank = self._rank_of(gdb.selected_inferior())
-        name = f"pid {gdb.selected_inferior().pid}" if rank is None else f"rank {rank}"
+        self._end_timers()
+        point = find(self._valid(), event)
+        if point is not None:
+            self._gathering.release()
+            self._stands(Arrival(gdb.selected_inferior(), gdb.selected_thread(), point, True))
+
+    def _stands(self, hit: Arrival) -> None:
+        """It has the prompt now; what about the others, and how long."""
+        assert self._dead_man is not None
+        self._hit = hit
+        options, name = hit.point.options, self._name(hit.inferior)
+        others = [rank for rank in self._holder.ranks() if rank.number != hit.inferior.num and rank.state == "stopped"]
+        if options.others == "run" and others:
+            self._away = [*self._away, *self._holder.let_go([rank.number or 0 for rank in others])]
+        self._say(f"{name} is at {options.location}; {self._of_others(options, others)}")
+        self._move_alone(True)
+        known = self._job_timeouts()
+        nearest = f" The nearest timeout of the job: {known[0].words()}." if known else ""
         self._say(
-            f"{name} is at {point.options.location}; the others are stopped with it. llm-continue resumes all; "
-            f"without a command for {point.options.limit:g} s every rank is released"
+            f"next, step and finish move {name} alone, llm-continue resumes all. "
+            f"Without a command for {options.limit:g} s every rank is released.{nearest}"
         )
-        self._dead_man.limit = point.options.limit
+        self._dead_man.limit = options.limit
         self._dead_man.rearm()
+        self._end_timers()
+        self._timers = [later(one.seconds * _NEAR, partial(self._say, f"soon: {one.words()}")) for one in known]
+
+    def _of_others(self, options: BreakOptions, others: Sequence[AttachedRank]) -> str:
+        if not others:
+            return "no other rank is attached"
+        if options.others == "run":
+            return "the others run on, not attached, until llm-continue"
+        if options.others != "hold" or not self._gathering.here:
+            return "the others are stopped with it"
+        here = [rank.process for rank in others if rank.number in self._gathering.here]
+        away = [rank.process for rank in others if rank.number not in self._gathering.here]
+        held = f"{_named(here)} wait at the same place" if here else ""
+        late = f"{_named(away)} did not come there in {options.wait:g} s and are stopped where they are" if away else ""
+        return "; ".join(text for text in (held, late) if text)
+
+    def _job_timeouts(self) -> List[Timeout]:
+        for process in [rank.process for rank in self._holder.ranks() if rank.state == "stopped"]:
+            if process.pid not in self._waits:
+                environ, files = read_environ(process.pid), ProcFS().mapped_files(process.pid)
+                self._waits[process.pid] = timeouts_of(
+                    {} if isinstance(environ, Missing) else environ,
+                    () if isinstance(files, Missing) else files,
+                    process.engine,
+                )
+        found = {one for timeouts in self._waits.values() for one in timeouts}
+        return sorted(found, key=lambda one: one.seconds)
+
+    # --- one rank moves alone ---
+
+    def _move_alone(self, alone: bool) -> None:
+        if self._dead_man is not None and self._dead_man.while_running != alone:
+            self._dead_man.while_running = alone
+            gdb.execute(f"set {TOGETHER} {'off' if alone else 'on'}", to_string=True)
 
     def _resumed(self, event: gdb.ContinueEvent) -> None:
+        if self._gathering.active:
+            return
+        if self._dead_man is not None and self._dead_man.while_running:
+            if self._hit is not None and not any(timer.is_alive() for timer in self._timers[-1:]):
+                self._timers.append(later(_ALONE_SECONDS, self._runs_alone))
+            return
         self._hit = None
+        self._end_timers()
+
+    def _runs_alone(self) -> None:
+        if self._hit is not None and any(thread.is_running() for thread in self._hit.inferior.threads()):
+            self._say(
+                f"{self._name(self._hit.inferior)} runs alone, and the others stand still: "
+                "when it waits for them, Ctrl-C and then llm-continue"
+            )
+
+    def _exited(self, event: gdb.ExitedEvent) -> None:
+        self._watch_over()
+        if self._hit is not None and event.inferior.num == self._hit.inferior.num:
+            self._hit = None
+            self._say("the rank that was debugged has ended; llm-continue lets the others go on")
+
+    # --- nobody is there ---
+
+    def _warn(self, left: float) -> None:
+        self._say(f"no command for a while: in {left:g} s every rank is released (any command keeps them)")
 
     def _release(self, limit: float) -> None:
-        """Nobody is there: the ranks go first, then it is said."""
+        self._leave(f"no command for {limit:g} s", False)
+
+    def _terminated(self) -> None:
+        self._leave("gdb was told to end", True)
+
+    def _suspended(self) -> None:
+        """Ctrl-Z."""
+        if any(rank.state in ("running", "stopped") for rank in self._holder.ranks()):
+            self._say("not suspended: it would hold the ranks for as long; llm-detach-all lets them go")
+        else:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _leave(self, why: str, then_quit: bool) -> None:
+        """The ranks go first, then it is said. What runs is stopped for that: gdb detaches only from what stands."""
+        running = [
+            one.pid for one in gdb.inferiors() if one.pid and any(thread.is_running() for thread in one.threads())
+        ]
+        if running:
+            self._leaving = partial(self._left, why, then_quit)
+            gdb.execute("handle SIGURG stop nopass", to_string=True)
+            tap(running)
+            return
+        self._left(why, then_quit)
+
+    def _left(self, why: str, then_quit: bool) -> None:
+        text = f"{why}: every rank is released and runs on, and the breakpoints are gone"
         try:
             self.delete(None)
-            self._detach_all()
+            self._away = []
+            self._holder.detach_all()
         except (GdbextError, gdb.error) as error:
-            self._say(f"no command for {limit:g} s, but not every rank could be released: {error}")
-            return
-        self._say(f"no command for {limit:g} s: every rank is released and runs on, and the breakpoints are gone")
+            text = f"{why}, but not every rank could be released: {error}"
+        self._say(text)
+        if then_quit:
+            gdb.execute("quit")
+
+    def _end_timers(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._timers = []
+
+    def _watch_over(self) -> None:
+        self._mender.watch([point for point in self._valid() if not point.pending])
 
 
-def _row(point: RankPoint) -> BreakPoint:
-    options = point.options
-    return BreakPoint(
-        point.number,
-        options.location,
-        point.pending,
-        options.pids,
-        options.condition,
-        options.count,
-        options.action,
-        options.limit,
-        dict(point.passed),
-    )
+def _named(processes: Sequence[RankProcess]) -> str:
+    """`ranks 0,2-3`."""
+    numbers = [process.rank for process in processes if process.rank is not None]
+    unknown = [f"pid {process.pid}" for process in processes if process.rank is None]
+    ranks = [f"rank{'s' if len(numbers) > 1 else ''} {folded(numbers)}"] if numbers else []
+    return ", ".join([*ranks, *unknown])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, Mapping, Optional
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Tuple
 
 import gdb
 
@@ -142,6 +142,33 @@ def open_core(path: str) -> None:
 
 
 _PLAIN_PATH = re.compile(r"/[\w./+,:@%=-]*\Z")
+
+
+_LOCATION = re.compile(r"\s(0x[0-9a-f]+)\s.*?(?:\sinf ([\d, ]+))?$", re.MULTILINE)
+
+
+def locations(point: gdb.Breakpoint) -> List[Tuple[int, Tuple[int, ...]]]:
+    """Where a breakpoint stands: addresses, and the numbers of the inferiors.
+
+    gdb.Breakpoint.locations came with gdb 13; before it the table is read.
+    """
+    known = getattr(point, "locations", None)
+    if known is not None:
+        return [(one.address, tuple(one.thread_groups or ())) for one in known if one.address is not None]
+    found = _LOCATION.findall(gdb.execute(f"info breakpoints {point.number}", to_string=True))
+    only = str(gdb.selected_inferior().num)  # of one inferior the table does not say it
+    return [(int(at, 16), tuple(map(int, (nums or only).split(",")))) for at, nums in found]
+
+
+def enable_location(point: gdb.Breakpoint, number: int, on: bool) -> None:
+    """Whether a breakpoint is put into one inferior. A location can be told so since gdb 13; before, its number."""
+    for place, (_, numbers) in enumerate(locations(point), 1):
+        if number in numbers:
+            known = getattr(point, "locations", None)
+            if known is not None:
+                known[place - 1].enabled = on
+            else:
+                gdb.execute(f"{'enable' if on else 'disable'} {point.number}.{place}", to_string=True)
 
 
 @contextmanager

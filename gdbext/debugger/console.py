@@ -14,6 +14,7 @@ from gdbext.commands.explain import LABELS
 from gdbext.commands.files import write_private
 from gdbext.commands.parsing import HelpWanted, help_text, option_names, parse
 from gdbext.debugger import compat, settings
+from gdbext.debugger.rank_functions import RankFunction, TensorStatFunction
 from gdbext.debugger.session import GdbSession
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
@@ -114,18 +115,6 @@ def _completions(candidates: Iterable[str], token: str, word: str) -> List[str]:
     return [candidate[skip:] for candidate in candidates if candidate.startswith(token)][:_MOST_COMPLETIONS]
 
 
-class _RankFunction(gdb.Function):
-    """Rank number of the selected inferior, for conditions of breakpoints: `$_llm_rank() == 3`. -1 when unknown."""
-
-    def __init__(self, session: GdbSession) -> None:
-        self._session = session
-        super().__init__("_llm_rank")
-
-    def invoke(self) -> int:
-        rank = self._session.rank_of(gdb.selected_inferior())
-        return -1 if rank is None else rank
-
-
 _registered: List[object] = []
 
 
@@ -138,7 +127,7 @@ def register() -> None:
     session.checks.show, session.checks.text_of = _show, _document
     _registered.append(session)
     _registered.extend(_Command(row, session) for row in COMMANDS)
-    _registered.append(_RankFunction(session))
+    _registered.extend((RankFunction(session.rank_of), TensorStatFunction(session.tensors)))
 
 
 def style() -> Style:

@@ -2,47 +2,52 @@
 
 from __future__ import annotations
 
-import signal
 import threading
-from typing import Callable, Optional
+from typing import Callable, List, Optional
 
 import gdb
 
+from gdbext.debugger.timer import later
+
+_WARN_AT = 0.75  # of the limit
+
 
 class DeadMan:
-    """Calls `release` in gdb's event loop, at its prompt, that many seconds after the last command or stop."""
+    """Calls `release` in gdb's event loop, that many seconds after the last command or stop, and `warn` before."""
 
-    def __init__(self, release: Callable[[float], None]) -> None:
-        self._release = release
-        self._timer: Optional[threading.Timer] = None
+    def __init__(self, release: Callable[[float], None], warn: Callable[[float], None]) -> None:
+        self._release, self._warn = release, warn
+        self._timers: List[threading.Timer] = []
         self.limit: Optional[float] = None  # seconds; None: not watching
+        self.while_running = False  # a rank that is moved alone does not stop the clock: the others stand still
         gdb.events.stop.connect(lambda event: self.rearm())
-        gdb.events.cont.connect(lambda event: self._cancel())
+        gdb.events.cont.connect(lambda event: None if self.while_running else self._cancel())
         gdb.events.before_prompt.connect(self.rearm)
 
     def rearm(self) -> None:
         self._cancel()
         if self.limit is not None:
-            self._timer = timer = threading.Timer(self.limit, lambda: gdb.post_event(lambda: self._over(timer)))
-            timer.daemon = True
-            # gdb's own thread must get the signals: the new one inherits this mask.
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, range(1, signal.NSIG))
-            try:
-                timer.start()
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            left = self.limit * (1 - _WARN_AT)
+            mine: List[threading.Timer] = []
+            mine.append(later(self.limit, lambda: self._over(mine)))
+            mine.append(later(self.limit - left, lambda: self._soon(mine, left)))
+            self._timers = mine
 
     def end(self) -> None:
         self.limit = None
         self._cancel()
 
     def _cancel(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in self._timers:
+            timer.cancel()
+        self._timers = []
 
-    def _over(self, timer: threading.Timer) -> None:
-        if timer is self._timer and self.limit is not None:  # no command came between the timer and this event
+    def _soon(self, timers: List[threading.Timer], left: float) -> None:
+        if timers is self._timers:
+            self._warn(left)
+
+    def _over(self, timers: List[threading.Timer]) -> None:
+        if timers is self._timers and self.limit is not None:  # no command came between the timer and this event
             limit = self.limit
             self.end()
             self._release(limit)

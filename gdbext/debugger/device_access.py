@@ -45,6 +45,11 @@ class DeviceAccess:
             return self._reached(found)
         return replace(found, entries=tuple(map(self._reached, found.entries)))
 
+    def describe(self, value: gdb.Value, name: str) -> Described:
+        """What a value is. Raises `GdbextError`."""
+        found = self._access.describe(value, name)
+        return self._reached(found) if isinstance(found, TensorInfo) else found
+
     def in_frame(self, python: bool) -> TensorList:
         """Every tensor of the selected frame, or of the Python frames of the thread."""
         found = self._access.in_frame(python)

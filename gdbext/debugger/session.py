@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import gdb
 
@@ -18,9 +18,11 @@ from gdbext.debugger.about import about
 from gdbext.debugger.alarm import nudged, nudged_from_now
 from gdbext.debugger.backtrace import backtraces
 from gdbext.debugger.break_points import RankBreaks
+from gdbext.debugger.check_view import report_of
 from gdbext.debugger.checks import CheckWatch
 from gdbext.debugger.device_access import DeviceAccess
 from gdbext.debugger.guard import Guard
+from gdbext.debugger.rank_points import RankPoint
 from gdbext.debugger.streams import StreamAccess
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
@@ -28,6 +30,7 @@ from gdbext.discovery.ranks import find_jobs, rank_from_environ
 from gdbext.discovery.selectors import Selector
 from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTable
 from gdbext.model.backtrace import Backtrace
+from gdbext.model.check_report import Failure
 from gdbext.model.checkup import Point
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot, RankProcess
@@ -71,7 +74,7 @@ class GdbSession:
         self.tensors = DeviceAccess(self.say, self.rank_of)
         self.streams = StreamAccess(self.say, self.rank_of)
         self.checks = CheckWatch(self.ranks, self.tensors, self.say)
-        self.breaks = RankBreaks(self.ranks, self.rank_of, self.detach_all, self.say)
+        self.breaks = RankBreaks(self, self._report_place)
         gdb.events.cont.connect(self._resumed)
         gdb.events.stop.connect(self._stopped)
         compat.on_exit(nudged_from_now)  # gdb lets go by itself then, and may get stuck in it too
@@ -275,6 +278,38 @@ class GdbSession:
         self._guard.keep_attached()
         rows = tuple(_released(rank, problems.get(rank.number or 0)) for rank in held)
         return RankTable(rows, notes=_after_release(rows))
+
+    def let_go(self, numbers: Sequence[int]) -> Sequence[RankProcess]:
+        """Detach some, to take them back later."""
+        inferiors = [inferior for inferior in gdb.inferiors() if inferior.num in numbers]
+        processes = {one.num: self._held[one.num].process for one in inferiors if one.num in self._held}
+        with compat.settings(WHILE_ATTACHING), compat.kept_selection():
+            problems = self._release(inferiors)
+        return [process for number, process in processes.items() if number not in problems]
+
+    def take_back(self, processes: Sequence[RankProcess]) -> Sequence[str]:
+        """Attach again what was let go; what has ended meanwhile is told."""
+        problems: List[str] = []
+        begun: List[gdb.Inferior] = []
+        self._attaching = True
+        try:
+            with compat.settings(WHILE_ATTACHING), compat.kept_selection():
+                for process in processes:
+                    problem = _obstacle(process.pid) or self._attach_one(process, {}, begun)
+                    if problem is not None:
+                        problems.append(f"process {process.pid} is not attached again: {problem}")
+        finally:
+            self._attaching = False
+        return problems
+
+    def _report_place(self, point: RankPoint) -> Callable[[], None]:
+        """Takes the full report of the selected thread, at a breakpoint; what comes back prints it."""
+        rank = next(rank for rank in self.ranks() if rank.current)
+        where = gdb.newest_frame().find_sal()
+        file = where.symtab.fullname() if where.symtab is not None else ""
+        failure = Failure("breakpoint", point.options.location, file=file, line=where.line or None)
+        report = report_of(failure, rank, self.tensors, {})
+        return lambda: self.checks.show(report)
 
     def _is_ours(self, rank: AttachedRank) -> bool:
         """A core file that we opened, not the user."""

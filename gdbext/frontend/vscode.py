@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 from typing import Any, Dict, List
 
+from gdbext.commands.files import write_private
 from gdbext.discovery.procfs import ProcFS
 from gdbext.frontend.gdbrun import INIT, find_gdb
 from gdbext.frontend.selection import chosen_job
@@ -102,11 +103,9 @@ def _without_ours(document: Dict[str, Any], key: str, path: Path) -> List[Any]:
 
 
 def write(path: Path, document: Dict[str, Any]) -> None:
-    """Beside the old file, then in its place. Raises GdbextError."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
+    """Whole or not at all. It is the project's, and readable as its other files are. Raises GdbextError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(json.dumps(document, indent=2) + "\n", "utf-8")
-        os.replace(new, path)
     except OSError as error:
         raise GdbextError(f"cannot write {path}: {error.strerror}") from None
+    write_private(str(path), json.dumps(document, indent=2) + "\n", 0o644)

@@ -16,9 +16,11 @@ class BreakPoint:
     pids: Optional[Tuple[int, ...]]  # None: whichever comes first
     condition: Optional[str]
     count: int  # a rank stops from its count-th passing on
-    action: str  # "stop" or "log"
+    action: str  # "stop", "log" or "report"
     limit: float  # seconds
     passed: Mapping[str, int]  # by rank ("rank 1", "pid 4711"): how often, the condition being true
+    others: str = "stop"  # or "hold", "run"
+    expressions: Tuple[str, ...] = ()  # of "log"
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class RankPlace:
     state: str
     function: Optional[str]  # of the newest frame of its selected thread; None while it runs
     hit: Optional[int]  # the breakpoint that stopped this rank and with it the others
+    held: bool = False  # it waits at the same place
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Dict, List
 
-from gdbext.model.break_points import BreakTable
+from gdbext.model.break_points import BreakPoint, BreakTable
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 from gdbext.render.text import clean, shorten_name, wrapped
@@ -18,7 +18,7 @@ def break_lines(answer: BreakTable, style: Style) -> List[str]:
         text = f"Breakpoint {point.number} at {clean(point.location, style)}, {who}"
         text += f", if {clean(point.condition, style)}" if point.condition else ""
         text += f", from passing {point.count} on" if point.count > 1 else ""
-        text += ", logged only" if point.action == "log" else f", released after {point.limit:g} s without a command"
+        text += _then(point, style)
         text += "; pending: no process has such a place yet" if point.pending else ""
         text += "; passed " + ", ".join(f"{name}: {count}" for name, count in sorted(point.passed.items()))
         lines += wrapped(text if point.passed else text.rpartition("; passed ")[0], style, indent="  ")
@@ -28,7 +28,7 @@ def break_lines(answer: BreakTable, style: Style) -> List[str]:
             [
                 ("▶ " if place.current and style.unicode else "") + ("" if place.rank is None else str(place.rank)),
                 str(place.pid),
-                place.state if place.hit is None else f"at breakpoint {place.hit}",
+                f"at breakpoint {place.hit}" if place.hit is not None else "waits there" if place.held else place.state,
                 clean(shorten_name(place.function, 100, style), style) if place.function else "",
             ]
         )
@@ -38,6 +38,18 @@ def break_lines(answer: BreakTable, style: Style) -> List[str]:
     for note in answer.notes:
         lines += wrapped(clean(note, style), style)
     return lines
+
+
+_OTHERS = {"hold": "the others run up to it and wait", "run": "the others run on", "stop": "the others stop at once"}
+
+
+def _then(point: BreakPoint, style: Style) -> str:
+    """What happens when a rank comes there."""
+    if point.action == "report":
+        return ", reported only"
+    if point.action == "log":
+        return f", logged only{': ' if point.expressions else ''}" + clean(", ".join(point.expressions), style)
+    return f", {_OTHERS[point.others]}, released after {point.limit:g} s without a command"
 
 
 def break_document(answer: BreakTable) -> Dict[str, Any]:
