@@ -117,11 +117,38 @@ def test_every_way_to_throw_gives_error_file_and_line(gdb, flags, strip, tmp_pat
         assert by_order[order]["frames"][by_order[order]["engine_frame"]]["line"] == LINES[order]
 
 
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    """The reports of each order that ends the process: one gdb starts the program again for each."""
+    folder = tmp_path_factory.mktemp("ended")
+    log, commands, orders = folder / "log.jsonl", [], [*ENDING, "destructor", "other"]
+    for order in orders:
+        (folder / order).write_text(f"{order}\n")
+        commands += [f"shell echo '{{}}' >> {log}", f"run < {folder / order} > /dev/null", "kill"]
+    program = compiled("aborting", "-DABORTING", "-O2", "-g")
+    answer = gdb_batch(NEWEST, f"file {program}", f"llm-check on --log {log}", *commands)
+    parts = log.read_text().split("{}\n")[1:]
+    assert len(parts) == len(orders), answer.text
+    return {order: [json.loads(line) for line in part.splitlines()] for order, part in zip(orders, parts)}
+
+
 @pytest.mark.parametrize("order", ENDING)
-def test_checks_that_end_the_process(order, tmp_path):
-    reports, answer = run(NEWEST, compiled("aborting", "-DABORTING", "-O2", "-g"), [order], tmp_path)
-    seen = [(one["failure"]["kind"], one["failure"]["what"], *told(one)[:2], one["failure"]["line"]) for one in reports]
-    assert seen == [(*row[:4], LINES[row[4]]) for row in ENDING[order]], answer.text
+def test_checks_that_end_the_process(order, ended):
+    reports = [(one["failure"], told(one)) for one in ended[order]]
+    seen = [(failure["kind"], failure["what"], *place[:2], failure["line"]) for failure, place in reports]
+    assert seen == [(*row[:4], LINES[row[4]]) for row in ENDING[order]]
+
+
+def test_a_check_that_throws_from_a_destructor_says_so(ended):
+    check, end = ended["destructor"]
+    assert told(check) == told(end) == ("cudaError_t", 700, "layer.cc", 8)
+    assert "in the destructor Layer::~Layer" in check["notes"][0] and end["failure"]["what"] == "SIGABRT"
+
+
+def test_an_uncaught_exception_that_is_no_failed_check_is_told(ended):
+    (end,) = ended["other"]
+    assert end["failure"]["message"] == "no such key" and end["failure"]["error"] is None
+    assert end["failure"]["raised"] == "throwing std::logic_error, which nobody caught"
 
 
 def test_an_uncaught_exception_is_told_live_and_from_the_core(tmp_path):
@@ -134,12 +161,3 @@ def test_an_uncaught_exception_is_told_live_and_from_the_core(tmp_path):
         assert report["failure"]["raised"] == "throwing std::logic_error, which nobody caught"
     assert "got SIGABRT: cudaErrorMisalignedAddress (716)" in dead.out
     assert "A core file does not run" in dead.out and "a core file cannot be written to" in dead.text
-    reports, _ = run(NEWEST, program, ["other"], tmp_path)
-    assert told(reports[0]) == (None, None, None, None) and reports[0]["failure"]["message"] == "no such key"
-
-
-def test_a_check_that_throws_from_a_destructor_says_so(tmp_path):
-    reports, _ = run(gdbs()[0], compiled("aborting", "-DABORTING", "-O2", "-g"), ["destructor"], tmp_path)
-    check, end = reports
-    assert told(check) == told(end) == ("cudaError_t", 700, "layer.cc", 8)
-    assert "in the destructor Layer::~Layer" in check["notes"][0] and end["failure"]["what"] == "SIGABRT"
