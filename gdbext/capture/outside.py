@@ -8,12 +8,12 @@ one that runs is told as running. No call of ptrace(2) is made, nothing waits fo
 from __future__ import annotations
 
 import os
-import struct
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from gdbext.capture.blocked import GONE, REFUSED, Mark, mark, processor_time, registers_of, thread_pointers
+from gdbext.capture.layers import Pieces, changed_words, layered
 from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory import Block, CopyBuffer, ProcessMemory
 from gdbext.capture.ptrace import Architecture, this_machine, thread_state, why_refused
@@ -277,40 +277,6 @@ class _Look:
         else:
             why = f"pid {self._pid} has no memory to copy: it is a kernel thread, or is just ending"
         return OutsideCopy(ProcessCopy(self._pid, problems=(why, *self._problems)))
-
-
-class Pieces:
-    """Blocks that do not overlap, to cut ranges out of."""
-
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self._blocks = blocks
-
-    def cut(self, address: int, size: int) -> Block:
-        """These bytes, as far as they are there."""
-        for block in self._blocks:
-            if block.address <= address < block.end:
-                return Block(address, block.data[address - block.address :][:size])
-        return Block(address, b"")
-
-
-def layered(blocks: Iterable[Block]) -> List[Block]:
-    """The same memory as blocks that neither touch nor overlap, in address order. Where blocks disagree the one counts
-    that begins later: stacks grow down, and bytes above the sp of another thread are that thread's."""
-    merged: List[Tuple[int, bytearray]] = []
-    for block in sorted(block for block in blocks if block.data):
-        if merged and block.address <= merged[-1][0] + len(merged[-1][1]):
-            address, data = merged[-1]
-            data[block.address - address : block.end - address] = block.data
-        else:
-            merged.append((block.address, bytearray(block.data)))
-    return [Block(address, bytes(data)) for address, data in merged]
-
-
-def changed_words(one: bytes, two: bytes) -> List[int]:
-    """The aligned 64-bit words that differ, as they were and as they are."""
-    size = min(len(one), len(two)) & ~7
-    pairs = zip(struct.iter_unpack("<Q", one[:size]), struct.iter_unpack("<Q", two[:size]))
-    return [word for old, new in pairs if old != new for word in (*old, *new)]
 
 
 def _innermost(pid: int, tid: int) -> int:

@@ -10,8 +10,9 @@ import pytest
 
 from gdbext.capture import outside, ptrace
 from gdbext.capture.blocked import RUNNING, Mark
+from gdbext.capture.layers import changed_words, layered
 from gdbext.capture.memory import Block
-from gdbext.capture.outside import TRIES, changed_words, copy_outside, layered
+from gdbext.capture.outside import TRIES, copy_outside
 from gdbext.capture.stop import Budget, copy_process
 from gdbext.model.stack import UNREAD
 from tests.inferiors.capture_process import CaptureProcess, wait_until
