@@ -21,6 +21,7 @@ from gdbext.model.errors import GdbextError, UsageError
 
 GRACE = 10.0  # seconds between the gentle and the last signal to a job that is to end
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, prctl(2): orphans of the job become our children
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -74,10 +75,21 @@ def _start(words: List[str], environment: Dict[str, str], logs: Path) -> subproc
     try:
         with open(logs / "launcher.log", "ab") as log:
             return subprocess.Popen(
-                words, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                words,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=_end_with_us,
             )
     except OSError as error:
         raise GdbextError(f"cannot start {words[0]}: {error.strerror}") from None
+
+
+def _end_with_us() -> None:
+    """In the launcher before it begins: should we be killed, it is asked to end, and ends its ranks."""
+    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGTERM)
 
 
 def _debug(rank: int, job: subprocess.Popen[bytes], progress: Progress) -> None:

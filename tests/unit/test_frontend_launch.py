@@ -3,13 +3,14 @@
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from gdbext.frontend.launch import with_logs
 from tests.inferiors.demo import state_of
-from tests.inferiors.pdb_job import HERE, Talker
+from tests.inferiors.pdb_job import DEADLINE, HERE, Talker
 
 LOGS = Path("/logs")
 
@@ -78,6 +79,18 @@ def test_signals_reach_the_job(tmp_path, launch, number):
     talker.rest()
     assert talker.process.returncode == 3
     assert (tmp_path / "logs" / "launcher.log").read_text() == f"got {name}\n"
+
+
+def test_the_job_is_asked_to_end_when_we_are_killed(tmp_path, launch):
+    os.mkfifo(tmp_path / "pipe")
+    script = f"trap 'echo bye >{tmp_path}/pipe; exit' TERM; echo $$ >{tmp_path}/pipe; while :; do sleep 0.1; done"
+    talker = launch("--", "bash", "-c", script)
+    job = int((tmp_path / "pipe").read_text())
+    talker.signal(signal.SIGKILL)
+    assert (tmp_path / "pipe").read_text() == "bye\n"
+    end = time.monotonic() + DEADLINE
+    while state_of(job)[0] not in (None, "Z"):
+        assert time.monotonic() < end
 
 
 @pytest.mark.parametrize("words, said", [((), "no command to start"), (("--", "/no/such"), "No such file")])

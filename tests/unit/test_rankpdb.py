@@ -3,9 +3,11 @@
 import os
 import signal
 import sys
+import timeit
 
 import pytest
 
+from gdbext import rankpdb
 from tests.inferiors.pdb_job import PdbJob
 
 
@@ -240,6 +242,11 @@ def test_the_environment_chooses(folder):
 def test_a_choice_of_nobody(folder, rank):
     with PdbJob(folder, mode="environment", RANK_TO_DEBUG=rank).start() as job:
         ends_well(job)
+
+
+def test_a_breakpoint_that_is_off_costs_next_to_nothing(monkeypatch):
+    monkeypatch.setattr(rankpdb, "_OFF", True)
+    assert min(timeit.repeat(rankpdb.breakpoint_, number=1000, repeat=50)) / 1000 < 2e-6
 
 
 def test_leftovers_of_a_killed_run_are_in_nobodys_way(folder):
