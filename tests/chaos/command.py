@@ -29,6 +29,8 @@ _NOT_FOR_USERS = re.compile(
 )
 
 _BEFORE_US = re.compile(r"Fatal Python error: init|\nKeyboardInterrupt\n|Could not load the Python gdb module")
+# A Ctrl-C in a callback of the import system: Python itself prints it and forgets it.
+_INSIDE_PYTHON = re.compile(r"Exception ignored in: <function _get_module_lock.*?\nKeyboardInterrupt:? *\n", re.DOTALL)
 _OUR_FILE = re.compile(re.escape(str(ROOT / "gdbext")) + r"/(\S+?\.py)")
 _GDB_ITSELF = re.compile(
     r"A problem internal to GDB|Fatal signal: |virtual memory exhausted|Python not initialized"
@@ -149,7 +151,7 @@ class Command:
 
     def faults(self):
         """What is wrong with the way it ended and what it printed."""
-        text = self.out + self.err
+        text = _INSIDE_PYTHON.sub("", self.out + self.err)
         found = []
         ours = {name for name in _OUR_FILE.findall(text) if name != "init.py"}  # whose first lines are imports
         if _BEFORE_US.search(text) and not ours:
