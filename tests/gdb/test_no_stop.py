@@ -107,9 +107,9 @@ def test_text_says_that_nothing_was_stopped(hang):
     assert "cudaMallocHost" in out and "main" in out
 
 
-def test_a_spinning_rank_is_told_as_running(any_gdb):
+def test_a_spinning_rank_is_told_as_running():
     with DemoJob("pinned-alloc", wait="spin") as job:
-        status, out, err = run("diagnose", job.pids.values(), "--once", "--json", "--gdb", any_gdb)
+        status, out, err = run("diagnose", job.pids.values(), "--once", "--json", "--gdb", gdbs()[1])
         answer = json.loads(out)
         assert status == 3, err
         assert answer["verdict"]["confidence"] == "low"
