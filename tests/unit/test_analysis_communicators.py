@@ -177,6 +177,8 @@ def test_different_collectives_that_no_stack_shows():
     )
     assert hex(X) in found.summary
     assert any("rank 1 4 times" in one.text or "rank 1 launched" in one.text for one in found.evidence)
+    cited = next(one for one in found.evidence if one.text.startswith("communicator"))
+    assert "read in ranks 0-2" in cited.text and cited.process is None, "it speaks of all of them"
 
 
 def test_counts_read_once_are_believed_less():
