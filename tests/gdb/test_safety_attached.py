@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import NEWEST
 from tests.gdb.gdbrun import INIT, Target, Terminal, build, gdb_batch
 from tests.inferiors.capture_process import CaptureProcess, wait_until
 
@@ -25,11 +26,11 @@ def test_signals_that_come_while_ranks_are_attached_are_delivered_afterwards(any
         process.assert_free()
 
 
-def test_who_was_stopped_is_not_said_to_run_on(any_gdb):
+def test_who_was_stopped_is_not_said_to_run_on():
     with Target("plain") as target:
         target._process.send_signal(signal.SIGSTOP)
         wait_until(lambda: target.status("State") == "T")
-        answer = gdb_batch(any_gdb, f"llm-attach-all {target.pid}", "llm-detach-all")
+        answer = gdb_batch(str(NEWEST), f"llm-attach-all {target.pid}", "llm-detach-all")
         assert "released, stopped by SIGSTOP" in answer.out and "All of them run on" not in answer.out
         assert (target.status("State"), target.status("TracerPid")) == ("T", "0")
         target._process.send_signal(signal.SIGCONT)

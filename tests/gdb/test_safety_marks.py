@@ -129,7 +129,7 @@ def test_a_look_leaves_every_byte_of_a_quiet_process_as_it_was(together, job, ho
     before = [picture(pid) for pid in job]
     assert [picture(pid) for pid in job] == before, "the processes have to be quiet"
     argv = [sys.executable, "-m", "gdbext", "diagnose", *map(str, job), "--json", *together]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=600)
     assert done.returncode in (0, 1), done.stderr
     assert changes(before, [picture(pid) for pid in job]) == []
     assert files_below(home) == ["cwd", "home", "tmp"]
