@@ -5,18 +5,24 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Optional, Sequence
 
-THREADS = 200
-"""From so many threads a gdb more is worth its start (0.3 s and 70 MB; 100 threads take 0.15 s; gdb 13.1)."""
+WORTH = 2 << 20
+"""Bytes of stacks from which a gdb more is worth its start: a torch rank with 100 threads, 1,900 frames, has 0.6 MiB.
+
+For 16 ranks of 50 short stacks two gdbs took twice the processor time of one, and longer.
+"""
 MOST = 16
 _BASE = 96 << 20  # bytes of a gdb with the excerpts of torch and the copies of eight ranks
 _SHARE = 2  # we take at most one in so many of the bytes at hand
 
 
-def gdbs_for(ranks: Sequence[Dict[str, Any]], threads: int, wanted: int = 0) -> int:
-    """How many gdbs for the rows of a request (frontend/request.py) with `threads` altogether. `wanted`: asked for."""
+def gdbs_for(ranks: Sequence[Dict[str, Any]], stacks: int, wanted: int = 0) -> int:
+    """How many gdbs for the rows of a request (frontend/request.py) with so many bytes of stacks.
+
+    `wanted`: so many were asked for.
+    """
     if wanted > 0:
         return max(1, min(wanted, len(ranks)))
-    by_work = min(len(ranks), threads // THREADS, len(os.sched_getaffinity(0)), MOST)
+    by_work = min(len(ranks), stacks // WORTH, len(os.sched_getaffinity(0)), MOST)
     memory = memory_at_hand()
     if by_work > 1 and memory is not None:
         by_work = min(by_work, memory // _SHARE // _bytes_of_one(ranks))

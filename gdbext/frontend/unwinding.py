@@ -47,7 +47,7 @@ def unwind(
     """
     rows, files = ranks_of(copies, folder, dumps)
     found: List[Unwound] = [Unwound(files=tuple(texts)) for texts in files]
-    count = gdbs_for(rows, sum(len(copy.threads) for copy in copies), jobs)
+    count = gdbs_for(rows, sum(len(block.data) for copy in copies for block in copy.blocks), jobs)
     shares = [rows[number::count] for number in range(count)]
     budget = {"seconds": deadline / max(1, len(shares[0])), "frames": frames}
     requests = [{"schema": 1, "budget": budget, "ranks": share} for share in shares]

@@ -7,7 +7,7 @@ import pytest
 from gdbext.frontend import capacity
 from gdbext.frontend.capacity import gdbs_for, memory_at_hand
 
-GIB = 1 << 30
+GIB, MIB = 1 << 30, 1 << 20
 
 
 def rows(count, *files):
@@ -25,14 +25,14 @@ def machine(monkeypatch):
 
 def test_by_work_and_cores(machine):
     machine(4, 64 * GIB)
-    assert gdbs_for(rows(1), 3000) == 1, "the threads of one rank cannot be shared"
-    assert gdbs_for(rows(8), 64) == 1, "not worth a start"
-    assert gdbs_for(rows(8), 800) == 4
-    assert gdbs_for(rows(3), 3000) == 3
+    assert gdbs_for(rows(1), 50 * MIB) == 1, "the stacks of one rank cannot be shared"
+    assert gdbs_for(rows(8), 3 * MIB) == 1, "not worth a start"
+    assert gdbs_for(rows(8), 9 * MIB) == 4
+    assert gdbs_for(rows(3), 50 * MIB) == 3
     machine(1, 64 * GIB)
-    assert gdbs_for(rows(8), 800) == 1
+    assert gdbs_for(rows(8), 50 * MIB) == 1
     machine(256, 640 * GIB)
-    assert gdbs_for(rows(64), 64 * 300) == capacity.MOST
+    assert gdbs_for(rows(64), 500 * MIB) == capacity.MOST
 
 
 def test_big_files_take_memory_in_each_gdb(machine, tmp_path):
@@ -40,12 +40,12 @@ def test_big_files_take_memory_in_each_gdb(machine, tmp_path):
     library = tmp_path / "libbig.so"
     with open(library, "wb") as file:
         file.truncate(GIB)
-    assert gdbs_for(rows(8), 1600) == 8
-    assert gdbs_for(rows(8, library), 1600) == 2
+    assert gdbs_for(rows(8), 50 * MIB) == 8
+    assert gdbs_for(rows(8, library), 50 * MIB) == 2
     machine(8, GIB)
-    assert gdbs_for(rows(8, library, "/no/such/file"), 1600) == 1
+    assert gdbs_for(rows(8, library, "/no/such/file"), 50 * MIB) == 1
     machine(8, None)
-    assert gdbs_for(rows(8, library), 1600) == 8, "nothing is known of the memory"
+    assert gdbs_for(rows(8, library), 50 * MIB) == 8, "nothing is known of the memory"
 
 
 def test_as_many_as_asked_for(machine):
