@@ -25,7 +25,7 @@ _CAPABILITY = {
     ),
     "podman": "start the container with --cap-add=SYS_PTRACE, or: podman exec --privileged -it CONTAINER bash",
     "docker": "start the container with --cap-add=SYS_PTRACE, or: docker exec --privileged -it CONTAINER bash",
-    "host": "run with sudo",
+    "host": "run with sudo; as root of a container, start it with --cap-add=SYS_PTRACE",
 }
 
 _SECCOMP = {
