@@ -13,6 +13,7 @@ from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.candidate import Candidate, evidence_of
 from gdbext.analysis.communicators import communicator_table, failure
+from gdbext.analysis.unread import memory_alone
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.analysis.wording import start, verb, where, who
 from gdbext.knowledge.labels import CONFIDENCE
@@ -65,6 +66,8 @@ def _crossed(launched: Mapping[int, Counts]) -> bool:
 
 
 def _launches(view: JobView) -> List[_Launches]:
+    if memory_alone(view):
+        return []  # ranks that run may be between two launches
     if view.threads_as_ranks:
         return []
     groups = communicator_table(view.snapshot.processes).groups

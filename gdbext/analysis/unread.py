@@ -19,11 +19,16 @@ def less_sure(view: JobView, best: Candidate) -> Candidate:
     """One grade less where the verdict rests on a stack that is cut, or on a rank that has threads which were not read
     and may be the ones that matter."""
     parties = (*best.culprits, *best.victims) or view.parties
-    if not view.parties and any(_workers(*one) for one in zip(view.snapshot.processes, view.processes)):
+    if memory_alone(view):
         return dataclasses.replace(best, confidence="low")  # it rests on memory alone: nobody knows what the ranks do
     if any(_cut(party) or _others_matter(view, party) for party in parties):
         return dataclasses.replace(best, confidence=_LOWER[best.confidence])
     return best
+
+
+def memory_alone(view: JobView) -> bool:
+    """No thread that does the work of a rank was read, because they ran."""
+    return not view.parties and any(_workers(*one) for one in zip(view.snapshot.processes, view.processes))
 
 
 def not_read(view: JobView) -> List[str]:

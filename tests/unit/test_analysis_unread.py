@@ -16,6 +16,7 @@ from gdbext.model.missing import Missing
 from gdbext.model.python import PythonStacks, PythonThread
 from gdbext.model.stack import UNREAD, Frame, ThreadStack
 from tests.unit.stacks import DRIVER, ENGINE, ENTRY, frame, inside, job, rank, stack, syncing
+from tests.unit.test_analysis_communicators import Y, comm, holding
 
 IDLE = ("pthread_cond_wait@libc.so.6", "fastertransformer::Queue::pop@engine queue.cc:7")
 
@@ -100,6 +101,17 @@ def test_a_stack_that_is_cut_makes_less_sure():
     assert any("registers" in line and "rank 1" in line for line in found.missing)
     stopped = verdict(*[replace(one, pause_ms=1.0) for one in ranks])
     assert stopped.confidence == "medium"
+
+
+def test_counts_of_ranks_that_all_ran_prove_no_order():
+    ranks = [
+        rank(number, ran(number), pause_ms=0.0, communicators=(comm(number, x), comm(number, y, hash=Y)))
+        for number, x, y in ((0, 5, 4), (1, 4, 5), (2, 4, 5))
+    ]
+    found = verdict(*ranks)
+    assert (found.cause, found.confidence, found.culprits) == ("unknown", "low", ())
+    waiting = [holding(syncing(one.rank), *one.communicators) for one in ranks]
+    assert verdict(*waiting).cause == "multi-comm-ordering"
 
 
 def test_all_ranks_ran():
