@@ -11,6 +11,7 @@ to be safe in any thread, with or without the GIL. What it queues is `PyRun_Simp
 from __future__ import annotations
 
 import json
+import time
 from typing import Any, Dict, Optional
 
 import gdb
@@ -22,6 +23,7 @@ from gdbext.debugger.session import WHILE_ATTACHING
 from gdbext.model.missing import Missing
 
 _READ_WRITE, _PRIVATE_ANONYMOUS = 3, 0x22  # mmap(2), x86-64
+_TRYING, _PAUSE = 3.0, 0.05  # seconds for one rank, and between two stops of it
 _FAILED = (1 << 64) - 4096  # what mmap returns from here on is an error number
 
 
@@ -44,23 +46,31 @@ def main(request_file: str) -> None:
 
 
 def _hand(rank: Dict[str, Any]) -> Optional[str]:
-    """One rank: stopped, two calls, let go. Why it did not work, if so."""
+    """One rank: stopped, two calls, let go. Why it did not work, if so. A thread that allocates memory or the like at
+    that moment may not be disturbed: the rank runs on a little, and is stopped again."""
     inferior = compat.add_inferior()
     compat.switch(inferior)
-    try:
-        gdb.execute(f"attach {rank['pid']}", to_string=True)
-        return _call(rank, inferior)
-    finally:
-        if inferior.pid:
-            gdb.execute("detach", to_string=True)
+    until = time.monotonic() + _TRYING
+    while True:
+        try:
+            gdb.execute(f"attach {rank['pid']}", to_string=True)
+            caller = Caller(lambda line: batch.progress(line), rank["rank"])
+            thread = caller.thread()
+            if not isinstance(thread, Missing):
+                return _call(rank, inferior, caller)
+        finally:
+            if inferior.pid:
+                gdb.execute("detach", to_string=True)
+        if time.monotonic() > until:
+            return thread.reason
+        time.sleep(_PAUSE)
 
 
-def _call(rank: Dict[str, Any], inferior: gdb.Inferior) -> Optional[str]:
+def _call(rank: Dict[str, Any], inferior: gdb.Inferior, caller: Caller) -> Optional[str]:
     function = address_of(rank["pid"], "PyRun_SimpleString")
     if isinstance(function, Missing):
         return function.reason
     text = rank["text"].encode() + b"\0"
-    caller = Caller(lambda line: batch.progress(line), rank["rank"])
     kinds = ("void*", "unsigned long", "int", "int", "int", "long")
     values = (0, len(text), _READ_WRITE, _PRIVATE_ANONYMOUS, (1 << 32) - 1, 0)
     page = caller.call("mmap", "unsigned long", list(zip(kinds, values)))
