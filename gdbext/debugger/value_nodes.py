@@ -187,7 +187,7 @@ class ValueNode(Node):
                 continue
             try:
                 node = self._node(self.value[field])
-            except (gdb.error, RuntimeError, Unreadable):
+            except (gdb.error, RuntimeError, Unreadable, TypeError):  # TypeError: a capture of a lambda, gdb 13
                 continue
             if field.is_base_class:
                 yield from node.fields()

@@ -9,6 +9,7 @@ _CATALOGUE = "NVIDIA, XID errors (docs.nvidia.com/deploy/xid-errors); never seen
 _UNCHECKED = (
     "NVIDIA's catalogue from memory: number and meaning were not compared with it, and never seen from a GPU here"
 )
+_HEADER = "nverror.h of NVIDIA's open kernel modules 535.261.03 has the number; never seen from a GPU here"
 
 
 @dataclass(frozen=True)
@@ -26,26 +27,26 @@ XIDS: Dict[int, Xid] = {
     for row in (
         Xid(13, "graphics engine exception: an illegal instruction or access of a kernel"),
         Xid(31, "GPU memory page fault: a kernel used an address that is not mapped"),
-        Xid(32, "invalid or corrupted push buffer stream", source=_UNCHECKED),
+        Xid(32, "invalid or corrupted push buffer stream", source=_HEADER),
         Xid(38, "driver firmware error", source=_UNCHECKED),
         Xid(43, "GPU stopped processing: an error of the program"),
         Xid(45, "preemptive cleanup: the program was torn down because of an earlier error"),
         Xid(48, "double bit ECC error"),
-        Xid(61, "internal micro-controller breakpoint", source=_UNCHECKED),
-        Xid(62, "internal micro-controller halt", source=_UNCHECKED),
+        Xid(61, "internal micro-controller breakpoint", source=_HEADER),
+        Xid(62, "internal micro-controller halt", source=_HEADER),
         Xid(63, "ECC page retirement or row remapping was recorded", ends_work=False),
         Xid(64, "ECC page retirement or row remapping could not be recorded"),
-        Xid(68, "video processor exception", ends_work=False, source=_UNCHECKED),
-        Xid(69, "graphics engine class error", source=_UNCHECKED),
+        Xid(68, "video processor exception", ends_work=False, source=_HEADER),
+        Xid(69, "graphics engine class error", source=_HEADER),
         Xid(74, "NVLink error"),
         Xid(79, "the GPU has fallen off the bus"),
-        Xid(92, "high rate of single bit ECC errors", ends_work=False, source=_UNCHECKED),
+        Xid(92, "high rate of single bit ECC errors", ends_work=False, source=_HEADER),
         Xid(94, "contained ECC error: the program that used the memory ends"),
         Xid(95, "uncontained ECC error: every program on the GPU ends"),
         Xid(119, "the GPU system processor did not answer in time"),
         Xid(120, "error of the GPU system processor"),
-        Xid(121, "corrected error of the chip-to-chip link", ends_work=False, source=_UNCHECKED),
-        Xid(140, "unrecovered ECC error", source=_UNCHECKED),
+        Xid(121, "corrected error of the chip-to-chip link", ends_work=False, source=_HEADER),
+        Xid(140, "unrecovered ECC error", source=_HEADER),
         Xid(145, "NVLink error (remote write)", source=_UNCHECKED),
         Xid(149, "NVLink error (link layer)", source=_UNCHECKED),
         Xid(154, "recovery action of the GPU changed", ends_work=False, source=_UNCHECKED),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Sequence
 
 from gdbext.model.communicator import Communicator, CommunicatorGroup, CommunicatorTable, Member
-from gdbext.model.missing import Missing
+from gdbext.model.missing import Missing, known
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 from gdbext.render.text import clean, rank_set, wrapped
@@ -187,6 +187,6 @@ def _member(member: Member, process_rank: Any) -> Dict[str, Any]:
         "origin": one.origin,
         "layout": one.layout,
         "moved": one.moved,
-        **{name: None if isinstance(value, Missing) else value for name, value in values.items()},
+        **{name: known(value) for name, value in values.items()},
         "unread": {name: value.reason for name, value in values.items() if isinstance(value, Missing)},
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List
 
 from gdbext.model.locks import LockReport, LockRow, LockWait, Peer, PeerRow
-from gdbext.model.missing import Missing
+from gdbext.model.missing import Missing, known
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 from gdbext.render.text import clean, counted, located, shorten_located, wrapped
@@ -124,7 +124,7 @@ def wait_document(wait: LockWait) -> Dict[str, Any]:
         "lwp": wait.thread,
         "kind": wait.kind,
         "address": hex(wait.address) if wait.address else None,
-        "owner": None if isinstance(wait.owner, Missing) else wait.owner,
+        "owner": known(wait.owner),
         "owner_unknown": wait.owner.reason if isinstance(wait.owner, Missing) else None,
         "owner_pid": wait.owner_process,
         "owner_gone": wait.gone,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, List, Mapping, Optional, Union
 
-from gdbext.model.missing import Maybe, Missing
+from gdbext.model.missing import Maybe, Missing, known
 from gdbext.model.stream import (
     AFTER_ERROR,
     NOT_ASKED,
@@ -162,7 +162,7 @@ def _name(one: KnownStream) -> str:
 
 
 def _row(one: KnownStream, rank: RankStreams, style: Style) -> Row:
-    asked = None if isinstance(one.asked, Missing) else one.asked
+    asked = known(one.asked)
     device = one.device if asked is None or isinstance(asked.device, Missing) else asked.device
     waits = [f"thread {use.thread}" for use in one.uses if use.waits]
     pool = f" {one.priority}/{one.pool_index}" if one.pool_index is not None else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
-from gdbext.model.missing import Missing
+from gdbext.model.missing import Missing, known
 from gdbext.model.tensor import (
     RankTensors,
     TensorAgreement,
@@ -33,10 +33,9 @@ def number(value: Any) -> Any:
     return value
 
 
-def _known(value: Any) -> Any:
-    if isinstance(value, Missing):
-        return None
-    return list(value) if isinstance(value, tuple) else value
+def _plain(value: Any) -> Any:
+    found = known(value)
+    return list(found) if isinstance(found, tuple) else found
 
 
 def _place(value: Any) -> Optional[List[int]]:
@@ -50,14 +49,14 @@ def _info(info: TensorInfo) -> Document:
         "name": info.name,
         "kind": info.kind,
         "type": info.type_name,
-        "dtype": _known(info.dtype),
-        "shape": _known(info.shape),
-        "strides": _known(info.strides),
-        "where": _known(info.where),
+        "dtype": _plain(info.dtype),
+        "shape": _plain(info.shape),
+        "strides": _plain(info.strides),
+        "where": _plain(info.where),
         "address": f"{info.address:#x}" if isinstance(info.address, int) else None,
         "offset": info.offset,
         "owner": info.owner,
-        "nbytes": _known(info.nbytes),
+        "nbytes": _plain(info.nbytes),
         "unreadable": info.unreadable,
         "problems": list(info.problems),
         "notes": list(info.notes),
@@ -84,7 +83,7 @@ def _map(entries: TensorMapInfo) -> Document:
     return {
         "name": entries.name,
         "kind": entries.kind,
-        "total": _known(entries.total),
+        "total": _plain(entries.total),
         "entries": [_info(entry) for entry in entries.entries],
         "problems": list(entries.problems),
     }
