@@ -72,6 +72,7 @@ class RankBreaks:
         self._dead_man: Optional[DeadMan] = None
         self._mender = Mender()
         self._timers: List[threading.Timer] = []
+        self._alone: Optional[threading.Timer] = None
         self._waits: Dict[int, Tuple[Timeout, ...]] = {}  # timeouts of a rank, by pid
         self._leaving: Optional[Callable[[], None]] = None  # to be done at the next stop
 
@@ -119,6 +120,7 @@ class RankBreaks:
         for problem in self._holder.take_back(self._away) if self._away else ():
             self._say(problem)
         self._away = []
+        self._bury()
         self._move_alone(False)
         self._gathering.release()
         points = [point for point in self._valid() if point.options.others == "hold" and point.enabled]
@@ -137,6 +139,14 @@ class RankBreaks:
             self._say(f"stopped on the way: {self._gathering.stranger}")
         if gdb.selected_thread() is not None:
             gdb.execute("frame")
+
+    def _bury(self) -> None:
+        """Let go of what was killed while it stood still: gdb would fail to resume it, and stop the others."""
+        for rank in self._holder.ranks():
+            status = ProcFS().status(rank.process.pid)
+            if rank.state == "stopped" and (isinstance(status, Missing) or status.get("State", "Z")[0] in "ZX"):
+                self._say(f"{_named([rank.process])} was killed while it was held")
+                self._holder.let_go([rank.number or 0])
 
     def _valid(self) -> List[RankPoint]:
         self._points = [point for point in self._points if point.is_valid()]  # the user may delete them too
@@ -242,8 +252,9 @@ class RankBreaks:
         if self._gathering.active:
             return
         if self._dead_man is not None and self._dead_man.while_running:
-            if self._hit is not None and not any(timer.is_alive() for timer in self._timers[-1:]):
-                self._timers.append(later(_ALONE_SECONDS, self._runs_alone))
+            if self._alone is not None:
+                self._alone.cancel()
+            self._alone = later(_ALONE_SECONDS, self._runs_alone)
             return
         self._hit = None
         self._end_timers()
@@ -304,9 +315,9 @@ class RankBreaks:
             gdb.execute("quit")
 
     def _end_timers(self) -> None:
-        for timer in self._timers:
+        for timer in [*self._timers, *([self._alone] if self._alone is not None else [])]:
             timer.cancel()
-        self._timers = []
+        self._timers, self._alone = [], None
 
     def _watch_over(self) -> None:
         self._mender.watch([point for point in self._valid() if not point.pending])

@@ -171,5 +171,7 @@ def test_a_killed_gdb_whose_ranks_are_held_kills_none(held, job):
     terminal, before = held
     terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold")
     assert "ranks 0,2 wait at the same place" in terminal.command("llm-continue")
+    terminal.send("continue\n")  # rank 1 alone
+    terminal.expect("rank 1 runs alone, and the others stand still")
     terminal.kill()
     assert_free(job, before)
