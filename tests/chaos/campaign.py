@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.chaos import places
-from tests.chaos.command import Command, marked
+from tests.chaos.command import ROOT, Command, marked
 from tests.chaos.job import ChaosJob, waits
 from tests.chaos.plan import draw
 from tests.gdb.gdbrun import build
@@ -178,7 +178,7 @@ def main():
     with open(options.log or os.devnull, "a") as log:
         PRIVATE = places.may_mount()
         if PRIVATE:
-            places.own_namespace()
+            places.own_namespace(ROOT)
         else:
             print("not root: what needs mounts or namespaces is left out", file=sys.stderr)
         numbers = options.only or range(options.first, options.first + options.rounds)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _NEWNS, _NEWTIME = 0x20000, 0x80  # linux/sched.h
-_RDONLY, _REC, _PRIVATE, _DETACH = 1, 16384, 1 << 18, 2  # sys/mount.h
+_RDONLY, _BIND, _REC, _PRIVATE, _DETACH = 1, 4096, 16384, 1 << 18, 2  # sys/mount.h
 SHARED = ("/tmp", "/var/tmp", "/dev/shm")
 
 
@@ -32,14 +32,20 @@ def may_mount():
     return os.waitpid(child, 0)[1] == 0
 
 
-def own_namespace():
+def own_namespace(checkout):
     """From here on what we mount is seen by us and our children only, and /tmp and /dev/shm are ours alone: what is
-    left there was left by a round. They go away with us."""
+    left there was left by a round. They go away with us. A `checkout` that lies in one of them stays visible."""
+    kept = os.open(checkout, os.O_PATH)
     _check(_libc.unshare(_NEWNS))
     _check(_libc.mount(b"none", b"/", None, _REC | _PRIVATE, None))
     for folder in SHARED:
         if os.path.isdir(folder):
             mount(folder, "mode=1777")
+            if folder in map(str, Path(checkout).parents):
+                os.makedirs(checkout)
+                source = f"/proc/self/fd/{kept}".encode()
+                _check(_libc.mount(source, str(checkout).encode(), None, _BIND | _REC, None))
+    os.close(kept)
 
 
 class Place:

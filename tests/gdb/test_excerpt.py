@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from contextlib import closing
 
 import pytest
 
@@ -54,16 +55,21 @@ def compiled(folder, *flags):
     return str(library)
 
 
+def worth_it(path):
+    with closing(Excerpt(path)) as one:
+        return one.worth_it
+
+
 def test_only_big_files_without_debug_information_are_worth_it(tmp_path):
     library = compiled(tmp_path)
-    assert Excerpt(library).worth_it
-    assert not Excerpt("/bin/sh").worth_it
+    assert worth_it(library)
+    assert not worth_it("/bin/sh")
     subprocess.run(["strip", "-s", library], check=True)
-    assert Excerpt(library).worth_it, "the dynamic symbols are still many"
+    assert worth_it(library), "the dynamic symbols are still many"
 
 
 def test_a_file_with_debug_information_is_read_whole(tmp_path):
-    assert not Excerpt(compiled(tmp_path, "-g")).worth_it
+    assert not worth_it(compiled(tmp_path, "-g"))
 
 
 def test_symbols_and_unwind_entries_of_the_addresses_only(tmp_path):
