@@ -35,8 +35,8 @@ def may_mount():
 def own_namespace(checkout):
     """From here on what we mount is seen by us and our children only, and /tmp and /dev/shm are ours alone: what is
     left there was left by a round. They go away with us. A `checkout` that lies in one of them stays visible."""
-    kept = os.open(checkout, os.O_PATH)
     _check(_libc.unshare(_NEWNS))
+    kept = os.open(checkout, os.O_PATH)  # in this namespace: from another it could not be mounted
     _check(_libc.mount(b"none", b"/", None, _REC | _PRIVATE, None))
     for folder in SHARED:
         if os.path.isdir(folder):
