@@ -199,7 +199,7 @@ def _become(plan, command):
         signal.signal(number, signal.SIG_DFL)  # a campaign in the background of a shell ignores them
     if command == "attached":
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a user's own gdb; ours leaves no core file by itself
-    prepare_child(plan)
+    prepare_child(plan, ROOT)
 
 
 def _children(pid):

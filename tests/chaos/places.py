@@ -9,7 +9,7 @@ from pathlib import Path
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _NEWNS, _NEWTIME = 0x20000, 0x80  # linux/sched.h
-_RDONLY, _BIND, _REC, _PRIVATE, _DETACH = 1, 4096, 16384, 1 << 18, 2  # sys/mount.h
+_RDONLY, _REMOUNT, _BIND, _REC, _PRIVATE, _DETACH = 1, 32, 4096, 16384, 1 << 18, 2  # sys/mount.h
 SHARED = ("/tmp", "/var/tmp", "/dev/shm")
 
 
@@ -36,15 +36,21 @@ def own_namespace(checkout):
     """From here on what we mount is seen by us and our children only, and /tmp and /dev/shm are ours alone: what is
     left there was left by a round. They go away with us. A `checkout` that lies in one of them stays visible."""
     _check(_libc.unshare(_NEWNS))
-    kept = os.open(checkout, os.O_PATH)  # in this namespace: from another it could not be mounted
     _check(_libc.mount(b"none", b"/", None, _REC | _PRIVATE, None))
-    for folder in SHARED:
-        if os.path.isdir(folder):
-            mount(folder, "mode=1777")
-            if folder in map(str, Path(checkout).parents):
-                os.makedirs(checkout)
-                source = f"/proc/self/fd/{kept}".encode()
-                _check(_libc.mount(source, str(checkout).encode(), None, _BIND | _REC, None))
+    _cover(checkout, "mode=1777")
+
+
+def _cover(checkout, options, flags=0):
+    """Empty folders in place of the shared ones, but for the checkout."""
+    kept = os.open(checkout, os.O_PATH)  # in this namespace: from another it could not be mounted
+    for folder in filter(os.path.isdir, SHARED):
+        mount(folder, options)
+        if folder in map(str, Path(checkout).parents):
+            os.makedirs(checkout)
+            source = f"/proc/self/fd/{kept}".encode()
+            _check(_libc.mount(source, str(checkout).encode(), None, _BIND | _REC, None))
+        if flags:
+            _check(_libc.mount(b"chaos", folder.encode(), b"tmpfs", _REMOUNT | flags, None))
     os.close(kept)
 
 
@@ -107,12 +113,11 @@ class Place:
         shutil.rmtree(self._folder)
 
 
-def prepare_child(plan):
+def prepare_child(plan, checkout):
     """What is done between fork and exec: the namespaces and limits of the plan."""
     if plan.place == "no-tmp":
         _check(_libc.unshare(_NEWNS))
-        for folder in SHARED:
-            mount(folder, "", _RDONLY)
+        _cover(checkout, "", _RDONLY)
     if plan.clock == "other-namespace":
         _check(_libc.unshare(_NEWTIME))
         with open("/proc/self/timens_offsets", "w") as file:
