@@ -21,6 +21,7 @@ from gdbext.rankpdb.wire import Wire
 from gdbext.render.text import clean_line
 
 _HISTORY = 1000
+_TRIES, _AGAIN = 50, 200  # milliseconds between two
 _RUNNING = "[s]top at its next line, let the [o]thers go on, [l]eave it alone? "
 
 
@@ -60,8 +61,14 @@ def _noticing(wire: Wire) -> Iterator[None]:
         poll = select.poll()
         poll.register(wire, select.POLLRDHUP)
         poll.register(theirs, 0)
-        if poll.poll()[0][0] == wire.fileno():
+        heard = poll.poll()[0][0] != wire.fileno()
+        poll.unregister(wire)
+        # One that comes right before the read begins does not end it: said again until it is heard.
+        for _ in range(_TRIES):
+            if heard:
+                return
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            heard = bool(poll.poll(_AGAIN))
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
