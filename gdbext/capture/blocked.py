@@ -15,28 +15,15 @@ from typing import Dict, Mapping, NamedTuple, Optional, Tuple, Union
 from gdbext.capture.maps import MemoryMap
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.ptrace import Architecture
+from gdbext.capture.standing import GONE, NO_CALL, REFUSED, Standing, parse_standing
 from gdbext.knowledge.cpython import GLIBC_TID
 
-RUNNING = "running, not read without a stop"
-"""Of threads that run, nothing but that is said (model/stack.py knows them by the end of this text)."""
-REFUSED = "the kernel does not let us see where it stands"
-GONE = "it has ended"
 UNKNOWN = 0x5BAD_0C0D_5BAD_0C0D
 """What stands in a register that nobody knows. No address: the two halves of memory are far from it, so that whoever
 follows it fails instead of reading something else."""
 
-_NO_CALL = -1
 _WORD = 1 << 64
 _LONGEST = 4096  # bytes of a file of /proc
-
-
-class Standing(NamedTuple):
-    """Where a blocked thread stands. `number` is -1 outside of any system call (a page fault, a job-control stop)."""
-
-    number: int
-    arguments: Tuple[int, ...]
-    sp: int
-    pc: int
 
 
 class Mark(NamedTuple):
@@ -45,23 +32,6 @@ class Mark(NamedTuple):
 
     standing: Standing
     counters: str
-
-
-def parse_standing(text: str) -> Union[Standing, str]:
-    """One line of /proc/PID/task/TID/syscall, or why it says nothing: one of the words above."""
-    if text.strip() == "running":
-        return RUNNING
-    fields = text.split()
-    if len(fields) not in (3, 9):
-        return REFUSED
-    try:
-        number, *values = int(fields[0]), *(int(field, 16) for field in fields[1:])
-    except ValueError:
-        return REFUSED
-    *arguments, sp, pc = values
-    if not 0 < sp < _WORD or not 0 < pc < _WORD:
-        return GONE  # a thread on its way out has neither
-    return Standing(number if arguments else _NO_CALL, tuple(arguments), sp, pc)
 
 
 def mark(pid: int, tid: int, proc: str = "/proc") -> Union[Mark, str]:
@@ -136,7 +106,7 @@ def registers_of(standing: Standing, row: Architecture, thread_pointer: int = 0)
         for index, value in known.fixed:
             words[index] = value
         words[known.number] = standing.number % _WORD
-        if standing.number != _NO_CALL:
+        if standing.number != NO_CALL:
             for index, value in zip(known.arguments, standing.arguments):
                 words[index] = value
             if known.pc_too is not None:

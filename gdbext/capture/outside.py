@@ -12,13 +12,14 @@ import time
 from dataclasses import dataclass
 from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from gdbext.capture.blocked import GONE, REFUSED, Mark, mark, processor_time, registers_of, thread_pointers
+from gdbext.capture.blocked import Mark, mark, processor_time, registers_of, thread_pointers
 from gdbext.capture.layers import Pieces, changed_words, layered
 from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory import Block, CopyBuffer, ProcessMemory
 from gdbext.capture.ptrace import Architecture, this_machine, thread_state, why_refused
 from gdbext.capture.stacks import DEEP, FIRST, Registers, StackCopier
-from gdbext.capture.stop import Budget, Hook, ProcessCopy, ThreadCopy
+from gdbext.capture.standing import GONE, REFUSED
+from gdbext.capture.stop import Budget, Hook, ProcessCopy, ThreadCopy, read_proc, vdso_of
 from gdbext.model.errors import GdbextError
 from gdbext.model.stack import UNREAD
 
@@ -30,7 +31,6 @@ _NAP, _LONGEST_NAP = 0.001, 0.016  # seconds before the second try, doubled befo
 _BUSY = 0.3  # fraction of a processor from which a thread runs, however often it is looked at
 _TOGETHER = 64  # threads whose stacks are copied between one look at their marks and the next
 _ROOM = 32 << 10  # bytes of the copy buffer that are at hand at once
-_VDSO_LIMIT = 64 << 10
 _RAN = f"it ran while it was read, {{}} times: {UNREAD}"
 _NO_RIGHT = (
     "{} cannot be read without a stop either: /proc/PID/task/TID/syscall and process_vm_readv need the right to trace "
@@ -98,9 +98,9 @@ class _Look:
         """All tries, and what they brought."""
         try:
             self._maps = parse_maps(read_maps_text(self._pid))
-            auxv = _read(self._pid, "auxv")
+            auxv = read_proc(self._pid, "auxv")
             exe = os.readlink(f"/proc/{self._pid}/exe").replace(" (deleted)", "")
-            stat = _read(self._pid, "stat").rpartition(b")")[2].split()
+            stat = read_proc(self._pid, "stat").rpartition(b")")[2].split()
         except OSError as error:
             return self._nothing(isinstance(error, PermissionError))
         self._main_top = int(stat[25]) + 16  # above it lie arguments and environment: no frames, but secrets
@@ -113,16 +113,17 @@ class _Look:
         if not self._readings:
             self._problems.append(f"every thread of {self._pid} ran: {UNREAD}; look again without --no-stop")
         try:
-            if _read(self._pid, "auxv") != auxv:
+            if read_proc(self._pid, "auxv") != auxv:
                 self._problems.append("it replaced its program (exec) while it was read: stacks and files may not fit")
             else:
                 self._maps = parse_maps(read_maps_text(self._pid))  # libraries may have come meanwhile
         except OSError:
             self._problems.append(f"pid {self._pid} ended while it was read")
+        stacks = [block for each in self._readings.values() for block in each.blocks]
         copy = ProcessCopy(
             pid=self._pid,
             threads=self._threads(),
-            blocks=tuple(layered([*self._vdso(), *(one for each in self._readings.values() for one in each.blocks)])),
+            blocks=tuple(layered([*vdso_of(self._pid, self._maps), *stacks])),
             maps=self._maps,
             auxv=auxv,
             exe=exe,
@@ -261,11 +262,6 @@ class _Look:
         ]
         return tuple(sorted(copies, key=lambda copy: copy.tid != self._pid))
 
-    def _vdso(self) -> List[Block]:
-        """The kernel's code page: a debugger takes the unwind table of its frames from memory, there is no file."""
-        ranges = [(at.start, min(at.end - at.start, _VDSO_LIMIT)) for at in self._maps if at.path == "[vdso]"]
-        return [Block(at[0], code) for at, code in zip(ranges, self._memory.read_many(ranges)) if code]
-
     def _nothing(self, denied: bool) -> OutsideCopy:
         state = thread_state(self._pid, self._pid)
         if state == "X":
@@ -282,12 +278,7 @@ class _Look:
 def _innermost(pid: int, tid: int) -> int:
     """The id of a thread as the process itself knows it: another one in a container (NSpid, proc_pid_status(5))."""
     try:
-        lines = _read(pid, f"task/{tid}/status").split(b"\n")
+        lines = read_proc(pid, f"task/{tid}/status").split(b"\n")
         return int(next(line for line in lines if line.startswith(b"NSpid:")).split()[-1])
     except (OSError, StopIteration, ValueError, IndexError):
         return tid
-
-
-def _read(pid: int, name: str) -> bytes:
-    with open(f"/proc/{pid}/{name}", "rb") as stream:
-        return stream.read()

@@ -15,6 +15,8 @@ from array import array
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
+from gdbext.capture.standing import parse_standing
+
 # linux/ptrace.h, linux/elf.h, linux/wait.h
 _DETACH, _GETREGSET, _SEIZE, _INTERRUPT = 17, 0x4204, 0x4206, 0x4207
 _NT_PRSTATUS = 1
@@ -252,11 +254,12 @@ def _blocked_registers(pid: int, tid: int, row: Architecture) -> Optional[Tuple[
     """The registers of a thread that cannot be stopped, as far as /proc/PID/task/TID/syscall knows them: sp and pc, all
     others 0. `None` when the thread runs or may not be looked at."""
     try:
-        with open(f"/proc/{pid}/task/{tid}/syscall", "rb") as stream:
-            fields = stream.read().split()
-        sp, pc = int(fields[-2], 16), int(fields[-1], 16)
-    except (OSError, ValueError, IndexError):
+        with open(f"/proc/{pid}/task/{tid}/syscall", encoding="ascii", errors="replace") as stream:
+            found = parse_standing(stream.read())
+    except OSError:
+        return None
+    if isinstance(found, str):
         return None
     words = [0] * row.registers
-    words[row.sp], words[row.pc] = sp, pc
+    words[row.sp], words[row.pc] = found.sp, found.pc
     return tuple(words)

@@ -205,9 +205,9 @@ class _Held:
         """Read what /proc tells and set aside the room for the copy. False when there is nothing to stop."""
         try:
             self._maps_text = read_maps_text(self._pid)
-            self._auxv = _read(self._pid, "auxv")
+            self._auxv = read_proc(self._pid, "auxv")
             self._exe = os.readlink(f"/proc/{self._pid}/exe").replace(" (deleted)", "")
-            stat = _read(self._pid, "stat").rpartition(b")")[2].split()
+            stat = read_proc(self._pid, "stat").rpartition(b")")[2].split()
             count = len(os.listdir(f"/proc/{self._pid}/task"))
         except OSError as error:
             self._denied = isinstance(error, PermissionError)
@@ -224,7 +224,7 @@ class _Held:
         # Above the address where the stack of main began lie arguments and environment: no frames, but secrets.
         main_top = int(stat[25]) + 16
         self._stacks = StackCopier(self._pid, maps, main_top, self._row, self._buffer, self._budget.stack)
-        self._vdso = _vdso(self._pid, maps)
+        self._vdso = vdso_of(self._pid, maps)
         return True
 
     def seize(self) -> None:
@@ -342,7 +342,7 @@ class _Held:
     def _latest_maps(self) -> MemoryMap:
         """Libraries may have come since our first look, so look again, if it still is the same program."""
         try:
-            if _read(self._pid, "auxv") == self._auxv:
+            if read_proc(self._pid, "auxv") == self._auxv:
                 self._maps_text = read_maps_text(self._pid)
             else:
                 self._problems.append(
@@ -353,12 +353,13 @@ class _Held:
         return parse_maps(self._maps_text)
 
 
-def _read(pid: int, name: str) -> bytes:
+def read_proc(pid: int, name: str) -> bytes:
+    """A file of /proc/PID."""
     with open(f"/proc/{pid}/{name}", "rb") as stream:
         return stream.read()
 
 
-def _vdso(pid: int, maps: MemoryMap) -> List[Block]:
+def vdso_of(pid: int, maps: MemoryMap) -> List[Block]:
     """The kernel's code page: a debugger takes the unwind table of its frames from memory, there is no file."""
     ranges = [(at.start, min(at.end - at.start, _VDSO_LIMIT)) for at in maps if at.path == "[vdso]"]
     data = ProcessMemory(pid).read_many(ranges)

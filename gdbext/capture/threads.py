@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Dict, Mapping, Optional, Tuple
 
-from gdbext.capture.blocked import parse_standing
+from gdbext.capture.standing import parse_standing
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MOST = 20_000  # threads

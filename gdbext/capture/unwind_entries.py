@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import mmap
 import struct
-from typing import Dict, Iterable, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterable, NamedTuple, Optional, Sequence, Tuple, Union
 
 from gdbext.capture.elf_symbols import Section
 
@@ -109,7 +109,7 @@ class UnwindTable:
         (size,) = struct.unpack_from(form.upper(), self._data, at + width)
         at += 2 * width
         if cie.augmented:
-            skip, at = _uleb(self._data, at)
+            skip, at = unsigned(self._data, at)
             at += skip
         return begin & (1 << 64) - 1, size, self._data[at : start + 4 + length]
 
@@ -128,17 +128,19 @@ class _Common:
         self._version = data[start + 8]
         end = data.find(b"\0", start + 9, start + 4 + length)
         self._letters = data[start + 9 : end]
-        code, at = _uleb(data, end + 1)
-        align, at = _leb_bytes(data, at)
-        register, at = (data[at], at + 1) if self._version == 1 else _uleb(data, at)
-        self.code_step, self.data_step = code, _signed(align)
+        code, at = unsigned(data, end + 1)
+        begin = at
+        self.data_step, at = signed(data, at)
+        align = data[begin:at]
+        register, at = (data[at], at + 1) if self._version == 1 else unsigned(data, at)
+        self.code_step = code
         self._numbers = _as_uleb(code) + align + (bytes([register]) if self._version == 1 else _as_uleb(register))
         self.augmented = self._letters.startswith(b"z")
         self.encoding = _ABSOLUTE
         if self._letters and not self.augmented:
             raise ValueError("an unwind entry of an unknown form")
         if self.augmented:
-            size, at = _uleb(data, at)
+            size, at = unsigned(data, at)
             self._read_augmentation(data, at)
             at += size
         self.instructions = data[at : start + 4 + length]
@@ -167,16 +169,23 @@ class _Common:
         return struct.pack("<II", len(body) + 4, 0) + body
 
 
-def _uleb(data: mmap.mmap, at: int) -> Tuple[int, int]:
+def unsigned(data: Union[bytes, mmap.mmap], at: int) -> Tuple[int, int]:
+    """A ULEB128 number, and where it ends. Raises `ValueError` for one that does not."""
     value = shift = 0
     while shift < 64:
         byte = data[at]
         at += 1
         value |= (byte & 127) << shift
+        shift += 7
         if byte < 128:
             return value, at
-        shift += 7
     raise ValueError("a number without an end")
+
+
+def signed(data: Union[bytes, mmap.mmap], at: int) -> Tuple[int, int]:
+    """An SLEB128 number, and where it ends."""
+    value, end = unsigned(data, at)
+    return (value - (1 << 7 * (end - at)) if data[end - 1] & 64 else value), end
 
 
 def _as_uleb(value: int) -> bytes:
@@ -185,14 +194,3 @@ def _as_uleb(value: int) -> bytes:
         out.append(value & 127 | 128)
         value >>= 7
     return bytes([*out, value])
-
-
-def _signed(leb: bytes) -> int:
-    value = sum((byte & 127) << 7 * index for index, byte in enumerate(leb))
-    return value - (1 << 7 * len(leb)) if leb[-1] & 64 else value
-
-
-def _leb_bytes(data: mmap.mmap, at: int) -> Tuple[bytes, int]:
-    """A signed number as it stands."""
-    _, end = _uleb(data, at)
-    return data[at:end], end

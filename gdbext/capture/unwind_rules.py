@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from gdbext.capture.unwind_entries import Entry
+from gdbext.capture.unwind_entries import Entry, signed, unsigned
 
 
 class Row(NamedTuple):
@@ -108,23 +108,3 @@ _OPERANDS = {
     0x0F: "u", 0x10: "uu", 0x11: "us", 0x12: "us", 0x13: "s", 0x16: "uu", 0x2E: "u",
 }  # fmt: skip
 _BLOCKS = (0x0F, 0x10, 0x16)  # their last operand is the length of an expression
-
-
-def unsigned(code: bytes, at: int) -> Tuple[int, int]:
-    """A ULEB128 number, and where it ends."""
-    value = shift = 0
-    while shift < 64:
-        byte = code[at]
-        at += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value, at
-    raise ValueError("a number without an end")
-
-
-def signed(code: bytes, at: int) -> Tuple[int, int]:
-    """An SLEB128 number, and where it ends."""
-    value, end = unsigned(code, at)
-    bits = 7 * (end - at)
-    return (value - (1 << bits) if code[end - 1] & 64 else value), end

@@ -43,6 +43,25 @@ def wait_until(condition: Callable[[], Any]) -> Any:
         time.sleep(0.001)
 
 
+def as_nobody(work: Callable[[], str]) -> str:
+    """The text that `work()` gives in a child process without privileges."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.getuid() == 0:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+            os.write(writing, work().encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with open(reading) as stream:
+        return stream.read()
+
+
 class CaptureProcess:
     """A running capture_threads with some threads; ends with the `with` block.
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gdbext.analysis.judge import judge
-from gdbext.capture.blocked import RUNNING, UNKNOWN
+from gdbext.capture.blocked import UNKNOWN
+from gdbext.capture.standing import RUNNING
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
 from gdbext.capture.threads import ThreadTimes
 from gdbext.frontend.cli import main

@@ -3,10 +3,11 @@
 import pytest
 
 from gdbext.capture import blocked
-from gdbext.capture.blocked import GONE, REFUSED, RUNNING, UNKNOWN, Mark, Standing, mark, parse_standing, registers_of
+from gdbext.capture.blocked import UNKNOWN, Mark, mark, registers_of
 from gdbext.capture.futexes import syscall_of
 from gdbext.capture.maps import parse_maps
 from gdbext.capture.ptrace import ARCHITECTURES
+from gdbext.capture.standing import GONE, REFUSED, RUNNING, Standing, parse_standing
 from gdbext.knowledge.cpython import GLIBC_TID
 from gdbext.model.stack import UNREAD
 

@@ -9,13 +9,14 @@ import sys
 import pytest
 
 from gdbext.capture import outside, ptrace
-from gdbext.capture.blocked import RUNNING, Mark
+from gdbext.capture.blocked import Mark
 from gdbext.capture.layers import changed_words, layered
 from gdbext.capture.memory import Block
 from gdbext.capture.outside import TRIES, copy_outside
+from gdbext.capture.standing import RUNNING
 from gdbext.capture.stop import Budget, copy_process
 from gdbext.model.stack import UNREAD
-from tests.inferiors.capture_process import CaptureProcess, wait_until
+from tests.inferiors.capture_process import CaptureProcess, as_nobody, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -172,25 +173,6 @@ def test_threads_that_come_and_go_do_no_harm():
         one.assert_free()
     assert copy.state in ("ok", "partial")
     assert len([thread for thread in copy.threads if thread.registers]) >= 5
-
-
-def as_nobody(work):
-    """What `work` returned in a child of ours without any rights."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            os.setgroups([])
-            os.setgid(65534)
-            os.setuid(65534)
-            os.write(writing, work().encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as answer:
-        text = answer.read()
-    os.waitpid(child, 0)
-    return text
 
 
 def test_what_is_missing_without_permission(process):

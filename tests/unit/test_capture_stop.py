@@ -11,7 +11,7 @@ import pytest
 
 from gdbext.capture import ptrace, stop
 from gdbext.capture.stop import Budget, copy_process, copy_processes
-from tests.inferiors.capture_process import CaptureProcess, wait_until
+from tests.inferiors.capture_process import CaptureProcess, as_nobody, wait_until
 
 
 def missing(copy):
@@ -156,9 +156,9 @@ def test_a_program_that_replaces_itself():
 
 
 def test_a_new_program_is_noticed(monkeypatch):
-    real = stop._read
+    real = stop.read_proc
     answers = iter([b"another program"])
-    monkeypatch.setattr(stop, "_read", lambda pid, name: next(answers, b"") if name == "auxv" else real(pid, name))
+    monkeypatch.setattr(stop, "read_proc", lambda pid, name: next(answers, b"") if name == "auxv" else real(pid, name))
     with CaptureProcess() as process:
         copy = copy_process(process.pid)
     assert any("exec" in problem for problem in copy.problems)
@@ -285,25 +285,6 @@ def test_a_process_that_another_tracer_holds():
         process.assert_free()
     assert copy.state == "lost"
     assert copy.problems == (f"pid {process.pid} could not be stopped: it is already traced by pid {other.pid}",)
-
-
-def as_nobody(work):
-    """The text that `work()` gives in a child process without privileges."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            if os.getuid() == 0:
-                os.setgroups([])
-                os.setgid(65534)
-                os.setuid(65534)
-            os.write(writing, work().encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    os.waitpid(child, 0)
-    with open(reading) as stream:
-        return stream.read()
 
 
 def test_without_permission_the_text_says_what_would_help():

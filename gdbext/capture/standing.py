@@ -1,0 +1,38 @@
+"""One line of /proc/PID/task/TID/syscall: where a blocked thread stands (proc_pid_syscall(5))."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Tuple, Union
+
+RUNNING = "running, not read without a stop"
+"""Of threads that run, nothing but that is said (model/stack.py knows them by the end of this text)."""
+REFUSED = "the kernel does not let us see where it stands"
+GONE = "it has ended"
+NO_CALL = -1
+_WORD = 1 << 64
+
+
+class Standing(NamedTuple):
+    """Where a blocked thread stands. `number` is -1 outside of any system call (a page fault, a job-control stop)."""
+
+    number: int
+    arguments: Tuple[int, ...]
+    sp: int
+    pc: int
+
+
+def parse_standing(text: str) -> Union[Standing, str]:
+    """One line of /proc/PID/task/TID/syscall, or why it says nothing: one of the words above."""
+    if text.strip() == "running":
+        return RUNNING
+    fields = text.split()
+    if len(fields) not in (3, 9):
+        return REFUSED
+    try:
+        number, *values = int(fields[0]), *(int(field, 16) for field in fields[1:])
+    except ValueError:
+        return REFUSED
+    *arguments, sp, pc = values
+    if not 0 < sp < _WORD or not 0 < pc < _WORD:
+        return GONE  # a thread on its way out has neither
+    return Standing(number if arguments else NO_CALL, tuple(arguments), sp, pc)
