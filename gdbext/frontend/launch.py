@@ -132,14 +132,12 @@ def _reap(job: subprocess.Popen[bytes]) -> int:
         with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
             job.wait(GRACE)
     left = alive = _descendants()
-    number, until = signal.SIGTERM, time.monotonic() + GRACE
-    while alive:
+    begun = time.monotonic()
+    while alive and time.monotonic() < begun + 2 * GRACE:  # one in state D, or another user's, is not waited for
         for pid in alive:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGTERM if time.monotonic() < begun + GRACE else signal.SIGKILL)
         time.sleep(0.05)
-        if time.monotonic() > until:
-            number = signal.SIGKILL
         alive = _descendants()
     with contextlib.suppress(ChildProcessError):  # the last ones are zombies of ours
         while os.waitpid(-1, os.WNOHANG)[0]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -14,6 +15,18 @@ from typing import Any, Dict, List
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 DEADLINE = 60.0  # seconds; only a failing test waits that long
+
+
+def ends(pid: int, seconds: float = DEADLINE) -> bool:
+    """Wait until a process has ended. One whose tracer keeps it does not, not even when it is killed."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([process], [], [], seconds)[0])
+    finally:
+        os.close(process)
 
 
 class Talker:
@@ -67,12 +80,14 @@ class Talker:
     def drained(self) -> str:
         """What it has printed by now."""
         assert self.process.stdout is not None
-        while select.select([self.process.stdout], [], [], 0)[0] and self._more(time.monotonic() + 1):
-            pass
+        end = time.monotonic() + DEADLINE
+        while select.select([self.process.stdout], [], [], 0)[0] and self._more(end):
+            assert time.monotonic() < end, "it never stops printing"
         return self.seen
 
     def type(self, line: str) -> None:
         assert self.process.stdin is not None
+        assert select.select([], [self.process.stdin], [], DEADLINE)[1], "it does not read what is typed"
         self.process.stdin.write(line.encode() + b"\n")
         self.process.stdin.flush()
 
@@ -85,14 +100,13 @@ class Talker:
         os.kill(self.pid, number)
 
     def end(self) -> None:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
-                stream.close()
+                with contextlib.suppress(BrokenPipeError):  # a line that nobody has read
+                    stream.close()
+        self.process.wait(DEADLINE)
 
 
 class PdbJob:
@@ -141,8 +155,9 @@ class PdbJob:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        for talker in [*self._terminals, *self._ranks.values()]:
-            talker.end()
+        with contextlib.ExitStack() as everybody:  # one that does not end keeps no other from being ended
+            for talker in [*self._ranks.values(), *self._terminals]:
+                everybody.callback(talker.end)
 
     def sockets(self) -> List[str]:
         """What the ranks left in their folder."""

@@ -3,13 +3,14 @@
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
 
 import pytest
 
-from tests.inferiors.pdb_job import DEADLINE, ROOT, PdbJob
+from tests.inferiors.pdb_job import DEADLINE, ROOT, PdbJob, ends
 
 UP, LEFT, CONTROL_C, CONTROL_D, CONTROL_Z = "\x1b[A", "\x1b[D", "\x03", "\x04", "\x1a"
 
@@ -36,6 +37,7 @@ class Window:
         self.until("shell> ")
 
     def type(self, keys):
+        assert select.select([], [self._ours], [], DEADLINE)[1], "nobody reads what is typed"
         os.write(self._ours, keys.encode())
 
     def until(self, text):
@@ -53,11 +55,17 @@ class Window:
         return self.until(prompt)
 
     def close(self):
-        """The window is closed: everybody in it gets SIGHUP."""
-        if self._ours is not None:
-            os.close(self._ours)
-            self._ours = None
-            os.waitpid(self.pid, 0)
+        """The window is closed: everybody in it gets SIGHUP. A shell that stays all the same is killed, and said."""
+        if self._ours is None:
+            return
+        os.close(self._ours)
+        self._ours = None
+        ended = ends(self.pid)
+        if not ended:
+            os.kill(self.pid, signal.SIGKILL)
+            assert ends(self.pid), "not even SIGKILL ends the shell"
+        os.waitpid(self.pid, 0)
+        assert ended, "the shell outlived its window"
 
 
 @pytest.fixture
@@ -121,5 +129,5 @@ def test_the_window_is_closed(opened):
         assert "done" in talker.until("done")
     job[1].until("opens its prompt")  # the second time, and nobody is there
     end = time.monotonic() + DEADLINE
-    while subprocess.run(["pgrep", "-s", str(window.pid)], stdout=subprocess.PIPE).stdout:
+    while subprocess.run(["pgrep", "-s", str(window.pid)], stdout=subprocess.PIPE, timeout=DEADLINE).stdout:
         assert time.monotonic() < end
