@@ -28,7 +28,7 @@ _VDSO_LIMIT = 64 << 10
 _NOW_AND_THEN = 0.1  # seconds
 
 # What could end or stop us while we hold somebody. They wait until the targets are free.
-_HELD_BACK = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGTSTP", "SIGTTIN", "SIGTTOU")
+HELD_BACK = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGTSTP", "SIGTTIN", "SIGTTOU")
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class ProcessCopy:
 
 
 Hook = Callable[[int], Any]
+Meet = Callable[[], None]
 
 
 def copy_process(
@@ -101,15 +102,20 @@ def copy_processes(
     during: Optional[Hook] = None,
     together: bool = False,
     pages: Optional[Mapping[int, Sequence[Range]]] = None,
+    meet: Optional[Meet] = None,
 ) -> Tuple[ProcessCopy, ...]:
     """Copy several processes, in the order of `pids`: one after the other (the shortest stop of each), or all standing
-    still at the same time (`together`: one consistent picture)."""
+    still at the same time (`together`: one consistent picture).
+
+    `meet()` is called right before the first one is told to stop and when all of them stand still: whoever stops others
+    at the same time is waited for there (capture/together.py).
+    """
     row = this_machine()
     if row is None:
         raise GdbextError(f"processes of a {os.uname().machine} machine cannot be copied: no row for it")
     held = [_Held(pid, row, budget or Budget(), (pages or {}).get(pid, ())) for pid in pids]
     for group in [held] if together else [[one] for one in held]:
-        _in_own_thread(functools.partial(_hold, group, during), functools.partial(_reap, group))
+        _in_own_thread(functools.partial(_hold, group, during, meet), functools.partial(_reap, group))
     return tuple(one.result() for one in held)
 
 
@@ -118,16 +124,22 @@ def _reap(group: Sequence[_Held]) -> None:
         one.reap()
 
 
-def _hold(group: Sequence[_Held], during: Optional[Hook]) -> None:
+def _hold(group: Sequence[_Held], during: Optional[Hook], meet: Optional[Meet]) -> None:
     """Stop, copy, release. Each step is done for all before the next one."""
     group = [one for one in group if one.prepare()]
     for one in group:
         one.seize()
     with _undisturbed():
         try:
-            for step in (_Held.interrupt, _Held.settle, _Held.copy):
+            if meet:
+                meet()
+            for step in (_Held.interrupt, _Held.settle):
                 for one in group:
                     step(one)
+            if meet:
+                meet()
+            for one in group:
+                one.copy()
             if during:
                 for one in group:
                     one.call(during)
@@ -173,7 +185,7 @@ def _in_own_thread(work: Callable[[], None], meanwhile: Callable[[], None]) -> N
         except BaseException as error:  # noqa: BLE001  handed to the caller below
             failure.append(error)
 
-    held_back = {getattr(signal, name) for name in _HELD_BACK}
+    held_back = {getattr(signal, name) for name in HELD_BACK}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, held_back)
     try:
         worker = threading.Thread(target=guarded, name="gdbext-stop")

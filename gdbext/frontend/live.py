@@ -18,6 +18,7 @@ from gdbext.capture.environ import read_environ
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.python_frames import freeze, resolve
 from gdbext.capture.python_runtime import Interpreter, interpreter_of
+from gdbext.capture.together import copy_together
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import rank_from_environ
@@ -162,7 +163,12 @@ class Look:
         pids, budget = [rank.pid for rank in ranks], stop.Budget(seconds=self._limits.max_pause)
         if self._limits.no_stop:
             return no_stop.copies(pids, budget, during)
-        copies = stop.copy_processes(pids, budget, during, self._limits.together)
+        if self._limits.together:
+            found = copy_together(pids, budget, lambda pid: during(pid).plain())
+            held = (one.during and Held.of(one.during, interpreters.get(one.pid), waits[one.pid]) for one in found)
+            copies = tuple(replace(copy, during=one) for copy, one in zip(found, held))
+        else:
+            copies = stop.copy_processes(pids, budget, during)
         return [replace(copy, during=(copy.during,) if copy.during else ()) for copy in copies]
 
     # --- after it ---

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import socket
 from dataclasses import dataclass, field
-from typing import Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.engine import engine_of
 from gdbext.capture import futexes, stop, threads
 from gdbext.capture.nccl_search import Search
-from gdbext.capture.python_frames import Frozen
+from gdbext.capture.python_frames import Frozen, FrozenThread
 from gdbext.capture.python_runtime import Interpreter
 from gdbext.evidence.question import Asked
 from gdbext.knowledge.libraries import TELLING
@@ -30,6 +30,20 @@ class Held:
     waits: futexes.Wanted
     pages: Sequence[Optional[bytes]]  # what `waits` asked for
     tids: Optional[FrozenSet[int]] = None  # the threads that it is true of; None: all of them stood still
+
+    def plain(self) -> Tuple[object, ...]:
+        """What was read, as plain values (capture/together.py)."""
+        found = self.python
+        return found and (tuple(map(tuple, found.threads)), found.problems), tuple(self.pages)
+
+    @staticmethod
+    def of(plain: Tuple[Any, ...], interpreter: Optional[Interpreter], waits: futexes.Wanted) -> Held:
+        """The same again, by what was asked for."""
+        found, pages = plain
+        python = None
+        if found and interpreter:
+            python = Frozen(interpreter, tuple(FrozenThread(*thread) for thread in found[0]), found[1])
+        return Held(python, waits, pages)
 
 
 @dataclass

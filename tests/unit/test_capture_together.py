@@ -1,0 +1,130 @@
+"""Several processes held at one moment by several of ours."""
+
+import os
+import signal
+
+import pytest
+
+from gdbext.capture import together
+from gdbext.capture.stop import copy_processes
+from gdbext.capture.together import copy_together
+from tests.inferiors.capture_process import CaptureProcess, wait_until
+
+
+@pytest.fixture
+def processes(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    with CaptureProcess() as first, CaptureProcess() as second, CaptureProcess() as third:
+        processes = [first, second, third]
+        for process in processes:
+            process.wait_asleep()
+        yield processes
+        for process in processes:
+            if process.state() != "Z":
+                process.assert_free()
+
+
+def pids(processes):
+    return [process.pid for process in processes]
+
+
+def test_the_copies_are_those_of_a_single_process(processes):
+    copies = copy_together(pids(processes))
+    plain = copy_processes(pids(processes), together=True)
+    assert [copy.pid for copy in copies] == [copy.pid for copy in plain] == pids(processes)
+    for copy, other in zip(copies, plain):
+        assert copy.state == "ok"
+        assert {thread.tid for thread in copy.threads} == {thread.tid for thread in other.threads}
+        assert [thread.registers for thread in copy.threads if thread.tid == copy.pid] == [
+            thread.registers for thread in other.threads if thread.tid == copy.pid
+        ]
+        assert list(copy.maps) == list(other.maps)
+        assert (copy.auxv, copy.exe, copy.architecture) == (other.auxv, other.exe, other.architecture)
+        assert [block.address for block in copy.blocks] == [block.address for block in other.blocks]
+        assert 0 < copy.felt_ms <= copy.pause_ms
+
+
+def test_nobody_goes_on_before_all_stand_still(processes, monkeypatch):
+    come = together._Meeting.come
+
+    def watching(self, number, which):
+        if number == 1 and which == together._STILL:
+            wait_until(lambda: [process.state() for process in processes] == ["t", "t", "t"])
+        come(self, number, which)
+
+    monkeypatch.setattr(together._Meeting, "come", watching)
+    assert [copy.problems for copy in copy_together(pids(processes), together.Budget(seconds=60))] == [()] * 3
+
+
+def test_what_is_read_of_those_that_stand_still(processes):
+    def looks(pid):
+        return os.getpid(), processes[pids(processes).index(pid)].state(), b"\0", None
+
+    seen = [copy.during for copy in copy_together(pids(processes), during=looks)]
+    assert [one[1:] for one in seen] == [("t", b"\0", None)] * 3
+    assert {one[0] for one in seen}.isdisjoint({os.getpid()})
+    assert len({one[0] for one in seen}) == 2
+
+
+def test_one_that_has_ended_does_not_cost_the_others(processes):
+    processes[1].kill()
+    copies = copy_together(pids(processes))
+    assert [copy.state for copy in copies] == ["ok", "lost", "ok"]
+    assert "zombie" in copies[1].problems[0]
+
+
+def test_a_child_that_is_killed_while_it_holds_its_share(processes):
+    """The kernel lets its share go, the others do not wait for it, and the share is copied once more."""
+
+    def killed(pid):
+        if pid == processes[1].pid and os.getpid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return (pid,)
+
+    parent = os.getpid()
+    copies = copy_together(pids(processes), during=killed)
+    assert [copy.during for copy in copies] == [(pid,) for pid in pids(processes)]
+    assert [copy.problems for copy in copies] == [(), (together._MISSED,), ()]
+
+
+def test_a_child_that_is_late_is_told(processes, monkeypatch):
+    monkeypatch.setattr(together, "_LONGEST", 0.01)
+    come = together._Meeting.come
+
+    def late(self, number, which):
+        if number == 1:
+            for process in (processes[0], processes[2]):
+                process.wait_asleep()  # they were let go already
+        come(self, number, which)
+
+    monkeypatch.setattr(together._Meeting, "come", late)
+    copies = copy_together(pids(processes), together.Budget(seconds=0.02))
+    assert together._MISSED in copies[0].problems
+
+
+def test_without_room_for_children(processes, monkeypatch):
+    def refuses():
+        raise BlockingIOError("no more processes")
+
+    monkeypatch.setattr(os, "fork", refuses)
+    copies = copy_together(pids(processes))
+    assert [len(copy.threads) for copy in copies] == [len(process.tids()) for process in processes]
+    assert [copy.problems for copy in copies] == [(together._MISSED,)] * 3
+
+
+def test_signals_wait_until_all_are_free(processes):
+    seen = []
+
+    def interrupts(pid):
+        os.kill(parent, signal.SIGINT)
+        return (pid,)
+
+    parent = os.getpid()
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append([process.state() for process in processes]))
+    try:
+        copies = copy_together(pids(processes), during=interrupts)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [copy.state for copy in copies] == ["ok"] * 3
+    assert seen == [["S", "S", "S"]]
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
