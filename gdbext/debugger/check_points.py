@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from itertools import islice
 from typing import Optional, Protocol, Tuple
 
 import gdb
 
 from gdbext.analysis import checks
 from gdbext.debugger.exceptions import MESSAGE_CAP, message_of, read_std_string, type_words, typeinfo_name
+from gdbext.debugger.frames import newest_frames
 from gdbext.debugger.memory import NOW
 from gdbext.knowledge.checks import FailRow
 from gdbext.model.check_report import Failure
@@ -162,14 +164,8 @@ class ExitPoint(Point):
 
 def _is_within(function: str) -> bool:
     """Whether the function is one of the callers."""
-    frame = gdb.newest_frame().older() if function else None
-    for _ in range(_MOST_CALLERS):
-        if frame is None:
-            return False
-        if (frame.name() or "").partition("(")[0] == function:
-            return True
-        frame = frame.older()
-    return False
+    callers = islice(newest_frames(1 + _MOST_CALLERS), 1, None) if function else ()
+    return any((frame.name() or "").partition("(")[0] == function for frame in callers)
 
 
 def _register(name: str) -> int:

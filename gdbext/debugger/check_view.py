@@ -15,6 +15,7 @@ from gdbext.capture.maps import read_maps
 from gdbext.commands.tensor_port import TensorPort
 from gdbext.debugger import compat, live, memory
 from gdbext.debugger.check_places import placed_by_caller
+from gdbext.debugger.frames import newest_frames
 from gdbext.debugger.in_flight import uncaught
 from gdbext.debugger.values import read_variable
 from gdbext.model.attached import AttachedRank
@@ -41,7 +42,7 @@ def report_of(failure: Failure, rank: AttachedRank, tensors: TensorPort, environ
         native = look.native.frames[:MOST_FRAMES]
         frames = look.stack.frames[:MOST_FRAMES]
         inside = checks.engine_frame(native)
-        failure = placed_by_caller(failure, native, _gdb_frames(len(native)))
+        failure = placed_by_caller(failure, native, list(newest_frames(len(native))))
         failure = checks.with_frames(failure, native)
         source, before = _source(failure, native, inside, rank.process.pid, is_core)
         found, problems = _tensors(tensors, native, inside)
@@ -145,18 +146,9 @@ def _placed(seen: fault.Fault, pid: int) -> fault.Fault:
     return seen
 
 
-def _gdb_frames(most: int) -> List[gdb.Frame]:
-    found: List[gdb.Frame] = []
-    frame: Optional[gdb.Frame] = gdb.newest_frame()
-    while frame is not None and len(found) < most:
-        found.append(frame)
-        frame = frame.older()
-    return found
-
-
 def _engine_frames(frames: Tuple[Frame, ...], first: Optional[int]) -> List[gdb.Frame]:
     """gdb's frames of the engine's own code, from the first one outwards."""
-    return [] if first is None else _gdb_frames(min(len(frames), first + _ENGINE_FRAMES))[first:]
+    return [] if first is None else list(newest_frames(min(len(frames), first + _ENGINE_FRAMES)))[first:]
 
 
 def _tensors(

@@ -10,6 +10,7 @@ from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 import gdb
 
 from gdbext.debugger import compat
+from gdbext.debugger.frames import register
 from gdbext.debugger.modules import Modules
 from gdbext.debugger.values import read_variable
 from gdbext.knowledge.frames import RULES
@@ -19,7 +20,6 @@ from gdbext.model.names import bare_name
 from gdbext.model.stack import Captured, Frame, ThreadStack
 
 NOT_WALKED = "not walked: "
-_WORD = (1 << 64) - 1
 _COMPLETE = (gdb.FRAME_UNWIND_NO_REASON, gdb.FRAME_UNWIND_OUTERMOST, gdb.FRAME_UNWIND_NULL_ID)
 
 
@@ -183,7 +183,7 @@ class Walker:
             inlined=frame.type() == gdb.INLINE_FRAME,
             captures=captures,
             module_offset=place.module_offset,
-            sp=_stack_pointer(frame),
+            sp=register(frame, "sp"),
         )
 
     def _look_up(self, frame: gdb.Frame, pc: int, problems: List[str]) -> _Place:
@@ -200,14 +200,6 @@ class Walker:
         except (gdb.error, RuntimeError, UnicodeError) as error:  # damaged debug information
             problems.append(f"symbols of {module or hex(pc)}: {_one_line(error)}")
         return _Place(function, module, offset, file, line)
-
-
-def _stack_pointer(frame: gdb.Frame) -> Optional[int]:
-    """`sp` is gdb's own name for it on every architecture."""
-    try:
-        return int(frame.read_register("sp")) & _WORD
-    except (gdb.error, ValueError):
-        return None
 
 
 def _one_line(error: Exception) -> str:

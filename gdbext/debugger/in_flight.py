@@ -12,6 +12,7 @@ from typing import NamedTuple, Optional
 import gdb
 
 from gdbext.debugger.exceptions import message_of, type_words, typeinfo_name
+from gdbext.debugger.frames import newest_frames
 from gdbext.debugger.memory import NOW
 
 _CLASS = 0x474E5543432B2B00  # "GNUCC++\0"
@@ -32,10 +33,9 @@ class InFlight(NamedTuple):
 
 def uncaught() -> Optional[InFlight]:
     """The exception that ended the selected thread; None where it did not end so."""
-    newest = gdb.newest_frame()
-    if not _is_dying(newest):
+    if not _is_dying():
         return None
-    at = int(newest.read_register("rsp")) & ((1 << 64) - 1)
+    at = int(gdb.newest_frame().read_register("rsp")) & ((1 << 64) - 1)
     end = at + _MOST
     while at < end:
         size = _PIECE - at % _PIECE
@@ -50,15 +50,9 @@ def uncaught() -> Optional[InFlight]:
     return None
 
 
-def _is_dying(frame: Optional[gdb.Frame]) -> bool:
-    for _ in range(_MOST_FRAMES):
-        if frame is None:
-            return False
-        name = frame.name() or ""
-        if any(word in name for word in _DYING):
-            return True
-        frame = frame.older()
-    return False
+def _is_dying() -> bool:
+    names = (frame.name() or "" for frame in newest_frames(_MOST_FRAMES))
+    return any(word in name for name in names for word in _DYING)
 
 
 def _exception(place: int) -> Optional[InFlight]:

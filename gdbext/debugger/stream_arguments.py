@@ -13,6 +13,7 @@ from gdbext.analysis.call_argument import Constant, Instruction, argument
 from gdbext.capture.elf_symbols import ElfSymbols
 from gdbext.capture.unwind_entries import UnwindTable
 from gdbext.debugger import compat
+from gdbext.debugger.frames import register
 from gdbext.debugger.memory import TargetMemory
 from gdbext.debugger.modules import Modules
 from gdbext.debugger.tensor_access import symbol_at
@@ -120,10 +121,8 @@ def _known_start(frame: gdb.Frame, pc: int) -> Optional[int]:
 
 
 def _register(frame: gdb.Frame, name: str) -> Maybe[int]:
-    try:
-        return int(frame.read_register(name)) & _WORD
-    except (gdb.error, ValueError):
-        return Missing("a register of the calling frame is not known")
+    value = register(frame, name)
+    return Missing("a register of the calling frame is not known") if value is None else value
 
 
 def _word(address: int, memory: TargetMemory) -> Maybe[int]:

@@ -14,6 +14,7 @@ from gdbext.debugger import compat
 from gdbext.debugger.calls import Argument, Caller
 from gdbext.debugger.collect import by_number
 from gdbext.debugger.driver_calls import ANSWERS, BUSY, CAPTURE_ERRORS, DriverCalls
+from gdbext.debugger.frames import register
 from gdbext.debugger.memory import READABLE, TargetMemory
 from gdbext.knowledge.streams import CAPTURE_STATES, INVALID, LEGACY, NON_BLOCKING, PER_THREAD, SPECIAL
 from gdbext.model.missing import Maybe, Missing
@@ -135,15 +136,15 @@ class StreamCalls:
 
 def _stack_pointers() -> List[int]:
     """Of all threads of the selected inferior. The selection comes back."""
-    found: List[int] = []
+    found: List[Optional[int]] = []
     with compat.kept_selection():
         for thread in gdb.selected_inferior().threads():
             try:
                 thread.switch()
-                found.append(int(gdb.newest_frame().read_register("sp")) & ((1 << 64) - 1))
-            except (gdb.error, ValueError):
+                found.append(register(gdb.newest_frame(), "sp"))
+            except gdb.error:
                 continue
-    return found
+    return [one for one in found if one is not None]
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import replace
-from typing import Iterator, List, Optional, Set, Tuple
+from typing import List, Optional, Set, Tuple
 
 import gdb
 
@@ -14,6 +14,7 @@ from gdbext.analysis.stream_table import Sighting, grouped
 from gdbext.analysis.streams import Decoded, of_handle
 from gdbext.debugger import compat, settings
 from gdbext.debugger.collect import Budget, Captures, Walker, by_number
+from gdbext.debugger.frames import newest_frames
 from gdbext.debugger.holders import follow
 from gdbext.debugger.memory import UNMAPPED, TargetMemory
 from gdbext.debugger.modules import Modules
@@ -120,7 +121,7 @@ class _Look:
         waiting = next((number for number in sorted(rows) if rows[number].waits), None)
         wait: Optional[Tuple[Maybe[int], str]] = None
         seen: Set[Tuple[str, int, int]] = set()
-        for number, frame in _frames(min(last + 1, _MOST_FRAMES)):
+        for number, frame in enumerate(newest_frames(min(last + 1, _MOST_FRAMES))):
             if number in rows:
                 found = self._call(stack, number, frame, rows[number], number == waiting)
                 wait = found if number == waiting else wait
@@ -279,15 +280,6 @@ def _not_yet(frame: gdb.Frame, name: str) -> bool:
     symbol = gdb.lookup_symbol(name, frame.block())[0]
     line = frame.find_sal().line
     return symbol is not None and not symbol.is_argument and bool(line) and symbol.line > line
-
-
-def _frames(most: int) -> Iterator[Tuple[int, gdb.Frame]]:
-    """The frames of the selected thread, from the innermost outwards."""
-    frame: Optional[gdb.Frame] = gdb.newest_frame() if most > 0 else None
-    number = 0
-    while frame is not None and number < most:
-        yield number, frame
-        frame, number = frame.older(), number + 1
 
 
 def _kernels() -> Maybe[Tuple[DeviceKernel, ...]]:

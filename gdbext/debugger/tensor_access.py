@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Callable, Dict, List, Optional, Tuple, TypeVar, Union
+from typing import Callable, Dict, List, Optional, Tuple, TypeVar
 
 import gdb
 
 from gdbext.commands.tensor_port import Description
 from gdbext.debugger import compat, memory, torch_offsets
+from gdbext.debugger.frames import newest_frames
 from gdbext.debugger.nodes import Node, Null, Read, StructNode, Unreadable, one_line
 from gdbext.debugger.python_objects import PYTHON_TYPES, tensor_of
 from gdbext.debugger.python_tensors import in_python_frames
@@ -263,16 +264,12 @@ def _selected_function() -> Optional[str]:
 
 def _select_function(function: Optional[str]) -> None:
     """The innermost frame of this function in the selected thread, or the frame that is selected."""
-    frame: Union[gdb.Frame, None]
+    if function is None:
+        return
     try:
-        frame = gdb.newest_frame()
-        for _ in range(256):
-            if frame is None:
-                return
-            if function is not None and frame.name() == function:
-                frame.select()
-                return
-            frame = frame.older()
+        found = next((frame for frame in newest_frames(256) if frame.name() == function), None)
+        if found is not None:
+            found.select()
     except gdb.error:
         return
 

@@ -1,0 +1,27 @@
+"""The frames of the selected thread one by one, and their registers."""
+
+from __future__ import annotations
+
+from typing import Iterator, Optional
+
+import gdb
+
+_WORD = (1 << 64) - 1
+
+
+def newest_frames(most: int) -> Iterator[gdb.Frame]:
+    """From the innermost outwards, at most so many. Raises gdb.error where they cannot be read."""
+    frame: Optional[gdb.Frame] = gdb.newest_frame() if most > 0 else None
+    for _ in range(most):
+        if frame is None:
+            return
+        yield frame
+        frame = frame.older()
+
+
+def register(frame: gdb.Frame, name: str) -> Optional[int]:
+    """As an unsigned number. `sp` is gdb's own name for the stack pointer on every architecture."""
+    try:
+        return int(frame.read_register(name)) & _WORD
+    except (gdb.error, ValueError):
+        return None
