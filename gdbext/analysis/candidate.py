@@ -7,7 +7,7 @@ from typing import Dict, Iterable, List, Sequence, Tuple
 
 from gdbext.analysis.view import JobView, Party
 from gdbext.analysis.wording import where, who
-from gdbext.knowledge.labels import WAIT_KINDS
+from gdbext.knowledge.labels import CONFIDENCE, WAIT_KINDS
 from gdbext.model.verdict import Evidence
 
 MOST_EVIDENCE = 12
@@ -55,6 +55,11 @@ def evidence_of(culprits: Sequence[Party], victims: Sequence[Party]) -> Tuple[Ev
     if len(culprits) > 6:
         lines += shown_together(culprits[6:])
     return tuple((lines + shown_together(victims))[:MOST_EVIDENCE])
+
+
+def one_lower(confidence: str) -> str:
+    """The next grade below; the lowest stays."""
+    return CONFIDENCE[max(0, CONFIDENCE.index(confidence) - 1)]
 
 
 def majority(parties: Sequence[Party], view: JobView) -> bool:

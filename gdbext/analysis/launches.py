@@ -11,12 +11,11 @@ import dataclasses
 from itertools import combinations
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.analysis.candidate import Candidate, evidence_of
+from gdbext.analysis.candidate import Candidate, evidence_of, one_lower
 from gdbext.analysis.communicators import communicator_table, failure
 from gdbext.analysis.unread import memory_alone
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.analysis.wording import start, verb, where, who
-from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.model.communicator import CommunicatorGroup
 from gdbext.model.missing import Missing
 from gdbext.model.verdict import Evidence
@@ -164,7 +163,7 @@ def counted(view: JobView, best: Candidate) -> Candidate:
     if best.cause in _NOT_LAUNCHED and best.culprits:
         support = _support(view, best)
         if support is False:
-            confidence = CONFIDENCE[max(0, CONFIDENCE.index(confidence) - 1)]
+            confidence = one_lower(confidence)
             text = (
                 f"{who(best.culprits)} launched as many collectives as the others on every communicator that they share"
             )

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
+from gdbext.analysis.candidate import one_lower
 from gdbext.analysis.wording import start
 from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.knowledge.launchers import VARIABLES
@@ -141,9 +142,11 @@ def mixed_up(snapshot: JobSnapshot, verdict: Verdict) -> Verdict:
         f"rank {folded(numbers)} is there more than once: two jobs, or two looks at one, which nothing here tells "
         "apart; give one job at a time"
     )
-    lower = CONFIDENCE[max(0, CONFIDENCE.index(verdict.confidence) - 1)]
     return dataclasses.replace(
-        verdict, confidence=lower, evidence=(*verdict.evidence, Evidence(text)), missing=(text, *verdict.missing)
+        verdict,
+        confidence=one_lower(verdict.confidence),
+        evidence=(*verdict.evidence, Evidence(text)),
+        missing=(text, *verdict.missing),
     )
 
 

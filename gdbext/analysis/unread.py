@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import List, Optional
 
-from gdbext.analysis.candidate import Candidate
+from gdbext.analysis.candidate import Candidate, one_lower
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.model.job import RankSnapshot
 from gdbext.model.verdict import ProcessJudgement
 
-_LOWER = {"high": "medium", "medium": "low", "low": "low"}
 _SPEAKS_FOR_ITSELF = ("fatal", "implicit", "init", "teardown", *COMMUNICATION)
 """Groups of waits that explain a standstill whatever the other threads do."""
 
@@ -22,7 +21,7 @@ def less_sure(view: JobView, best: Candidate) -> Candidate:
     if memory_alone(view):
         return dataclasses.replace(best, confidence="low")  # it rests on memory alone: nobody knows what the ranks do
     if any(_cut(party) or _others_matter(view, party) for party in parties):
-        return dataclasses.replace(best, confidence=_LOWER[best.confidence])
+        return dataclasses.replace(best, confidence=one_lower(best.confidence))
     return best
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Iterator, List, Optional, Tuple
 
-from gdbext.analysis.candidate import Candidate, evidence_of
+from gdbext.analysis.candidate import Candidate, evidence_of, one_lower
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.analysis.wording import start, verb, where, who
-from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.knowledge.witnesses import CONTRADICTS
 from gdbext.model.verdict import Evidence
 from gdbext.model.witness import Statement
@@ -94,7 +93,7 @@ def heard(view: JobView, best: Candidate) -> Candidate:
     against = [name for name, one in told if one.says in contradicts]
     confidence, summary = best.confidence, best.summary
     if against:
-        confidence = CONFIDENCE[max(0, CONFIDENCE.index(confidence) - 1)]
+        confidence = one_lower(confidence)
         summary += f" {against[0]} speaks against it (see the evidence)."
     evidence = (*best.evidence, *lines, *_processor_time(view, best))
     return dataclasses.replace(best, confidence=confidence, summary=summary, evidence=evidence)
