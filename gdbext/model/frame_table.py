@@ -27,15 +27,16 @@ class FrameTable:
         ]
 
     def _number(self, frame: Frame) -> int:
+        if frame.captures or frame.language != "native":  # what was captured belongs to one call alone
+            return self._new_row(frame)
         key = (frame.pc, frame.function, frame.module, frame.module_offset, frame.file, frame.line, frame.inlined)
-        if frame.captures or frame.language != "native" or key not in self._numbers:
-            # What was captured belongs to one call alone.
-            number = len(self.rows)
-            self.rows.append(encode(replace(frame, sp=None)))
-            if frame.captures or frame.language != "native":
-                return number
-            self._numbers[key] = number
+        if key not in self._numbers:
+            self._numbers[key] = self._new_row(frame)
         return self._numbers[key]
+
+    def _new_row(self, frame: Frame) -> int:
+        self.rows.append(encode(replace(frame, sp=None)))
+        return len(self.rows) - 1
 
 
 def unpack(rows: Sequence[Any], threads: Sequence[Any]) -> Tuple[ThreadStack, ...]:

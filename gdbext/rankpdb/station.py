@@ -21,6 +21,7 @@ from gdbext.rankpdb.wire import Message, Wire, connect
 
 Place = Tuple[str, int]
 """A breakpoint as all ranks count it: `file:line` of the call, and how often this rank came by (from 1)."""
+NOT_IN_TIME = "did not come in time"
 _LOOK = 1.0  # seconds between two looks whether a rank that has not come yet lives
 
 
@@ -86,7 +87,7 @@ class Station:
             while rank not in self._peers:
                 left = until - time.monotonic()
                 if left <= 0:
-                    return "did not come in time"
+                    return NOT_IN_TIME
                 came = self.changed.wait_for(lambda: rank in self._peers, min(left, _LOOK))
                 if not came and absent is not None and absent.has_ended():
                     return "has ended before it came here"

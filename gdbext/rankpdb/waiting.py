@@ -7,7 +7,7 @@ import time
 from typing import Optional
 
 from gdbext.rankpdb import distant
-from gdbext.rankpdb.station import Place, Station
+from gdbext.rankpdb.station import NOT_IN_TIME, Place, Station
 
 OUR_TURN = "it is our turn"
 _REDIRECTIONS = 8
@@ -31,7 +31,7 @@ def passed(station: Station, chosen: int, place: Place, until: float, patience: 
         question = {"wait": place[0], "hit": place[1], "rank": station.me.rank}
         wire = station.ask(chosen, question, max(0.0, limit - time.monotonic()))
         if isinstance(wire, str):
-            return not_here(chosen) if limit < until and "in time" in wire else f"rank {chosen} {wire}"
+            return not_here(chosen) if limit < until and wire == NOT_IN_TIME else f"rank {chosen} {wire}"
         try:
             answer = wire.receive(max(0.001, limit - time.monotonic()))
             while answer == {"here": True}:  # from now on it is debugged: we wait as long as it takes
