@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any, List, Match, Optional, Pattern, Tuple, cast
+from typing import Any, Iterable, List, Match, Optional, Pattern, Tuple, cast
 
 _METHODS = ("match", "search", "fullmatch", "finditer", "findall", "split", "sub")
 _MOST_BEGINNINGS = 60
+_GROUP_NAME = re.compile(r"\(\?P<\w+>")
 _QUANTIFIERS = "?*{"
 _SPECIAL = r".^$*+?{}[]\|()"
 
@@ -14,6 +15,11 @@ _SPECIAL = r".^$*+?{}[]\|()"
 def regex(text: str, flags: int = 0) -> Pattern[str]:
     """As `re.compile`, but done at the first use; a text that begins otherwise than every match is no use yet."""
     return cast("Pattern[str]", _Lazy(text, flags))
+
+
+def either(patterns: Iterable[str]) -> Pattern[str]:
+    """What matches where one of them does: a gate before a look which it is. Their groups have no names in it."""
+    return regex("|".join(f"(?:{_GROUP_NAME.sub('(?:', pattern)})" for pattern in patterns))
 
 
 class _Lazy:

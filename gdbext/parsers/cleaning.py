@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import html
-import re
 from typing import Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
-from gdbext.model.patterns import regex
+from gdbext.model.patterns import either, regex
 
 
 class Stream(NamedTuple):
@@ -41,7 +40,7 @@ _PREFIXES = tuple(
         r"[ ]{0,6}\d{1,6}\t(?=#\d|Thread |[ ]{4}|Traceback)",  # cat -n
     )
 )
-_ANY_PREFIX = regex("|".join(re.sub(r"\(\?P<\w+>", "(?:", prefix.pattern) for prefix in _PREFIXES))
+_ANY_PREFIX = either(prefix.pattern for prefix in _PREFIXES)
 _MOST_PREFIXES = 4
 _STRAY = regex("\x1b\\[[0-9;?]{0,20}[A-Za-z]|[\u200b\ufeff\x00]")
 _PAGER = regex(r"-{2,3}Type <(?:RET|return)> [^-\n]{0,80}-{2,3}")

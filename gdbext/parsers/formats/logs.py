@@ -6,13 +6,11 @@ from typing import Match, Optional, Tuple
 
 from gdbext.knowledge.frames import MESSAGES
 from gdbext.knowledge.logs import LOG_RULES, RANK
-from gdbext.model.patterns import regex
+from gdbext.model.patterns import either, regex
 from gdbext.parsers.events import Event, ProcessHead, Said
 from gdbext.parsers.formats.row import Row, row
 
-_GROUP_NAME = regex(r"\(\?P<\w+>")
-_PATTERNS = (*(rule.pattern for rule in MESSAGES), *(rule.pattern for rule in LOG_RULES))
-_EVIDENCE = regex("|".join(f"(?:{_GROUP_NAME.sub('(?:', pattern)})" for pattern in _PATTERNS))
+_EVIDENCE = either((*(rule.pattern for rule in MESSAGES), *(rule.pattern for rule in LOG_RULES)))
 _NEEDS = (
     "rror",
     "ignal",

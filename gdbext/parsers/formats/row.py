@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable, Dict, Match, Optional, Pattern, Sequence, Tuple
 
-from gdbext.model.patterns import regex
+from gdbext.model.patterns import either, regex
 from gdbext.parsers.events import Detail, Event
 
 Read = Callable[[Match[str]], Optional[Event]]
@@ -73,8 +73,7 @@ class _Kind:
     def __init__(self, rows: Sequence[Row], kind: str) -> None:
         self._rows = tuple(one for one in rows if not one.inside or one.inside == kind)
         self._loose = tuple(one for one in self._rows if one.loose)
-        strict = (one.pattern.pattern for one in self._rows if not one.loose)
-        self._gate = regex("|".join(f"(?:{_GROUP_NAME.sub('(?:', pattern)})" for pattern in strict))
+        self._gate = either(one.pattern.pattern for one in self._rows if not one.loose)
         self._lines = 0
 
     def worth_trying(self, line: str) -> Tuple[Row, ...]:
@@ -84,4 +83,3 @@ class _Kind:
 
 
 _SHORT = 300  # lines
-_GROUP_NAME = regex(r"\(\?P<\w+>")
