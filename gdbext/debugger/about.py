@@ -11,6 +11,7 @@ import gdb
 from gdbext.debugger import compat
 from gdbext.model.checkup import Point
 
+INSTALL = "python3 -m pip install tabulate pygments pyelftools"
 _PACKAGES = ("tabulate", "pygments", "elftools")
 
 _SETTINGS: Tuple[Tuple[str, str, str, str], ...] = (
@@ -40,8 +41,7 @@ def _packages() -> Iterator[Point]:
         except (ImportError, SyntaxError) as error:
             missing.append(f"{package} ({error})")
     if missing:
-        remedy = "python3 -m pip install tabulate pygments pyelftools"
-        yield Point("packages", "hindrance", f"not found by gdb's Python: {', '.join(missing)}", remedy)
+        yield Point("packages", "hindrance", f"not found by gdb's Python: {', '.join(missing)}", INSTALL)
     else:
         yield Point("packages", "ok", f"{', '.join(_PACKAGES)} are there")
 

@@ -7,6 +7,7 @@ Facts: cuda.md 4.
 
 from __future__ import annotations
 
+import mmap
 import re
 import signal
 import time
@@ -30,6 +31,8 @@ NOT_ALLOWED = Missing("calls of the program's functions are off; `set llm allow-
 _WALK = Budget(seconds=2.0, frames=1024)
 _INTERRUPT = 1 << (signal.SIGINT - 1)
 _MOST_DUMMIES = 8
+_PROTECTION = mmap.PROT_READ | mmap.PROT_WRITE
+_FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
 
 class Caller:
@@ -136,6 +139,12 @@ class Caller:
             answer = self._evaluate(_expression(address, result, arguments), function, seconds)
         memory.forget()
         return answer
+
+    def new_memory(self, size: int) -> Maybe[int]:
+        """Where the process has mapped so many bytes for us; 0 where its system has none."""
+        private = [("int", _PROTECTION), ("int", _FLAGS), ("int", -1), ("long", 0)]
+        place = self.call("mmap", "unsigned long", [("void*", 0), ("unsigned long", size), *private])
+        return 0 if isinstance(place, int) and place % mmap.PAGESIZE else place
 
     def _announce(self, function: str, number: str) -> None:
         if (function, number) not in self._announced:

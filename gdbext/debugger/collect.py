@@ -206,6 +206,11 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
+def modules_of(inferior: gdb.Inferior, is_core: bool) -> Modules:
+    """The object files of a process, or of what a core file was written of."""
+    return Modules.of_core(compat.core_path(inferior) or "") if is_core else Modules.of_process(inferior.pid)
+
+
 def by_lwp(thread: gdb.InferiorThread) -> str:
     """Ids for snapshots that outlive this gdb."""
     return str(thread.ptid[1])

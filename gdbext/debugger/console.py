@@ -14,6 +14,7 @@ from gdbext.commands.explain import LABELS
 from gdbext.commands.files import write_private
 from gdbext.commands.parsing import HelpWanted, help_text, option_names, parse
 from gdbext.debugger import compat, settings
+from gdbext.debugger.about import INSTALL
 from gdbext.debugger.rank_functions import RankFunction, TensorStatFunction
 from gdbext.debugger.session import GdbSession
 from gdbext.model.errors import GdbextError
@@ -27,7 +28,6 @@ try:
 except (ImportError, SyntaxError) as error:  # a package is not there, or too new for gdb's Python
     WITHOUT_OUTPUT = Missing(str(error))
 
-INSTALL = "python3 -m pip install tabulate pygments pyelftools"
 _UNLIMITED_WIDTH = 120
 _MOST_COMPLETIONS = 200
 _CATEGORIES = {

@@ -29,7 +29,6 @@ BUSY, CAPTURED = 600, 906
 CAPTURE_ERRORS = range(900, 909)
 _STICKY = frozenset((214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911))  # facts: cuda.md 6
 _CONTEXT, _MODE = 512, 520
-_PROTECTION, _FLAGS = 3, 0x22  # PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS
 _LEGACY_STREAM = 1  # cuda.h: CU_STREAM_LEGACY
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED: calls of this thread do not disturb captures of others
 _MOST_THREADS = 8
@@ -66,14 +65,10 @@ class DriverCalls:
         functions = exported(pid, _DRIVER, FUNCTIONS)
         if isinstance(functions, Missing):
             return functions
-        answer = caller.call(
-            "mmap",
-            "unsigned long",
-            [("void*", 0), ("unsigned long", room), ("int", _PROTECTION), ("int", _FLAGS), ("int", -1), ("long", 0)],
-        )
+        answer = caller.new_memory(room)
         if isinstance(answer, Missing):
             return answer
-        if answer % PAGE:
+        if not answer:
             return Missing("the process gets no memory from its system")
         return cls(caller, functions, answer, room)
 

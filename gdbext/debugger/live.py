@@ -19,9 +19,8 @@ from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.python_frames import freeze, resolve
 from gdbext.capture.python_runtime import interpreter_of
 from gdbext.commands.cores import OpenCore
-from gdbext.debugger import communicators, compat, cores, settings
-from gdbext.debugger.collect import NOT_WALKED, Budget, Captures, Walker, by_number
-from gdbext.debugger.modules import Modules
+from gdbext.debugger import communicators, cores, settings
+from gdbext.debugger.collect import NOT_WALKED, Budget, Captures, Walker, by_number, modules_of
 from gdbext.debugger.waits import lock_waits
 from gdbext.discovery.peers import waits_for
 from gdbext.discovery.procfs import ProcFS
@@ -74,7 +73,7 @@ def _look(index: int, subject: Subject, captures: Captures, scan: bool) -> RankS
     process = subject.rank.process
     is_core = subject.rank.state == "core file"
     budget = Budget(settings.value("max-pause"), settings.value("frames"), settings.value("threads"))
-    modules = _modules(subject.inferior, is_core)
+    modules = modules_of(subject.inferior, is_core)
     walk = Walker(modules, budget, captures, by_number).walk(subject.inferior)
     problems = list(walk.problems)
     stacks = walk.threads
@@ -133,7 +132,7 @@ def some_threads(
 ) -> Tuple[ThreadLook, ...]:
     """The stacks of these threads of one inferior, together within the budget of `set llm`; in their order."""
     budget = Budget(settings.value("max-pause"), settings.value("frames"))
-    walker = Walker(_modules(inferior, is_core), budget, Captures(), by_number)
+    walker = Walker(modules_of(inferior, is_core), budget, Captures(), by_number)
     natives = [walker.one(thread) for thread in chosen]
     python: Optional[PythonStacks] = None
     problems: List[str] = []
@@ -148,10 +147,6 @@ def some_threads(
         whole = interleave(native, found) if found else native
         looks.append(ThreadLook(whole, native, (*native.problems, *problems)))
     return tuple(looks)
-
-
-def _modules(inferior: gdb.Inferior, is_core: bool) -> Modules:
-    return Modules.of_core(compat.core_path(inferior) or "") if is_core else Modules.of_process(inferior.pid)
 
 
 def _environment(pid: int) -> Mapping[str, str]:

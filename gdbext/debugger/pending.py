@@ -22,9 +22,7 @@ from gdbext.debugger.functions import address_of
 from gdbext.debugger.session import WHILE_ATTACHING
 from gdbext.model.missing import Missing
 
-_READ_WRITE, _PRIVATE_ANONYMOUS = 3, 0x22  # mmap(2), x86-64
 _TRYING, _PAUSE = 3.0, 0.05  # seconds for one rank, and between two stops of it
-_FAILED = (1 << 64) - 4096  # what mmap returns from here on is an error number
 
 
 def main(request_file: str) -> None:
@@ -71,12 +69,10 @@ def _call(rank: Dict[str, Any], inferior: gdb.Inferior, caller: Caller) -> Optio
     if isinstance(function, Missing):
         return function.reason
     text = rank["text"].encode() + b"\0"
-    kinds = ("void*", "unsigned long", "int", "int", "int", "long")
-    values = (0, len(text), _READ_WRITE, _PRIVATE_ANONYMOUS, (1 << 32) - 1, 0)
-    page = caller.call("mmap", "unsigned long", list(zip(kinds, values)))
+    page = caller.new_memory(len(text))
     if isinstance(page, Missing):
         return page.reason
-    if page >= _FAILED or not page:
+    if not page:
         return "it has no memory for a page of ours"
     inferior.write_memory(page, text)
     queued = caller.call("Py_AddPendingCall", "int", [("void*", function), ("void*", page)])

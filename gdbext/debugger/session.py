@@ -21,6 +21,7 @@ from gdbext.debugger.break_points import RankBreaks
 from gdbext.debugger.check_view import report_of
 from gdbext.debugger.checks import CheckWatch
 from gdbext.debugger.device_access import DeviceAccess
+from gdbext.debugger.gathering import TOGETHER
 from gdbext.debugger.guard import Guard
 from gdbext.debugger.rank_points import RankPoint
 from gdbext.debugger.streams import StreamAccess
@@ -44,8 +45,6 @@ WHILE_ATTACHING = {
     "debuginfod enabled": "off",  # would ask a question, or wait for the network while ranks stand still
 }
 STILL_STOPPED = "released, stopped by SIGSTOP"  # as it was before, or by a signal that came meanwhile
-TOGETHER = "schedule-multiple"
-"""While ranks are attached it is on: a `continue` that resumed one rank alone would leave it waiting for the others."""
 
 
 @dataclass
@@ -206,6 +205,7 @@ class GdbSession:
         return current if unused else None
 
     def _begin_together(self, begun: Sequence[gdb.Inferior]) -> None:
+        """A `continue` that resumed one rank alone would leave it waiting for the others."""
         if begun and self._together_before is None:
             self._together_before = "on" if gdb.parameter(TOGETHER) else "off"
             gdb.execute(f"set {TOGETHER} on", to_string=True)

@@ -13,11 +13,10 @@ from gdbext.analysis.checks import engine_frame
 from gdbext.analysis.stream_table import Sighting, grouped
 from gdbext.analysis.streams import Decoded, of_handle
 from gdbext.debugger import compat, settings
-from gdbext.debugger.collect import Budget, Captures, Walker, by_number
+from gdbext.debugger.collect import Budget, Captures, Walker, by_number, modules_of
 from gdbext.debugger.frames import newest_frames
 from gdbext.debugger.holders import follow
 from gdbext.debugger.memory import UNMAPPED, TargetMemory
-from gdbext.debugger.modules import Modules
 from gdbext.debugger.nodes import Node, Unreadable, one_line
 from gdbext.debugger.stream_arguments import Arguments
 from gdbext.debugger.stream_objects import StreamPaths, found_in, name_of, object_of, owner_of
@@ -71,12 +70,9 @@ class _Look:
     def __init__(self, inferior: gdb.Inferior, is_core: bool) -> None:
         self._inferior, self._is_core = inferior, is_core
         self._memory = TargetMemory(inferior)
-        self._modules = (
-            Modules.of_core(compat.core_path(inferior) or "") if is_core else Modules.of_process(inferior.pid)
-        )
+        self._modules = modules_of(inferior, is_core)
         self._arguments = Arguments(self._memory, self._modules)
         self._paths = StreamPaths()
-        self._end = time.monotonic() + settings.value("max-pause")
         self.sightings: List[Sighting] = []
         self.waits: List[StreamWait] = []
         self.problems: List[str] = []
@@ -88,15 +84,15 @@ class _Look:
         self.problems += walk.problems
         torch = has_pools() or any(TORCH_LIBRARY.search(path) for path in self._modules.paths)
         threads = {by_number(thread): thread for thread in self._inferior.threads()}
-        self._end = time.monotonic() + settings.value("max-pause")
+        end = time.monotonic() + settings.value("max-pause")
         late = 0
         for stack in sorted(walk.threads, key=_calls_nothing):
-            if time.monotonic() > self._end:
+            if time.monotonic() > end:
                 late += 1
                 continue
             try:
                 threads[stack.id].switch()
-                self._thread(stack)
+                self._thread(stack, end)
                 self._current(stack)
                 if torch:
                     self._torch(stack)
@@ -115,7 +111,7 @@ class _Look:
 
     # --- one thread ---
 
-    def _thread(self, stack: ThreadStack) -> None:
+    def _thread(self, stack: ThreadStack, end: float) -> None:
         rows = {number: row for number, frame in enumerate(stack.frames) for row in [call_row(frame.function)] if row}
         last = max([*rows, *(number for number, frame in enumerate(stack.frames) if frame.file)], default=-1)
         waiting = next((number for number in sorted(rows) if rows[number].waits), None)
@@ -127,7 +123,7 @@ class _Look:
                 wait = found if number == waiting else wait
             if number < len(stack.frames) and stack.frames[number].file:
                 self._variables(stack, number, frame, seen)
-            if time.monotonic() > self._end:
+            if time.monotonic() > end:
                 self.problems.append(f"thread {stack.id}: not all frames were looked at")
                 break
         if waiting is not None:

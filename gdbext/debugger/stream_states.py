@@ -10,7 +10,7 @@ from gdbext.analysis.stream_table import doubtful
 from gdbext.debugger.calls import Caller
 from gdbext.debugger.stream_calls import StreamCalls, asking
 from gdbext.model.missing import Maybe, Missing
-from gdbext.model.stream import Asked, KnownStream, RankStreams
+from gdbext.model.stream import MAYBE_NO_STREAM, Asked, KnownStream, RankStreams
 
 _MOST_ASKED = 64
 _ASKING_SECONDS = 20.0
@@ -51,7 +51,7 @@ class _Asker:
         if isinstance(one.handle, Missing):
             return one.handle
         if one.kind == "unverified":
-            return Missing("the driver is not given a number that may be no stream")
+            return MAYBE_NO_STREAM
         over = self._over()
         return self._calls.stream(one.handle) if over is None else over
 

@@ -24,7 +24,7 @@ from gdbext.knowledge.streams import HOLDERS
 from gdbext.model.attached import AttachedRank
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Maybe, Missing
-from gdbext.model.stream import NOT_IN_HANDLE, Asked, RankStreams, StreamInfo, StreamTable
+from gdbext.model.stream import MAYBE_NO_STREAM, NOT_IN_HANDLE, Asked, RankStreams, StreamInfo, StreamTable
 
 _MOST_PEELS = 8
 _NUMBERS = (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_PTR)
@@ -63,7 +63,7 @@ class StreamAccess:
         if isinstance(info.handle, Missing):
             return replace(info, state=Missing(f"it cannot be asked for: {info.handle.reason}"))
         if info.kind == "unverified":
-            return replace(info, state=Missing("the driver is not given a number that may be no stream"))
+            return replace(info, state=MAYBE_NO_STREAM)
         asked: Maybe[Asked]
         known = sorted(without_calls(gdb.selected_inferior(), None).streams, key=doubtful) if event else []
         with asking(self._caller()) as calls:
