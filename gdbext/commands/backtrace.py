@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Tuple
 
 from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.selection import pick, pick_all
+from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session, chosen_by_current
 from gdbext.model.backtrace import Backtrace
 from gdbext.model.errors import UsageError
@@ -20,8 +20,7 @@ def backtrace(session: Session, args: Namespace) -> Tuple[Backtrace, ...]:
     if args.ranks is not None:
         chosen = pick_all(ranks, args.ranks)
     else:
-        current = chosen_by_current(ranks)
-        chosen = (current,) if current else (pick(ranks, ranks[0].process.pid),)
+        chosen = (chosen_by_current(ranks) or ranks[0],)
     found: Tuple[Backtrace, ...] = ()
     for rank in chosen:
         assert rank.number is not None
