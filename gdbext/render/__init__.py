@@ -40,7 +40,8 @@ from gdbext.render.ranks import (
 from gdbext.render.stacks import thread_lines, tree_lines
 from gdbext.render.stream import STREAM_RENDERERS
 from gdbext.render.style import Style
-from gdbext.render.tensor import TENSOR_RENDERERS, infos_lines
+from gdbext.render.tensor import infos_lines
+from gdbext.render.tensor_answers import TENSOR_RENDERERS
 from gdbext.render.verdict import diagnosis_lines
 
 _RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
