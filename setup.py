@@ -30,6 +30,7 @@ setup(
         "test": [
             "pytest>=7",
             "pytest-xdist",  # gdb tests side by side
+            "pytest-timeout",  # a test that hangs fails by its name, with the stacks of all threads
             "ml_dtypes",  # small float formats, decoded independently
             "nvidia-cuda-runtime-cu12==12.9.79",  # 3 MB: its calls fail for real where there is no GPU
             "gguf",  # block-quantised formats, dequantised independently
