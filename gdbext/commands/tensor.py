@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 from argparse import Namespace
-from typing import Callable, Dict, List, Optional, Sequence, Tuple, cast
+from typing import Dict, List, Optional, Sequence, Tuple
 
 import gdbext
 from gdbext.analysis.tensors.calculator import Calculator
@@ -14,21 +13,18 @@ from gdbext.analysis.tensors.difference import Source, difference
 from gdbext.analysis.tensors.digest import digest
 from gdbext.analysis.tensors.files import SavedTensor
 from gdbext.analysis.tensors.files import save as save_file
-from gdbext.analysis.tensors.statistics import Progress, statistics
+from gdbext.analysis.tensors.statistics import statistics
 from gdbext.analysis.tensors.values import read_values
 from gdbext.commands.declaration import Argument, Body, Command
-from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session
-from gdbext.commands.tensor_port import TensorPort, TensorSession
-from gdbext.commands.tensor_words import description_of, expression_and_index, take_options
+from gdbext.commands.tensor_asked import Asked, current_number, inferior_of, number_of, over_ranks
+from gdbext.commands.tensor_words import description_of, expression_and_index
 from gdbext.model.attached import AttachedRank
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import (
     HashGroup,
     RankProblem,
-    RankTensor,
-    RankTensors,
     TensorAgreement,
     TensorDiff,
     TensorHash,
@@ -36,8 +32,6 @@ from gdbext.model.tensor import (
     TensorMapInfo,
 )
 
-_PROGRESS_SECONDS = 1.0
-_STEADY_SECONDS = 3.0  # of work, until which every guess at the rest is a wrong one
 _FILES = (".npy", ".safetensors")
 
 GPU_CORE = Argument("--gpu-core", "values on the GPU out of this GPU core (.nvcudmp)", "FILE", completes="file")
@@ -59,94 +53,14 @@ EXPRESSION = Argument("expression", "an expression of the program, or an address
 WITH_INDEX = Argument("expression", "an expression, and after a space an index like [0, :, -3:]", "EXPR [INDEX]")
 
 
-class _Asked:
-    """One command line: the words, the options, and the port."""
-
-    def __init__(self, session: Session, args: Namespace, options: Sequence[Argument]) -> None:
-        self.session = cast(TensorSession, session)
-        self.args = args
-        self.words = take_options(args, args.expression or "", options)
-        self.port: TensorPort = self.session.tensors
-        if getattr(args, "gpu_core", None):
-            self.port = self.port.with_gpu_core(args.gpu_core)
-
-    def one(self, expression: str) -> TensorInfo:
-        """The one tensor that an expression means. Raises GdbextError."""
-        found = self.port.evaluate(expression, description_of(self.args))
-        if isinstance(found, TensorMapInfo):
-            names = ", ".join(entry.name for entry in found.entries[:8])
-            raise UsageError(f"{expression} holds {len(found.entries)} tensors", f"choose one of them: {names}")
-        return found
-
-    def progress(self, verb: str) -> Progress:
-        """Says how far a long work is: each second at first, and less often the longer it takes."""
-        started = said = begun = time.monotonic()
-        base = reached = 0
-
-        def tell(done: int, total: int) -> None:
-            nonlocal said, begun, base, reached
-            now = time.monotonic()
-            if done < reached or not reached:  # the start of a helper, or of a second look, is no part of the pace
-                begun, base = now, done
-            reached = done
-            if now - said < max(_PROGRESS_SECONDS, (now - started) / 8) or not done:
-                return
-            first, said = said == started, now
-            text = f"{verb} {100 * done // total}% of {total:,} elements"
-            if now - begun > _STEADY_SECONDS and done > base:
-                text += f", {_duration((now - begun) * (total - done) / (done - base))} left"
-            self.session.say(f"{text}; Ctrl-C stops, an index looks at a part" if first else text)
-
-        return tell
-
-    def chosen_ranks(self) -> Optional[Sequence[AttachedRank]]:
-        """The ranks that were asked for; None when the selected one is meant."""
-        if getattr(self.args, "all_ranks", False):
-            return pick_all(self.session.ranks(), "all")
-        return pick_all(self.session.ranks(), self.args.ranks) if self.args.ranks else None
-
-
-def _duration(seconds: float) -> str:
-    """`40 s`, `7 min`, `3 h`, `over a day`."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return (
-        f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h" if seconds < 86400 else "over a day"
-    )
-
-
 def calculator() -> Calculator:
     """Large data are counted where numpy is: in this Python, beside gdbext, or in the shell's Python."""
     beside = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(gdbext.__file__))), ".venv", "bin", "python")
     return Calculator(pythons=(beside, "python3"))
 
 
-def _over_ranks(asked: _Asked, name: str, body: Callable[[], object]) -> object:
-    """The answer of `body`, or those of the ranks that were asked for. A rank that fails does not stop the others."""
-    ranks = asked.chosen_ranks()
-    if ranks is None:
-        return body()
-    answers: List[RankTensor] = []
-    for rank in ranks:
-        try:
-            answer = asked.port.on_rank(_inferior(rank), body)
-        except GdbextError as error:
-            answer = Missing(str(error))
-        answers.append(RankTensor(_number(rank), answer))  # type: ignore[arg-type]
-    return RankTensors(name, tuple(answers))
-
-
-def _inferior(rank: AttachedRank) -> int:
-    assert rank.number is not None
-    return rank.number
-
-
-def _number(rank: AttachedRank) -> int:
-    return rank.process.rank if rank.process.rank is not None else rank.process.pid
-
-
 def print_values(session: Session, args: Namespace) -> object:
-    asked = _Asked(session, args, _OPTIONS["p"])
+    asked = Asked(session, args, _OPTIONS["p"])
     expression, index = expression_and_index(asked.words)
 
     def body() -> object:
@@ -157,7 +71,7 @@ def print_values(session: Session, args: Namespace) -> object:
             return found
         return read_values(found, asked.port.read_of(found), index) if _has_values(found) else found
 
-    return _over_ranks(asked, expression, body)
+    return over_ranks(asked, expression, body)
 
 
 def _has_values(info: TensorInfo) -> bool:
@@ -168,29 +82,29 @@ def _has_values(info: TensorInfo) -> bool:
 
 
 def info(session: Session, args: Namespace) -> object:
-    asked = _Asked(session, args, _OPTIONS["info"])
+    asked = Asked(session, args, _OPTIONS["info"])
     expression = expression_and_index(asked.words)[0]
-    return _over_ranks(asked, expression, lambda: asked.port.evaluate(expression, description_of(args)))
+    return over_ranks(asked, expression, lambda: asked.port.evaluate(expression, description_of(args)))
 
 
 def stats(session: Session, args: Namespace) -> object:
-    asked = _Asked(session, args, _OPTIONS["stats"])
+    asked = Asked(session, args, _OPTIONS["stats"])
     expression, index = expression_and_index(asked.words)
 
     def body() -> object:
         tensor = asked.one(expression)
         return statistics(tensor, asked.port.read_of(tensor), index, calculator(), asked.progress("counted"))
 
-    return _over_ranks(asked, expression, body)
+    return over_ranks(asked, expression, body)
 
 
 def hash_(session: Session, args: Namespace) -> object:
-    asked = _Asked(session, args, _OPTIONS["hash"])
+    asked = Asked(session, args, _OPTIONS["hash"])
     expression, index = expression_and_index(asked.words)
-    return _over_ranks(asked, expression, lambda: _digest(asked, expression, index)[0])
+    return over_ranks(asked, expression, lambda: _digest(asked, expression, index)[0])
 
 
-def _digest(asked: _Asked, expression: str, index: str) -> Tuple[TensorHash, Source]:
+def _digest(asked: Asked, expression: str, index: str) -> Tuple[TensorHash, Source]:
     tensor = asked.one(expression)
     read = asked.port.read_of(tensor)
     found = digest(tensor, read, index, calculator(), asked.progress("hashed"))
@@ -198,7 +112,7 @@ def _digest(asked: _Asked, expression: str, index: str) -> Tuple[TensorHash, Sou
 
 
 def save(session: Session, args: Namespace) -> object:
-    asked = _Asked(session, args, _OPTIONS["save"])
+    asked = Asked(session, args, _OPTIONS["save"])
     if len(asked.words) < 2:
         raise UsageError("an expression and a file are needed", "llm-tensor save EXPR [INDEX] FILE.npy")
     expression, index = expression_and_index(asked.words[:-1])
@@ -209,19 +123,14 @@ def save(session: Session, args: Namespace) -> object:
 
     def body() -> object:
         tensor = asked.one(expression)
-        name = path.replace("{rank}", str(_current(asked)))
+        name = path.replace("{rank}", str(current_number(asked)))
         return save_file(tensor, asked.port.read_of(tensor), name, index, args.force, asked.progress("saved"))
 
-    return _over_ranks(asked, expression, body)
-
-
-def _current(asked: _Asked) -> int:
-    """The number of the selected rank, for names of files."""
-    return next((_number(rank) for rank in asked.session.ranks() if rank.current), 0)
+    return over_ranks(asked, expression, body)
 
 
 def diff(session: Session, args: Namespace) -> object:
-    asked = _Asked(session, args, _OPTIONS["diff"])
+    asked = Asked(session, args, _OPTIONS["diff"])
     ranks = asked.chosen_ranks()
     if ranks is not None:
         return _agreement(asked, ranks)
@@ -241,7 +150,7 @@ def diff(session: Session, args: Namespace) -> object:
     return _difference(asked, source, Source(right, asked.port.read_of(right)), index, tolerance)
 
 
-def _difference(asked: _Asked, left: Source, right: Source, index: str, tolerance: Tolerance) -> TensorDiff:
+def _difference(asked: Asked, left: Source, right: Source, index: str, tolerance: Tolerance) -> TensorDiff:
     return difference(left, right, index, tolerance, calculator(), asked.progress("compared"))
 
 
@@ -256,7 +165,7 @@ def _tolerance(args: Namespace) -> Tolerance:
         raise UsageError("--rtol and --atol are numbers", "--rtol 1e-3") from None
 
 
-def _agreement(asked: _Asked, ranks: Sequence[AttachedRank]) -> TensorAgreement:
+def _agreement(asked: Asked, ranks: Sequence[AttachedRank]) -> TensorAgreement:
     """Ranks grouped by the digest of their values; how each group differs from the largest."""
     expression, index = expression_and_index(asked.words)
     groups: Dict[str, List[int]] = {}
@@ -264,14 +173,14 @@ def _agreement(asked: _Asked, ranks: Sequence[AttachedRank]) -> TensorAgreement:
     unread: List[RankProblem] = []
     for rank in ranks:
         try:
-            found, source = asked.port.on_rank(_inferior(rank), lambda: _digest(asked, expression, index))
+            found, source = asked.port.on_rank(inferior_of(rank), lambda: _digest(asked, expression, index))
         except GdbextError as error:
-            unread.append(RankProblem(_number(rank), str(error)))
+            unread.append(RankProblem(number_of(rank), str(error)))
             continue
         if found.digest is None:
-            unread.append(RankProblem(_number(rank), found.problem or "not all elements can be read"))
+            unread.append(RankProblem(number_of(rank), found.problem or "not all elements can be read"))
             continue
-        groups.setdefault(found.digest, []).append(_number(rank))
+        groups.setdefault(found.digest, []).append(number_of(rank))
         sources.setdefault(found.digest, source)
     ordered = sorted(groups, key=lambda one: (-len(groups[one]), groups[one]))
     tolerance = _tolerance(asked.args)
@@ -284,10 +193,10 @@ def _agreement(asked: _Asked, ranks: Sequence[AttachedRank]) -> TensorAgreement:
 
 
 def list_(session: Session, args: Namespace) -> object:
-    asked = _Asked(session, args, _OPTIONS["list"])
+    asked = Asked(session, args, _OPTIONS["list"])
     if asked.words:
         raise UsageError(f"llm-tensor list takes no expression: {' '.join(asked.words)}", "`frame N` selects the frame")
-    return _over_ranks(asked, "list", lambda: asked.port.in_frame(bool(args.python)))
+    return over_ranks(asked, "list", lambda: asked.port.in_frame(bool(args.python)))
 
 
 def choose(session: Session, args: Namespace) -> object:
