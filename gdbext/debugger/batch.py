@@ -43,8 +43,11 @@ SETTINGS = {
 }
 
 
-def main(request_file: str) -> None:
-    """Work on the request; always leaves a result, in which errors are lines."""
+def main(request_file: str, awaited: bool = False) -> None:
+    """Work on the request; always leaves a result, in which errors are lines. `awaited`: it is there when a byte comes
+    on the standard input; at its end nobody wants us any more."""
+    if awaited and not os.read(0, 1):
+        return
     with open(request_file, encoding="utf-8") as file:
         request = json.load(file)
     _end_with(request.get("parent"))

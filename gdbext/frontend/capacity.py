@@ -20,13 +20,18 @@ def gdbs_for(ranks: Sequence[Dict[str, Any]], stacks: int, wanted: int = 0) -> i
 
     `wanted`: so many were asked for.
     """
+    count = most_gdbs(len(ranks), stacks, wanted)
+    memory = memory_at_hand() if count > 1 and wanted <= 0 else None
+    if memory is not None:
+        count = min(count, memory // _SHARE // _bytes_of_one(ranks))
+    return max(1, count)
+
+
+def most_gdbs(ranks: int, stacks: int, wanted: int = 0) -> int:
+    """The same, where there is memory enough."""
     if wanted > 0:
-        return max(1, min(wanted, len(ranks)))
-    by_work = min(len(ranks), stacks // WORTH, len(os.sched_getaffinity(0)), MOST)
-    memory = memory_at_hand()
-    if by_work > 1 and memory is not None:
-        by_work = min(by_work, memory // _SHARE // _bytes_of_one(ranks))
-    return max(1, by_work)
+        return max(1, min(wanted, ranks))
+    return max(1, min(ranks, stacks // WORTH, len(os.sched_getaffinity(0)), MOST))
 
 
 def _bytes_of_one(ranks: Sequence[Dict[str, Any]]) -> int:

@@ -6,6 +6,7 @@ file by rename; no file means failure, and the reason is looked for in what gdb 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -17,7 +18,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
 
 import gdbext
 from gdbext.model.errors import GdbextError
@@ -75,15 +76,21 @@ def run_batches(
     deadline: float,
     on_progress: Callable[[int, str], None],
     module: str = "batch",
+    begun: Sequence[_Gdb] = (),
 ) -> List[Union[Dict[str, Any], GdbextError]]:
-    """The same with a gdb for each request, side by side. Returns the record of each, or why there is none."""
-    results = [folder / ("result.json" if not number else f"result.{number}.json") for number in range(len(requests))]
+    """The same with a gdb for each request, side by side. Returns the record of each, or why there is none. `begun`:
+    gdbs that wait for their requests (`begin`)."""
+    results = [_file(folder, "result", number) for number in range(len(requests))]
     running: List[_Gdb] = []
     try:
         for number, (request, result) in enumerate(zip(requests, results)):
-            script = folder / result.name.replace("result", "request")
+            script, said = _file(folder, "request", number), functools.partial(on_progress, number)
             script.write_text(json.dumps({**request, "result": str(result), "parent": os.getpid()}), "utf-8")
-            running.append(_Gdb(_argv(gdb, module, script), functools.partial(on_progress, number)))
+            if number < len(begun):
+                running.append(begun[number])
+                begun[number].go(said)
+            else:
+                running.append(_Gdb(_argv(gdb, module, script), said))
         _pass_on(running, time.monotonic() + deadline)
     finally:
         for one in running:
@@ -91,8 +98,26 @@ def run_batches(
     return [_record(result, one.reason(gdb, deadline)) for result, one in zip(results, running)]
 
 
-def _argv(gdb: str, module: str, script: Path) -> List[str]:
-    work = f"python from gdbext.debugger import {module}; {module}.main({str(script)!r})"
+@contextlib.contextmanager
+def begin(gdb: str, count: int, folder: Path) -> Iterator[Sequence[_Gdb]]:
+    """Start gdbs whose requests are not ready yet: to start takes each of them as long as to prepare a request."""
+    begun: List[_Gdb] = []
+    try:
+        for number in range(count):
+            argv = _argv(gdb, "batch", _file(folder, "request", number), ", awaited=True")
+            begun.append(_Gdb(argv, stdin=subprocess.PIPE))
+        yield begun
+    finally:
+        for one in begun:
+            one.end()
+
+
+def _file(folder: Path, what: str, number: int) -> Path:
+    return folder / (f"{what}.{number}.json" if number else f"{what}.json")
+
+
+def _argv(gdb: str, module: str, script: Path, further: str = "") -> List[str]:
+    work = f"python from gdbext.debugger import {module}; {module}.main({str(script)!r}{further})"
     alone = ["-ex", "set $gdbext_library_only = 1"] if module == "batch" else []
     return [gdb, *QUIET_START, *alone, "-ex", f"source {INIT}", "-ex", work]
 
@@ -126,16 +151,25 @@ def _pass_on(running: Sequence[_Gdb], until: float) -> None:
 class _Gdb:
     """One gdb at work: its progress lines are passed on, of all else that it prints the beginning is kept."""
 
-    def __init__(self, argv: List[str], on_progress: Callable[[str], None]) -> None:
+    def __init__(
+        self, argv: List[str], on_progress: Callable[[str], None] = lambda line: None, stdin: int = subprocess.DEVNULL
+    ) -> None:
         self._on_progress = on_progress
         self._printed: List[str] = []
         self._size, self._rest, self._timed_out = 0, b"", False
         self._process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+            argv, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
         )
         _no_core(self._process.pid)
         assert self._process.stdout is not None
         self.output = self._process.stdout
+
+    def go(self, on_progress: Callable[[str], None]) -> None:
+        """The request that it waits for is there."""
+        self._on_progress = on_progress
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has ended: `reason` says why
+            os.write(self._process.stdin.fileno(), b"\n")
 
     def read(self) -> bool:
         """Take what there is; False when no more will come."""
@@ -167,7 +201,9 @@ class _Gdb:
         if self._process.poll() is None:
             _kill_group(self._process.pid)
             self._process.wait()
-        self.output.close()
+        for stream in (self.output, self._process.stdin):
+            if stream is not None:
+                stream.close()
 
     def reason(self, gdb: str, deadline: float) -> GdbextError:
         """Why it left no result."""

@@ -7,7 +7,7 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.capture.stop import ProcessCopy
 from gdbext.frontend import gdbrun
-from gdbext.frontend.capacity import gdbs_for
+from gdbext.frontend.capacity import gdbs_for, most_gdbs
 from gdbext.frontend.request import Dump, ranks_of
 from gdbext.model.errors import GdbextError
 from gdbext.model.frame_table import unpack
@@ -45,13 +45,16 @@ def unwind(
     `jobs`: so many gdbs side by side; 0: as many as pay. Raises `GdbextError` when there is no room for the files.
     When no gdb gives a result, `failure` of ours says why; what one of several failed in is a problem of its copies.
     """
-    rows, files = ranks_of(copies, folder, dumps)
-    found: List[Unwound] = [Unwound(files=tuple(texts)) for texts in files]
-    count = gdbs_for(rows, sum(len(block.data) for copy in copies for block in copy.blocks), jobs)
-    shares = [rows[number::count] for number in range(count)]
-    budget = {"seconds": deadline / max(1, len(shares[0])), "frames": frames}
-    requests = [{"schema": 1, "budget": budget, "ranks": share} for share in shares]
-    records = gdbrun.run_batches(gdb, requests, folder, deadline, _Count(len(copies), say).said)
+    size = sum(len(block.data) for copy in copies for block in copy.blocks)
+    with gdbrun.begin(gdb, most_gdbs(len(copies), size, jobs), folder) as begun:
+        rows, files = ranks_of(copies, folder, dumps)
+        found: List[Unwound] = [Unwound(files=tuple(texts)) for texts in files]
+        count = gdbs_for(rows, size, jobs)
+        shares = [rows[number::count] for number in range(count)]
+        budget = {"seconds": deadline / max(1, len(shares[0])), "frames": frames}
+        requests = [{"schema": 1, "budget": budget, "ranks": share} for share in shares]
+        said = _Count(len(copies), say).said
+        records = gdbrun.run_batches(gdb, requests, folder, deadline, said, begun=begun)
     problems: Dict[str, None] = {}
     failures = [record for record in records if isinstance(record, GdbextError)]
     if len(failures) == count:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gdbext.frontend.gdbrun import find_gdb, run_batch, run_batches
+from gdbext.frontend.gdbrun import begin, find_gdb, run_batch, run_batches
 from gdbext.model.errors import GdbextError
 
 
@@ -113,3 +113,34 @@ def test_several_side_by_side_and_the_failure_of_one_is_its_own(fake, tmp_path):
     assert (results[0], results[3]) == ({"ranks": [0]}, {"ranks": [3]})
     assert "gave no result: boom" in str(results[1])
     assert "did not finish in 4 s" in str(results[2])
+
+
+AWAITED = """
+for word; do case $word in *awaited*) name=$word;; esac; done
+folder=$(echo "$name" | sed "s/.*'\\(.*\\)\\/request.*/\\1/")
+number=$(echo "$name" | sed -n "s/.*request\\.\\([0-9]*\\)\\.json.*/\\1/p")
+[ -n "$name" ] || { echo '{"late": 1}' > $(echo "$*" | sed "s/.*'\\(.*\\)\\/request.*/\\1/")/result.2.json; exit; }
+[ "$number" = 1 ] && exit
+read line || exit
+echo "progress: goes"
+[ -e "$folder/request.json" ] && echo '{"ranks": [0]}' > $folder/result.json
+"""
+
+
+def test_gdbs_that_were_begun_wait_for_their_requests(fake, tmp_path):
+    said, gdb = [], fake(AWAITED)
+    with begin(gdb, 2, tmp_path) as begun:
+        begun[1].wait(time.monotonic() + 60)  # it ends at once: that is its own failure
+        results = run_batches(
+            gdb, [{}] * 3, tmp_path, 60, lambda number, line: said.append((number, line)), begun=begun
+        )
+    assert said == [(0, "goes")]
+    assert (results[0], results[2]) == ({"ranks": [0]}, {"late": 1})
+    assert "printed nothing" in str(results[1])
+
+
+def test_gdbs_that_were_begun_for_nothing_are_gone(fake, tmp_path):
+    with pytest.raises(GdbextError), begin(fake(AWAITED + "exec sleep 300"), 1, tmp_path) as begun:
+        process = begun[0]._process
+        raise GdbextError("no room")
+    assert process.returncode is not None

@@ -1,5 +1,7 @@
 """Copies shared out to several gdbs: each stack comes back to its copy, and what one gdb fails in costs no other."""
 
+import contextlib
+
 import pytest
 
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
@@ -29,7 +31,8 @@ def unwind(monkeypatch, tmp_path):
     def work(jobs, broken=()):
         said = []
 
-        def run_batches(gdb, requests, folder, deadline, on_progress):
+        def run_batches(gdb, requests, folder, deadline, on_progress, begun):
+            assert begun == ["begun"] * len(requests)
             for number, request in enumerate(requests):
                 for row in request["ranks"]:
                     on_progress(number, f"stacks of pid {row['pid']}")
@@ -42,6 +45,7 @@ def unwind(monkeypatch, tmp_path):
         rows = [{"index": number, "pid": copy.pid, "files": []} for number, copy in enumerate(COPIES)]
         monkeypatch.setattr(unwinding, "ranks_of", lambda *_: (rows, [["file"], [], [], [], []]))
         monkeypatch.setattr(gdbrun, "run_batches", run_batches)
+        monkeypatch.setattr(gdbrun, "begin", lambda gdb, count, folder: contextlib.nullcontext(["begun"] * count))
         seen.clear()
         result = unwinding.unwind(COPIES, "gdb", tmp_path, 256, 60.0, said.append, jobs=jobs)
         assert said == [f"stacks of {number}/5" for number in range(1, 6)]
