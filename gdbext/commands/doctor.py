@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.private_folder import place_for_copies
 from gdbext.commands.selection import SELECTORS, selector_of
 from gdbext.commands.session import Session
 from gdbext.discovery.checkup import host_points
@@ -18,7 +19,7 @@ def doctor(session: Session, args: Namespace) -> Checkup:
     if args.gdb:
         return Checkup(points)
     proc = ProcFS()
-    return Checkup((*points, *host_points(proc, find_jobs(proc, selector_of(args)))))
+    return Checkup((*points, *host_points(proc, find_jobs(proc, selector_of(args)), place_for_copies)))
 
 
 COMMANDS = (

@@ -26,7 +26,7 @@ _CLEAN_UP = 'read -r line && exit; for i in 1 2 3; do rm -rf -- "$1" && exit; sl
 @contextlib.contextmanager
 def private_copies() -> Iterator[Path]:
     """The folder. Raises `GdbextError` where there is no place for one."""
-    place = _place()
+    place = place_for_copies()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_NOW)
     try:
         folder = tempfile.mkdtemp(prefix="gdbext-", dir=place)
@@ -43,8 +43,11 @@ def private_copies() -> Iterator[Path]:
         janitor.end()
 
 
-def _place() -> str:
-    """Where temporary files belong ($TMPDIR, /tmp, ...); when that is full or missing, the shared memory."""
+def place_for_copies() -> str:
+    """Where temporary files belong ($TMPDIR, /tmp, ...); when that is full or missing, the shared memory.
+
+    Raises `GdbextError` where there is none.
+    """
     try:
         usual = tempfile.gettempdir()
     except OSError as error:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
-from typing import Iterator, Sequence
+from typing import Callable, Iterator, Sequence
 
 from gdbext.discovery.preflight import hindrances
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import describe
 from gdbext.model.checkup import Point
+from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job
 from gdbext.model.ranges import folded
 
@@ -18,8 +18,8 @@ _ROOM = 1 << 30
 """Bytes. Stacks of 8 ranks of 100 threads take 20 to 60 MiB as copies; with many threads ten times that."""
 
 
-def host_points(proc: ProcFS, jobs: Sequence[Job]) -> Iterator[Point]:
-    """Nothing is stopped or changed."""
+def host_points(proc: ProcFS, jobs: Sequence[Job], place: Callable[[], str]) -> Iterator[Point]:
+    """Nothing is stopped or changed. `place()` is the folder that copies go to; it raises `GdbextError`."""
     if not jobs:
         yield Point("job", "warning", "no rank process of a known engine runs here", "name one: gdbext diagnose PID")
     for job in jobs:
@@ -29,7 +29,7 @@ def host_points(proc: ProcFS, jobs: Sequence[Job]) -> Iterator[Point]:
         if job.absent:
             yield Point("job", "warning", f"ranks {folded(job.absent)} are expected and were not found")
         yield from _attaching(proc, job)
-    yield _room()
+    yield _room(place)
 
 
 def _attaching(proc: ProcFS, job: Job) -> Iterator[Point]:
@@ -41,12 +41,14 @@ def _attaching(proc: ProcFS, job: Job) -> Iterator[Point]:
         yield Point("attach", state, f"{problem.text} (PID {folded(pids)})", problem.remedy)
 
 
-def _room() -> Point:
-    folder = tempfile.gettempdir()
+def _room(place: Callable[[], str]) -> Point:
     try:
+        folder = place()
         free = shutil.disk_usage(folder).free
+    except GdbextError as error:
+        return Point("copies", "hindrance", str(error.args[0]), error.hint)
     except OSError as error:
-        return Point("copies", "hindrance", f"{folder}: {error.strerror}", "set TMPDIR to a folder with room")
+        return Point("copies", "hindrance", f"no room for copies: {error.strerror}", "set TMPDIR to a folder with room")
     text = f"{free / (1 << 30):,.1f} GiB free in {folder}, where stacks are copied to"
     if not os.access(folder, os.W_OK):
         return Point("copies", "hindrance", f"{folder} is not writable", "set TMPDIR to a folder with room")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from typing import Any, Iterator, List
 
+from gdbext.commands.private_folder import place_for_copies
 from gdbext.discovery.checkup import host_points
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import find_jobs
@@ -25,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     """The whole command; status 1 when something hinders a look."""
     proc = ProcFS()
     points: List[Point] = [*_gdbs(options.gdb)]
-    points += host_points(proc, find_jobs(proc, selector_of(options, options.inputs)))
+    points += host_points(proc, find_jobs(proc, selector_of(options, options.inputs)), place_for_copies)
     checkup = Checkup(tuple(points))
     show(checkup, options.json)
     return FINDING if checkup.hindered else OK

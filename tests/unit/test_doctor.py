@@ -6,7 +6,8 @@ import os
 import pytest
 from discovery_tree import Tree
 
-from gdbext.discovery import checkup
+from gdbext.commands import private_folder
+from gdbext.commands.private_folder import place_for_copies
 from gdbext.discovery.checkup import host_points
 from gdbext.discovery.preflight import hindrances
 from gdbext.discovery.procfs import ProcFS
@@ -41,7 +42,7 @@ def tree(tmp_path, monkeypatch):
 
 def points_of(tree):
     proc = ProcFS(str(tree.folder))
-    return list(host_points(proc, find_jobs(proc, Selector((60, 61)))))
+    return list(host_points(proc, find_jobs(proc, Selector((60, 61))), place_for_copies))
 
 
 def test_a_job_with_a_traced_rank_and_two_that_are_missing(tree):
@@ -62,12 +63,23 @@ def test_the_same_obstacle_of_many_ranks_is_said_once(tree):
 
 
 def test_no_job_and_no_room(tree, monkeypatch):
-    monkeypatch.setattr(checkup.tempfile, "gettempdir", lambda: "/nowhere")
-    job, room = host_points(ProcFS(str(tree.folder)), [])
+    def nowhere():
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(private_folder.tempfile, "gettempdir", nowhere)
+    monkeypatch.setattr(private_folder, "_room", lambda folder: 0)
+    job, room = host_points(ProcFS(str(tree.folder)), [], place_for_copies)
     assert job.state == "warning" and "gdbext diagnose PID" in job.remedy
-    assert room == Point(
-        "copies", "hindrance", "/nowhere: No such file or directory", "set TMPDIR to a folder with room"
-    )
+    assert (room.name, room.state) == ("copies", "hindrance")
+    assert "No usable temporary directory" in room.text and "TMPDIR=" in room.remedy
+
+
+def test_the_folder_that_a_look_takes_is_the_one_that_is_checked(tree, monkeypatch):
+    """Where the usual one is full, copies go to the shared memory."""
+    rooms = {"/dev/shm": 2 << 30}
+    monkeypatch.setattr(private_folder, "_room", lambda folder: rooms.get(folder, 0))
+    room = list(host_points(ProcFS(str(tree.folder)), [], place_for_copies))[-1]
+    assert room.name == "copies" and "in /dev/shm, where stacks are copied to" in room.text
 
 
 def test_lines_say_state_and_remedy_and_nothing_of_a_target_gets_to_the_terminal():
