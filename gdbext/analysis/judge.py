@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Callable, Dict, Optional, Tuple
 
-from gdbext.analysis import across, blocked, healthy, locking, mismatch, peers, setup, told, within
+from gdbext.analysis import across, blocked, healthy, locking, mismatch, outline, peers, setup, told, within
 from gdbext.analysis.candidate import Candidate, evidence_of
 from gdbext.analysis.classify import judge_thread
 from gdbext.analysis.decisive import decisive
@@ -42,6 +42,7 @@ PATTERNS: Tuple[Pattern, ...] = (
     *healthy.PATTERNS,
     *COUNTS,
     *setup.PATTERNS,
+    *outline.PATTERNS,
 )
 
 _PROFILES = {profile.name: profile for profile in PROFILES}
@@ -181,8 +182,14 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
         best.absent,
         shown.index if shown else None,
         (shown.judged.id or None) if shown else None,
-        (*best.evidence, *locking.held_up(view, best), *told.quoted(view), *_stood_still(view, best)),
-        remedies(view, best),
+        (
+            *best.evidence,
+            *locking.held_up(view, best),
+            *told.quoted(view),
+            *_stood_still(view, best),
+            *outline.seen(view),
+        ),
+        outline.how_to_read(view, best) or remedies(view, best),
         missing(view, best),
     )
 

@@ -22,15 +22,16 @@ def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
         lines.append("only one process was seen: the stacks of the other ranks")
     elif view.world_size and len(snapshot.processes) + len(snapshot.absent) < view.world_size:
         lines.append(f"{view.world_size - len(snapshot.processes)} of {view.world_size} ranks were not seen")
-    if view.unseen:
-        labels = ", ".join(process.label for process in view.unseen[:4])
-        lines.append(f"threads that do the work of {labels}{' and others' if len(view.unseen) > 4 else ''}")
+    unseen = [process for process in view.unseen if not process.outlined]
+    if unseen:
+        labels = ", ".join(process.label for process in unseen[:4])
+        lines.append(f"threads that do the work of {labels}{' and others' if len(unseen) > 4 else ''}")
     lost = [process.rank for process in snapshot.processes if process.state == "lost" and process.rank is not None]
     if lost:
         lines.append(f"{ranks(lost)} could not be read")
     lines += not_read(view)
     lines += _cut_short(view)
-    if not _has_times(view):
+    if not _has_times(view) and not any(process.outlined for process in snapshot.processes):
         lines.append("CPU time and state of the threads: spinning cannot be told from blocked")
     if not _has_communicators(view):
         lines.append(

@@ -74,7 +74,7 @@ def _pages(view: JobView) -> Candidate:
     labels = ", ".join(process.label for process in view.unseen[:4])
     proof = _faults(view.unseen[0].activity)
     summary = (
-        f"{start(labels)} could not be stopped to be read, because of waiting for pages that are not in memory "
+        f"{start(labels)} could not be read, and the kernel counts waits for pages that are not in memory "
         f"({proof}). That is slow, not stuck."
     )
     shown = tuple(Evidence(f"{one.label}: {_faults(one.activity)}", one.index) for one in view.unseen[:6])

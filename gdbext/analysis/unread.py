@@ -6,6 +6,7 @@ import dataclasses
 from typing import List, Optional
 
 from gdbext.analysis.candidate import Candidate, one_lower
+from gdbext.analysis.outline import whom
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.model.job import RankSnapshot
 from gdbext.model.verdict import ProcessJudgement
@@ -33,13 +34,16 @@ def memory_alone(view: JobView) -> bool:
 def not_read(view: JobView) -> List[str]:
     """Lines for people: which ranks have threads that ran, and whose stacks are cut."""
     lines: List[str] = []
-    whom = [one.label for one, judged in zip(view.snapshot.processes, view.processes) if _workers(one, judged)]
-    if whom:
+    ran = [one.label for one, judged in zip(view.snapshot.processes, view.processes) if _workers(one, judged)]
+    if ran:
         threads = sum(map(_workers, view.snapshot.processes, view.processes))
         lines.append(
-            f"{threads} {'thread' if threads == 1 else 'threads'} of {_named(whom)} that ran, not read without a "
+            f"{threads} {'thread' if threads == 1 else 'threads'} of {_named(ran)} that ran, not read without a "
             "stop: look again without --no-stop"
         )
+    closed = [process for process in view.snapshot.processes if process.outlined]
+    if closed:
+        lines.append(f"all stacks of {whom(closed)}: the kernel shows no more than states and counters")
     cut = [party.process.label for party in view.parties if _cut(party)]
     if cut:
         lines.append(
@@ -61,7 +65,10 @@ def _others_matter(view: JobView, party: Party) -> bool:
 
 def _workers(process: RankSnapshot, judged: ProcessJudgement) -> int:
     """Threads that ran and are not known to be helpers."""
-    return sum(thread.unread and one.helper is None for thread, one in zip(process.threads, judged.threads))
+    return sum(
+        thread.unread and not thread.outlined and one.helper is None
+        for thread, one in zip(process.threads, judged.threads)
+    )
 
 
 def _named(labels: List[str]) -> str:

@@ -9,7 +9,7 @@ from gdbext.analysis.candidate import Candidate, evidence_of, one_lower
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.analysis.wording import start, verb, where, who
 from gdbext.knowledge.witnesses import CONTRADICTS
-from gdbext.model.verdict import Evidence
+from gdbext.model.verdict import Evidence, ThreadJudgement
 from gdbext.model.witness import Statement
 
 _TOLD = (
@@ -30,7 +30,7 @@ _SPINNING = 0.7  # of a core
 
 def gpu_fault(view: JobView) -> Optional[Candidate]:
     """The kernel's log or NVML says that the GPU of a rank has failed."""
-    hit = _parties(view, "gpu-fault")
+    hit = _parties(view, "gpu-fault") + _closed(view, "gpu-fault")
     if not hit:
         return None
     failed = {party.index for party in hit}
@@ -123,3 +123,10 @@ def _statements(view: JobView, says: str) -> Iterator[Tuple[str, Statement]]:
 def _parties(view: JobView, says: str) -> List[Party]:
     indexes = {statement.process for _, statement in _statements(view, says)}
     return [party for party in view.parties if party.index in indexes]
+
+
+def _closed(view: JobView, says: str) -> List[Party]:
+    """The same of ranks that nobody could read: for what is true whatever their stacks are."""
+    indexes = {statement.process for _, statement in _statements(view, says)}
+    closed = (one for one in view.unseen if one.outlined and one.index in indexes)
+    return [Party(one, None, ThreadJudgement("", "unknown"), "unknown") for one in closed]

@@ -28,7 +28,12 @@ def who(parties: Sequence[Party]) -> str:
     known = [party.process.rank for party in parties if party.process.rank is not None]
     if len(known) == len(parties):
         return ranks(known)
-    labels = list(dict.fromkeys(party.process.label for party in parties))
+    return named([party.process.label for party in parties])
+
+
+def named(labels: Sequence[str]) -> str:
+    """`pid 1, pid 2 and 7 more`, each once."""
+    labels = list(dict.fromkeys(labels))
     *first, last = [*labels[:4], f"{len(labels) - 4} more"] if len(labels) > 4 else labels
     return f"{', '.join(first)} and {last}" if first else last
 

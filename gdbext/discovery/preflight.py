@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.discovery import remedies
@@ -14,15 +14,17 @@ _SYS_PTRACE = 1 << 19
 """CAP_SYS_PTRACE (capabilities(7), linux/capability.h)."""
 
 _SECCOMP_FILTER = "2"
+_ALL_USERS = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One obstacle and the way round it. `blocking`: an attach would fail or do harm."""
+    """One obstacle and the way round it. `blocking`: an attach would fail or do harm. `right`: a right is missing."""
 
     text: str
     remedy: str
     blocking: bool = True
+    right: bool = False
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,11 @@ class Preflight:
     pid: int
     ok: bool
     problems: Tuple[Problem, ...] = ()
+
+    @property
+    def barred(self) -> bool:
+        """It lives, and we lack the right to trace it."""
+        return any(problem.right for problem in self.problems)
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ def hindrances(proc: ProcFS, pids: Sequence[int]) -> List[Tuple[Problem, Tuple[i
     for pid in pids:
         for one in check(proc, pid).problems:
             text, remedy = (words.replace(str(pid), "PID") for words in (one.text, one.remedy))
-            found.setdefault(Problem(text, remedy, one.blocking), []).append(pid)
+            found.setdefault(replace(one, text=text, remedy=remedy), []).append(pid)
     return [(problem, tuple(which)) for problem, which in found.items()]
 
 
@@ -112,9 +119,12 @@ def _permission(sides: _Sides) -> List[Problem]:
     if allowed:
         return []
     found = [problem for problem in (_user(sides), _dumpable(sides), _capabilities(sides), _yama(sides)) if problem]
+    if allowed is False and not found and _confined(sides):
+        text = f"{sides.pid} is none of our user namespace, and outside of it our capabilities do not count"
+        found = [Problem(text, remedies.outside_our_users())]
     if allowed is False and not found:
         found = [Problem(f"the kernel refuses to let us trace {sides.pid}", remedies.for_security_module(sides.proc))]
-    return found
+    return [replace(problem, right=True) for problem in found]
 
 
 def _privileged(sides: _Sides) -> bool:
@@ -122,6 +132,12 @@ def _privileged(sides: _Sides) -> bool:
     if not _bits(sides.ours.get("CapEff")) & _SYS_PTRACE:
         return False
     return not _differs(sides, "user")
+
+
+def _confined(sides: _Sides) -> bool:
+    """We are in a user namespace of our own: its map of users is not the whole one (user_namespaces(7))."""
+    users = sides.proc.text("self/uid_map")
+    return isinstance(users, str) and users.split() not in ([], ["0", "0", str(_ALL_USERS)])
 
 
 def _user(sides: _Sides) -> Optional[Problem]:
@@ -194,7 +210,7 @@ def _warnings(sides: _Sides) -> List[Problem]:
         found.append(Problem(text, remedies.enter(pid, "m"), False))
     if sides.ours.get("Seccomp") == _SECCOMP_FILTER and not _bits(sides.ours.get("CapEff")) & _SYS_PTRACE:
         text = "we run under a seccomp filter, which may forbid ptrace"
-        found.append(Problem(text, remedies.for_seccomp(sides.proc), False))
+        found.append(Problem(text, f"{remedies.for_seccomp(sides.proc)}; --no-stop does without it", False))
     return found
 
 

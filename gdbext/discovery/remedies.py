@@ -55,7 +55,7 @@ def for_seccomp(proc: ProcFS) -> str:
 def other_user(proc: ProcFS, user: str) -> str:
     """The target belongs to somebody else."""
     if place(proc) == "host":
-        return f"run with sudo, or as that user: sudo -u '#{user}' ..."
+        return "run with sudo" if user == "0" else f"run with sudo, or as that user: sudo -u '#{user}' ..."
     return f"enter the container as that user or as root, then: {for_capability(proc)}"
 
 
@@ -70,6 +70,11 @@ def for_security_module(proc: ProcFS) -> str:
     if place(proc) == "host":
         return "run with sudo; if that fails too, look for a denial of SELinux or AppArmor in dmesg"
     return f"{for_capability(proc)}; an AppArmor or SELinux profile may also forbid it (dmesg on the host)"
+
+
+def outside_our_users() -> str:
+    """We are root of a rootless container or a sandbox; the target is not in it."""
+    return "run gdbext on the host with sudo, or inside the container of the rank with --cap-add=SYS_PTRACE"
 
 
 def enter(pid: int, kinds: str) -> str:

@@ -105,6 +105,7 @@ def _from_processes(pids: Sequence[int], options: argparse.Namespace, progress: 
         options.command == "diagnose" and not options.no_witnesses,
         options.no_stop,
         options.jobs,
+        options.command == "diagnose",
     )
     looks: List[JobSnapshot] = []
     census: Optional[Census] = None

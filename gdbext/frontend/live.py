@@ -10,12 +10,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.interleave import interleave_all
 from gdbext.capture import activity, again, futexes, stop, threads
 from gdbext.capture.environ import read_environ
 from gdbext.capture.memory import ProcessMemory
+from gdbext.capture.ptrace import thread_state
 from gdbext.capture.python_frames import freeze, resolve
 from gdbext.capture.python_runtime import Interpreter, interpreter_of
 from gdbext.capture.together import copy_together
@@ -23,7 +24,7 @@ from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import rank_from_environ
 from gdbext.evidence.asking import ask_all
-from gdbext.frontend import communicators, gdbrun, no_stop
+from gdbext.frontend import afterwards, communicators, gdbrun, no_stop, outline
 from gdbext.frontend.live_locks import name_locks
 from gdbext.frontend.live_rank import Held, LiveRank, reasons
 from gdbext.frontend.terminal import Progress, private_folder
@@ -49,6 +50,7 @@ class Limits:
     witnesses: bool = True  # ask RAS, NVML, ... before the stop
     no_stop: bool = False  # stop nobody; `max_pause` is then the time that a rank is read for
     jobs: int = 0  # gdbs side by side; 0: as many as pay
+    outlines: bool = True  # of ranks that may not be read, tell what /proc says: for an answer that is more than stacks
 
 
 class Look:
@@ -68,6 +70,7 @@ class Look:
         self._ranks = [LiveRank(process) for process in job.ranks]
         self._problems: List[str] = []
         self._apart: Optional[float] = None
+        self._began = 0.0  # CLOCK_MONOTONIC
         self._witnesses: Tuple[Witness, ...] = ()
         self._before = before
         self.census: Optional[activity.Census] = None
@@ -82,23 +85,28 @@ class Look:
         self.census = activity.take(pids)
         if self._before is not None:
             self._tell_activity(self._before, self.census)
-        taken_at = time.time()
+        taken_at, self._began = time.time(), time.monotonic()
         self._copy()
         readable = [rank for rank in self._ranks if rank.copy is not None and rank.copy.state != "lost"]
-        if not readable and self._ranks:
+        closed = [rank for rank in self._ranks if self._limits.outlines and outline.possible(rank)]
+        if not readable and not closed and self._ranks:
             raise NothingFound(f"no rank could be read ({reasons(self._ranks)})")
         for rank in readable:
             self._name_python(rank)
-        with private_folder() as folder:
-            self._unwind(readable, gdb, folder)
+        if readable:
+            with private_folder() as folder:
+                self._unwind(readable, gdb, folder)
         self._find_communicators(readable)
         if self._limits.confirm > 0:
-            self._confirm(readable)
+            self._confirm(readable, closed)
+        since = {rank.pid: afterwards.marks_of(rank.pid) for rank in readable}
+        for rank in closed:
+            outline.complete(rank)
         for rank in readable:
             self._interleave(rank)
         name_locks(self._proc, readable)
         for rank in readable:
-            self._check_released(rank)
+            self._check_released(rank, since[rank.pid])
         return self._snapshot(taken_at)
 
     def _tell_activity(self, before: activity.Census, after: activity.Census) -> None:
@@ -114,6 +122,7 @@ class Look:
         for problem in flight.problems:
             rank.note(f"{problem.text}; {problem.remedy}" if problem.remedy else problem.text)
         rank.blocked = not flight.ok and not self._limits.no_stop  # who is not touched may well belong to another
+        rank.barred = flight.barred
         environ = read_environ(rank.pid)
         if isinstance(environ, Missing):
             environ = self._proc.environ(rank.pid)
@@ -121,10 +130,9 @@ class Look:
             rank.process = rank_from_environ(rank.process, environ)
             rank.environment = {name: environ[name] for name in sorted(RECORDED) if name in environ}
             rank.cache = environ.get("XDG_CACHE_HOME") or f"{environ.get('HOME', '')}/.cache"
-        rank.state_before = _state(rank.pid)
         if not rank.blocked:
             rank.interpreter = interpreter_of(rank.pid)
-            rank.times = threads.look(rank.pid)
+        rank.times = rank.before = threads.look(rank.pid)
 
     def _ask_witnesses(self) -> None:
         """A stopped rank does not answer its peers, nor NCCL's status service: so they are asked before."""
@@ -216,9 +224,10 @@ class Look:
         for rank, search in zip(ranks, searches):
             rank.communicators = search
 
-    def _confirm(self, ranks: Sequence[LiveRank]) -> None:
-        """A second copy, and what changed since the first one."""
-        until = max(rank.copied_at for rank in ranks) + self._limits.confirm
+    def _confirm(self, ranks: Sequence[LiveRank], closed: Sequence[LiveRank]) -> None:
+        """A second copy, and what changed since the first one. `closed`: only looked at by others, a second time."""
+        first_at = min([rank.copied_at for rank in ranks] or [self._began])
+        until = max([rank.copied_at for rank in ranks] or [self._began]) + self._limits.confirm
         time.sleep(max(0.0, until - time.monotonic()))
         again_at = time.monotonic()
         later = {rank.pid: threads.look(rank.pid) for rank in ranks}
@@ -237,26 +246,24 @@ class Look:
                 rank.communicators.again()
         if self.census is not None:
             self._tell_activity(self.census, activity.take(pids))
-        self._apart = again_at - min(rank.copied_at for rank in ranks)
-        self._progress.say(f"compared with a second copy {self._apart:.1f} s later")
+        self._apart = again_at - first_at
+        self._progress.say(f"compared with a second {'copy' if ranks else 'look'} {self._apart:.1f} s later")
 
     def _interleave(self, rank: LiveRank) -> None:
         stacks = (_with_times(stack, rank.times.get(stack.lwp or 0)) for stack in rank.stacks)
         rank.stacks = interleave_all(stacks, rank.python.threads if rank.python else {})
 
-    def _check_released(self, rank: LiveRank) -> None:
-        """The last thing we do for a rank: see that nobody traces it and that its state is what it was."""
-        tracer, state = _tracer(rank.pid), _state(rank.pid)
-        if tracer:
-            rank.note(f"process {tracer} traces it now")
-        if (state == "T") != (rank.state_before == "T") and state is not None:
-            rank.note(
-                f"its state was {rank.state_before} before and is {state} now; kill -CONT {rank.pid} lets it go on"
-            )
+    def _check_released(self, rank: LiveRank, since: afterwards.Marks) -> None:
+        """The last thing we do for a rank: see that nobody traces it and that it lives as it did before."""
+        sign = afterwards.sign_of(rank.pid, rank.before, since)
+        rank.after = sign.word
+        if sign.trouble:
+            self._progress.say(f"{rank.label}: {sign.trouble}")
+            rank.problems.insert(0, sign.trouble)
 
     def _snapshot(self, taken_at: float) -> JobSnapshot:
         processes = tuple(
-            rank.snapshot(index, _state(rank.pid) not in (None, "Z", "X")) for index, rank in enumerate(self._ranks)
+            rank.snapshot(index, thread_state(rank.pid, rank.pid) not in "ZX") for index, rank in enumerate(self._ranks)
         )
         ranks = {process.rank for process in processes}
         return JobSnapshot(
@@ -276,20 +283,3 @@ def _with_times(stack: ThreadStack, times: Optional[threads.ThreadTimes]) -> Thr
     if times is None:
         return stack
     return replace(stack, name=times.name, state=times.state, wchan=times.wchan or None, syscall=times.syscall)
-
-
-def _status(pid: int) -> Dict[str, str]:
-    try:
-        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
-            return {name: value.strip() for name, _, value in (line.partition(":") for line in file)}
-    except OSError:
-        return {}
-
-
-def _state(pid: int) -> Optional[str]:
-    """State letter of a process, None when it is gone."""
-    return _status(pid).get("State", "")[:1] or None
-
-
-def _tracer(pid: int) -> int:
-    return int(_status(pid).get("TracerPid", "0"))

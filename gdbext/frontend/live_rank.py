@@ -52,10 +52,10 @@ class LiveRank:
 
     process: RankProcess
     problems: List[str] = field(default_factory=list)
-    state_before: Optional[str] = None
     environment: Mapping[str, str] = field(default_factory=dict)
     cache: str = ""  # its folder for caches, where torch leaves dumps
     interpreter: Maybe[Interpreter] = Missing("not looked for")  # noqa: RUF009 - frozen
+    before: Mapping[int, threads.ThreadTimes] = field(default_factory=dict)  # as it was when we came
     times: Mapping[int, threads.ThreadTimes] = field(default_factory=dict)
     copied_at: float = 0.0
     pause_ms: Optional[float] = None  # what one thread felt, the longest
@@ -68,6 +68,8 @@ class LiveRank:
     communicators: Optional[Search] = None
     activity: Optional[Activity] = None
     blocked: bool = False  # must not or cannot be stopped
+    barred: bool = False  # for want of the right to
+    after: Optional[str] = None  # sign of life when all was read (model/job.py, `AFTER`)
     cut: bool = False  # something that was there could not be read
 
     @property
@@ -92,7 +94,8 @@ class LiveRank:
     def snapshot(self, index: int, alive: bool) -> RankSnapshot:
         """The end of the way."""
         process, copy = self.process, self.copy
-        read = copy is not None and copy.state != "lost" and bool(self.stacks)
+        outlined = bool(self.stacks) and all(stack.outlined for stack in self.stacks)
+        read = outlined or (copy is not None and copy.state != "lost" and bool(self.stacks))
         mapped = dict.fromkeys(mapping.path for mapping in copy.maps) if copy else {}
         return RankSnapshot(
             index,
@@ -117,6 +120,7 @@ class LiveRank:
             communicator_notes=tuple(self.communicators.notes) if self.communicators else (),
             locks=self.locks,
             peers=self.peers,
+            after=self.after,
         )
 
 

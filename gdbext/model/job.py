@@ -15,6 +15,17 @@ SCHEMA = 1
 """Version of every JSON document of gdbext; raised when a key changes its meaning or goes away."""
 
 
+AFTER = {
+    "runs": "a thread has used the processor since it was let go",
+    "waits": "every thread is blocked in the same call as before",
+    "moved": "every thread is blocked, some in other calls than before",
+    "stopped": "threads are stopped",
+    "traced": "somebody traces it",
+    "gone": "it has ended",
+}
+"""Signs of life after a look (`RankSnapshot.after`)."""
+
+
 @dataclass(frozen=True)
 class RankProcess:
     """One process of a job as /proc shows it, before anything is attached.
@@ -81,6 +92,12 @@ class RankSnapshot:
     communicator_notes: Tuple[str, ...] = ()  # what kept them from being read, and how far a search for them came
     locks: Tuple[LockWait, ...] = ()  # threads that wait for other threads
     peers: Tuple[Peer, ...] = ()  # what its threads wait for from other processes
+    after: Optional[str] = None  # what its threads did when all was read, by a word of `AFTER`; None: nobody looked
+
+    @property
+    def outlined(self) -> bool:
+        """No thread of it could be read: names, states and counters are all that is known."""
+        return bool(self.threads) and all(thread.outlined for thread in self.threads)
 
     @property
     def unstopped(self) -> bool:

@@ -10,6 +10,9 @@ from gdbext.model.missing import Missing
 UNREAD = "not read without a stop"
 """How `ThreadStack.truncated` ends where a look that stops nobody could not see the frames: the thread ran."""
 
+OUTLINE = "not read, only what /proc says of it"
+"""How it ends where nothing but names, states and counters of the process was within reach."""
+
 Captured = Union[int, str, Missing]
 """The value of a captured argument or local: numbers and pointers as int, C strings as str."""
 
@@ -56,5 +59,10 @@ class ThreadStack:
 
     @property
     def unread(self) -> bool:
-        """It ran while nobody was stopped, so nothing is known of what it does."""
-        return not self.frames and (self.truncated or "").endswith(UNREAD)
+        """It ran while nobody was stopped, or could not be reached: nothing is known of what it does."""
+        return not self.frames and (self.truncated or "").endswith((UNREAD, OUTLINE))
+
+    @property
+    def outlined(self) -> bool:
+        """Nothing but what /proc says to everybody is known of it."""
+        return self.unread and (self.truncated or "").endswith(OUTLINE)

@@ -94,6 +94,7 @@ def _pauses(processes: Sequence[RankSnapshot]) -> Document:
 
 def _judged_process(process: RankSnapshot, judgement: Optional[ProcessJudgement]) -> Document:
     wait = judgement.wait if judgement else _NOT_JUDGED
+    by_id = {thread.id: thread for thread in process.threads}
     threads: Iterable[ThreadJudgement] = (
         judgement.threads
         if judgement
@@ -116,19 +117,23 @@ def _judged_process(process: RankSnapshot, judgement: Optional[ProcessJudgement]
             "communicator": wait.communicator,
             "op_count": None if wait.op_count is None else dict(wait.op_count),
         },
-        "threads": [_judged_thread(thread) for thread in threads],
+        "threads": [_judged_thread(thread, by_id.get(thread.id)) for thread in threads],
         "locks": [wait_document(wait) for wait in process.locks],
         "peers": [peer_document(peer) for peer in process.peers],
+        "after": process.after,
     }
 
 
-def _judged_thread(thread: ThreadJudgement) -> Document:
+def _judged_thread(thread: ThreadJudgement, seen: Optional[ThreadStack]) -> Document:
     return {
         "id": thread.id,
         "name": thread.name,
         "kind": thread.kind,
         "helper": thread.helper,
         "idle": thread.idle,
+        "state": seen.state if seen is not None else None,
+        "cpu": seen.cpu if seen is not None else None,
+        "wchan": seen.wchan if seen is not None else None,
     }
 
 

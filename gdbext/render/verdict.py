@@ -213,4 +213,32 @@ def _pause(processes: Sequence[RankSnapshot], style: Style) -> List[str]:
     if not any(pauses) and all(one.unstopped for one in processes if one.pause_ms is not None):
         return [style.paint("Nothing was stopped by this look.", "dim")]
     whom = "The process was stopped for" if len(processes) == 1 else "Each process was stopped for at most"
-    return [style.paint(f"{whom} {milliseconds(max(pauses))} by this look.", "dim")]
+    text = f"{whom} {milliseconds(max(pauses))} by this look{_afterwards(processes, style)}."
+    return [style.paint(line, "dim") for line in wrapped(text, style)]
+
+
+_SIGNS = {
+    "runs": ("runs on", "run on"),
+    "waits": ("waits as before", "wait as before"),
+    "moved": ("waits in other calls than before", "wait in other calls than before"),
+    "stopped": ("is stopped", "are stopped"),
+    "traced": ("is traced", "are traced"),
+    "gone": ("is gone", "are gone"),
+}
+
+
+def _afterwards(processes: Sequence[RankSnapshot], style: Style) -> str:
+    """`; rank 2 is stopped, 7 run on`: signs of life, those that are none by name."""
+    found: Dict[str, List[int]] = {}
+    for one in processes:
+        if one.after in _SIGNS:
+            found.setdefault(one.after, []).append(one.index)
+    pieces = []
+    for sign in ("stopped", "traced", "gone", "runs", "waits", "moved"):
+        some = found.get(sign, [])
+        if some:
+            well = sign in ("runs", "waits", "moved")
+            everyone = "it" if len(processes) == 1 else "all" if len(some) == len(processes) else str(len(some))
+            whom = everyone if well else who(processes, some, style)
+            pieces.append(f"{whom} {_SIGNS[sign][len(some) > 1]}")
+    return "; " + ", ".join(pieces) if pieces else ""

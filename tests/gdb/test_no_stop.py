@@ -19,15 +19,20 @@ from tests.inferiors.lock_hangs import BY_NAME
 pytestmark = pytest.mark.gdb
 
 
-def die_on_ptrace():
-    """From here on the process, and whatever it starts, is killed when it calls ptrace(2): seccomp(2)."""
-    load, equal, answer, kill, allow, ptrace = 0x20, 0x15, 0x06, 0x80000000, 0x7FFF0000, 101
-    rules = [(load, 0, 0, 0), (equal, 0, 1, ptrace), (answer, 0, 0, kill), (answer, 0, 0, allow)]
+def filtered(call, action):
+    """From here on `action` (seccomp(2)) meets this process, and whatever it starts, when it makes a system call."""
+    load, equal, answer, allow = 0x20, 0x15, 0x06, 0x7FFF0000
+    rules = [(load, 0, 0, 0), (equal, 0, 1, call), (answer, 0, 0, action), (answer, 0, 0, allow)]
     program = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *rule) for rule in rules))
     header = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", len(rules), ctypes.addressof(program)))
     libc = ctypes.CDLL(None, use_errno=True)
     assert libc.prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
     assert libc.prctl(22, 2, header, 0, 0) == 0  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+
+
+def die_on_ptrace():
+    """From here on the process, and whatever it starts, is killed when it calls ptrace(2)."""
+    filtered(101, 0x80000000)  # SECCOMP_RET_KILL_PROCESS
 
 
 def test_the_filter_works():

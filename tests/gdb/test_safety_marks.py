@@ -1,8 +1,10 @@
 """No marks: what a process is before a look and after it, bit for bit, and what gdb and the folders are."""
 
 import hashlib
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -131,6 +133,7 @@ def test_a_look_leaves_every_byte_of_a_quiet_process_as_it_was(together, job, ho
     argv = [sys.executable, "-m", "gdbext", "diagnose", *map(str, job), "--json", *together]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=600)
     assert done.returncode in (0, 1), done.stderr
+    assert {process["after"] for process in json.loads(done.stdout)["processes"]} == {"waits"}
     assert changes(before, [picture(pid) for pid in job]) == []
     assert files_below(home) == ["cwd", "home", "tmp"]
 
@@ -166,3 +169,24 @@ def test_attach_diagnose_detach_leaves_no_mark(gdb, job, home):
     assert changes(before, [picture(pid) for pid in job]) == []
     (home / "settings.py").unlink()
     assert files_below(home) == ["cwd", "home", "tmp"]
+
+
+def test_a_rank_that_somebody_stopped_during_the_look_is_noticed(home):
+    """Not by us, but nobody else may ever see that it stands."""
+    with Target("threads", 2) as one, Target("threads", 2) as two:
+        argv = [sys.executable, "-m", "gdbext", "diagnose", str(one.pid), str(two.pid), "--no-witnesses"]
+        argv += ["--json", str(home / "answer.json")]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            while "reading symbols" not in process.stderr.readline():
+                assert process.poll() is None
+            os.kill(two.pid, signal.SIGSTOP)
+            out, err = process.communicate(timeout=600)
+        assert two.status("State") == "T"
+        os.kill(two.pid, signal.SIGCONT)
+        told = {row["pid"]: row for row in json.loads((home / "answer.json").read_text())["processes"]}
+        assert told[two.pid]["after"] == "stopped" and told[one.pid]["after"] in ("waits", "runs")
+        assert f"kill -CONT {two.pid}" in told[two.pid]["problems"][0]
+        assert f"kill -CONT {two.pid}" in err
+        assert f"by this look; pid {two.pid} is stopped, 1 " in " ".join(out.split())
+        one.assert_free()
+        two.assert_free()

@@ -270,3 +270,14 @@ def test_own_child_is_within_reach():
         finally:
             child.communicate(b"\n")
     assert not check(ProcFS(), child.pid).ok
+
+
+def test_capabilities_end_at_our_user_namespace(tree, tmp_path, monkeypatch):
+    monkeypatch.setattr(ProcFS, "may_attach", lambda self, pid: False)
+    us(tree, status={**SYS_PTRACE, **ROOT})
+    tree.add(60, 1, "python train.py", status=ROOT)
+    (tmp_path / str(US) / "uid_map").write_text("         0          0 4294967295\n")
+    assert "the kernel refuses" in only(tree)[0]
+    (tmp_path / str(US) / "uid_map").write_text("         0       1000          1\n")
+    text, remedy, blocking = only(tree)
+    assert "none of our user namespace" in text and "on the host with sudo" in remedy and blocking

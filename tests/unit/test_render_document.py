@@ -13,6 +13,7 @@ from gdbext.model.tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.render.document import document, dumps
 
+UNSEEN = {"state": None, "cpu": None, "wchan": None}
 HEAD = {"schema": 1, "tool": f"gdbext {__version__}"}
 
 
@@ -40,11 +41,13 @@ def test_a_diagnosis_is_the_contract():
             "op_count": None,
         },
         "threads": [
-            {"id": "7", "name": "engine-loop", "kind": "nccl-group-launch", "helper": None, "idle": False},
-            {"id": "8", "name": "cuda-EvtHandlr", "kind": "condvar-idle", "helper": "driver-event", "idle": False},
+            {"id": "7", "name": "engine-loop", "kind": "nccl-group-launch", "helper": None, "idle": False, **UNSEEN},
+            {"id": "8", "name": "cuda-EvtHandlr", "kind": "condvar-idle", "helper": "driver-event", "idle": False}
+            | UNSEEN,
         ],
         "locks": [],
         "peers": [],
+        "after": None,
     }
     verdict = got["verdict"]
     assert verdict.pop("summary").startswith("Rank 1 allocates")
@@ -84,7 +87,7 @@ def test_the_unknown_is_null():
         "op_count": None,
     }
     assert got["processes"][0]["threads"] == [
-        {"id": "1", "name": None, "kind": "unknown", "helper": None, "idle": False}
+        {"id": "1", "name": None, "kind": "unknown", "helper": None, "idle": False, **UNSEEN}
     ]
     assert got["verdict"]["decisive"] == {"process": None, "thread": None}
 

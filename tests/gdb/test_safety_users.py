@@ -1,0 +1,116 @@
+"""Looks by a user without privileges, without a home or a folder of his own: his ranks, those of root, and both."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.gdb.gdbrun import ROOT
+from tests.inferiors.capture_process import CaptureProcess
+
+NOBODY = 65534
+USER = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
+# What the kernel would say with another setting of Yama, to us alone; whether it refuses is its own decision.
+PRETEND = """
+mount -t tmpfs none /proc/sys/kernel
+mkdir /proc/sys/kernel/yama
+echo "$0" >/proc/sys/kernel/yama/ptrace_scope
+exec "$@"
+"""
+UNDUMPABLE = "import ctypes, sys; ctypes.CDLL(None).prctl(4, 0); print('ready', flush=True); sys.stdin.read()"
+
+
+def closed_to_others():
+    """Whether the user cannot even read our files: a checkout below somebody's closed home."""
+    if os.getuid() != 0:
+        return False
+    words = [*USER, sys.executable, "-c", "import gdbext.frontend.live, gdbext.render"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(words, cwd="/", env=environment, stderr=subprocess.DEVNULL).returncode != 0
+
+
+pytestmark = [
+    pytest.mark.gdb,
+    pytest.mark.skipif(os.getuid() != 0, reason="becomes another user: needs root, not a package"),
+    pytest.mark.skipif(closed_to_others(), reason="the checkout lies below a folder that is closed to other users"),
+]
+
+
+def gdbext(*words, before=USER):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": "/nonexistent"}
+    environment.pop("XDG_CACHE_HOME", None)
+    argv = [*before, sys.executable, "-m", "gdbext", *map(str, words)]
+    done = subprocess.run(argv, cwd="/", env=environment, capture_output=True, text=True, timeout=900)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def rank(number, **options):
+    return CaptureProcess(threads=2, env={**os.environ, "RANK": str(number), "WORLD_SIZE": "2"}, **options)
+
+
+def may_trace():
+    """Whether the kernel's settings let a user look at his own processes that are not his children."""
+    return not SCOPE.exists() or SCOPE.read_text().strip() == "0"
+
+
+def test_his_own_ranks():
+    with rank(0, wrapper=USER) as one, rank(1, wrapper=USER) as two:
+        done = gdbext("diagnose", one.pid, two.pid, "--json")
+        answer = json.loads(done.stdout)
+        if may_trace():
+            assert done.returncode == 1, done.stderr
+            assert [(one["state"], one["after"]) for one in answer["processes"]] == [("ok", "runs")] * 2
+        else:
+            assert done.returncode == 3
+            assert "sysctl kernel.yama.ptrace_scope=0" in answer["processes"][0]["problems"][0]
+        for process in (one, two):
+            process.assert_free()
+
+
+def test_those_of_root():
+    """Refused in one line with the next step; what the kernel shows is told, and no cause is guessed."""
+    with rank(0) as process:
+        done = gdbext("diagnose", process.pid)
+        assert done.returncode == 3, done.stderr
+        first = " ".join(done.stdout.splitlines()[:2])
+        assert f"could not be read: {process.pid} runs as user 0, we are user {NOBODY}." in first
+        assert "  1. Run with sudo\n" in done.stdout
+        assert "(low confidence)" in done.stdout and "cause    unknown" in done.stdout
+        assert len(done.stderr.splitlines()) < 5
+        process.assert_free()
+
+
+def test_one_of_each():
+    with rank(0, wrapper=USER) as mine, rank(1) as other:
+        done = gdbext("diagnose", mine.pid, other.pid, "--json", "--once")
+        assert done.returncode == 3, done.stderr
+        answer = json.loads(done.stdout)
+        told = {process["pid"]: process for process in answer["processes"]}
+        assert told[other.pid]["state"] == "partial" and len(told[other.pid]["threads"]) == len(other.tids())
+        assert told[other.pid]["wait"]["kind"] == "unknown" and "sudo" in told[other.pid]["problems"][0]
+        if may_trace():
+            assert (told[mine.pid]["state"], told[mine.pid]["wait"]["kind"]) == ("ok", "io")
+        assert told[other.pid]["index"] not in answer["verdict"]["culprits"] + answer["verdict"]["victims"]
+        for process in (mine, other):
+            process.assert_free()
+
+
+@pytest.mark.parametrize(("scope", "said"), [("1", "sysctl kernel.yama.ptrace_scope=0"), ("3", "boot with another")])
+def test_what_yama_forbids_is_told_with_the_setting(scope, said):
+    """The setting is pretended; that the kernel refuses comes from a process that is not dumpable."""
+    pretending = ("unshare", "--mount", "sh", "-c", PRETEND, scope)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*USER, sys.executable, "-c", UNDUMPABLE], **pipes) as process:
+        assert process.stdout.readline() == "ready\n"
+        done = gdbext("diagnose", process.pid, "--once", "--json", before=(*pretending, *USER))
+        process.stdin.close()
+    assert done.returncode == 3, done.stderr
+    (one,) = json.loads(done.stdout)["processes"]
+    assert one["state"] == "partial" and one["threads"]
+    (line,) = [problem for problem in one["problems"] if "ptrace_scope" in problem]
+    assert f"kernel.yama.ptrace_scope is {scope}" in line and said in line
