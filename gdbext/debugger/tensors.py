@@ -11,27 +11,24 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Callable, List, Optional, Sequence, Set, Tuple, Union
 
-from gdbext.analysis.tensors.index import contiguous, product
 from gdbext.debugger import memory, placement, shapes
 from gdbext.debugger.holders import (
     MOST_PEELS,
-    NoMember,
     address_node,
     entries,
     first_of,
-    integer,
-    integers,
     items,
     matches,
     members_of_graph,
     peel,
 )
 from gdbext.debugger.nodes import NAME_CAP, Node, Null, Unreadable, without_arguments
+from gdbext.debugger.tensor_members import dtype_of, number_of, place_of, shape_of, strides_of, with_address, with_notes
 from gdbext.debugger.value_nodes import ValueNode
-from gdbext.knowledge.layouts import DTYPE_TABLES, LAYOUTS, PLACE_TABLES
-from gdbext.knowledge.schema import EnumTable, TensorLayout
+from gdbext.knowledge.layouts import LAYOUTS
+from gdbext.knowledge.schema import TensorLayout
 from gdbext.model.errors import UsageError
-from gdbext.model.missing import Maybe, Missing
+from gdbext.model.missing import Missing
 from gdbext.model.tensor import TensorInfo, TensorMapInfo
 
 MOST_ENTRIES = 256
@@ -40,7 +37,6 @@ MOST_STEPS = 4096
 """Objects looked at for one answer."""
 DEEPEST = 3
 """Maps of vectors of structs of tensors; deeper is somebody else's data structure."""
-NULL = Missing("null pointer")
 _CONTAINER = -1  # stands for a map, a vector or a struct where the addresses of enclosing tensors are kept
 
 Pairs = Tuple[Sequence[Tuple[str, Node]], Optional[int]]
@@ -194,9 +190,9 @@ class Reader:
             return TensorInfo(name, self._kind(row), dtype=missing, shape=missing, address=missing, where=missing)
         if row.parent:
             return self._view(row, node, name, seen)
-        element, pair = self._dtype(row, node)
-        shape = self._shape(row, node)
-        strides = self._strides(row, node, shape, element)
+        element, pair = dtype_of(row, node)
+        shape = shape_of(row, node)
+        strides = strides_of(row, node, shape, element)
         info = TensorInfo(
             name,
             self._kind(row),
@@ -204,13 +200,13 @@ class Reader:
             dtype=element,
             shape=shape,
             strides=strides if isinstance(strides, tuple) else None,
-            where=self._place(row, node),
+            where=place_of(row, node),
             problems=(f"strides: {strides.reason}",) if isinstance(strides, Missing) else (),
         )
         info = shapes.ordered(row, info)
         info = shapes.doubled(info) if pair else info
-        info = self._with_address(row, node, info)
-        info = self._with_notes(row, node, info)
+        info = with_address(row, node, info)
+        info = with_notes(row, node, info)
         return self.finish(replace(info, parts=self._parts(row, node, seen)))
 
     def _kind(self, row: TensorLayout) -> str:
@@ -230,144 +226,11 @@ class Reader:
             return TensorInfo(name, row.id, problems=(f"parent: {error}",))
         if not isinstance(above, TensorInfo):
             return TensorInfo(name, row.id, problems=("its parent is no single tensor",))
-        info = replace(above, name=name, kind=row.id, shape=self._shape(row, node), strides=None, notes=())
+        info = replace(above, name=name, kind=row.id, shape=shape_of(row, node), strides=None, notes=())
         info = replace(info, type_name="", unreadable=None, owner=_view_of(above), parts=(above,))
-        offset = self._number(row.offset, node)
+        offset = number_of(row.offset, node)
         info = replace(placement.moved(info, offset), offset=0 if isinstance(offset, Missing) else offset)
         return self.finish(shapes.ordered(row, info))
-
-    def _dtype(self, row: TensorLayout, node: Node) -> Tuple[Maybe[str], bool]:
-        if not row.dtype:
-            return Missing("this type has no element type"), False
-        try:
-            word = _meaning(first_of(node, row.dtype), DTYPE_TABLES[row.dtypes])
-        except Unreadable as error:
-            return Missing(str(error)), False
-        if isinstance(word, Missing):
-            return word, False
-        name, star, _ = word.partition("*")
-        return name, bool(star)
-
-    def _shape(self, row: TensorLayout, node: Node) -> Maybe[Tuple[int, ...]]:
-        try:
-            if row.count:
-                dims: Tuple[int, ...] = (integer(node, row.count),)
-            else:
-                dims = self._first_integers(node, row.shape)
-        except Unreadable as error:
-            return Missing(str(error))
-        return shapes.sane(dims)
-
-    def _first_integers(self, node: Node, paths: Sequence[str]) -> Tuple[int, ...]:
-        problem = Unreadable("not known")
-        for path in paths:
-            try:
-                return integers(node, path)
-            except Unreadable as error:
-                problem = error
-        raise problem
-
-    def _strides(
-        self, row: TensorLayout, node: Node, shape: Maybe[Tuple[int, ...]], element: Maybe[str]
-    ) -> Union[Tuple[int, ...], Missing, None]:
-        if not row.strides or isinstance(shape, Missing):
-            return None
-        try:
-            strides = self._first_integers(node, row.strides)
-        except Null:
-            return None
-        except Unreadable as error:
-            return Missing(str(error))
-        if len(strides) != len(shape):
-            return Missing(f"{len(strides)} for {len(shape)} dimensions")
-        if any(abs(stride) >= shapes.LARGEST for stride in strides):
-            return Missing("out of any range: the object is not initialised or overwritten")
-        return shapes.in_elements(strides, element) if row.strides_unit == "bytes" else strides
-
-    def _place(self, row: TensorLayout, node: Node) -> Maybe[str]:
-        for pattern, by_type in row.place_by_type:
-            if re.search(pattern, node.type_name):
-                return by_type
-        if not row.place:
-            return Missing("the type does not say")
-        try:
-            place = _meaning(first_of(node, row.place), PLACE_TABLES[row.places])
-        except Unreadable as error:
-            return Missing(str(error))
-        if isinstance(place, Missing) or place not in placement.ACCELERATORS:
-            return place or Missing("not set")
-        number = self._number(row.device_index, node) if row.device_index else -1
-        return place if isinstance(number, Missing) or not 0 <= number < 1024 else f"{place} {number}"
-
-    def _number(self, paths: Sequence[str], node: Node) -> Maybe[int]:
-        if not paths:
-            return 0
-        try:
-            return integer(node, paths)
-        except Null:
-            return 0
-        except Unreadable as error:
-            return Missing(str(error))
-
-    def _with_address(self, row: TensorLayout, node: Node, info: TensorInfo) -> TensorInfo:
-        start = self._data(row, node)
-        offset = self._number(row.offset, node)
-        if isinstance(start, Missing):
-            return replace(info, address=start)
-        info = placement.moved(replace(info, address=start), offset)
-        owner = f"{placement.place_word(info.where)} storage at {start:#x}" if info.offset else None
-        return self._within(row, node, replace(info, owner=owner))
-
-    def _within(self, row: TensorLayout, node: Node, info: TensorInfo) -> TensorInfo:
-        """Says when the elements reach beyond the storage they lie in."""
-        size = self._number(row.storage_bytes, node)
-        dtype = shapes.row_of(info.dtype)
-        if not row.storage_bytes or isinstance(size, Missing) or dtype is None or isinstance(info.shape, Missing):
-            return info
-        strides = info.strides if info.strides is not None else contiguous(info.shape)
-        last = sum((length - 1) * stride for length, stride in zip(info.shape, strides))
-        end = dtype.nbytes(info.offset + last + 1)
-        if not size < end <= shapes.LARGEST or not product(info.shape):
-            return info
-        problem = f"reaches to byte {end:,} of a storage of {size:,} bytes"
-        return replace(info, problems=(*info.problems, problem))
-
-    def _data(self, row: TensorLayout, node: Node) -> Maybe[int]:
-        if not row.data:
-            return Missing("this type holds no data")
-        reason = Missing("not known")
-        for path in row.data:
-            try:
-                address = address_node(first_of(node, (path,))).integer()
-            except NoMember as error:
-                reason = reason if reason is NULL else Missing(str(error))
-                continue
-            except Null:
-                reason = NULL
-                continue
-            except Unreadable as error:
-                return Missing(str(error))
-            if address:
-                return address
-            reason = NULL
-        return reason
-
-    def _with_notes(self, row: TensorLayout, node: Node, info: TensorInfo) -> TensorInfo:
-        notes = list(info.notes)
-        if row.name:
-            try:
-                called = first_of(node, row.name).text()
-                if called and called != info.name:
-                    notes.append(f"called {called[:NAME_CAP]}")
-            except Unreadable:
-                pass
-        problems = list(info.problems)
-        said = self._number(row.elements, node) if row.elements else Missing("")
-        if not isinstance(said, Missing) and not isinstance(info.shape, Missing):
-            values = 2 if info.notes else 1
-            if said * values != product(info.shape) and product(info.shape) < shapes.LARGEST:
-                problems.append(f"says {said:,} elements, its shape {product(info.shape):,}")
-        return replace(info, notes=tuple(notes), problems=tuple(problems))
 
     def _parts(self, row: TensorLayout, node: Node, seen: Tuple[int, ...]) -> Tuple[TensorInfo, ...]:
         parts: List[TensorInfo] = []
@@ -406,13 +269,3 @@ def _joined(key: str, name: str) -> str:
 def _view_of(above: TensorInfo) -> str:
     place = above.address if isinstance(above.address, Missing) else f"{above.address:#x}"
     return f"view of {above.kind} at {place}"
-
-
-def _meaning(node: Node, table: EnumTable) -> Maybe[str]:
-    """What an enumerator or a number says, by name where there is one."""
-    node = address_node(node)
-    name, number = node.enumerator(), node.integer()
-    if name is not None:
-        return table.names.get(name) or table.numbers.get(number) or name
-    found = table.numbers.get(number)
-    return Missing(f"{number} is no value of its type here") if found is None else found
