@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.discovery.families import LAUNCHER, settle
 from gdbext.discovery.procfs import OVERWRITTEN, ProcFS
@@ -37,6 +37,14 @@ class Census:
         weak = (by_device(self.facts(pid)) for pid in unknown if not self.facts(pid).denied)
         self._first.update({member.pid: member for member in weak if member is not None})
         self.members = settle(self._first, self.table)
+
+    def take_denied(self, pids: Sequence[int] = ()) -> bool:
+        """Take ranks by their titles that we may not look into: these, or all. They can be told of, if not be read."""
+        taken = [member for member in self._denied if not pids or member.pid in pids]
+        self._denied = [member for member in self._denied if member not in taken]
+        self._first.update({member.pid: member for member in taken})
+        self.members = settle(self._first, self.table)
+        return bool(taken)
 
     @property
     def ranks(self) -> List[Member]:

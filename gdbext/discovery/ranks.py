@@ -40,6 +40,8 @@ def find_jobs(proc: ProcFS, selector: Selector) -> FoundJobs:
     if engine is not None or not jobs:
         census.look_deeper()
         jobs = form_jobs(census)
+    if (selector.pids or not jobs) and census.take_denied(selector.pids):
+        jobs = form_jobs(census)
     notes: List[str] = []
     if selector.pids:
         jobs, missing = _by_pids(selector.pids, jobs, census)

@@ -461,12 +461,32 @@ def test_titles_are_scrubbed(tree):
 
 
 def test_processes_that_may_not_be_read_are_counted(tree, monkeypatch):
-    tree.titled(20, 1, "VLLM::Worker_TP0")
     tree.add(21, 1, "/usr/sbin/daemon")
     monkeypatch.setattr(ProcFS, "environ", lambda self, pid: Missing(DENIED))
-    with pytest.raises(NothingFound, match=r"1 rank processes of vllm may not be read.*; 1 processes of other users"):
+    with pytest.raises(NothingFound, match="1 processes of other users could not be looked into"):
         only(tree)
-    assert [rank.pid for rank in only(tree, pids=(20,)).ranks] == [20]
+
+
+def test_ranks_that_may_not_be_read_are_found_by_their_titles_where_there_are_no_others(tree, monkeypatch):
+    """All that there is of them can be told, and what would make them readable."""
+    for number in (0, 1):
+        tree.titled(20 + number, 1, f"VLLM::Worker_TP{number}")
+    monkeypatch.setattr(ProcFS, "environ", lambda self, pid: Missing(DENIED))
+    found = only(tree)
+    assert (found.engine, [(rank.pid, rank.rank) for rank in found.ranks]) == ("vllm", [(20, 0), (21, 1)])
+    assert not any("may not be read" in note for note in found.notes)
+    assert [(rank.pid, rank.rank) for rank in only(tree, pids=(21,)).ranks] == [(21, 1)]
+
+
+def test_ranks_that_may_not_be_read_do_not_stand_in_the_way_of_ours(tree, monkeypatch):
+    tree.titled(20, 1, "VLLM::Worker_TP0")
+    tree.torch_rank(30, 1, 0, 1)
+    mine = ProcFS.environ
+    monkeypatch.setattr(ProcFS, "environ", lambda self, pid: Missing(DENIED) if pid == 20 else mine(self, pid))
+    found = only(tree)
+    assert [rank.pid for rank in found.ranks] == [30]
+    assert any("1 rank processes of vllm may not be read" in note for note in found.notes)
+    assert [(rank.pid, rank.rank) for rank in only(tree, pids=(20,)).ranks] == [(20, 0)]
 
 
 def rank(**details):
