@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import gdb
 
 from gdbext.capture import threads
-from gdbext.capture.environ import read_environ
 from gdbext.commands.cores import Cores, OpenCore
 from gdbext.commands.ranks import HELD
 from gdbext.debugger import compat, live, outside, symbols
@@ -23,12 +22,11 @@ from gdbext.debugger.checks import CheckWatch
 from gdbext.debugger.device_access import DeviceAccess
 from gdbext.debugger.gathering import TOGETHER
 from gdbext.debugger.guard import Guard
+from gdbext.debugger.held import Held, HeldRanks, in_rank_order, numbered
 from gdbext.debugger.rank_points import RankPoint
 from gdbext.debugger.streams import StreamAccess
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
-from gdbext.discovery.ranks import find_jobs, rank_from_environ
-from gdbext.discovery.selectors import Selector
 from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTable
 from gdbext.model.backtrace import Backtrace
 from gdbext.model.check_report import Failure
@@ -47,35 +45,19 @@ WHILE_ATTACHING = {
 STILL_STOPPED = "released, stopped by SIGSTOP"  # as it was before, or by a signal that came meanwhile
 
 
-@dataclass
-class _Held:
-    """What we remember of an inferior."""
-
-    process: RankProcess
-    since: Optional[float]  # stopped since then (CLOCK_MONOTONIC); None while it runs
-    ours: bool = False  # we made the inferior, or gave it its program
-    added: bool = False  # it goes away again after the release
-    attach_ms: Optional[float] = None
-    times: Mapping[int, threads.ThreadTimes] = field(default_factory=dict)  # right before the stop
-    cpu: Mapping[int, float] = field(default_factory=dict)
-    core: Optional[OpenCore] = None
-
-
 class GdbSession:
     """One per gdb."""
 
     def __init__(self) -> None:
-        self._held: Dict[int, _Held] = {}  # by number of the inferior
+        self._held = HeldRanks()
         self._jobs: Tuple[Job, ...] = ()
         self._together_before: Optional[str] = None
-        self._attaching = False
         self._guard = Guard()
         self.tensors = DeviceAccess(self.say, self.rank_of)
         self.streams = StreamAccess(self.say, self.rank_of)
         self.checks = CheckWatch(self.ranks, self.tensors, self.say)
         self.breaks = RankBreaks(self, self._report_place)
-        gdb.events.cont.connect(self._resumed)
-        gdb.events.stop.connect(self._stopped)
+        self._held.listen()
         compat.on_exit(nudged_from_now)  # gdb lets go by itself then, and may get stuck in it too
 
     def say(self, text: str) -> None:
@@ -85,57 +67,11 @@ class GdbSession:
     # --- what is there ---
 
     def ranks(self) -> Sequence[AttachedRank]:
-        self._forget_gone()
-        current = gdb.selected_inferior().num
-        found = [self._row(inferior, current) for inferior in gdb.inferiors() if inferior.pid]
-        return sorted(found, key=_in_rank_order)
-
-    def _row(self, inferior: gdb.Inferior, current: int) -> AttachedRank:
-        held = self._held.get(inferior.num) or self._adopt(inferior)
-        running = any(thread.is_running() for thread in inferior.threads())
-        is_core = compat.kind_of(inferior) == compat.HAS_CORE
-        return AttachedRank(
-            held.process,
-            inferior.num,
-            inferior.num == current,
-            "core file" if is_core else "running" if running else "stopped",
-            held.attach_ms,
-            None if running or is_core or held.since is None else (time.monotonic() - held.since) * 1000,
-        )
-
-    def _adopt(self, inferior: gdb.Inferior) -> _Held:
-        """An inferior that the user attached, started or opened: find out which rank it is."""
-        process = RankProcess(inferior.pid, "rank")
-        if compat.kind_of(inferior) == compat.HAS_PROCESS:
-            jobs = find_jobs(ProcFS(), Selector((inferior.pid,)))
-            known = [rank for job in jobs for rank in job.ranks if rank.pid == inferior.pid]
-            process = _numbered(known[0] if known else process)
-        self._held[inferior.num] = held = _Held(process, time.monotonic())
-        return held
-
-    def _forget_gone(self) -> None:
-        alive = {inferior.num: inferior.pid for inferior in gdb.inferiors()}
-        for number, held in list(self._held.items()):
-            if alive.get(number) != held.process.pid:
-                del self._held[number]
+        return self._held.rows()
 
     def rank_of(self, inferior: gdb.Inferior) -> Optional[int]:
         """Rank number of an inferior, None when unknown."""
-        self._forget_gone()
-        held = self._held.get(inferior.num)
-        return held.process.rank if held else None
-
-    def _resumed(self, event: gdb.ContinueEvent) -> None:
-        """What we knew of the threads is old from now on. In all-stop mode the event does not say whose."""
-        if self._attaching:  # gdb lets a process take a step on its way to the first stop, and tells of it
-            return
-        for held in self._held.values():
-            held.times, held.cpu = {}, {}
-            held.since = None
-
-    def _stopped(self, event: gdb.StopEvent) -> None:
-        for held in self._held.values():
-            held.since = held.since or time.monotonic()
+        return self._held.rank_of(inferior)
 
     def about(self) -> Iterable[Point]:
         return about()
@@ -150,7 +86,7 @@ class GdbSession:
         before = {process.pid: threads.look(process.pid) for process in free}
         begun: List[gdb.Inferior] = []
         started = gdb.selected_inferior()
-        self._attaching = True
+        self._held.attaching = True
         self._guard.hold([process.pid for process in free])
         with compat.settings(WHILE_ATTACHING):
             try:
@@ -168,7 +104,7 @@ class GdbSession:
                     self.say(f"interrupted: nothing is attached ({count} processes were, and run on)")
                 raise
             finally:
-                self._attaching = False
+                self._held.attaching = False
         self._jobs = tuple(jobs)
         self._begin_together(begun)
         self._guard.keep_attached()
@@ -178,14 +114,13 @@ class GdbSession:
         self, process: RankProcess, before: Mapping[int, threads.ThreadTimes], begun: List[gdb.Inferior]
     ) -> Optional[str]:
         """Attach into an empty inferior; returns why it did not work."""
-        inferior, added = self._empty_inferior(), False
-        if inferior is None:
-            inferior, added = compat.add_inferior(), True
-        compat.switch(inferior)
+        inferior, added = self._empty_inferior()
         begun.append(inferior)
         now = threads.look(process.pid)
         start = time.monotonic()
-        self._held[inferior.num] = held = _Held(process, start, True, added, None, now, threads.between(before, now))
+        self._held.by_number[inferior.num] = held = Held(
+            process, start, True, added, None, now, threads.between(before, now)
+        )
         try:
             with nudged():
                 gdb.execute(f"attach {process.pid}", to_string=True)
@@ -194,15 +129,18 @@ class GdbSession:
             begun.remove(inferior)
             return f"cannot attach: {symbols.first_line(error)}"
         held.attach_ms = (time.monotonic() - start) * 1000
-        held.process = _numbered(process)
+        held.process = numbered(process)
         return None
 
     @staticmethod
-    def _empty_inferior() -> Optional[gdb.Inferior]:
-        """The selected inferior, if it has neither a process nor a program."""
+    def _empty_inferior() -> Tuple[gdb.Inferior, bool]:
+        """One without process and program, selected, and whether it is a new one."""
         current = gdb.selected_inferior()
-        unused = current.pid == 0 and not gdb.current_progspace().filename and not gdb.objfiles()
-        return current if unused else None
+        if current.pid == 0 and not gdb.current_progspace().filename and not gdb.objfiles():
+            return current, False
+        added = compat.add_inferior()
+        compat.switch(added)
+        return added, True
 
     def _begin_together(self, begun: Sequence[gdb.Inferior]) -> None:
         """A `continue` that resumed one rank alone would leave it waiting for the others."""
@@ -215,7 +153,7 @@ class GdbSession:
         attached = {rank.process.pid: rank for rank in self.ranks()}
         good = [attached[process.pid] for process in wanted if process.pid in attached and not problems[process.pid]]
         if good:
-            first = min(good, key=_in_rank_order)
+            first = min(good, key=in_rank_order)
             assert first.number is not None
             self.select(first.number)
             attached = {rank.process.pid: rank for rank in self.ranks()}
@@ -230,7 +168,7 @@ class GdbSession:
             notes.append(f"The stop of a rank took {longest:.0f} ms at most until gdb was ready. {HELD}")
         present = {row.process.rank for row in rows}
         absent = tuple(rank for job in self._jobs for rank in job.absent if rank not in present)
-        return RankTable(tuple(sorted(rows, key=_in_rank_order)), absent, tuple(notes))
+        return RankTable(tuple(sorted(rows, key=in_rank_order)), absent, tuple(notes))
 
     # --- core files ---
 
@@ -240,19 +178,16 @@ class GdbSession:
         with compat.settings(WHILE_ATTACHING):
             for one in cores.opened:
                 rows.append(self._open_one(one))
-        good = [row.number for row in sorted(rows, key=_in_rank_order) if row.number is not None]
+        good = [row.number for row in sorted(rows, key=in_rank_order) if row.number is not None]
         if good:
             self.select(good[0])
         rows = [replace(row, current=row.number is not None and row.number == good[0]) for row in rows]
         rows += [AttachedRank(RankProcess(0, "rank", title=path), problem=why) for path, why in cores.unread]
         self._jobs = (cores.job,)
-        return RankTable(tuple(sorted(rows, key=_in_rank_order)), (), cores.job.notes)
+        return RankTable(tuple(sorted(rows, key=in_rank_order)), (), cores.job.notes)
 
     def _open_one(self, one: OpenCore) -> AttachedRank:
-        inferior, added = self._empty_inferior(), False
-        if inferior is None:
-            inferior, added = compat.add_inferior(), True
-        compat.switch(inferior)
+        inferior, added = self._empty_inferior()
         try:
             problems = core_files.load(one)
         except gdb.error as error:
@@ -260,7 +195,7 @@ class GdbSession:
             return AttachedRank(one.process, state="not opened", problem=symbols.first_line(error))
         # gdb may count the process otherwise than the core's notes: by its number we know it again.
         process = replace(one.process, pid=inferior.pid)
-        self._held[inferior.num] = _Held(process, None, True, added, core=one)
+        self._held.by_number[inferior.num] = Held(process, None, True, added, core=one)
         return AttachedRank(process, inferior.num, state="core file", problem="; ".join(problems) or None)
 
     # --- releasing ---
@@ -282,7 +217,9 @@ class GdbSession:
     def let_go(self, numbers: Sequence[int]) -> Sequence[RankProcess]:
         """Detach some, to take them back later."""
         inferiors = [inferior for inferior in gdb.inferiors() if inferior.num in numbers]
-        processes = {one.num: self._held[one.num].process for one in inferiors if one.num in self._held}
+        processes = {
+            one.num: self._held.by_number[one.num].process for one in inferiors if one.num in self._held.by_number
+        }
         with compat.settings(WHILE_ATTACHING), compat.kept_selection():
             problems = self._release(inferiors)
         return [process for number, process in processes.items() if number not in problems]
@@ -291,7 +228,7 @@ class GdbSession:
         """Attach again what was let go; what has ended meanwhile is told."""
         problems: List[str] = []
         begun: List[gdb.Inferior] = []
-        self._attaching = True
+        self._held.attaching = True
         try:
             with compat.settings(WHILE_ATTACHING), compat.kept_selection():
                 for process in processes:
@@ -299,7 +236,7 @@ class GdbSession:
                     if problem is not None:
                         problems.append(f"process {process.pid} is not attached again: {problem}")
         finally:
-            self._attaching = False
+            self._held.attaching = False
         return problems
 
     def _report_place(self, point: RankPoint) -> Callable[[], None]:
@@ -313,7 +250,7 @@ class GdbSession:
 
     def _is_ours(self, rank: AttachedRank) -> bool:
         """A core file that we opened, not the user."""
-        held = self._held.get(rank.number or 0)
+        held = self._held.by_number.get(rank.number or 0)
         return held is not None and held.core is not None
 
     def _release(self, inferiors: Sequence[gdb.Inferior]) -> Dict[int, str]:
@@ -330,7 +267,7 @@ class GdbSession:
             except KeyboardInterrupt as error:  # the rest must be let go first
                 interrupted = error
         for inferior in inferiors:
-            held = self._held.pop(inferior.num, None)
+            held = self._held.by_number.pop(inferior.num, None)
             if held is not None and held.core is not None:
                 held.core.core.close()
             if held is not None and held.ours and inferior.pid == 0:
@@ -367,29 +304,18 @@ class GdbSession:
 
     def backtraces(self, rank: AttachedRank, every: bool) -> Sequence[Backtrace]:
         inferior = next(inferior for inferior in gdb.inferiors() if inferior.num == rank.number)
-        return backtraces(inferior, rank, self._held[inferior.num].core, every)
+        return backtraces(inferior, rank, self._held.by_number[inferior.num].core, every)
 
     def snapshot(self, scan: bool = False) -> JobSnapshot:
         looks = []
         for rank in self.ranks():
             inferior = next(inferior for inferior in gdb.inferiors() if inferior.num == rank.number)
-            held = self._held[inferior.num]
+            held = self._held.by_number[inferior.num]
             looks.append(live.Subject(inferior, rank, held.since or time.monotonic(), held.times, held.cpu, held.core))
         return live.snapshot(looks, self._jobs, scan)
 
     def snapshot_from_outside(self, arguments: Sequence[str], command: str = "diagnose") -> JobSnapshot:
         return outside.look(arguments, self.say, command)
-
-
-def _in_rank_order(rank: AttachedRank) -> Tuple[bool, int, int]:
-    number = rank.process.rank
-    return number is None, number or 0, rank.process.pid
-
-
-def _numbered(process: RankProcess) -> RankProcess:
-    """With the rank that the environment in memory tells, where /proc had lost it."""
-    environ = read_environ(process.pid)
-    return process if isinstance(environ, Missing) else rank_from_environ(process, environ)
 
 
 def _obstacle(pid: int) -> Optional[str]:

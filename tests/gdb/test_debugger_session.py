@@ -201,7 +201,7 @@ def test_ctrl_c_on_the_terminal_while_symbols_are_read(any_gdb):
 
 
 def test_an_error_of_ours_lets_go_too(any_gdb):
-    bug = "python from gdbext.debugger import session as s; s._numbered = lambda process: 1 / 0"
+    bug = "python from gdbext.debugger import session as s; s.numbered = lambda process: 1 / 0"
     with Target("plain") as one:
         answer = gdb_batch(any_gdb, bug, attach(one), "set llm debug on", attach(one), "info inferiors")
         one.assert_free()
