@@ -12,9 +12,10 @@ import tempfile
 import time
 from typing import Any, List, Mapping
 
-from tests.inferiors.pdb_job import DEADLINE, ROOT, ends
+from tests.inferiors.pdb_job import ROOT, ends
 
 SHELL = "shell> "
+DEADLINE = 120.0  # seconds; only a failing test waits that long
 _HISTORY = "10000"  # lines
 
 

@@ -123,6 +123,8 @@ class RankBreaks:
         self._bury()
         self._move_alone(False)
         self._gathering.release()
+        for point in self._valid():
+            compat.disable_stubs(point)  # of libraries that were loaded since
         points = [point for point in self._valid() if point.options.others == "hold" and point.enabled]
         if not points:
             with compat.settings({TOGETHER: "on"}):

@@ -169,6 +169,20 @@ def enable_location(point: gdb.Breakpoint, number: int, on: bool) -> None:
                 known[place - 1].enabled = on
             else:
                 gdb.execute(f"{'enable' if on else 'disable'} {point.number}.{place}", to_string=True)
+    if on:
+        disable_stubs(point)
+
+
+def disable_stubs(point: gdb.Breakpoint) -> None:
+    """Of a C++ function gdb 13.1 also takes its stubs in the procedure linkage tables (18.1 does not): each passing
+    would count twice, and stop where there are no arguments yet."""
+    table = gdb.execute(f"info breakpoints {point.number}", to_string=True)
+    rows = re.split(r"^\d+\.(\d+)\s", table, flags=re.MULTILINE)
+    places = list(zip(rows[1::2], rows[2::2]))
+    stubs = [(place, row) for place, row in places if "@plt" in row]
+    for place, row in stubs if len(stubs) < len(places) else ():
+        if row.split()[0] == "y":
+            gdb.execute(f"disable {point.number}.{place}", to_string=True)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 import gdb
 
 from gdbext.commands.break_points import BreakOptions
-from gdbext.debugger import memory, symbols
+from gdbext.debugger import compat, memory, symbols
 from gdbext.discovery.procfs import ProcFS
 from gdbext.model.break_points import BreakPoint
 from gdbext.model.missing import Missing
@@ -39,6 +39,7 @@ class RankPoint(gdb.Breakpoint):
 
     def __init__(self, options: BreakOptions, actions: Actions) -> None:
         super().__init__(options.location)
+        compat.disable_stubs(self)
         self.options = options
         self.passed: Dict[str, int] = {}
         self._actions = actions
