@@ -30,10 +30,16 @@ class _Interrupts:
 
     def __init__(self) -> None:
         self._waiting = self._pending = False
+        self.came, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        """Readable once a signal has come, whatever the main thread does then."""
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         self._before = signal.signal(signal.SIGINT, self._note)
 
     def close(self) -> None:
         signal.signal(signal.SIGINT, self._before)
+        signal.set_wakeup_fd(-1)
+        os.close(self.came)
+        os.close(self._wake)
 
     def _note(self, number: int, frame: Optional[FrameType]) -> None:
         self._pending = True
@@ -53,17 +59,29 @@ class _Interrupts:
 
 
 @contextlib.contextmanager
-def _noticing(wire: Wire) -> Iterator[None]:
-    """Whoever types is interrupted when the other side goes: the rank has ended, or its time is up."""
+def _noticing(wire: Wire, came: int) -> Iterator[None]:
+    """Whoever types is interrupted when the other side goes: the rank has ended, or its time is up. And by Ctrl-C: a
+    signal that comes right before the read begins does not end it, and is said again until it is heard."""
     ours, theirs = os.pipe()
+    with contextlib.suppress(BlockingIOError):
+        os.read(came, 1 << 10)  # earlier ones
 
     def watch() -> None:
         poll = select.poll()
         poll.register(wire, select.POLLRDHUP)
+        poll.register(came, select.POLLIN)
         poll.register(theirs, 0)
-        heard = poll.poll()[0][0] != wire.fileno()
+        early = False
+        while not early:
+            events = [number for number, _ in poll.poll()]
+            if theirs in events:
+                return
+            if wire.fileno() in events:
+                break
+            early = signal.SIGINT in os.read(came, 1 << 10)
         poll.unregister(wire)
-        # One that comes right before the read begins does not end it: said again until it is heard.
+        poll.unregister(came)
+        heard = early and bool(poll.poll(_AGAIN))
         for _ in range(_TRIES):
             if heard:
                 return
@@ -148,7 +166,7 @@ class Terminal:
         """Send what was typed. False when it takes leave: the end of the input, or `quit` to pdb."""
         while True:
             try:
-                with self._interrupts.welcome(), _noticing(wire):
+                with self._interrupts.welcome(), _noticing(wire, self._interrupts.came):
                     line = input(clean_line(prompt, self._style))
             except KeyboardInterrupt:
                 self._print("\n")

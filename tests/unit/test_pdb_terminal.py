@@ -114,6 +114,15 @@ def test_keys(opened, tmp_path):
     assert history.stat().st_mode & 0o777 == 0o600
 
 
+def test_control_c_as_soon_as_the_prompt_stands_there(opened):
+    """Right before the read begins: it is not lost."""
+    _, window = opened
+    for _ in range(20):
+        window.type(CONTROL_C)
+        window.until("(Pdb) ")
+    assert "\n100\n" in window.answer("p mine")
+
+
 def test_control_c_while_the_rank_computes(opened):
     _, window = opened
     window.type("exec('print(10 ** 6)\\nwhile True: pass')\n")
