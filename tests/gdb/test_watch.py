@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -29,13 +30,15 @@ def watching(pids, into):
 
 def event(process, kind):
     """The next event of that kind; others on the way are passed over."""
+    seen, end = [], time.monotonic() + 120
     while True:
-        assert select.select([process.stdout], [], [], 60)[0], f"no {kind}"
+        ready, _, _ = select.select([process.stdout], [], [], max(0.0, end - time.monotonic()))
+        assert ready and time.monotonic() < end, f"no {kind}, but {seen}"
         line = process.stdout.readline()
-        assert line, process.stderr.read()
-        found = json.loads(line)
-        if found["event"] == kind:
-            return found
+        assert line, f"it has ended; no {kind}, but {seen}"
+        seen.append(json.loads(line))
+        if seen[-1]["event"] == kind:
+            return seen[-1]
 
 
 def texts(*folder):
