@@ -1,19 +1,27 @@
 """A few symbols of an ELF file, found without reading the rest of it (64-bit little-endian; layout: elf(5)).
 
-Tables are scanned as bytes: an object per symbol, as pyelftools makes them, takes a hundred times as long.
+Tables are scanned as bytes: an object per symbol, as pyelftools makes them, takes a hundred times as long. They may
+have gigabytes, so they are gone through in pieces.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import BinaryIO, Dict, Iterable, Iterator, NamedTuple, Optional, Tuple
+import sys
+from array import array
+from typing import BinaryIO, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")  # type, flags, offset, address, ...
 _SECTION = struct.Struct("<IIQQQQIIQQ")  # name, type, flags, address, offset, size, link, ...
 _SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
-_PT_LOAD, _SHT_SYMTAB, _SHT_DYNSYM, _ET_EXEC = 1, 2, 11, 2
-_MAX_TABLE = 256 << 20  # bytes
+_PT_LOAD, _ET_EXEC = 1, 2
+SYMTAB, DYNSYM = 2, 11
+CODE = 6  # SHF_ALLOC | SHF_EXECINSTR
+NAMING = frozenset((0, 1, 2, 10))  # STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_IFUNC: what may name code
+_MAX_TABLE = 256 << 20  # bytes that are read at once
+_TEXT_PIECE = 8 << 20  # bytes of a string table
+_ROWS_PIECE = 1 << 16  # rows of a symbol table
 
 
 class Section(NamedTuple):
@@ -33,7 +41,7 @@ class ElfSymbols:
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        header = self._at(0, _HEADER.size)
+        header = self.at(0, _HEADER.size)
         if header[:6] != b"\x7fELF\x02\x01":
             raise ValueError("not a 64-bit little-endian ELF file")
         fields = _HEADER.unpack(header)
@@ -41,7 +49,8 @@ class ElfSymbols:
         self.segments = tuple(self._loaded(offset=fields[5], size=fields[9], count=fields[10]))
         self.sections = tuple(self._sections(offset=fields[6], size=fields[11], count=fields[12], names=fields[13]))
 
-    def _at(self, offset: int, size: int) -> bytes:
+    def at(self, offset: int, size: int) -> bytes:
+        """Bytes of the file. Raises `ValueError` when it is cut off there, or on a size beyond all measure."""
         if offset >= 1 << 62 or size > _MAX_TABLE:
             raise ValueError("an ELF table is damaged")
         self._stream.seek(offset)
@@ -53,27 +62,27 @@ class ElfSymbols:
     def _loaded(self, offset: int, size: int, count: int) -> Iterator[Tuple[int, int]]:
         """(offset in the file, address as linked) of each loaded segment."""
         for number in range(count):
-            kind, _flags, at, address = _SEGMENT.unpack(self._at(offset + number * size, _SEGMENT.size))[:4]
+            kind, _flags, at, address = _SEGMENT.unpack(self.at(offset + number * size, _SEGMENT.size))[:4]
             if kind == _PT_LOAD:
                 yield at, address
 
     def _sections(self, offset: int, size: int, count: int, names: int) -> Iterator[Section]:
         if offset and not count:  # more than 65,279: the first section header has the numbers
-            first = _SECTION.unpack(self._at(offset, _SECTION.size))
+            first = _SECTION.unpack(self.at(offset, _SECTION.size))
             count, names = first[5], first[6]
             if count * size > _MAX_TABLE:
                 raise ValueError("an ELF table is damaged")
-        rows = [_SECTION.unpack(self._at(offset + number * size, _SECTION.size)) for number in range(count)]
+        rows = [_SECTION.unpack(self.at(offset + number * size, _SECTION.size)) for number in range(count)]
         if names >= len(rows):
             return
-        texts = self._at(rows[names][4], rows[names][5])
+        texts = self.at(rows[names][4], rows[names][5])
         for name, kind, flags, address, at, length, link, *_rest in rows:
             end = texts.find(b"\0", name)
             yield Section(texts[name : end if end >= 0 else None], kind, address, at, length, link, flags)
 
     def content(self, section: Section) -> bytes:
         """The bytes of a section. Raises `ValueError` when the file is cut off."""
-        return self._at(section.offset, section.size)
+        return self.at(section.offset, section.size)
 
     def section(self, name: str) -> Optional[Section]:
         """The first section of that name."""
@@ -88,28 +97,44 @@ class ElfSymbols:
         """Values of those of `names` that are defined; exported symbols first, then all others."""
         wanted = tuple(names)
         found: Dict[str, int] = {}
-        for kind in (_SHT_DYNSYM, _SHT_SYMTAB):
+        for kind in (DYNSYM, SYMTAB):
             for table in self.sections:
                 if table.kind == kind and len(found) < len(wanted) and table.link < len(self.sections):
                     found = {**self._scan(table, wanted), **found}
         return found
 
-    def _scan(self, table: Section, names: Iterable[str]) -> Dict[str, int]:
-        link = self.sections[table.link]
-        strings = self._at(link.offset, link.size)
-        offsets = {position: name for name in names for position in _positions(strings, name)}
-        data = self._at(table.offset, table.size // _SYMBOL.size * _SYMBOL.size) if offsets else b""
-        return {
-            offsets[name]: value
-            for name, _info, _other, section, value, _size in _SYMBOL.iter_unpack(data)
-            if name in offsets and section and value
-        }
+    def _scan(self, table: Section, names: Sequence[str]) -> Dict[str, int]:
+        offsets = self._positions(self.sections[table.link], names)
+        found: Dict[str, int] = {}
+        count = table.size // _SYMBOL.size if offsets else 0
+        for first in range(0, count, _ROWS_PIECE):
+            rows = self.at(table.offset + first * _SYMBOL.size, min(_ROWS_PIECE, count - first) * _SYMBOL.size)
+            words = array("I")
+            words.frombytes(rows)
+            if sys.byteorder != "little":
+                words.byteswap()
+            if offsets.keys().isdisjoint(words[0 :: _SYMBOL.size // 4]):
+                continue
+            for name, _info, _other, section, value, _size in _SYMBOL.iter_unpack(rows):
+                if name in offsets and section and value:
+                    found[offsets[name]] = value
+        return found
+
+    def _positions(self, texts: Section, names: Sequence[str]) -> Dict[int, str]:
+        """Where one of the names ends an entry of a string table: linkers let a name be the tail of a longer one."""
+        wanted = [(name, name.encode() + b"\0") for name in names]
+        overlap = max((len(text) for _, text in wanted), default=1) - 1
+        found: Dict[int, str] = {}
+        for first in range(0, texts.size, _TEXT_PIECE):
+            piece = self.at(texts.offset + first, min(_TEXT_PIECE + overlap, texts.size - first))
+            for name, text in wanted:
+                at = piece.find(text)
+                while at >= 0:
+                    found[first + at] = name
+                    at = piece.find(text, at + 1)
+        return found
 
 
-def _positions(strings: bytes, name: str) -> Iterator[int]:
-    """Where `name` ends an entry of a string table: linkers let a name be the tail of a longer one."""
-    wanted = name.encode() + b"\0"
-    at = strings.find(wanted)
-    while at >= 0:
-        yield at
-        at = strings.find(wanted, at + 1)
+def tables_of(sections: Iterable[Section]) -> List[Section]:
+    """The symbol tables, in the order in which their symbols are numbered."""
+    return [section for section in sections if section.kind in (SYMTAB, DYNSYM)]

@@ -13,21 +13,16 @@ import struct
 import sys
 import zlib
 from array import array
-from typing import Iterable, List, Sequence, Set
+from typing import Iterable, Sequence, Set
 
-from gdbext.capture.elf_symbols import ElfSymbols, Section
+from gdbext.capture.elf_symbols import CODE, NAMING, ElfSymbols, tables_of
 
-SYMTAB, DYNSYM = 2, 11
-_CODE = 6  # SHF_ALLOC | SHF_EXECINSTR
-_NAMED_KINDS = frozenset((0, 1, 2, 10))  # STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_IFUNC
+MOST = 1_000_000
+"""Symbols that an index is made for: about 200 MiB while it is made. Of more, see capture/symbol_sweep.py."""
+
 _FURTHEST = 4096  # symbols before an address that are asked whether they reach to it
 _HEAD = struct.Struct("<8sQ")
 _MAGIC = b"symbols1"
-
-
-def tables_of(sections: Iterable[Section]) -> List[Section]:
-    """The symbol tables, in the order in which their symbols are numbered."""
-    return [section for section in sections if section.kind in (SYMTAB, DYNSYM)]
 
 
 class SymbolIndex:
@@ -40,7 +35,7 @@ class SymbolIndex:
     @classmethod
     def of(cls, elf: ElfSymbols) -> SymbolIndex:
         """Read the tables and sort them. Raises `ValueError` on a file that is damaged, or beyond all measure."""
-        code = {number for number, section in enumerate(elf.sections) if section.flags & _CODE == _CODE}
+        code = {number for number, section in enumerate(elf.sections) if section.flags & CODE == CODE}
         kinds, starts, ends = array("I"), array("Q"), array("Q")
         for table in tables_of(elf.sections):
             # Elf64_Sym: name, then info, other and section in 32 bits; value; size
@@ -52,7 +47,7 @@ class SymbolIndex:
             starts.extend(words[1::3])
             ends.extend(_sums(words[1::3], words[2::3]))
         # All of this runs in C, half a million times: a loop of ours takes three times as long.
-        named = {kind for kind in set(kinds) if kind >> 16 in code and kind & 15 in _NAMED_KINDS}
+        named = {kind for kind in set(kinds) if kind >> 16 in code and kind & 15 in NAMING}
         numbers = list(itertools.compress(itertools.count(), map(named.__contains__, kinds)))
         numbers.sort(key=starts.__getitem__)
         furthest = 0

@@ -13,6 +13,7 @@ For 16 ranks of 50 short stacks two gdbs took twice the processor time of one, a
 MOST = 16
 _BASE = 96 << 20  # bytes of a gdb with the excerpts of torch and the copies of eight ranks
 _SHARE = 2  # we take at most one in so many of the bytes at hand
+_GROWTH = 8  # bytes that gdb 13.1 took for a byte of symbol table or .debug_info, when these hold nothing but functions
 
 
 def gdbs_for(ranks: Sequence[Dict[str, Any]], stacks: int, wanted: int = 0) -> int:
@@ -32,6 +33,12 @@ def most_gdbs(ranks: int, stacks: int, wanted: int = 0) -> int:
     if wanted > 0:
         return max(1, min(wanted, ranks))
     return max(1, min(ranks, stacks // WORTH, len(os.sched_getaffinity(0)), MOST))
+
+
+def readable() -> Optional[int]:
+    """Bytes of symbols and debug information that one gdb may go through with the memory at hand; None when unknown."""
+    memory = memory_at_hand()
+    return None if memory is None else max(0, memory // _SHARE - _BASE) // _GROWTH
 
 
 def _bytes_of_one(ranks: Sequence[Dict[str, Any]]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -12,6 +14,10 @@ from gdbext.frontend.request import Dump, ranks_of
 from gdbext.model.errors import GdbextError
 from gdbext.model.frame_table import unpack
 from gdbext.model.stack import ThreadStack
+
+_FEW = 16  # copies of which each is a line of progress
+_EVERY = 1.0  # seconds between two lines when there are more
+_PATIENCE = 10.0  # seconds without a line
 
 
 class Unwound(NamedTuple):
@@ -47,14 +53,16 @@ def unwind(
     """
     size = sum(len(block.data) for copy in copies for block in copy.blocks)
     with gdbrun.begin(gdb, most_gdbs(len(copies), size, jobs), folder) as begun:
-        rows, files = ranks_of(copies, folder, dumps)
+        rows, files = ranks_of(copies, folder, dumps, say)
         found: List[Unwound] = [Unwound(files=tuple(texts)) for texts in files]
         count = gdbs_for(rows, size, jobs)
         shares = [rows[number::count] for number in range(count)]
         budget = {"seconds": deadline / max(1, len(shares[0])), "frames": frames}
         requests = [{"schema": 1, "budget": budget, "ranks": share} for share in shares]
-        said = _Count(len(copies), say).said
-        records = gdbrun.run_batches(gdb, requests, folder, deadline, said, begun=begun)
+        if count > 1:
+            say(f"{count} gdbs side by side")
+        with _Count(len(copies), deadline, say) as progress:
+            records = gdbrun.run_batches(gdb, requests, folder, deadline, progress.said, begun=begun)
     problems: Dict[str, None] = {}
     failures = [record for record in records if isinstance(record, GdbextError)]
     if len(failures) == count:
@@ -72,12 +80,32 @@ def unwind(
 
 
 class _Count:
-    """Makes one progress of those of several gdbs."""
+    """Makes one progress of those of several gdbs, and says that they are at work while they say nothing."""
 
-    def __init__(self, total: int, say: Callable[[str], None]) -> None:
-        self._total, self._say, self._begun = total, say, 0
+    def __init__(self, total: int, deadline: float, say: Callable[[str], None]) -> None:
+        self._total, self._deadline, self._say = total, deadline, say
+        self._begun, self._said_at, self._since = 0, time.monotonic(), time.monotonic()
+        self._ended = threading.Event()
+        self._watch = threading.Thread(target=self._while_silent, name="gdbext-progress", daemon=True)
+
+    def __enter__(self) -> _Count:
+        self._watch.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._watch.join()
 
     def said(self, number: int, line: str) -> None:
         """A gdb begins with a copy."""
         self._begun += 1
-        self._say(f"stacks of {self._begun}/{self._total}")
+        now = time.monotonic()
+        if self._total <= _FEW or now - self._said_at >= _EVERY or self._begun == self._total:
+            self._said_at = now
+            self._say(f"stacks of {self._begun}/{self._total}")
+
+    def _while_silent(self) -> None:
+        while not self._ended.wait(_PATIENCE):
+            now = time.monotonic()
+            if now - self._said_at >= _PATIENCE:
+                self._say(f"gdb is at work for {now - self._since:.0f} s, of {self._deadline:g} that it may take")

@@ -1,63 +1,43 @@
-"""What a look costs where a rank is large: a thousand libraries, three thousand threads, many symbols; many ranks.
+"""What a look costs where a rank is large, or where there are many: each case in turn, by `gdbext diagnose --once`.
 
-The programs are made here: many small libraries, one of many symbols, threads that sleep some
-calls deep in one of them. For each size: wall and CPU time of `gdbext diagnose --once`, the pause, and the most memory
-that the front end and one gdb took. Takes about five minutes on two quiet cores.
+The cases: `ranks` (demo ranks on one host), `threads`, `libraries`, `symbols` (a library with so many symbols),
+`debug` (the same with debug information). They are made in a temporary folder. Small by default (a minute or two);
+`--full` is 64 ranks, 3,000 threads, 1,000 libraries, 4 GiB of symbols: 10 GiB in the temporary folder for a while.
+
+Each case is looked at cold (nothing kept of earlier looks) and warm. Peaks of memory are the kernel's (VmHWM), of
+the front end and of the largest gdb; the longest stop is what the answer says. --verbose tells where the time goes:
+seconds and CPU seconds of the front end up to each line of progress.
 """
 
 import argparse
+import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 from tabulate import tabulate
 
-from tests.bench.tools import GDBEXT, REPOSITORY, machine
-from tests.inferiors.torch_job import die_with_parent
+from tests.bench.tools import REPOSITORY, machine
+from tests.inferiors import size_build
+from tests.inferiors.demo import DemoJob
+from tests.inferiors.size_build import Symbols
 
-LIBRARY = "int library(int (*next)(int), int x) { return next(x) + 1; }\n"
-PROGRAM = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-static int (**functions)(int (*)(int), int);
-static int count;
-static int wait_here(int x) { for (;;) pause(); return x; }
-static void *run(void *number) { functions[(long)number % count](wait_here, 1); return 0; }
-int main(int argc, char **argv)
-{
-    count = atoi(argv[2]);
-    functions = calloc(count, sizeof *functions);
-    char name[4096];
-    for (int i = 0; i < count; i++) {
-        snprintf(name, sizeof name, "%s/lib%d.so", argv[1], i);
-        void *library = dlopen(name, RTLD_NOW);
-        if (!library || !(functions[i] = (int (*)(int (*)(int), int))dlsym(library, "library"))) return 3;
-    }
-    pthread_attr_t small;
-    pthread_attr_init(&small);
-    pthread_attr_setstacksize(&small, 128 << 10);
-    for (long i = 1; i < atoi(argv[3]); i++) {
-        pthread_t thread;
-        if (pthread_create(&thread, &small, run, (void *)i)) return 4;
-    }
-    puts("ready");
-    fflush(stdout);
-    run(0);
-}
-"""
+FULL = {"ranks": 64, "threads": 3000, "libraries": 1000, "symbols": 56.0, "debug": 43.0}
+SMALL = {"ranks": 12, "threads": 300, "libraries": 100, "symbols": 1.0, "debug": 0.5}
+CASES = tuple(SMALL)
 RUN = """
 import json, resource, sys, time
-from gdbext.frontend import cli
-begin = time.monotonic()
+from gdbext.frontend import cli, terminal
+begin, phases, say = time.monotonic(), [], terminal.Progress.say
+def said(self, text):
+    phases.append([text, round(time.monotonic() - begin, 2), round(time.process_time(), 2)])
+    say(self, text)
+terminal.Progress.say = said
 try:
     status = cli.main(sys.argv[1:])
 except SystemExit as end:
@@ -65,112 +45,163 @@ except SystemExit as end:
 with open("/proc/self/status") as file:  # ru_maxrss is inherited from who started us
     most = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
 own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-json.dump({"wall": time.monotonic() - begin, "status": status,
-           "cpu": own.ru_utime + own.ru_stime, "gdb_cpu": children.ru_utime + children.ru_stime,
-           "memory": most >> 10, "gdb_memory": children.ru_maxrss >> 10}, sys.stderr)
+json.dump({"wall": time.monotonic() - begin, "status": status, "phases": phases, "memory": most >> 10,
+           "cpu": own.ru_utime + own.ru_stime, "gdb_cpu": children.ru_utime + children.ru_stime}, sys.stderr)
 """
 
 
-def build(folder, libraries, symbols):
-    """The program and its libraries: one with `symbols` further functions, and many copies of a small one."""
-    (folder / "program.c").write_text(PROGRAM)
-    subprocess.run(["gcc", "-O1", "-pthread", "-o", folder / "program", folder / "program.c", "-ldl"], check=True)
-    names = (f"a_symbol_with_a_rather_long_name_{number}" for number in range(symbols))
-    # An assembler makes a hundred thousand functions in a second, a compiler in a minute.
-    functions = "".join(
-        f".globl {name}\n.type {name},@function\n{name}: ret\n.size {name},.-{name}\n" for name in names
-    )
-    (folder / "many.s").write_text(f'.text\n{functions}.section .note.GNU-stack,"",@progbits\n')
-    (folder / "library.c").write_text(LIBRARY)
-    for number, more in enumerate(([folder / "many.s"], [])):
-        target = folder / f"lib{number}.so"
-        subprocess.run(["gcc", "-O0", "-shared", "-fPIC", "-o", target, folder / "library.c", *more], check=True)
-    for number in range(2, libraries):
-        shutil.copy(folder / "lib1.so", folder / f"lib{number}.so")
+class Children:
+    """Watches the gdbs of a front end: how many there were at a time, and the peak of memory of the largest."""
+
+    def __init__(self, pid):
+        self._pid, self._ended = pid, threading.Event()
+        self.most, self.memory = 0, 0
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+
+    def _watch(self):
+        while not self._ended.wait(0.02):  # nobody tells of a peak: the last look before the end is short of it by that
+            pids = self._gdbs()
+            self.most = max(self.most, len(pids))
+            self.memory = max([self.memory, *map(peak, pids)])
+
+    def _gdbs(self):
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{self._pid}/task/{self._pid}/children").read_text()
+            return [pid for pid in text.split() if "gdbext.debugger" in command(pid)]
+        return []
+
+    def end(self):
+        self._ended.set()
+        self._thread.join()
 
 
-def measure(folder, ranks, libraries, threads, extra):
-    """One size: so many processes, looked at once cold and once warm."""
-    argv = [str(folder / "program"), str(folder), str(libraries), str(threads)]
-    processes = [
-        subprocess.Popen(argv, stdout=subprocess.PIPE, preexec_fn=die_with_parent, text=True) for _ in range(ranks)
-    ]
-    try:
-        for process in processes:
-            if process.stdout.readline() != "ready\n":
-                raise SystemExit(f"a rank with {threads} threads did not start: see `ulimit -u`")
-        pids = [str(process.pid) for process in processes]
-        found = []
-        with tempfile.TemporaryDirectory() as cache:
-            for _ in ("cold", "warm"):
-                command = [sys.executable, "-c", RUN, *GDBEXT[3:], "--once", "--deadline", "600", *extra, *pids]
-                done = subprocess.run(
-                    command,
-                    cwd=REPOSITORY,
-                    env={**os.environ, "XDG_CACHE_HOME": cache},
-                    capture_output=True,
-                    text=True,
-                    stdin=subprocess.DEVNULL,
-                )
-                answer = json.loads(done.stdout)
-                cost = json.loads(done.stderr.splitlines()[-1])
-                cost["pause"] = answer["pause_ms"]["max"]
-                read = sum(len(one["threads"]) for one in answer["processes"])
-                cost["read"] = f"{read} of {ranks * threads}"
-                cost["problems"] = sorted({text for one in answer["processes"] for text in one["problems"]})[:3]
-                found.append(cost)
-        return found
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-            process.stdout.close()
+def command(pid):
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    return ""
+
+
+def peak(pid):
+    """MiB."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) >> 10
+    return 0
+
+
+def look(pids, threads, extra, cache):
+    """One look at these processes, which have so many threads in all, and its cost. Memory is in MiB."""
+    with tempfile.TemporaryDirectory() as folder:
+        document = os.path.join(folder, "answer.json")
+        argv = [sys.executable, "-c", RUN, "diagnose", "--once", "--json", document, *extra, *map(str, pids)]
+        environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "COLUMNS": "120"}
+        process = subprocess.Popen(
+            argv, cwd=REPOSITORY, env=environment, text=True, errors="replace",
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        children = Children(process.pid)
+        try:
+            printed, said = process.communicate()
+        finally:
+            children.end()
+        try:
+            cost = json.loads(said.splitlines()[-1])
+            answer = json.loads(Path(document).read_text())
+        except (OSError, ValueError, IndexError):
+            raise SystemExit(f"no answer: {said[-2000:]}") from None
+    cost["gdbs"], cost["gdb_memory"], cost["lines"] = children.most, children.memory, len(printed.splitlines())
+    cost["pause"], cost["cause"] = answer["pause_ms"]["max"], answer["verdict"]["cause"]
+    cost["threads"] = [sum(len(one["threads"]) for one in answer["processes"]), threads]
+    cost["states"] = sorted({one["state"] for one in answer["processes"]})
+    cost["problems"] = sorted({text for one in answer["processes"] for text in one["problems"]})[:5]
+    return cost
+
+
+def count_threads(pids):
+    return sum(len(os.listdir(f"/proc/{pid}/task")) for pid in pids)
+
+
+@contextlib.contextmanager
+def case(name, size, folder):
+    """The pids of a case."""
+    if name == "ranks":
+        with DemoJob("pinned-alloc", ranks=int(size), wait="poll", deadline=600) as job:
+            yield list(job.pids.values())
+        return
+    symbols = Symbols(int(size * 1e6), name == "debug") if name in ("symbols", "debug") else Symbols()
+    libraries = int(size) if name == "libraries" else 10
+    size_build.build(folder, libraries, symbols)
+    with size_build.running(folder, libraries, int(size) if name == "threads" else 50) as pids:
+        yield pids
+
+
+def measure(name, size, temporary, extra):
+    """(cold, warm, bytes of the library of many symbols)."""
+    with tempfile.TemporaryDirectory(prefix=f"gdbext-size-{name}-", dir=temporary) as made:
+        folder = Path(made)
+        begun = time.monotonic()
+        with case(name, size, folder) as pids, tempfile.TemporaryDirectory() as cache:
+            print(f"{name} {size:g}: made in {time.monotonic() - begun:.0f} s", file=sys.stderr)
+            costs = [look(pids, count_threads(pids), extra, cache) for _ in ("cold", "warm")]
+            first = folder / "lib0.so"
+            return (*costs, first.stat().st_size if first.exists() and name in ("symbols", "debug") else 0)
+
+
+def text_of(name, size, of):
+    if not of:
+        return f"{size:,.0f} {name}"
+    more = " and debug information" if name == "debug" else ""
+    return f"{size:g} million symbols{more}, {of / 2**30:.1f} GiB"
+
+
+def row(name, size, cold, warm, of):
+    read, there = warm["threads"]
+    return [
+        text_of(name, size, of), f"{read:,} of {there:,}",
+        *(f"{one['wall']:.1f}" for one in (cold, warm)), *(f"{one['cpu']:.1f}" for one in (cold, warm)),
+        *(f"{one['gdb_cpu']:.1f}" for one in (cold, warm)), f"{max(cold['pause'], warm['pause']):.1f}",
+        max(cold["memory"], warm["memory"]), max(cold["gdb_memory"], warm["gdb_memory"]), warm["gdbs"], warm["lines"],
+    ]  # fmt: skip
+
+
+HEADS = (
+    "case", "threads read", "wall s, cold", "warm", "CPU s of the front end, cold", "warm", "of gdb, cold", "warm",
+    "longest stop ms", "MiB, front end", "one gdb", "gdbs", "lines printed",
+)  # fmt: skip
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/bench size", description=__doc__)
-    parser.add_argument("--libraries", type=int, default=1000)
-    parser.add_argument("--threads", type=int, default=3000)
-    parser.add_argument("--symbols", type=int, default=200000)
-    parser.add_argument("--ranks", type=int, default=64)
+    parser = argparse.ArgumentParser(prog="scripts/bench size", description=__doc__.splitlines()[0])
+    parser.add_argument("--full", action="store_true", help=f"the sizes of the table in docs/scale.md: {FULL}")
+    for name, size in SMALL.items():
+        unit = "millions of symbols" if name in ("symbols", "debug") else name
+        parser.add_argument(f"--{name}", type=float, metavar="N", help=f"{unit} of this case ({size:g})")
+    parser.add_argument("--only", nargs="+", choices=CASES, default=CASES, metavar="CASE", help=" ".join(CASES))
+    parser.add_argument("--jobs", default="0", metavar="N", help="for gdbext: gdbs side by side")
+    parser.add_argument("--deadline", default="600", metavar="S", help="for gdbext: seconds that gdb may take (600)")
+    parser.add_argument("--max-pause", default="2", metavar="S", help="for gdbext")
+    parser.add_argument("--into", metavar="DIR", help="folder for what is made (default: where temporary files are)")
+    parser.add_argument("--verbose", action="store_true", help="where the time goes")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
     host = machine()
-    sizes = [
-        ("small", 1, 10, 50, []),
-        (f"{options.libraries} libraries", 1, options.libraries, 100, []),
-        (f"{options.threads} threads", 1, 10, options.threads, []),
-        (f"{options.ranks} ranks", options.ranks, 10, 50, []),
-        (f"{options.ranks} ranks, one gdb", options.ranks, 10, 50, ["--jobs", "1"]),
-    ]
+    print(host, file=sys.stderr)
+    extra = ["--jobs", options.jobs, "--deadline", options.deadline, "--max-pause", options.max_pause]
     lines, kept = [], []
-    with tempfile.TemporaryDirectory(prefix="gdbext-size-") as name:
-        folder = Path(name)
-        begun = time.monotonic()
-        build(folder, options.libraries, options.symbols)
-        print(f"built in {time.monotonic() - begun:.0f} s; {host}", file=sys.stderr)
-        for text, ranks, libraries, threads, extra in sizes:
-            cold, warm = measure(folder, ranks, libraries, threads, extra)
-            kept.append({"size": text, "cold": cold, "warm": warm})
-            print(f"  {text}: {json.dumps(warm)}", file=sys.stderr)
-            lines.append(
-                [text, warm["read"], f"{cold['wall']:.1f}", f"{warm['wall']:.1f}", f"{warm['cpu']:.1f}",
-                 f"{warm['gdb_cpu']:.1f}", f"{warm['pause']:.1f}", f"{warm['memory']}", f"{warm['gdb_memory']}"]
-            )  # fmt: skip
-    heads = [
-        "size",
-        "threads",
-        "wall s, cold",
-        "warm",
-        "CPU s, front end",
-        "gdb",
-        "pause ms",
-        "MiB, front end",
-        "one gdb",
-    ]
-    print(host, tabulate(lines, heads, tablefmt="github", disable_numparse=True), sep="\n\n")
+    for name in options.only:
+        size = getattr(options, name) or (FULL if options.full else SMALL)[name]
+        cold, warm, of = measure(name, size, options.into, extra)
+        kept.append({"case": name, "size": size, "bytes": of, "cold": cold, "warm": warm})
+        lines.append(row(name, size, cold, warm, of))
+        for when, cost in (("cold", cold), ("warm", warm)) if options.verbose else ():
+            print(f"  {when}: {cost['states']} {cost['problems']}", file=sys.stderr)
+            for text, wall, cpu in cost["phases"]:
+                print(f"    {wall:8.2f} {cpu:8.2f}  {text}", file=sys.stderr)
+    print(host, tabulate(lines, HEADS, tablefmt="github", disable_numparse=True), sep="\n\n")
     if options.json:
-        Path(options.json).write_text(json.dumps({"machine": host, "sizes": kept}, indent=1))
+        Path(options.json).write_text(json.dumps({"machine": host, "cases": kept}, indent=1))
 
 
 if __name__ == "__main__":

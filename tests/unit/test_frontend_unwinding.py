@@ -48,7 +48,8 @@ def unwind(monkeypatch, tmp_path):
         monkeypatch.setattr(gdbrun, "begin", lambda gdb, count, folder: contextlib.nullcontext(["begun"] * count))
         seen.clear()
         result = unwinding.unwind(COPIES, "gdb", tmp_path, 256, 60.0, said.append, jobs=jobs)
-        assert said == [f"stacks of {number}/5" for number in range(1, 6)]
+        several = [f"{min(jobs, 5)} gdbs side by side"] if jobs > 1 else []
+        assert said == several + [f"stacks of {number}/5" for number in range(1, 6)]
         return result
 
     seen = []
