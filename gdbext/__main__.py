@@ -2,12 +2,14 @@
 
 import sys
 
+from gdbext.frontend.interrupts import interrupts_wait
+
 
 def main() -> int:
     """Run it; what goes wrong while its modules are loaded is one line too."""
     try:
-        from gdbext.frontend.cli import main as run  # here, so that it can be caught
-
+        with interrupts_wait():
+            from gdbext.frontend.cli import main as run  # here, so that it can be caught
         return run()
     except ModuleNotFoundError as error:
         if error.name not in ("tabulate", "pygments", "elftools"):

@@ -9,6 +9,7 @@ import sys
 from typing import Dict, List, Optional
 
 from gdbext.frontend.arguments import parser
+from gdbext.frontend.interrupts import interrupts_wait
 from gdbext.frontend.terminal import Progress
 from gdbext.model.errors import NOTHING, USAGE, GdbextError
 
@@ -40,7 +41,9 @@ def main(arguments: Optional[List[str]] = None) -> int:
         if options.command is None:
             top.print_help(sys.stderr)
             return USAGE
-        status: int = importlib.import_module(f"gdbext.frontend.{COMMANDS[options.command]}").run(options)
+        with interrupts_wait():
+            module = importlib.import_module(f"gdbext.frontend.{COMMANDS[options.command]}")
+        status: int = module.run(options)
         return status
     except GdbextError as error:
         Progress().say(str(error))
