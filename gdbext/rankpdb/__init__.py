@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Optional, Type
 
 from gdbext.rankpdb.gate import CHOICE, gate
+from gdbext.rankpdb.identity import is_no_rank
 
 
 class _Cleared:
@@ -33,7 +34,7 @@ class _Cleared:
 
 
 _CLEARED = _Cleared()
-_OFF = os.environ.get(CHOICE, "").lower() in ("none", "off", "-1")
+_OFF = os.environ.get(CHOICE, "").lower() in ("none", "off", "-1") or is_no_rank(os.environ)
 
 
 def breakpoint_(block: bool = True, rank: Optional[int] = None, timeout: Optional[float] = None) -> _Cleared:

@@ -68,7 +68,12 @@ def identity(environ: Optional[Mapping[str, str]] = None) -> Identity:
 
 def rank_of(environ: Mapping[str, str]) -> Optional[int]:
     """The rank that a launcher gave to the process of this environment."""
-    return _number(environ, RANK)
+    return None if is_no_rank(environ) else _number(environ, RANK)
+
+
+def is_no_rank(environ: Mapping[str, str]) -> bool:
+    """msrun's scheduler runs the ranks' script as well, with RANK_ID=0 (mindspore 2.10 process_entity/_api.py)."""
+    return environ.get("MS_ROLE", "MS_WORKER") != "MS_WORKER"
 
 
 def _number(environ: Mapping[str, str], names: Tuple[str, ...]) -> Optional[int]:
