@@ -119,6 +119,9 @@ def _facts(process: RankSnapshot) -> Iterator[_Fact]:
         elif (thread.cpu or 0) >= BUSY:
             text = f"{name} of {{who}} used {{cpu}}: it computes, or polls"
             yield _Fact(2 if is_main(process, thread) else 4, text, process, thread, thread.cpu or 0)
+        elif thread.state == "R":  # on a busy machine one that never stops gets little
+            used = "" if thread.cpu is None else ", and used {cpu}"
+            yield _Fact(4, f"{name} of {{who}} runs, or waits for a processor{used}", process, thread, thread.cpu or 0)
         elif thread.state == "S" and thread.wchan and is_main(process, thread):
             yield _Fact(5, f"{name} of {{who}} sleeps in {thread.wchan}", process, thread)
     counted = [thread.cpu for thread in process.threads if thread.cpu is not None]
@@ -126,8 +129,10 @@ def _facts(process: RankSnapshot) -> Iterator[_Fact]:
         yield _Fact(3, "all threads of {who} sleep, and used no processor between two looks", process)
     elif states <= {"S", "I"} and not counted:
         yield _Fact(3, "all threads of {who} slept when they were looked at, once", process)
-    elif counted and max(counted) < BUSY:
-        yield _Fact(3, "no thread of {who} works: together they used {cpu}", process, None, sum(counted))
+    elif states <= {"S", "I"} and max(counted) < BUSY:
+        yield _Fact(
+            3, "all threads of {who} sleep most of the time: together they used {cpu}", process, None, sum(counted)
+        )
 
 
 def _asleep(process: RankSnapshot) -> bool:

@@ -258,7 +258,7 @@ class Look:
         sign = afterwards.sign_of(rank.pid, rank.before, since)
         rank.after = sign.word
         if sign.trouble:
-            self._progress.say(f"{rank.label}: {sign.trouble}")
+            Progress().say(f"{rank.label}: {sign.trouble}")  # also where nobody wants to hear of progress
             rank.problems.insert(0, sign.trouble)
 
     def _snapshot(self, taken_at: float) -> JobSnapshot:

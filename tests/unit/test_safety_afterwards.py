@@ -12,6 +12,7 @@ from gdbext.capture.standing import RUNNING, Standing
 from gdbext.capture.stop import copy_process
 from gdbext.capture.threads import look
 from gdbext.frontend.afterwards import marks_of, sign_of
+from gdbext.knowledge.locks import RESTARTED
 from gdbext.model.job import AFTER
 from gdbext.render import Style, render
 from tests.inferiors.capture_process import CaptureProcess, wait_until
@@ -28,7 +29,7 @@ sys.stdin.read()
 """
 QUIET = {
     "reads": "import sys; print('ready', flush=True); sys.stdin.readline()",
-    "sleeps": "import time; print('ready', flush=True); time.sleep(1e6)",
+    "polls": "import select; print('ready', flush=True); select.poll().poll(10**9)",
     "reads, then sleeps": "import sys, time; print('ready', flush=True); sys.stdin.readline(); time.sleep(1e6)",
 }
 
@@ -72,13 +73,14 @@ def test_who_runs_runs():
         assert sign_of(process.pid, before, since) == ("runs", "")
 
 
-@pytest.mark.parametrize("does", ["reads", "sleeps"])
+@pytest.mark.parametrize("does", ["reads", "polls"])
 def test_who_waits_waits_after_a_stop_too(does):
-    """A sleep goes on as another system call after it was interrupted: that is no progress."""
+    """A poll with a time-out goes on as another system call after it was interrupted: that is no progress."""
     with Quiet(does) as one:
         before = look(one.pid)
         assert copy_process(one.pid).state == "ok"
         one.wait_asleep()
+        assert (look(one.pid)[one.pid].syscall[0] == RESTARTED) == (does == "polls")
         assert sign_of(one.pid, before, marks_of(one.pid)) == ("waits", "")
 
 

@@ -67,6 +67,21 @@ def test_equal_statements_are_one_line():
     ]
 
 
+def test_a_thread_that_wants_a_processor_and_gets_little_does_not_sleep():
+    """On a busy machine one that spins uses a fifth of a core."""
+    starved = closed(1, thread(1001, "R", 0.2), thread(2001, cpu=0.01))
+    verdict = judge(job(closed(0, thread(1000, cpu=0.05), thread(2000, cpu=0.1)), starved)).verdict
+    assert said(verdict) == [
+        "all threads of rank 0 sleep most of the time: together they used 15% of a core",
+        "the main thread of rank 1 runs, or waits for a processor, and used 20% of a core",
+    ]
+    once = said(judge(job(closed(0, thread(1000, "R", None)), closed(1, thread(1001, cpu=None)))).verdict)
+    assert once == [
+        "all threads of rank 1 slept when they were looked at, once",
+        "the main thread of rank 0 runs, or waits for a processor",
+    ]
+
+
 def test_a_sleep_that_nothing_ends_is_named_with_its_place():
     stuck = closed(1, thread(1001, "D", 0.0, wchan="nfs_wait_bit_killable", switches=0), thread(2001))
     verdict = judge(job(closed(0), stuck)).verdict
