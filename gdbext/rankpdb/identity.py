@@ -60,10 +60,26 @@ def identity(environ: Optional[Mapping[str, str]] = None) -> Identity:
     rank = group[0] if group else rank_of(environ)
     world = group[1] if group else _number(environ, WORLD)
     local, many = _number(environ, LOCAL_RANK), _number(environ, LOCAL_WORLD)
+    if environ.get("MS_ROLE") == "MS_WORKER":
+        local, many = _number(environ, ("DEVICE_ID",)), _workers_of_msrun(os.getppid())
     here = None
     if rank is not None and local is not None and many and world and many < world:
         here = range(rank - local, rank - local + many)
     return Identity(rank or 0, world, here, job_of(environ, os.getppid()))
+
+
+def _workers_of_msrun(parent: int) -> Optional[int]:
+    """How many ranks it has started on this host; no variable says it (mindspore 2.10 parallel/cluster/run.py)."""
+    try:
+        with open(f"/proc/{parent}/cmdline", "rb") as file:
+            words = file.read().decode("utf-8", "replace").split("\0")
+    except OSError:
+        return None
+    if not any(word.rpartition("/")[2] in ("msrun", "run.py") for word in words[:2]):
+        return None
+    option, after = "--local_worker_num", dict(zip(words, words[1:]))
+    given = next((word.partition("=")[2] for word in words if word.startswith(f"{option}=")), after.get(option, "8"))
+    return int(given) if given.isdigit() else None
 
 
 def rank_of(environ: Mapping[str, str]) -> Optional[int]:

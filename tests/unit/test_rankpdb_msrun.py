@@ -8,9 +8,10 @@ import sys
 import pytest
 
 from gdbext.rankpdb.identity import rank_of
-from tests.inferiors.pdb_job import PdbJob, Talker
+from tests.inferiors.pdb_job import HERE, PdbJob, Talker
 
 MSRUN = {"MS_SCHED_HOST": "here", "MS_SCHED_PORT": "1"}
+LAUNCHER = "import subprocess, sys; subprocess.run(sys.argv[sys.argv.index('--') + 1 :])"
 SLEEPER = "import sys; print('up', flush=True); sys.stdin.read()"
 
 
@@ -42,3 +43,34 @@ def test_the_scheduler_is_not_taken_for_rank_0(folder):
             assert str(scheduler.pid) not in said
     finally:
         scheduler.end()
+
+
+@pytest.mark.parametrize("option", [["--local_worker_num=1"], ["--local_worker_num", "1"]])
+def test_ranks_of_two_hosts_wait_through_the_shared_folder(folder, tmp_path, option):
+    """Each "host" has an msrun of its own. No variable of a rank tells how many ranks are here; msrun's option does."""
+    (tmp_path / "msrun").write_text(LAUNCHER)
+    common = {
+        **MSRUN,
+        "MS_ROLE": "MS_WORKER",
+        "MS_WORKER_NUM": "2",
+        "DEVICE_ID": "0",
+        "GDBEXT_PDB_SHARED": str(tmp_path),
+    }
+    program = [sys.executable, str(HERE / "pdb_rank.py"), "step", "1"]
+    ranks = []
+    try:
+        for rank in "01":
+            place = tmp_path / f"host{rank}"
+            place.mkdir(mode=0o700)
+            own = {"RANK": rank, "GDBEXT_PDB_DIR": str(place), "HOME": str(place)}
+            words = [sys.executable, str(tmp_path / "msrun"), "--worker_num=2", *option, "--", *program]
+            ranks.append(Talker(words, {**common, **own}))
+        ranks[0].until("for rank 1")
+        ranks.append(Talker([sys.executable, "-m", "gdbext", "pdb"], own))
+        ranks[2].until("(Pdb) ")
+        ranks[2].type("c")
+        assert "told by the folder GDBEXT_PDB_SHARED" in ranks[0].rest()
+        assert "done 101" in ranks[1].rest()
+    finally:
+        for talker in ranks:
+            talker.end()
