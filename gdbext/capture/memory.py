@@ -73,7 +73,14 @@ class ProcessMemory(Memory):
 
     def read(self, address: int, size: int) -> Optional[bytes]:
         """`size` bytes at `address`; `None` unless all of them are readable."""
-        return self.read_many([(address, size)])[0]
+        if not size or not _sensible(address, size):
+            return None if size else b""
+        # Shorter than `read_many` of one: whoever follows pointers while a target stands still calls it dozens of times.
+        data = bytearray(size)
+        local = array("Q", (ctypes.addressof(ctypes.c_char.from_buffer(data)), size))
+        remote = array("Q", (address, size))
+        total = _shared(self.pid, local.buffer_info()[0], 1, remote.buffer_info()[0], 1, 0)
+        return bytes(data) if total == size else None
 
     def read_many(self, ranges: Sequence[Range]) -> List[Optional[bytes]]:
         """One answer per range, like `read`, in as few system calls as possible."""
