@@ -75,7 +75,7 @@ class ProcessMemory(Memory):
         """`size` bytes at `address`; `None` unless all of them are readable."""
         if not size or not _sensible(address, size):
             return None if size else b""
-        # Shorter than `read_many` of one: whoever follows pointers while a target stands still calls it dozens of times.
+        # Shorter than `read_many` of one: who follows pointers while a target stands still calls it dozens of times.
         data = bytearray(size)
         local = array("Q", (ctypes.addressof(ctypes.c_char.from_buffer(data)), size))
         remote = array("Q", (address, size))
