@@ -25,7 +25,8 @@ def test_a_request_hits_the_breakpoint(turn_gdb, tmp_path):
         window.enter("alias gdbext='" + sys.executable + " -m gdbext'")
         window.until(SHELL)
 
-        window.enter("gdbext attach --engine rtp-llm")
+        ours = f"--engine rtp-llm --parent {pids['rtp_llm_backend_server']}"  # other tests have such titles, too
+        window.enter(f"gdbext attach {ours}")
         said = window.until(PROMPT)
         assert "rtp_llm_rank-0" in said and "rtp_llm_frontend_server" not in said.partition("threads")[2]
         window.answer("llm-break rtp_llm::NormalExecutor::process --rank 1 --others hold --limit 60", PROMPT)
@@ -51,6 +52,6 @@ def test_a_request_hits_the_breakpoint(turn_gdb, tmp_path):
         assert [state_of(pid)[1] for pid in ranks] == [0, 0]
         assert job.ask("hello again").answer() == {"response": 33}
 
-        window.answer(f"gdbext vscode --engine rtp-llm --into {tmp_path}", SHELL)
+        window.answer(f"gdbext vscode {ours} --into {tmp_path}", SHELL)
         found = json.loads((tmp_path / "launch.json").read_text())["configurations"]
         assert [one["processId"] for one in found if one["type"] == "cppdbg"] == list(map(str, ranks))
