@@ -42,8 +42,14 @@ def test_a_diagnosis_is_the_contract():
         },
         "threads": [
             {"id": "7", "name": "engine-loop", "kind": "nccl-group-launch", "helper": None, "idle": False, **UNSEEN},
-            {"id": "8", "name": "cuda-EvtHandlr", "kind": "condvar-idle", "helper": "driver-event", "idle": False}
-            | UNSEEN,
+            {
+                "id": "8",
+                "name": "cuda-EvtHandlr",
+                "kind": "condvar-idle",
+                "helper": "driver-event",
+                "idle": False,
+                **UNSEEN,
+            },
         ],
         "locks": [],
         "peers": [],
