@@ -9,7 +9,7 @@ RANK = int(os.environ.get("RANK") or os.environ["OMPI_COMM_WORLD_RANK"])
 
 
 def say(*words):
-    print(*words, flush=True)
+    print(" ".join(map(str, words)) + "\n", end="", flush=True)  # in one piece, with `python -u` too
 
 
 def step(number):
