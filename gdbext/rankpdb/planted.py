@@ -114,7 +114,8 @@ class Planted:
         """The prompt can be seen. Whatever is called behind this is traced."""
         self._end()
         self._met = True
-        self._wire.send({"over": True})
+        if not self._wire.send({"over": True}):
+            gate.nobody_comes()  # the terminal went just now, and `watch` was too early to know of the prompt
 
     def met(self, frame: FrameType) -> Any:
         """The thread is at the line; returns the function that traces it from now on, if any."""
