@@ -213,6 +213,8 @@ class Look:
             rank.stacks = one.stacks
             for problem in one.files:
                 rank.note(problem)
+            for problem in one.cut:
+                rank.note(problem, cut=True)
             for problem in one.problems:
                 rank.note(problem, cut=not one.stacks)
             if self._limits.no_stop:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -26,6 +28,7 @@ class Unwound(NamedTuple):
     stacks: Tuple[ThreadStack, ...] = ()
     problems: Tuple[str, ...] = ()
     files: Tuple[str, ...] = ()  # what is wrong with its object files
+    cut: Tuple[str, ...] = ()  # what the stop did not bring home
 
 
 class Result(NamedTuple):
@@ -76,7 +79,28 @@ def unwind(
         for entry in record["ranks"]:
             stacks = unpack(record["frames"], entry["threads"])
             found[entry["index"]] = found[entry["index"]]._replace(stacks=stacks, problems=tuple(entry["problems"]))
+    for number, copy in enumerate(copies):
+        if copy.pause_ms is not None:
+            found[number] = _complete(found[number], copy)
     return Result(tuple(found), tuple(problems))
+
+
+def _complete(found: Unwound, copy: ProcessCopy) -> Unwound:
+    """With the threads that the stop was too short for: what gdb never saw must not be missing without a word."""
+    unread = [thread for thread in copy.threads if not thread.registers]
+    short = {thread.tid: thread.truncated for thread in copy.threads if thread.registers and thread.truncated}
+    cut: List[str] = []
+    if unread:
+        reasons = Counter(str(thread.problem) for thread in unread).most_common(1)
+        cut.append(f"{len(unread)} of {len(copy.threads)} threads were not read ({reasons[0][0]})")
+    if short:
+        cut.append(
+            f"the stacks of {len(short)} of {len(copy.threads)} threads were not copied to their outer end:"
+            " the time for standing still (--max-pause) or the room for the copy was used up"
+        )
+    stacks = [replace(one, truncated=short.get(one.lwp or 0) or one.truncated) for one in found.stacks]
+    stacks += [ThreadStack(str(one.tid), (), one.tid, truncated=one.problem) for one in unread if found.stacks]
+    return found._replace(stacks=tuple(stacks), cut=tuple(cut))
 
 
 class _Count:
