@@ -14,7 +14,7 @@ from gdbext.frontend import gdbrun
 from gdbext.frontend.capacity import gdbs_for, most_gdbs
 from gdbext.frontend.request import Dump, ranks_of
 from gdbext.model.errors import GdbextError
-from gdbext.model.frame_table import unpack
+from gdbext.model.frame_table import frames_of, stacks_of
 from gdbext.model.stack import ThreadStack
 
 _FEW = 16  # copies of which each is a line of progress
@@ -76,8 +76,9 @@ def unwind(
                 found[row["index"]] = found[row["index"]]._replace(problems=(f"no native frames: {record}",))
             continue
         problems.update(dict.fromkeys(map(str, record.get("problems", []))))
+        shared = frames_of(record["frames"])
         for entry in record["ranks"]:
-            stacks = unpack(record["frames"], entry["threads"])
+            stacks = stacks_of(shared, entry["threads"])
             found[entry["index"]] = found[entry["index"]]._replace(stacks=stacks, problems=tuple(entry["problems"]))
     for number, copy in enumerate(copies):
         if copy.pause_ms is not None:

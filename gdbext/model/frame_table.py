@@ -41,7 +41,17 @@ class FrameTable:
 
 def unpack(rows: Sequence[Any], threads: Sequence[Any]) -> Tuple[ThreadStack, ...]:
     """The stacks that `pack` took. Raises `ValueError` on data of another shape."""
+    return stacks_of(frames_of(rows), threads)
+
+
+def frames_of(rows: Sequence[Any]) -> Tuple[Frame, ...]:
+    """The frames of a table, for the stacks of all processes in it. Raises `ValueError` on data of another shape."""
     frames: Tuple[Frame, ...] = decode(Tuple[Frame, ...], list(rows))
+    return frames
+
+
+def stacks_of(frames: Sequence[Frame], threads: Sequence[Any]) -> Tuple[ThreadStack, ...]:
+    """The stacks of one process. Raises `ValueError` on data of another shape."""
     try:
         return tuple(
             replace(

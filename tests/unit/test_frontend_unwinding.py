@@ -84,3 +84,11 @@ def test_when_all_fail_there_is_nothing(unwind):
     result = unwind(2, broken=[0, 1])
     assert str(result.failure) == "gdb 0 broke"
     assert not any(one.stacks for one in result.ranks)
+
+
+def test_the_table_of_frames_is_read_once_for_all_copies_of_a_gdb(unwind, monkeypatch):
+    read = []
+    frames_of = unwinding.frames_of
+    monkeypatch.setattr(unwinding, "frames_of", lambda rows: read.append(len(rows)) or frames_of(rows))
+    unwind(2)
+    assert len(read) == 2
