@@ -28,7 +28,9 @@ _NOT_FOR_USERS = re.compile(
     r"|A problem internal to GDB|Fatal signal"
 )
 
-_BEFORE_US = re.compile(r"Fatal Python error: init|\nKeyboardInterrupt\n|Could not load the Python gdb module")
+_BEFORE_US = re.compile(
+    r"Fatal Python error: init|\nKeyboardInterrupt\n|Could not load the Python gdb module|Python not initialized"
+)
 # A Ctrl-C in a callback of the import system: Python itself prints it and forgets it.
 _INSIDE_PYTHON = re.compile(r"Exception ignored in: <function _get_module_lock.*?\nKeyboardInterrupt:? *\n", re.DOTALL)
 _OUR_FILE = re.compile(re.escape(str(ROOT / "gdbext")) + r"/(\S+?\.py)")
