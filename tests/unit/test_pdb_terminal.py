@@ -64,7 +64,7 @@ class Window:
         if not ended:
             os.kill(self.pid, signal.SIGKILL)
             assert ends(self.pid), "not even SIGKILL ends the shell"
-        os.waitpid(self.pid, 0)
+        os.waitpid(self.pid, os.WNOHANG)
         assert ended, "the shell outlived its window"
 
 
