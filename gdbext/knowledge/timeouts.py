@@ -55,7 +55,7 @@ TIMEOUTS: Tuple[TimeoutRow, ...] = (
     TimeoutRow(
         "the process group's timeout, where the launch script reads NCCL_TIMEOUT",
         None,
-        "in no file of libnccl 2.28.9, torch 2.13.0, vllm 0.33.0, sglang 0.5.23: scripts hand it to init_process_group",
+        "no name of libnccl 2.28.9, not found in torch 2.13.0, vllm 0.33.0, sglang 0.5.23: scripts read it",
         "NCCL_TIMEOUT",
     ),
     TimeoutRow(
@@ -81,7 +81,7 @@ TIMEOUTS: Tuple[TimeoutRow, ...] = (
     TimeoutRow(
         "ftNcclStreamSynchronize of RTP-LLM up to 0.2 aborts (later ones have no such limit)",
         120,
-        "rtp-llm v0.2.0 nccl_utils.cc: Op run time more than 120000ms, abort; process groups of 2026 have 36500 days",
+        "rtp-llm v0.2.0 nccl_utils.cc, as reported, not read here: aborts after 120000 ms; those of 2026 have 36500 days",
         engine="rtp-llm",
     ),
 )
