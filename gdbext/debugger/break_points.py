@@ -13,12 +13,13 @@ import gdb
 from gdbext.analysis.timeouts import Timeout, timeouts_of
 from gdbext.capture.environ import read_environ
 from gdbext.commands.break_points import BreakOptions
-from gdbext.debugger import compat
+from gdbext.debugger import compat, symbols
 from gdbext.debugger.dead_man import DeadMan
+from gdbext.debugger.fates import Fate, Fates
 from gdbext.debugger.gathering import TOGETHER, Gathering
 from gdbext.debugger.mending import Mender, on_signals
-from gdbext.debugger.rank_points import Actions, Arrival, RankPoint, find
-from gdbext.debugger.tap import tap
+from gdbext.debugger.rank_points import Actions, Arrival, RankPoint, chosen, find
+from gdbext.debugger.tap import heard, tap
 from gdbext.debugger.timer import later
 from gdbext.discovery.procfs import ProcFS
 from gdbext.model.attached import AttachedRank
@@ -75,6 +76,8 @@ class RankBreaks:
         self._alone: Optional[threading.Timer] = None
         self._waits: Dict[int, Tuple[Timeout, ...]] = {}  # timeouts of a rank, by pid
         self._leaving: Optional[Callable[[], None]] = None  # to be done at the next stop
+        self._fates = Fates(self._fated)
+        self._enabled: List[RankPoint] = []  # when the ranks were resumed
 
     # --- the commands ---
 
@@ -99,14 +102,15 @@ class RankBreaks:
         points = tuple(point.row() for point in self._valid())
         notes = [] if points else ["No breakpoint of llm-break; llm-break LOCATION sets one."]
         if self._away:
-            notes.append(f"{_named(self._away)} run on, not attached, until llm-continue.")
+            verb = "runs" if len(self._away) == 1 else "run"
+            notes.append(f"{_named(self._away)} {verb} on, not attached, until llm-continue.")
         return BreakTable(points, tuple(self._place(rank) for rank in self._holder.ranks()), tuple(notes))
 
     def delete(self, number: Optional[int]) -> BreakTable:
-        chosen = [point for point in self._valid() if number in (None, point.number)]
-        if number is not None and not chosen:
+        points = [point for point in self._valid() if number in (None, point.number)]
+        if number is not None and not points:
             raise GdbextError(f"no breakpoint {number} of llm-break", "llm-break list shows them")
-        for point in chosen:
+        for point in points:
             point.delete()
         self._watch_over()
         if not self._valid() and self._dead_man is not None:
@@ -117,38 +121,79 @@ class RankBreaks:
 
     def go_on(self) -> None:
         """All ranks together, in one go: none of them can wait for one that is not running."""
-        for problem in self._holder.take_back(self._away) if self._away else ():
-            self._say(problem)
-        self._away = []
         self._bury()
+        self._call_back()
+        self._fates.learn([inferior.pid for inferior in gdb.inferiors() if inferior.pid])
         self._move_alone(False)
         self._gathering.release()
         for point in self._valid():
             compat.disable_stubs(point)  # of libraries that were loaded since
-        points = [point for point in self._valid() if point.options.others == "hold" and point.enabled]
+        points = [point for point in self._valid() if point.enabled]
+        live = [inferior for inferior in gdb.inferiors() if inferior.pid]
+        if points and live and not chosen(points, live):
+            self._say("none of the ranks that may stop is left: the others run until Ctrl-C")
+        points = [point for point in points if point.options.others == "hold" and chosen([point], live)]
         if not points:
-            with compat.settings({TOGETHER: "on"}):
+            with compat.settings({TOGETHER: "on"}), heard(), self._fates.watching():
                 gdb.execute("continue")
+            self._bury()
             return
         self._hit = None
         self._end_timers()
-        if self._gathering.run(points, max(point.options.wait for point in points), self._valid()):
+        with self._fates.watching():
+            stands = self._gathered(points)
+        self._bury()
+        if stands:
             focus = self._gathering.focus
             assert focus is not None
             focus.thread.switch()
             self._stands(focus)
         elif self._gathering.stranger is not None:
-            self._say(f"stopped on the way: {self._gathering.stranger}")
+            self._say(f"stopped on the way: {self._gathering.stranger}; llm-continue resumes all")
         if gdb.selected_thread() is not None:
             gdb.execute("frame")
 
+    def _gathered(self, points: Sequence[RankPoint]) -> bool:
+        try:
+            return self._gathering.run(points, max(point.options.wait for point in points), self._valid())
+        except gdb.error as error:  # a rank has ended, or has become another program, at that moment
+            self._gathering.disturbed(symbols.first_line(error))
+            self._fates.settle()
+            return self._gathering.focus is not None
+
+    def _call_back(self) -> None:
+        """Those of `--others run`, as far as they still are what they were."""
+        lost = {fate.pid: fate.words for fate in self._fates.of([one.pid for one in self._away], "has ended")}
+        for process in self._away:
+            if process.pid in lost:
+                self._say(f"{_named([process])} {lost[process.pid]}, and is not attached again")
+        back = [process for process in self._away if process.pid not in lost]
+        self._away = []
+        for problem in self._holder.take_back(back) if back else ():
+            self._say(problem)
+
     def _bury(self) -> None:
-        """Let go of what was killed while it stood still: gdb would fail to resume it, and stop the others."""
-        for rank in self._holder.ranks():
-            status = ProcFS().status(rank.process.pid)
-            if rank.state == "stopped" and (isinstance(status, Missing) or status.get("State", "Z")[0] in "ZX"):
-                self._say(f"{_named([rank.process])} was killed while it was held")
-                self._holder.let_go([rank.number or 0])
+        """Let go of what was killed while it stood still, and of what is no rank any more: gdb would fail to resume the
+        one, and loses breakpoints by the other."""
+        ranks = {rank.process.pid: rank for rank in self._holder.ranks() if rank.state == "stopped"}
+        for fate in self._fates.of(list(ranks)):
+            process = ranks[fate.pid].process
+            self._say(f"{_named([process])} {fate.words}, and is let go")
+            self._holder.let_go([ranks[fate.pid].number or 0])
+        if gdb.selected_thread() is None:
+            self._select_any()
+
+    @staticmethod
+    def _select_any() -> None:
+        """gdb resumes nobody while the selected inferior is one that has ended."""
+        for inferior in gdb.inferiors():
+            if inferior.threads():
+                compat.switch(inferior)
+                return
+
+    def _fated(self, fate: Fate) -> None:
+        """While the ranks run."""
+        self._gathering.disturbed(f"process {fate.pid} {fate.words}")
 
     def _valid(self) -> List[RankPoint]:
         self._points = [point for point in self._points if point.is_valid()]  # the user may delete them too
@@ -185,6 +230,10 @@ class RankBreaks:
     # --- a rank has stopped ---
 
     def _stopped(self, event: gdb.StopEvent) -> None:
+        for one in self._enabled:  # gdb turns one off that it does not find in what a rank has become
+            if one.is_valid() and not one.enabled:
+                one.enabled = True
+        self._enabled = []
         leaving, self._leaving = self._leaving, None
         if leaving is not None:
             gdb.post_event(leaving)
@@ -227,8 +276,9 @@ class RankBreaks:
             return "the others are stopped with it"
         here = [rank.process for rank in others if rank.number in self._gathering.here]
         away = [rank.process for rank in others if rank.number not in self._gathering.here]
-        held = f"{_named(here)} wait at the same place" if here else ""
-        late = f"{_named(away)} did not come there in {options.wait:g} s and are stopped where they are" if away else ""
+        held = f"{_named(here)} {'wait' if len(here) > 1 else 'waits'} at the same place" if here else ""
+        where = "are stopped where they are" if len(away) > 1 else "is stopped where it is"
+        late = f"{_named(away)} did not come there in {options.wait:g} s and {where}" if away else ""
         return "; ".join(text for text in (held, late) if text)
 
     def _job_timeouts(self) -> List[Timeout]:
@@ -251,6 +301,7 @@ class RankBreaks:
             gdb.execute(f"set {TOGETHER} {'off' if alone else 'on'}", to_string=True)
 
     def _resumed(self, event: gdb.ContinueEvent) -> None:
+        self._enabled = self._enabled or [point for point in self._valid() if point.enabled]
         if self._gathering.active:
             return
         if self._dead_man is not None and self._dead_man.while_running:

@@ -39,6 +39,10 @@ class Gathering:
         """A breakpoint has been hit; whether it stops the program gdb decides, who may have others there."""
         self._new = arrival
 
+    def disturbed(self, why: str) -> None:
+        """Something is about to stop the program."""
+        self.stranger = why
+
     def afterwards(self, body: Callable[[], object]) -> None:
         """Print something: at once, or, while gdb's own output is swallowed, after the next stop."""
         if self.active:
@@ -74,7 +78,7 @@ class Gathering:
                     if not coming:
                         return False
                     self._resume(coming, len(coming) == len(live))
-                    if not self._goes_on():
+                    if not self._goes_on() or self.stranger is not None:
                         return self.focus is not None
         finally:
             self.active = False

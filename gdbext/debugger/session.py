@@ -257,6 +257,7 @@ class GdbSession:
         """Detach each, whatever happens to the others; tidy away the inferiors that we made."""
         problems: Dict[int, str] = {}
         interrupted: Optional[BaseException] = None
+        enabled = [point for point in gdb.breakpoints() if point.enabled]
         for inferior in inferiors:
             try:
                 if inferior.pid:
@@ -272,6 +273,9 @@ class GdbSession:
                 held.core.core.close()
             if held is not None and held.ours and inferior.pid == 0:
                 self._tidy(inferior, held.added)
+        for point in enabled:  # gdb turns FILE:LINE off when the last symbols it looks at go, and others still have it
+            if point.is_valid() and not point.enabled:
+                point.enabled = True
         if interrupted is not None:
             raise interrupted
         return problems

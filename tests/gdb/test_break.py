@@ -1,6 +1,6 @@
 """llm-break on a running job: ranks stop where they should, the others wait, and always all run on afterwards.
 
-GDBEXT_BREAK_ROUNDS=200 makes a campaign of the rounds.
+scripts/break-rounds makes a campaign of the rounds.
 """
 
 import os
@@ -9,13 +9,14 @@ import signal
 
 import pytest
 
-from tests.gdb.gdbrun import INIT, Terminal, gdb_batch
+from tests.gdb.break_rounds import play
+from tests.gdb.gdbrun import INFERIORS, INIT, Terminal, gdb_batch
 from tests.inferiors.demo import DemoJob, state_of
 
 pytestmark = pytest.mark.gdb
 PLACE = "fastertransformer::ParallelGpt<float>::synchronize"
 CALLER = "ftNcclAllReduceSum"  # of the collective
-ROUNDS = int(os.environ.get("GDBEXT_BREAK_ROUNDS", "10"))
+ROUNDS = 10
 PROMPT = re.escape(Terminal.PROMPT) + r"\Z"
 
 
@@ -100,6 +101,16 @@ def test_hit_and_continue_leaves_no_rank_behind(any_gdb, job):
     assert re.findall(r"processes is (on|off)", done.out) == ["off", "on"]
     assert "no breakpoint 99 of llm-break" in done.err
     assert "Traceback" not in done.text
+
+
+@pytest.mark.parametrize("policy", ["hold", "stop", "run"])
+def test_in_the_caller_of_the_collective(turn_gdb, policy):
+    """Before the call, where no rank is in it, and behind it; both by line, which gdb may turn off when a rank goes."""
+    lines = (INFERIORS / "engine" / "nccl_utils.cc").read_text().splitlines()
+    call = next(number for number, line in enumerate(lines, 1) if "NCCLCHECK(ncclAllReduce(" in line)
+    behind = next(number for number, line in enumerate(lines[call:], call + 1) if "if (sync_collectives)" in line)
+    for line in (call, behind):
+        play(turn_gdb, policy, 2, f"nccl_utils.cc:{line}")
 
 
 def test_what_is_said_instead_of_a_stop(any_gdb, job):

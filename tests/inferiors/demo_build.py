@@ -22,7 +22,9 @@ FRAMES = ["-fno-optimize-sibling-calls", "-fasynchronous-unwind-tables"]
 COMMON = ["-O2", "-pthread", *FRAMES, "-Wall", "-Wextra", "-Wno-unused-parameter"]
 HIDDEN = "-fvisibility=hidden"
 STRIPPED = "-s"
-CPLUSPLUS = ["g++", *COMMON, "-std=c++17", "-g"]
+# gdb takes a line for a place only where a statement is marked to begin, which -O2 loses for most lines of a template.
+EVERY_LINE = "-gno-statement-frontiers"
+CPLUSPLUS = ["g++", *COMMON, "-std=c++17", "-g", EVERY_LINE]
 
 Command = Tuple[str, List[str]]  # the file it makes, and its arguments but for the output
 
