@@ -58,6 +58,10 @@ class Job:
         """It dies, and the others are told not to wait for it."""
         self.set("gone", rank, 1)
         os.kill(self.pids[rank], signal.SIGKILL)
+        end = time.monotonic() + DEADLINE
+        while state_of(self.pids[rank])[0] not in ("Z", "X", None):
+            assert time.monotonic() < end
+            time.sleep(0.002)  # its parent is told only when gdb has been
 
     def until_program(self, rank, name):
         end = time.monotonic() + DEADLINE
