@@ -10,9 +10,7 @@ registers the commands once. Prints nothing and changes no setting of gdb.
 import importlib.machinery
 import os
 import re
-import subprocess
 import sys
-from glob import glob
 
 import gdb
 
@@ -46,6 +44,8 @@ class DependencyFinder:
             if place:
                 yield os.path.expanduser(place)
         yield self.package_parent  # the same site-packages, when installed by pip
+        from glob import glob  # here and not above, as `subprocess` below
+
         pattern = os.path.join("lib", "python3*", "site-packages")
         for prefix in (os.path.join(self.package_parent, ".venv"), os.path.expanduser("~/.local")):
             for place in sorted(glob(os.path.join(prefix, pattern)), reverse=True):
@@ -54,6 +54,8 @@ class DependencyFinder:
     @staticmethod
     def _ask_python():
         """The folders of the shell's python3, the one whose pip the user most likely used."""
+        import subprocess  # here: what cannot be loaded at the top of this file is a traceback
+
         code = "import os, %s; print(*(m.__file__ for m in (%s)), sep='\\n')"
         code %= (", ".join(DEPENDENCIES), ", ".join(DEPENDENCIES))
         try:

@@ -10,6 +10,7 @@ from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import find_jobs
 from gdbext.frontend.answer import show
 from gdbext.frontend.selection import selector_of
+from gdbext.frontend.terminal import Progress
 from gdbext.model.errors import NOTHING, OK
 from gdbext.model.job import Job
 
@@ -19,6 +20,8 @@ def run(options: argparse.Namespace) -> int:
     proc = ProcFS()
     jobs = [_with_hindrances(job, proc) for job in find_jobs(proc, selector_of(options, options.inputs))]
     show(jobs, options.json)
+    if not jobs and options.json == "-":  # the text says it itself
+        Progress().say("no rank process was found on this host")
     return OK if jobs else NOTHING
 
 

@@ -1,8 +1,10 @@
 """`source gdbext/init.py`: from anywhere, twice, silent, and clear when something is missing."""
 
 import ast
+import functools
 import os
 import re
+import resource
 import shutil
 import sys
 
@@ -148,3 +150,17 @@ def test_the_file_itself_can_be_read_by_an_old_python():
         if isinstance(node, ast.FunctionDef):
             assert node.returns is None and not node.args.kwonlyargs and not node.args.posonlyargs
             assert all(argument.annotation is None for argument in node.args.args)
+
+
+def test_with_too_few_files_one_line_says_so(turn_gdb):
+    """At some limit gdb itself still works, and our modules cannot be opened any more."""
+    said = []
+    for most in range(10, 17):
+        limit = functools.partial(resource.setrlimit, resource.RLIMIT_NOFILE, (most, most))
+        answer = gdb_batch(turn_gdb, preexec_fn=limit)
+        if "Python not initialized" in answer.err or "warning: " in answer.err:
+            continue  # too few for gdb itself, or for it to open our file
+        assert "Traceback" not in answer.err
+        assert "Python Exception" not in answer.err
+        said += [line for line in answer.err.splitlines() if line.startswith("gdbext could not be loaded")]
+    assert said and all("Too many open files" in line for line in said)

@@ -130,6 +130,13 @@ def test_gdbinit_prints_a_file_that_exists(capsys):
     assert os.path.isfile(capsys.readouterr().out.strip())
 
 
+def test_no_rank_is_said_beside_the_document(capsys):
+    assert cli.main(["ranks", "--name", "no such process$", "--json"]) == NOTHING
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["jobs"] == []
+    assert printed.err == "gdbext: no rank process was found on this host\n"
+
+
 def test_no_command_is_usage(capsys):
     assert cli.main([]) == 2
     assert "usage" in capsys.readouterr().err
