@@ -28,7 +28,7 @@ from gdbext.frontend import afterwards, communicators, gdbrun, no_stop, outline
 from gdbext.frontend.live_locks import name_locks
 from gdbext.frontend.live_rank import Held, LiveRank, reasons
 from gdbext.frontend.terminal import Progress, private_folder
-from gdbext.frontend.unwinding import unwind
+from gdbext.frontend.unwinding import FEW, unwind
 from gdbext.knowledge.environment import RECORDED
 from gdbext.model.errors import NothingFound
 from gdbext.model.job import Job, JobSnapshot
@@ -148,13 +148,23 @@ class Look:
             rank.copy, rank.copied_at = copy, time.monotonic()
             for problem in copy.problems:
                 rank.note(problem, cut=True)
+            rank.pause_ms = 0.0 if self._limits.no_stop else copy.felt_ms
+        self._tell_copies([rank for rank in wanted if rank.pause_ms is not None])
+
+    def _tell_copies(self, ranks: Sequence[LiveRank]) -> None:
+        """A line for each rank while they are few, else one for all."""
+        copies = [rank.copy for rank in ranks if rank.copy is not None]
+        counts = [sum(bool(thread.registers) for thread in copy.threads) for copy in copies]
+        if len(ranks) > FEW:
+            longest = max(rank.pause_ms or 0.0 for rank in ranks)
+            how = "without a stop" if self._limits.no_stop else f"each stopped for at most {longest:.1f} ms"
+            self._progress.say(f"{sum(counts)} threads of {len(ranks)} ranks copied, {how}")
+            return
+        for rank, copy, count in zip(ranks, copies, counts):
             if self._limits.no_stop:
-                rank.pause_ms = 0.0
                 self._progress.say(f"{rank.label}: {no_stop.summary(copy)}")
-            if copy.felt_ms is not None:
-                rank.pause_ms = copy.felt_ms
-                count = sum(bool(thread.registers) for thread in copy.threads)
-                self._progress.say(f"{rank.label}: {count} threads copied, stopped for {copy.felt_ms:.1f} ms")
+            else:
+                self._progress.say(f"{rank.label}: {count} threads copied, stopped for {rank.pause_ms:.1f} ms")
 
     def _copies(
         self, ranks: Sequence[LiveRank], times: Mapping[int, Mapping[int, threads.ThreadTimes]], python: bool

@@ -17,7 +17,7 @@ from gdbext.model.errors import GdbextError
 from gdbext.model.frame_table import frames_of, stacks_of
 from gdbext.model.stack import ThreadStack
 
-_FEW = 16  # copies of which each is a line of progress
+FEW = 16  # ranks of which each is a line of progress
 _EVERY = 1.0  # seconds between two lines when there are more
 _PATIENCE = 10.0  # seconds without a line
 
@@ -125,7 +125,7 @@ class _Count:
         """A gdb begins with a copy."""
         self._begun += 1
         now = time.monotonic()
-        if self._total <= _FEW or now - self._said_at >= _EVERY or self._begun == self._total:
+        if self._total <= FEW or now - self._said_at >= _EVERY or self._begun == self._total:
             self._said_at = now
             self._say(f"stacks of {self._begun}/{self._total}")
 
