@@ -21,7 +21,7 @@ def look_at():
     def tell(count, **limits):
         ranks = tuple(RankProcess(100 + number, "rank", rank=number) for number in range(count))
         said = Said()
-        look = Look(Job(key="k", ranks=ranks), Limits(**limits), said)
+        look = Look(Job("pgid 1", None, ranks), Limits(**limits), said)
         copied = [LiveRank(process) for process in ranks]
         for number, rank in enumerate(copied):
             threads = (ThreadCopy(rank.pid, (1,)), ThreadCopy(rank.pid + 1000, problem="gone"))
