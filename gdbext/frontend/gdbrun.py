@@ -41,6 +41,10 @@ _MAX_KEPT_OUTPUT = 64 << 10
 _KILLED = "it was ended by signal"
 
 
+Begun = Sequence["_Gdb"]
+"""gdbs that wait for their requests (`begin`)."""
+
+
 def find_gdb(wanted: Optional[str] = None) -> str:
     """Path of the gdb to use: the one asked for, else $GDBEXT_GDB, else `gdb` on the PATH. Raises `GdbextError`."""
     name = wanted or os.environ.get("GDBEXT_GDB") or "gdb"
@@ -76,10 +80,9 @@ def run_batches(
     deadline: float,
     on_progress: Callable[[int, str], None],
     module: str = "batch",
-    begun: Sequence[_Gdb] = (),
+    begun: Begun = (),
 ) -> List[Union[Dict[str, Any], GdbextError]]:
-    """The same with a gdb for each request, side by side. Returns the record of each, or why there is none. `begun`:
-    gdbs that wait for their requests (`begin`)."""
+    """The same with a gdb for each request, side by side. Returns the record of each, or why there is none."""
     results = [_file(folder, "result", number) for number in range(len(requests))]
     running: List[_Gdb] = []
     try:
@@ -99,7 +102,7 @@ def run_batches(
 
 
 @contextlib.contextmanager
-def begin(gdb: str, count: int, folder: Path) -> Iterator[Sequence[_Gdb]]:
+def begin(gdb: str, count: int, folder: Path) -> Iterator[Begun]:
     """Start gdbs whose requests are not ready yet: to start takes each of them as long as to prepare a request."""
     begun: List[_Gdb] = []
     try:

@@ -25,6 +25,7 @@ from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import rank_from_environ
 from gdbext.evidence.asking import ask_all
 from gdbext.frontend import afterwards, communicators, gdbrun, no_stop, outline
+from gdbext.frontend.capacity import most_gdbs
 from gdbext.frontend.live_locks import name_locks
 from gdbext.frontend.live_rank import Held, LiveRank, reasons
 from gdbext.frontend.terminal import Progress, private_folder
@@ -35,6 +36,8 @@ from gdbext.model.job import Job, JobSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
 from gdbext.model.witness import Witness
+
+_STACK = 6 << 10  # bytes that are copied of a thread, on the average of a torch rank's
 
 
 @dataclass(frozen=True)
@@ -78,24 +81,24 @@ class Look:
     def take(self) -> JobSnapshot:
         """The snapshot. Raises `NothingFound` when no rank at all could be read."""
         gdb = gdbrun.find_gdb(self._limits.gdb)  # before anything is stopped
-        for rank in self._ranks:
-            self._prepare(rank)
-        self._ask_witnesses()
-        pids = [rank.pid for rank in self._ranks]
-        self.census = activity.take(pids)
-        if self._before is not None:
-            self._tell_activity(self._before, self.census)
-        taken_at, self._began = time.time(), time.monotonic()
-        self._copy()
-        readable = [rank for rank in self._ranks if rank.copy is not None and rank.copy.state != "lost"]
-        closed = [rank for rank in self._ranks if self._limits.outlines and outline.possible(rank)]
-        if not readable and not closed and self._ranks:
-            raise NothingFound(f"no rank could be read ({reasons(self._ranks)})")
-        for rank in readable:
-            self._name_python(rank)
-        if readable:
-            with private_folder() as folder:
-                self._unwind(readable, gdb, folder)
+        with private_folder() as folder, gdbrun.begin(gdb, self._gdbs(), folder) as begun:
+            for rank in self._ranks:
+                self._prepare(rank)
+            self._ask_witnesses()
+            pids = [rank.pid for rank in self._ranks]
+            self.census = activity.take(pids)
+            if self._before is not None:
+                self._tell_activity(self._before, self.census)
+            taken_at, self._began = time.time(), time.monotonic()
+            self._copy()
+            readable = [rank for rank in self._ranks if rank.copy is not None and rank.copy.state != "lost"]
+            closed = [rank for rank in self._ranks if self._limits.outlines and outline.possible(rank)]
+            if not readable and not closed and self._ranks:
+                raise NothingFound(f"no rank could be read ({reasons(self._ranks)})")
+            for rank in readable:
+                self._name_python(rank)
+            if readable:
+                self._unwind(readable, gdb, folder, begun)
         self._find_communicators(readable)
         if self._limits.confirm > 0:
             self._confirm(readable, closed)
@@ -108,6 +111,14 @@ class Look:
         for rank in readable:
             self._check_released(rank, since[rank.pid])
         return self._snapshot(taken_at)
+
+    def _gdbs(self) -> int:
+        """How many gdbs will probably have work: they start while the ranks are looked at. None before a stop that
+        takes all processors."""
+        if self._limits.together:
+            return 0
+        threads_of_all = sum(len(self._proc.tasks(rank.pid)) for rank in self._ranks)
+        return most_gdbs(len(self._ranks), threads_of_all * _STACK, self._limits.jobs)
 
     def _tell_activity(self, before: activity.Census, after: activity.Census) -> None:
         found = activity.between(before, after, [rank.pid for rank in self._ranks])
@@ -208,12 +219,12 @@ class Look:
         for problem in rank.python.problems:
             rank.note(f"Python: {problem}")
 
-    def _unwind(self, ranks: Sequence[LiveRank], gdb: str, folder: Path) -> None:
+    def _unwind(self, ranks: Sequence[LiveRank], gdb: str, folder: Path, begun: gdbrun.Begun) -> None:
         """Let gdb unwind and name the copies."""
         copies = [rank.copy for rank in ranks if rank.copy is not None]
         self._progress.say(f"reading symbols and unwinding {len(ranks)} copies; all ranks run on")
         limits = self._limits
-        result = unwind(copies, gdb, folder, limits.frames, limits.deadline, self._progress.say, jobs=limits.jobs)
+        result = unwind(copies, gdb, folder, limits.frames, limits.deadline, self._progress.say, (), limits.jobs, begun)
         if result.failure is not None:
             if not any(rank.python for rank in ranks):
                 raise result.failure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import Counter
@@ -48,14 +49,17 @@ def unwind(
     say: Callable[[str], None],
     dumps: Sequence[Dump] = (),
     jobs: int = 0,
+    begun: gdbrun.Begun = (),
 ) -> Result:
     """Let `gdb` work for at most `deadline` seconds, with its files in `folder`; at most `frames` of a thread.
 
-    `jobs`: so many gdbs side by side; 0: as many as pay. Raises `GdbextError` when there is no room for the files.
+    `jobs`: so many gdbs side by side; 0: as many as pay. `begun`: those that wait for work in `folder` already. Raises
+    `GdbextError` when there is no room for the files.
     When no gdb gives a result, `failure` of ours says why; what one of several failed in is a problem of its copies.
     """
     size = sum(len(block.data) for copy in copies for block in copy.blocks)
-    with gdbrun.begin(gdb, most_gdbs(len(copies), size, jobs), folder) as begun:
+    with contextlib.ExitStack() as stack:
+        begun = begun or stack.enter_context(gdbrun.begin(gdb, most_gdbs(len(copies), size, jobs), folder))
         rows, files = ranks_of(copies, folder, dumps, say)
         found: List[Unwound] = [Unwound(files=tuple(texts)) for texts in files]
         count = gdbs_for(rows, size, jobs)

@@ -60,7 +60,7 @@ def test_hit_and_continue_leaves_no_rank_behind(any_gdb, job):
     done = gdb_batch(
         any_gdb,
         attach(job),
-        f"llm-break '{PLACE}' --rank 1 --others hold --json",
+        f"llm-break '{PLACE}' --rank 1 --others hold --wait 60 --json",
         "llm-break no_such_place --rank 0 --json",
         *["llm-continue"] * ROUNDS,
         "llm-break list --json",
@@ -123,7 +123,7 @@ def test_what_is_said_instead_of_a_stop(any_gdb, job):
         'print $_llm_tensor_stat(no_such_name, "nan")',
         'print $_llm_tensor_stat("no_such_name", "nan")',
         'print $_llm_tensor_stat(1, "what")',
-        f"llm-break '{PLACE}' --if '$_llm_rank() == 1' --count 4 --others hold",
+        f"llm-break '{PLACE}' --if '$_llm_rank() == 1' --count 4 --others hold --wait 60",
         "llm-continue",
         "llm-break delete",
         "llm-detach-all",
@@ -148,7 +148,7 @@ def test_ctrl_c_ctrl_z_and_the_dead_man(held, job):
     terminal.expect(PROMPT)
     assert "cannot" not in terminal.command("llm-ranks")
     terminal.command("llm-break delete")
-    terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --limit 2")
+    terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --wait 60 --limit 2")
     said = terminal.command("llm-continue")
     assert "ranks 0,2 wait at the same place" in said
     terminal.send("\x1a")
@@ -163,7 +163,7 @@ def test_ctrl_c_ctrl_z_and_the_dead_man(held, job):
 def test_the_end_of_gdb_leaves_no_breakpoint_in_a_rank(held, job, end):
     terminal, before = held
     if end == "Ctrl-D":
-        terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold")
+        terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --wait 60")
         assert "wait at the same place" in terminal.command("llm-continue")
         terminal.send("\x04")
         terminal.expect("Quit anyway")
@@ -180,7 +180,7 @@ def test_the_end_of_gdb_leaves_no_breakpoint_in_a_rank(held, job, end):
 def test_a_killed_gdb_whose_ranks_are_held_kills_none(held, job):
     """They stand right at the place: the instruction there must not be the breakpoint's when nobody traces them."""
     terminal, before = held
-    terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold")
+    terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --wait 60")
     assert "ranks 0,2 wait at the same place" in terminal.command("llm-continue")
     terminal.send("continue\n")  # rank 1 alone
     terminal.expect("rank 1 runs alone, and the others stand still")

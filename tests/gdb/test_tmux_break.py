@@ -32,7 +32,7 @@ def assert_free(job):
 
 def test_keys(attached):
     job, window = attached
-    window.answer(f"llm-break '{PLACE}' --rank 1 --others hold", PROMPT)
+    window.answer(f"llm-break '{PLACE}' --rank 1 --others hold --wait 60", PROMPT)
     assert "ranks 0,2 wait at the same place" in window.answer("llm-continue", PROMPT)
     window.answer("next", PROMPT)  # rank 1 alone
     window.press("Up")
@@ -78,7 +78,7 @@ def test_suspended_once_nobody_is_attached(attached):
 
 def test_the_window_is_killed(attached):
     job, window = attached
-    window.answer(f"llm-break '{PLACE}' --rank 1 --others hold", PROMPT)
+    window.answer(f"llm-break '{PLACE}' --rank 1 --others hold --wait 60", PROMPT)
     assert "ranks 0,2 wait at the same place" in window.answer("llm-continue", PROMPT)
     window.close()
     assert_free(job)
