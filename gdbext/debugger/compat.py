@@ -16,6 +16,7 @@ from gdbext.debugger.alarm import Alarm
 
 HAS_PROCESS = "process"
 HAS_CORE = "core"
+_FORGOTTEN = "Python Exception <class 'KeyboardInterrupt'>"
 
 
 def parameter(name: str) -> Any:
@@ -82,6 +83,15 @@ def on_exit(callback: Callable[[], None]) -> None:
     registry = getattr(gdb.events, "gdb_exiting", None)
     if registry is not None:
         registry.connect(lambda event: callback())
+
+
+def run(command: str) -> str:
+    """Run a command that may take long; what it printed. A Ctrl-C in a callback of Python's (gdb asks some about
+    every file) is printed and forgotten by gdb (seen in 18.1): here it counts."""
+    text: str = gdb.execute(command, to_string=True)
+    if _FORGOTTEN in text:
+        raise KeyboardInterrupt
+    return text
 
 
 def add_inferior() -> gdb.Inferior:

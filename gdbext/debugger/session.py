@@ -40,6 +40,7 @@ WHILE_ATTACHING = {
     "confirm": "off",
     "pagination": "off",
     "print inferior-events": "off",
+    "python print-stack": "message",  # `compat.run` looks for it
     "debuginfod enabled": "off",  # would ask a question, or wait for the network while ranks stand still
 }
 STILL_STOPPED = "released, stopped by SIGSTOP"  # as it was before, or by a signal that came meanwhile
@@ -123,7 +124,7 @@ class GdbSession:
         )
         try:
             with nudged():
-                gdb.execute(f"attach {process.pid}", to_string=True)
+                compat.run(f"attach {process.pid}")
         except gdb.error as error:
             self._release([inferior])
             begun.remove(inferior)

@@ -28,7 +28,7 @@ def add(files: Iterable[SymbolFile]) -> Tuple[str, ...]:
     problems: List[str] = []
     for file in files:
         try:
-            gdb.execute(f"add-symbol-file {quoted(file.path)} -o {file.bias:#x}", to_string=True)
+            compat.run(f"add-symbol-file {quoted(file.path)} -o {file.bias:#x}")
         except gdb.error as error:
             problems.append(f"no symbols of {file.path}: {first_line(error)}")
     return tuple(problems)
@@ -88,7 +88,7 @@ def _program(pid: int) -> Tuple[str, ...]:
 def _read_program(path: str) -> None:
     if path:
         try:
-            gdb.execute(f"file {quoted(path)}", to_string=True)
+            compat.run(f"file {quoted(path)}")
         except gdb.error:
             pass  # the attach says what is wrong with it
 
