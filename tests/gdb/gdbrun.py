@@ -35,11 +35,15 @@ def build(source, *flags):
     return str(program)
 
 
+FUTEX = "202"  # the number of the system call on x86-64
+
+
 class Target:
     """A running program of ours; ends with the `with` block."""
 
     def __init__(self, *arguments, source="debugger_target.c", flags=("-g", "-O0"), **options):
         self.program = build(source, *flags)
+        self._meets = arguments[:1] == ("threads",)
         self._process = subprocess.Popen(
             [self.program, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options
         )
@@ -47,7 +51,15 @@ class Target:
 
     def __enter__(self):
         assert self._process.stdout.readline() == "ready\n"
+        end = time.monotonic() + DEADLINE
+        while self._meets and not all(map(self._has_come, os.listdir(f"/proc/{self.pid}/task"))):
+            assert time.monotonic() < end, "its threads do not come to rest"
         return self
+
+    def _has_come(self, tid):
+        """Threads that have met at the barrier go on to where they stay, one after the other."""
+        path = Path(f"/proc/{self.pid}/task/{tid}/syscall")
+        return int(tid) == self.pid or path.read_text().split()[0] not in (FUTEX, "running")
 
     def __exit__(self, *details):
         self.kill()

@@ -186,3 +186,10 @@ def test_a_killed_gdb_whose_ranks_are_held_kills_none(held, job):
     terminal.expect("rank 1 runs alone, and the others stand still")
     terminal.kill()
     assert_free(job, before)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy, rounds", [("hold", 70), ("stop", 70), ("run", 60)])
+def test_two_hundred_rounds_strand_nobody(turn_gdb, policy, rounds):
+    """scripts/break-rounds plays as many with each policy on each gdb."""
+    assert len(play(turn_gdb, policy, rounds)) == rounds
