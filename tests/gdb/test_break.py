@@ -9,41 +9,19 @@ import signal
 
 import pytest
 
-from tests.gdb.break_rounds import play
+from tests.gdb.break_rounds import PLACE, PROMPT, assert_free, attach, play, text_of
 from tests.gdb.gdbrun import INFERIORS, INIT, Terminal, gdb_batch
-from tests.inferiors.demo import DemoJob, state_of
+from tests.inferiors.demo import DemoJob
 
 pytestmark = pytest.mark.gdb
-PLACE = "fastertransformer::ParallelGpt<float>::synchronize"
 CALLER = "ftNcclAllReduceSum"  # of the collective
 ROUNDS = 10
-PROMPT = re.escape(Terminal.PROMPT) + r"\Z"
 
 
 @pytest.fixture
 def job():
     with DemoJob("healthy-busy", wait="poll") as running:
         yield running
-
-
-def attach(job):
-    return "llm-attach-all " + " ".join(map(str, job.pids.values()))
-
-
-def text_of(pid):
-    """The engine's code as it stands in memory."""
-    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
-        line = next(line for line in maps if "r-xp" in line and line.rstrip().endswith("/engine"))
-        start, end = (int(word, 16) for word in line.split()[0].split("-"))
-        memory.seek(start)
-        return memory.read(end - start)
-
-
-def assert_free(job, before=None):
-    for rank, pid in job.pids.items():
-        assert state_of(pid)[1] == 0
-        assert job.steps_progress(rank)
-        assert before is None or text_of(pid) == before[rank]
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from tests.gdb.break_rounds import PLACE
 from tests.gdb.gdbrun import Terminal
 from tests.inferiors.demo import DemoJob, state_of
 from tests.inferiors.pdb_job import ends
@@ -11,7 +12,6 @@ from tests.tmux import SHELL, Tmux
 
 pytestmark = pytest.mark.gdb
 PROMPT = Terminal.PROMPT
-PLACE = "fastertransformer::ParallelGpt<float>::synchronize"
 
 
 @pytest.fixture
