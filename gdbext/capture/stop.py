@@ -28,7 +28,7 @@ _VDSO_LIMIT = 64 << 10
 _NOW_AND_THEN = 0.1  # seconds
 
 # What could end or stop us while we hold somebody. They wait until the targets are free.
-HELD_BACK = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGTSTP", "SIGTTIN", "SIGTTOU")
+_HELD_BACK = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGTSTP", "SIGTTIN", "SIGTTOU")
 
 
 @dataclass(frozen=True)
@@ -170,6 +170,16 @@ def _schedule(policy: int, priority: os.sched_param) -> None:
         pass  # not permitted: the stop may take longer on a busy machine
 
 
+@contextlib.contextmanager
+def signals_wait() -> Iterator[None]:
+    """What could end us waits until the end of the block; processes and threads that begin in it inherit that."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {getattr(signal, name) for name in _HELD_BACK})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _in_own_thread(work: Callable[[], None], meanwhile: Callable[[], None]) -> None:
     """Run `work` in an OS thread of its own and wait for it; signals that would end us wait, too. `meanwhile` is called
     now and then until it ends.
@@ -185,18 +195,15 @@ def _in_own_thread(work: Callable[[], None], meanwhile: Callable[[], None]) -> N
         except BaseException as error:  # noqa: BLE001  handed to the caller below
             failure.append(error)
 
-    held_back = {getattr(signal, name) for name in HELD_BACK}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, held_back)
-    try:
-        worker = threading.Thread(target=guarded, name="gdbext-stop")
-        worker.start()
-        while worker.is_alive():
-            worker.join(_NOW_AND_THEN)
-            meanwhile()
-    except RuntimeError as error:
-        raise GdbextError(f"no thread could be started to do the work ({error})") from None
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with signals_wait():
+        try:
+            worker = threading.Thread(target=guarded, name="gdbext-stop")
+            worker.start()
+            while worker.is_alive():
+                worker.join(_NOW_AND_THEN)
+                meanwhile()
+        except RuntimeError as error:
+            raise GdbextError(f"no thread could be started to do the work ({error})") from None
     if failure:
         raise failure[0]
 

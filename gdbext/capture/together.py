@@ -13,7 +13,6 @@ import marshal
 import mmap
 import os
 import selectors
-import signal
 import time
 from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
@@ -21,7 +20,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 from gdbext.capture.maps import Mapping, MemoryMap
 from gdbext.capture.memory import Block
 from gdbext.capture.ptrace import this_machine
-from gdbext.capture.stop import HELD_BACK, Budget, Hook, ProcessCopy, ThreadCopy, copy_processes
+from gdbext.capture.stop import Budget, Hook, ProcessCopy, ThreadCopy, copy_processes, signals_wait
 from gdbext.model.errors import GdbextError
 
 _READY, _STILL, _MEETINGS = 0, 1, 2
@@ -41,7 +40,7 @@ def copy_together(
         return copy_processes(pids, budget, during, together=True)
     budget = budget or Budget()
     meeting = _Meeting(count, budget.seconds * 0.6)  # after half of it, those that do not stop are given up
-    with _signals_wait(), contextlib.ExitStack() as pipes:
+    with signals_wait(), contextlib.ExitStack() as pipes:
         children: Dict[int, Tuple[int, Sequence[int]]] = {}  # end of a pipe -> number and share of who writes there
         for number in range(count):
             reading, writing = os.pipe()
@@ -89,16 +88,6 @@ class _Meeting:
         """This one will not come (again)."""
         for which in range(_MEETINGS):
             self._here[which * self._count + number] = 1
-
-
-@contextlib.contextmanager
-def _signals_wait() -> Iterator[None]:
-    """What could end us waits until everybody is free; the children inherit that."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {getattr(signal, name) for name in HELD_BACK})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _work(
