@@ -134,6 +134,7 @@ class Terminal:
         )  # fmt: skip
         os.close(theirs)
         self.pid = self.process.pid
+        self._unread = ""  # what came in one go with the text that was waited for
 
     def __enter__(self):
         return self
@@ -148,16 +149,17 @@ class Terminal:
         os.write(self._ours, text.encode())
 
     def expect(self, pattern):
-        """Everything printed up to and with the pattern."""
-        seen = ""
+        """Everything printed up to and with the pattern; what is behind it is for the next one."""
+        seen, self._unread = self._unread, ""
         end = time.monotonic() + DEADLINE
-        while not re.search(pattern, seen):
+        while not (found := re.search(pattern, seen)):
             assert select.select([self._ours], [], [], max(0.0, end - time.monotonic()))[0], seen
             try:
                 seen += os.read(self._ours, 65536).decode(errors="replace")
             except OSError:
                 raise AssertionError(f"gdb is gone: {seen}") from None
-        return seen
+        self._unread = seen[found.end() :]
+        return seen[: found.end()]
 
     def command(self, line):
         """Type a line; returns what was printed until the next prompt."""
