@@ -11,12 +11,6 @@ def main() -> int:
         with interrupts_wait():
             from gdbext.frontend.cli import main as run  # here, so that it can be caught
         return run()
-    except ModuleNotFoundError as error:
-        if error.name not in ("tabulate", "pygments", "elftools"):
-            raise
-        needed = "tabulate pygments pyelftools"
-        sys.stderr.write(f"gdbext: the package {error.name} is missing; python3 -m pip install {needed}\n")
-        return 4
     except KeyboardInterrupt:
         return 130
     except (OSError, MemoryError) as error:

@@ -6,15 +6,14 @@ The wheels of PyPI and own builds carry it; a stripped library has none (then: k
 from __future__ import annotations
 
 import os
-from typing import Iterator, Optional, Tuple
-
-from elftools.common.exceptions import DWARFError, ELFError
-from elftools.dwarf.die import DIE
-from elftools.dwarf.dwarfinfo import DWARFInfo
-from elftools.elf.elffile import ELFFile
+from typing import TYPE_CHECKING, Iterator, Optional, Tuple
 
 from gdbext.knowledge.nccl import STRUCT, struct_row
 from gdbext.knowledge.schema import StructRow
+
+if TYPE_CHECKING:
+    from elftools.dwarf.die import DIE
+    from elftools.dwarf.dwarfinfo import DWARFInfo
 
 _FILES = ("init.cc", "init.cu")  # a unit that knows the whole type, and one of the first; the others are tried after it
 _STRUCTURES = ("DW_TAG_structure_type", "DW_TAG_class_type")
@@ -22,7 +21,13 @@ _MOST_UNITS = 5000
 
 
 def layout_of(path: str) -> Optional[StructRow]:
-    """The row for the library at `path`; None when it has no debug information for the type. 0.1 to 0.3 s."""
+    """The row for the library at `path`; None when it has no debug information for the type. 0.1 to 0.3 s.
+
+    Raises ImportError without pyelftools.
+    """
+    from elftools.common.exceptions import DWARFError, ELFError  # here: for the few that have the library
+    from elftools.elf.elffile import ELFFile
+
     try:
         with open(path, "rb") as stream:
             elf = ELFFile(stream)

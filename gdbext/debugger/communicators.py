@@ -10,6 +10,7 @@ import gdb
 from gdbext.capture.core_file import maps_of
 from gdbext.capture.maps import MemoryMap, read_maps
 from gdbext.capture.memory import Range
+from gdbext.capture.nccl_dwarf import layout_of
 from gdbext.capture.nccl_library import layouts_of
 from gdbext.capture.nccl_scan import Budget, in_core, resident_of
 from gdbext.capture.nccl_search import Search, stack_ranges, words_in
@@ -19,11 +20,6 @@ from gdbext.knowledge.nccl import STRUCT, struct_row
 from gdbext.knowledge.schema import StructRow
 from gdbext.model.errors import GdbextError
 from gdbext.model.stack import ThreadStack
-
-try:
-    from gdbext.capture.nccl_dwarf import layout_of
-except (ImportError, SyntaxError):  # pyelftools is not there, or too new for gdb's Python
-    layout_of = None  # type: ignore[assignment]
 
 WHOLE = Budget()
 _STACK = 256 << 10  # bytes of each stack that are looked through for pointers
@@ -61,7 +57,13 @@ def _map_of(inferior: gdb.Inferior, is_core: bool) -> Optional[MemoryMap]:
 def _by_types(path: str) -> Optional[StructRow]:
     """By the type that gdb knows, also from a separate file of debug information; else by the library's own file, where
     gdb has not read it (a core without its program)."""
-    return _known_type(os.path.basename(path)) or (layout_of(path) if layout_of is not None else None)
+    known = _known_type(os.path.basename(path))
+    if known is not None:
+        return known
+    try:
+        return layout_of(path)
+    except (ImportError, SyntaxError):  # pyelftools is not there, or too new for gdb's Python
+        return None
 
 
 def _known_type(library: str) -> Optional[StructRow]:

@@ -21,9 +21,9 @@ from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
 
 try:
-    from gdbext.render import Style, render
-    from gdbext.render.document import dumps
+    from gdbext.render import Style, dumps, load, render
 
+    load()  # now, and not while ranks stand still
     WITHOUT_OUTPUT: Optional[Missing] = None
 except (ImportError, SyntaxError) as error:  # a package is not there, or too new for gdb's Python
     WITHOUT_OUTPUT = Missing(str(error))

@@ -22,8 +22,7 @@ from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.verdict import Diagnosis
 from gdbext.model.witness import Statement, Witness
-from gdbext.render import Style, render
-from gdbext.render.document import dumps
+from gdbext.render import Style, dumps, render
 from gdbext.render.text import clean_line
 
 SNAPSHOT = "snapshot.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import importlib.util
 import os
 import sys
 from typing import Dict, List, Optional
@@ -13,6 +14,7 @@ from gdbext.frontend.interrupts import interrupts_wait
 from gdbext.frontend.terminal import Progress
 from gdbext.model.errors import NOTHING, USAGE, GdbextError
 
+_PACKAGES = ("tabulate", "pygments", "elftools")
 COMMANDS: Dict[str, str] = {
     "diagnose": "diagnose",
     "stacks": "diagnose",
@@ -42,6 +44,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
             top.print_help(sys.stderr)
             return USAGE
         with interrupts_wait():
+            _check_packages()
             module = importlib.import_module(f"gdbext.frontend.{COMMANDS[options.command]}")
         status: int = module.run(options)
         return status
@@ -59,6 +62,13 @@ def main(arguments: Optional[List[str]] = None) -> int:
             raise
         Progress().say(f"{_in_one_line(error)}; every process runs on")
         return NOTHING
+
+
+def _check_packages() -> None:
+    """At once, for a clone that nothing was installed for: what needs them is loaded late, an answer after its look."""
+    missing = next((name for name in _PACKAGES if importlib.util.find_spec(name) is None), None)
+    if missing is not None:
+        raise GdbextError(f"the package {missing} is missing", "python3 -m pip install tabulate pygments pyelftools")
 
 
 def _in_one_line(error: Exception) -> str:

@@ -15,7 +15,6 @@ from gdbext.analysis.communicators import communicator_table, why_nothing, wrong
 from gdbext.capture import threads
 from gdbext.capture.maps import read_maps
 from gdbext.capture.memory import ProcessMemory
-from gdbext.capture.nccl_dwarf import layout_of
 from gdbext.capture.nccl_scan import LIMIT, Budget
 from gdbext.capture.nccl_search import (
     Search,
@@ -29,6 +28,7 @@ from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 from gdbext.frontend.answer import show
 from gdbext.frontend.bundle import snapshot_in
+from gdbext.frontend.communicators import layout_of
 from gdbext.frontend.selection import chosen_job, split_inputs
 from gdbext.frontend.terminal import Progress
 from gdbext.model.codec import dump_snapshot, load_snapshot

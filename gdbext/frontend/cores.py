@@ -11,12 +11,16 @@ from gdbext.analysis.engine import engine_of
 from gdbext.analysis.interleave import interleave_all
 from gdbext.capture import futexes, locks, surroundings
 from gdbext.capture.core_copy import copy_core
-from gdbext.capture.core_file import looks_like_core
+from gdbext.capture.core_file import CoreFile
+from gdbext.capture.core_objects import CoreObjects
+from gdbext.capture.libraries import words_of
+from gdbext.capture.nccl_library import layouts_of
+from gdbext.capture.nccl_scan import in_core
 from gdbext.capture.nccl_search import Search
 from gdbext.capture.stop import ProcessCopy
 from gdbext.commands.cores import Cores, OpenCore, crash, marked, open_cores, python_of, without_files
 from gdbext.frontend import gdbrun
-from gdbext.frontend.communicators import find_in_core
+from gdbext.frontend.communicators import SCAN, layout_of
 from gdbext.frontend.request import Dump
 from gdbext.frontend.terminal import Progress, private_folder
 from gdbext.frontend.unwinding import unwind
@@ -45,11 +49,6 @@ class _Rank:
         if text not in self.problems:
             self.problems.append(text)
         self.cut = self.cut or cut
-
-
-def are_cores(names: Sequence[str]) -> bool:
-    """Whether the inputs are core files: one is enough, what else is among them is then said to be none."""
-    return any(name != "-" and looks_like_core(name) for name in names)
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ def _complete(rank: _Rank) -> None:
     registers = {thread.tid: thread.registers for thread in rank.copy.threads}
     calls: Dict[int, Optional[Sequence[int]]] = {tid: futexes.syscall_of(words) for tid, words in registers.items()}
     ids = futexes.thread_ids(registers, core.read_many)
-    rank.communicators = find_in_core(rank.copy, core, rank.source.objects, rank.stacks)
+    rank.communicators = _communicators(rank.copy, core, rank.source.objects, rank.stacks)
     around = surroundings.Surroundings(
         ids.lwps, ids.words, complete=len(ids.lwps) == len(registers), place=surroundings.place_in(rank.copy.maps)
     )
@@ -183,4 +182,16 @@ def _unread(index: int, path: str, why: str) -> RankSnapshot:
     return RankSnapshot(index, (), title=path, state="partial", problems=(why,), source="core")
 
 
-__all__ = ["CoreLimits", "are_cores", "look"]
+def _communicators(copy: ProcessCopy, core: CoreFile, objects: CoreObjects, stacks: Sequence[ThreadStack]) -> Search:
+    """By what the stacks lead to, else by a scan of the whole core."""
+    memory = core.maps()
+    search = Search(memory, layouts_of(memory, objects.opens, layout_of), core.read, core.read_many, in_core)
+    if search.possible:
+        search.from_frames(stacks)
+        search.from_words(words_of(copy))
+        if not search.hashes:
+            search.by_scan(SCAN)
+    return search
+
+
+__all__ = ["CoreLimits", "look"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import importlib
 import os
 import re
 import sys
@@ -17,10 +18,12 @@ from gdbext.analysis.judge import judge
 from gdbext.analysis.lock_report import report
 from gdbext.analysis.merge import merge
 from gdbext.capture.activity import Census
+from gdbext.capture.core_file import looks_like_core
 from gdbext.commands.files import write_private
 from gdbext.discovery.procfs import ProcFS
-from gdbext.frontend import bundle, cores
+from gdbext.frontend import bundle
 from gdbext.frontend.answer import show
+from gdbext.frontend.interrupts import interrupts_wait
 from gdbext.frontend.live import Limits, Look
 from gdbext.frontend.selection import chosen_job, split_inputs
 from gdbext.frontend.terminal import Progress
@@ -53,7 +56,9 @@ def run(options: argparse.Namespace) -> int:
     if into:
         bundle.check_new(into)
     sysroot, exe = getattr(options, "sysroot", None), getattr(options, "exe", None)
-    if cores.are_cores(files):
+    if any(name != "-" and looks_like_core(name) for name in files):  # one is enough: what else there is is then named
+        with interrupts_wait():
+            cores = importlib.import_module("gdbext.frontend.cores")
         limits = cores.CoreLimits(sysroot, exe, options.frames, options.deadline, options.gdb, options.jobs)
         snapshot = cores.look(files, limits, progress)
     elif sysroot or exe:

@@ -1,77 +1,34 @@
-"""Model objects to lines of text: the only place that knows width and colour. `document` has the same for `--json`."""
+"""Model objects to lines of text: the only place that knows width and colour. `dumps` has the same for `--json`."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Mapping, Sequence
+import importlib
+from types import ModuleType
+from typing import Any, Dict, List, Mapping, Optional
 
-from gdbext.model.attached import RankOutputs, RankTable
-from gdbext.model.backtrace import Backtrace
-from gdbext.model.break_points import BreakTable
-from gdbext.model.checkup import Checkup
-from gdbext.model.communicator import CommunicatorTable
-from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.errors import GdbextError
-from gdbext.model.explanation import Explanation, Glossary
-from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
-from gdbext.model.locks import LockReport
-from gdbext.model.stack import ThreadStack
-from gdbext.model.tensor import TensorInfo
-from gdbext.model.tree import StackTree
-from gdbext.model.verdict import Diagnosis
-from gdbext.render.backtrace import backtrace_lines, backtraces_lines
-from gdbext.render.break_points import break_lines
-from gdbext.render.check_report import CHECK_RENDERERS
-from gdbext.render.checkup import checkup_lines
-from gdbext.render.comms import communicator_lines
-from gdbext.render.document import document
-from gdbext.render.error import answer_lines
-from gdbext.render.explanation import explanation_lines, glossary_lines
-from gdbext.render.locks import lock_lines
 from gdbext.render.messages import error_lines
-from gdbext.render.ranks import (
-    attached_lines,
-    job_lines,
-    jobs_lines,
-    output_lines,
-    process_table,
-    snapshot_lines,
-    snapshot_table,
-)
-from gdbext.render.stacks import thread_lines, tree_lines
-from gdbext.render.stream import STREAM_RENDERERS
 from gdbext.render.style import Style
-from gdbext.render.tensor import infos_lines
-from gdbext.render.tensor_answers import TENSOR_RENDERERS
-from gdbext.render.verdict import diagnosis_lines
 
-_RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
-    Diagnosis: diagnosis_lines,
-    StackTree: tree_lines,
-    ThreadStack: thread_lines,
-    Job: job_lines,
-    JobSnapshot: snapshot_lines,
-    RankTable: attached_lines,
-    RankOutputs: output_lines,
-    Backtrace: backtrace_lines,
-    BreakTable: break_lines,
-    Checkup: checkup_lines,
-    LockReport: lock_lines,
-    CommunicatorTable: communicator_lines,
-    Explanation: explanation_lines,
-    Glossary: glossary_lines,
-    ErrorAnswer: answer_lines,
-    **STREAM_RENDERERS,
-    **TENSOR_RENDERERS,
-    **CHECK_RENDERERS,
+_MODULES: Mapping[str, str] = {
+    "attached": "ranks",
+    "backtrace": "backtrace",
+    "break_points": "break_points",
+    "check_report": "check_report",
+    "checkup": "checkup",
+    "communicator": "comms",
+    "error_code": "error",
+    "explanation": "explanation",
+    "job": "ranks",
+    "locks": "locks",
+    "stack": "stacks",
+    "stream": "stream",
+    "tensor": "tensor_answers",
+    "tree": "stacks",
+    "verdict": "verdict",
 }
-
-_LIST_RENDERERS: Mapping[type, Callable[[Sequence[Any], Style], List[str]]] = {
-    Backtrace: backtraces_lines,
-    Job: jobs_lines,
-    RankProcess: process_table,
-    RankSnapshot: snapshot_table,
-    TensorInfo: infos_lines,
-}
+"""Where a type of the model stands -> who renders it (`RENDERERS` there, and `LIST_RENDERERS` for lists). To load all
+of them takes longer than Python to start, and a command needs one."""
 
 
 def render(obj: Any, style: Style) -> List[str]:
@@ -81,16 +38,39 @@ def render(obj: Any, style: Style) -> List[str]:
     """
     if isinstance(obj, GdbextError):
         return error_lines(obj, style)
-    if isinstance(obj, (list, tuple)):
-        if not obj:
-            return jobs_lines((), style)
-        for kind, lines_of in _LIST_RENDERERS.items():
-            if all(isinstance(item, kind) for item in obj):
-                return lines_of(obj, style)
-    lines = _RENDERERS.get(type(obj))
-    if lines is None:
-        raise TypeError(f"no renderer for {type(obj).__name__}")
-    return lines(obj, style)
+    lines: List[str]
+    if isinstance(obj, (list, tuple)) and not obj:
+        lines = _loaded("ranks").jobs_lines((), style)
+        return lines
+    several = isinstance(obj, (list, tuple)) and len(set(map(type, obj))) == 1
+    kind = type(obj[0]) if several else type(obj)
+    table: Dict[type, Any] = getattr(_module_of(kind), "LIST_RENDERERS" if several else "RENDERERS", {})
+    if kind not in table:
+        raise TypeError(f"no renderer for {'a list of ' if several else ''}{kind.__name__}")
+    lines = table[kind](obj, style)
+    return lines
 
 
-__all__ = ["Style", "document", "render"]
+def dumps(obj: Any, indent: Optional[int] = None) -> str:
+    """The text of `--json`, by `render.document`."""
+    text: str = _loaded("document").dumps(obj, indent)
+    return text
+
+
+def load() -> None:
+    """Load all of it now, where later would be at a bad time. Raises ImportError when a package is missing."""
+    for name in (*_MODULES.values(), "document"):
+        _loaded(name)
+    Style(color=True).highlight("")
+
+
+def _module_of(kind: type) -> Optional[ModuleType]:
+    room, _, name = kind.__module__.rpartition(".")
+    return _loaded(_MODULES[name]) if room == "gdbext.model" and name in _MODULES else None
+
+
+def _loaded(name: str) -> ModuleType:
+    return importlib.import_module(f"gdbext.render.{name}")
+
+
+__all__ = ["Style", "dumps", "load", "render"]

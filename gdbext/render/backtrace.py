@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from gdbext.model.backtrace import Backtrace
 from gdbext.render.stacks import call_text, thread_title
@@ -47,3 +47,7 @@ def backtrace_document(one: Backtrace, thread: Dict[str, Any]) -> Dict[str, Any]
         "frames": frames,
         "left_out": one.left_out,
     }
+
+
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {Backtrace: backtrace_lines}
+LIST_RENDERERS: Mapping[type, Callable[..., List[str]]] = {Backtrace: backtraces_lines}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List, Mapping
 
 from gdbext.model.break_points import BreakPoint, BreakTable
 from gdbext.render.style import Style
@@ -54,3 +54,6 @@ def _then(point: BreakPoint, style: Style) -> str:
 
 def break_document(answer: BreakTable) -> Dict[str, Any]:
     return {"breakpoints": asdict(answer)["points"], "ranks": asdict(answer)["places"], "notes": list(answer.notes)}
+
+
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {BreakTable: break_lines}

@@ -264,7 +264,7 @@ def switch_document(answer: SwitchResults) -> Dict[str, Any]:
     return {"switches": rows, "notes": list(answer.notes)}
 
 
-CHECK_RENDERERS: Mapping[type, Callable[..., List[str]]] = {
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {
     CheckReport: report_lines,
     CheckStatus: status_lines,
     CheckKinds: kinds_lines,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List, Mapping
 
 from gdbext.model.checkup import Checkup
 from gdbext.render.style import Style
@@ -35,3 +35,6 @@ def checkup_document(checkup: Checkup) -> Dict[str, Any]:
             {"name": one.name, "state": one.state, "text": one.text, "remedy": one.remedy} for one in checkup.points
         ]
     }
+
+
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {Checkup: checkup_lines}

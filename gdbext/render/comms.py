@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from gdbext.model.communicator import Communicator, CommunicatorGroup, CommunicatorTable, Member
 from gdbext.model.missing import Missing, known
@@ -190,3 +190,6 @@ def _member(member: Member, process_rank: Any) -> Dict[str, Any]:
         **{name: known(value) for name, value in values.items()},
         "unread": {name: value.reason for name, value in values.items() if isinstance(value, Missing)},
     }
+
+
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {CommunicatorTable: communicator_lines}

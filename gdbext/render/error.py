@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from gdbext.model.error_code import ErrorAnswer, ErrorCode
 from gdbext.render.style import Style
@@ -70,3 +70,6 @@ def code_document(one: ErrorCode) -> Dict[str, Any]:
         "read_from": one.read_from,
         "source": one.source or None,
     }
+
+
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {ErrorAnswer: answer_lines}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from gdbext.model.explanation import Explanation, Glossary
 from gdbext.render.style import Style
@@ -76,3 +76,6 @@ def glossary_document(glossary: Glossary) -> Dict[str, Any]:
 
 def _meanings(group: Sequence[Explanation]) -> Dict[str, str]:
     return {one.label: one.meaning for one in group}
+
+
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {Explanation: explanation_lines, Glossary: glossary_lines}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List, Mapping
 
 from gdbext.model.locks import LockReport, LockRow, LockWait, Peer, PeerRow
 from gdbext.model.missing import Missing, known
@@ -145,3 +145,6 @@ def peer_document(peer: Peer) -> Dict[str, Any]:
         "unknown": peer.processes.reason if isinstance(peer.processes, Missing) else None,
         "states": list(peer.states),
     }
+
+
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {LockReport: lock_lines}

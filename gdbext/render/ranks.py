@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence, Tuple, Union
+from typing import Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
@@ -191,3 +191,16 @@ def _notes(notes: Sequence[str], style: Style) -> List[str]:
     if len(notes) > MOST_PROBLEMS:
         lines.append(f"{style.ellipsis} {len(notes) - MOST_PROBLEMS:,} more")
     return lines
+
+
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {
+    Job: job_lines,
+    JobSnapshot: snapshot_lines,
+    RankTable: attached_lines,
+    RankOutputs: output_lines,
+}
+LIST_RENDERERS: Mapping[type, Callable[..., List[str]]] = {
+    Job: jobs_lines,
+    RankProcess: process_table,
+    RankSnapshot: snapshot_table,
+}

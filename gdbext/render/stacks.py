@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import groupby
-from typing import FrozenSet, Iterator, List, Sequence, Tuple, Union
+from typing import Callable, FrozenSet, Iterator, List, Mapping, Sequence, Tuple, Union
 
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.tree import StackTree, TreeNode
@@ -246,3 +246,6 @@ def thread_title(thread: ThreadStack, style: Style) -> str:
     """`Thread 2.1  python  holds the GIL`."""
     title = [f"Thread {clean(thread.id, style)}", clean(thread.name, style), "holds the GIL" if thread.gil else ""]
     return style.paint(shorten("  ".join(filter(None, title)), style.width, style), "strong")
+
+
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {StackTree: tree_lines, ThreadStack: thread_lines}

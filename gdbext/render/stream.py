@@ -242,7 +242,7 @@ def _kernel_row(one: DeviceKernel, style: Style) -> Row:
     )
 
 
-STREAM_RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
+RENDERERS: Mapping[type, Callable[[Any, Style], List[str]]] = {
     StreamInfo: stream_lines,
     StreamTable: stream_table_lines,
 }

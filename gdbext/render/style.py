@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pygments
-from pygments.formatters import TerminalFormatter
-from pygments.lexers import CppLexer, PythonLexer
-
 ACCENTS = {
     "bad": "1;31",
     "doubt": "1;33",
@@ -17,8 +13,6 @@ ACCENTS = {
     "python": "36",
 }
 """What a piece of text means, and its SGR parameters. The eight basic colours: readable on dark and on light ground."""
-
-_LEXERS = {"python": PythonLexer, "native": CppLexer}
 
 
 @dataclass(frozen=True)
@@ -52,5 +46,9 @@ class Style:
         """A snippet of C++ ("native") or Python source in colour; unchanged when colour is off."""
         if not self.color:
             return source
-        lexer = _LEXERS[language](stripnl=False, ensurenl=False)
+        import pygments  # here: it takes a while to load, and colour is for terminals only
+        from pygments.formatters import TerminalFormatter
+        from pygments.lexers import CppLexer, PythonLexer
+
+        lexer = {"python": PythonLexer, "native": CppLexer}[language](stripnl=False, ensurenl=False)
         return str(pygments.highlight(source, lexer, TerminalFormatter()))

@@ -18,7 +18,16 @@ from gdbext.model.tensor import (
     TensorValues,
 )
 from gdbext.render.style import Style
-from gdbext.render.tensor import flagged, hash_lines, info_lines, list_lines, map_lines, saved_lines, values_lines
+from gdbext.render.tensor import (
+    flagged,
+    hash_lines,
+    info_lines,
+    infos_lines,
+    list_lines,
+    map_lines,
+    saved_lines,
+    values_lines,
+)
 from gdbext.render.tensor_difference import agreement_lines, diff_lines
 from gdbext.render.tensor_statistics import stats_lines
 
@@ -31,13 +40,13 @@ def ranks_lines(answers: RankTensors, style: Style) -> List[str]:
         if isinstance(one.answer, Missing):
             lines += [head, *flagged(one.answer.reason, style)]
             continue
-        lines_of = TENSOR_RENDERERS[type(one.answer)]
+        lines_of = RENDERERS[type(one.answer)]
         first, *rest = lines_of(one.answer, style)
         lines += [f"{head}  {first}", *rest]
     return lines
 
 
-TENSOR_RENDERERS: Mapping[type, Callable[..., List[str]]] = {
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {
     TensorInfo: info_lines,
     TensorValues: values_lines,
     TensorMapInfo: map_lines,
@@ -50,3 +59,4 @@ TENSOR_RENDERERS: Mapping[type, Callable[..., List[str]]] = {
     RankTensors: ranks_lines,
 }
 """How each object of model/tensor.py becomes lines."""
+LIST_RENDERERS: Mapping[type, Callable[..., List[str]]] = {TensorInfo: infos_lines}

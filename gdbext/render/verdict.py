@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, List, Sequence
+from typing import Callable, Dict, List, Mapping, Sequence
 
 from gdbext.model.job import RankSnapshot
 from gdbext.model.verdict import Diagnosis, Evidence, Verdict
@@ -242,3 +242,6 @@ def _afterwards(processes: Sequence[RankSnapshot], style: Style) -> str:
             whom = everyone if well else who(processes, some, style)
             pieces.append(f"{whom} {_SIGNS[sign][len(some) > 1]}")
     return "; " + ", ".join(pieces) if pieces else ""
+
+
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {Diagnosis: diagnosis_lines}

@@ -1,5 +1,6 @@
 """What `gdbext diagnose` reads and writes, and its exit status."""
 
+import importlib.util
 import json
 import os
 import stat
@@ -148,6 +149,29 @@ def test_a_missing_package_is_one_line():
     assert done.returncode == NOTHING
     assert "is missing; python3 -m pip install" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_the_debug_information_reader_is_missed_before_a_look(monkeypatch, capsys):
+    """Only few looks need it, and these would tell of it when they are over."""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "elftools" else found(name))
+    assert cli.main(["diagnose", str(ROOT / "tests/data/field/mangled-eu-stack.txt")]) == NOTHING
+    said = "gdbext: the package elftools is missing; python3 -m pip install tabulate pygments pyelftools\n"
+    assert capsys.readouterr() == ("", said)
+
+
+def test_a_look_loads_what_it_needs():
+    """Each of these takes a tenth of the start of a look, and few looks need it."""
+    seldom = [
+        "tabulate",
+        "pygments",
+        "elftools",
+        "gdbext.frontend.cores",
+        "gdbext.model.tensor",
+        "gdbext.render.document",
+    ]
+    code = f"import sys, gdbext.frontend.diagnose; print([name for name in {seldom} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "[]\n"
 
 
 def test_a_long_text_is_read_at_both_ends(tmp_path, monkeypatch):

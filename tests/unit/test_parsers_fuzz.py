@@ -12,7 +12,8 @@ from gdbext.analysis.judge import judge
 from gdbext.analysis.merge import merge
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.parsers import parse_files
-from gdbext.render import Style, document, render
+from gdbext.render import Style, render
+from gdbext.render.document import document
 
 DATA = Path(__file__).parents[1] / "data"
 ROUNDS = int(os.environ.get("GDBEXT_FUZZ_ROUNDS", "200"))

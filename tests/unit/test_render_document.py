@@ -5,13 +5,13 @@ import json
 import pytest
 from render_samples import empty, hang, never_came, poisoned, scattered
 
-from gdbext import __version__
+from gdbext import __version__, render
 from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTable
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Verdict
-from gdbext.render.document import document, dumps
+from gdbext.render.document import _DOCUMENTS, _LISTS, document, dumps
 
 UNSEEN = {"state": None, "cpu": None, "wchan": None}
 HEAD = {"schema": 1, "tool": f"gdbext {__version__}"}
@@ -181,3 +181,16 @@ def test_a_very_deep_tree_can_be_written():
 def test_what_has_no_document_says_so(obj):
     with pytest.raises(TypeError, match="no document for"):
         document(obj)
+
+
+def test_whatever_has_a_document_has_lines():
+    """They are looked up by where a type of the model stands."""
+    assert [kind for kind in _DOCUMENTS if kind not in render._module_of(kind).RENDERERS] == []
+    lists = [kind for kind in _LISTS if kind not in getattr(render._module_of(kind), "LIST_RENDERERS", ())]
+    assert lists == [ThreadStack], "its list is only part of another answer"
+
+
+def test_what_has_no_lines_is_said():
+    for nothing in (1, (1,), (Job("j", None, ()), 1), [thread() for thread in (object,)]):
+        with pytest.raises(TypeError, match="no renderer for"):
+            render.render(nothing, render.Style())

@@ -5,7 +5,8 @@ import json
 from gdbext.model.job import JobSnapshot
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.model.witness import Statement, Witness
-from gdbext.render import document, render
+from gdbext.render import render
+from gdbext.render.document import document
 from gdbext.render.style import Style
 from gdbext.render.witnesses import witness_lines
 
