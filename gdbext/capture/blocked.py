@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from array import array
 from dataclasses import dataclass
-from typing import Dict, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from gdbext.capture.maps import MemoryMap
 from gdbext.capture.memory import ProcessMemory
@@ -86,15 +86,21 @@ class _Row:
 
     number: int
     arguments: Tuple[int, ...]
+    result: int
+    restart: (
+        int  # the number of the call restart_syscall(2), by which the kernel goes on with one that a stop broke off
+    )
     pc_too: Optional[int] = None  # the system call instruction leaves the pc here as well
     fixed: Tuple[Tuple[int, int], ...] = ()  # the same in every 64-bit program
 
 
 _ROWS = {
-    # orig_rax; rdi, rsi, rdx, r10, r8, r9; rcx; cs, ss, and no base of ds and es (arch/x86/include/asm/segment.h)
-    "x86_64": _Row(15, (14, 13, 12, 7, 9, 8), 11, ((17, 0x33), (20, 0x2B), (21, 0), (22, 0), (23, 0), (24, 0))),
-    # x8; x0 to x5, of which x0 becomes the result
-    "aarch64": _Row(8, (0, 1, 2, 3, 4, 5)),
+    # orig_rax; rdi, rsi, rdx, r10, r8, r9; rax; rcx; cs, ss, and no base of ds and es (arch/x86/include/asm/segment.h)
+    "x86_64": _Row(
+        15, (14, 13, 12, 7, 9, 8), 10, 219, 11, ((17, 0x33), (20, 0x2B), *((n, 0) for n in (21, 22, 23, 24)))
+    ),
+    # x8; x0 to x5, of which x0 becomes the result; asm-generic/unistd.h
+    "aarch64": _Row(8, (0, 1, 2, 3, 4, 5), 0, 128),
 }
 
 
@@ -115,6 +121,22 @@ def registers_of(standing: Standing, row: Architecture, thread_pointer: int = 0)
         words[row.thread_pointer] = thread_pointer
     words[row.sp], words[row.pc] = standing.sp, standing.pc
     return tuple(words)
+
+
+def stands_as(standing: Standing, words: Sequence[int], row: Architecture) -> bool:
+    """Whether a blocked thread stands where these registers show it: the same call with the same arguments, perhaps
+    gone on with after a stop."""
+    known = _ROWS.get(row.name)
+    if known is None or (standing.sp, standing.pc) != (words[row.sp], words[row.pc]):
+        return False
+    if standing.number not in (_signed(words[known.number]), known.restart):
+        return False
+    pairs = zip(known.arguments, standing.arguments)
+    return all(words[index] == value for index, value in pairs if index != known.result)
+
+
+def _signed(word: int) -> int:
+    return word - _WORD if word >> 63 else word
 
 
 # --- thread pointers ---

@@ -7,13 +7,14 @@ one that runs is told as running. No call of ptrace(2) is made, nothing waits fo
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from dataclasses import dataclass
 from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from gdbext.capture.blocked import Mark, mark, processor_time, registers_of, thread_pointers
-from gdbext.capture.layers import Pieces, changed_words, layered
+from gdbext.capture.layers import Pieces, layered, same_frames
 from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory import Block, CopyBuffer, ProcessMemory
 from gdbext.capture.ptrace import Architecture, this_machine, thread_state, why_refused
@@ -204,7 +205,9 @@ class _Look:
         blocks = {tid: tuple(pieces.cut(*one) for one in stacks.copied(tid)) for tid in before}
         again = self._again(blocks)
         for tid, one in before.items():
-            if mark(self._pid, tid) != one or not all(map(self._agree, blocks[tid], again[tid])):
+            if mark(self._pid, tid) != one or not all(
+                map(same_frames, blocks[tid], again[tid], itertools.repeat(self._maps))
+            ):
                 self._ran[tid] = self._ran.get(tid, 0) + 1
                 self._reasons[tid] = _RAN.format(self._ran[tid])
                 continue
@@ -216,18 +219,6 @@ class _Look:
         ranges = [(one.address, len(one.data)) for each in blocks.values() for one in each]
         data = iter(self._memory.read_many(ranges))
         return {tid: [next(data) for _ in each] for tid, each in blocks.items()}
-
-    def _agree(self, block: Block, again: Optional[bytes]) -> bool:
-        """Whether nothing changed that frames are made of. Others may write to a stack: to a flag that lies there."""
-        if again is None or len(again) != len(block.data):
-            return False
-        return block.data == again or not any(
-            self._is_code(word) or block.address <= word < block.end for word in changed_words(block.data, again)
-        )
-
-    def _is_code(self, word: int) -> bool:
-        home = self._maps.find(word)
-        return home is not None and home.executable
 
     def _call(self, during: Hook) -> Any:
         try:

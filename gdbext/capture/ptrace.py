@@ -13,7 +13,7 @@ import platform
 import time
 from array import array
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 from gdbext.capture.standing import parse_standing
 
@@ -96,6 +96,10 @@ class Tracees:
     def signal_of(self, tid: int) -> int:
         """The signal that was on its way to a thread when it stopped, 0 for none; it gets it when it is let go."""
         return self._signals.get(tid, 0)
+
+    def leave(self, tids: Iterable[int]) -> None:
+        """These are neither seized nor stopped."""
+        self._known.update(tids)
 
     def seize_new(self) -> bool:
         """Seize the threads that we do not have yet; nothing stops by this. False when there was none."""

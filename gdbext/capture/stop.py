@@ -7,28 +7,22 @@ the kernel does not restart by itself after a stop (epoll_wait is one, see signa
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import gc
 import os
-import signal
-import threading
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
+from gdbext.capture.blocked import Mark, mark
 from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory import Block, CopyBuffer, ProcessMemory, Range, merge
 from gdbext.capture.ptrace import Architecture, Tracees, this_machine, thread_state, why_refused
 from gdbext.capture.stacks import DEEP, FIRST, StackCopier
+from gdbext.capture.undisturbed import in_own_thread, undisturbed
 from gdbext.model.errors import GdbextError
 
 _RESIDENT = 16 << 10  # bytes per thread that the copy buffer has at hand: most stacks are that short
 _VDSO_LIMIT = 64 << 10
-_NOW_AND_THEN = 0.1  # seconds
-
-# What could end or stop us while we hold somebody. They wait until the targets are free.
-_HELD_BACK = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGTSTP", "SIGTTIN", "SIGTTOU")
 
 
 @dataclass(frozen=True)
@@ -52,6 +46,7 @@ class ThreadCopy:
     signal: int = 0  # was on its way to the thread
     truncated: Optional[str] = None  # why the outer end of the stack is missing
     problem: Optional[str] = None
+    stacks: Tuple[Range, ...] = ()  # what of the blocks was copied for it
 
 
 @dataclass(frozen=True)
@@ -70,6 +65,8 @@ class ProcessCopy:
     was_stopped: bool = False  # it stood in a job-control stop (state T) before, and does so again
     problems: Tuple[str, ...] = ()
     during: Any = None  # what the `during` hook returned
+    asleep: FrozenSet[int] = frozenset()  # threads that were left alone and slept until all was read
+    woke: FrozenSet[int] = frozenset()  # threads that were left alone and did not
 
     @property
     def state(self) -> str:
@@ -82,6 +79,8 @@ class ProcessCopy:
 
 Hook = Callable[[int], Any]
 Meet = Callable[[], None]
+Marks = Mapping[int, Mapping[int, Mark]]
+"""By pid and tid, of threads that need not be stopped as long as their marks stay the same."""
 
 
 def copy_process(
@@ -103,19 +102,22 @@ def copy_processes(
     together: bool = False,
     pages: Optional[Mapping[int, Sequence[Range]]] = None,
     meet: Optional[Meet] = None,
+    marks: Optional[Marks] = None,
 ) -> Tuple[ProcessCopy, ...]:
     """Copy several processes, in the order of `pids`: one after the other (the shortest stop of each), or all standing
     still at the same time (`together`: one consistent picture).
 
     `meet()` is called right before the first one is told to stop and when all of them stand still: whoever stops others
-    at the same time is waited for there (capture/together.py).
+    at the same time is waited for there (capture/together.py). `marks`: threads that sleep and are not copied
+    (capture/asleep.py).
     """
     row = this_machine()
     if row is None:
         raise GdbextError(f"processes of a {os.uname().machine} machine cannot be copied: no row for it")
-    held = [_Held(pid, row, budget or Budget(), (pages or {}).get(pid, ())) for pid in pids]
+    budget, marks = budget or Budget(), marks or {}
+    held = [_Held(pid, row, budget, (pages or {}).get(pid, ()), marks.get(pid, {})) for pid in pids]
     for group in [held] if together else [[one] for one in held]:
-        _in_own_thread(functools.partial(_hold, group, during, meet), functools.partial(_reap, group))
+        in_own_thread(functools.partial(_hold, group, during, meet), functools.partial(_reap, group))
     return tuple(one.result() for one in held)
 
 
@@ -129,7 +131,7 @@ def _hold(group: Sequence[_Held], during: Optional[Hook], meet: Optional[Meet]) 
     group = [one for one in group if one.prepare()]
     for one in group:
         one.seize()
-    with _undisturbed():
+    with undisturbed():
         try:
             if meet:
                 meet()
@@ -146,73 +148,19 @@ def _hold(group: Sequence[_Held], during: Optional[Hook], meet: Optional[Meet]) 
         finally:
             for one in group:
                 one.release()
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """While others stand still for us we neither collect garbage nor wait for a processor (if we have CAP_SYS_NICE)."""
-    collecting = gc.isenabled()
-    policy, priority = os.sched_getscheduler(0), os.sched_getparam(0)
-    gc.disable()
-    try:
-        _schedule(os.SCHED_FIFO, os.sched_param(1))
-        yield
-    finally:
-        _schedule(policy, priority)
-        if collecting:
-            gc.enable()
-
-
-def _schedule(policy: int, priority: os.sched_param) -> None:
-    try:
-        os.sched_setscheduler(0, policy, priority)
-    except OSError:
-        pass  # not permitted: the stop may take longer on a busy machine
-
-
-@contextlib.contextmanager
-def signals_wait() -> Iterator[None]:
-    """What could end us waits until the end of the block; processes and threads that begin in it inherit that."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {getattr(signal, name) for name in _HELD_BACK})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _in_own_thread(work: Callable[[], None], meanwhile: Callable[[], None]) -> None:
-    """Run `work` in an OS thread of its own and wait for it; signals that would end us wait, too. `meanwhile` is called
-    now and then until it ends.
-
-    When that thread ends the kernel lets go of everything that it still traces: threads in the kernel that never
-    stopped (state D) cannot be released in another way, and nothing can be forgotten.
-    """
-    failure: List[BaseException] = []
-
-    def guarded() -> None:
-        try:
-            work()
-        except BaseException as error:  # noqa: BLE001  handed to the caller below
-            failure.append(error)
-
-    with signals_wait():
-        try:
-            worker = threading.Thread(target=guarded, name="gdbext-stop")
-            worker.start()
-            while worker.is_alive():
-                worker.join(_NOW_AND_THEN)
-                meanwhile()
-        except RuntimeError as error:
-            raise GdbextError(f"no thread could be started to do the work ({error})") from None
-    if failure:
-        raise failure[0]
+    for one in group:
+        one.after()
 
 
 class _Held:
     """One process on its way through the stop: prepare, seize, interrupt, settle, copy, call, release, result."""
 
-    def __init__(self, pid: int, row: Architecture, budget: Budget, pages: Sequence[Range]) -> None:
+    def __init__(
+        self, pid: int, row: Architecture, budget: Budget, pages: Sequence[Range], marks: Mapping[int, Mark]
+    ) -> None:
         self._pid, self._row, self._budget, self._pages = pid, row, budget, pages
+        self._asleep = dict(marks)
+        self._woke: FrozenSet[int] = frozenset()
         self._problems: List[str] = []
         self._tracees = Tracees(pid, row, budget.threads)
         self._maps_text, self._auxv, self._exe, self._was_stopped = "", b"", "", False
@@ -229,16 +177,19 @@ class _Held:
             stat = read_proc(self._pid, "stat").rpartition(b")")[2].split()
             count = len(os.listdir(f"/proc/{self._pid}/task"))
         except OSError as error:
-            self._denied = isinstance(error, PermissionError)
+            self._denied, self._asleep = isinstance(error, PermissionError), {}
             return False
+        self._asleep = self._sleepers()
+        self._tracees.leave(self._asleep)
         maps = parse_maps(self._maps_text)
         self._was_stopped = stat[0] == b"T"
-        threads = min(count + count // 8 + 16, self._budget.threads)
+        threads = min(count - len(self._asleep) + count // 8 + 16, self._budget.threads)
         room = threads * FIRST + DEEP + sum(size for _, size in self._pages)
         try:
             self._buffer = CopyBuffer(min(room, self._budget.total), threads * _RESIDENT)
         except OSError as error:
             self._problems.append(f"no room of {min(room, self._budget.total)} bytes for the copy: {error.strerror}")
+            self._asleep = {}
             return False
         # Above the address where the stack of main began lie arguments and environment: no frames, but secrets.
         main_top = int(stat[25]) + 16
@@ -278,7 +229,7 @@ class _Held:
 
     def call(self, during: Hook) -> None:
         """Let the caller look at it."""
-        if not self._tracees.registers:
+        if not self._tracees.registers and not self._asleep:
             return
         if time.monotonic() >= self._deadline:
             self._problems.append("the time for standing still was used up before everything was read")
@@ -293,11 +244,20 @@ class _Held:
         self._tracees.release()
         self._ended = time.monotonic()
 
+    def _sleepers(self) -> Dict[int, Mark]:
+        """Those of the threads that are left alone that have slept until now."""
+        return {tid: seen for tid, seen in self._asleep.items() if mark(self._pid, tid) == seen}
+
+    def after(self) -> None:
+        """See who did not sleep all the time."""
+        left, self._asleep = self._asleep, self._sleepers()
+        self._woke = frozenset(left).difference(self._asleep)
+
     def result(self) -> ProcessCopy:
         """What was copied; takes its time."""
-        if not self._tracees.registers:
+        if not self._tracees.registers and not self._asleep:
             problems = tuple(self._problems) or (self._why_nothing(),)
-            return ProcessCopy(self._pid, was_stopped=self._was_stopped, problems=problems)
+            return ProcessCopy(self._pid, was_stopped=self._was_stopped, problems=problems, woke=self._woke)
         if self._tracees.left_out:
             self._problems.append(
                 f"{self._tracees.left_out} threads beyond the limit of {self._budget.threads} were left running"
@@ -310,11 +270,13 @@ class _Held:
             auxv=self._auxv,
             exe=self._exe,
             architecture=self._row,
-            pause_ms=(self._ended - self._began) * 1e3,
+            pause_ms=(self._ended - self._began) * 1e3 if self._tracees.registers else 0.0,
             felt_ms=self._tracees.longest * 1e3,
             was_stopped=self._was_stopped,
             problems=tuple(self._tracees.problems + self._problems),
             during=self._found,
+            asleep=frozenset(self._asleep),
+            woke=self._woke,
         )
 
     def _why_nothing(self) -> str:
@@ -349,6 +311,7 @@ class _Held:
                     tracees.signal_of(tid),
                     self._stacks.truncated(tid),
                     problem,
+                    tuple(self._stacks.copied(tid)),
                 )
             )
         copies += [

@@ -20,7 +20,8 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 from gdbext.capture.maps import Mapping, MemoryMap
 from gdbext.capture.memory import Block
 from gdbext.capture.ptrace import this_machine
-from gdbext.capture.stop import Budget, Hook, ProcessCopy, ThreadCopy, copy_processes, signals_wait
+from gdbext.capture.stop import Budget, Hook, Marks, ProcessCopy, ThreadCopy, copy_processes
+from gdbext.capture.undisturbed import signals_wait
 from gdbext.model.errors import GdbextError
 
 _READY, _STILL, _MEETINGS = 0, 1, 2
@@ -31,13 +32,16 @@ _MISSED = "not all ranks stood still at the same moment: one of those that stop 
 
 
 def copy_together(
-    pids: Sequence[int], budget: Optional[Budget] = None, during: Optional[Hook] = None
+    pids: Sequence[int],
+    budget: Optional[Budget] = None,
+    during: Optional[Hook] = None,
+    marks: Optional[Marks] = None,
 ) -> Tuple[ProcessCopy, ...]:
     """Like `stop.copy_processes(..., together=True)`, in a shorter time. What `during` returns has to be plain: tuples
     and lists of bytes, texts, numbers and `None`. Raises `GdbextError` on a machine that we do not know."""
     count = min(len(os.sched_getaffinity(0)), len(pids))
     if count < 2 or this_machine() is None:
-        return copy_processes(pids, budget, during, together=True)
+        return copy_processes(pids, budget, during, together=True, marks=marks)
     budget = budget or Budget()
     meeting = _Meeting(count, budget.seconds * 0.6)  # after half of it, those that do not stop are given up
     with signals_wait(), contextlib.ExitStack() as pipes:
@@ -52,14 +56,14 @@ def copy_together(
                 meeting.leave(number)
                 continue
             if child == 0:
-                _work(pids[number::count], budget, during, meeting, number, writing)
+                _work(pids[number::count], budget, during, marks, meeting, number, writing)
             os.close(writing)
             pipes.callback(os.waitpid, child, 0)
             children[reading] = number, pids[number::count]
         copies = {copy.pid: copy for copy in _come_home(children, meeting)}
     left = [pid for pid in pids if pid not in copies]
-    late = (replace(copy, problems=(*copy.problems, _MISSED)) for copy in copy_processes(left, budget, during))
-    copies.update((copy.pid, copy) for copy in late)
+    late = copy_processes(left, budget, during, marks=marks)
+    copies.update((copy.pid, replace(copy, problems=(*copy.problems, _MISSED))) for copy in late)
     return tuple(copies[pid] for pid in pids)
 
 
@@ -91,13 +95,19 @@ class _Meeting:
 
 
 def _work(
-    share: Sequence[int], budget: Budget, during: Optional[Hook], meeting: _Meeting, number: int, writing: int
+    share: Sequence[int],
+    budget: Budget,
+    during: Optional[Hook],
+    marks: Optional[Marks],
+    meeting: _Meeting,
+    number: int,
+    writing: int,
 ) -> None:
     """What a child does. It never returns."""
     try:
         times = iter(range(_MEETINGS))
         copies = copy_processes(
-            share, budget, during, together=True, meet=lambda: meeting.come(number, next(times, _STILL))
+            share, budget, during, together=True, meet=lambda: meeting.come(number, next(times, _STILL)), marks=marks
         )
         problems = (_MISSED,) if meeting.missed else ()
         data = marshal.dumps([_plain(replace(copy, problems=(*copy.problems, *problems))) for copy in copies])
@@ -138,12 +148,13 @@ def _plain(copy: ProcessCopy) -> Tuple[Any, ...]:
         tuple(map(tuple, copy.blocks)),
         tuple(map(tuple, copy.maps)),
         (copy.auxv, copy.exe, copy.architecture is not None, copy.pause_ms, copy.felt_ms, copy.was_stopped),
-        (tuple(copy.problems), copy.during),
+        (tuple(copy.problems), copy.during, copy.asleep, copy.woke),
     )
 
 
 def _copy(plain: Tuple[Any, ...]) -> ProcessCopy:
-    pid, threads, blocks, maps, (auxv, exe, known, pause_ms, felt_ms, was_stopped), (problems, during) = plain
+    pid, threads, blocks, maps, (auxv, exe, known, pause_ms, felt_ms, was_stopped), after = plain
+    problems, during, asleep, woke = after
     return ProcessCopy(
         pid=pid,
         threads=tuple(ThreadCopy(*thread) for thread in threads),
@@ -157,4 +168,6 @@ def _copy(plain: Tuple[Any, ...]) -> ProcessCopy:
         was_stopped=was_stopped,
         problems=problems,
         during=during,
+        asleep=asleep,
+        woke=woke,
     )

@@ -14,6 +14,7 @@ from typing import List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.interleave import interleave_all
 from gdbext.capture import activity, again, futexes, stop, threads
+from gdbext.capture.asleep import asleep, copy_awake
 from gdbext.capture.environ import read_environ
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.ptrace import thread_state
@@ -160,6 +161,10 @@ class Look:
             for problem in copy.problems:
                 rank.note(problem, cut=True)
             rank.pause_ms = 0.0 if self._limits.no_stop else copy.felt_ms
+        if self._limits.confirm > 0 and not self._limits.no_stop:
+            marked = asleep([rank.copy for rank in wanted if rank.copy is not None])
+            for rank in wanted:
+                rank.asleep = marked.get(rank.pid)
         self._tell_copies([rank for rank in wanted if rank.pause_ms is not None])
 
     def _tell_copies(self, ranks: Sequence[LiveRank]) -> None:
@@ -189,15 +194,21 @@ class Look:
             pages = memory.read_many(waits[pid].ranges)
             return Held(freeze(found, memory.read) if isinstance(found, Interpreter) else None, waits[pid], pages)
 
+        def all_at_once(pids: Sequence[int], marks: stop.Marks) -> Sequence[stop.ProcessCopy]:
+            found = copy_together(pids, budget, lambda pid: during(pid).plain(), marks)
+            held = (one.during and Held.of(one.during, interpreters.get(one.pid), waits[one.pid]) for one in found)
+            return [replace(copy, during=one) for copy, one in zip(found, held)]
+
         pids, budget = [rank.pid for rank in ranks], stop.Budget(seconds=self._limits.max_pause)
         if self._limits.no_stop:
             return no_stop.copies(pids, budget, during)
+        known = {rank.pid: rank.asleep for rank in ranks if rank.asleep is not None}
         if self._limits.together:
-            found = copy_together(pids, budget, lambda pid: during(pid).plain())
-            held = (one.during and Held.of(one.during, interpreters.get(one.pid), waits[one.pid]) for one in found)
-            copies = tuple(replace(copy, during=one) for copy, one in zip(found, held))
+            if not known:  # each for itself first: what sleeps on need not stand still with the others
+                known = asleep(stop.copy_processes(pids, budget))
+            copies = copy_awake(pids, known, all_at_once, together=True)
         else:
-            copies = stop.copy_processes(pids, budget, during)
+            copies = copy_awake(pids, known, lambda pids, marks: stop.copy_processes(pids, budget, during, marks=marks))
         return [replace(copy, during=(copy.during,) if copy.during else ()) for copy in copies]
 
     # --- after it ---

@@ -9,6 +9,7 @@ from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tupl
 
 from gdbext.analysis.engine import engine_of
 from gdbext.capture import futexes, stop, threads
+from gdbext.capture.asleep import Asleep
 from gdbext.capture.nccl_search import Search
 from gdbext.capture.python_frames import Frozen, FrozenThread
 from gdbext.capture.python_runtime import Interpreter
@@ -60,6 +61,7 @@ class LiveRank:
     copied_at: float = 0.0
     pause_ms: Optional[float] = None  # what one thread felt, the longest
     copy: Optional[stop.ProcessCopy] = None
+    asleep: Optional[Asleep] = None  # who of the first copy slept on after it
     second: Optional[stop.ProcessCopy] = None
     python: Optional[PythonStacks] = None
     stacks: Tuple[ThreadStack, ...] = ()
