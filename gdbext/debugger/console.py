@@ -19,10 +19,10 @@ from gdbext.debugger.rank_functions import RankFunction, TensorStatFunction
 from gdbext.debugger.session import GdbSession
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
+from gdbext.render import Style, dumps, load, render
+from gdbext.render.text import clean_text
 
 try:
-    from gdbext.render import Style, dumps, load, render
-
     load()  # now, and not while ranks stand still
     WITHOUT_OUTPUT: Optional[Missing] = None
 except (ImportError, SyntaxError) as error:  # a package is not there, or too new for gdb's Python
@@ -54,11 +54,11 @@ class _Command(gdb.Command):
         except HelpWanted as wanted:
             _write(str(wanted))
         except GdbextError as problem:
-            raise gdb.GdbError(str(problem)) from None
+            raise _said(str(problem)) from None
         except gdb.error as problem:
-            raise gdb.GdbError(f"{self._row.name}: {problem}") from None
+            raise _said(f"{self._row.name}: {problem}") from None
         except Exception as problem:  # noqa: BLE001 - a bug of ours must not print a traceback at a user
-            raise gdb.GdbError(_bug(self._row.name, problem)) from None
+            raise _said(_bug(self._row.name, problem)) from None
 
     def complete(self, text: str, word: Optional[str]) -> object:
         if word is None:
@@ -163,6 +163,11 @@ def _show(answer: object, json: Optional[str] = None) -> None:
 def _write(text: str) -> None:
     gdb.write(text + "\n")
     gdb.flush()
+
+
+def _said(text: str) -> gdb.GdbError:
+    """An error as gdb prints it. Names of a target may stand in it."""
+    return gdb.GdbError(clean_text(text, style()))
 
 
 def _bug(command: str, problem: BaseException) -> str:

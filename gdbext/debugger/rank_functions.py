@@ -12,6 +12,8 @@ from gdbext.debugger import memory
 from gdbext.debugger.device_access import DeviceAccess
 from gdbext.model.errors import GdbextError
 from gdbext.model.tensor import TensorInfo, TensorStats
+from gdbext.render import Style
+from gdbext.render.text import clean
 
 Number = Union[int, float]
 
@@ -67,9 +69,9 @@ class TensorStatFunction(gdb.Function):
                 raise GdbextError(f"{info.name} holds {len(info.entries)} tensors", "choose one of them")
             found = STATISTICS[wanted](statistics(info, self._tensors.read_of(info)))
         except GdbextError as error:
-            raise gdb.GdbError(f"$_llm_tensor_stat: {error}") from None
+            raise gdb.GdbError(f"$_llm_tensor_stat: {clean(str(error), Style())}") from None
         if found is None:
-            raise gdb.GdbError(f"$_llm_tensor_stat: no {wanted} of {info.name}: no finite value")
+            raise gdb.GdbError(f"$_llm_tensor_stat: no {wanted} of {clean(info.name, Style())}: no finite value")
         return abs(found) if isinstance(found, complex) and found.imag else found.real
 
 

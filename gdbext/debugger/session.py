@@ -34,6 +34,8 @@ from gdbext.model.checkup import Point
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot, RankProcess
 from gdbext.model.missing import Missing
+from gdbext.render import Style
+from gdbext.render.text import clean_text
 
 WHILE_ATTACHING = {
     **compat.QUIETLY,
@@ -62,7 +64,7 @@ class GdbSession:
         compat.on_exit(nudged_from_now)  # gdb lets go by itself then, and may get stuck in it too
 
     def say(self, text: str) -> None:
-        gdb.write(f"gdbext: {text}\n", gdb.STDERR)
+        gdb.write(f"gdbext: {clean_text(text, Style())}\n", gdb.STDERR)
         gdb.flush(gdb.STDERR)
 
     # --- what is there ---

@@ -18,7 +18,7 @@ from typing import Any, Iterator, List, Optional, Tuple
 from gdbext.frontend.terminal import style_for
 from gdbext.model.errors import GdbextError
 from gdbext.rankpdb.wire import Wire
-from gdbext.render.text import clean_line
+from gdbext.render.text import clean_line, clean_text
 
 _HISTORY = 1000
 _TRIES, _AGAIN = 50, 200  # milliseconds between two
@@ -215,5 +215,5 @@ class Terminal:
         return [clean_line(str(word), self._style) for word in (answer or {}).get("completions", ())]
 
     def _print(self, text: str) -> None:
-        sys.stdout.write("\n".join(clean_line(line, self._style) for line in text.split("\n")))
+        sys.stdout.write(clean_text(text, self._style))
         sys.stdout.flush()

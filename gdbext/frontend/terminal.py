@@ -14,6 +14,7 @@ from typing import Iterator, Mapping, Optional, Sequence, TextIO
 from gdbext.commands.private_folder import private_copies
 from gdbext.model.errors import GdbextError
 from gdbext.render import Style
+from gdbext.render.text import clean_text
 
 
 def style_for(stream: Optional[TextIO], environ: Mapping[str, str]) -> Style:
@@ -27,7 +28,7 @@ def style_for(stream: Optional[TextIO], environ: Mapping[str, str]) -> Style:
 
 
 class Progress:
-    """One line per step on stderr; silent with --quiet."""
+    """One line per step on stderr; silent with --quiet. Names of a target in it are made safe."""
 
     def __init__(self, quiet: bool = False, stream: Optional[TextIO] = None) -> None:
         self._quiet = quiet
@@ -40,7 +41,7 @@ class Progress:
         if self._stream is None:  # closed before we were started
             return
         with contextlib.suppress(OSError, ValueError):
-            self._stream.write(f"gdbext: {text}\n")
+            self._stream.write(f"gdbext: {clean_text(text, Style())}\n")
             self._stream.flush()
 
 

@@ -32,6 +32,11 @@ def clean_line(text: str, style: Style) -> str:
     return text if style.unicode else text.encode("ascii", "replace").decode()
 
 
+def clean_text(text: str, style: Style) -> str:
+    """As `clean_line`, line by line."""
+    return "\n".join(clean_line(line, style) for line in text.split("\n"))
+
+
 def _printable(character: str) -> str:
     if character.isspace():
         return " "

@@ -84,3 +84,20 @@ def test_json_into_a_file(turn_gdb, tmp_path):
     assert answer.out == ""
     assert (tmp_path / "out.json").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "out.json").read_text().startswith('{"schema": 1')
+
+
+def test_names_of_a_target_in_errors_and_progress_control_no_terminal(any_gdb):
+    """Titles, variables, paths and keys of maps stand in them."""
+    words = r"rank \x1b]0;owned\x07\u202e\udcff, the end"
+    raised = words.replace("\\", r"\\")
+    answer = gdb_batch(
+        any_gdb,
+        "python from gdbext.debugger import console; from gdbext.model.errors import GdbextError",
+        f"python console._registered[0].say('{words}')",
+        f"python console._registered[0].ranks = lambda: exec('raise GdbextError(\"{raised}\")')",
+        "llm-ranks",
+        f"python console._registered[0].ranks = lambda: exec('raise ValueError(\"{raised}\")')",
+        "llm-ranks",
+    )
+    assert answer.err.count("the end") == 3, answer.err
+    assert "\x1b" not in answer.err and "\x07" not in answer.err and "Traceback" not in answer.err

@@ -54,7 +54,8 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def job(place):
     """A hostile rank and one with secrets."""
-    base = {**os.environ, "WORLD_SIZE": "2", "PLANTED": str(place / "planted")}
+    launcher = {"TORCHELASTIC_RUN_ID": "run\x1b]0;pwned\x07", "MASTER_ADDR": "node\x1b[2J", "MASTER_PORT": "1"}
+    base = {**os.environ, **launcher, "WORLD_SIZE": "2", "PLANTED": str(place / "planted")}
     hostile = {**base, "RANK": "0", "LD_LIBRARY_PATH": str(place / FOLDER)}
     secretive = {**base, "RANK": "1", "HF_TOKEN": SECRET, "NCCL_DEBUG": "INFO", "NCCL_SECRET": SECRET}
     words = [str(INFERIORS / "secretive.py"), SECRET, "--api-key", SECRET, f"--hf-token={SECRET}"]

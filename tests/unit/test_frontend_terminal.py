@@ -1,5 +1,6 @@
 """Where the answer goes, and what is said when it cannot go there."""
 
+import io
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import gdbext
+from gdbext.frontend.terminal import Progress
 
 ROOT = Path(gdbext.__file__).parents[1]
 STACK = "Thread 1 (LWP 7):\n#0  0x1 in poll () from /lib/libc.so.6\n#1  0x2 in serve () from /opt/engine\n"
@@ -64,3 +66,9 @@ def test_gdb_is_not_started_for_a_process_that_is_not_there(tmp_path):
     )
     assert done.returncode == 4
     assert done.stderr.startswith("gdbext: no process matches 999999999")
+
+
+def test_names_of_a_target_in_progress_control_no_terminal():
+    stream = io.StringIO()
+    Progress(stream=stream).say("torchrun, run id \x1b]0;owned\x07x\u202e\n  the second line é \udcff")
+    assert stream.getvalue() == "gdbext: torchrun, run id ]0;ownedx\n  the second line é \N{REPLACEMENT CHARACTER}\n"
