@@ -47,6 +47,7 @@ class _Sides:
 
     proc: ProcFS
     pid: int
+    name: str  # how a text calls the target: its pid, or a word for it
     stat: Stat
     target: Mapping[str, str]
     ours: Mapping[str, str]
@@ -55,7 +56,7 @@ class _Sides:
 
 def check(proc: ProcFS, pid: int) -> Preflight:
     """Everything that speaks against attaching to the process, from /proc alone; stops and changes nothing."""
-    problems = _problems(proc, pid)
+    problems = _problems(proc, pid, str(pid))
     return Preflight(pid, not any(problem.blocking for problem in problems), tuple(problems))
 
 
@@ -63,19 +64,18 @@ def hindrances(proc: ProcFS, pids: Sequence[int]) -> List[Tuple[Problem, Tuple[i
     """What speaks against attaching to some of these, each once (with PID for the number), and to which it applies."""
     found: Dict[Problem, List[int]] = {}
     for pid in pids:
-        for one in check(proc, pid).problems:
-            text, remedy = (words.replace(str(pid), "PID") for words in (one.text, one.remedy))
-            found.setdefault(replace(one, text=text, remedy=remedy), []).append(pid)
+        for one in _problems(proc, pid, "PID"):
+            found.setdefault(one, []).append(pid)
     return [(problem, tuple(which)) for problem, which in found.items()]
 
 
-def _problems(proc: ProcFS, pid: int) -> List[Problem]:
+def _problems(proc: ProcFS, pid: int, name: str) -> List[Problem]:
     stat, target = proc.stat(pid), proc.status(pid)
     if isinstance(stat, Missing) or isinstance(target, Missing):
-        return [Problem(f"no process {pid} is running", "look for its successor with `gdbext ranks`")]
+        return [Problem(f"no process {name} is running", "look for its successor with `gdbext ranks`")]
     self_pid = proc.self_pid()
     ours = proc.status(self_pid) if self_pid is not None else Missing("unknown")
-    sides = _Sides(proc, pid, stat, target, {} if isinstance(ours, Missing) else ours, self_pid)
+    sides = _Sides(proc, pid, name, stat, target, {} if isinstance(ours, Missing) else ours, self_pid)
     final = _never(sides)
     if final is not None:
         return [final]
@@ -88,16 +88,16 @@ def _problems(proc: ProcFS, pid: int) -> List[Problem]:
 
 def _never(sides: _Sides) -> Optional[Problem]:
     """Targets that cannot be attached to by anybody."""
-    pid, group = sides.pid, sides.target.get("Tgid", str(sides.pid))
+    name, group = sides.name, sides.target.get("Tgid", str(sides.pid))
     if sides.stat.kernel_thread:
-        return Problem(f"{pid} is a thread of the kernel ({sides.stat.comm})", "name a process of the job instead")
+        return Problem(f"{name} is a thread of the kernel ({sides.stat.comm})", "name a process of the job instead")
     if sides.stat.state in "ZX":
-        text = f"{pid} ({sides.stat.comm}) has ended and waits for its parent {sides.stat.parent} to notice (zombie)"
+        text = f"{name} ({sides.stat.comm}) has ended and waits for its parent {sides.stat.parent} to notice (zombie)"
         return Problem(text, "its threads are gone: look at its parent, a core file, or the log for its exit code")
-    if group != str(pid):
-        return Problem(f"{pid} is a thread of process {group}", f"use {group}")
-    if pid == sides.self_pid:
-        return Problem(f"{pid} is this debugger itself", "name another process")
+    if group != str(sides.pid):
+        return Problem(f"{name} is a thread of process {group}", f"use {group}")
+    if sides.pid == sides.self_pid:
+        return Problem(f"{name} is this debugger itself", "name another process")
     return None
 
 
@@ -106,10 +106,10 @@ def _tracer(sides: _Sides) -> Optional[Problem]:
     if tracer in ("0", ""):
         return None
     if tracer == str(sides.self_pid):
-        return Problem(f"{sides.pid} is attached to this debugger already", "use it as it is, or detach it first")
+        return Problem(f"{sides.name} is attached to this debugger already", "use it as it is, or detach it first")
     arguments = sides.proc.cmdline(int(tracer)) if tracer.isdigit() else ()
     name = title_of(arguments) if not isinstance(arguments, Missing) else ""
-    text = f"{sides.pid} is traced by process {tracer}" + (f" ({name})" if name else "")
+    text = f"{sides.name} is traced by process {tracer}" + (f" ({name})" if name else "")
     return Problem(text, f"only one tracer is possible: detach or end it (kill {tracer}), the target then runs on")
 
 
@@ -120,10 +120,10 @@ def _permission(sides: _Sides) -> List[Problem]:
         return []
     found = [problem for problem in (_user(sides), _dumpable(sides), _capabilities(sides), _yama(sides)) if problem]
     if allowed is False and not found and _confined(sides):
-        text = f"{sides.pid} is none of our user namespace, and outside of it our capabilities do not count"
+        text = f"{sides.name} is none of our user namespace, and outside of it our capabilities do not count"
         found = [Problem(text, remedies.outside_our_users())]
     if allowed is False and not found:
-        found = [Problem(f"the kernel refuses to let us trace {sides.pid}", remedies.for_security_module(sides.proc))]
+        found = [Problem(f"the kernel refuses to let us trace {sides.name}", remedies.for_security_module(sides.proc))]
     return [replace(problem, right=True) for problem in found]
 
 
@@ -149,12 +149,12 @@ def _user(sides: _Sides) -> Optional[Problem]:
         return None
     user = sorted(theirs)[0]
     if _differs(sides, "user"):
-        text = f"{sides.pid} runs as user {user} in another user namespace"
-        return Problem(text, remedies.enter(sides.pid, "U"))
+        text = f"{sides.name} runs as user {user} in another user namespace"
+        return Problem(text, remedies.enter(sides.name, "U"))
     if mine[0] == "0":
-        text = f"{sides.pid} runs as user {user}, and this root has no CAP_SYS_PTRACE"
+        text = f"{sides.name} runs as user {user}, and this root has no CAP_SYS_PTRACE"
         return Problem(text, remedies.for_capability(sides.proc))
-    return Problem(f"{sides.pid} runs as user {user}, we are user {mine[0]}", remedies.other_user(sides.proc, user))
+    return Problem(f"{sides.name} runs as user {user}, we are user {mine[0]}", remedies.other_user(sides.proc, user))
 
 
 def _dumpable(sides: _Sides) -> Optional[Problem]:
@@ -162,7 +162,7 @@ def _dumpable(sides: _Sides) -> Optional[Problem]:
     owner, user = sides.proc.owner(sides.pid), _ids(sides.target.get("Uid"))[1:2]
     if _privileged(sides) or isinstance(owner, Missing) or owner != 0 or not user or user[0] == "0":
         return None
-    text = f"{sides.pid} is not dumpable: set-user-id, a program we may not read, or prctl(PR_SET_DUMPABLE)"
+    text = f"{sides.name} is not dumpable: set-user-id, a program we may not read, or prctl(PR_SET_DUMPABLE)"
     return Problem(text, remedies.for_capability(sides.proc))
 
 
@@ -171,7 +171,7 @@ def _capabilities(sides: _Sides) -> Optional[Problem]:
     more = _bits(sides.target.get("CapPrm")) & ~_bits(sides.ours.get("CapPrm"))
     if _privileged(sides) or not more or "CapPrm" not in sides.ours:
         return None
-    return Problem(f"{sides.pid} has capabilities that we lack ({more:#x})", remedies.for_capability(sides.proc))
+    return Problem(f"{sides.name} has capabilities that we lack ({more:#x})", remedies.for_capability(sides.proc))
 
 
 def _yama(sides: _Sides) -> Optional[Problem]:
@@ -190,24 +190,24 @@ def _yama(sides: _Sides) -> Optional[Problem]:
 def _warnings(sides: _Sides) -> List[Problem]:
     """What does not forbid an attach, but makes it slow, partial or awkward."""
     found: List[Problem] = []
-    pid, state = sides.pid, sides.stat.state
+    pid, name, state = sides.pid, sides.name, sides.stat.state
     if state == "D":
         where = sides.proc.text(f"{pid}/wchan") or "the kernel"
-        text = f"{pid} sleeps uninterruptibly in {where}: it cannot be stopped before it leaves the kernel"
-        found.append(Problem(text, remedies.UNINTERRUPTIBLE.format(pid=pid), False))
+        text = f"{name} sleeps uninterruptibly in {where}: it cannot be stopped before it leaves the kernel"
+        found.append(Problem(text, remedies.UNINTERRUPTIBLE.format(pid=name), False))
     if state == "T":
-        found.append(Problem(f"{pid} is stopped and stays so", f"kill -CONT {pid} lets it run on", False))
+        found.append(Problem(f"{name} is stopped and stays so", f"kill -CONT {name} lets it run on", False))
     if sides.self_pid is not None and pid in _ancestors(sides.proc, sides.self_pid):
-        text = f"{pid} has started this debugger: while it is stopped, this terminal may stand still"
+        text = f"{name} has started this debugger: while it is stopped, this terminal may stand still"
         found.append(Problem(text, "leave it out, or work from another terminal", False))
     depth, own_depth = (len(_ids(side.get("NSpid"))) for side in (sides.target, sides.ours))
     if own_depth and depth > own_depth:
         inner = _ids(sides.target.get("NSpid"))[-1]
-        text = f"{pid} runs in a container, as pid {inner} there: its libraries are those of the container"
-        found.append(Problem(text, remedies.enter(pid, "mp"), False))
+        text = f"{name} runs in a container, as pid {inner} there: its libraries are those of the container"
+        found.append(Problem(text, remedies.enter(name, "mp"), False))
     elif _differs(sides, "mnt") or _changed_root(sides):
-        text = f"{pid} sees other files than we do (mount namespace or chroot)"
-        found.append(Problem(text, remedies.enter(pid, "m"), False))
+        text = f"{name} sees other files than we do (mount namespace or chroot)"
+        found.append(Problem(text, remedies.enter(name, "m"), False))
     if sides.ours.get("Seccomp") == _SECCOMP_FILTER and not _bits(sides.ours.get("CapEff")) & _SYS_PTRACE:
         text = "we run under a seccomp filter, which may forbid ptrace"
         found.append(Problem(text, f"{remedies.for_seccomp(sides.proc)}; --no-stop does without it", False))

@@ -77,6 +77,6 @@ def outside_our_users() -> str:
     return "run gdbext on the host with sudo, or inside the container of the rank with --cap-add=SYS_PTRACE"
 
 
-def enter(pid: int, kinds: str) -> str:
+def enter(pid: str, kinds: str) -> str:
     """Work from inside the target's namespaces (`m` mounts, `p` pids, `U` users)."""
     return f"run gdbext inside the container, or: sudo nsenter --target {pid} {' '.join(f'-{kind}' for kind in kinds)}"

@@ -62,6 +62,18 @@ def test_the_same_obstacle_of_many_ranks_is_said_once(tree):
     assert pids == (60, 61) and problem.blocking and "ptrace_scope is 2" in problem.text
 
 
+def test_a_small_pid_is_not_taken_for_other_numbers(tmp_path, monkeypatch):
+    """In a container the ranks have such ones."""
+    made = Tree(tmp_path)
+    os.symlink("50", tmp_path / "self")
+    monkeypatch.setattr(ProcFS, "owner", lambda self, pid: 1001)
+    monkeypatch.setattr(ProcFS, "may_attach", lambda self, pid: None)
+    made.add(10, 1, "python train.py", status={"Uid": "1010\t1010\t1010\t1010"})
+    made.add(50, 1, "gdb", status={"Uid": "1000\t1000\t1000\t1000"})
+    texts = [(problem.text, pids) for problem, pids in hindrances(ProcFS(str(tmp_path)), (10,))]
+    assert ("PID runs as user 1010, we are user 1000", (10,)) in texts
+
+
 def test_no_job_and_no_room(tree, monkeypatch):
     def nowhere():
         raise FileNotFoundError(2, "No usable temporary directory found")
