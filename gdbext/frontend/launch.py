@@ -35,12 +35,13 @@ def run(options: argparse.Namespace) -> int:
     ctypes.CDLL(None).prctl(_SUBREAPER, 1)
     environment = dict(os.environ) if options.rank is None else {**os.environ, "RANK_TO_DEBUG": str(options.rank)}
     job = _start(with_logs(words, logs), environment, logs)
-    progress.say(f"started pid {job.pid}; logs are in {logs}")
-    with _forwarding(job):
+    with _forwarding(job, _FORWARDED):
         try:
-            if options.rank is not None:
-                _debug(options.rank, job, progress)
-            status = _wait(job)
+            with _forwarding(job, (signal.SIGINT,) if options.rank is None else ()):
+                progress.say(f"started pid {job.pid}; logs are in {logs}")
+                if options.rank is not None:
+                    _debug(options.rank, job, progress)
+                status = _wait(job)
         finally:
             left = _reap(job)
     if left:
@@ -115,9 +116,9 @@ def _signal(job: subprocess.Popen[bytes], number: int) -> None:
 
 
 @contextlib.contextmanager
-def _forwarding(job: subprocess.Popen[bytes]) -> Iterator[None]:
+def _forwarding(job: subprocess.Popen[bytes], numbers: Sequence[signal.Signals]) -> Iterator[None]:
     """Signals that mean us mean the job."""
-    before = {number: signal.signal(number, lambda got, _: _signal(job, got)) for number in _FORWARDED}
+    before = {number: signal.signal(number, lambda got, _: _signal(job, got)) for number in numbers}
     try:
         yield
     finally:
@@ -132,11 +133,14 @@ def _reap(job: subprocess.Popen[bytes]) -> int:
         with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
             job.wait(GRACE)
     left = alive = _descendants()
+    told: Dict[signal.Signals, Set[int]] = {signal.SIGTERM: set(), signal.SIGKILL: set()}
     begun = time.monotonic()
     while alive and time.monotonic() < begun + 2 * GRACE:  # one in state D, or another user's, is not waited for
-        for pid in alive:
+        number = signal.SIGTERM if time.monotonic() < begun + GRACE else signal.SIGKILL
+        for pid in alive - told[number]:  # once: a second one may mean that there is no time to tidy up
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGTERM if time.monotonic() < begun + GRACE else signal.SIGKILL)
+                os.kill(pid, number)
+        told[number] |= alive
         time.sleep(0.05)
         alive = _descendants()
     with contextlib.suppress(ChildProcessError):  # the last ones are zombies of ours

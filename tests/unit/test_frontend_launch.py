@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -79,6 +80,42 @@ def test_signals_reach_the_job(tmp_path, launch, number):
     talker.rest()
     assert talker.process.returncode == 3
     assert (tmp_path / "logs" / "launcher.log").read_text() == f"got {name}\n"
+
+
+def test_ctrl_c_reaches_the_job_from_its_first_moment(tmp_path):
+    """It comes right after the job was started, and before anybody waits for it."""
+    os.mkfifo(tmp_path / "pipe")
+    script = f"trap 'exit 3' INT; echo >{tmp_path}/pipe; while :; do read x <{tmp_path}/pipe; done"
+    code = """if True:
+        import os, signal, sys
+        from gdbext.frontend import cli, launch
+        def say(self, text):
+            if text.startswith("started"):
+                open(sys.argv[1]).read()
+                os.kill(os.getpid(), signal.SIGINT)
+        launch.Progress.say = say
+        sys.exit(cli.main(["launch", "--logs", sys.argv[2], "--", "bash", "-c", sys.argv[3]]))"""
+    words = [sys.executable, "-c", code, str(tmp_path / "pipe"), str(tmp_path / "logs"), script]
+    assert subprocess.run(words, cwd=HERE.parents[1], timeout=DEADLINE).returncode == 3
+
+
+def test_what_outlives_the_launcher_is_asked_to_end_once(tmp_path, launch):
+    """A second time may mean to it that it must not tidy up."""
+    os.mkfifo(tmp_path / "pipe")
+    code = """if True:
+        import signal, sys, time
+        came = []
+        signal.signal(signal.SIGTERM, lambda *_: came.append(1))
+        open(sys.argv[1], "w").write("ready")
+        while not came:
+            time.sleep(0.01)
+        time.sleep(0.4)  # tidies up
+        open(sys.argv[2], "w").write(str(len(came)))"""
+    (tmp_path / "orphan.py").write_text(code)
+    words = f"{sys.executable} {tmp_path}/orphan.py {tmp_path}/pipe {tmp_path}/came"
+    talker = launch("--", "sh", "-c", f"setsid {words} & read x <{tmp_path}/pipe; exit 0")
+    talker.rest()
+    assert (tmp_path / "came").read_text() == "1"
 
 
 def test_the_job_is_asked_to_end_when_we_are_killed(tmp_path, launch):
