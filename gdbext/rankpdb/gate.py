@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Callable, Dict, List, Optional, Tuple
 
-from gdbext.rankpdb import distant
 from gdbext.rankpdb.channel import Channel
 from gdbext.rankpdb.debugger import HELP, RankPdb
-from gdbext.rankpdb.distant import SignOfLife
 from gdbext.rankpdb.identity import Identity, identity
 from gdbext.rankpdb.station import Place, Station, nobody
 from gdbext.rankpdb.telling import say, words
@@ -39,7 +37,6 @@ class _Prompt:
     block: bool
     until: float
     channel: Optional[Channel]  # None: in the foreground
-    life: Optional[SignOfLife] = None
     heir: Optional[int] = None  # the rank that a terminal asked for in our place
 
 
@@ -127,7 +124,7 @@ class Gate:
         assert station is not None
         self._prompt = prompt
         place, channel = prompt.places[0], prompt.channel
-        prompt.life = SignOfLife(station.me, place)
+        station.far.opens(place)
         station.doing = {"state": "prompt", "at": words(place)}
         station.opens(place)
         text = f"rank {station.me.rank} (pid {os.getpid()}) at {words(place)} in {prompt.frame.f_code.co_name}"
@@ -146,6 +143,8 @@ class Gate:
             self._passes(place)
             return
         prompt.places.append(place)
+        if self._station is not None:
+            self._station.far.opens(place)
         prompt.debugger.stays()
         prompt.debugger.set_trace(frame)
 
@@ -158,8 +157,6 @@ class Gate:
             self._prompt = None
             station.on_terminal = nobody
             station.doing = {"state": "running"}
-        if prompt.life is not None:
-            prompt.life.end()
         if prompt.heir is not None:
             self._give_way(prompt, places[-1], prompt.heir)
             return
@@ -186,7 +183,7 @@ class Gate:
     def _passes(self, place: Place) -> None:
         assert self._station is not None
         self._station.passes(place)
-        distant.passes(self._station.me, place)
+        self._station.far.passes(place)
 
     # --- the ranks that wait ---
 
@@ -200,11 +197,13 @@ class Gate:
         assert station is not None
         station.doing = {"state": "waits", "at": words(place), "for": chosen}
         limit = until - time.monotonic() if patience is None else patience
-        absent = station.absent(chosen) if station.me.is_here(chosen) else None
+        here = station.me.is_here(chosen)
+        absent = station.absent(chosen) if here else None
         whom = f"rank {chosen}" + (f" (pid {absent.pid}, which is not here yet)" if absent and absent.pid else "")
         say(
             f"rank {station.me.rank} waits at {words(place)} for {whom}, {limit:.0f} s at most"
             + (" until it comes" if patience else "")
+            + ("" if here else f" (on another host: {station.far.through()})")
         )
         try:
             said = passed(station, chosen, place, until, patience)

@@ -16,6 +16,7 @@ from typing import Dict, List, Optional, Tuple, Union
 
 from gdbext.rankpdb import folder
 from gdbext.rankpdb.absent import Absent
+from gdbext.rankpdb.distant import Distant
 from gdbext.rankpdb.identity import Identity
 from gdbext.rankpdb.wire import Message, Wire, connect
 
@@ -46,6 +47,7 @@ class Station:
         self._peers: Dict[int, str] = {}
         self._absent: Dict[int, Absent] = {}
         folder.sweep()
+        self.far = Distant(me)
         self._server, self.path = folder.listen(me.job, me.rank)
         atexit.register(self.close)
         threading.Thread(target=self._serve, name="gdbext-pdb", daemon=True).start()
@@ -119,6 +121,7 @@ class Station:
         self._server.close()
         folder.remove(self.path)
         folder.members(os.path.dirname(self.path))
+        self.far.close()
 
     def forget(self) -> None:
         """In a forked child: the sockets are its parent's, who must not seem alive because of us."""

@@ -6,7 +6,6 @@ import socket
 import time
 from typing import Optional
 
-from gdbext.rankpdb import distant
 from gdbext.rankpdb.station import NOT_IN_TIME, Place, Station
 
 OUR_TURN = "it is our turn"
@@ -24,7 +23,7 @@ def passed(station: Station, chosen: int, place: Place, until: float, patience: 
     `patience`: seconds after which a rank that has not come to the place is not waited for any longer.
     """
     if not station.me.is_here(chosen):
-        return distant.wait(station.me, chosen, place, until)
+        return station.far.wait(chosen, place, until)
     begun = time.monotonic()
     for _ in range(_REDIRECTIONS):
         limit = until if patience is None else min(until, begun + patience)
