@@ -33,7 +33,7 @@ def _looking(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--once", action="store_true", help="no second copy that tells waiting from passing through")
     parser.add_argument("--no-witnesses", action="store_true", help="do not ask NCCL RAS, NVML, ... before the stop")
     parser.add_argument("--no-stop", action="store_true", help="stop nobody: only threads that sleep are read")
-    parser.add_argument("--together", action="store_true", help="stop all ranks at one moment, not one by one")
+    parser.add_argument("--together", action="store_true", help="one moment for all ranks, not one for each")
     parser.add_argument("--max-pause", type=float, default=2.0, metavar="S", help="never hold a rank longer (2)")
     parser.add_argument("--frames", type=int, default=256, metavar="N", help="frames read of each thread (256)")
     parser.add_argument("--deadline", type=float, default=120.0, metavar="S", help="seconds that gdb may take (120)")
