@@ -40,7 +40,8 @@ def out_of_reach(view: JobView) -> Optional[Candidate]:
     reason = f"{whom(others or closed)} could not be read: {_why(others or closed)[0]}."
     away = _not_there(view)
     if view.gone and others:
-        summary = f"{start(away)}, so nothing that it has a part in can complete. {start(reason)}"
+        part = verb(view.gone, "it has", "they have")
+        summary = f"{start(away)}, so nothing that {part} a part in can complete. {start(reason)}"
         confidence = "medium" if all(map(_asleep, others)) else "low"
         return Candidate("missing-rank", confidence, _STRENGTH, summary, view.gone)
     absent = view.snapshot.absent  # of those that were asked for: the others may be there all the same
