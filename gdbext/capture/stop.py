@@ -208,7 +208,7 @@ class _Held:
     def interrupt(self) -> None:
         """Here the pause begins."""
         self._began = time.monotonic()
-        self._tracees.interrupt()
+        self._tracees.interrupt(self._began + self._budget.seconds / 2)
 
     def settle(self) -> None:
         """Wait until all stand still, and read their registers."""

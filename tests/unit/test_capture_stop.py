@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -77,6 +79,30 @@ def test_no_time_at_all():
     assert copy.state in ("partial", "lost")  # what stops at once is there
     assert copy.during is None
     assert copy.problems
+
+
+def test_time_that_ends_while_threads_are_told_to_stop(monkeypatch):
+    """Those that were not told run on, and are not asked for one by one while the others stand still."""
+    with CaptureProcess(threads=60) as process:
+        process.wait_asleep()
+        tracees, began, asked = ptrace.Tracees(process.pid, ptrace.this_machine(), 4096), time.monotonic(), []
+
+        def stops():
+            tracees.seize_new()
+            moments = iter([began] * 12)  # then the time is up
+            clock = SimpleNamespace(monotonic=lambda: next(moments, began + 9), sleep=time.sleep)
+            monkeypatch.setattr(ptrace, "time", clock)
+            monkeypatch.setattr(ptrace, "_blocked_registers", lambda *of: asked.append(of))
+            tracees.stop_all(began + 1)
+            tracees.release()
+
+        worker = threading.Thread(target=stops)
+        worker.start()
+        worker.join()
+        late = [tid for tid, why in tracees.refused.items() if why == ptrace._NO_TIME]
+        assert len(process.tids()) - 12 <= len(late) <= len(process.tids())
+        assert 0 < len(asked) <= 2 * ptrace._READ
+        process.assert_free()
 
 
 def test_thousands_of_threads():
