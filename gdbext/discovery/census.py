@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from gdbext.discovery.families import LAUNCHER, settle
 from gdbext.discovery.procfs import OVERWRITTEN, ProcFS
@@ -38,10 +38,9 @@ class Census:
         self._first.update({member.pid: member for member in weak if member is not None})
         self.members = settle(self._first, self.table)
 
-    def take_denied(self, pids: Sequence[int] = ()) -> bool:
-        """Take ranks by their titles that we may not look into: these, or all. They can be told of, if not be read."""
-        taken = [member for member in self._denied if not pids or member.pid in pids]
-        self._denied = [member for member in self._denied if member not in taken]
+    def take_denied(self) -> bool:
+        """Take ranks by their titles that we may not look into: they can be told of, if not be read."""
+        taken, self._denied = self._denied, []
         self._first.update({member.pid: member for member in taken})
         self.members = settle(self._first, self.table)
         return bool(taken)

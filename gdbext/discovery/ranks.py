@@ -40,7 +40,7 @@ def find_jobs(proc: ProcFS, selector: Selector) -> FoundJobs:
     if engine is not None or not jobs:
         census.look_deeper()
         jobs = form_jobs(census)
-    if (selector.pids or not jobs) and census.take_denied(selector.pids):
+    if (not jobs or _strangers(selector.pids, jobs, census)) and census.take_denied():
         jobs = form_jobs(census)
     notes: List[str] = []
     if selector.pids:
@@ -146,6 +146,12 @@ def _by_pids(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> Tuple[
     if len(found) > 1:
         found = (_merged(found),)
     return found, tuple(missing)
+
+
+def _strangers(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> bool:
+    """Whether some of these belong to none of the jobs: to one, perhaps, that we may not look into."""
+    named = [main for main in (_process_of(pid, census) for pid in pids) if main is not None]
+    return any(not any(_stands_for(main, job, census) for job in jobs) for main in named)
 
 
 def _process_of(pid: int, census: Census) -> Optional[int]:

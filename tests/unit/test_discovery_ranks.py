@@ -475,7 +475,19 @@ def test_ranks_that_may_not_be_read_are_found_by_their_titles_where_there_are_no
     found = only(tree)
     assert (found.engine, [(rank.pid, rank.rank) for rank in found.ranks]) == ("vllm", [(20, 0), (21, 1)])
     assert not any("may not be read" in note for note in found.notes)
-    assert [(rank.pid, rank.rank) for rank in only(tree, pids=(21,)).ranks] == [(21, 1)]
+    assert [(rank.pid, rank.rank) for rank in only(tree, pids=(21,)).ranks] == [(20, 0), (21, 1)], "any member will do"
+
+
+def test_the_launcher_stands_for_ranks_that_may_not_be_read(tree, monkeypatch):
+    tree.torch_rank(10, 1, 0, 1)
+    tree.add(20, 1, f"{PYTHON} -m vllm.entrypoints.openai.api_server")
+    for number in (0, 1):
+        tree.titled(21 + number, 20, f"VLLM::Worker_TP{number}")
+    mine = ProcFS.environ
+    monkeypatch.setattr(ProcFS, "environ", lambda self, pid: Missing(DENIED) if pid >= 20 else mine(self, pid))
+    assert [rank.pid for rank in only(tree, pids=(20,)).ranks] == [21, 22]
+    assert [rank.pid for rank in only(tree, pids=(10,)).ranks] == [10]
+    assert any("2 rank processes of vllm may not be read" in note for note in only(tree, pids=(10,)).notes)
 
 
 def test_ranks_that_may_not_be_read_do_not_stand_in_the_way_of_ours(tree, monkeypatch):
