@@ -18,6 +18,9 @@ _PLACES: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
 )
 """Marks in /proc/self/cgroup and /proc/self/mountinfo. The order matters: Kubernetes may run on any of the others."""
 
+_RUNTIMES = ("/docker/", "/containerd/", "/containers/storage/", "/libpod/", "/kubelet/")
+"""Parts of the paths below which they mount the files of containers, as the host sees them."""
+
 _CAPABILITY = {
     "kubernetes": (
         'add securityContext: {capabilities: {add: ["SYS_PTRACE"]}} to the container, or for the running pod: '
@@ -38,9 +41,17 @@ _SECCOMP = {
 
 def place(proc: ProcFS) -> str:
     """Where we run: "kubernetes", "podman", "docker" or "host"."""
-    texts = [proc.text(name) for name in ("self/cgroup", "self/mountinfo")]
-    seen = "\n".join(text for text in texts if not isinstance(text, Missing))
+    groups, mounts = proc.text("self/cgroup"), proc.text("self/mountinfo")
+    seen = "" if isinstance(groups, Missing) else groups
+    if not isinstance(mounts, Missing):
+        seen += "\n".join(line for line in mounts.splitlines() if not _of_a_host(line))
     return next((name for name, marks in _PLACES if any(mark in seen for mark in marks)), "host")
+
+
+def _of_a_host(mount: str) -> bool:
+    """A line of mountinfo (proc_pid_mountinfo(5)): in a host the files of its containers are mounted as well."""
+    fields = mount.split(" ", 5)
+    return len(fields) > 5 and any(folder in fields[4] for folder in _RUNTIMES)
 
 
 def for_capability(proc: ProcFS) -> str:

@@ -182,6 +182,37 @@ def test_yama_in_a_container_is_a_matter_of_the_host(tree):
     assert only(tree)[1].startswith("on the host: sudo sysctl")
 
 
+@pytest.mark.parametrize(
+    "mount",
+    [
+        "42 27 8:1 /var/lib/containers/storage/overlay /var/lib/containers/storage/overlay rw - ext4 /dev/vda rw",
+        "46 42 0:40 / /var/lib/containers/storage/overlay/85fc/merged rw - overlay overlay rw,lowerdir="
+        "/var/lib/containers/storage/overlay/l/IUHY",
+        "47 1 0:41 / /var/lib/docker/overlay2/1f/merged rw - overlay overlay rw,lowerdir=/var/lib/docker/overlay2/l/X",
+        "48 1 0:4 net:[4026532291] /run/docker/netns/default rw - nsfs nsfs rw",
+        "49 1 0:42 / /var/lib/kubelet/pods/8f/volumes/kubernetes.io~projected/kube-api-access rw - tmpfs tmpfs rw",
+        "50 1 0:43 / /run/containerd/io.containerd.runtime.v2.task/k8s.io/9/rootfs rw - overlay overlay rw",
+    ],
+)
+def test_a_host_that_runs_containers_is_none(tree, mount):
+    us(tree)
+    yama(tree, 2)
+    (tree.folder / str(US) / "mountinfo").write_text(f"1 0 8:1 / / rw - ext4 /dev/vda rw\n{mount}\n")
+    tree.add(60, 1, "x")
+    assert only(tree)[1].startswith("run with sudo, or: ")
+
+
+def test_a_pod_is_known_by_its_mounts(tree):
+    us(tree)
+    tree.add(60, 1, "x", status={"CapPrm": f"{1:016x}"})
+    lines = (
+        "1 0 0:40 / / rw - overlay overlay rw,lowerdir=/var/lib/containerd/io.containerd.snapshotter.v1.overlayfs/5/fs",
+        "2 1 0:41 / /run/secrets/kubernetes.io/serviceaccount ro - tmpfs tmpfs rw",
+    )
+    (tree.folder / str(US) / "mountinfo").write_text("\n".join(lines))
+    assert "kubectl debug" in only(tree)[1]
+
+
 @pytest.mark.parametrize("scope, found", [(1, 0), (2, 0), (3, 1)])
 def test_yama_and_the_capability(tree, scope, found):
     us(tree, status=SYS_PTRACE)
