@@ -9,6 +9,8 @@ import time
 from array import array
 from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
+from gdbext.capture.memory_file import read_vectors
+
 Range = Tuple[int, int]
 """Address and size in bytes."""
 
@@ -17,6 +19,7 @@ READ_LIMIT = 64 << 20  # no single read of ours is larger; a larger size comes f
 _CALL_BYTES = 8 << 20  # per call, so that a deadline can be looked at in between (about 2 ms)
 _PAGE = mmap.PAGESIZE
 _MAP_NORESERVE = 0x4000  # sys/mman.h; not in Python's mmap module
+_FORBIDDEN = (errno.EPERM, errno.ENOSYS)  # no right to it, or a filter refuses the very call
 
 # Two handles on purpose: a read of some other time lets other Python threads run; a read while the target stands still
 # must not, because getting the interpreter lock back can take 5 ms.
@@ -79,7 +82,7 @@ class ProcessMemory(Memory):
         data = bytearray(size)
         local = array("Q", (ctypes.addressof(ctypes.c_char.from_buffer(data)), size))
         remote = array("Q", (address, size))
-        total = _shared(self.pid, local.buffer_info()[0], 1, remote.buffer_info()[0], 1, 0)
+        total = _transfer(_shared, self.pid, local.buffer_info()[0], remote.buffer_info()[0], 1)
         return bytes(data) if total == size else None
 
     def read_many(self, ranges: Sequence[Range]) -> List[Optional[bytes]]:
@@ -195,6 +198,14 @@ def _next_group(wanted: List[int], ranges: Sequence[Range]) -> Tuple[List[int], 
     return wanted[:count], wanted[count:]
 
 
+def _transfer(call: Any, pid: int, local: int, remote: int, count: int) -> int:
+    """One call of process_vm_readv, or of what stands in for it."""
+    total: int = call(pid, local, count, remote, count, 0)
+    if total < 0 and ctypes.get_errno() in _FORBIDDEN:
+        return read_vectors(pid, local, count, remote, count, 0)
+    return total
+
+
 def _read_ranges(call: Any, pid: int, into: int, ranges: Sequence[Range]) -> Tuple[List[int], int]:
     """Fill the buffer at `into` with the ranges one behind the other, each at its full size; bytes got of each, errno.
 
@@ -208,7 +219,7 @@ def _read_ranges(call: Any, pid: int, into: int, ranges: Sequence[Range]) -> Tup
     got: List[int] = []
     while len(got) < len(ranges):
         skip, count = 16 * len(got), len(ranges) - len(got)
-        total = call(pid, local.buffer_info()[0] + skip, count, remote.buffer_info()[0] + skip, count, 0)
+        total = _transfer(call, pid, local.buffer_info()[0] + skip, remote.buffer_info()[0] + skip, count)
         error = ctypes.get_errno() if total < 0 else 0
         if error not in (0, errno.EFAULT):
             return got + [0] * count, error

@@ -81,6 +81,7 @@ def _problems(proc: ProcFS, pid: int, name: str) -> List[Problem]:
         return [final]
     tracer = _tracer(sides)
     found = [tracer] if tracer is not None else []
+    found += _filtered(sides)
     found += _permission(sides)
     found += _warnings(sides)
     return found
@@ -113,12 +114,28 @@ def _tracer(sides: _Sides) -> Optional[Problem]:
     return Problem(text, f"only one tracer is possible: detach or end it (kill {tracer}), the target then runs on")
 
 
+def _filtered(sides: _Sides) -> List[Problem]:
+    """A seccomp filter is in the way: the kernel is asked where it can be, for most filters let us trace."""
+    if sides.ours.get("Seccomp") != _SECCOMP_FILTER:
+        return []
+    refused, remedy = sides.proc.ptrace_filtered(), remedies.for_seccomp(sides.proc)
+    if refused:
+        text = "a seccomp filter refuses us ptrace(2), whatever rights we have"
+        return [Problem(text, f"--no-stop looks without it; else {remedy}", right=True)]
+    if refused is None and not _bits(sides.ours.get("CapEff")) & _SYS_PTRACE:
+        return [Problem("we run under a seccomp filter, which may forbid ptrace", remedy, False)]
+    return []
+
+
 def _permission(sides: _Sides) -> List[Problem]:
     """Why the kernel refuses. Where it can be asked, its own answer decides; else the rules of ptrace(2) do."""
     allowed = sides.proc.may_attach(sides.pid)
     if allowed:
         return []
-    found = [problem for problem in (_user(sides), _dumpable(sides), _capabilities(sides), _yama(sides)) if problem]
+    user = _user(sides)  # who becomes that user has its capabilities too, as a rule
+    found = [problem for problem in (user, _dumpable(sides), _yama(sides)) if problem]
+    more = _capabilities(sides) if user is None else None
+    found += [more] if more is not None else []
     if allowed is False and not found and _confined(sides):
         text = f"{sides.name} is none of our user namespace, and outside of it our capabilities do not count"
         found = [Problem(text, remedies.outside_our_users())]
@@ -150,10 +167,11 @@ def _user(sides: _Sides) -> Optional[Problem]:
     user = sorted(theirs)[0]
     if _differs(sides, "user"):
         text = f"{sides.name} runs as user {user} in another user namespace"
-        return Problem(text, remedies.enter(sides.name, "U"))
+        return Problem(text, remedies.other_users(sides.name))
     if mine[0] == "0":
         text = f"{sides.name} runs as user {user}, and this root has no CAP_SYS_PTRACE"
-        return Problem(text, remedies.for_capability(sides.proc))
+        inside = remedies.place(sides.proc) != "host"
+        return Problem(text, remedies.other_user(sides.proc, user) if inside else remedies.for_capability(sides.proc))
     return Problem(f"{sides.name} runs as user {user}, we are user {mine[0]}", remedies.other_user(sides.proc, user))
 
 
@@ -202,15 +220,12 @@ def _warnings(sides: _Sides) -> List[Problem]:
         found.append(Problem(text, "leave it out, or work from another terminal", False))
     depth, own_depth = (len(_ids(side.get("NSpid"))) for side in (sides.target, sides.ours))
     if own_depth and depth > own_depth:
-        inner = _ids(sides.target.get("NSpid"))[-1]
-        text = f"{name} runs in a container, as pid {inner} there: its libraries are those of the container"
-        found.append(Problem(text, remedies.enter(name, "mp"), False))
+        inner = f", as pid {_ids(sides.target.get('NSpid'))[-1]} there" if name == str(pid) else ""
+        text = f"{name} runs in a container{inner}: its files are read by /proc/{name}/root"
+        found.append(Problem(text, "", False))
     elif _differs(sides, "mnt") or _changed_root(sides):
-        text = f"{name} sees other files than we do (mount namespace or chroot)"
-        found.append(Problem(text, remedies.enter(name, "m"), False))
-    if sides.ours.get("Seccomp") == _SECCOMP_FILTER and not _bits(sides.ours.get("CapEff")) & _SYS_PTRACE:
-        text = "we run under a seccomp filter, which may forbid ptrace"
-        found.append(Problem(text, f"{remedies.for_seccomp(sides.proc)}; --no-stop does without it", False))
+        text = f"{name} sees other files than we do (mount namespace or chroot): they are read by /proc/{name}/root"
+        found.append(Problem(text, "", False))
     return found
 
 

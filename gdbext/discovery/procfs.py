@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
 
+from gdbext.discovery.filters import refuses_ptrace
 from gdbext.model.missing import Maybe, Missing
 
 _MOST_BYTES = 8 << 20
@@ -178,6 +179,10 @@ class ProcFS:
         except OSError as error:
             return False if error.errno in (errno.EACCES, errno.EPERM) else None
         return True
+
+    def ptrace_filtered(self) -> Optional[bool]:
+        """Whether a filter refuses us the call itself; None where this is not the kernel's own tree."""
+        return refuses_ptrace() if self.root == "/proc" else None
 
     def _read(self, path: str) -> Maybe[bytes]:
         try:

@@ -13,7 +13,7 @@ UNINTERRUPTIBLE = "read /proc/{pid}/stack as root and dmesg: a driver or a netwo
 
 _PLACES: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
     ("kubernetes", ("kubepods", "/kubelet/", "kubernetes.io")),
-    ("podman", ("libpod", "/containers/storage/")),
+    ("podman", ("libpod", "/containers/storage/", "/.containerenv")),
     ("docker", ("/docker/", "docker-", "/containerd/")),
 )
 """Marks in /proc/self/cgroup and /proc/self/mountinfo. The order matters: Kubernetes may run on any of the others."""
@@ -21,20 +21,26 @@ _PLACES: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
 _RUNTIMES = ("/docker/", "/containerd/", "/containers/storage/", "/libpod/", "/kubelet/")
 """Parts of the paths below which they mount the files of containers, as the host sees them."""
 
+# First what helps while the job hangs: a new start of its container ends it. Tried with Podman (docs/safety.md).
 _CAPABILITY = {
     "kubernetes": (
-        'add securityContext: {capabilities: {add: ["SYS_PTRACE"]}} to the container, or for the running pod: '
-        "kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=general"
+        "kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=general; for the next start: "
+        'securityContext: {capabilities: {add: ["SYS_PTRACE"]}} in the container'
     ),
-    "podman": "start the container with --cap-add=SYS_PTRACE, or: podman exec --privileged -it CONTAINER bash",
-    "docker": "start the container with --cap-add=SYS_PTRACE, or: docker exec --privileged -it CONTAINER bash",
-    "host": "run with sudo; as root of a container, start it with --cap-add=SYS_PTRACE",
+    "podman": "podman exec --privileged --user 0 -it CONTAINER bash; for the next start: --cap-add=SYS_PTRACE",
+    "docker": "docker exec --privileged --user 0 -it CONTAINER bash; for the next start: --cap-add=SYS_PTRACE",
+    "host": (
+        "run with sudo; as root of a container, start it with --cap-add=SYS_PTRACE (Kubernetes: securityContext: "
+        '{capabilities: {add: ["SYS_PTRACE"]}})'
+    ),
 }
 
 _SECCOMP = {
-    "kubernetes": "securityContext: {seccompProfile: {type: Unconfined}}, or add the capability SYS_PTRACE",
-    "podman": "start the container with --cap-add=SYS_PTRACE or --security-opt seccomp=unconfined",
-    "docker": "start the container with --cap-add=SYS_PTRACE or --security-opt seccomp=unconfined",
+    "kubernetes": (
+        "look from the node as root, or start the pod with securityContext: {seccompProfile: {type: Unconfined}}"
+    ),
+    "podman": "look from the host as root, or start the container with --security-opt seccomp=unconfined",
+    "docker": "look from the host as root, or start the container with --security-opt seccomp=unconfined",
     "host": "work from a shell that is not filtered (a service manager or sandbox has set the filter)",
 }
 
@@ -55,19 +61,23 @@ def _of_a_host(mount: str) -> bool:
 
 
 def for_capability(proc: ProcFS) -> str:
-    """CAP_SYS_PTRACE is missing."""
+    """CAP_SYS_PTRACE is missing, and nothing less will do."""
     return _CAPABILITY[place(proc)]
 
 
 def for_seccomp(proc: ProcFS) -> str:
+    """A filter refuses ptrace(2)."""
     return _SECCOMP[place(proc)]
 
 
 def other_user(proc: ProcFS, user: str) -> str:
-    """The target belongs to somebody else."""
-    if place(proc) == "host":
+    """The target belongs to somebody else. Who has its user and no more capabilities than it needs no SYS_PTRACE."""
+    here = place(proc)
+    if here == "host":
         return "run with sudo" if user == "0" else f"run with sudo, or as that user: sudo -u '#{user}' ..."
-    return f"enter the container as that user or as root, then: {for_capability(proc)}"
+    if here == "kubernetes":
+        return f"{for_capability(proc)}, or runAsUser: {user} for the one that looks"
+    return f"{here} exec --user {user} -it CONTAINER bash" + ("" if user == "0" else f", or {for_capability(proc)}")
 
 
 def for_yama(proc: ProcFS) -> str:
@@ -88,6 +98,6 @@ def outside_our_users() -> str:
     return "run gdbext on the host with sudo, or inside the container of the rank with --cap-add=SYS_PTRACE"
 
 
-def enter(pid: str, kinds: str) -> str:
-    """Work from inside the target's namespaces (`m` mounts, `p` pids, `U` users)."""
-    return f"run gdbext inside the container, or: sudo nsenter --target {pid} {' '.join(f'-{kind}' for kind in kinds)}"
+def other_users(pid: str) -> str:
+    """The target is in a user namespace that is none of ours."""
+    return f"run gdbext inside the container, or: sudo nsenter --target {pid} -U"

@@ -7,7 +7,7 @@ import sys
 import pytest
 from discovery_tree import Tree
 
-from gdbext.discovery.preflight import check
+from gdbext.discovery.preflight import check, hindrances
 from gdbext.discovery.procfs import ProcFS
 
 US = 50
@@ -256,7 +256,7 @@ def test_target_in_a_container(tree):
     tree.add(60, 1, "x", status={"NSpid": "60\t7"})
     text, remedy, blocking = only(tree)
     assert "as pid 7 there" in text
-    assert "nsenter --target 60 -m -p" in remedy
+    assert "/proc/60/root" in text and not remedy, "its files are read from there: nothing is to be done"
     assert not blocking
 
 
@@ -266,10 +266,58 @@ def test_other_mount_namespace(tree):
     assert "sees other files" in only(tree)[0]
 
 
+def test_ranks_of_one_container_are_told_of_once(tree):
+    """Seen from the host their pids inside differ, and mean nothing for the others."""
+    us(tree)
+    for pid in (60, 61):
+        tree.add(pid, 1, "x", status={"NSpid": f"{pid}\t{pid - 53}"})
+    ((problem, pids),) = hindrances(ProcFS(str(tree.folder)), (60, 61))
+    assert (problem.text, pids) == ("PID runs in a container: its files are read by /proc/PID/root", (60, 61))
+
+
 def test_seccomp_filter(tree):
     us(tree, status={"Seccomp": "2"})
     tree.add(60, 1, "x")
     assert not only(tree)[2]
+
+
+@pytest.mark.parametrize("details", [{}, SYS_PTRACE])
+def test_a_filter_that_refuses_ptrace_is_no_maybe(tree, monkeypatch, details):
+    """No capability helps against it (Podman, --cap-add SYS_PTRACE and a profile without ptrace)."""
+    us(tree, status={"Seccomp": "2", **details})
+    (tree.folder / str(US) / "cgroup").write_text("0::/libpod-abc\n")
+    tree.add(60, 1, "x")
+    monkeypatch.setattr(ProcFS, "ptrace_filtered", lambda self: True)
+    text, remedy, blocking = only(tree)
+    assert "seccomp filter refuses us ptrace(2)" in text and blocking
+    assert "--security-opt seccomp=unconfined" in remedy and "--no-stop" in remedy
+    assert check(ProcFS(str(tree.folder)), 60).barred, "what /proc shows is told all the same"
+
+
+def test_a_filter_that_lets_us_trace_is_no_matter(tree, monkeypatch):
+    """As Docker's and Podman's own: no word of it."""
+    us(tree, status={"Seccomp": "2"})
+    tree.add(60, 1, "x")
+    monkeypatch.setattr(ProcFS, "ptrace_filtered", lambda self: False)
+    assert problems(tree) == []
+
+
+def test_another_user_in_a_container_has_one_way_in(tree):
+    """No word of the capabilities of that user: who becomes it has them too."""
+    us(tree)
+    (tree.folder / str(US) / "cgroup").write_text("0::/libpod-abc\n")
+    tree.add(60, 1, "x", status={**ROOT, "CapPrm": "00000000a80425fb"})
+    assert only(tree) == ("60 runs as user 0, we are user 1000", "podman exec --user 0 -it CONTAINER bash", True)
+
+
+def test_podman_with_a_storage_of_its_own(tree):
+    """cgroups of version 2 in a namespace: no path tells, only the file that Podman puts in."""
+    us(tree, status=ROOT)
+    (tree.folder / str(US) / "mountinfo").write_text(
+        "81 73 254:0 /userdata/.containerenv /run/.containerenv rw - ext4 x rw\n"
+    )
+    tree.add(60, 1, "x")
+    assert "podman exec --user 1000" in only(tree)[1]
 
 
 def test_without_self_nothing_breaks(tmp_path):
@@ -280,7 +328,7 @@ def test_without_self_nothing_breaks(tmp_path):
 
 OTHER_USER = """
 import os
-from gdbext.discovery.preflight import check
+from gdbext.discovery.preflight import check, hindrances
 from gdbext.discovery.procfs import ProcFS
 if os.getuid() == 0:
     os.setgroups([]), os.setgid(65534), os.setuid(65534)

@@ -1,0 +1,83 @@
+"""What a real seccomp filter refuses is noticed, and nothing is noticed where there is none."""
+
+import ctypes
+import os
+import platform
+import struct
+
+import pytest
+
+from gdbext.capture.memory import ProcessMemory
+from gdbext.discovery.filters import refuses_ptrace
+from gdbext.discovery.procfs import ProcFS
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="the filter names calls by their number on x86-64"
+)
+PTRACE, PROCESS_VM_READV = 101, 310  # asm/unistd_64.h
+REFUSE, KILL = 0x00050001, 0x80000000  # SECCOMP_RET_ERRNO with EPERM, SECCOMP_RET_KILL_PROCESS
+
+
+def filtered(call, action):
+    """From here on the call is refused to this process (seccomp(2))."""
+    load, equal, answer = 0x20, 0x15, 0x06  # BPF: load a word, jump if it equals, return
+    rules = ((load, 0, 0, 0), (equal, 0, 1, call), (answer, 0, 0, action), (answer, 0, 0, 0x7FFF0000))
+    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
+    libc = ctypes.CDLL(None)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
+    assert libc.prctl(22, 2, struct.pack("HxxxxxxQ", len(rules), ctypes.addressof(program)), 0, 0) == 0
+
+
+def inside(call, action, question):
+    """The answer of a child under such a filter, as an exit status."""
+    child = os.fork()
+    if child == 0:
+        status = 99
+        try:
+            filtered(call, action)
+            status = int(question())
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFEXITED(status), "the filter has killed the one who asked"
+    return os.WEXITSTATUS(status)
+
+
+def asked_anew():
+    refuses_ptrace.cache_clear()
+    return refuses_ptrace()
+
+
+def test_without_a_filter():
+    assert asked_anew() is False
+
+
+@pytest.mark.parametrize("action", [REFUSE, KILL])
+def test_a_filter_for_ptrace(action):
+    """One that kills is noticed too, and kills but the child that asks."""
+    assert inside(PTRACE, action, asked_anew) == 1
+
+
+def test_a_filter_for_something_else():
+    assert inside(PROCESS_VM_READV, REFUSE, asked_anew) == 0
+
+
+def test_a_tree_that_is_not_the_kernels_is_not_asked(tmp_path):
+    assert ProcFS(str(tmp_path)).ptrace_filtered() is None
+
+
+def test_memory_is_read_without_the_call():
+    """By /proc/PID/mem: the same bytes, and the same answer where there is nothing."""
+    here = ctypes.create_string_buffer(b"sixteen bytes ..")
+    address = ctypes.addressof(here)
+
+    def question():
+        memory = ProcessMemory(os.getpid())
+        found = memory.read_many([(address, 7), (16, 8), (address + 8, 5)])
+        return (
+            found == [b"sixteen", None, b"bytes"]
+            and memory.read(address, 16) == here.raw[:16]
+            and not memory.read(8, 8)
+        )
+
+    assert inside(PROCESS_VM_READV, REFUSE, question) == 1
