@@ -62,9 +62,6 @@ class _Interrupts:
 def _noticing(wire: Wire, came: int) -> Iterator[None]:
     """Whoever types is interrupted when the other side goes: the rank has ended, or its time is up. And by Ctrl-C: a
     signal that comes right before the read begins does not end it, and is said again until it is heard."""
-    ours, theirs = os.pipe()
-    with contextlib.suppress(BlockingIOError):
-        os.read(came, 1 << 10)  # earlier ones
 
     def watch() -> None:
         poll = select.poll()
@@ -89,13 +86,33 @@ def _noticing(wire: Wire, came: int) -> Iterator[None]:
             heard = bool(poll.poll(_AGAIN))
 
     watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
+    with contextlib.ExitStack() as stack:
+        with _not_now():
+            ours, theirs = os.pipe()
+            stack.callback(os.close, theirs)
+            with contextlib.suppress(BlockingIOError):
+                os.read(came, 1 << 10)  # earlier ones
+            watcher.start()
+            stack.callback(_end, watcher, ours)
+        yield
+
+
+def _end(watcher: threading.Thread, ours: int) -> None:
+    """One that nobody ends would say Ctrl-C for seconds, to whoever waits then."""
+    with _not_now():
+        os.close(ours)  # the other end is a writing one
+        watcher.join()
+
+
+@contextlib.contextmanager
+def _not_now() -> Iterator[None]:
+    """Ctrl-C is held back."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         yield
     finally:
-        os.close(ours)  # ends the watcher: theirs is a writing end
-        watcher.join()
-        os.close(theirs)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Terminal:

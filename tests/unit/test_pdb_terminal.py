@@ -4,12 +4,15 @@ import os
 import pty
 import select
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
+from gdbext.frontend import pdb_terminal
 from tests.inferiors.pdb_job import DEADLINE, ROOT, PdbJob, ends
 
 UP, LEFT, CONTROL_C, CONTROL_D, CONTROL_Z = "\x1b[A", "\x1b[D", "\x03", "\x04", "\x1a"
@@ -142,3 +145,21 @@ def test_the_window_is_closed(opened):
     end = time.monotonic() + DEADLINE
     while subprocess.run(["pgrep", "-s", str(window.pid)], stdout=subprocess.PIPE, timeout=DEADLINE).stdout:
         assert time.monotonic() < end
+
+
+def test_control_c_at_any_line_leaves_no_watcher_behind(monkeypatch):
+    """One that stays would say it again for ten seconds, to whoever waits then."""
+    here, there = socket.socketpair()
+    interrupts = pdb_terminal._Interrupts()
+    begin = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda self: (begin(self), os.kill(os.getpid(), signal.SIGINT)))
+    threads, files = threading.active_count(), set(os.listdir("/proc/self/fd"))
+    try:
+        with pytest.raises(KeyboardInterrupt), interrupts.welcome(), pdb_terminal._noticing(here, interrupts.came):
+            pass
+        assert threading.active_count() == threads
+        assert set(os.listdir("/proc/self/fd")) == files
+    finally:
+        here.close()
+        there.close()
+        interrupts.close()
