@@ -25,7 +25,8 @@ from gdbext.debugger.guard import Guard
 from gdbext.debugger.held import Held, HeldRanks, in_rank_order, numbered
 from gdbext.debugger.rank_points import RankPoint
 from gdbext.debugger.streams import StreamAccess
-from gdbext.discovery.preflight import check
+from gdbext.discovery import remedies
+from gdbext.discovery.preflight import check, elsewhere
 from gdbext.discovery.procfs import ProcFS
 from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTable
 from gdbext.model.backtrace import Backtrace
@@ -34,6 +35,7 @@ from gdbext.model.checkup import Point
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot, RankProcess
 from gdbext.model.missing import Missing
+from gdbext.model.ranges import folded
 from gdbext.render import Style
 from gdbext.render.text import clean_text
 
@@ -111,7 +113,16 @@ class GdbSession:
         self._jobs = tuple(jobs)
         self._begin_together(begun)
         self._guard.keep_attached()
+        self._tell_nameless(begun)
         return self._attached_table(wanted, problems)
+
+    def _tell_nameless(self, begun: Sequence[gdb.Inferior]) -> None:
+        """gdb warns of files that it may not open, but not while it is quiet."""
+        pids = [one.pid for one in begun if one.pid and one.progspace.filename is None and elsewhere(ProcFS(), one.pid)]
+        if pids:
+            way = remedies.for_entering(ProcFS())
+            text = "gdb may not open the files of another container, so frames have no names"
+            self.say(f"{text} (PID {folded(pids)}): {way}; `gdbext diagnose` reads them all the same")
 
     def _attach_one(
         self, process: RankProcess, before: Mapping[int, threads.ThreadTimes], begun: List[gdb.Inferior]

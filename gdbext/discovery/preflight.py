@@ -69,6 +69,13 @@ def hindrances(proc: ProcFS, pids: Sequence[int]) -> List[Tuple[Problem, Tuple[i
     return [(problem, tuple(which)) for problem, which in found.items()]
 
 
+def elsewhere(proc: ProcFS, pid: int, kind: str = "mnt") -> bool:
+    """Both namespaces are known and they are not the same."""
+    self_pid = proc.self_pid()
+    theirs, ours = (proc.namespace(one, kind) if one is not None else None for one in (pid, self_pid))
+    return isinstance(theirs, str) and isinstance(ours, str) and theirs != ours
+
+
 def _problems(proc: ProcFS, pid: int, name: str) -> List[Problem]:
     stat, target = proc.stat(pid), proc.status(pid)
     if isinstance(stat, Missing) or isinstance(target, Missing):
@@ -148,7 +155,7 @@ def _privileged(sides: _Sides) -> bool:
     """We have CAP_SYS_PTRACE, and it counts: capabilities end at the border of a user namespace."""
     if not _bits(sides.ours.get("CapEff")) & _SYS_PTRACE:
         return False
-    return not _differs(sides, "user")
+    return not elsewhere(sides.proc, sides.pid, "user")
 
 
 def _confined(sides: _Sides) -> bool:
@@ -165,7 +172,7 @@ def _user(sides: _Sides) -> Optional[Problem]:
     if not mine or theirs == set(mine):
         return None
     user = sorted(theirs)[0]
-    if _differs(sides, "user"):
+    if elsewhere(sides.proc, sides.pid, "user"):
         text = f"{sides.name} runs as user {user} in another user namespace"
         return Problem(text, remedies.other_users(sides.name))
     if mine[0] == "0":
@@ -223,18 +230,10 @@ def _warnings(sides: _Sides) -> List[Problem]:
         inner = f", as pid {_ids(sides.target.get('NSpid'))[-1]} there" if name == str(pid) else ""
         text = f"{name} runs in a container{inner}: its files are read by /proc/{name}/root"
         found.append(Problem(text, "", False))
-    elif _differs(sides, "mnt") or _changed_root(sides):
+    elif elsewhere(sides.proc, sides.pid, "mnt") or _changed_root(sides):
         text = f"{name} sees other files than we do (mount namespace or chroot): they are read by /proc/{name}/root"
         found.append(Problem(text, "", False))
     return found
-
-
-def _differs(sides: _Sides, kind: str) -> bool:
-    """Both namespaces are known and they are not the same."""
-    if sides.self_pid is None:
-        return False
-    theirs, ours = sides.proc.namespace(sides.pid, kind), sides.proc.namespace(sides.self_pid, kind)
-    return isinstance(theirs, str) and isinstance(ours, str) and theirs != ours
 
 
 def _changed_root(sides: _Sides) -> bool:

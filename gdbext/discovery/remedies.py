@@ -44,6 +44,13 @@ _SECCOMP = {
     "host": "work from a shell that is not filtered (a service manager or sandbox has set the filter)",
 }
 
+_ENTERING = {
+    "kubernetes": "kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=sysadmin",
+    "podman": "start the container of this gdb with --cap-add=SYS_ADMIN",
+    "docker": "start the container of this gdb with --cap-add=SYS_ADMIN",
+    "host": "run gdb with sudo",
+}
+
 
 def place(proc: ProcFS) -> str:
     """Where we run: "kubernetes", "podman", "docker" or "host"."""
@@ -68,6 +75,11 @@ def for_capability(proc: ProcFS) -> str:
 def for_seccomp(proc: ProcFS) -> str:
     """A filter refuses ptrace(2)."""
     return _SECCOMP[place(proc)]
+
+
+def for_entering(proc: ProcFS) -> str:
+    """gdb opens files of another mount namespace by setns(2), which needs CAP_SYS_ADMIN."""
+    return _ENTERING[place(proc)]
 
 
 def other_user(proc: ProcFS, user: str) -> str:

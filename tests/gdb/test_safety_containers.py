@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.gdb.gdbrun import ROOT
+from tests.gdb.gdbrun import INIT, QUIET, ROOT
 from tests.gdb.test_no_stop import filtered
 from tests.gdb.test_safety_users import USER
 from tests.inferiors.capture_process import CaptureProcess, build, wait_until
@@ -74,6 +74,18 @@ def test_from_the_host_into_a_container(contained):
     shown = gdbext("stacks", inner, "--once").stdout
     assert "descend" in shown and "capture_threads.c" in shown, "symbols come from the container's own file"
     process.ask()  # it runs on
+
+
+def test_a_gdb_that_may_not_enter_the_container_says_so(contained, turn_gdb):
+    """Without CAP_SYS_ADMIN it attaches and finds no file; nothing that gdb prints tells why."""
+    _, inner = contained
+    commands = ("-ex", f"source {INIT}", "-ex", f"llm-attach-all {inner}", "-ex", "llm-detach-all")
+    words = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", turn_gdb, *QUIET, "-batch", *commands]
+    done = subprocess.run(words, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900)
+    said = " ".join((done.stdout + done.stderr).split())
+    assert f"frames have no names (PID {inner})" in said and "`gdbext diagnose` reads them all the same" in said
+    done = subprocess.run(words[3:], cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900)
+    assert "no names" not in done.stdout + done.stderr, "who has the capability has the names"
 
 
 def test_in_a_container_without_the_capability_the_flag_is_named():
