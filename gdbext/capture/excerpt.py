@@ -2,8 +2,8 @@
 
 gdb reads every symbol and every unwind entry of a file before it says a word: 2.6 s for libtorch_cpu.so (530,000
 symbols, 18 MB of .eh_frame; gdb 13.1), of which one look needs a few hundred. An excerpt is an ELF file of some
-100 KB with the same code sections (without their content), the unwind entries of the addresses that occur, and the
-symbols around these addresses. What gdb says of them is what it says with the whole file.
+100 KB with the code sections that are in use (without their content), the unwind entries of the addresses that occur,
+and the symbols around these addresses. What gdb says of them is what it says with the whole file.
 
 A file with debug information is left to gdb, which reads lines and arguments from it, up to a limit: for each
 million functions it took 8 s of CPU and 0.4 GB of memory (gdb 13.1). Of what is beyond the limit there are names only.
@@ -13,15 +13,21 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import math
 import mmap
+import os
 import struct
+import time
 import zlib
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Set
 
 from gdbext.capture import symbol_sweep, user_cache
-from gdbext.capture.elf_symbols import SYMTAB, ElfSymbols, Section, tables_of
+from gdbext.capture.elf_symbols import CODE, ElfSymbols, Section, tables_of
+from gdbext.capture.excerpt_file import Parts, Symbol
 from gdbext.capture.object_file import build_id_of, file_reader, segments_of
+from gdbext.capture.separate_debug import separate_debug_file
 from gdbext.capture.symbol_index import MOST, SymbolIndex
+from gdbext.capture.symbol_sweep import TimeUp
 from gdbext.capture.unwind_entries import UnwindTable
 
 WORTH_IT = 1 << 19
@@ -29,23 +35,14 @@ WORTH_IT = 1 << 19
 LIMIT = 1 << 30
 """Bytes of symbols and debug information of one file beyond which gdb does not get it whole."""
 
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
-_PROGBITS, _STRTAB, _NOBITS = 1, 3, 8
-_ALLOC, _EXEC = 2, 4
+_NOBITS = 8
 _DEBUG = frozenset((b".debug_info", b".zdebug_info", b".debug_types"))  # what gdb goes through, to know what there is
 _ELSEWHERE = frozenset((b".gnu_debuglink", b".gnu_debugdata"))
+_MORE = frozenset((b".gnu_debugdata", b".debug_frame"))
+_STUBS = b".plt"
 _LONGEST_NAME = 64 << 10
 Say = Callable[[int, int], None]
-
-
-class _Symbol(NamedTuple):
-    name: bytes
-    info: int
-    other: int
-    value: int
-    size: int
 
 
 class Excerpt:
@@ -84,17 +81,56 @@ class Excerpt:
         says_more = self.debug or any(section.name in _ELSEWHERE for section in self._sections)
         return self.weight >= WORTH_IT and not says_more
 
-    def write(self, addresses: Sequence[int], path: str, say: Say = lambda done, symbols: None) -> None:
-        """Write the excerpt for these addresses, sorted and as linked."""
-        code = [section for section in self._sections if section.flags & _ALLOC and section.flags & _EXEC]
-        inside = [one for one in addresses if any(s.address <= one < s.address + s.size for s in code)]
-        unwind = UnwindTable(self._data, self._sections).excerpt(inside)
-        _write(path, self._machine, self._elf.fixed, code, unwind, self._symbols(inside, say))
+    def replaceable(self, addresses: Sequence[int]) -> bool:
+        """Whether gdb says the same with an excerpt, however small the file is: nothing stands in another file; no
+        address is in a stub of the procedure linkage table, whose names gdb makes itself, or in code without an unwind
+        entry, whose instructions gdb looks at."""
+        if self.debug or any(section.name in _MORE for section in self._sections):
+            return False
+        if separate_debug_file(self._path, self._data, self._sections):
+            return False
+        unwind = UnwindTable(self._data, self._sections)
+        for section in self._code:
+            inside = _between(addresses, section.address, section.address + section.size)
+            if inside and section.name.startswith(_STUBS):
+                return False
+            if not all(unwind.entry(one) or unwind.entry(one - 1) for one in inside):
+                return False
+        return True
 
-    def _symbols(self, addresses: Sequence[int], say: Say) -> List[_Symbol]:
+    def parts(self, addresses: Sequence[int], say: Say = lambda done, symbols: None, until: float = math.inf) -> Parts:
+        """The excerpt for these addresses, sorted and as linked; without symbols when there is no time for them `until`
+        then (CLOCK_MONOTONIC)."""
+        code: List[Section] = []
+        inside: Set[int] = set()
+        for section in self._code:  # a call that does not return may be the last thing in it
+            found = _between(addresses, section.address, section.address + section.size + 1)
+            inside.update(found)
+            code += [section] if found else []
+        wanted = sorted(inside)
+        unwind = UnwindTable(self._data, self._sections).excerpt(wanted)
+        try:
+            symbols, named = tuple(self._symbols(wanted, say, until)), True
+        except TimeUp:
+            symbols, named = (), False
+        left_out = self.debug or self._apart
+        return Parts(self._machine, self._elf.fixed, tuple(code), unwind, symbols, left_out, named)
+
+    @property
+    def _apart(self) -> int:
+        """Bytes of the file with the debug information, where the sections tell of one."""
+        told = any(section.name in _ELSEWHERE for section in self._sections)
+        place = separate_debug_file(self._path, self._data, self._sections) if told else None
+        return os.stat(place).st_size if place else 0
+
+    @property
+    def _code(self) -> List[Section]:
+        return [section for section in self._sections if section.flags & CODE == CODE]
+
+    def _symbols(self, addresses: Sequence[int], say: Say, until: float) -> List[Symbol]:
         """Symbols that cover one of the addresses, and those at the last start before each address."""
-        kept: Dict[_Symbol, int] = {}  # and where its name stands: both tables have what is exported
-        numbers = sorted(self._numbers(addresses, say))
+        kept: Dict[Symbol, int] = {}  # and where its name stands: both tables have what is exported
+        numbers = sorted(self._numbers(addresses, say, until))
         first = 0
         for table in tables_of(self._sections):
             count = table.size // _SYMBOL.size
@@ -109,22 +145,34 @@ class Excerpt:
         # Of several names for one address a debugger takes one by the order in which the file has them.
         return sorted(kept, key=lambda symbol: (symbol.value, kept[symbol]))
 
-    def _numbers(self, addresses: Sequence[int], say: Say) -> Set[int]:
+    def _numbers(self, addresses: Sequence[int], say: Say, until: float) -> Set[int]:
         """Of the symbols around these addresses, by what an earlier look kept."""
-        name = self._kept_as()
+        large = self.symbols * _SYMBOL.size >= WORTH_IT
+        name = self._kept_as() if large else None
         kept = user_cache.read(self._cache, name) if name else None
         if self.symbols > MOST:
-            pieces = symbol_sweep.load(kept, self._elf) if kept is not None else None
-            if pieces is None:
-                pieces = symbol_sweep.pieces_of(self._elf, lambda done: say(done, self.symbols))
-                self._keep(name, symbol_sweep.dump(pieces))
-            return symbol_sweep.around(self._elf, pieces, addresses)
+            return self._swept(addresses, kept, name, say, until)
         if kept is not None:
             with contextlib.suppress(ValueError):
                 return SymbolIndex.load(kept).around(addresses)
+        if time.monotonic() >= until:
+            raise TimeUp
         index = SymbolIndex.of(self._elf)
-        self._keep(name, index.dump())
+        if name:
+            self._keep(name, index.dump())
         return index.around(addresses)
+
+    def _swept(
+        self, addresses: Sequence[int], kept: Optional[bytes], name: Optional[str], say: Say, until: float
+    ) -> Set[int]:
+        """The same for more symbols than an index is made of. What there was no time for is left to the next look."""
+        pieces = symbol_sweep.load(kept, self._elf) if kept is not None else []
+        if not symbol_sweep.is_whole(self._elf, pieces):
+            pieces = symbol_sweep.pieces_of(self._elf, lambda done: say(done, self.symbols), pieces, until)
+            self._keep(name, symbol_sweep.dump(pieces))
+            if not symbol_sweep.is_whole(self._elf, pieces):
+                raise TimeUp
+        return symbol_sweep.around(self._elf, pieces, addresses, until)
 
     @property
     def symbols(self) -> int:
@@ -143,96 +191,35 @@ class Excerpt:
         codes = repr([(section.flags, section.address) for section in self._sections])
         return f"{build_id}-{zlib.crc32((places + codes).encode()):08x}.symbols" if build_id else None
 
-    def _named(self, names: Section, name: int, info: int, other: int, value: int, size: int) -> _Symbol:
+    def _named(self, names: Section, name: int, info: int, other: int, value: int, size: int) -> Symbol:
         start = names.offset + name
         end = self._data.find(b"\0", start, min(start + _LONGEST_NAME, names.offset + names.size))
-        return _Symbol(self._data[start : end if end >= 0 else start], info, other, value, size)
+        return Symbol(self._data[start : end if end >= 0 else start], info, other, value, size)
 
 
-def _write(
-    path: str, machine: int, fixed: bool, code: Sequence[Section], unwind: bytes, symbols: Sequence[_Symbol]
-) -> None:
-    """An ELF file of code sections without content, .eh_frame, .symtab and their names."""
-    names, texts = _Names(), _Names()
-    rows: List[Tuple[int, ...]] = [(0,) * 10]
-    for section in code:
-        rows.append((names.add(section.name), _NOBITS, section.flags, section.address, 0, section.size, 0, 0, 16, 0))
-    table = b"".join(
-        _SYMBOL.pack(
-            texts.add(symbol.name), symbol.info, symbol.other, _home(code, symbol.value), symbol.value, symbol.size
-        )
-        for symbol in symbols
-        if _home(code, symbol.value)
-    )
-    top = max((section.address + section.size for section in code), default=0)
-    unwind_at = (top + 0xFFFF) & ~0xFFFF  # where no code is
-    strings = len(rows) + 2
-    blob = bytearray()
-
-    def put(name: bytes, kind: int, data: bytes, flags: int = 0, at: int = 0, link: int = 0, entry: int = 0) -> None:
-        number = names.add(name)
-        blob.extend(bytes(-len(blob) % 8))
-        data = data or bytes(names.data)
-        info = 1 if link else 0  # of a symbol table: none of its symbols is local
-        rows.append((number, kind, flags, at, _HEADER.size + len(blob), len(data), link, info, 8, entry))
-        blob.extend(data)
-
-    put(b".eh_frame", _PROGBITS, unwind, _ALLOC, unwind_at)
-    put(b".symtab", SYMTAB, bytes(24) + table, link=strings, entry=_SYMBOL.size)
-    put(b".strtab", _STRTAB, bytes(texts.data))
-    put(b".shstrtab", _STRTAB, b"")  # its own name comes first
-    blob.extend(bytes(-len(blob) % 8))
-    header = _HEADER.pack(
-        b"\x7fELF\x02\x01\x01" + bytes(9), 2 if fixed else 3, machine, 1, 0, 0, _HEADER.size + len(blob), 0,
-        _HEADER.size, 56, 0, _SECTION.size, len(rows), len(rows) - 1,
-    )  # fmt: skip
-    with open(path, "wb") as stream:
-        stream.write(header + blob + b"".join(_SECTION.pack(*row) for row in rows))
+def _between(addresses: Sequence[int], start: int, end: int) -> Sequence[int]:
+    """Those of sorted addresses in [start, end)."""
+    return addresses[bisect.bisect_left(addresses, start) : bisect.bisect_left(addresses, end)]
 
 
-def _home(code: Sequence[Section], address: int) -> int:
-    """Number of the code section of an address in the new file; 0 when it is in none."""
-    for number, section in enumerate(code, 1):
-        if section.address <= address < section.address + section.size:
-            return number
-    return 0
-
-
-class _Names:
-    """A string table."""
-
-    def __init__(self) -> None:
-        self.data = bytearray(1)
-
-    def add(self, name: bytes) -> int:
-        at = len(self.data)
-        self.data += name + b"\0"
-        return at
-
-
-class Written(NamedTuple):
-    """What an excerpt leaves out of what its file says, in bytes."""
-
-    debug: int
-
-
-def write_excerpt(
+def parts_of(
     path: str,
     addresses: Sequence[int],
-    target: str,
     cache: Optional[str] = None,
     limit: int = LIMIT,
     say: Say = lambda done, symbols: None,
-) -> Optional[Written]:
-    """Write the excerpt of a file for sorted `addresses` (as linked). `None` when the file itself is better, or none
+    until: float = math.inf,
+    small: bool = False,
+) -> Optional[Parts]:
+    """The excerpt of a file for sorted `addresses` (as linked). `None` when the file itself is better, or none
     can be made: for those see `weight_of`. Beyond `limit` bytes (`Excerpt.weight`) an excerpt is always better.
-    `say` is told how many symbols are done, of how many, where that takes long."""
+    `say` is told how many symbols are done, of how many, where that takes long; `until` is when it must have an end.
+    `small`: also of files that gdb reads quickly, where it says the same."""
     try:
         with contextlib.closing(Excerpt(path, cache)) as excerpt:
-            if not excerpt.worth_it and excerpt.weight <= limit:
-                return None
-            excerpt.write(addresses, target, say)
-            return Written(excerpt.debug)
+            if excerpt.worth_it or excerpt.weight > limit or (small and excerpt.replaceable(addresses)):
+                return excerpt.parts(addresses, say, until)
+            return None
     except (OSError, ValueError, IndexError, struct.error):
         return None
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 import operator
 import struct
 import sys
+import time
 import zlib
 from array import array
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 from gdbext.capture.elf_symbols import CODE, NAMING, ElfSymbols, tables_of
 
@@ -38,16 +40,30 @@ _NOTHING = Piece(_LAST, 0, 0)
 Say = Callable[[int], None]
 
 
-def pieces_of(elf: ElfSymbols, say: Say = lambda done: None) -> List[Piece]:
-    """Goes through all symbols once; `say` is told how many are done. Raises `ValueError` when the file is cut off."""
-    found: List[Piece] = []
+class TimeUp(Exception):
+    """There was no time for all symbols."""
+
+
+def pieces_of(
+    elf: ElfSymbols, say: Say = lambda done: None, begun: Sequence[Piece] = (), until: float = math.inf
+) -> List[Piece]:
+    """Goes through all symbols once, or through those behind what has `begun`; `say` is told how many are done. Ends
+    `until` then (CLOCK_MONOTONIC), one piece further at least. Raises `ValueError` when the file is cut off."""
+    found = list(begun)
     naming = _Naming(elf)
-    for first, offset, count in _places(elf):
+    for first, offset, count in itertools.islice(_places(elf), len(found), None):
         say(first)
         _, starts, sizes = naming.rows(offset, count)
         ends = map(operator.add, starts, sizes)
         found.append(Piece(min(starts), max(starts), min(max(ends), _LAST)) if starts else _NOTHING)
+        if time.monotonic() >= until:
+            break
     return found
+
+
+def is_whole(elf: ElfSymbols, pieces: Sequence[Piece]) -> bool:
+    """Whether these are all pieces of the tables."""
+    return len(pieces) == sum(1 for _ in _places(elf))
 
 
 def dump(pieces: Sequence[Piece]) -> bytes:
@@ -56,22 +72,23 @@ def dump(pieces: Sequence[Piece]) -> bytes:
     return body + struct.pack("<I", zlib.crc32(body))
 
 
-def load(data: bytes, elf: ElfSymbols) -> Optional[List[Piece]]:
-    """What `dump` wrote of this file; None when it is damaged, or of another one."""
+def load(data: bytes, elf: ElfSymbols) -> List[Piece]:
+    """What `dump` wrote of this file, the first of its pieces or all; nothing when it is damaged, or of another one."""
     body, rows = data[:-4], data[len(_MAGIC) : -4]
-    count = sum(1 for _ in _places(elf))
     if (
-        len(rows) != _WORDS.size * count
+        len(rows) % _WORDS.size
+        or len(rows) // _WORDS.size > sum(1 for _ in _places(elf))
         or body[: len(_MAGIC)] != _MAGIC
         or struct.pack("<I", zlib.crc32(body)) != data[-4:]
     ):
-        return None
+        return []
     return [Piece(*row) for row in _WORDS.iter_unpack(rows)]
 
 
-def around(elf: ElfSymbols, pieces: Sequence[Piece], addresses: Sequence[int]) -> Set[int]:
-    """Numbers of the symbols that cover one of the sorted addresses, and of those at the last start before it."""
-    search = _Search(elf, addresses)
+def around(elf: ElfSymbols, pieces: Sequence[Piece], addresses: Sequence[int], until: float = math.inf) -> Set[int]:
+    """Numbers of the symbols that cover one of the sorted addresses, and of those at the last start before it. Raises
+    `TimeUp` when they are not found `until` then."""
+    search = _Search(elf, addresses, until)
     rest: List[Tuple[Piece, Tuple[int, int, int]]] = []
     for piece, place in zip(pieces, _places(elf)):
         if search.inside(piece):
@@ -122,7 +139,8 @@ class _Naming(Dict[int, bool]):
 
 
 class _Search:
-    def __init__(self, elf: ElfSymbols, addresses: Sequence[int]) -> None:
+    def __init__(self, elf: ElfSymbols, addresses: Sequence[int], until: float) -> None:
+        self._until = until
         self._naming, self._addresses = _Naming(elf), list(addresses)
         self._covering: Set[int] = set()
         self._nearest: List[int] = [-1] * len(self._addresses)  # between the address before and this one
@@ -140,6 +158,8 @@ class _Search:
 
     def read(self, first: int, offset: int, count: int) -> None:
         """Look through a piece."""
+        if time.monotonic() >= self._until:
+            raise TimeUp
         positions, starts, sizes = self._naming.rows(offset, count)
         if not starts:
             return

@@ -51,7 +51,7 @@ class UnwindTable:
         return start + self._header.address
 
     def excerpt(self, addresses: Iterable[int]) -> bytes:
-        """A new .eh_frame with the entries that cover the addresses or the calls before them, addresses absolute."""
+        """The content of a new .eh_frame: what covers the addresses or the calls before them, addresses absolute."""
         numbers = {bisect.bisect_right(self, one - back) - 1 for one in addresses for back in (0, 1)}
         common: Dict[int, int] = {}  # address of a CIE in the file -> where it is in the new section
         out = bytearray()
@@ -59,7 +59,7 @@ class UnwindTable:
             entry = self._header.offset + 12 + 8 * number
             (relative,) = struct.unpack_from("<i", self._data, entry + 4)
             self._copy(relative + self._header.address, common, out)
-        return bytes(out) + bytes(4)
+        return bytes(out)
 
     def entry(self, address: int) -> Optional[Entry]:
         """The entry that covers an address. Raises `ValueError` where it is damaged, or of a form unknown to us."""
@@ -114,6 +114,19 @@ class UnwindTable:
         return begin & (1 << 64) - 1, size, self._data[at : start + 4 + length]
 
 
+def moved(entries: bytes, bias: int) -> bytes:
+    """What `UnwindTable.excerpt` made, for code that lies elsewhere."""
+    out = bytearray(entries)
+    at = 0
+    while at < len(out):
+        length, back, begin = _RECORD.unpack_from(out, at)
+        if back:  # not the common part
+            _RECORD.pack_into(out, at, length, back, begin + bias & (1 << 64) - 1)
+        at += 4 + length
+    return bytes(out)
+
+
+_RECORD = struct.Struct("<IIQ")  # length, distance of the common part, first address
 _FORMS = {0: ("<q", 8), 4: ("<q", 8), 12: ("<q", 8), 3: ("<i", 4), 11: ("<i", 4)}
 """DW_EH_PE_absptr, udata8, sdata8, udata4, sdata4: how they are read, and their size."""
 

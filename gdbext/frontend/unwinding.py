@@ -51,16 +51,19 @@ def unwind(
     jobs: int = 0,
     begun: gdbrun.Begun = (),
 ) -> Result:
-    """Let `gdb` work for at most `deadline` seconds, with its files in `folder`; at most `frames` of a thread.
+    """Find symbols and let `gdb` work for at most `deadline` seconds, half of them for the symbols, with files in
+    `folder`; at most `frames` of a thread.
 
     `jobs`: so many gdbs side by side; 0: as many as pay. `begun`: those that wait for work in `folder` already. Raises
     `GdbextError` when there is no room for the files.
     When no gdb gives a result, `failure` of ours says why; what one of several failed in is a problem of its copies.
     """
+    started = time.monotonic()
     size = sum(len(block.data) for copy in copies for block in copy.blocks)
     with contextlib.ExitStack() as stack:
         begun = begun or stack.enter_context(gdbrun.begin(gdb, most_gdbs(len(copies), size, jobs), folder))
-        rows, files = ranks_of(copies, folder, dumps, say)
+        rows, files = ranks_of(copies, folder, dumps, say, started + deadline / 2)
+        deadline = max(deadline / 2, round(started + deadline - time.monotonic(), 1))
         found: List[Unwound] = [Unwound(files=tuple(texts)) for texts in files]
         count = gdbs_for(rows, size, jobs)
         shares = [rows[number::count] for number in range(count)]

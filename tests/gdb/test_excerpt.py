@@ -1,48 +1,113 @@
 """Excerpts of object files: gdb says the same of a copy with them as with the whole files."""
 
 import os
+import re
 import subprocess
 from contextlib import closing
 
 import pytest
 
-from gdbext.capture.excerpt import Excerpt, write_excerpt
+from gdbext.capture.excerpt import Excerpt, parts_of
+from gdbext.capture.excerpt_file import Placed, write_file
 from gdbext.capture.libraries import libraries_on_stacks
 from gdbext.capture.stop import copy_process
-from gdbext.frontend import gdbrun, request
+from gdbext.frontend import gdbrun, request, symbol_files
 from gdbext.model.frame_table import unpack
 from tests.conftest import gdbs
+from tests.inferiors import size_build
 from tests.inferiors.torch_job import TorchJob
 
 pytestmark = pytest.mark.gdb
 
 
 def walked(gdb, ranks, folder):
-    """{lwp: [(pc, function)]} of the copies in a request."""
+    """{lwp: [(pc, function, module, line)]} of the copies in a request."""
     budget = {"seconds": 100, "frames": 300}
     record = gdbrun.run_batch(gdb, {"schema": 1, "budget": budget, "ranks": ranks}, folder, 300)
     assert [rank["problems"] for rank in record["ranks"]] == [[]] * len(ranks)
     return {
-        stack.lwp: [(frame.pc, frame.function) for frame in stack.frames]
+        stack.lwp: [(frame.pc, frame.function, frame.module, frame.line) for frame in stack.frames]
         for rank in record["ranks"]
         for stack in unpack(record["frames"], rank["threads"])
     }
 
 
+def with_whole_files(ranks, copies):
+    files = [[{"path": file.opens_as, "bias": file.bias} for file in libraries_on_stacks(copy)] for copy in copies]
+    return [{**rank, "files": rows} for rank, rows in zip(ranks, files)]
+
+
 @pytest.mark.torch
-def test_frames_and_names_of_torch_ranks_are_the_same(tmp_path):
+def test_frames_and_names_of_torch_ranks_are_the_same(tmp_path, monkeypatch):
+    """The first rank with an excerpt for each large library, the second one with one for all that can be in it."""
     with TorchJob(2) as job:
         copies = [copy_process(pid) for pid in job.pids]
-        ranks, problems = request.ranks_of(copies, tmp_path)
-        assert problems == [[], []]
-        replaced = [file for rank in ranks for file in rank["files"] if "excerpt" in file["path"]]
-        assert len(replaced) >= 4, "libtorch_cpu and libtorch_python of two ranks"
+        ranks = []
+        for number, (copy, many) in enumerate(zip(copies, (symbol_files.MANY, 1))):
+            monkeypatch.setattr(symbol_files, "MANY", many)
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            (rank,), problems = request.ranks_of([copy], folder)
+            assert problems == [[]]
+            ranks.append({**rank, "index": number})
+        replaced = [[file["path"] for file in rank["files"] if str(tmp_path) in file["path"]] for rank in ranks]
+        assert len(replaced[0]) >= 2, "libtorch_cpu and libtorch_python"
+        assert len(replaced[1]) == 1 and len(ranks[1]["files"]) < len(ranks[0]["files"])
         short = walked(gdbs()[-1], ranks, tmp_path)
-        for rank, copy in zip(ranks, copies):
-            rank["files"] = [{"path": file.opens_as, "bias": file.bias} for file in libraries_on_stacks(copy)]
-        whole = walked(gdbs()[-1], ranks, tmp_path)
+        whole = walked(gdbs()[-1], with_whole_files(ranks, copies), tmp_path)
     assert len(whole) > 100
     assert short == whole
+
+
+VARIANTS = {  # flags of a library -> whether gdb gets it whole
+    "plain": ((), False),
+    "stripped": (("-s",), False),
+    "optimised": (("-O2", "-fno-omit-frame-pointer"), False),
+    "packed": (("-Wl,-z,noseparate-code", "-Wl,--hash-style=sysv"), False),
+    "elsewhere": (("-Wl,-Ttext-segment=0x40000000",), False),
+    "debug": (("-g",), True),
+    "no-unwind-entries": (("-fno-asynchronous-unwind-tables",), True),
+    "debug-apart": (("-g",), True),
+}
+
+
+def test_many_libraries_become_one_file_where_gdb_says_the_same(tmp_path, monkeypatch, turn_gdb):
+    monkeypatch.setattr(symbol_files, "MANY", 2)
+    size_build.build(tmp_path, len(VARIANTS))
+    for number, (flags, _) in enumerate(VARIANTS.values()):
+        argv = ["gcc", "-O0", "-shared", "-fPIC", *flags, "-o", tmp_path / f"lib{number}.so", tmp_path / "library.c"]
+        subprocess.run(argv, check=True)
+    apart = tmp_path / f"lib{len(VARIANTS) - 1}.so"
+    subprocess.run(["objcopy", "--only-keep-debug", apart, f"{apart}.debug"], check=True)
+    subprocess.run(["objcopy", "--strip-debug", f"--add-gnu-debuglink={apart}.debug", apart], check=True)
+    with size_build.running(tmp_path, len(VARIANTS), 2 * len(VARIANTS)) as (pid,):
+        copy = copy_process(pid)
+        ranks, problems = request.ranks_of([copy], tmp_path)
+        short = walked(turn_gdb, ranks, tmp_path)
+        whole = walked(turn_gdb, with_whole_files(ranks, [copy]), tmp_path)
+    assert problems == [[]]
+    assert short == whole
+    read = [file["path"] for file in ranks[0]["files"]]
+    kinds = {name: str(tmp_path / f"lib{number}.so") in read for number, name in enumerate(VARIANTS)}
+    assert kinds == {name: is_whole for name, (_, is_whole) in VARIANTS.items()}
+    assert ranks[0]["exe"] and sum("excerpt" in path for path in read) == 1
+    lines = [frame[3] for frames in short.values() for frame in frames if frame[1] == "library"]
+    assert len(lines) == 2 * len(VARIANTS) and sum(line is not None for line in lines) == 4, "with debug information"
+
+
+def test_no_more_of_many_files_than_gdb_can_take_are_whole(tmp_path, monkeypatch, turn_gdb):
+    """The others have names: what their debug information says is left out, and told."""
+    monkeypatch.setattr(symbol_files, "MANY", 2)
+    monkeypatch.setattr(symbol_files, "MOST_WHOLE", 1)
+    size_build.build(tmp_path, 6)
+    for number in range(6):
+        library = tmp_path / f"lib{number}.so"
+        subprocess.run(["gcc", "-g", "-shared", "-fPIC", "-o", library, tmp_path / "library.c"], check=True)
+    with size_build.running(tmp_path, 6, 6) as (pid,):
+        ranks, ((note,),) = request.ranks_of([copy_process(pid)], tmp_path)
+        frames = walked(turn_gdb, ranks, tmp_path).values()
+    assert re.match(r"[5-8] files \(lib", note) and "neither lines nor arguments" in note, "libc may be one"
+    assert [sum(frame[1] == "library" for frame in stack) for stack in frames] == [1] * 6
 
 
 def compiled(folder, *flags):
@@ -84,6 +149,13 @@ def test_symbols_and_unwind_entries_of_the_addresses_only(tmp_path):
     entries = subprocess.run(["readelf", "-wf", target], capture_output=True, text=True, check=True).stdout
     assert entries.count(" FDE ") == 1
     assert f"pc={address['function_with_a_rather_long_name_777']:016x}.." in entries
+
+
+def write_excerpt(path, addresses, target):
+    parts = parts_of(path, addresses)
+    if parts is not None:
+        write_file(target, [Placed(parts, 0)])
+    return parts is not None
 
 
 def test_damaged_files_are_declined(tmp_path):

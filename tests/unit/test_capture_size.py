@@ -1,6 +1,7 @@
 """Symbol tables that are gone through in pieces find what an index finds; what is too much for gdb is left out and
 said; threads that a stop was too short for are in the answer."""
 
+import math
 import os
 import random
 import struct
@@ -10,11 +11,13 @@ import pytest
 
 from gdbext.capture import excerpt, symbol_sweep
 from gdbext.capture.elf_symbols import ElfSymbols
-from gdbext.capture.excerpt import weight_of, write_excerpt
+from gdbext.capture.excerpt import parts_of, weight_of
+from gdbext.capture.excerpt_file import Placed, write_file
 from gdbext.capture.libraries import MappedFile
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
 from gdbext.capture.symbol_index import SymbolIndex
-from gdbext.frontend import request, unwinding
+from gdbext.frontend import symbol_files, unwinding
+from gdbext.frontend.symbol_files import SymbolFiles
 from gdbext.frontend.unwinding import Unwound
 from gdbext.model.stack import Frame, ThreadStack
 from tests.inferiors import size_build
@@ -85,8 +88,8 @@ def test_damaged_pieces_are_not_taken(elf):
     for _ in range(100):
         bad = bytearray(good)
         bad[dice.randrange(len(bad))] ^= 1 << dice.randrange(8)
-        assert symbol_sweep.load(bytes(bad), elf) is None
-    assert all(symbol_sweep.load(good[:size], elf) is None for size in range(len(good)))
+        assert symbol_sweep.load(bytes(bad), elf) == []
+    assert all(symbol_sweep.load(good[:size], elf) == [] for size in range(len(good)))
 
 
 def test_an_excerpt_is_the_same_by_pieces_and_by_an_index(library, tmp_path, monkeypatch):
@@ -104,41 +107,96 @@ def test_an_excerpt_is_the_same_by_pieces_and_by_an_index(library, tmp_path, mon
         said = []
         target = str(tmp_path / "excerpt")
         folder = str(cache) if most == 10 else None
-        assert write_excerpt(stripped, addresses, target, folder, say=lambda *both: said.append(both))
+        parts = parts_of(stripped, addresses, folder, say=lambda *both: said.append(both))
+        write_file(target, [Placed(parts, 0)])
         with open(target, "rb") as file:
             made.append((file.read(), bool(said)))
     assert made[0][0] == made[1][0] == made[2][0]
     assert [said for _, said in made] == [False, True, False], "with what was kept nobody waits"
 
 
-def excerpts_of(paths, folder, monkeypatch, memory):
-    monkeypatch.setattr(request, "readable", lambda: memory)
-    made = request._Excerpts(folder, lambda text: None)
-    made.make([ProcessCopy(1, (ThreadCopy(1, (5000,)),))], [[MappedFile(path, 0, 0, 1 << 40, path) for path in paths]])
-    return made
+def symbols_of(paths, folder, monkeypatch, memory=None, until=math.inf):
+    """(what gdb gets of each file, the notes) for one address in each of them."""
+    monkeypatch.setattr(symbol_files, "readable", lambda: memory)
+    with open(paths[0], "rb") as file:
+        address = ElfSymbols(file).section(".text").address + 40 * CODE + 5
+    mapped = [MappedFile(path, number << 40, number << 40, number + 1 << 40, path) for number, path in enumerate(paths)]
+    words = tuple(address + file.bias for file in mapped)
+    made = SymbolFiles(folder, lambda text: None, until)
+    made.make([ProcessCopy(1, (ThreadCopy(1, words),))], [mapped])
+    rows = made.rows(0, mapped)
+    assert [row["bias"] for row in rows] in ([0], [file.bias for file in mapped], [])
+    return [row["path"] for row in rows], made.notes(mapped)
 
 
 def test_debug_information_beyond_the_memory_at_hand_is_left_out_and_said(library, tmp_path, monkeypatch):
     weight = weight_of(library)
     assert weight > COUNT * 48
-    made = excerpts_of([library], tmp_path, monkeypatch, weight)
-    assert made.place(library) == library and not made.notes, "gdb gets it whole"
-    made = excerpts_of([library], tmp_path, monkeypatch, weight - 1)
-    assert os.path.getsize(made.place(library)) < 8192
-    assert "debug information were not read" in made.notes[library]
+    assert symbols_of([library], tmp_path, monkeypatch, weight) == ([library], []), "gdb gets it whole"
+    (place,), (note,) = symbols_of([library], tmp_path, monkeypatch, weight - 1)
+    assert os.path.getsize(place) < 8192
+    assert note.startswith("lib0.so: its ") and "debug information were not read" in note
     other = str(tmp_path / "libother.so")
     os.link(library, other)
-    made = excerpts_of([library, other], tmp_path, monkeypatch, weight + weight // 2)
-    assert made.place(library) == library and made.place(other) != other, "together they are too much"
+    places, notes = symbols_of([library, other], tmp_path, monkeypatch, weight + weight // 2)
+    assert places[0] == library and places[1] != other and len(notes) == 1, "together they are too much"
 
 
 def test_what_is_too_much_and_has_no_excerpt_is_not_given_to_gdb(library, tmp_path, monkeypatch):
     bare = str(tmp_path / "bare.so")
     subprocess.run(["objcopy", "--remove-section=.eh_frame_hdr", library, bare], check=True)
-    made = excerpts_of([bare], tmp_path, monkeypatch, 1000)
-    assert made.place(bare) == ""
-    assert "too many to be read" in made.notes[bare]
-    assert excerpts_of([bare], tmp_path, monkeypatch, None).place(bare) == bare
+    places, (note,) = symbols_of([bare], tmp_path, monkeypatch, 1000)
+    assert places == [] and "too many to be read" in note
+    assert symbols_of([bare], tmp_path, monkeypatch) == ([bare], [])
+
+
+@pytest.fixture
+def without_debug(library, tmp_path):
+    stripped = str(tmp_path / "stripped.so")
+    subprocess.run(["objcopy", "--strip-debug", library, stripped], check=True)
+    return stripped
+
+
+def names_in(path):
+    return subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.split()[2::3]
+
+
+def test_files_for_whose_symbols_there_is_no_time_have_no_names_and_are_told(without_debug, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(excerpt, "WORTH_IT", 1)
+    paths = [without_debug, *(f"{without_debug}.{number}" for number in range(4))]
+    for path in paths[1:]:
+        os.link(without_debug, path)
+    places, (note,) = symbols_of(paths, tmp_path, monkeypatch, until=0.0)
+    assert note.startswith("5 files (stripped.so, stripped.so.0, stripped.so.1, ...): no names for their frames")
+    assert "--deadline" in note
+    assert [names_in(place) for place in places] == [[]] * 5
+    entries = subprocess.run(["readelf", "-wF", places[0]], capture_output=True, text=True, check=True).stdout
+    assert len(places) == 5 and "CFA" in entries, "they are unwound"
+    _, notes = symbols_of(paths[:1], tmp_path, monkeypatch, until=0.0)
+    assert len(notes) == 1 and notes[0].startswith("stripped.so: no names for its frames")
+    for until in (math.inf, 0.0):  # what was kept takes no time
+        (place,), notes = symbols_of(paths[:1], tmp_path, monkeypatch, until=until)
+        assert notes == [] and len(names_in(place)) == 1
+
+
+def test_looks_without_time_get_to_an_end_together(without_debug, tmp_path, monkeypatch):
+    """Each goes on where the one before was cut off."""
+    monkeypatch.setattr(excerpt, "WORTH_IT", 1)
+    monkeypatch.setattr(excerpt, "MOST", 10)
+    monkeypatch.setattr(symbol_sweep, "_PIECE", 1000)
+    cache = tmp_path / "cache"
+    cache.mkdir(0o700)
+    with open(without_debug, "rb") as file:
+        address = ElfSymbols(file).section(".text").address + 40 * CODE + 5
+    begun = []
+    for _ in range(5):
+        parts = parts_of(without_debug, [address], str(cache), say=lambda done, _: begun.append(done), until=0.0)
+        assert not parts.named and not parts.symbols
+    assert begun[0] == 0 and begun[-1] >= COUNT and len(set(begun)) == 5, "one piece each"
+    parts = parts_of(without_debug, [address], str(cache), say=lambda done, _: begun.append(done))
+    assert len(begun) == 5 and parts == parts_of(without_debug, [address])
+    assert parts.named and len(parts.symbols) == 1
 
 
 def test_threads_that_did_not_stop_in_time_are_not_missing():

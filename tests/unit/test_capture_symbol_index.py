@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from gdbext.capture.elf_symbols import ElfSymbols
-from gdbext.capture.excerpt import write_excerpt
+from gdbext.capture.excerpt import parts_of
+from gdbext.capture.excerpt_file import Placed, write_file
 from gdbext.capture.symbol_index import SymbolIndex, tables_of
 
 SOURCE = r"""
@@ -125,7 +126,7 @@ def test_an_excerpt_is_the_same_with_and_without_what_was_kept(big, tmp_path):
     cache.mkdir(0o700)
 
     def excerpt(*folder):
-        assert write_excerpt(library, [address, address + 4], str(tmp_path / "excerpt"), *folder)
+        write_file(str(tmp_path / "excerpt"), [Placed(parts_of(library, [address, address + 4], *folder), 0)])
         return (tmp_path / "excerpt").read_bytes()
 
     wanted = excerpt()
@@ -159,7 +160,7 @@ def test_a_stripped_file_of_the_same_build_has_an_index_of_its_own(big, tmp_path
     cache = tmp_path / "cache"
     cache.mkdir(0o700)
     for path in (library, str(stripped)):
-        assert write_excerpt(path, [address + 4], str(tmp_path / "excerpt"), str(cache))
+        write_file(str(tmp_path / "excerpt"), [Placed(parts_of(path, [address + 4], str(cache)), 0)])
         listed = subprocess.run(["nm", tmp_path / "excerpt"], capture_output=True, text=True, check=True).stdout
         assert listed.split()[2::3] == ["function_with_a_rather_long_name_777"]
     names = [Path(name).name.partition("-")[0] for name in os.listdir(cache)]
