@@ -121,7 +121,7 @@ def parser() -> argparse.ArgumentParser:
     watch_it.add_argument("--keep", type=int, default=5, metavar="N", help="how many bundles are kept, the newest (5)")
     watch_it.add_argument("--into", default="gdbext-watch", metavar="DIR", help="folder of the bundles (gdbext-watch)")
     watch_it.add_argument("--max-pause", type=float, default=2.0, metavar="S", help="never hold a rank longer (2)")
-    watch_it.add_argument("--deadline", type=float, default=120.0, metavar="S", help="seconds for symbols and gdb (120)")
+    watch_it.add_argument("--deadline", type=float, default=120.0, metavar="S", help="for symbols and gdb (120)")
     watch_it.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
     watch_it.add_argument("--json", action="store_true", help="one JSON document a line")
     watch_it.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
