@@ -11,6 +11,8 @@ from gdbext.discovery.roles import RANK, Facts, Member, below_launcher, by_devic
 from gdbext.discovery.table import INIT, ProcessTable, read_table
 from gdbext.model.missing import Missing
 
+_WHO_MAY = "their user may, or root with CAP_SYS_PTRACE"
+
 
 class Census:
     """The processes of a host and their roles. Environments and maps are read only where a title leaves it open."""
@@ -54,9 +56,9 @@ class Census:
         """What we were not allowed to see."""
         notes = []
         for engine, count in sorted(Counter(member.engine or "unknown engine" for member in self._denied).items()):
-            notes.append(f"{count} rank processes of {engine} may not be read: run as their user, or as root")
+            notes.append(f"{count} rank processes of {engine} may not be read: {_WHO_MAY}")
         if self._hidden:
-            notes.append(f"{self._hidden} processes of other users could not be looked into")
+            notes.append(f"{self._hidden} processes of other users could not be looked into: {_WHO_MAY}")
         return tuple(notes)
 
     def _candidate(self, pid: int) -> bool:

@@ -22,6 +22,8 @@ def host_points(proc: ProcFS, jobs: Sequence[Job], place: Callable[[], str]) -> 
     """Nothing is stopped or changed. `place()` is the folder that copies go to; it raises `GdbextError`."""
     if not jobs:
         yield Point("job", "warning", "no rank process of a known engine runs here", "name one: gdbext diagnose PID")
+        for note in getattr(jobs, "notes", ()):
+            yield Point("job", "warning", note)
     for job in jobs:
         yield Point("job", "ok", describe(job))
         for note in job.notes:
@@ -49,7 +51,8 @@ def _room(place: Callable[[], str]) -> Point:
         return Point("copies", "hindrance", str(error.args[0]), error.hint)
     except OSError as error:
         return Point("copies", "hindrance", f"no room for copies: {error.strerror}", "set TMPDIR to a folder with room")
-    text = f"{free / (1 << 30):,.1f} GiB free in {folder}, where stacks are copied to"
+    room = f"{free / (1 << 30):,.1f} GiB" if free >= _ROOM else f"{free >> 20} MiB"
+    text = f"{room} free in {folder}, where stacks are copied to"
     if not os.access(folder, os.W_OK):
         return Point("copies", "hindrance", f"{folder} is not writable", "set TMPDIR to a folder with room")
     return Point("copies", "ok", text) if free >= _ROOM else Point("copies", "warning", text, "TMPDIR names another")

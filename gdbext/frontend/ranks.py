@@ -18,10 +18,13 @@ from gdbext.model.job import Job
 def run(options: argparse.Namespace) -> int:
     """The whole command; returns its exit status."""
     proc = ProcFS()
-    jobs = [_with_hindrances(job, proc) for job in find_jobs(proc, selector_of(options, options.inputs))]
+    found = find_jobs(proc, selector_of(options, options.inputs))
+    jobs = [_with_hindrances(job, proc) for job in found]
     show(jobs, options.json)
     if not jobs and options.json == "-":  # the text says it itself
         Progress().say("no rank process was found on this host")
+    for note in () if jobs else found.notes:
+        Progress().say(note)
     return OK if jobs else NOTHING
 
 

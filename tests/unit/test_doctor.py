@@ -2,20 +2,23 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 from discovery_tree import Tree
 
 from gdbext.commands import private_folder
 from gdbext.commands.private_folder import place_for_copies
+from gdbext.discovery import checkup
 from gdbext.discovery.checkup import host_points
 from gdbext.discovery.preflight import hindrances
-from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.procfs import DENIED, ProcFS
 from gdbext.discovery.ranks import find_jobs
 from gdbext.discovery.selectors import Selector
-from gdbext.frontend import cli, doctor
+from gdbext.frontend import cli, doctor, ranks
 from gdbext.frontend.gdbrun import find_gdb
 from gdbext.model.checkup import Checkup, Point
+from gdbext.model.missing import Missing
 from gdbext.render import Style, render
 
 STYLE = Style(width=70, color=False, unicode=True)
@@ -52,6 +55,24 @@ def test_a_job_with_a_traced_rank_and_two_that_are_missing(tree):
     assert "traced by process 9" in traced.text and "(PID 61)" in traced.text and "kill 9" in traced.remedy
     assert any("ranks 2-3 are expected" in point.text and point.state == "warning" for point in found)
     assert Checkup(tuple(found)).hindered
+
+
+def test_without_a_job_it_is_told_who_could_not_be_looked_into(tree, monkeypatch, capsys):
+    """Root of a container without SYS_PTRACE, ranks of another user: "no rank runs here" alone would mislead."""
+    monkeypatch.setattr(ProcFS, "environ", lambda self, pid: Missing(DENIED))
+    proc = ProcFS(str(tree.folder))
+    points = list(host_points(proc, find_jobs(proc, Selector()), place_for_copies))
+    said = [point.text for point in points if point.name == "job"]
+    assert "no rank process" in said[0] and "could not be looked into: their user may" in said[1]
+    monkeypatch.setattr(ranks, "ProcFS", lambda: proc)
+    assert cli.main(["ranks"]) == 4 and "could not be looked into: their user may" in capsys.readouterr().err
+
+
+def test_little_room_is_told_in_a_unit_that_shows_it(tmp_path, monkeypatch):
+    """A container with a /tmp of 2 MiB has not 0.0 GiB free."""
+    monkeypatch.setattr(checkup.shutil, "disk_usage", lambda folder: SimpleNamespace(free=2 << 20))
+    (point,) = (one for one in host_points(ProcFS(str(tmp_path)), (), place_for_copies) if one.name == "copies")
+    assert (point.state, point.text.split(" free")[0]) == ("warning", "2 MiB")
 
 
 def test_the_same_obstacle_of_many_ranks_is_said_once(tree):
