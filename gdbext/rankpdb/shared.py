@@ -37,8 +37,8 @@ class _Known:
     """The sheet of another rank, that we have found."""
 
     name: str
-    sign: float = 0.0
-    when: float = 0.0  # we saw that sign
+    sign: float
+    when: float  # we saw that sign
     gone: float = 0.0  # since when we have not seen the sheet
 
 
@@ -125,17 +125,19 @@ class Folder:
                 found.append((sheet.sign, name))
         if not found:
             return known, None
-        name = max(found)[1]
+        sign, name = max(found)
         mark = f"{name}.{self._me.rank}"
         self._sheets.mark(mark)
-        sheet = self._sheets.read(name)  # it may have ended without having seen our mark: then we tidy up
-        if sheet is None:
+        known = self._known[rank] = _Known(name, sign, time.monotonic())
+        sheet = self._sheets.read(name)
+        if sheet is None:  # our mark was the last one: it has ended, unless others had taken it for dead
             self._sheets.remove({mark})
-            return known, None
-        self._known[rank] = _Known(name)
-        if sheet.ended:
+            with contextlib.suppress(FileNotFoundError):
+                known.when = known.when if self._sheets.now() - sign < self._silence else 0.0
+            self._sheets.leave()
+        elif sheet.ended:  # perhaps without having seen our mark: then we tidy up
             self.sweep()
-        return self._known[rank], sheet
+        return known, sheet
 
     # --- nothing stays behind ---
 

@@ -72,15 +72,15 @@ class Sheets:
         return found
 
     def now(self) -> float:
-        """The file system's time."""
-        now = self._new("")
+        """The file system's time. Raises FileNotFoundError when the folder is gone."""
+        now = self._new("", make=False)
         os.unlink(self._path("." + self.mine))
         return now
 
     def write(self, sheet: Sheet) -> None:
         """Ours, in one piece."""
         said = {"passed": sheet.passed, "open": sheet.open, "readers": sorted(sheet.readers), "ended": sheet.ended}
-        self._new(json.dumps(said))
+        self._new(json.dumps(said), make=True)
         os.rename(self._path("." + self.mine), self._path(self.mine))
 
     def touch(self) -> bool:
@@ -142,10 +142,10 @@ class Sheets:
     def _path(self, name: str) -> str:
         return os.path.join(self._home, name)
 
-    def _new(self, text: str) -> float:
+    def _new(self, text: str, make: bool) -> float:
         """Write `.mine`; returns the file system's time."""
         path = self._path("." + self.mine)
-        file = self._create(path)
+        file = self._create(path, make)
         try:
             os.write(file, text.encode())
             os.utime(file)  # the server's clock, also where the client would give its own to what it writes
@@ -158,10 +158,11 @@ class Sheets:
         self._owner = found.st_uid
         return found.st_mtime
 
-    def _create(self, path: str) -> int:
+    def _create(self, path: str, make: bool) -> int:
         for left in reversed(range(_TRIES)):
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(self._home, 0o700)
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(self._home, 0o700)
             try:
                 if not stat.S_ISDIR(os.lstat(self._home).st_mode):
                     raise PermissionError(f"{self._home} is no folder")
@@ -169,7 +170,7 @@ class Sheets:
                     os.unlink(path)
                 return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             except FileNotFoundError:  # another rank has just left
-                if not left:
+                if not left or not make:
                     raise
         raise AssertionError
 

@@ -206,6 +206,24 @@ def test_a_rank_that_lives_keeps_its_own(start, tmp_path, job):
     assert left(tmp_path) is None
 
 
+def test_it_ends_while_another_finds_it(tmp_path, monkeypatch):
+    """The last mark is there, and everything goes before the rank that has laid it can read."""
+    place = ("train.py:33", 1)
+    monkeypatch.setattr(sheets, "host", lambda: HOSTS[1])
+    far, near = (shared.Folder(Identity(rank, 2, range(rank, rank + 1), JOB), str(tmp_path), LONG) for rank in (1, 0))
+    far.opens(place)
+    lay = near._sheets.mark
+
+    def lay_late(name):
+        lay(name)
+        far.passes(place)
+        far.close()
+
+    monkeypatch.setattr(near._sheets, "mark", lay_late)
+    assert near.look(1, place).ended
+    assert left(tmp_path) is None
+
+
 def test_many_ranks_sweep_at_once(start, tmp_path):
     """Six of them, thirty times, beside one that lives and writes."""
     alive, many = start(1), [start(0, host=HOSTS[0], job=OTHER) for _ in range(6)]
@@ -270,8 +288,8 @@ def test_files_of_other_owners_stay(tmp_path, monkeypatch):
     monkeypatch.setattr(sheets, "host", lambda: HOSTS[0])
     new = other._sheets._new
 
-    def of_another(text):
-        now = new(text)
+    def of_another(text, make):
+        now = new(text, make)
         other._sheets._owner += 1
         return now
 
