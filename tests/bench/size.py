@@ -1,8 +1,9 @@
 """What a look costs where a rank is large, or where there are many: each case in turn, by `gdbext diagnose --once`.
 
-The cases: `ranks` (demo ranks on one host), `threads`, `libraries`, `symbols` (a library with so many symbols),
-`debug` (the same with debug information). They are made in a temporary folder. Small by default (a minute or two);
-`--full` is 64 ranks, 3,000 threads, 1,000 libraries, 4 GiB of symbols: 10 GiB in the temporary folder for a while.
+The cases: `ranks` (demo ranks on one host), `threads`, `libraries` (mapped, 50 of them in use), `used` (so many
+libraries, each in use by a thread), `symbols` (a library with so many symbols), `debug` (the same with debug
+information). They are made in a temporary folder. Small by default (a minute or two); `--full` is 64 ranks, 3,000
+threads, 1,000 libraries, 4 GiB of symbols: 10 GiB in the temporary folder for a while.
 
 Each case is looked at cold (nothing kept of earlier looks) and warm. Peaks of memory are the kernel's (VmHWM), of
 the front end and of the largest gdb; the longest stop is what the answer says. --verbose tells where the time goes:
@@ -27,8 +28,8 @@ from tests.inferiors import size_build
 from tests.inferiors.demo import DemoJob
 from tests.inferiors.size_build import Symbols
 
-FULL = {"ranks": 64, "threads": 3000, "libraries": 1000, "symbols": 56.0, "debug": 43.0}
-SMALL = {"ranks": 12, "threads": 300, "libraries": 100, "symbols": 1.0, "debug": 0.5}
+FULL = {"ranks": 64, "threads": 3000, "libraries": 1000, "used": 1000, "symbols": 56.0, "debug": 43.0}
+SMALL = {"ranks": 12, "threads": 300, "libraries": 100, "used": 150, "symbols": 1.0, "debug": 0.5}
 CASES = tuple(SMALL)
 RUN = """
 import json, resource, sys, time
@@ -131,9 +132,9 @@ def case(name, size, folder):
             yield list(job.pids.values())
         return
     symbols = Symbols(int(size * 1e6), name == "debug") if name in ("symbols", "debug") else Symbols()
-    libraries = int(size) if name == "libraries" else 10
+    libraries = int(size) if name in ("libraries", "used") else 10
     size_build.build(folder, libraries, symbols)
-    with size_build.running(folder, libraries, int(size) if name == "threads" else 50) as pids:
+    with size_build.running(folder, libraries, int(size) if name in ("threads", "used") else 50) as pids:
         yield pids
 
 
@@ -151,7 +152,7 @@ def measure(name, size, temporary, extra):
 
 def text_of(name, size, of):
     if not of:
-        return f"{size:,.0f} {name}"
+        return f"{size:,.0f} {'libraries in use' if name == 'used' else name}"
     more = " and debug information" if name == "debug" else ""
     return f"{size:g} million symbols{more}, {of / 2**30:.1f} GiB"
 
@@ -176,11 +177,11 @@ def main():
     parser = argparse.ArgumentParser(prog="scripts/bench size", description=__doc__.splitlines()[0])
     parser.add_argument("--full", action="store_true", help=f"the sizes of the table in docs/scale.md: {FULL}")
     for name, size in SMALL.items():
-        unit = "millions of symbols" if name in ("symbols", "debug") else name
+        unit = {"symbols": "millions of symbols", "debug": "millions of symbols", "used": "libraries"}.get(name, name)
         parser.add_argument(f"--{name}", type=float, metavar="N", help=f"{unit} of this case ({size:g})")
     parser.add_argument("--only", nargs="+", choices=CASES, default=CASES, metavar="CASE", help=" ".join(CASES))
     parser.add_argument("--jobs", default="0", metavar="N", help="for gdbext: gdbs side by side")
-    parser.add_argument("--deadline", default="600", metavar="S", help="for gdbext: seconds that gdb may take (600)")
+    parser.add_argument("--deadline", default="600", metavar="S", help="for gdbext: seconds for symbols and gdb (600)")
     parser.add_argument("--max-pause", default="2", metavar="S", help="for gdbext")
     parser.add_argument("--into", metavar="DIR", help="folder for what is made (default: where temporary files are)")
     parser.add_argument("--verbose", action="store_true", help="where the time goes")
