@@ -2,14 +2,14 @@
 
 import sys
 
-from gdbext.frontend.interrupts import interrupts_wait
-
 
 def main() -> int:
     """Run it; what goes wrong while its modules are loaded is one line too."""
     try:
+        from gdbext.frontend.interrupts import interrupts_wait  # here, so that a Ctrl-C in the middle of it is caught
+
         with interrupts_wait():
-            from gdbext.frontend.cli import main as run  # here, so that it can be caught
+            from gdbext.frontend.cli import main as run
         return run()
     except KeyboardInterrupt:
         return 130

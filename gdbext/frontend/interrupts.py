@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from typing import Iterator
+
+TYPE_CHECKING = False  # as in typing, which takes longer to load than all else here: until then Ctrl-C is not caught
+if TYPE_CHECKING:
+    from typing import Iterator
 
 
 @contextlib.contextmanager

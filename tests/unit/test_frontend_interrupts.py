@@ -3,6 +3,8 @@
 import importlib
 import os
 import signal
+import subprocess
+import sys
 import types
 
 import pytest
@@ -52,3 +54,19 @@ def test_a_command_that_is_being_loaded_does_not_begin(monkeypatch, capsys):
     assert cli.main(["ranks"]) == 130
     assert begun == []
     assert "interrupted; every process runs on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("module", ["gdbext.frontend", "gdbext.frontend.interrupts", "gdbext.frontend.cli"])
+def test_ctrl_c_before_we_can_wait_for_it_is_no_traceback(module):
+    script = f"""
+import signal, sys
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupted())
+from gdbext.__main__ import main
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
