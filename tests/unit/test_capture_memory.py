@@ -1,6 +1,7 @@
 """Reading memory: our own stands for another process's, the kernel makes no difference."""
 
 import ctypes
+import errno
 import mmap
 import os
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gdbext.capture import memory, memory_file
 from gdbext.capture.memory import IOV_MAX, READ_LIMIT, Block, CopyBuffer, ProcessMemory, merge
 
 PAGE = mmap.PAGESIZE
@@ -136,3 +138,35 @@ def test_merged_blocks_hold_the_same_bytes(ranges):
     }
     assert all(block.data == memory[block.address : block.end] for block in merged)
     assert all(one.end < other.address for one, other in zip(merged, merged[1:]))
+
+
+@pytest.fixture(params=["the call", "the file"])
+def either(request, monkeypatch, own):
+    """Reads by process_vm_readv, and by /proc/PID/mem, as where a filter refuses the call."""
+    if request.param == "the file":
+
+        def refused(*_):
+            ctypes.set_errno(errno.EPERM)
+            return -1
+
+        monkeypatch.setattr(memory, "_shared", refused)
+        monkeypatch.setattr(memory_file, "_maps", {})
+    return own
+
+
+def test_what_the_process_may_not_read_is_not_zeros(either):
+    """As the addresses that a device driver has reserved; the kernel's file would give zeros."""
+    libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, *[ctypes.c_long] * 5]
+    reserved = libc.mmap(None, 2 * PAGE, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+    try:
+        assert either.read(reserved, 8) is None
+        assert either.read_many([(reserved, 8), (reserved + PAGE - 4, 8)]) == [None, None]
+    finally:
+        libc.munmap(ctypes.c_void_p(reserved), ctypes.c_size_t(2 * PAGE))
+
+
+def test_as_far_as_it_may_be_read(either, pages):
+    address, room = pages
+    assert either.read(address + PAGE, PAGE) == room[PAGE : 2 * PAGE]
+    assert either.read(address + PAGE, PAGE + 1) is None
+    assert either.read_many([(address + 3 * PAGE, 8), (address + 2 * PAGE, 8)]) == [b"\xab" * 8, None]
