@@ -119,6 +119,8 @@ class Folder:
     def _find(self, rank: int, known: Optional[_Known]) -> Tuple[Optional[_Known], Optional[Sheet]]:
         """The sheet of a rank of this run, with our mark beside it."""
         found = []
+        with contextlib.suppress(FileNotFoundError):
+            self._began()  # also finds out whether the folder is ours
         for name in self._sheets.names():
             sheet = self._sheets.read(name) if name.startswith(f"{self._job}.{rank}.") else None
             if sheet is not None and self._is_of_this_run(sheet):
@@ -182,6 +184,9 @@ class Folder:
 
     def _is_of_this_run(self, sheet: Sheet) -> bool:
         """Another run may have had the same address and port; its last sign came before this process began."""
+        return sheet.job == self._job and sheet.sign >= self._began()
+
+    def _began(self) -> float:
         if self._begun is None:
             self._begun = self._sheets.now() - age_of_this_process()
-        return sheet.job == self._job and sheet.sign >= self._begun
+        return self._begun

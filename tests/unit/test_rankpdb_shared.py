@@ -116,6 +116,15 @@ def test_the_debugged_rank_is_killed(start, tmp_path):
     assert left(tmp_path) is None
 
 
+def test_a_rank_of_its_host_tidies_up_after_a_killed_one(start, tmp_path):
+    far, near, mate = start(1), start(0), start(2, host=HOSTS[1])
+    far.do("opens 1")
+    near.do("look 1 1")
+    far.kill()
+    mate.leave()
+    assert left(tmp_path) is None
+
+
 def test_a_rank_that_waits_is_killed(start, tmp_path):
     far, near = start(1), start(0)
     far.do("opens 1")
@@ -274,7 +283,8 @@ def test_a_folder_behind_a_link_is_not_used(start, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / f"gdbext-pdb-{os.geteuid()}").symlink_to("elsewhere")
     rank = start(1)
-    assert "is no folder" in rank.do("opens 1")
+    for command in ("opens 1", "look 0 1"):
+        assert "is no folder" in rank.do(command)
     rank.leave()
     assert not list((tmp_path / "elsewhere").iterdir())
 
