@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
@@ -118,7 +119,10 @@ class GdbSession:
 
     def _tell_nameless(self, begun: Sequence[gdb.Inferior]) -> None:
         """gdb warns of files that it may not open, but not while it is quiet."""
-        pids = [one.pid for one in begun if one.pid and one.progspace.filename is None and elsewhere(ProcFS(), one.pid)]
+        nameless = [one.pid for one in begun if one.pid and one.progspace.filename is None]
+        pids = [
+            pid for pid in nameless if elsewhere(ProcFS(), pid) and os.path.exists(f"/proc/{pid}/root{_program(pid)}")
+        ]
         if pids:
             way = remedies.for_entering(ProcFS())
             text = "gdb may not open the files of another container, so frames have no names"
@@ -334,6 +338,11 @@ class GdbSession:
 
     def snapshot_from_outside(self, arguments: Sequence[str], command: str = "diagnose") -> JobSnapshot:
         return outside.look(arguments, self.say, command)
+
+
+def _program(pid: int) -> str:
+    found = ProcFS().exe(pid)
+    return found if isinstance(found, str) else ""
 
 
 def _obstacle(pid: int) -> Optional[str]:

@@ -183,8 +183,8 @@ def _user(sides: _Sides) -> Optional[Problem]:
 
 
 def _dumpable(sides: _Sides) -> Optional[Problem]:
-    """/proc/PID belongs to root instead of the user when the process is not dumpable (proc_pid(5))."""
-    owner, user = sides.proc.owner(sides.pid), _ids(sides.target.get("Uid"))[1:2]
+    """The files of /proc/PID belong to root instead of the user when the process is not dumpable (proc_pid(5))."""
+    owner, user = sides.proc.owner_of_files(sides.pid), _ids(sides.target.get("Uid"))[1:2]
     if _privileged(sides) or isinstance(owner, Missing) or owner != 0 or not user or user[0] == "0":
         return None
     text = f"{sides.name} is not dumpable: set-user-id, a program we may not read, or prctl(PR_SET_DUMPABLE)"

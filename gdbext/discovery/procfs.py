@@ -157,9 +157,17 @@ class ProcFS:
         return tuple(link for link in links if isinstance(link, str))
 
     def owner(self, pid: int) -> Maybe[int]:
-        """User id that owns /proc/PID: root instead of the user when the process is not dumpable (proc_pid(5))."""
+        """User id that the process runs as."""
         try:
             return os.stat(f"{self.root}/{pid}").st_uid
+        except OSError as error:
+            return _reason(error)
+
+    def owner_of_files(self, pid: int) -> Maybe[int]:
+        """User id that owns what is in /proc/PID: root instead of the user when the process is not dumpable
+        (proc_pid(5)). The folder itself always belongs to the user (kernel: task_dump_owner)."""
+        try:
+            return os.stat(f"{self.root}/{pid}/status").st_uid
         except OSError as error:
             return _reason(error)
 

@@ -24,11 +24,17 @@ _RUNTIMES = ("/docker/", "/containerd/", "/containers/storage/", "/libpod/", "/k
 # First what helps while the job hangs: a new start of its container ends it. Tried with Podman (docs/safety.md).
 _CAPABILITY = {
     "kubernetes": (
-        "kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=general; for the next start: "
-        'securityContext: {capabilities: {add: ["SYS_PTRACE"]}} in the container'
+        "add a debug container: kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=general; for the next "
+        'start: securityContext: {capabilities: {add: ["SYS_PTRACE"]}} in the container'
     ),
-    "podman": "podman exec --privileged --user 0 -it CONTAINER bash; for the next start: --cap-add=SYS_PTRACE",
-    "docker": "docker exec --privileged --user 0 -it CONTAINER bash; for the next start: --cap-add=SYS_PTRACE",
+    "podman": (
+        "enter with all rights: podman exec --privileged --user 0 -it CONTAINER bash; for the next start: "
+        "--cap-add=SYS_PTRACE"
+    ),
+    "docker": (
+        "enter with all rights: docker exec --privileged --user 0 -it CONTAINER bash; for the next start: "
+        "--cap-add=SYS_PTRACE"
+    ),
     "host": (
         "run with sudo; as root of a container, start it with --cap-add=SYS_PTRACE (Kubernetes: securityContext: "
         '{capabilities: {add: ["SYS_PTRACE"]}})'
@@ -45,7 +51,7 @@ _SECCOMP = {
 }
 
 _ENTERING = {
-    "kubernetes": "kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=sysadmin",
+    "kubernetes": "debug with kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=sysadmin",
     "podman": "start the container of this gdb with --cap-add=SYS_ADMIN",
     "docker": "start the container of this gdb with --cap-add=SYS_ADMIN",
     "host": "run gdb with sudo",
@@ -89,7 +95,9 @@ def other_user(proc: ProcFS, user: str) -> str:
         return "run with sudo" if user == "0" else f"run with sudo, or as that user: sudo -u '#{user}' ..."
     if here == "kubernetes":
         return f"{for_capability(proc)}, or runAsUser: {user} for the one that looks"
-    return f"{here} exec --user {user} -it CONTAINER bash" + ("" if user == "0" else f", or {for_capability(proc)}")
+    return f"enter as that user: {here} exec --user {user} -it CONTAINER bash" + (
+        "" if user == "0" else f", or {for_capability(proc)}"
+    )
 
 
 def for_yama(proc: ProcFS) -> str:

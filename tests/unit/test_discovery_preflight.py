@@ -21,7 +21,7 @@ def tree(tmp_path, monkeypatch):
     made = Tree(tmp_path)
     made.add(40, 1, "/bin/bash")
     os.symlink(str(US), tmp_path / "self")
-    monkeypatch.setattr(ProcFS, "owner", lambda self, pid: 1000)
+    monkeypatch.setattr(ProcFS, "owner_of_files", lambda self, pid: 1000)
     return made
 
 
@@ -158,7 +158,7 @@ def test_target_with_more_capabilities(tree):
 def test_not_dumpable(tree, monkeypatch):
     us(tree)
     tree.add(60, 1, "x")
-    monkeypatch.setattr(ProcFS, "owner", lambda self, pid: 0)
+    monkeypatch.setattr(ProcFS, "owner_of_files", lambda self, pid: 0)
     assert "not dumpable" in only(tree)[0]
 
 
@@ -307,7 +307,11 @@ def test_another_user_in_a_container_has_one_way_in(tree):
     us(tree)
     (tree.folder / str(US) / "cgroup").write_text("0::/libpod-abc\n")
     tree.add(60, 1, "x", status={**ROOT, "CapPrm": "00000000a80425fb"})
-    assert only(tree) == ("60 runs as user 0, we are user 1000", "podman exec --user 0 -it CONTAINER bash", True)
+    assert only(tree) == (
+        "60 runs as user 0, we are user 1000",
+        "enter as that user: podman exec --user 0 -it CONTAINER bash",
+        True,
+    )
 
 
 def test_podman_with_a_storage_of_its_own(tree):
@@ -324,6 +328,26 @@ def test_without_self_nothing_breaks(tmp_path):
     tree = Tree(tmp_path)
     tree.add(60, 1, "x")
     assert check(ProcFS(str(tmp_path)), 60).pid == 60
+
+
+UNDUMPABLE = """
+import ctypes, os, sys
+if os.getuid() == 0:
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+ctypes.CDLL(None).prctl(4, 0)
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_real_process_that_is_not_dumpable():
+    """Its folder is its user's all the same; only what is in it is root's."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", UNDUMPABLE], **pipes) as process:
+        assert process.stdout.readline() == b"\n"
+        user = os.getuid() or 65534
+        assert (ProcFS().owner(process.pid), ProcFS().owner_of_files(process.pid)) == (user, 0)
+        process.stdin.close()
 
 
 OTHER_USER = """

@@ -30,7 +30,7 @@ def tree(tmp_path, monkeypatch):
     made = Tree(tmp_path)
     made.add(50, 1, "gdb")
     os.symlink("50", tmp_path / "self")
-    monkeypatch.setattr(ProcFS, "owner", lambda self, pid: 1000)
+    monkeypatch.setattr(ProcFS, "owner_of_files", lambda self, pid: 1000)
     for rank, tracer in ((0, 0), (1, 9)):
         environ = {
             "RANK": str(rank),
@@ -87,7 +87,7 @@ def test_a_small_pid_is_not_taken_for_other_numbers(tmp_path, monkeypatch):
     """In a container the ranks have such ones."""
     made = Tree(tmp_path)
     os.symlink("50", tmp_path / "self")
-    monkeypatch.setattr(ProcFS, "owner", lambda self, pid: 1001)
+    monkeypatch.setattr(ProcFS, "owner_of_files", lambda self, pid: 1001)
     monkeypatch.setattr(ProcFS, "may_attach", lambda self, pid: None)
     made.add(10, 1, "python train.py", status={"Uid": "1010\t1010\t1010\t1010"})
     made.add(50, 1, "gdb", status={"Uid": "1000\t1000\t1000\t1000"})
