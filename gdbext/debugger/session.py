@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import replace
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
@@ -120,9 +119,7 @@ class GdbSession:
     def _tell_nameless(self, begun: Sequence[gdb.Inferior]) -> None:
         """gdb warns of files that it may not open, but not while it is quiet."""
         nameless = [one.pid for one in begun if one.pid and one.progspace.filename is None]
-        pids = [
-            pid for pid in nameless if elsewhere(ProcFS(), pid) and os.path.exists(f"/proc/{pid}/root{_program(pid)}")
-        ]
+        pids = [pid for pid in nameless if elsewhere(ProcFS(), pid) and not _removed(pid)]
         if pids:
             way = remedies.for_entering(ProcFS())
             text = "gdb may not open the files of another container, so frames have no names"
@@ -340,9 +337,9 @@ class GdbSession:
         return outside.look(arguments, self.say, command)
 
 
-def _program(pid: int) -> str:
-    found = ProcFS().exe(pid)
-    return found if isinstance(found, str) else ""
+def _removed(pid: int) -> bool:
+    """Its program is gone, so that nobody finds it by its name."""
+    return str(ProcFS().exe(pid)).endswith(" (deleted)")
 
 
 def _obstacle(pid: int) -> Optional[str]:
