@@ -14,6 +14,7 @@ _TIMER_CREATE, _TIMER_SETTIME, _TIMER_DELETE = 222, 223, 226
 _CLOCK_MONOTONIC = 1
 _SIGEV_SIGNAL = 0
 _PATIENCE, _STUCK = 1.0, 30.0  # seconds; a healthy attach takes less than one
+_STIR = 0.25
 
 
 class _Event(ctypes.Structure):
@@ -58,6 +59,12 @@ def nudged() -> ContextManager[object]:
         stack.enter_context(Alarm(_PATIENCE, signal.SIGCHLD, again=True))
         stack.enter_context(Alarm(_STUCK, signal.SIGKILL))
     return stack
+
+
+def stirred() -> ContextManager[object]:
+    """Around resuming several ranks: when one of them execs in that moment, gdb may put the news aside and wait for the
+    next, for ever, with all ranks stopped and deaf to Ctrl-C (13.1 and 18.1). It needs a nudge for each such rank."""
+    return Alarm(_STIR, signal.SIGCHLD, again=True) if AVAILABLE else contextlib.nullcontext()
 
 
 def nudged_from_now() -> None:

@@ -5,29 +5,28 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import suppress
 from functools import partial
-from typing import Callable, Dict, List, Optional, Protocol, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import gdb
 
 from gdbext.analysis.timeouts import Timeout, timeouts_of
 from gdbext.capture.environ import read_environ
 from gdbext.commands.break_points import BreakOptions
-from gdbext.debugger import compat, symbols
+from gdbext.debugger import compat
 from gdbext.debugger.dead_man import DeadMan
-from gdbext.debugger.fates import Fate, Fates
 from gdbext.debugger.gathering import TOGETHER, Gathering
+from gdbext.debugger.going_on import GoingOn, Holder, named
 from gdbext.debugger.mending import Mender, on_signals
-from gdbext.debugger.rank_points import Actions, Arrival, RankPoint, chosen, find
-from gdbext.debugger.tap import heard, tap
+from gdbext.debugger.rank_points import Actions, Arrival, RankPoint, find
+from gdbext.debugger.tap import forget, listen, tap
 from gdbext.debugger.timer import later
 from gdbext.discovery.procfs import ProcFS
 from gdbext.model.attached import AttachedRank
 from gdbext.model.break_points import BreakTable, RankPlace
 from gdbext.model.errors import GdbextError
-from gdbext.model.job import RankProcess
 from gdbext.model.missing import Missing
-from gdbext.model.ranges import folded
 
 KILLED = (
     "While the ranks run, the breakpoint is an instruction in their code. When gdb is killed (SIGKILL) it is taken out "
@@ -36,22 +35,6 @@ KILLED = (
 UNGUARDED = "No python3 was found to watch over the ranks: do not kill gdb with SIGKILL while they run."
 _ALONE_SECONDS = 3.0  # of one rank running alone, until it is said that the others stand still
 _NEAR = 0.8  # of a timeout of the job, when it is named
-
-
-class Holder(Protocol):
-    """The session: who attaches and detaches."""
-
-    def ranks(self) -> Sequence[AttachedRank]: ...
-
-    def detach_all(self) -> object: ...
-
-    def let_go(self, numbers: Sequence[int]) -> Sequence[RankProcess]: ...
-
-    def take_back(self, processes: Sequence[RankProcess]) -> Sequence[str]: ...
-
-    def say(self, text: str) -> None: ...
-
-    def rank_of(self, inferior: gdb.Inferior) -> Optional[int]: ...
 
 
 class RankBreaks:
@@ -69,14 +52,12 @@ class RankBreaks:
             self._gathering.arrived,
         )
         self._hit: Optional[Arrival] = None
-        self._away: List[RankProcess] = []  # of `--others run`: not attached until llm-continue
         self._dead_man: Optional[DeadMan] = None
         self._mender = Mender()
         self._timers: List[threading.Timer] = []
         self._alone: Optional[threading.Timer] = None
         self._waits: Dict[int, Tuple[Timeout, ...]] = {}  # timeouts of a rank, by pid
-        self._leaving: Optional[Callable[[], None]] = None  # to be done at the next stop
-        self._fates = Fates(self._fated)
+        self._going = GoingOn(holder, self._gathering, self._say)
         self._enabled: List[RankPoint] = []  # when the ranks were resumed
 
     # --- the commands ---
@@ -101,9 +82,9 @@ class RankBreaks:
     def table(self) -> BreakTable:
         points = tuple(point.row() for point in self._valid())
         notes = [] if points else ["No breakpoint of llm-break; llm-break LOCATION sets one."]
-        if self._away:
-            verb = "runs" if len(self._away) == 1 else "run"
-            notes.append(f"{_named(self._away)} {verb} on, not attached, until llm-continue.")
+        if self._going.away:
+            verb = "runs" if len(self._going.away) == 1 else "run"
+            notes.append(f"{named(self._going.away)} {verb} on, not attached, until llm-continue.")
         return BreakTable(points, tuple(self._place(rank) for rank in self._holder.ranks()), tuple(notes))
 
     def delete(self, number: Optional[int]) -> BreakTable:
@@ -117,101 +98,48 @@ class RankBreaks:
             self._dead_man.end()
             self._end_timers()
             self._move_alone(False)
+            forget()
         return self.table()
 
     def go_on(self) -> None:
         """All ranks together, in one go: none of them can wait for one that is not running."""
-        self._bury()
-        self._call_back()
-        self._fates.learn([inferior.pid for inferior in gdb.inferiors() if inferior.pid])
+        self._going.prepare()
         self._move_alone(False)
         self._gathering.release()
         for point in self._valid():
             compat.disable_stubs(point)  # of libraries that were loaded since
-        points = [point for point in self._valid() if point.enabled]
-        live = [inferior for inferior in gdb.inferiors() if inferior.pid]
-        if points and live and not chosen(points, live):
-            self._say("none of the ranks that may stop is left: the others run until Ctrl-C")
-        points = [point for point in points if point.options.others == "hold" and chosen([point], live)]
-        if not points:
-            with compat.settings({TOGETHER: "on"}), heard(), self._fates.watching():
-                gdb.execute("continue")
-            self._bury()
-            return
-        self._hit = None
-        self._end_timers()
-        with self._fates.watching():
-            stands = self._gathered(points)
-        self._bury()
-        if stands:
+        holding = self._going.holding([point for point in self._valid() if point.enabled])
+        if holding:
+            self._hit = None
+            self._end_timers()
+        if self._going.run(holding, self._valid()):
             focus = self._gathering.focus
             assert focus is not None
             focus.thread.switch()
             self._stands(focus)
-        elif self._gathering.stranger is not None:
-            self._say(f"stopped on the way: {self._gathering.stranger}; llm-continue resumes all")
-        if gdb.selected_thread() is not None:
+        if (holding or self._gathering.stranger is not None) and gdb.selected_thread() is not None:
             gdb.execute("frame")
-
-    def _gathered(self, points: Sequence[RankPoint]) -> bool:
-        try:
-            return self._gathering.run(points, max(point.options.wait for point in points), self._valid())
-        except gdb.error as error:  # a rank has ended, or has become another program, at that moment
-            self._gathering.disturbed(symbols.first_line(error))
-            self._fates.settle()
-            return self._gathering.focus is not None
-
-    def _call_back(self) -> None:
-        """Those of `--others run`, as far as they still are what they were."""
-        lost = {fate.pid: fate.words for fate in self._fates.of([one.pid for one in self._away], "has ended")}
-        for process in self._away:
-            if process.pid in lost:
-                self._say(f"{_named([process])} {lost[process.pid]}, and is not attached again")
-        back = [process for process in self._away if process.pid not in lost]
-        self._away = []
-        for problem in self._holder.take_back(back) if back else ():
-            self._say(problem)
-
-    def _bury(self) -> None:
-        """Let go of what was killed while it stood still, and of what is no rank any more: gdb would fail to resume the
-        one, and loses breakpoints by the other."""
-        ranks = {rank.process.pid: rank for rank in self._holder.ranks() if rank.state == "stopped"}
-        for fate in self._fates.of(list(ranks)):
-            process = ranks[fate.pid].process
-            self._say(f"{_named([process])} {fate.words}, and is let go")
-            self._holder.let_go([ranks[fate.pid].number or 0])
-        if gdb.selected_thread() is None:
-            self._select_any()
-
-    @staticmethod
-    def _select_any() -> None:
-        """gdb resumes nobody while the selected inferior is one that has ended."""
-        for inferior in gdb.inferiors():
-            if inferior.threads():
-                compat.switch(inferior)
-                return
-
-    def _fated(self, fate: Fate) -> None:
-        """While the ranks run."""
-        self._gathering.disturbed(f"process {fate.pid} {fate.words}")
 
     def _valid(self) -> List[RankPoint]:
         self._points = [point for point in self._points if point.is_valid()]  # the user may delete them too
         return self._points
 
     def _place(self, rank: AttachedRank) -> RankPlace:
+        if rank.state in ("running", "killed"):
+            return RankPlace(rank.process.pid, rank.process.rank, rank.current, rank.state, None, None)
+        hit = self._hit if self._hit is not None and self._hit.inferior.num == rank.number else None
+        held = self._gathering.here.get(rank.number or 0) if self._hit is not None and hit is None else None
         function = None
-        if rank.state != "running":
-            with compat.selected(next(one for one in gdb.inferiors() if one.num == rank.number)):
-                try:
-                    function = gdb.newest_frame().name()
-                except gdb.error:  # no frame there, or unreadable: the place stays unknown
-                    function = None
-        hit = None
-        if self._hit is not None and self._hit.inferior.num == rank.number:
-            hit = self._hit.point.number if self._hit.point.is_valid() else None
-        held = self._hit is not None and hit is None and rank.number in self._gathering.here
-        return RankPlace(rank.process.pid, rank.process.rank, rank.current, rank.state, function, hit, held)
+        with compat.selected(next(one for one in gdb.inferiors() if one.num == rank.number)):
+            came = held or (None if rank.current else hit)
+            if came is not None and came.thread.is_valid():
+                came.thread.switch()
+            with suppress(gdb.error):  # no frame there, or unreadable: the place stays unknown
+                function = gdb.newest_frame().name()
+        number = hit.point.number if hit is not None and hit.point.is_valid() else None
+        return RankPlace(
+            rank.process.pid, rank.process.rank, rank.current, rank.state, function, number, held is not None
+        )
 
     def _name(self, inferior: gdb.Inferior) -> str:
         rank = self._holder.rank_of(inferior)
@@ -234,11 +162,7 @@ class RankBreaks:
             if one.is_valid() and not one.enabled:
                 one.enabled = True
         self._enabled = []
-        leaving, self._leaving = self._leaving, None
-        if leaving is not None:
-            gdb.post_event(leaving)
-            return
-        if self._gathering.active:
+        if self._going.stopped() or self._gathering.active:
             return
         self._end_timers()
         point = find(self._valid(), event)
@@ -253,7 +177,7 @@ class RankBreaks:
         options, name = hit.point.options, self._name(hit.inferior)
         others = [rank for rank in self._holder.ranks() if rank.number != hit.inferior.num and rank.state == "stopped"]
         if options.others == "run" and others:
-            self._away = [*self._away, *self._holder.let_go([rank.number or 0 for rank in others])]
+            self._going.away = [*self._going.away, *self._holder.let_go([rank.number or 0 for rank in others])]
         self._say(f"{name} is at {options.location}; {self._of_others(options, others)}")
         self._move_alone(True)
         known = self._job_timeouts()
@@ -276,9 +200,11 @@ class RankBreaks:
             return "the others are stopped with it"
         here = [rank.process for rank in others if rank.number in self._gathering.here]
         away = [rank.process for rank in others if rank.number not in self._gathering.here]
-        held = f"{_named(here)} {'wait' if len(here) > 1 else 'waits'} at the same place" if here else ""
+        held = f"{named(here)} {'wait' if len(here) > 1 else 'waits'} at the same place" if here else ""
         where = "are stopped where they are" if len(away) > 1 else "is stopped where it is"
-        late = f"{_named(away)} did not come there in {options.wait:g} s and {where}" if away else ""
+        why = self._gathering.stranger
+        until = f"in {options.wait:g} s" if why is None else f"before {why},"
+        late = f"{named(away)} did not come there {until} and {where}" if away else ""
         return "; ".join(text for text in (held, late) if text)
 
     def _job_timeouts(self) -> List[Timeout]:
@@ -349,8 +275,8 @@ class RankBreaks:
             one.pid for one in gdb.inferiors() if one.pid and any(thread.is_running() for thread in one.threads())
         ]
         if running:
-            self._leaving = partial(self._left, why, then_quit)
-            gdb.execute("handle SIGURG stop nopass", to_string=True)
+            self._going.at_next_stop(partial(self._left, why, then_quit))
+            listen()
             tap(running)
             return
         self._left(why, then_quit)
@@ -359,7 +285,7 @@ class RankBreaks:
         text = f"{why}: every rank is released and runs on, and the breakpoints are gone"
         try:
             self.delete(None)
-            self._away = []
+            self._going.away = []
             self._holder.detach_all()
         except (GdbextError, gdb.error) as error:
             text = f"{why}, but not every rank could be released: {error}"
@@ -374,11 +300,3 @@ class RankBreaks:
 
     def _watch_over(self) -> None:
         self._mender.watch([point for point in self._valid() if not point.pending])
-
-
-def _named(processes: Sequence[RankProcess]) -> str:
-    """`ranks 0,2-3`."""
-    numbers = [process.rank for process in processes if process.rank is not None]
-    unknown = [f"pid {process.pid}" for process in processes if process.rank is None]
-    ranks = [f"rank{'s' if len(numbers) > 1 else ''} {folded(numbers)}"] if numbers else []
-    return ", ".join([*ranks, *unknown])

@@ -48,8 +48,12 @@ class Fates:
     def settle(self) -> None:
         """After an error about a rank that was not there: give an exec that has begun the time to happen."""
         end = time.monotonic() + _SETTLING
-        while time.monotonic() < end and not self.of(list(self._programs)):
+        while time.monotonic() < end and not self.of_all():
             time.sleep(0.01)  # nobody tells of it: gdb does not know yet
+
+    def of_all(self) -> List[Fate]:
+        """Of the processes that are remembered."""
+        return self.of(list(self._programs))
 
     def of(self, pids: Sequence[int], ended: str = "was killed while it was held") -> List[Fate]:
         """Who has no future here, and why; `ended` is what to say of those that are gone."""
@@ -69,11 +73,26 @@ class Fates:
         """gdb has read a program or a library; its breakpoints are not what they were when it was an exec."""
         if not self._watching:
             return
-        for fate in self.of(list(self._programs)):
+        for fate in self.of_all():
             if _program(fate.pid) is not None:
                 self._watching = False
                 self._noticed(fate)
                 tap([fate.pid])
+
+
+def whole(inferior: gdb.Inferior) -> bool:
+    """Whether what gdb knows of its threads is true: an exec ends all but one, before gdb has noticed, SIGKILL all."""
+    try:
+        there = set(map(int, os.listdir(f"/proc/{inferior.pid}/task")))
+    except OSError:  # of another machine: gdb knows better
+        return True
+    return not has_ended(inferior.pid) and there.issuperset(thread.ptid[1] for thread in inferior.threads())
+
+
+def has_ended(pid: int) -> bool:
+    """A zombie: nobody has asked for its exit status yet."""
+    status = ProcFS().status(pid)
+    return not isinstance(status, Missing) and status.get("State", "")[:1] in ("Z", "X")
 
 
 def _program(pid: int) -> Optional[str]:

@@ -7,11 +7,13 @@ with `schedule-multiple` off; the first stop of any of them stops the part. So t
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Callable, Dict, List, Optional, Sequence, Set
 
 import gdb
 
 from gdbext.debugger import compat
+from gdbext.debugger.fates import whole
 from gdbext.debugger.rank_points import Arrival, RankPoint, chosen
 from gdbext.debugger.tap import heard, is_tap, tap_later
 
@@ -86,6 +88,16 @@ class Gathering:
                 if point.is_valid():
                     point.silent = False
 
+    def run_free(self) -> None:
+        """All ranks run until something stops them; a tap that was left from before does not."""
+        self.stranger = None
+        with heard():
+            while True:
+                self._event = None
+                resume([one for one in gdb.inferiors() if one.pid], True, quietly=False)
+                if self.stranger is not None or not is_tap(self._event):
+                    return
+
     def _limit(self) -> float:
         """How long to wait for the next arrival."""
         return self._patience if self.focus is not None else self._nudge
@@ -133,22 +145,50 @@ class Gathering:
     def _resume(self, coming: Sequence[gdb.Inferior], everybody: bool) -> None:
         """Run them until one stops."""
         self._event = self._new = None
-        *others, last = sorted(coming, key=lambda one: one.num == gdb.selected_inferior().num)
         timer = tap_later(self._limit(), [one.pid for one in coming]) if self.here else None
         try:
-            with compat.settings({TOGETHER: "on" if everybody else "off"}):
-                if not everybody:
-                    for inferior in others:
-                        compat.switch(inferior)
-                        gdb.execute("continue &", to_string=True)
-                    compat.switch(last)
-                gdb.execute("continue", to_string=True)
+            resume(coming, everybody)
         finally:
             if timer is not None:
                 timer.cancel()
             later, self._later = self._later, []
             for body in later:
                 body()
+
+
+def resume(coming: Sequence[gdb.Inferior], everybody: bool, quietly: bool = True) -> None:
+    """Run them until one stops. `everybody`: no other is attached. Raises gdb.error; some may run then."""
+    selected = gdb.selected_inferior().num
+    halves = {one.num for one in coming if not whole(one)}  # gdb fails to resume them as often as not
+    partly = bool(halves) or not everybody
+    with compat.settings({TOGETHER: "off" if partly else "on"}):
+        try:
+            if partly:
+                *others, last = sorted(coming, key=lambda one: (one.num not in halves, one.num == selected))
+                for inferior in others:
+                    _begin(inferior)
+                compat.switch(last)
+            gdb.execute("continue", to_string=quietly)
+        except gdb.error:
+            _step_aside()
+            raise
+
+
+def _begin(inferior: gdb.Inferior) -> None:
+    try:
+        compat.switch(inferior)
+        gdb.execute("continue &", to_string=True)
+    except gdb.error:  # it is no more what it was: gdb hears of it when another one runs
+        _step_aside()
+
+
+def _step_aside() -> None:
+    """While a thread is selected that is gone, gdb fails at whatever it is told, settings too."""
+    for inferior in gdb.inferiors():
+        if inferior.threads() and whole(inferior):
+            with suppress(gdb.error):
+                compat.switch(inferior)
+                return
 
 
 def _words(event: Optional[gdb.StopEvent]) -> str:

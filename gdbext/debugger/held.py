@@ -12,6 +12,7 @@ from gdbext.capture import threads
 from gdbext.capture.environ import read_environ
 from gdbext.commands.cores import OpenCore
 from gdbext.debugger import compat
+from gdbext.debugger.fates import has_ended
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import find_jobs, rank_from_environ
 from gdbext.discovery.selectors import Selector
@@ -61,7 +62,7 @@ class HeldRanks:
             held.process,
             inferior.num,
             inferior.num == current,
-            "core file" if is_core else "running" if running else "stopped",
+            "core file" if is_core else "running" if running else "killed" if has_ended(inferior.pid) else "stopped",
             held.attach_ms,
             None if running or is_core or held.since is None else (time.monotonic() - held.since) * 1000,
         )

@@ -1,15 +1,17 @@
-"""Stops running ranks from a timer: by a signal that processes ignore, and that gdb does not hand on.
+"""Stops running ranks from a timer: by a signal that processes ignore, that gdb does not hand on, and that nobody sees.
 
 gdb's own `interrupt` sends SIGINT. When it crosses another stop it is left waiting in the rank, and a rank that is let
-go with it dies. SIGURG left waiting does nothing.
+go with it dies. SIGURG left waiting does nothing. Programs use it themselves (Go's runtime does): ours carries a mark,
+by which a catchpoint tells it from theirs, also across PID namespaces. Theirs goes where it would go without us.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Iterator, Optional, Sequence
 
 import gdb
@@ -17,17 +19,73 @@ import gdb
 from gdbext.debugger.timer import start
 
 SIGNAL = "SIGURG"
+_MINE = "$_siginfo.si_code == -1 && $_siginfo._sifields._rt.si_sigval.sival_int == {mark}"  # -1: SI_QUEUE
+_SILENT = "nostop noprint"  # what gdb does with the signal, unless it was told otherwise
+_AGAIN = 0.5  # seconds; the kernel drops a signal where another of its kind waits
+_LIBC = ctypes.CDLL(None)
+
+
+class _Ear:
+    """The catchpoint: one per gdb, on while the ranks run by us."""
+
+    def __init__(self) -> None:
+        self._number: Optional[int] = None
+
+    def on(self) -> None:
+        """Raises gdb.error."""
+        if self._number is not None:
+            try:
+                gdb.execute(f"enable {self._number}", to_string=True)
+                return
+            except gdb.error:  # the user has deleted it
+                self._number = None
+        gdb.execute(f"catch signal {SIGNAL}", to_string=True)
+        self._number = number = int(gdb.parse_and_eval("$bpnum"))
+        gdb.execute(f"condition {number} {_MINE.format(mark=os.getpid())}", to_string=True)
+        gdb.execute(f"commands {number}\nsilent\nend", to_string=True)
+
+    def off(self, command: str = "disable") -> None:
+        if self._number is not None:
+            with suppress(gdb.error):  # the user has deleted it
+                gdb.execute(f"{command} {self._number}", to_string=True)
+
+    def forget(self) -> None:
+        self.off("delete")
+        self._number = None
+
+
+_ear = _Ear()
 
 
 @contextmanager
 def heard() -> Iterator[None]:
     """gdb stops at the signal inside; what it does with it otherwise comes back."""
     before = _handling()
-    gdb.execute(f"handle {SIGNAL} stop nopass", to_string=True)
+    if before.startswith(_SILENT):
+        _ear.on()
+        try:
+            yield
+        finally:
+            _ear.off()
+        return
+    gdb.execute(f"handle {SIGNAL} stop", to_string=True)  # the user wants to see all of them: ours, too
     try:
         yield
     finally:
         gdb.execute(f"handle {SIGNAL} {before}", to_string=True)
+
+
+def listen() -> None:
+    """As `heard`, until `forget`."""
+    if _handling().startswith(_SILENT):
+        _ear.on()
+    else:
+        gdb.execute(f"handle {SIGNAL} stop", to_string=True)
+
+
+def forget() -> None:
+    """No catchpoint of ours is left."""
+    _ear.forget()
 
 
 def _handling() -> str:
@@ -38,21 +96,39 @@ def _handling() -> str:
 
 def tap(pids: Sequence[int]) -> bool:
     """Stop what runs; returns whether there was a process to tap."""
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGURG)
-        except OSError:
-            continue
-        return True
-    return False
+    return any(_LIBC.sigqueue(pid, signal.SIGURG, ctypes.c_void_p(os.getpid())) == 0 for pid in pids)
+
+
+class _Taps(threading.Timer):
+    """After some seconds, and again until it is heard: one rank after the other, for one may hear nothing (exec)."""
+
+    def __init__(self, seconds: float, pids: Sequence[int]) -> None:
+        super().__init__(seconds, lambda: None)
+        self._pids = list(pids)
+
+    def run(self) -> None:
+        wait = self.interval
+        while not self.finished.wait(wait):
+            tap(self._pids)
+            self._pids.append(self._pids.pop(0))
+            wait = _AGAIN
 
 
 def tap_later(seconds: float, pids: Sequence[int]) -> threading.Timer:
-    """Tap after some seconds; from a thread, so that gdb need not come round to it."""
-    timer = threading.Timer(seconds, lambda: tap(pids))
+    """Tap after some seconds, until it is cancelled; from a thread, so that gdb need not come round to it."""
+    timer = _Taps(seconds, pids)
     start(timer)
     return timer
 
 
 def is_tap(event: Optional[gdb.StopEvent]) -> bool:
-    return isinstance(event, gdb.SignalEvent) and event.stop_signal == SIGNAL
+    """At the stop: whether it was ours, which the rank then does not get."""
+    if not isinstance(event, gdb.SignalEvent) or event.stop_signal != SIGNAL:
+        return False
+    try:
+        ours = bool(gdb.parse_and_eval(_MINE.format(mark=os.getpid())))
+        if ours:
+            gdb.execute("queue-signal 0", to_string=True)
+    except gdb.error:  # the thread has ended meanwhile
+        return True
+    return ours

@@ -1,107 +1,19 @@
 """llm-break on ranks that are killed, that become another program, and whose tensors decide."""
 
-import mmap
-import os
 import re
-import signal
-import struct
-import subprocess
-import time
 
 import pytest
 
-from tests.gdb.gdbrun import DEADLINE, INIT, Terminal, build
+from tests.gdb.break_job import PROMPT, Held, Job
 from tests.inferiors.demo import state_of
 
 pytestmark = pytest.mark.gdb
-PROMPT = re.escape(Terminal.PROMPT) + r"\Z"
-WORLD, MOST = 3, 4
-FIELDS = ("steps", "begun", "gone", "becomes", "nan_at")  # of break_rank.cpp's State
-
-
-class Job:
-    """Three ranks that step together, and what the test tells them."""
-
-    def __init__(self, folder):
-        path = folder / "state"
-        path.write_bytes(bytes(8 * MOST * len(FIELDS)))
-        program = build("break_rank.cpp", "-g", "-O1", "-std=c++17")
-        with open(path, "r+b") as file:
-            self._state = mmap.mmap(file.fileno(), 0)
-        self.processes = [
-            subprocess.Popen(
-                [program, str(path)],
-                env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(WORLD)},
-                stdout=subprocess.PIPE,
-                stdin=subprocess.DEVNULL,
-                text=True,
-            )
-            for rank in range(WORLD)
-        ]
-        for process in self.processes:
-            assert process.stdout.readline() == "ready\n"
-        self.pids = [process.pid for process in self.processes]
-
-    def close(self):
-        for process in self.processes:
-            process.kill()
-            process.wait()
-            process.stdout.close()
-
-    def set(self, field, rank, value):
-        struct.pack_into("Q", self._state, 8 * (MOST * FIELDS.index(field) + rank), value)
-
-    def steps(self, rank):
-        return struct.unpack_from("Q", self._state, 8 * rank)[0]
-
-    def kill(self, rank):
-        """It dies, and the others are told not to wait for it."""
-        self.set("gone", rank, 1)
-        os.kill(self.pids[rank], signal.SIGKILL)
-        end = time.monotonic() + DEADLINE
-        while state_of(self.pids[rank])[0] not in ("Z", "X", None):
-            assert time.monotonic() < end
-            time.sleep(0.002)  # its parent is told only when gdb has been
-
-    def until_program(self, rank, name):
-        end = time.monotonic() + DEADLINE
-        while not os.readlink(f"/proc/{self.pids[rank]}/exe").endswith(name):
-            assert time.monotonic() < end
-            time.sleep(0.002)  # nobody tells of an exec
-
-    def assert_free(self, *ranks):
-        """Nobody traces them, and they go on."""
-        for rank in ranks:
-            assert state_of(self.pids[rank])[1] == 0
-        self.assert_running(*ranks)
-
-    def assert_running(self, *ranks):
-        for rank in ranks:
-            first, end = self.steps(rank), time.monotonic() + DEADLINE
-            while self.steps(rank) < first + 2:
-                assert time.monotonic() < end, f"rank {rank} does not go on"
-                time.sleep(0.002)  # polls shared memory: there is nothing to block on
 
 
 @pytest.fixture
 def job(tmp_path):
-    running = Job(tmp_path)
-    try:
+    with Job(tmp_path) as running:
         yield running
-    finally:
-        running.close()
-
-
-class Held(Terminal):
-    """A gdb on a terminal that has the ranks attached."""
-
-    def __init__(self, gdb, job):
-        super().__init__(gdb, f"source {INIT}", "set width 0", "llm-attach-all " + " ".join(map(str, job.pids)))
-        self.expect(PROMPT)
-
-    def command(self, line):
-        """In one line, whatever gdb's width is."""
-        return " ".join(super().command(line).split())
 
 
 HELD_TEXT = {
@@ -148,6 +60,7 @@ def test_a_rank_that_becomes_another_program_is_let_go(turn_gdb, job, policy):
             job.set("gone", 1, 1)  # nobody waits for the rank that stands
             job.until_program(2, "/sleep")
         said = terminal.command("llm-continue")
+        assert "SIGURG" not in said
         assert re.search(
             r"gdbext: rank 2 has become another program, \S*/sleep, and is (let go|not attached again)", said
         )

@@ -1,5 +1,6 @@
 // One rank of a small job for llm-break: steps with a tensor and a collective. The test writes into the shared file what
 // becomes of it: another program in its place, a NaN at a step, a rank that the others shall not wait for any more.
+// IN_A_THREAD: the main thread only waits.
 //   RANK=1 WORLD_SIZE=3 break_rank STATE
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +36,7 @@ struct Tensor {
 enum { RANKS = 4 };
 
 struct State {
-    volatile uint64_t steps[RANKS], begun[RANKS], gone[RANKS], becomes[RANKS], nan_at[RANKS];
+    volatile uint64_t steps[RANKS], begun[RANKS], gone[RANKS], becomes[RANKS], nan_at[RANKS], urgent[RANKS];
 };
 
 static State* state;
@@ -60,16 +61,11 @@ __attribute__((noipa)) static void decode_step(uint64_t step, const fastertransf
 
 __attribute__((noipa)) static void checkpoint(uint64_t step) { asm volatile("" ::"r"(step) : "memory"); }
 
-int main(int, char** arguments)
+// Only the last rank comes here.
+__attribute__((noipa)) static void report(uint64_t step) { asm volatile("" ::"r"(step) : "memory"); }
+
+static void work()
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    rank = atoi(getenv("RANK"));
-    world = atoi(getenv("WORLD_SIZE"));
-    const int file = open(arguments[1], O_RDWR | O_CLOEXEC);
-    state = static_cast<State*>(mmap(nullptr, sizeof(State), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
-    std::thread([] { for (;;) pause(); }).detach();
-    printf("ready\n");
-    fflush(stdout);
     float numbers[6] = {};
     const fastertransformer::Tensor hidden_states{
         fastertransformer::MEMORY_CPU, fastertransformer::TYPE_FP32, {2, 3}, numbers};
@@ -80,10 +76,29 @@ int main(int, char** arguments)
             numbers[4] = NAN;
         if (step % 64 == 0)
             checkpoint(step);
+        if (step % 64 == 16 && rank == world - 1)
+            report(step);
         if (state->becomes[rank] && step % 64 == 32)
             execl("/bin/sleep", "sleep", "1000", nullptr);
         decode_step(step, hidden_states);
         state->steps[rank] = step;
         usleep(1000);
     }
+}
+
+int main(int, char** arguments)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    rank = atoi(getenv("RANK"));
+    world = atoi(getenv("WORLD_SIZE"));
+    const int file = open(arguments[1], O_RDWR | O_CLOEXEC);
+    state = static_cast<State*>(mmap(nullptr, sizeof(State), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+    signal(SIGURG, [](int) { state->urgent[rank]++; });
+    std::thread([] { for (;;) pause(); }).detach();
+    printf("ready\n");
+    fflush(stdout);
+    if (getenv("IN_A_THREAD"))
+        std::thread(work).join();
+    else
+        work();
 }

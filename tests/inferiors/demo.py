@@ -37,7 +37,7 @@ RANKS_AT, RANK_SIZE, FIELDS = 64, 64, struct.Struct("5Q")
 
 
 class DemoFailed(Exception):
-    """The job did not come to its hang; says what each rank reported last."""
+    """The job did not come to its hang (says what each rank reported last), or does not end."""
 
 
 def _die_with_parent() -> None:
@@ -70,6 +70,14 @@ def start_of(pid: int) -> Optional[str]:
     except OSError:
         return None
     return None if fields[0] in "ZX" else fields[19]
+
+
+def _ends(process: subprocess.Popen[str], end: float) -> bool:
+    try:
+        process.wait(max(0.0, end - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 class DemoJob:
@@ -137,15 +145,18 @@ class DemoJob:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Kills what is left, whatever state it is in, and removes the job's files."""
+    def close(self, deadline: float = 60) -> None:
+        """Kills what is left, whatever state it is in, and removes the job's files.
+
+        Raises DemoFailed when a rank does not end: its parent is told after the debugger that holds it, which may hang.
+        """
+        end = time.monotonic() + deadline
         for process in self.processes:
             if process.poll() is None:
                 process.kill()
-        for process in self.processes:
-            process.wait()
+        left = [process.pid for process in self.processes if not _ends(process, end)]
         if self._launcher == "mpirun":
-            self._end_orphans()
+            left += self._end_orphans(end)
         if self._state is not None:
             self._state.close()
             self._state = None
@@ -154,17 +165,21 @@ class DemoJob:
             self._pipe = -1
         self._log.close()
         self._temporary.cleanup()
+        if left:
+            states = ", ".join(f"{pid} ({state_of(pid)[0]}, traced by {state_of(pid)[1]})" for pid in left)
+            raise DemoFailed(f"killed, and not ended after {deadline:g} s: {states}")
 
-    def _end_orphans(self) -> None:
-        """mpirun's ranks are not our children: they die with it, but a little later."""
+    def _end_orphans(self, end: float) -> List[int]:
+        """mpirun's ranks are not our children: they die with it, but a little later. Returns those that do not."""
         left = dict(self._started)
-        while left:
+        while left and time.monotonic() < end:
             # The pid may have become another process's.
             left = {pid: start for pid, start in left.items() if start and start_of(pid) == start}
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.01)  # nobody tells us of their end
+        return list(left)
 
     def _prepare(self, folder: Path) -> None:
         """The files that the ranks meet by: the shared state, and a named pipe for their reports."""
