@@ -7,7 +7,10 @@ from typing import Tuple
 from gdbext.discovery.procfs import ProcFS
 from gdbext.model.missing import Missing
 
-YAMA_LOCKED = "boot with another setting (/etc/sysctl.d); until then take core files or use NCCL's status service"
+YAMA_LOCKED = (
+    "boot with another setting (/etc/sysctl.d); until then ask NCCL's status service, or end a rank with a core file: "
+    "kill -ABRT"
+)
 
 UNINTERRUPTIBLE = "read /proc/{pid}/stack as root and dmesg: a driver or a network file system holds it"
 
