@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import functools
 import math
 import mmap
-import os
 import struct
 import time
 import zlib
 from typing import Callable, Dict, List, Optional, Sequence, Set
 
 from gdbext.capture import symbol_sweep, user_cache
-from gdbext.capture.elf_symbols import CODE, ElfSymbols, Section, tables_of
+from gdbext.capture.elf_symbols import CODE, SYMTAB, ElfSymbols, Section, tables_of
 from gdbext.capture.excerpt_file import Parts, Symbol
 from gdbext.capture.object_file import build_id_of, file_reader, segments_of
 from gdbext.capture.separate_debug import separate_debug_file
@@ -38,8 +38,7 @@ LIMIT = 1 << 30
 _SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
 _NOBITS = 8
 _DEBUG = frozenset((b".debug_info", b".zdebug_info", b".debug_types"))  # what gdb goes through, to know what there is
-_ELSEWHERE = frozenset((b".gnu_debuglink", b".gnu_debugdata"))
-_MORE = frozenset((b".gnu_debugdata", b".debug_frame"))
+_MORE_SYMBOLS, _MORE_ENTRIES = b".gnu_debugdata", b".debug_frame"
 _STUBS = b".plt"
 _LONGEST_NAME = 64 << 10
 Say = Callable[[int, int], None]
@@ -67,27 +66,40 @@ class Excerpt:
 
     @property
     def weight(self) -> int:
-        """Bytes of this file that gdb would go through."""
+        """Bytes of symbols and debug information that gdb would go through."""
         return self.debug + sum(table.size for table in tables_of(self._sections))
 
     @property
     def debug(self) -> int:
-        """Bytes of debug information; what stands in a file of its own is not counted."""
-        return sum(section.size for section in self._sections if section.name in _DEBUG and section.kind != _NOBITS)
+        """Bytes of debug information, here and in the file that it may have for itself."""
+        return _debug_in(self._sections) + self._apart
+
+    @functools.cached_property
+    def _apart(self) -> int:
+        """Those in a file of its own."""
+        place = separate_debug_file(self._path, self._data, self._sections)
+        if place is None:
+            return 0
+        try:
+            with open(place, "rb") as stream:
+                sections = ElfSymbols(stream).sections
+        except (OSError, ValueError, struct.error):
+            return 0
+        return _debug_in(sections) + sum(table.size for table in tables_of(sections))
 
     @property
     def worth_it(self) -> bool:
         """Whether the file is big, and says nothing that an excerpt would leave out (debug information)."""
-        says_more = self.debug or any(section.name in _ELSEWHERE for section in self._sections)
-        return self.weight >= WORTH_IT and not says_more
+        return self.weight >= WORTH_IT and not self.debug and not self._has(_MORE_SYMBOLS)
+
+    def _has(self, name: bytes) -> bool:
+        return any(section.name == name for section in self._sections)
 
     def replaceable(self, addresses: Sequence[int]) -> bool:
         """Whether gdb says the same with an excerpt, however small the file is: nothing stands in another file; no
         address is in a stub of the procedure linkage table, whose names gdb makes itself, or in code without an unwind
         entry, whose instructions gdb looks at."""
-        if self.debug or any(section.name in _MORE for section in self._sections):
-            return False
-        if separate_debug_file(self._path, self._data, self._sections):
+        if self.debug or self._has(_MORE_SYMBOLS) or self._has(_MORE_ENTRIES):
             return False
         unwind = UnwindTable(self._data, self._sections)
         for section in self._code:
@@ -113,15 +125,8 @@ class Excerpt:
             symbols, named = tuple(self._symbols(wanted, say, until)), True
         except TimeUp:
             symbols, named = (), False
-        left_out = self.debug or self._apart
-        return Parts(self._machine, self._elf.fixed, tuple(code), unwind, symbols, left_out, named)
-
-    @property
-    def _apart(self) -> int:
-        """Bytes of the file with the debug information, where the sections tell of one."""
-        told = any(section.name in _ELSEWHERE for section in self._sections)
-        place = separate_debug_file(self._path, self._data, self._sections) if told else None
-        return os.stat(place).st_size if place else 0
+        exported = bool(self._apart) and not any(section.kind == SYMTAB for section in self._sections)
+        return Parts(self._machine, self._elf.fixed, tuple(code), unwind, symbols, self.debug, named, exported)
 
     @property
     def _code(self) -> List[Section]:
@@ -195,6 +200,10 @@ class Excerpt:
         start = names.offset + name
         end = self._data.find(b"\0", start, min(start + _LONGEST_NAME, names.offset + names.size))
         return Symbol(self._data[start : end if end >= 0 else start], info, other, value, size)
+
+
+def _debug_in(sections: Sequence[Section]) -> int:
+    return sum(section.size for section in sections if section.name in _DEBUG and section.kind != _NOBITS)
 
 
 def _between(addresses: Sequence[int], start: int, end: int) -> Sequence[int]:

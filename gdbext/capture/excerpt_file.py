@@ -44,6 +44,7 @@ class Parts(NamedTuple):
     symbols: Tuple[Symbol, ...]
     debug: int = 0  # bytes of debug information that are left out
     named: bool = True  # False: there was no time to look for symbols
+    exported: bool = False  # all other symbols are in the file with the debug information
 
 
 class Placed(NamedTuple):

@@ -159,10 +159,10 @@ class SymbolFiles:
         if not parts.named:
             self._notes[path] = _LATE
         elif parts.debug:
+            lacking = "neither lines nor arguments" + (", and only exported functions a name" * parts.exported)
             self._notes[path] = Note(
-                f"its {_mib(parts.debug)} of debug information were not read ({why}):"
-                " its frames have names, but neither lines nor arguments",
-                "their debug information was not read: their frames have names, but neither lines nor arguments",
+                f"its {_mib(parts.debug)} of debug information were not read ({why}): its frames have {lacking}",
+                f"their debug information was not read: their frames have {lacking}",
             )
 
 

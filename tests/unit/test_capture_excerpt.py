@@ -5,9 +5,9 @@ import subprocess
 
 import pytest
 
-from gdbext.capture import separate_debug
+from gdbext.capture import excerpt, separate_debug
 from gdbext.capture.elf_symbols import ElfSymbols
-from gdbext.capture.excerpt import parts_of
+from gdbext.capture.excerpt import parts_of, weight_of
 from gdbext.capture.excerpt_file import Placed, write_file
 from gdbext.capture.libraries import MappedFile
 from gdbext.capture.object_file import build_id_of, file_reader, segments_of
@@ -47,16 +47,28 @@ def test_where_gdb_looks_at_more_than_an_excerpt_has_there_is_none(library):
     assert parts_of(library, sorted([stub + 16, caller + 4]), limit=0) is not None
 
 
-def test_a_file_with_debug_information_elsewhere_is_left_to_gdb(library, tmp_path, monkeypatch):
-    monkeypatch.setattr(separate_debug, "FOLDERS", (str(tmp_path),))
-    caller = address_of(library, "caller")
-    assert parts_of(library, [caller + 4], small=True) is not None
+@pytest.mark.parametrize("linked", [False, True], ids=["by its build-id", "by its name"])
+def test_a_file_with_debug_information_elsewhere_is_left_to_gdb_if_that_is_not_too_much(tmp_path, monkeypatch, linked):
+    monkeypatch.setattr(separate_debug, "FOLDERS", (str(tmp_path / "debug"),))
+    monkeypatch.setattr(excerpt, "WORTH_IT", 1)
+    library, source = str(tmp_path / "lib.so"), tmp_path / "lib.c"
+    source.write_text("static int inner(int x) { return x; } int outer(int x) { return inner(x); }")
+    subprocess.run(["gcc", "-g", "-shared", "-fPIC", "-Wl,--build-id", "-o", library, source], check=True)
     read = file_reader(library)
     build_id = build_id_of(read, segments_of(read))
-    folder = tmp_path / ".build-id" / build_id[:2]
+    folder = tmp_path / "debug" / (str(tmp_path)[1:] if linked else f".build-id/{build_id[:2]}")
     folder.mkdir(parents=True)
-    (folder / f"{build_id[2:]}.debug").touch()
-    assert parts_of(library, [caller + 4], small=True) is None
+    apart = folder / ("lib.so.debug" if linked else f"{build_id[2:]}.debug")
+    subprocess.run(["objcopy", "--only-keep-debug", library, apart], check=True)
+    extra = [f"--add-gnu-debuglink={apart}"] if linked else []
+    subprocess.run(["objcopy", "--strip-all", *extra, library], check=True)
+    inside = [address_of(library, "outer") + 4]
+    assert parts_of(library, inside) is None and parts_of(library, inside, small=True) is None
+    parts = parts_of(library, inside, limit=weight_of(library) - 1)
+    assert parts.debug > 100 and parts.exported and parts.symbols[0].name == b"outer"
+    apart.unlink()
+    parts = parts_of(library, inside)
+    assert parts is not None and not parts.debug and not parts.exported
 
 
 def test_one_file_has_each_library_where_it_lies(library, tmp_path):
