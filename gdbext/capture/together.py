@@ -48,17 +48,20 @@ def copy_together(
         children: Dict[int, Tuple[int, Sequence[int]]] = {}  # end of a pipe -> number and share of who writes there
         for number in range(count):
             reading, writing = os.pipe()
-            pipes.callback(os.close, reading)
             try:
                 child = os.fork()
             except OSError:  # no more processes for this user
+                os.close(reading)
                 os.close(writing)
                 meeting.leave(number)
                 continue
             if child == 0:
+                for end in (*children, reading):  # whoever writes to us must notice when the parent is no more
+                    os.close(end)
                 _work(pids[number::count], budget, during, marks, meeting, number, writing)
             os.close(writing)
             pipes.callback(os.waitpid, child, 0)
+            pipes.callback(os.close, reading)  # before that: a child whose words nobody wants does not wait for us
             children[reading] = number, pids[number::count]
         copies = {copy.pid: copy for copy in _come_home(children, meeting)}
     left = [pid for pid in pids if pid not in copies]

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -110,6 +112,43 @@ def test_without_room_for_children(processes, monkeypatch):
     copies = copy_together(pids(processes))
     assert [len(copy.threads) for copy in copies] == [len(process.tids()) for process in processes]
     assert [copy.problems for copy in copies] == [(together._MISSED,)] * 3
+
+
+def test_children_end_when_nobody_wants_their_words(processes, monkeypatch):
+    def fails(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(together, "_come_home", fails)
+    real, children = os.fork, []
+    monkeypatch.setattr(os, "fork", lambda: children.append(real()) or children[-1])
+    with pytest.raises(MemoryError):
+        copy_together(pids(processes), during=lambda _: (b"more than a pipe holds" * 10000,))
+    assert len(children) == 2
+    for child in children:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(child, os.WNOHANG)
+
+
+def test_children_end_when_we_are_killed(processes):
+    """They had let go of their shares, but had not yet told what they saw."""
+    script = f"""
+import os, sys
+os.sched_getaffinity = lambda _: {{0, 1}}
+from gdbext.capture.together import copy_together
+parent = os.getpid()
+def during(pid):
+    os.write(1, b"%d\\n" % os.getpid())
+    sys.stdin.read()  # until the parent is killed
+    return (bytes(1 << 20),)
+copy_together({pids(processes)!r}, during=during)
+"""
+    front = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        children = {int(front.stdout.readline()) for _ in range(2)}
+        front.kill()
+    finally:
+        front.communicate()
+    wait_until(lambda: not any(os.path.exists(f"/proc/{child}/fd/1") for child in children))
 
 
 def test_signals_wait_until_all_are_free(processes):
