@@ -17,6 +17,7 @@ from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.ptrace import Architecture
 from gdbext.capture.standing import GONE, NO_CALL, REFUSED, Standing, parse_standing
 from gdbext.knowledge.cpython import GLIBC_TID
+from gdbext.knowledge.locks import RESTARTED
 
 UNKNOWN = 0x5BAD_0C0D_5BAD_0C0D
 """What stands in a register that nobody knows. No address: the two halves of memory are far from it, so that whoever
@@ -87,9 +88,7 @@ class _Row:
     number: int
     arguments: Tuple[int, ...]
     result: int
-    restart: (
-        int  # the number of the call restart_syscall(2), by which the kernel goes on with one that a stop broke off
-    )
+    restart: int  # restart_syscall(2), by which the kernel goes on with a call that a stop broke off
     pc_too: Optional[int] = None  # the system call instruction leaves the pc here as well
     fixed: Tuple[Tuple[int, int], ...] = ()  # the same in every 64-bit program
 
@@ -97,7 +96,7 @@ class _Row:
 _ROWS = {
     # orig_rax; rdi, rsi, rdx, r10, r8, r9; rax; rcx; cs, ss, and no base of ds and es (arch/x86/include/asm/segment.h)
     "x86_64": _Row(
-        15, (14, 13, 12, 7, 9, 8), 10, 219, 11, ((17, 0x33), (20, 0x2B), *((n, 0) for n in (21, 22, 23, 24)))
+        15, (14, 13, 12, 7, 9, 8), 10, RESTARTED, 11, ((17, 0x33), (20, 0x2B), *((n, 0) for n in (21, 22, 23, 24)))
     ),
     # x8; x0 to x5, of which x0 becomes the result; asm-generic/unistd.h
     "aarch64": _Row(8, (0, 1, 2, 3, 4, 5), 0, 128),

@@ -17,7 +17,7 @@ from gdbext.capture import activity, again, futexes, stop, threads
 from gdbext.capture.asleep import asleep, copy_awake
 from gdbext.capture.environ import read_environ
 from gdbext.capture.memory import ProcessMemory
-from gdbext.capture.ptrace import thread_state
+from gdbext.capture.ptrace import thread_state, tracer_of
 from gdbext.capture.python_frames import freeze, resolve
 from gdbext.capture.python_runtime import Interpreter, interpreter_of
 from gdbext.capture.together import copy_together
@@ -103,13 +103,14 @@ class Look:
         self._find_communicators(readable)
         if self._limits.confirm > 0:
             self._confirm(readable, closed)
-        since = {rank.pid: afterwards.marks_of(rank.pid) for rank in readable}
+        touched = [rank for rank in self._ranks if rank.copy is not None]
+        since = {rank.pid: afterwards.marks_of(rank.pid) for rank in touched}
         for rank in closed:
             outline.complete(rank)
         for rank in readable:
             self._interleave(rank)
         name_locks(self._proc, readable)
-        for rank in readable:
+        for rank in touched:
             self._check_released(rank, since[rank.pid])
         return self._snapshot(taken_at)
 
@@ -145,6 +146,7 @@ class Look:
         if not rank.blocked:
             rank.interpreter = interpreter_of(rank.pid)
         rank.times = rank.before = threads.look(rank.pid)
+        rank.traced = tracer_of(rank.pid, rank.pid) != 0
 
     def _ask_witnesses(self) -> None:
         """A stopped rank does not answer its peers, nor NCCL's status service: so they are asked before."""
@@ -291,7 +293,7 @@ class Look:
         """The last thing we do for a rank: see that nobody traces it and that it lives as it did before."""
         sign = afterwards.sign_of(rank.pid, rank.before, since)
         rank.after = sign.word
-        if sign.trouble:
+        if sign.trouble and not (sign.word == "traced" and rank.traced):
             Progress().say(f"{rank.label}: {sign.trouble}")  # also where nobody wants to hear of progress
             rank.problems.insert(0, sign.trouble)
 

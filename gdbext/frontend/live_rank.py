@@ -70,6 +70,7 @@ class LiveRank:
     communicators: Optional[Search] = None
     activity: Optional[Activity] = None
     blocked: bool = False  # must not or cannot be stopped
+    traced: bool = False  # by somebody, when we came
     barred: bool = False  # for want of the right to
     after: Optional[str] = None  # sign of life when all was read (model/job.py, `AFTER`)
     cut: bool = False  # something that was there could not be read

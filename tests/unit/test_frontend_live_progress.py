@@ -3,6 +3,7 @@
 import pytest
 
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
+from gdbext.frontend import afterwards
 from gdbext.frontend.live import Limits, Look
 from gdbext.frontend.live_rank import LiveRank
 from gdbext.model.job import Job, RankProcess
@@ -42,3 +43,13 @@ def test_few_ranks_have_a_line_each(look_at):
 def test_many_ranks_have_one_line(look_at):
     assert look_at(64) == ["64 threads of 64 ranks copied, each stopped for at most 63.0 ms"]
     assert look_at(64, no_stop=True) == ["64 threads of 64 ranks copied, without a stop"]
+
+
+@pytest.mark.parametrize("before, problems", [(True, []), (False, ["process 5 traces it now"])])
+def test_a_tracer_that_was_there_before_is_no_news(monkeypatch, capsys, before, problems):
+    monkeypatch.setattr(afterwards, "sign_of", lambda *_: afterwards.Sign("traced", "process 5 traces it now"))
+    process = RankProcess(100, "rank", rank=0)
+    rank = LiveRank(process, traced=before)
+    Look(Job("pgid 1", None, (process,)), Limits(), Said())._check_released(rank, {})
+    assert (rank.after, rank.problems) == ("traced", problems)
+    assert bool(capsys.readouterr().err) is not before
