@@ -21,18 +21,18 @@ def gdbs_for(ranks: Sequence[Dict[str, Any]], stacks: int, wanted: int = 0) -> i
 
     `wanted`: so many were asked for.
     """
-    count = most_gdbs(len(ranks), stacks, wanted)
-    memory = memory_at_hand() if count > 1 and wanted <= 0 else None
-    if memory is not None:
-        count = min(count, memory // _SHARE // _bytes_of_one(ranks))
-    return max(1, count)
+    return most_gdbs(len(ranks), stacks, wanted, _bytes_of_one(ranks))
 
 
-def most_gdbs(ranks: int, stacks: int, wanted: int = 0) -> int:
-    """The same, where there is memory enough."""
+def most_gdbs(ranks: int, stacks: int, wanted: int = 0, each: int = _BASE) -> int:
+    """The same, as long as nobody knows the files. `each`: bytes that a gdb needs."""
     if wanted > 0:
         return max(1, min(wanted, ranks))
-    return max(1, min(ranks, stacks // WORTH, len(os.sched_getaffinity(0)), MOST))
+    count = min(ranks, stacks // WORTH, len(os.sched_getaffinity(0)), MOST)
+    memory = memory_at_hand() if count > 1 else None
+    if memory is not None:
+        count = min(count, memory // _SHARE // each)
+    return max(1, count)
 
 
 def readable() -> Optional[int]:

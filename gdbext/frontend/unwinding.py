@@ -121,12 +121,14 @@ class _Count:
         self._watch = threading.Thread(target=self._while_silent, name="gdbext-progress", daemon=True)
 
     def __enter__(self) -> _Count:
-        self._watch.start()
+        with contextlib.suppress(RuntimeError):  # no more threads for this user: the work is done in silence
+            self._watch.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self._watch.join()
+        if self._watch.ident is not None:
+            self._watch.join()
 
     def said(self, number: int, line: str) -> None:
         """A gdb begins with a copy."""

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from gdbext.frontend import capacity
-from gdbext.frontend.capacity import gdbs_for, memory_at_hand
+from gdbext.frontend.capacity import gdbs_for, memory_at_hand, most_gdbs
 
 GIB, MIB = 1 << 30, 1 << 20
 
@@ -46,6 +46,14 @@ def test_big_files_take_memory_in_each_gdb(machine, tmp_path):
     assert gdbs_for(rows(8, library, "/no/such/file"), 50 * MIB) == 1
     machine(8, None)
     assert gdbs_for(rows(8, library), 50 * MIB) == 8, "nothing is known of the memory"
+
+
+def test_those_that_start_before_the_files_are_known_have_room_too(machine):
+    machine(16, GIB)
+    assert most_gdbs(16, 50 * MIB) == 5
+    machine(16, 50 * MIB)
+    assert most_gdbs(16, 50 * MIB) == 1
+    assert most_gdbs(16, 50 * MIB, wanted=4) == 4
 
 
 def test_as_many_as_asked_for(machine):

@@ -1,6 +1,7 @@
 """Copies shared out to several gdbs: each stack comes back to its copy, and what one gdb fails in costs no other."""
 
 import contextlib
+import threading
 
 import pytest
 
@@ -92,3 +93,12 @@ def test_the_table_of_frames_is_read_once_for_all_copies_of_a_gdb(unwind, monkey
     monkeypatch.setattr(unwinding, "frames_of", lambda rows: read.append(len(rows)) or frames_of(rows))
     unwind(2)
     assert len(read) == 2
+
+
+def test_without_room_for_a_thread_the_work_is_done_in_silence(unwind, monkeypatch):
+    def refuses(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuses)
+    result = unwind(1)
+    assert [one.stacks for one in result.ranks] == [(stack_of(copy.pid),) for copy in COPIES]
