@@ -242,6 +242,8 @@ class Look:
             if not any(rank.python for rank in ranks):
                 raise result.failure
             self._problems.append(f"no native frames: {result.failure}")
+            for rank in ranks:
+                rank.cut = True
         self._problems += result.problems
         for rank, one in zip(ranks, result.ranks):
             rank.stacks = one.stacks

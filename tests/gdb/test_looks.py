@@ -118,3 +118,17 @@ def test_two_at_once_on_one_job():
             assert process.returncode in (1, 3), err
             assert json.loads(out)["schema"] == 1
         assert_untouched(job)
+
+
+def test_without_a_gdb_that_works_python_frames_are_a_partial_answer(tmp_path):
+    broken = tmp_path / "gdb"
+    broken.write_text('#!/bin/sh\ncase "$*" in *--version*) echo "GNU gdb (GDB) 13.1"; exit 0;; esac\nexit 9\n')
+    broken.chmod(0o755)
+    code = "import sys; print(flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as rank:
+        rank.stdout.readline()
+        status, out, err = diagnose(rank.pid, "--json", "--once", "--gdb", broken)
+        rank.stdin.close()
+    answer = json.loads(out)
+    assert (status, answer["processes"][0]["state"]) == (3, "partial"), err
+    assert any("no native frames" in problem for problem in answer["problems"])
