@@ -118,7 +118,8 @@ class RankBreaks:
             focus.thread.switch()
             self._stands(focus)
         if (holding or self._gathering.stranger is not None) and gdb.selected_thread() is not None:
-            gdb.execute("frame")
+            with suppress(gdb.error):  # some run: there is none
+                gdb.execute("frame")
 
     def _valid(self) -> List[RankPoint]:
         self._points = [point for point in self._points if point.is_valid()]  # the user may delete them too

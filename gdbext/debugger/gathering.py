@@ -187,7 +187,7 @@ def _step_aside() -> None:
     for inferior in gdb.inferiors():
         if inferior.threads() and whole(inferior):
             with suppress(gdb.error):
-                compat.switch(inferior)
+                min(inferior.threads(), key=lambda thread: thread.num).switch()
                 return
 
 

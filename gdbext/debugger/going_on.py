@@ -87,7 +87,8 @@ class GoingOn:
             one.pid for one in gdb.inferiors() if one.pid and any(thread.is_running() for thread in one.threads())
         ]
         if running:
-            self.at_next_stop(partial(self._say, f"stopped on the way: {why}; llm-continue resumes all"))
+            self._say(f"gdb failed at a rank ({why}); those that it has resumed are stopped in a moment")
+            self.at_next_stop(partial(self._say, "stopped on the way; llm-continue resumes all"))
             listen()
             tap(running)
         return bool(running)
