@@ -142,7 +142,7 @@ def _drop(inferior: Optional[gdb.Inferior]) -> None:
 
 def progress(text: str) -> None:
     """Past gdb's own streams: they may be redirected."""
-    os.write(2, f"progress: {text}\n".encode())
+    os.write(2, f"progress: {text}\n".encode(errors="replace"))
 
 
 def write(path: str, result: Dict[str, Any]) -> None:

@@ -27,6 +27,8 @@ from gdbext.model.attached import AttachedRank
 from gdbext.model.break_points import BreakTable, RankPlace
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
+from gdbext.render import Style
+from gdbext.render.text import clean_text
 
 KILLED = (
     "While the ranks run, the breakpoint is an instruction in their code. When gdb is killed (SIGKILL) it is taken out "
@@ -149,7 +151,7 @@ class RankBreaks:
     def _say(self, text: str) -> None:
         """At once, although gdb's own output is swallowed while ranks gather."""
         if self._gathering.active:
-            os.write(2, f"gdbext: {text}\n".encode())
+            os.write(2, f"gdbext: {clean_text(text, Style())}\n".encode())
         else:
             self._holder.say(text)
 
