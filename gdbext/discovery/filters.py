@@ -19,7 +19,10 @@ _REFUSED = 1
 @lru_cache(maxsize=None)
 def refuses_ptrace() -> bool:
     """Without a filter there is no process 0 to interrupt (ESRCH), whatever rights we have."""
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError:  # no more processes for this user: the attach will tell
+        return False
     if child == 0:
         status = _REFUSED
         try:
@@ -31,5 +34,5 @@ def refuses_ptrace() -> bool:
     try:
         _, status = os.waitpid(child, 0)
     except ChildProcessError:
-        return False  # somebody else noticed its end; the attach will tell
+        return False  # somebody else noticed its end
     return status != 0

@@ -81,3 +81,11 @@ def test_memory_is_read_without_the_call():
         )
 
     assert inside(PROCESS_VM_READV, REFUSE, question) == 1
+
+
+def test_without_room_for_a_child_nothing_is_claimed(monkeypatch):
+    def refuses():
+        raise BlockingIOError("no more processes")
+
+    monkeypatch.setattr(os, "fork", refuses)
+    assert refuses_ptrace.__wrapped__() is False
