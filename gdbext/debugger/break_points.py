@@ -127,6 +127,13 @@ class RankBreaks:
         self._points = [point for point in self._points if point.is_valid()]  # the user may delete them too
         return self._points
 
+    def thread_at(self, number: int) -> Optional[gdb.InferiorThread]:
+        """The thread of an inferior that stands at the place of the last hit."""
+        if self._hit is None:
+            return None
+        came = self._hit if self._hit.inferior.num == number else self._gathering.here.get(number)
+        return came.thread if came is not None and came.thread.is_valid() else None
+
     def _place(self, rank: AttachedRank) -> RankPlace:
         if rank.state in ("running", "killed"):
             return RankPlace(rank.process.pid, rank.process.rank, rank.current, rank.state, None, None)
@@ -134,9 +141,9 @@ class RankBreaks:
         held = self._gathering.here.get(rank.number or 0) if self._hit is not None and hit is None else None
         function = None
         with compat.selected(next(one for one in gdb.inferiors() if one.num == rank.number)):
-            came = held or (None if rank.current else hit)
-            if came is not None and came.thread.is_valid():
-                came.thread.switch()
+            came = self.thread_at(rank.number or 0)
+            if came is not None and not (rank.current and hit is not None):
+                came.switch()
             with suppress(gdb.error):  # no frame there, or unreadable: the place stays unknown
                 function = gdb.newest_frame().name()
         number = hit.point.number if hit is not None and hit.point.is_valid() else None

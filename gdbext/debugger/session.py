@@ -306,7 +306,11 @@ class GdbSession:
     # --- using ---
 
     def select(self, number: int) -> None:
-        compat.switch(next(inferior for inferior in gdb.inferiors() if inferior.num == number))
+        thread = self.breaks.thread_at(number)
+        if thread is not None and gdb.selected_inferior().num != number:
+            thread.switch()  # where it stands is what the user wants to see, and to step
+        else:
+            compat.switch(next(inferior for inferior in gdb.inferiors() if inferior.num == number))
 
     def apply(self, numbers: Sequence[int], command: str) -> RankOutputs:
         outputs = []

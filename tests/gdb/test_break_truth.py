@@ -33,7 +33,11 @@ def test_where_a_rank_is_and_whether_it_is(any_gdb, tmp_path):
         terminal.command("llm-break decode_step --rank 1 --others hold --wait 60")
         assert "ranks 0,2 wait at the same place" in terminal.command("llm-continue")
         assert ["decode_step" in one["function"] for one in places(terminal).values()] == [True] * 3
-        terminal.command("llm-rank 0")  # its main thread
+        terminal.command("llm-rank 0")
+        assert "decode_step" in terminal.command("frame"), "the thread that came, not the first one"
+        assert "decode_step" in terminal.command("llm-rank apply 2 frame")
+        terminal.command("python min(gdb.selected_inferior().threads(), key=lambda one: one.num).switch()")
+        assert "decode_step" not in terminal.command("frame")
         assert ["decode_step" in one["function"] for one in places(terminal).values()] == [True] * 3
         job.kill(1)
         job.kill(2)
