@@ -282,14 +282,20 @@ def test_nothing_is_left_when_the_launcher_is_ended(how, tmp_path, monkeypatch):
 
 
 def test_a_stopped_and_a_traced_rank_are_ended_too():
+    """By one that listens: a gdb at its prompt does not, and keeps the kernel from telling the parent."""
+    holds = (
+        "import os, sys; from gdbext.capture import ptrace; pid = int(sys.argv[1]); "
+        "assert ptrace._seize(ptrace._SEIZE, pid, None, None) == 0; print(flush=True); os.waitpid(pid, 0x40000000)"
+    )
     with DemoJob("missing-rank-io") as job:
         pids = dict(job.pids)
         os.kill(pids[0], signal.SIGSTOP)
-        gdb = ["gdb", "-nx", "-nh", "-q", "-p", str(pids[1])]
-        tracer = subprocess.Popen(gdb, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-        wait_until(lambda: state_of(pids[1])[1] == tracer.pid)
+        tracer = subprocess.Popen([sys.executable, "-c", holds, str(pids[1])], cwd=ROOT, stdout=subprocess.PIPE)
+        tracer.stdout.readline()
+        assert state_of(pids[1])[1] == tracer.pid
     assert all(gone(pid) for pid in pids.values())
     tracer.communicate()
+    assert tracer.returncode == 0
 
 
 def test_lists_agree():

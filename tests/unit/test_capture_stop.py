@@ -318,7 +318,8 @@ def test_without_permission_the_text_says_what_would_help():
     with CaptureProcess() as process:
         pid = process.pid if os.getuid() == 0 else 1
         problems = as_nobody(lambda: "\n".join(copy_process(pid).problems))
-    assert problems.startswith(f"pid {pid} could not be stopped: not permitted (run as the same user or as root")
+    assert problems.startswith(f"pid {pid} could not be stopped: not permitted (another user's")
+    assert "gdbext doctor" in problems
 
 
 def test_a_hook_that_fails_is_a_problem_and_no_crash():
