@@ -61,6 +61,7 @@ def targets(rows):
     compare("warm, no more than eu-stack's wall", "gdbext", "walls", "eu-stack", 1)
     compare("longest stop, 1/500 of gdb's", "gdbext", "pauses", "gdb", 1 / 500)
     compare("longest stop, no longer than py-spy's", "gdbext", "pauses", "py-spy", 1)
+    compare("all together, 1/500 of gdb's", "gdbext --together", "pauses", "gdb", 1 / 500)
     compare("all together, no longer than py-spy's", "gdbext --together", "pauses", "py-spy", 1)
     return lines
 
