@@ -92,8 +92,8 @@ def _noticing(wire: Wire, came: int) -> Iterator[None]:
             stack.callback(os.close, theirs)
             with contextlib.suppress(BlockingIOError):
                 os.read(came, 1 << 10)  # earlier ones
+            stack.callback(_end, watcher, ours)  # first: another thread of ours may get the signal, and raise it here
             watcher.start()
-            stack.callback(_end, watcher, ours)
         yield
 
 
@@ -101,7 +101,8 @@ def _end(watcher: threading.Thread, ours: int) -> None:
     """One that nobody ends would say Ctrl-C for seconds, to whoever waits then."""
     with _not_now():
         os.close(ours)  # the other end is a writing one
-        watcher.join()
+        with contextlib.suppress(RuntimeError):  # it was not started
+            watcher.join()
 
 
 @contextlib.contextmanager

@@ -147,12 +147,25 @@ def test_the_window_is_closed(opened):
         assert time.monotonic() < end
 
 
-def test_control_c_at_any_line_leaves_no_watcher_behind(monkeypatch):
-    """One that stays would say it again for ten seconds, to whoever waits then."""
+@pytest.mark.parametrize("heard_by", ["nobody else", "another thread"])
+def test_control_c_at_any_line_leaves_no_watcher_behind(monkeypatch, heard_by):
+    """One that stays would say it again for ten seconds, to whoever waits then. A thread that does not hold signals
+    back gets it at once, and then it is raised in the main thread all the same."""
     here, there = socket.socketpair()
     interrupts = pdb_terminal._Interrupts()
-    begin = threading.Thread.start
-    monkeypatch.setattr(threading.Thread, "start", lambda self: (begin(self), os.kill(os.getpid(), signal.SIGINT)))
+    begin, end = threading.Thread.start, threading.Event()
+    other = threading.Thread(target=end.wait)
+    if heard_by == "another thread":
+        begin(other)
+
+    def start(self):
+        begin(self)
+        os.kill(os.getpid(), signal.SIGINT)
+        limit = time.monotonic() + DEADLINE
+        while heard_by == "another thread":  # until it has got it: that ends this loop
+            assert time.monotonic() < limit
+
+    monkeypatch.setattr(threading.Thread, "start", start)
     threads, files = threading.active_count(), set(os.listdir("/proc/self/fd"))
     try:
         with pytest.raises(KeyboardInterrupt), interrupts.welcome(), pdb_terminal._noticing(here, interrupts.came):
@@ -163,3 +176,4 @@ def test_control_c_at_any_line_leaves_no_watcher_behind(monkeypatch):
         here.close()
         there.close()
         interrupts.close()
+        end.set()
