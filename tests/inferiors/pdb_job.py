@@ -115,6 +115,10 @@ class Talker:
         self.process.wait(DEADLINE)
 
 
+PORT = str(os.getpid())
+"""Names the job: those of tests that run at the same time are others."""
+
+
 class PdbJob:
     """Ranks of one job: `job[1]` is rank 1. Terminals are started with `terminal`."""
 
@@ -131,7 +135,7 @@ class PdbJob:
         self._common = {
             "WORLD_SIZE": str(ranks),
             "MASTER_ADDR": "here",
-            "MASTER_PORT": "1",
+            "MASTER_PORT": PORT,
             "GDBEXT_PDB_DIR": str(folder),
             "HOME": str(folder.parent),
             **environment,

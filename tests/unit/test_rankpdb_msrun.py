@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from gdbext.rankpdb.identity import rank_of
-from tests.inferiors.pdb_job import HERE, PdbJob, Talker
+from tests.inferiors.pdb_job import HERE, PORT, PdbJob, Talker
 
-MSRUN = {"MS_SCHED_HOST": "here", "MS_SCHED_PORT": "1"}
+MSRUN = {"MS_SCHED_HOST": "here", "MS_SCHED_PORT": PORT}
 LAUNCHER = "import subprocess, sys; subprocess.run(sys.argv[sys.argv.index('--') + 1 :])"
 SLEEPER = "import sys; print('up', flush=True); sys.stdin.read()"
 
@@ -33,7 +33,7 @@ def test_the_scheduler_stops_nowhere(folder):
 
 
 def test_the_scheduler_is_not_taken_for_rank_0(folder):
-    variables = {"MS_ROLE": "MS_SCHED", "RANK": "0", "MASTER_ADDR": "here", "MASTER_PORT": "1"}
+    variables = {"MS_ROLE": "MS_SCHED", "RANK": "0", "MASTER_ADDR": "here", "MASTER_PORT": PORT}
     scheduler = Talker([sys.executable, "-c", SLEEPER], variables)
     try:
         scheduler.until("up")
