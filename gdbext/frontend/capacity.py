@@ -44,10 +44,11 @@ def readable() -> Optional[int]:
 def _bytes_of_one(ranks: Sequence[Dict[str, Any]]) -> int:
     """Of every file with debug information a gdb keeps an index, and maps what it reads of it."""
     files = {file["path"] for rank in ranks for file in rank["files"]}
-    return _BASE + sum(_size(path) for path in files)
+    return _BASE + sum(size_of(path) for path in files)
 
 
-def _size(path: str) -> int:
+def size_of(path: str) -> int:
+    """Bytes of a file; 0 when it cannot be asked for."""
     try:
         return os.stat(path).st_size
     except OSError:

@@ -19,7 +19,7 @@ from gdbext.capture.excerpt import LIMIT, parts_of, weight_of
 from gdbext.capture.excerpt_file import MOST_SECTIONS, Parts, Placed, write_file
 from gdbext.capture.libraries import MappedFile, words_of
 from gdbext.capture.stop import ProcessCopy
-from gdbext.frontend.capacity import readable
+from gdbext.frontend.capacity import readable, size_of
 
 MANY = 100
 """Files of one rank from which they are made one: gdb's time for each grows with all the others."""
@@ -64,7 +64,7 @@ class SymbolFiles:
                     inside = words[bisect.bisect_left(words, file.start) : bisect.bisect_left(words, file.end)]
                     addresses.setdefault(file.opens_as, set()).update(word - file.bias for word in inside)
         self._many = max((len(mapped) for mapped in files), default=0) > MANY
-        for number, path in enumerate(sorted(addresses, key=_size)):
+        for number, path in enumerate(sorted(addresses, key=size_of)):
             self._one(path, str(self._folder / f"excerpt.{number}"), sorted(addresses[path]))
 
     def is_whole(self, path: str) -> bool:
@@ -181,13 +181,6 @@ def _is_written(path: str, libraries: Sequence[Placed]) -> bool:
     except OSError:
         return False
     return True
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
 
 
 def _mib(size: int) -> str:
