@@ -8,12 +8,14 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 from gdbext.discovery import remedies
 from gdbext.discovery.procfs import ProcFS, Stat
 from gdbext.discovery.scrub import title_of
+from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
 
 _SYS_PTRACE = 1 << 19
 """CAP_SYS_PTRACE (capabilities(7), linux/capability.h)."""
 
 _SECCOMP_FILTER = "2"
+_DEADLY = "a seccomp filter kills whoever reads the memory of a process (process_vm_readv)"
 _ALL_USERS = (1 << 32) - 1
 
 
@@ -67,6 +69,14 @@ def hindrances(proc: ProcFS, pids: Sequence[int]) -> List[Tuple[Problem, Tuple[i
         for one in _problems(proc, pid, "PID"):
             found.setdefault(one, []).append(pid)
     return [(problem, tuple(which)) for problem, which in found.items()]
+
+
+def survive(proc: ProcFS) -> None:
+    """Before anything is read. Raises GdbextError where a filter would kill us for it: nobody could tell it then."""
+    self_pid = proc.self_pid()
+    ours = proc.status(self_pid) if self_pid is not None else Missing("unknown")
+    if not isinstance(ours, Missing) and ours.get("Seccomp") == _SECCOMP_FILTER and proc.reading_kills():
+        raise GdbextError(_DEADLY, remedies.for_seccomp(proc))
 
 
 def elsewhere(proc: ProcFS, pid: int, kind: str = "mnt") -> bool:
@@ -125,7 +135,10 @@ def _filtered(sides: _Sides) -> List[Problem]:
     """A seccomp filter is in the way: the kernel is asked where it can be, for most filters let us trace."""
     if sides.ours.get("Seccomp") != _SECCOMP_FILTER:
         return []
-    refused, remedy = sides.proc.ptrace_filtered(), remedies.for_seccomp(sides.proc)
+    remedy = remedies.for_seccomp(sides.proc)
+    if sides.proc.reading_kills():
+        return [Problem(_DEADLY, remedy)]
+    refused = sides.proc.ptrace_filtered()
     if refused:
         text = "a seccomp filter refuses us ptrace(2), whatever rights we have"
         return [Problem(text, f"--no-stop looks without it; else {remedy}", right=True)]

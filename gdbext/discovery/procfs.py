@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
 
-from gdbext.discovery.filters import refuses_ptrace
+from gdbext.discovery.filters import kills_readers, refuses_ptrace
 from gdbext.model.missing import Maybe, Missing
 
 _MOST_BYTES = 8 << 20
@@ -191,6 +191,10 @@ class ProcFS:
     def ptrace_filtered(self) -> Optional[bool]:
         """Whether a filter refuses us the call itself; None where this is not the kernel's own tree."""
         return refuses_ptrace() if self.root == "/proc" else None
+
+    def reading_kills(self) -> bool:
+        """Whether a filter kills who reads the memory of a process; no where this is not the kernel's own tree."""
+        return self.root == "/proc" and kills_readers()
 
     def _read(self, path: str) -> Maybe[bytes]:
         try:

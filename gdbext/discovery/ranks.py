@@ -9,6 +9,7 @@ from typing import Callable, List, Mapping, Optional, Sequence, Set, Tuple
 from gdbext.discovery.census import Census
 from gdbext.discovery.devices import device_of
 from gdbext.discovery.grouping import form_job, form_jobs
+from gdbext.discovery.preflight import survive
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.roles import RANK, chosen, numbers_its_titles
 from gdbext.discovery.selectors import Selector
@@ -57,8 +58,10 @@ def find_jobs(proc: ProcFS, selector: Selector) -> FoundJobs:
 
 
 def choose_job(jobs: Sequence[Job], selector: Selector) -> Job:
-    """The only job. Raises UsageError with the list when there are several, NothingFound when there is none."""
+    """The only job, to be looked into. Raises UsageError with the list when there are several, NothingFound when there
+    is none, GdbextError where a look would be our end."""
     if len(jobs) == 1:
+        survive(ProcFS())
         return jobs[0]
     if not jobs:
         notes = "".join(f"; {note}" for note in getattr(jobs, "notes", ()))

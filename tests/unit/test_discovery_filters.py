@@ -4,11 +4,17 @@ import ctypes
 import os
 import platform
 import struct
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+import gdbext
+
 from gdbext.capture.memory import ProcessMemory
-from gdbext.discovery.filters import refuses_ptrace
+from gdbext.discovery.filters import kills_readers, refuses_ptrace
+from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
 
 pytestmark = pytest.mark.skipif(
@@ -62,8 +68,42 @@ def test_a_filter_for_something_else():
     assert inside(PROCESS_VM_READV, REFUSE, asked_anew) == 0
 
 
+@pytest.mark.parametrize(("action", "kills"), [(REFUSE, False), (KILL, True)])
+def test_a_filter_that_kills_readers(action, kills):
+    """Before an attach, too: gdb would end with all that it holds."""
+
+    def question():
+        kills_readers.cache_clear()
+        hindered = [problem.text for problem in check(ProcFS(), os.getppid()).problems if problem.blocking]
+        return kills_readers() and any("kills whoever reads" in text for text in hindered)
+
+    assert inside(PROCESS_VM_READV, action, question) == kills
+
+
+@pytest.mark.parametrize("command", ["diagnose", "stacks", "locks", "comms", "watch", "doctor"])
+def test_no_command_ends_without_a_word(command, tmp_path):
+    """It would be killed in the middle of its look (status 159 of a shell)."""
+    with subprocess.Popen(["sleep", "600"]) as target:
+        words = [sys.executable, "-m", "gdbext", command, str(target.pid)]
+        done = subprocess.run(
+            words,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(Path(gdbext.__file__).parents[1])},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            preexec_fn=lambda: filtered(PROCESS_VM_READV, KILL),
+        )
+        target.kill()
+    said = " ".join((done.stdout if command == "doctor" else done.stderr).split())
+    assert "a seccomp filter kills whoever reads the memory" in said
+    assert "shell that is not filtered" in said or "seccomp" in said.partition("process_vm_readv")[2]
+    assert done.returncode == (1 if command == "doctor" else 4)
+
+
 def test_a_tree_that_is_not_the_kernels_is_not_asked(tmp_path):
-    assert ProcFS(str(tmp_path)).ptrace_filtered() is None
+    assert ProcFS(str(tmp_path)).ptrace_filtered() is None and not ProcFS(str(tmp_path)).reading_kills()
 
 
 def test_memory_is_read_without_the_call():
