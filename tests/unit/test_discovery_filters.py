@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import gdbext
-
 from gdbext.capture.memory import ProcessMemory
 from gdbext.discovery.filters import kills_readers, refuses_ptrace
 from gdbext.discovery.preflight import check
