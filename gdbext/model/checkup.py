@@ -25,3 +25,9 @@ class Checkup:
     @property
     def hindered(self) -> bool:
         return any(point.state == "hindrance" for point in self.points)
+
+    @property
+    def tried(self) -> bool:
+        """False when a job was looked for, to see whether it may be looked at, and none was found."""
+        jobs = [point for point in self.points if point.name == "job"]
+        return not jobs or any(point.state == "ok" for point in jobs)

@@ -10,6 +10,8 @@ from gdbext.render.text import clean, wrapped
 
 _ACCENTS = {"ok": "dim", "warning": "strong", "hindrance": "culprit"}
 _STATE, _NAME = 11, 12
+_GOOD = "Nothing stands in the way of a look."
+_UNTRIED = "No hindrance was found, but no rank either: whether ranks may be looked at is not known."
 
 
 def checkup_lines(checkup: Checkup, style: Style) -> List[str]:
@@ -25,7 +27,7 @@ def checkup_lines(checkup: Checkup, style: Style) -> List[str]:
         if point.remedy:
             lines += wrapped(clean(point.remedy, style), style, indent=indent + "  ", first=indent + "> ")
     if not checkup.hindered:
-        lines.append("Nothing stands in the way of a look.")
+        lines += wrapped(_GOOD if checkup.tried else _UNTRIED, style)
     return lines
 
 
