@@ -1,10 +1,10 @@
-"""Whoever has slept since it was copied need not be stopped again.
+"""Whoever has slept since it was copied need not be stopped again, nor together with others.
 
 A thread that sleeps in the kernel changes nothing, and the kernel counts how often each thread got a processor
 (capture/blocked.py). So a thread that still stands where its copy shows it, with the same frames, and that gets no
 processor until a later moment, looks in that moment as it did in the copy. Of a job that hangs nearly all threads are
-like that: in a second stop the few others stand still for a fraction of the time that stopping all would take, and
-no system call of those that sleep is broken off once more.
+like that. So they are copied a few at a time, and only the few others have to stand still at one moment, for a fraction
+of the time that stopping all would take; in a second copy no system call of those that sleep is broken off once more.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.capture.blocked import Mark, mark, stands_as
-from gdbext.capture.layers import Pieces, layered, same_frames
-from gdbext.capture.memory import Block, ProcessMemory
+from gdbext.capture.layers import Pieces, same_frames
+from gdbext.capture.memory import Block, ProcessMemory, merge
 from gdbext.capture.standing import RUNNING
-from gdbext.capture.stop import Marks, ProcessCopy, ThreadCopy
+from gdbext.capture.stop import Budget, Marks, ProcessCopy, ThreadCopy, copy_in_turns
+from gdbext.capture.threads import ThreadTimes
 
 _NAP, _LONGEST = 0.002, 0.5  # seconds: whoever was let go has to fall asleep again first, on a busy machine a while
 _IDLE = 3  # naps in which nobody did: the others run
@@ -35,9 +36,23 @@ class Asleep:
     marks: Mapping[int, Mark]
 
 
-def asleep(copies: Sequence[ProcessCopy]) -> Dict[int, Asleep]:
-    """By pid, the threads of processes, just let go, that sleep as the copies show them."""
-    pending = [(copy.pid, thread.tid) for copy in copies for thread in copy.threads if thread.stacks]
+def copy_asleep(times: Mapping[int, Mapping[int, ThreadTimes]], budget: Optional[Budget] = None) -> Dict[int, Asleep]:
+    """By pid, copies of the threads that sleep, each stopped with a few others only. Those that did not stop are not in
+    them: they get a second chance."""
+    sleeping = {pid: [tid for tid, one in seen.items() if one.state == "S"] for pid, seen in times.items()}
+    copies = copy_in_turns(sleeping, budget)
+    return asleep([replace(one, threads=tuple(t for t in one.threads if t.problem is None)) for one in copies])
+
+
+def asleep(copies: Sequence[ProcessCopy], known: Optional[Mapping[int, Asleep]] = None) -> Dict[int, Asleep]:
+    """By pid, the threads of processes, just let go, that sleep as the copies show them. `known`: the marks of those
+    that were left alone for these copies."""
+    pending = [
+        (copy.pid, thread.tid)
+        for copy in copies
+        for thread in copy.threads
+        if thread.stacks and thread.tid not in copy.asleep
+    ]
     found: Dict[int, Dict[int, Mark]] = {copy.pid: {} for copy in copies}
     nap, idle, end = _NAP, 0, time.monotonic() + _LONGEST
     while pending and idle < _IDLE and time.monotonic() < end:
@@ -53,7 +68,10 @@ def asleep(copies: Sequence[ProcessCopy]) -> Dict[int, Asleep]:
         if pending:
             time.sleep(nap)
             nap *= 2
-    return {copy.pid: Asleep(copy, _as_copied(copy, found[copy.pid])) for copy in copies}
+    marks = {copy.pid: _as_copied(copy, found[copy.pid]) for copy in copies}
+    for copy in copies:
+        marks[copy.pid].update((tid, known[copy.pid].marks[tid]) for tid in copy.asleep if known)
+    return {copy.pid: Asleep(copy, marks[copy.pid]) for copy in copies}
 
 
 def copy_awake(
@@ -87,7 +105,7 @@ def joined(old: ProcessCopy, new: ProcessCopy) -> ProcessCopy:
     threads = sorted({**slept, **stopped}.values(), key=lambda thread: thread.tid != new.pid)
     pieces = Pieces(old.blocks)
     stacks = (pieces.cut(*one) for thread in slept.values() for one in thread.stacks)
-    return replace(new, threads=tuple(threads), blocks=tuple(layered([*new.blocks, *stacks])))
+    return replace(new, threads=tuple(threads), blocks=tuple(merge([*new.blocks, *stacks])))
 
 
 def _as_copied(copy: ProcessCopy, marks: Mapping[int, Mark]) -> Dict[int, Mark]:

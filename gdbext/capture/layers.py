@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import struct
-from typing import Iterable, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence
 
 from gdbext.capture.maps import MemoryMap
 from gdbext.capture.memory import Block
@@ -26,19 +26,6 @@ class Pieces:
             return Block(address, b"")
         block = self._blocks[index]
         return Block(address, block.data[address - block.address : address - block.address + size])
-
-
-def layered(blocks: Iterable[Block]) -> List[Block]:
-    """The same memory as blocks that neither touch nor overlap, in address order. Where blocks disagree the one counts
-    that begins later: stacks grow down, and bytes above the sp of another thread are that thread's."""
-    merged: List[Tuple[int, bytearray]] = []
-    for block in sorted(block for block in blocks if block.data):
-        if merged and block.address <= merged[-1][0] + len(merged[-1][1]):
-            address, data = merged[-1]
-            data[block.address - address : block.end - address] = block.data
-        else:
-            merged.append((block.address, bytearray(block.data)))
-    return [Block(address, bytes(data)) for address, data in merged]
 
 
 def same_frames(block: Block, again: Optional[bytes], maps: MemoryMap) -> bool:

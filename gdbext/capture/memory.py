@@ -167,19 +167,15 @@ class CopyBuffer:
 
 
 def merge(blocks: Iterable[Block]) -> List[Block]:
-    """The same bytes as blocks that neither touch nor overlap, in address order.
-
-    Blocks of one stop agree where they overlap (stacks of two threads in one mapping do).
-    """
+    """The same memory as blocks that neither touch nor overlap, in address order. Where blocks disagree the one counts
+    that begins later: stacks grow down, and bytes above the sp of another thread are that thread's."""
     merged: List[Tuple[int, bytearray]] = []
-    for block in sorted(blocks):
-        if merged:
+    for block in sorted(block for block in blocks if block.data):
+        if merged and block.address <= merged[-1][0] + len(merged[-1][1]):
             address, data = merged[-1]
-            gap = block.address - (address + len(data))
-            if gap <= 0:
-                data += block.data[-gap:]
-                continue
-        merged.append((block.address, bytearray(block.data)))
+            data[block.address - address : block.end - address] = block.data
+        else:
+            merged.append((block.address, bytearray(block.data)))
     return [Block(address, bytes(data)) for address, data in merged]
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from gdbext.capture.blocked import Mark, mark, processor_time, registers_of, thread_pointers
-from gdbext.capture.layers import Pieces, layered, same_frames
+from gdbext.capture.layers import Pieces, same_frames
 from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
-from gdbext.capture.memory import Block, CopyBuffer, ProcessMemory
+from gdbext.capture.memory import Block, CopyBuffer, ProcessMemory, merge
 from gdbext.capture.ptrace import Architecture, this_machine, thread_state, why_refused
 from gdbext.capture.stacks import DEEP, FIRST, Registers, StackCopier
 from gdbext.capture.standing import GONE, REFUSED
@@ -124,7 +124,7 @@ class _Look:
         copy = ProcessCopy(
             pid=self._pid,
             threads=self._threads(),
-            blocks=tuple(layered([*vdso_of(self._pid, self._maps), *stacks])),
+            blocks=tuple(merge([*vdso_of(self._pid, self._maps), *stacks])),
             maps=self._maps,
             auxv=auxv,
             exe=exe,

@@ -76,7 +76,8 @@ class Tracees:
     """The threads of one process while we hold them. All calls must come from one OS thread.
 
     `seize_new`, `interrupt` and `settle` (again while new threads appear: `stop_all`), `read_registers`, `release`.
-    Threads that never stop cannot be let go by a call: the kernel does it when the calling OS thread ends.
+    Or the same for a few threads at a time (`seize`). Threads that never stop cannot be let go by a call: the kernel
+    does it when the calling OS thread ends.
     """
 
     def __init__(self, pid: int, row: Architecture, limit: int) -> None:
@@ -90,10 +91,9 @@ class Tracees:
         self._seized: List[int] = []  # not told to stop yet
         self._pending: List[int] = []  # told to stop, not reported yet
         self._signals: Dict[int, int] = {}  # stopped tid -> signal to hand over when it is let go, 0 for none
-        self._released = False
         self._seizing: Optional[float] = None  # since when the call that seizes has been under way
         self.longest = 0.0  # seconds that the thread stood still which did so longest
-        self._told: Dict[int, float] = {}  # tid -> when it was told to stop, CLOCK_MONOTONIC
+        self._told: Dict[int, float] = {}  # tid, not let go -> when it was told to stop, CLOCK_MONOTONIC
 
     def signal_of(self, tid: int) -> int:
         """The signal that was on its way to a thread when it stopped, 0 for none; it gets it when it is let go."""
@@ -112,7 +112,12 @@ class Tracees:
         new = [tid for tid in map(int, names) if tid not in self._known]
         room = max(0, self._limit - len(self._known))
         self.left_out = len(new[room:])
-        for tid in new[:room]:
+        self.seize(new[:room])
+        return bool(new[:room])
+
+    def seize(self, tids: Iterable[int]) -> None:
+        """Seize these threads; nothing stops by this."""
+        for tid in tids:
             self._known.add(tid)
             self._seizing = time.monotonic()
             answer = _seize(_SEIZE, tid, None, None)
@@ -123,7 +128,6 @@ class Tracees:
             number = ctypes.get_errno()
             if number != errno.ESRCH:  # else it has ended meanwhile
                 self.refused[tid] = why_refused(self.pid, tid) if number == errno.EPERM else os.strerror(number)
-        return bool(new[:room])
 
     def reap(self) -> None:
         """Called from another OS thread now and then. An exec() of the target ends its other threads and waits until
@@ -203,11 +207,12 @@ class Tracees:
     def read_registers(self) -> None:
         """Read the registers of the stopped threads into `registers`."""
         count, size = self._row.registers, 8 * self._row.registers
-        words = array("Q", bytes(size * len(self._signals)))
+        stopped = [tid for tid in self._told if tid in self._signals]
+        words = array("Q", bytes(size * len(stopped)))
         view, start = memoryview(words), words.buffer_info()[0]
         iovec = array("Q", (start, size))
         address = iovec.buffer_info()[0]
-        for index, tid in enumerate(self._signals):
+        for index, tid in enumerate(stopped):
             iovec[0], iovec[1] = start + index * size, size
             if _ptrace(_GETREGSET, tid, _NT_PRSTATUS, address) != 0:
                 continue  # killed while it stood still
@@ -218,12 +223,11 @@ class Tracees:
 
     def release(self) -> None:
         """Let every stopped thread go on, each with the signal that was on its way. May be called again."""
-        if not self._released:
-            for tid, told in self._told.items():  # who was told first goes first: nobody waits for all the others
-                if tid in self._signals:
-                    _ptrace(_DETACH, tid, None, self._signals[tid] or None)
-                    self.longest = max(self.longest, time.monotonic() - told)
-            self._released = True
+        for tid, told in self._told.items():  # who was told first goes first: nobody waits for all the others
+            if tid in self._signals:
+                _ptrace(_DETACH, tid, None, self._signals[tid] or None)
+                self.longest = max(self.longest, time.monotonic() - told)
+        self._told.clear()
 
 
 def thread_state(pid: int, tid: int) -> str:

@@ -52,9 +52,11 @@ class StackCopier:
         self._stacks: Dict[int, List[_Stack]] = {}  # tid -> the stack in use, and the one that a signal interrupted
 
     def copy(self, registers: Registers, deadline: float) -> None:
-        """Every stack a little, then the deep ones. Raises `ProcessLookupError` when the process is gone."""
-        self._stacks = {tid: [self._stack_at(registers[tid][self._row.sp])] for tid in self._by_interest(registers)}
-        self._extend([stacks[0] for stacks in self._stacks.values()], FIRST, deadline)
+        """Every stack a little, then the deep ones; may be called again for other threads. Raises `ProcessLookupError`
+        when the process is gone."""
+        copied = {tid: [self._stack_at(registers[tid][self._row.sp])] for tid in self._by_interest(registers)}
+        self._stacks.update(copied)
+        self._extend([stacks[0] for stacks in copied.values()], FIRST, deadline)
         elsewhere = [tid for tid, words in registers.items() if not self._on_own_stack(tid, words)]
         for tid in elsewhere[:_SIGNAL_STACKS]:
             interrupted = self._interrupted(self._stacks[tid][0], registers[tid][self._row.sp])
@@ -62,7 +64,7 @@ class StackCopier:
                 self._stacks[tid].append(interrupted)
                 self._extend([interrupted], FIRST, deadline)
         deep = DEEP
-        for stack in (stack for stacks in self._stacks.values() for stack in stacks):
+        for stack in (stack for stacks in copied.values() for stack in stacks):
             if stack.have == FIRST and deep > 0:
                 deep -= self._extend([stack], deep, deadline)
 

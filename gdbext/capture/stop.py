@@ -23,6 +23,7 @@ from gdbext.model.errors import GdbextError
 
 _RESIDENT = 16 << 10  # bytes per thread that the copy buffer has at hand: most stacks are that short
 _VDSO_LIMIT = 64 << 10
+_TURN = 8  # threads that stand still together where there is no need for one picture: 0.3 ms
 
 
 @dataclass(frozen=True)
@@ -111,14 +112,39 @@ def copy_processes(
     at the same time is waited for there (capture/together.py). `marks`: threads that sleep and are not copied
     (capture/asleep.py).
     """
-    row = this_machine()
-    if row is None:
-        raise GdbextError(f"processes of a {os.uname().machine} machine cannot be copied: no row for it")
-    budget, marks = budget or Budget(), marks or {}
+    row, budget, marks = _machine(), budget or Budget(), marks or {}
     held = [_Held(pid, row, budget, (pages or {}).get(pid, ()), marks.get(pid, {})) for pid in pids]
     for group in [held] if together else [[one] for one in held]:
         in_own_thread(functools.partial(_hold, group, during, meet), functools.partial(_reap, group))
     return tuple(one.result() for one in held)
+
+
+def copy_in_turns(tids: Mapping[int, Sequence[int]], budget: Optional[Budget] = None) -> Tuple[ProcessCopy, ...]:
+    """Copy these threads of each process, a few at a time: each stands still for a fraction of a millisecond. Not one
+    picture: who is copied first may have gone on when the last one is (capture/asleep.py tells who has not)."""
+    row, budget = _machine(), budget or Budget()
+    held = [_Held(pid, row, budget, (), {}) for pid in tids]
+    for one, threads in zip(held, tids.values()):
+        in_own_thread(functools.partial(_hold_in_turns, one, threads[: budget.threads]), one.reap)
+    return tuple(one.result() for one in held)
+
+
+def _machine() -> Architecture:
+    row = this_machine()
+    if row is None:
+        raise GdbextError(f"processes of a {os.uname().machine} machine cannot be copied: no row for it")
+    return row
+
+
+def _hold_in_turns(one: _Held, tids: Sequence[int]) -> None:
+    if not one.prepare():
+        return
+    with undisturbed():
+        try:
+            for first in range(0, len(tids), _TURN):
+                one.turn(tids[first : first + _TURN])
+        finally:
+            one.release()
 
 
 def _reap(group: Sequence[_Held]) -> None:
@@ -153,7 +179,8 @@ def _hold(group: Sequence[_Held], during: Optional[Hook], meet: Optional[Meet]) 
 
 
 class _Held:
-    """One process on its way through the stop: prepare, seize, interrupt, settle, copy, call, release, result."""
+    """One process on its way through the stop: prepare, seize, interrupt, settle, copy, call, release, result; or
+    prepare, turns, release, result."""
 
     def __init__(
         self, pid: int, row: Architecture, budget: Budget, pages: Sequence[Range], marks: Mapping[int, Mark]
@@ -164,7 +191,8 @@ class _Held:
         self._problems: List[str] = []
         self._tracees = Tracees(pid, row, budget.threads)
         self._maps_text, self._auxv, self._exe, self._was_stopped = "", b"", "", False
-        self._began = self._ended = 0.0  # CLOCK_MONOTONIC
+        self._began = self._since = 0.0  # CLOCK_MONOTONIC: the first order to stop, and that of those that stand still
+        self._pause = 0.0  # seconds
         self._denied = False
         self._found: Any = None
 
@@ -207,7 +235,8 @@ class _Held:
 
     def interrupt(self) -> None:
         """Here the pause begins."""
-        self._began = time.monotonic()
+        self._since = time.monotonic()
+        self._began = self._began or self._since
         self._tracees.interrupt(self._began + self._budget.seconds / 2)
 
     def settle(self) -> None:
@@ -222,6 +251,19 @@ class _Held:
             self._buffer.copy(self._pid, self._pages, self._deadline)
         except ProcessLookupError:
             self._problems.append(f"pid {self._pid} ended while it was being copied")
+
+    def turn(self, tids: Sequence[int]) -> None:
+        """The whole stop for a few threads."""
+        tracees = self._tracees
+        tracees.seize(tids)
+        self.interrupt()
+        tracees.settle(self._began + self._budget.seconds / 2)
+        tracees.read_registers()
+        try:
+            self._stacks.copy({tid: tracees.registers[tid] for tid in tids if tid in tracees.registers}, self._deadline)
+        except ProcessLookupError:
+            pass  # those that come now will not stop
+        self.release()
 
     @property
     def _deadline(self) -> float:
@@ -242,7 +284,8 @@ class _Held:
     def release(self) -> None:
         """Here the pause ends."""
         self._tracees.release()
-        self._ended = time.monotonic()
+        if self._since:
+            self._pause, self._since = max(self._pause, time.monotonic() - self._since), 0.0
 
     def _sleepers(self) -> Dict[int, Mark]:
         """Those of the threads that are left alone that have slept until now."""
@@ -270,7 +313,7 @@ class _Held:
             auxv=self._auxv,
             exe=self._exe,
             architecture=self._row,
-            pause_ms=(self._ended - self._began) * 1e3 if self._tracees.registers else 0.0,
+            pause_ms=self._pause * 1e3 if self._tracees.registers else 0.0,
             felt_ms=self._tracees.longest * 1e3,
             was_stopped=self._was_stopped,
             problems=tuple(self._tracees.problems + self._problems),

@@ -14,7 +14,7 @@ from typing import List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.interleave import interleave_all
 from gdbext.capture import activity, again, futexes, stop, threads
-from gdbext.capture.asleep import asleep, copy_awake
+from gdbext.capture.asleep import asleep, copy_asleep, copy_awake
 from gdbext.capture.environ import read_environ
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.ptrace import thread_state, tracer_of
@@ -71,6 +71,7 @@ class Look:
         """`before`: the census of the look before this one, where that tells more than nothing."""
         self._job, self._limits, self._progress = job, limits, progress
         self._proc = proc or ProcFS()
+        self._budget = stop.Budget(seconds=limits.max_pause)
         self._ranks = [LiveRank(process) for process in job.ranks]
         self._problems: List[str] = []
         self._apart: Optional[float] = None
@@ -158,13 +159,16 @@ class Look:
     def _copy(self) -> None:
         wanted = [rank for rank in self._ranks if not rank.blocked]
         times = {rank.pid: rank.times for rank in wanted}
+        slept = {} if self._limits.no_stop else copy_asleep(times, self._budget)
+        for rank in wanted:
+            rank.asleep = slept.get(rank.pid)
         for rank, copy in zip(wanted, self._copies(wanted, times, python=True)):
             rank.copy, rank.copied_at = copy, time.monotonic()
             for problem in copy.problems:
                 rank.note(problem, cut=True)
             rank.pause_ms = 0.0 if self._limits.no_stop else copy.felt_ms
         if self._limits.confirm > 0 and not self._limits.no_stop:
-            marked = asleep([rank.copy for rank in wanted if rank.copy is not None])
+            marked = asleep([rank.copy for rank in wanted if rank.copy is not None], slept)
             for rank in wanted:
                 rank.asleep = marked.get(rank.pid)
         self._tell_copies([rank for rank in wanted if rank.pause_ms is not None])
@@ -197,20 +201,19 @@ class Look:
             return Held(freeze(found, memory.read) if isinstance(found, Interpreter) else None, waits[pid], pages)
 
         def all_at_once(pids: Sequence[int], marks: stop.Marks) -> Sequence[stop.ProcessCopy]:
-            found = copy_together(pids, budget, lambda pid: during(pid).plain(), marks)
+            found = copy_together(pids, self._budget, lambda pid: during(pid).plain(), marks)
             held = (one.during and Held.of(one.during, interpreters.get(one.pid), waits[one.pid]) for one in found)
             return [replace(copy, during=one) for copy, one in zip(found, held)]
 
-        pids, budget = [rank.pid for rank in ranks], stop.Budget(seconds=self._limits.max_pause)
+        def one_by_one(pids: Sequence[int], marks: stop.Marks) -> Sequence[stop.ProcessCopy]:
+            return stop.copy_processes(pids, self._budget, during, marks=marks)
+
+        pids = [rank.pid for rank in ranks]
         if self._limits.no_stop:
-            return no_stop.copies(pids, budget, during)
+            return no_stop.copies(pids, self._budget, during)
         known = {rank.pid: rank.asleep for rank in ranks if rank.asleep is not None}
-        if self._limits.together:
-            if not known:  # each for itself first: what sleeps on need not stand still with the others
-                known = asleep(stop.copy_processes(pids, budget))
-            copies = copy_awake(pids, known, all_at_once, together=True)
-        else:
-            copies = copy_awake(pids, known, lambda pids, marks: stop.copy_processes(pids, budget, during, marks=marks))
+        together = self._limits.together
+        copies = copy_awake(pids, known, all_at_once if together else one_by_one, together)
         return [replace(copy, during=(copy.during,) if copy.during else ()) for copy in copies]
 
     # --- after it ---

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.capture.asleep import Asleep, asleep, copy_awake, joined
+from gdbext.capture.asleep import Asleep, asleep, copy_asleep, copy_awake, joined
 from gdbext.capture.blocked import Mark, stands_as
 from gdbext.capture.maps import parse_maps
 from gdbext.capture.memory import Block
 from gdbext.capture.ptrace import ARCHITECTURES
 from gdbext.capture.standing import NO_CALL, Standing
 from gdbext.capture.stop import ProcessCopy, ThreadCopy, copy_process, copy_processes
+from gdbext.capture.threads import look as look_at_threads
 from gdbext.capture.together import copy_together
 from tests.inferiors.capture_process import CaptureProcess, wait_until
 
@@ -29,9 +30,16 @@ def process():
             process.assert_free()
 
 
-def first_look(process):
+@pytest.fixture(params=["whole", "in turns"])
+def first_look(request):
     """A copy, and the threads that sleep on: all but the heartbeats, which at times are caught asleep."""
-    return asleep([copy_process(process.pid)])
+
+    def look(process):
+        if request.param == "whole":
+            return asleep([copy_process(process.pid)])
+        return copy_asleep({process.pid: look_at_threads(process.pid)})
+
+    return look
 
 
 def hearts(process):
@@ -47,13 +55,13 @@ def stopping(pids, marks):
     return copy_processes(pids, marks=marks)
 
 
-def test_who_sleeps_as_it_was_copied(process):
+def test_who_sleeps_as_it_was_copied(process, first_look):
     known = first_look(process)[process.pid]
     assert set(process.tids()) - hearts(process) <= set(known.marks)
     assert all(isinstance(one, Mark) for one in known.marks.values())
 
 
-def test_sleepers_do_not_feel_the_second_copy(process):
+def test_sleepers_do_not_feel_the_second_copy(process, first_look):
     known = first_look(process)
     sleepers = set(process.tids()) - hearts(process)
     before = {tid: switches(process, tid) for tid in sleepers}
@@ -62,7 +70,7 @@ def test_sleepers_do_not_feel_the_second_copy(process):
     assert sleepers <= second.asleep and second.state == "ok"
 
 
-def test_the_second_copy_is_what_a_stop_of_all_would_have_brought(process):
+def test_the_second_copy_is_what_a_stop_of_all_would_have_brought(process, first_look):
     known = first_look(process)
     (second,) = copy_awake([process.pid], known, stopping)
     stopped = copy_process(process.pid)
@@ -84,13 +92,13 @@ def covered(copy, address, size):
     return b"1" * min(size, block.end - address)
 
 
-def test_the_longest_stop_so_far_is_told(process):
+def test_the_longest_stop_so_far_is_told(process, first_look):
     known = first_look(process)
     (second,) = copy_awake([process.pid], known, stopping)
     assert second.felt_ms >= known[process.pid].copy.felt_ms > 0
 
 
-def test_whoever_ran_is_copied_again(process):
+def test_whoever_ran_is_copied_again(process, first_look):
     known = first_look(process)
     before = process.ask()
     assert process.ask() == before  # the main thread reads and answers
@@ -100,7 +108,7 @@ def test_whoever_ran_is_copied_again(process):
     assert {one.tid for one in second.threads} == set(process.tids())
 
 
-def test_whoever_wakes_up_meanwhile_is_stopped_in_another_round(process):
+def test_whoever_wakes_up_meanwhile_is_stopped_in_another_round(process, first_look):
     known, rounds = first_look(process), []
 
     def copier(pids, marks):
@@ -118,7 +126,7 @@ def test_whoever_wakes_up_meanwhile_is_stopped_in_another_round(process):
     assert process.pid not in second.asleep and second.during == 2
 
 
-def test_in_the_end_all_are_stopped(process):
+def test_in_the_end_all_are_stopped(process, first_look):
     known, seen = first_look(process), []
 
     def copier(pids, marks):
@@ -154,14 +162,14 @@ def test_threads_that_came_and_went():
         process.assert_free()
 
 
-def test_a_process_that_ended_meanwhile(process):
+def test_a_process_that_ended_meanwhile(process, first_look):
     known = first_look(process)
     process.kill()
     (second,) = copy_awake([process.pid], known, stopping)
     assert second.state == "lost" and "zombie" in second.problems[0]
 
 
-def test_a_process_killed_while_the_others_of_it_stand_still(process):
+def test_a_process_killed_while_the_others_of_it_stand_still(process, first_look):
     known = first_look(process)
 
     def copier(pids, marks):
@@ -171,7 +179,7 @@ def test_a_process_killed_while_the_others_of_it_stand_still(process):
     assert second.state == "lost" or not second.asleep
 
 
-def test_a_program_that_was_replaced_since():
+def test_a_program_that_was_replaced_since(first_look):
     with CaptureProcess() as process:
         process.wait_asleep()
         known = first_look(process)
@@ -183,7 +191,7 @@ def test_a_program_that_was_replaced_since():
         assert {one.tid for one in second.threads} == set(process.tids())
 
 
-def test_a_job_control_stop_stays_and_needs_no_second_one(process):
+def test_a_job_control_stop_stays_and_needs_no_second_one(process, first_look):
     os.kill(process.pid, signal.SIGSTOP)
     wait_until(lambda: all(process.state(tid) == "T" for tid in process.tids()))
     known = first_look(process)

@@ -10,8 +10,8 @@ import pytest
 
 from gdbext.capture import outside, ptrace
 from gdbext.capture.blocked import Mark
-from gdbext.capture.layers import changed_words, layered
-from gdbext.capture.memory import Block
+from gdbext.capture.layers import changed_words
+from gdbext.capture.memory import Block, merge
 from gdbext.capture.outside import TRIES, copy_outside
 from gdbext.capture.standing import RUNNING
 from gdbext.capture.stop import Budget, copy_process
@@ -198,9 +198,9 @@ def test_a_process_of_which_every_thread_runs():
 
 def test_blocks_that_overlap():
     blocks = [Block(0x1000, b"a" * 32), Block(0x1010, b"b" * 8), Block(0x2000, b"c"), Block(0x3000, b"")]
-    assert layered(blocks) == [Block(0x1000, b"a" * 16 + b"b" * 8 + b"a" * 8), Block(0x2000, b"c")]
-    assert layered([Block(0x10, b"xy"), Block(0x12, b"z")]) == [Block(0x10, b"xyz")]
-    assert layered([Block(0x10, b"xy"), Block(0x11, b"123")]) == [Block(0x10, b"x123")]
+    assert merge(blocks) == [Block(0x1000, b"a" * 16 + b"b" * 8 + b"a" * 8), Block(0x2000, b"c")]
+    assert merge([Block(0x10, b"xy"), Block(0x12, b"z")]) == [Block(0x10, b"xyz")]
+    assert merge([Block(0x10, b"xy"), Block(0x11, b"123")]) == [Block(0x10, b"x123")]
 
 
 def test_words_that_changed():
