@@ -81,8 +81,10 @@ def run_batches(
     on_progress: Callable[[int, str], None],
     module: str = "batch",
     begun: Begun = (),
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> List[Union[Dict[str, Any], GdbextError]]:
-    """The same with a gdb for each request, side by side. Returns the record of each, or why there is none."""
+    """The same with a gdb for each request, side by side. Returns the record of each, or why there is none.
+    `meanwhile` is called once, when all of them work."""
     results = [_file(folder, "result", number) for number in range(len(requests))]
     running: List[_Gdb] = []
     try:
@@ -94,7 +96,9 @@ def run_batches(
                 begun[number].go(said)
             else:
                 running.append(_Gdb(_argv(gdb, module, script), said))
-        _pass_on(running, time.monotonic() + deadline)
+        until = time.monotonic() + deadline
+        meanwhile()
+        _pass_on(running, until)
     finally:
         for one in running:
             one.end()

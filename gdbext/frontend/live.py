@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.interleave import interleave_all
 from gdbext.capture import activity, again, futexes, stop, threads
@@ -67,8 +67,10 @@ class Look:
         progress: Progress,
         proc: Optional[ProcFS] = None,
         before: Optional[activity.Census] = None,
+        meanwhile: Callable[[], object] = lambda: None,
     ) -> None:
-        """`before`: the census of the look before this one, where that tells more than nothing."""
+        """`before`: the census of the look before this one, where that tells more than nothing. `meanwhile` is called
+        while gdb works."""
         self._job, self._limits, self._progress = job, limits, progress
         self._proc = proc or ProcFS()
         self._budget = stop.Budget(seconds=limits.max_pause)
@@ -77,7 +79,7 @@ class Look:
         self._apart: Optional[float] = None
         self._began = 0.0  # CLOCK_MONOTONIC
         self._witnesses: Tuple[Witness, ...] = ()
-        self._before = before
+        self._before, self._meanwhile = before, meanwhile
         self.census: Optional[activity.Census] = None
 
     def take(self) -> JobSnapshot:
@@ -240,7 +242,8 @@ class Look:
         copies = [rank.copy for rank in ranks if rank.copy is not None]
         self._progress.say(f"reading symbols and unwinding {len(ranks)} copies; all ranks run on")
         limits = self._limits
-        result = unwind(copies, gdb, folder, limits.frames, limits.deadline, self._progress.say, (), limits.jobs, begun)
+        say, jobs, meanwhile = self._progress.say, limits.jobs, self._meanwhile
+        result = unwind(copies, gdb, folder, limits.frames, limits.deadline, say, (), jobs, begun, meanwhile)
         if result.failure is not None:
             if not any(rank.python for rank in ranks):
                 raise result.failure

@@ -50,12 +50,13 @@ def unwind(
     dumps: Sequence[Dump] = (),
     jobs: int = 0,
     begun: gdbrun.Begun = (),
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Result:
     """Find symbols and let `gdb` work for at most `deadline` seconds, half of them for the symbols, with files in
     `folder`; at most `frames` of a thread.
 
-    `jobs`: so many gdbs side by side; 0: as many as pay. `begun`: those that wait for work in `folder` already. Raises
-    `GdbextError` when there is no room for the files.
+    `jobs`: so many gdbs side by side; 0: as many as pay. `begun`: those that wait for work in `folder` already.
+    `meanwhile` is called once they all work. Raises `GdbextError` when there is no room for the files.
     When no gdb gives a result, `failure` of ours says why; what one of several failed in is a problem of its copies.
     """
     started = time.monotonic()
@@ -72,7 +73,7 @@ def unwind(
         if count > 1:
             say(f"{count} gdbs side by side")
         with _Count(len(copies), deadline, say) as progress:
-            records = gdbrun.run_batches(gdb, requests, folder, deadline, progress.said, begun=begun)
+            records = gdbrun.run_batches(gdb, requests, folder, deadline, progress.said, "batch", begun, meanwhile)
     problems: Dict[str, None] = {}
     failures = [record for record in records if isinstance(record, GdbextError)]
     if len(failures) == count:

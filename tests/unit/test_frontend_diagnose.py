@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import gdbext
-from gdbext.frontend import cli, diagnose
+from gdbext.frontend import cli, conclusion, given_files
 from gdbext.model.codec import dump_snapshot
 from gdbext.model.errors import FINDING, NOTHING, OK, PARTIAL
 from gdbext.model.job import JobSnapshot, RankSnapshot
@@ -49,13 +49,13 @@ def judged(cause, *states):
     ],
 )
 def test_exit_status(cause, states, status):
-    assert diagnose.exit_status(judged(cause, *states)) == status
+    assert conclusion.exit_status(judged(cause, *states)) == status
 
 
 @pytest.mark.parametrize(("finding", "status"), [(True, FINDING), (False, OK)])
 def test_exit_status_of_locks_is_theirs(finding, status):
-    assert diagnose.exit_status(judged("unknown", "ok"), finding) == status
-    assert diagnose.exit_status(judged("unknown", "ok", "lost"), finding) == PARTIAL
+    assert conclusion.exit_status(judged("unknown", "ok"), finding) == status
+    assert conclusion.exit_status(judged("unknown", "ok", "lost"), finding) == PARTIAL
 
 
 @pytest.fixture
@@ -168,6 +168,8 @@ def test_a_look_loads_what_it_needs():
         "elftools",
         "gdbext.frontend.cores",
         "gdbext.model.tensor",
+        "gdbext.analysis.judge",
+        "gdbext.parsers",
         "gdbext.render.document",
     ]
     code = f"import sys, gdbext.frontend.diagnose; print([name for name in {seldom} if name in sys.modules])"
@@ -176,11 +178,11 @@ def test_a_look_loads_what_it_needs():
 
 def test_a_long_text_is_read_at_both_ends(tmp_path, monkeypatch):
     """The bound is made small for the test."""
-    monkeypatch.setattr(diagnose, "HEAD", 1 << 20)
-    monkeypatch.setattr(diagnose, "TAIL", 2 << 20)
+    monkeypatch.setattr(given_files, "HEAD", 1 << 20)
+    monkeypatch.setattr(given_files, "TAIL", 2 << 20)
     path = tmp_path / "long.txt"
     path.write_bytes(b"a" * (1 << 20) + b"b" * (5 << 20) + b"c" * (1 << 20))
-    read = diagnose._read(str(path))
+    read = given_files._read(str(path))
     assert read.startswith(b"a" * (1 << 20))
     assert read.endswith(b"c" * (1 << 20))
     assert b"(4 MiB in the middle were not read)" in read

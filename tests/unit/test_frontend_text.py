@@ -2,14 +2,14 @@
 
 import pytest
 
-from gdbext.frontend import diagnose
+from gdbext.frontend import given_files
 from gdbext.frontend.cli import main
 from gdbext.model.errors import FINDING, NOTHING
 
 
 def test_what_was_not_read_is_said(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(diagnose, "HEAD", 1 << 20)
-    monkeypatch.setattr(diagnose, "TAIL", 1 << 20)
+    monkeypatch.setattr(given_files, "HEAD", 1 << 20)
+    monkeypatch.setattr(given_files, "TAIL", 1 << 20)
     path = tmp_path / "long.txt"
     stack = b"#0  poll () from libc.so.6\n#1  main () at a.c:3\n"
     path.write_bytes((b"." * 1023 + b"\n") * (3 << 10) + b"step 7\n" * (1 << 10) + stack)

@@ -32,7 +32,7 @@ def unwind(monkeypatch, tmp_path):
     def work(jobs, broken=()):
         said = []
 
-        def run_batches(gdb, requests, folder, deadline, on_progress, begun):
+        def run_batches(gdb, requests, folder, deadline, on_progress, module, begun, meanwhile):
             assert begun == ["begun"] * len(requests)
             for number, request in enumerate(requests):
                 for row in request["ranks"]:

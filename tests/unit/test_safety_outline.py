@@ -8,7 +8,7 @@ from gdbext.analysis.judge import judge
 from gdbext.capture.threads import ThreadTimes
 from gdbext.discovery.preflight import Preflight, Problem
 from gdbext.frontend import outline
-from gdbext.frontend.diagnose import exit_status
+from gdbext.frontend.conclusion import exit_status
 from gdbext.frontend.live_rank import LiveRank
 from gdbext.model.codec import dump_snapshot, load_snapshot
 from gdbext.model.job import RankProcess
