@@ -16,7 +16,7 @@ from gdbext.debugger.alarm import Alarm
 
 HAS_PROCESS = "process"
 HAS_CORE = "core"
-_FORGOTTEN = "Python Exception <class 'KeyboardInterrupt'>"
+_FORGOTTEN = re.compile(r"^Python Exception <class 'KeyboardInterrupt'>", re.MULTILINE)
 
 
 def parameter(name: str) -> Any:
@@ -86,12 +86,32 @@ def on_exit(callback: Callable[[], None]) -> None:
 
 
 def run(command: str) -> str:
-    """Run a command that may take long; what it printed. A Ctrl-C in a callback of Python's (gdb asks some about
-    every file) is printed and forgotten by gdb (seen in 18.1): here it counts."""
-    text: str = gdb.execute(command, to_string=True)
-    if _FORGOTTEN in text:
+    """Run a command that may take long, as `one_command` does; what it printed. A Ctrl-C in a callback of Python's (gdb
+    asks some about every file) is printed and forgotten by gdb (seen in 18.1): here it counts."""
+    text = one_command(command)
+    if _FORGOTTEN.search(text):
         raise KeyboardInterrupt
     return text
+
+
+def one_command(command: str) -> str:
+    """Run a command with the name of a file in it. gdb takes what stands behind a line break for the next command, and
+    the name may be an attack. Raises gdb.error for one that gdb cannot be given."""
+    if "\n" in command:
+        raise gdb.error("gdb cannot be given a name with a line break")
+    try:
+        text: str = gdb.execute(command, to_string=True)
+    except UnicodeEncodeError:
+        raise gdb.error("gdb cannot be given a name that is not UTF-8") from None
+    return text
+
+
+def has_program(space: gdb.Progspace) -> bool:
+    """Whether gdb has the file of its program."""
+    try:
+        return bool(space.filename)
+    except UnicodeDecodeError:  # it has, by a name that is no UTF-8
+        return True
 
 
 def add_inferior() -> gdb.Inferior:
@@ -142,13 +162,13 @@ def open_core(path: str) -> None:
     Both refuse the other form before they let go of anything. Replaceable by the quoted form once the floor is gdb 18.
     """
     if _PLAIN_PATH.match(path):
-        gdb.execute(f"core-file {path}", to_string=True)
+        one_command(f"core-file {path}")
         return
     word = '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
     try:
-        gdb.execute(f"core-file {word}", to_string=True)
+        one_command(f"core-file {word}")
     except gdb.error:
-        gdb.execute(f"core-file {path}", to_string=True)
+        one_command(f"core-file {path}")
 
 
 _PLAIN_PATH = re.compile(r"/[\w./+,:@%=-]*\Z")
@@ -187,11 +207,12 @@ def disable_stubs(point: gdb.Breakpoint) -> None:
     """Of a C++ function gdb 13.1 also takes its stubs in the procedure linkage tables (18.1 does not): each passing
     would count twice, and stop where there are no arguments yet."""
     table = gdb.execute(f"info breakpoints {point.number}", to_string=True)
-    rows = re.split(r"^\d+\.(\d+)\s", table, flags=re.MULTILINE)
-    places = list(zip(rows[1::2], rows[2::2]))
-    stubs = [(place, row) for place, row in places if "@plt" in row]
-    for place, row in stubs if len(stubs) < len(places) else ():
-        if row.split()[0] == "y":
+    rows = re.findall(rf"^{point.number}\.(\d+) +(\S+) +(0x[0-9a-f]+) (.*)", table, re.MULTILINE)
+    known = {address for address, _ in locations(point)}  # names with line breaks may make rows of their own
+    places = [(place, enabled, what) for place, enabled, at, what in rows if int(at, 16) in known]
+    stubs = [(place, enabled) for place, enabled, what in places if "@plt" in what]
+    for place, enabled in stubs if len(stubs) < len(places) else ():
+        if enabled == "y":
             gdb.execute(f"disable {point.number}.{place}", to_string=True)
 
 

@@ -118,7 +118,7 @@ class GdbSession:
 
     def _tell_nameless(self, begun: Sequence[gdb.Inferior]) -> None:
         """gdb warns of files that it may not open, but not while it is quiet."""
-        nameless = [one.pid for one in begun if one.pid and one.progspace.filename is None]
+        nameless = [one.pid for one in begun if one.pid and not compat.has_program(one.progspace)]
         pids = [pid for pid in nameless if elsewhere(ProcFS(), pid) and not _removed(pid)]
         if pids:
             way = remedies.for_entering(ProcFS())
@@ -151,7 +151,7 @@ class GdbSession:
     def _empty_inferior() -> Tuple[gdb.Inferior, bool]:
         """One without process and program, selected, and whether it is a new one."""
         current = gdb.selected_inferior()
-        if current.pid == 0 and not gdb.current_progspace().filename and not gdb.objfiles():
+        if current.pid == 0 and not compat.has_program(gdb.current_progspace()) and not gdb.objfiles():
             return current, False
         added = compat.add_inferior()
         compat.switch(added)
