@@ -90,31 +90,44 @@ class GdbSession:
         free = [process for process in wanted if problems[process.pid] is None]
         before = {process.pid: threads.look(process.pid) for process in free}
         begun: List[gdb.Inferior] = []
-        started = gdb.selected_inferior()
         self._held.attaching = True
-        self._guard.hold([process.pid for process in free])
-        with compat.settings(WHILE_ATTACHING):
-            try:
-                if free:
-                    self.say(f"reading symbols of {len(free)} processes; they run on")
-                with symbols.preloaded([process.pid for process in free]):
-                    for process in free:
-                        problems[process.pid] = self._attach_one(process, before[process.pid], begun)
-            except BaseException as error:
-                compat.switch(started)
-                count = sum(inferior.pid != 0 for inferior in begun)
-                self._release(begun)
-                self._guard.mend()
-                if isinstance(error, KeyboardInterrupt):
-                    self.say(f"interrupted: nothing is attached ({count} processes were, and run on)")
-                raise
-            finally:
-                self._held.attaching = False
+        try:
+            self._guard.hold([process.pid for process in free])
+            with compat.settings(WHILE_ATTACHING):
+                self._attach_free(free, before, problems, begun)
+        finally:
+            self._held.attaching = False
+            if not begun:  # else those that a broken-off attach may leave stopped are looked after until the prompt
+                self._guard.keep_attached()
         self._jobs = tuple(jobs)
         self._begin_together(begun)
         self._guard.keep_attached()
         self._tell_nameless(begun)
         return self._attached_table(wanted, problems)
+
+    def _attach_free(
+        self,
+        free: Sequence[RankProcess],
+        before: Mapping[int, Mapping[int, threads.ThreadTimes]],
+        problems: Dict[int, Optional[str]],
+        begun: List[gdb.Inferior],
+    ) -> None:
+        """Attach to all of them, or to none when something comes in between; `problems` tells why not to some."""
+        started = gdb.selected_inferior()
+        try:
+            if free:
+                self.say(f"reading symbols of {len(free)} processes; they run on")
+            with symbols.preloaded([process.pid for process in free]):
+                for process in free:
+                    problems[process.pid] = self._attach_one(process, before[process.pid], begun)
+        except BaseException as error:
+            compat.switch(started)
+            count = sum(inferior.pid != 0 for inferior in begun)
+            self._release(begun)
+            self._guard.mend()
+            if isinstance(error, KeyboardInterrupt):
+                self.say(f"interrupted: nothing is attached ({count} processes were, and run on)")
+            raise
 
     def _tell_nameless(self, begun: Sequence[gdb.Inferior]) -> None:
         """gdb warns of files that it may not open, but not while it is quiet."""

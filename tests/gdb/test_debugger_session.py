@@ -211,6 +211,17 @@ def test_an_error_of_ours_lets_go_too(any_gdb):
     assert "process" not in answer.out.replace("processes", "")
 
 
+def test_an_error_before_the_first_rank_leaves_nothing_set(turn_gdb):
+    """Else the times of threads would be taken for new ones after every later step."""
+    bug = "python from gdbext.debugger import session as s; s.WHILE_ATTACHING = {'language': 'nonsense'}"
+    look = "python import gc; ours = next(one for one in gc.get_objects() if isinstance(one, s.GdbSession))"
+    tell = "python print('left:', ours._held.attaching, ours._guard._held)"
+    with Target("plain") as one:
+        answer = gdb_batch(turn_gdb, bug, attach(one), look, tell)
+        one.assert_free()
+    assert "nonsense" in answer.err and "left: False {}" in answer.out
+
+
 def test_the_selection_of_before_is_kept_by_looking(any_gdb):
     with Target("threads", 3) as target:
         answer = gdb_batch(
