@@ -44,15 +44,14 @@ SETTINGS = {
 
 
 def main(request_file: str, awaited: bool = False) -> None:
-    """Work on the request; always leaves a result, in which errors are lines. `awaited`: it is there when a byte comes
-    on the standard input; at its end nobody wants us any more."""
-    if awaited and not os.read(0, 1):
+    """Work on the request; always leaves a result, in which errors are lines. `awaited`: it is not there yet."""
+    gc.disable()  # we end soon, and what we keep has no cycles: looking for some took a quarter of the time
+    if awaited and not _read_early():
         return
     with open(request_file, encoding="utf-8") as file:
         request = json.load(file)
     _end_with(request.get("parent"))
     result: Dict[str, Any] = {"schema": SCHEMA, "complete": True, "frames": [], "ranks": [], "problems": []}
-    gc.disable()  # we end soon, and what we keep has no cycles: looking for some took a quarter of the time
     if request.get("schema") != SCHEMA:
         result["problems"].append(f"request of schema {request.get('schema')}, this gdbext knows {SCHEMA}")
     else:
@@ -60,6 +59,19 @@ def main(request_file: str, awaited: bool = False) -> None:
         with compat.settings(SETTINGS):
             _read_all(request, result)
     write(request["result"], result)
+
+
+def _read_early() -> bool:
+    """Read the symbols of the libraries that are named on the standard input, a line each, into the first inferior,
+    which nobody else uses: those of the ranks share them (debugger/symbols.py). An empty line: the request is there. At
+    the end nobody wants us any more: False."""
+    _end_with(os.getppid())
+    with open(0, "rb", buffering=0, closefd=False) as lines, compat.settings(SETTINGS):
+        for line in lines:
+            if line == b"\n":
+                return True
+            symbols.add([symbols.SymbolFile(os.fsdecode(line[:-1]), 0)])  # what fails now will fail again, and be told
+    return False
 
 
 def _unwind_without_python() -> None:

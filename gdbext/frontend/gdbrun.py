@@ -39,6 +39,7 @@ _NO_PYTHON = re.compile(r"not supported in this copy of GDB|Python scripting is 
 _NOISE = re.compile(r"debuginfod|index-cache|^warning:|^$|^progress:")
 _MAX_KEPT_OUTPUT = 64 << 10
 _KILLED = "it was ended by signal"
+_MOST_ASKED = 16 << 10  # bytes that a pipe takes, whether gdb reads them or not
 
 
 Begun = Sequence["_Gdb"]
@@ -119,6 +120,12 @@ def begin(gdb: str, count: int, folder: Path) -> Iterator[Begun]:
             one.end()
 
 
+def read(begun: Begun, path: str) -> None:
+    """Let them read the symbols of a library while their requests are made."""
+    for one in begun:
+        one.read_early(path)
+
+
 def _file(folder: Path, what: str, number: int) -> Path:
     return folder / (f"{what}.{number}.json" if number else f"{what}.json")
 
@@ -164,6 +171,7 @@ class _Gdb:
         self._on_progress = on_progress
         self._printed: List[str] = []
         self._size, self._rest, self._timed_out = 0, b"", False
+        self._asked = 0  # bytes
         self._process = subprocess.Popen(
             argv, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -171,12 +179,23 @@ class _Gdb:
         assert self._process.stdout is not None
         self.output = self._process.stdout
 
+    def read_early(self, path: str) -> None:
+        """A library that will be in its request."""
+        line = os.fsencode(path) + b"\n"
+        if b"\n" in line[:-1] or self._asked + len(line) > _MOST_ASKED:
+            return
+        self._asked += len(line)
+        self._write(line)
+
     def go(self, on_progress: Callable[[str], None]) -> None:
         """The request that it waits for is there."""
         self._on_progress = on_progress
+        self._write(b"\n")
+
+    def _write(self, line: bytes) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended: `reason` says why
-            os.write(self._process.stdin.fileno(), b"\n")
+            os.write(self._process.stdin.fileno(), line)
 
     def read(self) -> bool:
         """Take what there is; False when no more will come."""

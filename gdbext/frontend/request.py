@@ -28,16 +28,18 @@ def ranks_of(
     dumps: Sequence[Dump] = (),
     say: Callable[[str], None] = lambda text: None,
     until: float = math.inf,
+    early: Callable[[str], None] = lambda path: None,
 ) -> Tuple[List[Dict[str, Any]], List[List[str]]]:
     """The `ranks` of a request (protocol of debugger/batch.py), and what is wrong with the files of each rank.
 
     Cores and excerpts are written into `folder`. `dumps`: one for each copy,
-    where they are of core files. `until` then (CLOCK_MONOTONIC) symbols may be looked for. Raises `GdbextError` when
-    there is no room for the files.
+    where they are of core files. `until` then (CLOCK_MONOTONIC) symbols may be looked for. `early` is told, as
+    soon as that is known, which libraries gdb is to read as they are. Raises `GdbextError` when there is no room for
+    the files.
     """
     finders: Sequence[Optional[Finder]] = [dump.finder for dump in dumps] or [None] * len(copies)
     files = [libraries_on_stacks(copy, finder) for copy, finder in zip(copies, finders)]
-    symbols = SymbolFiles(folder, say, until)
+    symbols = SymbolFiles(folder, say, until, early)
     symbols.make(copies, files)
     ranks: List[Dict[str, Any]] = []
     problems: List[List[str]] = []

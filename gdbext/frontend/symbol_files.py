@@ -40,9 +40,12 @@ class Note(NamedTuple):
 class SymbolFiles:
     """One for each file that is worth one; what gdb then reads whole fits into the memory at hand."""
 
-    def __init__(self, folder: Path, say: Callable[[str], None], until: float) -> None:
-        """Excerpts are written into `folder`; `until` then (CLOCK_MONOTONIC) symbols may be looked for."""
-        self._folder, self._say, self._until = folder, say, until
+    def __init__(
+        self, folder: Path, say: Callable[[str], None], until: float, early: Callable[[str], None] = lambda path: None
+    ) -> None:
+        """Excerpts are written into `folder`; `until` then (CLOCK_MONOTONIC) symbols may be looked for. `early` is told
+        each library that gdb gets as it is, at once: gdb can begin with it."""
+        self._folder, self._say, self._until, self._early = folder, say, until, early
         self._cache = user_cache.folder_of()
         self._left = readable()
         self._said_at = 0.0
@@ -143,6 +146,8 @@ class SymbolFiles:
             )
             return
         self._whole += 1
+        if path not in self._programs and not self._many:  # what gdb 13 read of a library it cannot use for a program
+            self._early(path)
         if self._left is not None:
             self._left -= weight
 

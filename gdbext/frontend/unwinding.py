@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import time
 from collections import Counter
@@ -63,7 +64,8 @@ def unwind(
     size = sum(len(block.data) for copy in copies for block in copy.blocks)
     with contextlib.ExitStack() as stack:
         begun = begun or stack.enter_context(gdbrun.begin(gdb, most_gdbs(len(copies), size, jobs), folder))
-        rows, files = ranks_of(copies, folder, dumps, say, started + deadline / 2)
+        early = functools.partial(gdbrun.read, begun)
+        rows, files = ranks_of(copies, folder, dumps, say, started + deadline / 2, early)
         deadline = max(deadline / 2, round(started + deadline - time.monotonic(), 1))
         found: List[Unwound] = [Unwound(files=tuple(texts)) for texts in files]
         count = gdbs_for(rows, size, jobs)

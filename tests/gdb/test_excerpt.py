@@ -23,8 +23,11 @@ pytestmark = pytest.mark.gdb
 def walked(gdb, ranks, folder):
     """{lwp: [(pc, function, module, line)]} of the copies in a request."""
     budget = {"seconds": 100, "frames": 300}
-    record = gdbrun.run_batch(gdb, {"schema": 1, "budget": budget, "ranks": ranks}, folder, 300)
-    assert [rank["problems"] for rank in record["ranks"]] == [[]] * len(ranks)
+    return named(gdbrun.run_batch(gdb, {"schema": 1, "budget": budget, "ranks": ranks}, folder, 300))
+
+
+def named(record):
+    assert not any(rank["problems"] for rank in record["ranks"])
     return {
         stack.lwp: [(frame.pc, frame.function, frame.module, frame.line) for frame in stack.frames]
         for rank in record["ranks"]
@@ -168,3 +171,24 @@ def test_damaged_files_are_declined(tmp_path):
         damaged.write_bytes(data[:size])
         assert not write_excerpt(str(damaged), [4096], str(tmp_path / "none"))
     assert not write_excerpt("/no/such/file", [1], str(tmp_path / "none"))
+
+
+def test_libraries_read_early_change_no_frame(tmp_path, turn_gdb):
+    """Names that gdb cannot read among them. What it said of them is not in the answer: the request's files say it."""
+    size_build.build(tmp_path, 2)
+    for number in range(2):
+        library = tmp_path / f"lib{number}.so"
+        subprocess.run(["gcc", "-g", "-shared", "-fPIC", "-o", library, tmp_path / "library.c"], check=True)
+    with size_build.running(tmp_path, 2, 4) as (pid,):
+        early = []
+        ranks, _ = request.ranks_of([copy_process(pid)], tmp_path, early=early.append)
+        plain = walked(turn_gdb, ranks, tmp_path)
+        asked = {"schema": 1, "budget": {"seconds": 60.0, "frames": 256}, "ranks": ranks}
+        with gdbrun.begin(turn_gdb, 1, tmp_path) as begun:
+            for path in [*early, "/no/such/library", 'odd "name\\', "two\nlines", str(tmp_path / "library.c")]:
+                gdbrun.read(begun, path)
+            (record,) = gdbrun.run_batches(turn_gdb, [asked], tmp_path, 300, lambda *_: None, begun=begun)
+    assert {str(tmp_path / f"lib{number}.so") for number in range(2)} <= set(early)
+    assert not any(path.endswith("/program") for path in early), "gdb 13 ends when it gets one as a library first"
+    assert record["problems"] == []
+    assert named(record) == plain and len(plain) == 4
