@@ -20,6 +20,7 @@ from gdbext.knowledge.launch_options import LOG_OPTIONS
 from gdbext.model.errors import GdbextError, UsageError
 
 GRACE = 10.0  # seconds between the gentle and the last signal to a job that is to end
+_NAP = 0.05  # seconds between two looks at it
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, prctl(2): orphans of the job become our children
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -42,6 +43,9 @@ def run(options: argparse.Namespace) -> int:
                 if options.rank is not None:
                     _debug(options.rank, job, progress)
                 status = _wait(job)
+        except KeyboardInterrupt:  # one that neither a prompt nor `_wait` was there to take
+            progress.say("interrupted; the job is asked to end")
+            return 128 + signal.SIGINT
         finally:
             left = _reap(job)
     if left:
@@ -127,21 +131,34 @@ def _forwarding(job: subprocess.Popen[bytes], numbers: Sequence[signal.Signals])
 
 
 def _reap(job: subprocess.Popen[bytes]) -> int:
-    """End what is left of the job, gently first; returns how many processes outlived their launcher."""
-    if job.poll() is None:
-        _signal(job, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
-            job.wait(GRACE)
+    """End what is left of the job, gently first, and at once after a Ctrl-C; returns how many processes outlived their
+    launcher."""
+    hurry: List[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: hurry.append(number))
+    try:
+        if job.poll() is None:
+            _signal(job, signal.SIGTERM)
+            until = time.monotonic() + GRACE
+            while job.poll() is None and not hurry and time.monotonic() < until:
+                time.sleep(_NAP)
+        return _end_descendants(hurry)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end_descendants(hurry: Sequence[int]) -> int:
+    """All that is left below us; how many there were. No patience is left when there is something in `hurry`."""
     left = alive = _descendants()
     told: Dict[signal.Signals, Set[int]] = {signal.SIGTERM: set(), signal.SIGKILL: set()}
     begun = time.monotonic()
     while alive and time.monotonic() < begun + 2 * GRACE:  # one in state D, or another user's, is not waited for
-        number = signal.SIGTERM if time.monotonic() < begun + GRACE else signal.SIGKILL
+        gently = time.monotonic() < begun + GRACE and not hurry
+        number = signal.SIGTERM if gently else signal.SIGKILL
         for pid in alive - told[number]:  # once: a second one may mean that there is no time to tidy up
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
         told[number] |= alive
-        time.sleep(0.05)
+        time.sleep(_NAP)
         alive = _descendants()
     with contextlib.suppress(ChildProcessError):  # the last ones are zombies of ours
         while os.waitpid(-1, os.WNOHANG)[0]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.frontend.launch import with_logs
+from gdbext.frontend.launch import GRACE, with_logs
 from tests.inferiors.demo import state_of
 from tests.inferiors.pdb_job import DEADLINE, HERE, Talker
 
@@ -68,6 +68,25 @@ def test_an_orphan_in_a_session_of_its_own_is_ended(tmp_path, launch):
     assert state_of(orphan)[0] is None
 
 
+def test_a_ctrl_c_while_the_job_is_ended_ends_it_at_once(tmp_path, launch):
+    """What has not gone gently yet is killed; nothing is left that could be said to run on."""
+    os.mkfifo(tmp_path / "pipe")
+    code = "trap 'echo told >{0}' TERM; echo $$ >{0}; while :; do sleep 1000 & wait $!; done".format(tmp_path / "pipe")
+    (tmp_path / "deaf.sh").write_text(code)
+    talker = launch("--", "sh", "-c", f"setsid bash {tmp_path}/deaf.sh & wait $!")
+    orphan = int((tmp_path / "pipe").read_text())
+    talker.until("started pid ")
+    os.kill(int(talker.until(";").rstrip(";")), signal.SIGKILL)
+    assert (tmp_path / "pipe").read_text() == "told\n"
+    begun = time.monotonic()
+    talker.signal(signal.SIGINT)
+    text = talker.rest()
+    assert time.monotonic() - begun < GRACE
+    assert state_of(orphan)[0] is None
+    assert "that outlived the launcher were ended" in text and "runs on" not in text
+    assert talker.process.returncode == 128 + signal.SIGKILL
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_reach_the_job(tmp_path, launch, number):
     os.mkfifo(tmp_path / "pipe")
@@ -97,6 +116,24 @@ def test_ctrl_c_reaches_the_job_from_its_first_moment(tmp_path):
         sys.exit(cli.main(["launch", "--logs", sys.argv[2], "--", "bash", "-c", sys.argv[3]]))"""
     words = [sys.executable, "-c", code, str(tmp_path / "pipe"), str(tmp_path / "logs"), script]
     assert subprocess.run(words, cwd=HERE.parents[1], timeout=DEADLINE).returncode == 3
+
+
+def test_a_ctrl_c_before_the_prompt_says_that_the_job_is_ended(tmp_path):
+    """`--rank` leaves Ctrl-C to the prompt, and there is none yet."""
+    code = """if True:
+        import os, signal, sys
+        from gdbext.frontend import cli, launch
+        def say(self, text):
+            print(text, flush=True)
+            if text.startswith("started"):
+                os.kill(os.getpid(), signal.SIGINT)
+        launch.Progress.say = say
+        sys.exit(cli.main(["launch", "--rank", "0", "--logs", sys.argv[1], "--", "sleep", "1000"]))"""
+    words = [sys.executable, "-c", code, str(tmp_path / "logs")]
+    done = subprocess.run(words, cwd=HERE.parents[1], timeout=DEADLINE, capture_output=True, text=True)
+    assert done.returncode == 128 + signal.SIGINT
+    assert "the job is asked to end" in done.stdout and "runs on" not in done.stdout
+    assert state_of(int(done.stdout.split()[2].rstrip(";")))[0] is None
 
 
 def test_what_outlives_the_launcher_is_asked_to_end_once(tmp_path, launch):
