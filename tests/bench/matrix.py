@@ -1,8 +1,9 @@
 """All tools on torch jobs of 1, 2, 4 and 8 ranks with 10, 100 and 300 threads each: tables, JSON and a picture.
 
-Every tool looks at the same processes in the same run, the pause is measured by a heartbeat inside each rank. What was
-measured is written after each job, so that a run that is interrupted has not been for nothing. One round of the default
-takes about ten minutes on two quiet cores, most of it plain gdb.
+Every tool looks at the same processes in the same run, the pause is measured by a heartbeat inside each rank, and the
+time in which the machine itself was away is subtracted (bystander.py), for all tools alike. What was measured is
+written after each job, so that a run that is interrupted has not been for nothing. One round of the default takes about
+ten minutes on two quiet cores, most of it plain gdb.
 """
 
 import argparse
@@ -14,8 +15,9 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from tests.bench.bystander import Bystander, raw_note
 from tests.bench.picture import chart
-from tests.bench.tools import all_tools, machine, run_once
+from tests.bench.tools import SHORTEST, all_tools, machine, run_once
 from tests.inferiors.torch_job import TorchJob
 
 ALWAYS = 12  # threads that a torch rank has beside those that are asked for
@@ -25,13 +27,14 @@ LEAST = 11  # of the program itself
 def measure(ranks, threads, rounds, names):
     """The rows of one job."""
     rows = [row for row in all_tools() if not names or row.name.startswith(tuple(names))]
-    with TorchJob(ranks, threads=max(LEAST, threads - ALWAYS)) as job:
+    with TorchJob(ranks, threads=max(LEAST, threads - ALWAYS)) as job, Bystander(job) as bystander:
         counts = [len(os.listdir(f"/proc/{pid}/task")) for pid in job.pids]
         print(f"{ranks} ranks of {min(counts)}-{max(counts)} threads", file=sys.stderr)
         for _ in range(rounds):
             for row in rows:
-                run_once(row, job)
-    return {"ranks": ranks, "threads": threads, "counted": max(counts), "rows": [vars(row) for row in rows]}
+                run_once(row, job, bystander)
+    cell = {"ranks": ranks, "threads": threads, "counted": max(counts), "raw_because": bystander.why_raw}
+    return {**cell, "rows": [vars(row) for row in rows]}
 
 
 def median(cell, name, what):
@@ -66,7 +69,7 @@ def picture(cells, threads):
                 found[name] = [(ranks, max(value, least)) for ranks, value in points if value is not None]
         return found
 
-    panels = [("wall time, s", lines("walls", 0.01)), ("longest stop of a rank, ms", lines("pauses", 0.1))]
+    panels = [("wall time, s", lines("walls", 0.01)), ("longest stop of a rank, ms", lines("pauses", SHORTEST))]
     return chart(f"torch ranks of about {threads} threads", "ranks", panels)
 
 
@@ -83,6 +86,7 @@ def main():
     into.mkdir(parents=True, exist_ok=True)
     kept, host, begun = into / "matrix.json", machine(), time.monotonic()
     cells = json.loads(kept.read_text())["cells"] if options.resume and kept.exists() else []
+    cells = [cell for cell in cells if "raw_because" in cell]  # the stops of older ones are not comparable
     done = {(cell["ranks"], cell["threads"]) for cell in cells}
     wanted = [(ranks, threads) for threads in options.threads for ranks in options.ranks]
     for ranks, threads in wanted:
@@ -99,6 +103,8 @@ def main():
         raise SystemExit("nothing was measured")
     texts = [host, "", "Wall time, s:", "", table(cells, "walls", 2), "", "Processor time, s:", ""]
     texts += [table(cells, "cpus", 2), "", "Longest stop of a rank, ms:", "", table(cells, "pauses", 1), ""]
+    texts += ["The same with the machine's own gaps, ms:", "", table(cells, "raw_pauses", 1), ""]
+    texts += [raw_note(why) for why in dict.fromkeys(cell["raw_because"] for cell in cells) if why]
     (into / "matrix.md").write_text("\n".join(texts))
     for threads in dict.fromkeys(cell["threads"] for cell in cells):
         (into / f"matrix-{threads}.svg").write_text(picture(cells, threads))

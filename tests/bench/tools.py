@@ -18,6 +18,7 @@ BIN = Path(sys.executable).parent
 REPOSITORY = Path(__file__).parents[2]
 GDBEXT = [sys.executable, "-m", "gdbext", "diagnose", "--json", "-", "--quiet"]
 LIMIT = 900  # seconds that one run may take
+SHORTEST = 1.0  # ms; shorter stops are not told from none, see bystander.py
 
 
 @dataclass
@@ -31,6 +32,8 @@ class Tool:
     cpus: list = field(default_factory=list)  # seconds of processor time for all ranks
     pauses: list = field(default_factory=list)  # ms, the longest of any rank
     sums: list = field(default_factory=list)  # ms a rank stood still in sum, the worst rank
+    raw_pauses: list = field(default_factory=list)  # ms, with the machine's own gaps
+    raw_sums: list = field(default_factory=list)
     claimed: list = field(default_factory=list)  # ms, what the tool itself reports
     says: str = ""
     failed: str = ""  # why it was not measured
@@ -62,7 +65,7 @@ def all_tools():
     return [row for row in rows if row.argv[0] and shutil.which(row.argv[0])]
 
 
-def run_once(tool, job):
+def run_once(tool, job, bystander):
     """Run a tool over all ranks and note what it cost. One that fails is left out of this job and says why."""
     if tool.failed:
         return
@@ -89,16 +92,22 @@ def run_once(tool, job):
                 return
             outputs.append(done.stdout)
         end, after = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    gaps = [job.gaps(rank, begin, end) for rank in range(len(job.pids))]
+    stood = bystander.standstill(begin, end)
+    if stood is None:
+        tool.failed = "a rank does not go on after it"
+        print(f"  {tool.name}: {tool.failed}", file=sys.stderr)
+        return
     tool.walls.append(end - begin)
     tool.cpus.append(after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime)
-    tool.pauses.append(max((max(gap, default=0.0) for gap in gaps), default=0.0))
-    tool.sums.append(max(sum(gap) for gap in gaps))
+    tool.pauses.append(stood.longest)
+    tool.sums.append(stood.total)
+    tool.raw_pauses.append(stood.raw_longest)
+    tool.raw_sums.append(stood.raw_total)
     if "{all}" in tool.argv:
         answer = json.loads(outputs[0])
         tool.claimed.append(answer["pause_ms"]["max"])
         tool.says = f"{answer['verdict']['cause']}, culprits {answer['verdict']['culprits']}"
-    stop = f"longest stop {tool.pauses[-1]:.1f} ms"
+    stop = f"longest stop {stood.longest:.1f} ms, with the machine's gaps {stood.raw_longest:.1f} ms"
     print(f"  {tool.name}: {tool.walls[-1]:.2f} s, {tool.cpus[-1]:.2f} s of CPU, {stop}", file=sys.stderr)
 
 

@@ -15,7 +15,9 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 RING = 65536  # as in torch_threads.c
-PERIOD_MS = 1.0
+PERIOD_NS, LATE_NS = 1_000_000, 600_000
+HEAD = struct.Struct("<QQqq")
+MEMORY = Path("/dev/shm")  # pages that are written to a disk now and then would halt the heart, too
 
 
 def build_library():
@@ -44,15 +46,59 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
+class Heartbeat:
+    """What a heartbeat of torch_threads.c has written into its file."""
+
+    def __init__(self, path):
+        with open(path, "rb") as file:
+            self._record = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        self.cpu, self.priority = HEAD.unpack_from(self._record)[2:]  # -1: not pinned; 0: no real time priority
+
+    @property
+    def beats(self):
+        """How often it has beaten."""
+        return HEAD.unpack_from(self._record)[0]
+
+    def goes_on(self, deadline=5.0):
+        """Whether it advances within `deadline` seconds."""
+        before, until = self.beats, time.monotonic() + deadline
+        while time.monotonic() < until:
+            if self.beats > before + 3:
+                return True
+            select.select([], [], [], 0.002)
+        return False
+
+    def missed(self, since, to):
+        """(from, to) in ns: when a beat was due and when it came, of each late one that touches [since, to].
+
+        `since` and `to` are monotonic seconds.
+        """
+        count = HEAD.unpack_from(self._record)[1]
+        numbers = range(max(0, count - RING), count)
+        pairs = [struct.unpack_from("<QQ", self._record, HEAD.size + 16 * (i % RING)) for i in numbers]
+        return [(a, b) for a, b in pairs if b > since * 1e9 and a < to * 1e9]
+
+
+def standstill(missed):
+    """Milliseconds that a process stood still when beats were missing for so many ns.
+
+    A stop begins anywhere between two beats, so it began half a period on average before the first missing one was
+    due; the rest of the error is at most half a period up or down.
+    """
+    return (missed + PERIOD_NS / 2) / 1e6
+
+
 class TorchJob:
-    """`with TorchJob(4) as job:` - `job.pids[rank]`, heartbeats by `job.gaps(rank, ...)` and `job.beats(rank)`."""
+    """`with TorchJob(4) as job:` - `job.pids[rank]`, `job.hearts[rank]`; `job.gaps(rank, ...)` in milliseconds."""
 
     def __init__(self, ranks, mode="missing", threads=60, spinning=0, deadline=180):
         self._arguments = ["--mode", mode, "--threads", str(threads), "--spinning", str(spinning)]
         self._ranks, self._mode, self._deadline = ranks, mode, deadline
 
     def __enter__(self):
-        self._temporary = tempfile.TemporaryDirectory(prefix="gdbext-torch-")
+        self._temporary = tempfile.TemporaryDirectory(
+            prefix="gdbext-torch-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None
+        )
         self.folder = Path(self._temporary.name)
         environment = {**os.environ, "OMP_NUM_THREADS": "4", "TORCHELASTIC_ERROR_FILE": ""}
         argv = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(self._ranks)]
@@ -84,6 +130,7 @@ class TorchJob:
                 raise RuntimeError((self.folder / "log").read_text()[-2000:])
             select.select([], [], [], 0.05)
         self.pids = [int(marker.read_text()) for marker in markers]
+        self.hearts = [Heartbeat(self.folder / f"heartbeat.{rank}") for rank in range(self._ranks)]
         if self._mode == "missing":
             for pid in self.pids:
                 self._wait_settled(pid, until)
@@ -113,37 +160,13 @@ class TorchJob:
         self._log.close()
         self._temporary.cleanup()
 
-    def _record(self, rank):
-        with open(self.folder / f"heartbeat.{rank}", "rb") as file:
-            return mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
-
-    def beats(self, rank):
-        """How often the heartbeat of a rank has beaten."""
-        with self._record(rank) as record:
-            return struct.unpack_from("<Q", record)[0]
-
-    def goes_on(self, rank, deadline=5.0):
-        """Whether the heartbeat advances within `deadline` seconds."""
-        before, until = self.beats(rank), time.monotonic() + deadline
-        while time.monotonic() < until:
-            if self.beats(rank) > before + 3:
-                return True
-            select.select([], [], [], 0.002)
-        return False
+    def goes_on(self, rank):
+        """Whether the heartbeat of a rank advances."""
+        return self.hearts[rank].goes_on()
 
     def gaps(self, rank, since, to):
-        """Milliseconds of standstill, per gap of the heartbeat that touches [since, to] (monotonic seconds).
-
-        A stop begins anywhere between two beats, so a gap is longer than the stop by half a period on average; the
-        rest of the error is at most half a period up or down.
-        """
-        with self._record(rank) as record:
-            count = struct.unpack_from("<Q", record, 8)[0]
-            pairs = [
-                struct.unpack_from("<QQ", record, 16 + 16 * (i % RING)) for i in range(max(0, count - RING), count)
-            ]
-        inside = [(a, b) for a, b in pairs if b > since * 1e9 and a < to * 1e9]
-        return [(b - a) / 1e6 - PERIOD_MS / 2 for a, b in inside]
+        """Milliseconds of each standstill of a rank that touches [since, to], those of the whole machine, too."""
+        return [standstill(b - a) for a, b in self.hearts[rank].missed(since, to)]
 
 
 def free_port():

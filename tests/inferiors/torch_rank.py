@@ -17,6 +17,8 @@ import time
 import torch
 import torch.distributed as dist
 
+HEARTBEAT_PRIORITY = 3  # of SCHED_FIFO; the benchmark's bystander has a lower one
+
 
 def wait_for_weights():
     while True:
@@ -55,7 +57,10 @@ def main():
     rank = int(os.environ["RANK"])
     extra = ctypes.CDLL(options.library)
     heartbeat = os.path.join(options.folder, f"heartbeat.{rank}")
-    if extra.start_threads(heartbeat.encode(), options.threads - 11, options.spinning):
+    cpus = sorted(os.sched_getaffinity(0))
+    if extra.start_heartbeat(heartbeat.encode(), cpus[rank % len(cpus)], HEARTBEAT_PRIORITY):
+        raise SystemExit("no heartbeat")
+    if extra.start_threads(options.threads - 11, options.spinning):
         raise SystemExit("no threads")
     for number in range(10):
         threading.Thread(target=threading.Event().wait, daemon=True, name=f"queue-{number}").start()

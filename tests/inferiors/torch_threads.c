@@ -1,8 +1,10 @@
 /* Extra native threads for a torch rank, and a heartbeat that records how long the process stood still.
  *
- * The heartbeat thread wakes every millisecond; each gap that is longer than GAP_NS goes into a ring in a
- * shared file, which the benchmark reads from outside. Layout (little endian, 8 bytes each):
- * beats, gaps, then RING pairs of CLOCK_MONOTONIC nanoseconds (from, to). */
+ * The heartbeat thread wakes at every full millisecond. When it wakes later than LATE_NS after one, the time in
+ * between goes into a ring in a shared file, which the benchmark reads from outside. Layout (little endian, 8 bytes
+ * each): beats, how often it was late, the CPU that it is pinned to (-1: none), its real time priority (0: none), then
+ * RING pairs of CLOCK_MONOTONIC nanoseconds (from, to). All heartbeats wake at the same moments, on one CPU those of a
+ * higher priority first. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -19,14 +21,14 @@
 
 #define RING 65536
 #define PERIOD_NS 1000000
-#define GAP_NS 1600000
+#define LATE_NS 600000
 
 struct record {
-    volatile uint64_t beats, gaps;
+    volatile uint64_t beats, late;
+    volatile int64_t cpu, priority;
     struct { uint64_t from, to; } ring[RING];
 };
 
-static struct record *record;
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER, mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
 static volatile uint64_t sink;
@@ -38,26 +40,25 @@ static uint64_t now(void)
     return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-static void *heartbeat(void *unused)
+static void *heartbeat(void *argument)
 {
-    struct sched_param first = {.sched_priority = 2};
+    struct record *record = argument;
     prctl(PR_SET_NAME, "heartbeat");
-    pthread_setschedparam(pthread_self(), SCHED_FIFO, &first); /* root only; else a noisier measure */
-    for (uint64_t last = now();;) {
-        struct timespec period = {0, PERIOD_NS};
-        nanosleep(&period, 0);
-        uint64_t time = now();
-        if (time - last > GAP_NS) {
-            uint64_t i = record->gaps % RING;
-            record->ring[i].from = last;
+    for (uint64_t time = now();;) {
+        uint64_t due = (time / PERIOD_NS + 1) * PERIOD_NS;
+        struct timespec at = {due / 1000000000, due % 1000000000};
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, 0);
+        time = now();
+        if (time > due + LATE_NS) {
+            uint64_t i = record->late % RING;
+            record->ring[i].from = due;
             record->ring[i].to = time;
             __sync_synchronize();
-            record->gaps++;
+            record->late++;
         }
-        last = time;
         record->beats++;
     }
-    return unused;
+    return 0;
 }
 
 static int wait_condition(void)
@@ -110,31 +111,45 @@ static void *work(void *number)
     return (void *)(long)descend(5 + (int)(i >> 4) % 15, (int)(i & 15));
 }
 
-static int start(void *(*body)(void *), void *argument)
+static int start(pthread_t *thread, void *(*body)(void *), void *argument)
 {
-    pthread_t thread;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, 256 << 10);
-    return pthread_create(&thread, &attributes, body, argument);
+    return pthread_create(thread, &attributes, body, argument);
 }
 
-/* Start `blocked` waiting threads and `spinning` busy ones; record gaps in the file `path`. */
-int start_threads(const char *path, int blocked, int spinning)
+/* Record late beats in the file `path`, on that CPU and with that real time priority where it is permitted. */
+int start_heartbeat(const char *path, int cpu, int priority)
 {
+    struct sched_param first = {.sched_priority = priority};
+    struct record *record;
+    pthread_t thread;
+    cpu_set_t only;
     int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    if (file < 0 || ftruncate(file, sizeof *record))
+    if (file < 0 || posix_fallocate(file, 0, sizeof *record))
         return -1;
     record = mmap(0, sizeof *record, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
-    if (record == MAP_FAILED || start(heartbeat, 0))
+    if (record == MAP_FAILED || start(&thread, heartbeat, record))
         return -1;
+    CPU_ZERO(&only);
+    CPU_SET(cpu, &only);
+    record->cpu = pthread_setaffinity_np(thread, sizeof only, &only) ? -1 : cpu;
+    record->priority = pthread_setschedparam(thread, SCHED_FIFO, &first) ? 0 : priority; /* else a noisier measure */
+    return 0;
+}
+
+/* Start `blocked` waiting threads and `spinning` busy ones. */
+int start_threads(int blocked, int spinning)
+{
+    pthread_t thread;
     pthread_mutex_lock(&held);
     for (long i = 0; i < blocked; i++)
-        if (start(work, (void *)(i << 4 | i % 4)))
+        if (start(&thread, work, (void *)(i << 4 | i % 4)))
             return -1;
     for (long i = 0; i < spinning; i++)
-        if (start(work, (void *)((blocked + i) << 4 | 4)))
+        if (start(&thread, work, (void *)((blocked + i) << 4 | 4)))
             return -1;
     return 0;
 }
