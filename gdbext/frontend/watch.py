@@ -119,7 +119,8 @@ class Watch:
                 hang = self._look(job, stood)
                 stood_long = True
                 stillness.settle({rank.pid: pulse_of(rank.pid) for rank in job.ranks})
-                patience.looked(time.monotonic(), hang, stillness)
+                now = time.monotonic()  # a whole interval passes: after a moment nobody's share of a core means much
+                patience.looked(now, hang, stillness)
             time.sleep(max(0.0, self._options.every - (time.monotonic() - now)))
 
     def _is_still_there(self, job: Job) -> bool:
@@ -216,16 +217,21 @@ def bundles_in(folder: Path) -> List[Path]:
 def pulse_of(pid: int) -> Pulse:
     """One poll of a rank, some 0.16 ms a thread; without threads when it is gone."""
     seen: Dict[int, ThreadPulse] = {}
-    for tid, one in threads.look(pid).items():
+    looked_at = threads.look(pid)
+    told = any(one.sp is not None for one in looked_at.values())
+    for tid, one in looked_at.items():
         if one.state not in ("Z", "X"):
-            seen[tid] = ThreadPulse(one.started, one.cpu_ns, one.waited, place_of(one))
+            seen[tid] = ThreadPulse(one.started, one.cpu_ns, one.waited, place_of(one, told))
     return Pulse(time.monotonic(), seen)
 
 
-def place_of(one: threads.ThreadTimes) -> Optional[str]:
-    """Where a thread sleeps: the system call and its stack pointer, else what the kernel still says; None: it runs."""
+def place_of(one: threads.ThreadTimes, told: bool = False) -> Optional[str]:
+    """Where a thread sleeps: the system call and its stack pointer, else what the kernel still says; None: it runs.
+
+    `told`: the kernel tells the calls of this process. A thread without one has woken up between two files then.
+    """
     if one.state not in ("S", "D", "I", "T", "t"):
         return None
     if one.sp is not None:
         return f"{one.syscall[0] if one.syscall else -1}@{one.sp:x}"
-    return one.wchan or one.state
+    return None if told else one.wchan or one.state

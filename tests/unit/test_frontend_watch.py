@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from gdbext.analysis.watching import Stillness
 from gdbext.capture import threads
 from gdbext.frontend import cli, watch
 from gdbext.model.watching import WatchEvent
@@ -49,5 +50,20 @@ def test_places_of_sleeping_and_running_threads():
     assert watch.place_of(asleep) == "202@7ffe"
     assert watch.place_of(threads.ThreadTimes(1, 0.0, "R", sp=0x7FFE)) is None
     assert watch.place_of(threads.ThreadTimes(1, 0.0, "D", wchan="folio_wait")) == "folio_wait"
+    awake = threads.ThreadTimes(1, 0.0, "S", wchan="hrtimer_nanosleep")
+    assert watch.place_of(awake) == "hrtimer_nanosleep"
+    assert watch.place_of(awake, told=True) is None, "it woke up between two files of the kernel"
     assert watch.pulse_of(os.getpid()).threads
     assert not watch.pulse_of(4194304).threads
+
+
+def test_a_thread_that_woke_up_between_two_files_has_not_moved(monkeypatch):
+    """Where the kernel tells calls, a state of sleep without a call is a race, and no new place."""
+    asleep = threads.ThreadTimes(1, 0.0, "S", syscall=(230, 1, 2, 3, 4, 5, 6), sp=0x7FFE, started=1, waited=5)
+    awake = threads.ThreadTimes(1, 0.0, "S", wchan="hrtimer_nanosleep", started=1, waited=6)
+    other = threads.ThreadTimes(2, 0.0, "S", syscall=(202, 1, 2, 3, 4, 5, 6), sp=0x7FFF, started=1, waited=1)
+    stillness, polls = Stillness(), []
+    for one in (asleep, awake, asleep):
+        monkeypatch.setattr(threads, "look", lambda pid, one=one: {1: one, 2: other})
+        polls.append(stillness.poll({7: watch.pulse_of(7)}))
+    assert 0 == polls[0] < polls[1] < polls[2]
