@@ -83,8 +83,10 @@ def compact_tree(tree: StackTree, style: Style, budget: int, culprits: FrozenSet
         drawn = list(_Drawing(limits, style, culprits).fork(tree.roots))
         if len(drawn) <= room:
             return _laid_out(drawn, tree.counts, style, culprits) + aside
-    branches = sum(1 for line in drawn[room - 1 :] if line.ranks)
-    ending = f"{style.ellipsis} {counted(branches, 'more branch', 'more branches')}"
+    hidden = drawn[room - 1 :]
+    branches = sum(1 for line in hidden if line.ranks)
+    more = counted(branches, "more branch", "more branches") if branches else counted(len(hidden), "more line")
+    ending = f"{style.ellipsis} {more}"
     return [*_laid_out(drawn[: room - 1], tree.counts, style, culprits), ending, *aside]
 
 

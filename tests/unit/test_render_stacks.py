@@ -101,6 +101,14 @@ def test_compact_tree_keeps_to_its_budget_and_shows_the_culprit(budget, branches
         assert any("more branches" in line for line in lines)
 
 
+def test_what_is_cut_off_in_the_middle_of_a_branch_is_told_in_lines():
+    calls = [joined(tree_of([Frame(f"f{one}_{level}") for level in range(40)], (0, 1))) for one in range(2)]
+    lines = [compact_tree(StackTree(tuple(calls)), STYLE, budget)[-1] for budget in range(5, 12)]
+    assert "… 1 more branch" in lines
+    assert "… 2 more lines" in lines
+    assert not any(" 0 more" in line for line in lines)
+
+
 def test_what_the_driver_and_the_c_library_do_inside_goes_before_the_call_that_led_there():
     engine = [Frame(f"f{level}") for level in range(6)]
     inner = [Frame("clock_gettime"), Frame("__GI_x", "/lib/libc.so.6"), DRIVER, DRIVER]
