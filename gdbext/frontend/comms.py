@@ -7,7 +7,6 @@ import errno
 import os
 import socket
 import time
-from pathlib import Path
 from typing import Dict, Optional, Sequence
 
 from gdbext import __version__
@@ -140,6 +139,10 @@ def _saved(files: Sequence[str], mixed: bool) -> JobSnapshot:
     if len(files) > 1 or mixed:
         raise UsageError("one saved snapshot at a time, and without pids")
     try:
-        return load_snapshot(Path(snapshot_in(files[0])).read_text("utf-8", "replace"))
+        with open(snapshot_in(files[0]), encoding="utf-8", errors="replace") as file:
+            begin = file.read(64)
+            if not begin.lstrip().startswith("{"):  # a core file (of any size), pasted stacks, nothing at all
+                raise GdbextError(f"{files[0]} is no snapshot", "give pids, or a file that --save wrote")
+            return load_snapshot(begin + file.read())
     except OSError as error:
         raise GdbextError(f"cannot read {files[0]}: {error.strerror}") from None
