@@ -24,6 +24,7 @@ from gdbext.model.errors import GdbextError
 _RESIDENT = 16 << 10  # bytes per thread that the copy buffer has at hand: most stacks are that short
 _VDSO_LIMIT = 64 << 10
 _TURN = 8  # threads that stand still together where there is no need for one picture: 0.3 ms
+_TURNS = 5.0  # seconds for all turns of a process
 
 
 @dataclass(frozen=True)
@@ -137,14 +138,17 @@ def _machine() -> Architecture:
 
 
 def _hold_in_turns(one: _Held, tids: Sequence[int]) -> None:
+    end = time.monotonic() + _TURNS
     if not one.prepare():
         return
-    with undisturbed():
-        try:
-            for first in range(0, len(tids), _TURN):
+    for first in range(0, len(tids), _TURN):
+        if one.refused or time.monotonic() > end:  # whoever does not stop now may do so later: it is free when we end
+            break
+        with undisturbed():
+            try:
                 one.turn(tids[first : first + _TURN])
-        finally:
-            one.release()
+            finally:
+                one.release()
 
 
 def _reap(group: Sequence[_Held]) -> None:
@@ -253,9 +257,10 @@ class _Held:
             self._problems.append(f"pid {self._pid} ended while it was being copied")
 
     def turn(self, tids: Sequence[int]) -> None:
-        """The whole stop for a few threads."""
+        """The whole stop for a few threads; the budget is for each turn."""
         tracees = self._tracees
         tracees.seize(tids)
+        self._began = 0.0
         self.interrupt()
         tracees.settle(self._began + self._budget.seconds / 2)
         tracees.read_registers()
@@ -263,7 +268,11 @@ class _Held:
             self._stacks.copy({tid: tracees.registers[tid] for tid in tids if tid in tracees.registers}, self._deadline)
         except ProcessLookupError:
             pass  # those that come now will not stop
-        self.release()
+
+    @property
+    def refused(self) -> bool:
+        """Whether a thread could not be stopped."""
+        return bool(self._tracees.refused)
 
     @property
     def _deadline(self) -> float:

@@ -89,13 +89,30 @@ def test_a_stop_signal_between_the_turns_is_obeyed(process, monkeypatch):
 
 
 def test_what_there_was_no_time_for_is_left_for_the_stop(process, monkeypatch):
-    budget = Budget(seconds=0.2)
+    monkeypatch.setattr(stop, "_TURNS", 0.1)
     at_each_release(monkeypatch, lambda: time.sleep(0.05))
-    known = copy_asleep({process.pid: look(process.pid)}, budget)
+    known = copy_asleep({process.pid: look(process.pid)})
     monkeypatch.undo()
     assert 0 < len(known[process.pid].copy.threads) < len(process.tids()) - 2
     whole = whole_copy(process, known)
     assert whole.state == "ok" and len(whole.threads) == len(process.tids())
+
+
+def test_the_budget_is_for_each_turn(process, monkeypatch):
+    at_each_release(monkeypatch, lambda: time.sleep(0.05))
+    assert len(process.tids()) // stop._TURN * 0.05 > 0.2
+    assert turns(process, Budget(seconds=0.2)).state == "ok"
+    none = copy_asleep({process.pid: look(process.pid)}, Budget(seconds=0.0))
+    assert none[process.pid].copy.threads == () and whole_copy(process, none).state == "ok"
+
+
+def test_the_turns_end_with_a_thread_that_does_not_stop(process, monkeypatch):
+    """It may stop later, and is held until our OS thread ends."""
+    turned = []
+    at_each_release(monkeypatch, lambda: turned.append(1))
+    monkeypatch.setattr(stop.Tracees, "settle", lambda tracees, deadline: tracees.refused.update({1: "state D"}))
+    turns(process)
+    assert len(turned) == 1
 
 
 def test_threads_that_have_ended(process):
