@@ -162,7 +162,7 @@ class SymbolFiles:
         else:
             return
         if not parts.named:
-            self._notes[path] = _LATE
+            self._notes[path] = _late(self._cache is not None)
         elif parts.debug:
             lacking = "neither lines nor arguments" + (", and only exported functions a name" * parts.exported)
             self._notes[path] = Note(
@@ -171,12 +171,15 @@ class SymbolFiles:
             )
 
 
-_LATE = Note(
-    "no names for its frames: its symbols were not found in half of the time of --deadline. What was read of them is"
-    " kept, so that a second look is quicker",
-    "no names for their frames: their symbols were not found in half of the time of --deadline. What was read of them"
-    " is kept, so that a second look is quicker",
-)
+def _late(kept: bool) -> Note:
+    """There was no time for a file's symbols; whether a second look goes on where this one ended."""
+    found = "were not found in half of the time of --deadline. "
+    found += (
+        "What was read of them is kept, so that a second look is quicker"
+        if kept
+        else "Nothing is kept of them for a second look: it needs a longer --deadline"
+    )
+    return Note(f"no names for its frames: its symbols {found}", f"no names for their frames: their symbols {found}")
 
 
 def _is_written(path: str, libraries: Sequence[Placed]) -> bool:

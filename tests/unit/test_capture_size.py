@@ -169,12 +169,16 @@ def test_files_for_whose_symbols_there_is_no_time_have_no_names_and_are_told(wit
         os.link(without_debug, path)
     places, (note,) = symbols_of(paths, tmp_path, monkeypatch, until=0.0)
     assert note.startswith("5 files (stripped.so, stripped.so.0, stripped.so.1, ...): no names for their frames")
-    assert "--deadline" in note
+    assert "--deadline" in note and "a second look is quicker" in note
     assert [names_in(place) for place in places] == [[]] * 5
     entries = subprocess.run(["readelf", "-wF", places[0]], capture_output=True, text=True, check=True).stdout
     assert len(places) == 5 and "CFA" in entries, "they are unwound"
     _, notes = symbols_of(paths[:1], tmp_path, monkeypatch, until=0.0)
     assert len(notes) == 1 and notes[0].startswith("stripped.so: no names for its frames")
+    monkeypatch.setenv("GDBEXT_CACHE", "off")
+    _, notes = symbols_of(paths[:1], tmp_path, monkeypatch, until=0.0)
+    assert "Nothing is kept" in notes[0] and "longer --deadline" in notes[0] and "quicker" not in notes[0]
+    monkeypatch.delenv("GDBEXT_CACHE")
     for until in (math.inf, 0.0):  # what was kept takes no time
         (place,), notes = symbols_of(paths[:1], tmp_path, monkeypatch, until=until)
         assert notes == [] and len(names_in(place)) == 1
