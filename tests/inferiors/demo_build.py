@@ -117,7 +117,7 @@ def build(stripped: bool = False) -> Path:
         with open(BUILD / "demo.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not folder.exists():
-                print("building the demo engine ...", file=sys.stderr, flush=True)
+                print("· building the demo engine", file=sys.stderr, flush=True)
                 _forget_old()
                 new = Path(tempfile.mkdtemp(prefix="new-demo-", dir=BUILD))
                 try:

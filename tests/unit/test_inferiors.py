@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
+from tests.inferiors import demo_build
 from tests.inferiors.demo import DemoJob
 from tests.inferiors.scenarios import BY_NAME, SCENARIOS
 
@@ -50,3 +51,13 @@ def test_every_rank_of_a_hang_is_culprit_or_victim(scenario):
 def test_impossible_jobs_are_refused_before_anything_starts(hang, options):
     with pytest.raises(ValueError, match=r"no such|mpirun ends|without rank 0"):
         DemoJob(hang, **options)
+
+
+def test_the_build_is_told_as_all_that_the_demo_does(tmp_path, monkeypatch, capsys):
+    """`scripts/install` and `show.say` put the same mark before a step."""
+    monkeypatch.setattr(demo_build, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(demo_build, "_make", lambda folder: None)
+    demo_build.build()
+    assert capsys.readouterr().err == "· building the demo engine\n"
+    demo_build.build()
+    assert capsys.readouterr().err == "", "it is there"
