@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import Optional
 
-from gdbext import __version__
+from gdbext import __version__, render
 from gdbext.analysis.judge import judge
 from gdbext.analysis.lock_report import report
 from gdbext.analysis.merge import merge
@@ -19,6 +19,11 @@ from gdbext.model.codec import dump_snapshot
 from gdbext.model.errors import FINDING, NOTHING, OK, PARTIAL
 from gdbext.model.job import JobSnapshot
 from gdbext.model.verdict import Diagnosis
+
+
+def ready(options: argparse.Namespace) -> None:
+    """Load what an answer takes besides this."""
+    render.load_for(Diagnosis, bool(options.json), options.json != "-")
 
 
 def conclude(snapshot: JobSnapshot, options: argparse.Namespace, progress: Progress, started: float) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import time
@@ -25,6 +26,7 @@ def run(options: argparse.Namespace) -> int:
     """Take the snapshot that the arguments ask for, judge it, print it; returns the exit status."""
     progress = Progress(options.quiet)
     started = time.monotonic()
+    gc.set_threshold(100_000)  # a look makes many objects and no cycles: to look for some took 5 % of its time
     pids, files = split_inputs(options.inputs)
     if options.frames < 1:
         raise UsageError("--frames must be positive")
@@ -80,7 +82,7 @@ def _from_processes(pids: Sequence[int], options: argparse.Namespace, progress: 
     looks: List[JobSnapshot] = []
     census: Optional[Census] = None
     while True:
-        one = Look(job, limits, progress, proc, census, lambda: _load("conclusion"))
+        one = Look(job, limits, progress, proc, census, lambda: _load("conclusion").ready(options))
         looks.append(one.take())
         census = one.census
         if len(looks) == options.samples:

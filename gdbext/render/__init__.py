@@ -64,6 +64,14 @@ def load() -> None:
     Style(color=True).highlight("")
 
 
+def load_for(kind: type, json: bool, text: bool) -> None:
+    """Load what `dumps` and `render` of an object of that type will take, while there is time."""
+    if json:
+        _loaded("document")
+    if text:
+        _module_of(kind)
+
+
 def _module_of(kind: type) -> Optional[ModuleType]:
     room, _, name = kind.__module__.rpartition(".")
     return _loaded(_MODULES[name]) if room == "gdbext.model" and name in _MODULES else None
@@ -73,4 +81,4 @@ def _loaded(name: str) -> ModuleType:
     return importlib.import_module(f"gdbext.render.{name}")
 
 
-__all__ = ["Style", "dumps", "load", "render"]
+__all__ = ["Style", "dumps", "load", "load_for", "render"]
