@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import threading
-from typing import Callable, Iterator, List
+from typing import Callable, Dict, Iterator, List, Tuple
 
 from gdbext.model.errors import GdbextError
 
@@ -19,22 +19,39 @@ _HELD_BACK = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGTSTP", "SIGTTIN", "S
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """While others stand still for us we neither collect garbage nor wait for a processor (if we have CAP_SYS_NICE)."""
-    collecting = gc.isenabled()
-    policy, priority = os.sched_getscheduler(0), os.sched_getparam(0)
+    """While others stand still for us we neither collect garbage nor wait for a processor (if we have CAP_SYS_NICE).
+
+    All our threads: the one that waits for us wakes up now and then, and if it had to wait for a processor with the lock
+    of the interpreter in its hands, so would we."""
+    collecting, before = gc.isenabled(), _own_threads()
     gc.disable()
     try:
-        _schedule(os.SCHED_FIFO, os.sched_param(1))
+        for tid in before:
+            _schedule(tid, os.SCHED_FIFO, os.sched_param(1))
         yield
     finally:
-        _schedule(policy, priority)
+        for tid, (policy, priority) in before.items():
+            _schedule(tid, policy, priority)
         if collecting:
             gc.enable()
 
 
-def _schedule(policy: int, priority: os.sched_param) -> None:
+def _own_threads() -> Dict[int, Tuple[int, os.sched_param]]:
+    """How each of our threads is scheduled."""
     try:
-        os.sched_setscheduler(0, policy, priority)
+        tids = [int(name) for name in os.listdir("/proc/self/task")]
+    except OSError:  # no more files for us
+        tids = [0]  # this one
+    found = {}
+    for tid in tids:
+        with contextlib.suppress(OSError):  # it has just ended
+            found[tid] = os.sched_getscheduler(tid), os.sched_getparam(tid)
+    return found
+
+
+def _schedule(tid: int, policy: int, priority: os.sched_param) -> None:
+    try:
+        os.sched_setscheduler(tid, policy, priority)
     except OSError:
         pass  # not permitted: the stop may take longer on a busy machine
 
