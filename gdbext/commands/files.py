@@ -46,5 +46,5 @@ def add_json(parser: ArgumentParser) -> None:
 def document_name(word: str) -> str:
     """The FILE of `--json [FILE]`. A number there is a pid that was meant as an argument of the command itself."""
     if word.isdigit():
-        raise ArgumentTypeError(f"is {word} a pid? put --json behind it (a file of that name: ./{word})")
+        raise ArgumentTypeError(f"{word} is a number: put --json behind it (a file of that name: ./{word})")
     return word

@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import re
+from typing import NoReturn
 
 from gdbext import __version__
 from gdbext.commands.files import add_json
+from gdbext.model.errors import UsageError
 
 SUMMARY = "Say which rank of a multi-GPU job hangs, why, and what to do. Start with: gdbext diagnose"
 
 EPILOG = """exit status: 0 nothing wrong found, 1 a finding, 2 wrong usage, 3 something could not be read,
 4 nothing could be read, 130 interrupted. The result goes to stdout, progress to stderr."""
+
+
+_NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: (['\"])(?P<word>.*?)\1 ")
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse that says what is wrong in one line, as every error is said."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises `UsageError`."""
+        no_command = _NO_COMMAND.match(message)
+        if no_command is None:
+            name = self.prog.partition(" ")[2]
+            raise UsageError(f"{name}: {message}" if name else message, f"{self.prog} --help shows how")
+        word = no_command.group("word")
+        near = difflib.get_close_matches(word, re.findall(r"[a-z]+", message.rpartition("(choose from")[2]), 1)
+        raise UsageError(
+            f"{word} is no command", f"did you mean gdbext {near[0]}" if near else "gdbext --help lists them"
+        )
 
 
 def _selection(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +72,7 @@ def _core_files(parser: argparse.ArgumentParser) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line. Kept apart from `main` for the reference page and its test."""
-    top = argparse.ArgumentParser(prog="gdbext", description=SUMMARY, epilog=EPILOG)
+    top = _Parser(prog="gdbext", description=SUMMARY, epilog=EPILOG)
     top.set_defaults(quiet=False)
     top.add_argument("--version", action="version", version=f"gdbext {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
@@ -73,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
         help="pids, core files, pasted stacks, saved snapshots; - is standard input",
     )
     waits = add("locks", "Show which lock each thread waits for, who holds it, and circles.")
-    waits.add_argument("inputs", nargs="*", metavar="PID|FILE", help="pids, or a saved snapshot")
+    waits.add_argument("inputs", nargs="*", metavar="PID|FILE", help="pids, core files, or a saved snapshot")
     for command in (one, two, waits):
         _selection(command)
         _output(command)

@@ -53,5 +53,5 @@ def test_no_folder(tmp_path):
 
 def test_a_pid_is_no_name_of_a_document():
     assert document_name("./4711") == "./4711"
-    with pytest.raises(ArgumentTypeError, match="is 4711 a pid"):
+    with pytest.raises(ArgumentTypeError, match="4711 is a number: put --json behind it"):
         document_name("4711")

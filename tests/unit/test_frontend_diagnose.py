@@ -107,6 +107,16 @@ def test_progress_goes_to_stderr_only(saved, capsys):
         (["diagnose", "--max-pause", "-1"], 2, "must be positive"),
         (["explain", "--json", "gil"], 2, "is gil a label; put --json behind it"),
         (["diagnose", "4194304"], 4, "4194304"),
+        (
+            ["diagnose", "--samples", "x"],
+            2,
+            "diagnose: argument --samples: invalid int value: 'x'; gdbext diagnose --help",
+        ),
+        (["diagnose", "--no-such-option"], 2, "unrecognized arguments: --no-such-option; gdbext --help shows how"),
+        (["ranks", "--json", "4711"], 2, "4711 is a number: put --json behind it"),
+        (["error"], 2, "the following arguments are required: ERROR"),
+        (["diagnos"], 2, "diagnos is no command; did you mean gdbext diagnose"),
+        (["\x1b[2Jxyz"], 2, "xyz is no command; gdbext --help lists them"),
     ],
 )
 def test_errors_are_one_line_with_a_status(arguments, status, words, capsys):
