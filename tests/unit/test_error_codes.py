@@ -88,3 +88,8 @@ def test_a_name_without_a_row_is_explained_by_its_words():
     (one,) = by_name("cudaErrorInvalidNormSetting")
     assert one.meaning == "invalid norm setting" and one.sticky is None
     assert any("words of its name" in line for line in render(explain_error("27"), Style()))
+
+
+def test_several_numbers_are_asked_for_one_by_one(capsys):
+    assert main(["error", "700", "701"]) == USAGE
+    assert capsys.readouterr().err == "gdbext: one error number at a time; gdbext error 700\n"
