@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from typing import List, Optional, Tuple, Union
+from typing import List, Match, Optional, Tuple, Union
 
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.session import Session
@@ -22,19 +22,24 @@ LABELS: Tuple[str, ...] = (*CAUSES, *(kind for kind in WAIT_KINDS if kind not in
 
 _MOST_NAMES = 12
 _ANY = "\0"  # stands for any characters; a star behind parentheses would repeat them
+_OPENED, _CLOSED = "\1", "\2"  # stand for parentheses that are characters of the name
 _FLAGS = re.compile(r"^\?[a-z]*:")
+_OPTIONAL = re.compile(r"(?<!\\)(\w|\[[^]]*\])\?")
+_EITHER = re.compile(r"\[([A-Za-z]+)\](?![*+])")
+_ONE_OF = re.compile(r"\[[^]]*\](\\w)?[*+]?")
 
 
 def explain(label: Optional[str]) -> Union[Explanation, Glossary]:
     """The explanation of one label, or all labels. Raises `UsageError` for a label that is none, naming near ones."""
     if not label:
         return Glossary(tuple(map(_wait, WAIT_KINDS)), tuple(map(_cause, CAUSES)))
+    label = label.strip().lower().replace("_", "-")
     if label in CAUSES:
         return _cause(label)
     if label in WAIT_KINDS:
         return _wait(label)
     near = [one for one in LABELS if label in one or one in label or one[:4] == label[:4]]
-    hint = f"did you mean {' or '.join(near[:3])}" if near else "`gdbext explain` lists all labels"
+    hint = f"did you mean {' or '.join(near[:3])}" if near else "without a label all are listed"
     raise UsageError(f"{label} is no label", hint)
 
 
@@ -95,10 +100,18 @@ def _plain(pattern: str) -> str:
     text = pattern
     for mark in ("(_v\\d+|_ptsz|_ptds|_v\\d+_pt[ds]s?z?)*", "(^|/)", "\\b", "$", "_*", "(GI_)?"):
         text = text.replace(mark, "")
+    text = text.replace("\\(", _OPENED).replace("\\)", _CLOSED)
+    text = _ONE_OF.sub(_ANY, _EITHER.sub(_either, _OPTIONAL.sub("", text)))
     for mark, word in (("\\w*", _ANY), ("\\w+", _ANY), (".*", _ANY), ("\\S+", _ANY), ("\\d+", "N"), ("\\", "")):
         text = text.replace(mark, word)
-    names = list(dict.fromkeys(name.replace(_ANY, "*") for name in _expanded(text) if name))
-    return ", ".join(names[:_MOST_NAMES]) + (" and others" if len(names) > _MOST_NAMES else "")
+    names = list(dict.fromkeys(re.sub(f"{_ANY}+", "*", name) for name in _expanded(text) if name))
+    shown = ", ".join(names[:_MOST_NAMES]) + (" and others" if len(names) > _MOST_NAMES else "")
+    return shown.replace(_OPENED, "(").replace(_CLOSED, ")")
+
+
+def _either(found: Match[str]) -> str:
+    """`[GS]` as `(G|S)`, and `[Tt]` as `(T)`: the case of a letter tells no name apart."""
+    return f"({'|'.join({letter.lower(): letter for letter in reversed(found[1])}.values())})"
 
 
 def _expanded(text: str) -> List[str]:

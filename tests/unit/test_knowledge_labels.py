@@ -87,3 +87,14 @@ def test_the_command_line(capsys):
     assert main(["explain", "nonsense"]) == USAGE
     assert main(["explain", "gil", "--json"]) == 0
     assert '"sort": "wait"' in capsys.readouterr().out
+
+
+def test_patterns_are_shown_as_names_without_their_marks():
+    texts = [sign.text for label in WAIT_KINDS for sign in explain(label).signs]
+    assert not [text for text in texts if set(text) & set("?[]\\^$|\0\1\2") or "**" in text]
+    assert any(text.startswith("drop_gil, PyEval_HandlePending") for text in texts)
+
+
+def test_a_label_may_be_typed_as_people_write_it():
+    assert explain("GIL") == explain("gil")
+    assert explain("Lock_Order_Deadlock").label == "lock-order-deadlock"
