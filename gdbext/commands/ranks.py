@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 
 from gdbext.commands.cores import matching, open_cores
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.selection import SELECTORS, jobs_of, pick, pick_all
 from gdbext.commands.session import Session, chosen_by_current
+from gdbext.discovery.ranks import describe
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
 from gdbext.model.errors import UsageError
 
@@ -34,7 +35,13 @@ def list_ranks(session: Session, args: Namespace) -> RankTable:
     found = tuple(AttachedRank(process, state="not attached") for job in jobs for process in job.ranks)
     absent = tuple(rank for job in jobs for rank in job.absent)
     notes = tuple(note for job in jobs for note in job.notes)
-    return RankTable(found, absent, notes + ("Nothing is attached: llm-attach-all attaches them.",))
+    if len(jobs) > 1:  # llm-attach-all would ask which
+        notes += tuple(describe(job) for job in jobs)
+        here = f"{len(jobs)} jobs are here"
+        notes += (f"Nothing is attached: {here}; llm-attach-all PID attaches one, --all all of them.",)
+    else:
+        notes += ("Nothing is attached: llm-attach-all attaches them.",)
+    return RankTable(found, absent, notes)
 
 
 def switch(session: Session, args: Namespace) -> RankTable:
@@ -60,9 +67,9 @@ def detach_all(session: Session, args: Namespace) -> RankTable:
 
 
 def rank_number(text: str) -> int:
-    """Type of an argument that names one rank. Raises ValueError."""
+    """Type of an argument that names one rank."""
     if not text.isdigit():
-        raise ValueError
+        raise ArgumentTypeError(f"{text} is no rank number and no pid")
     return int(text)
 
 

@@ -3,12 +3,13 @@
 import pytest
 
 from gdbext.commands import diagnose
+from gdbext.commands import ranks as rank_commands
 from gdbext.commands.parsing import parse
 from gdbext.commands.ranks import COMMANDS
 from gdbext.commands.selection import parse_ranks, pick, pick_all
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
 from gdbext.model.errors import UsageError
-from gdbext.model.job import JobSnapshot, RankProcess, RankSnapshot
+from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 
 BY_NAME = {command.name: command for command in COMMANDS + diagnose.COMMANDS}
@@ -127,3 +128,23 @@ def test_without_attached_ranks_a_process_of_its_own_looks(tmp_path):
 def test_a_file_that_cannot_be_written_is_one_line():
     with pytest.raises(Exception, match=r"cannot write /no/such/folder/x: No such file or directory"):
         run("llm-stacks", "--save /no/such/folder/x", Session())
+
+
+def test_a_word_that_names_no_rank_is_said_in_plain_words():
+    with pytest.raises(UsageError, match="llm-rank: argument N: x is no rank number and no pid; llm-rank -h shows how"):
+        run("llm-rank", "x", Session())
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (["a"], "Nothing is attached: llm-attach-all attaches them."),
+        (["a", "b"], "Nothing is attached: 2 jobs are here; llm-attach-all PID attaches one, --all all of them."),
+    ],
+)
+def test_ranks_of_several_jobs_are_not_said_to_be_one(keys, said, monkeypatch):
+    jobs = [Job(key, "mpi", (RankProcess(100 + at, "t", rank=0),)) for at, key in enumerate(keys)]
+    monkeypatch.setattr(rank_commands, "jobs_of", lambda args: jobs)
+    notes = run("llm-ranks", "", Session([])).notes
+    assert notes[-1] == said
+    assert notes[:-1] == (("mpi, a: ranks 0, pids 100", "mpi, b: ranks 0, pids 101") if len(keys) > 1 else ())
