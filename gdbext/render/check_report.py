@@ -164,13 +164,8 @@ def _cells(rank: WatchedRank, style: Style) -> List[str]:
 
 
 def kinds_lines(kinds: CheckKinds, style: Style) -> List[str]:
-    columns = (
-        Column("engine"),
-        Column("check", least=20),
-        Column("seen at", least=20),
-        Column("source", least=12, keep=1),
-    )
-    return table(columns, [Row((one.engine, one.check, one.seen, one.source)) for one in kinds.kinds], style)
+    columns = (Column("engine"), Column("check", least=20), Column("seen at", least=20))
+    return table(columns, [Row((one.engine, one.check, one.seen)) for one in kinds.kinds], style)
 
 
 def switch_lines(answer: SwitchResults, style: Style) -> List[str]:
