@@ -137,7 +137,7 @@ def frame_text(frame: Frame, style: Style) -> str:
 def _row(group: Sequence[_Seen], style: Style) -> Row:
     first = group[0]
     pids = [one.process.pid for one in group]
-    pauses = [one.process.pause_ms for one in group if one.process.pause_ms is not None]
+    pauses = [one.process.pause_ms for one in group if one.process.pause_ms is not None and not one.process.unstopped]
     ranks = [one.process.rank for one in group if one.process.rank is not None]
     mark = f"{style.mark} " if first.culprit else ""
     threads = [f"{one.thread_id} {one.thread_name}".strip() for one in group]

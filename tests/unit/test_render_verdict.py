@@ -187,3 +187,13 @@ def test_a_frame_number_out_of_range_is_no_frame():
     judged = dataclasses.replace(judged, threads=(thread,), wait=dataclasses.replace(judged.wait, frame=-1))
     lines = render(dataclasses.replace(sample, processes=(judged,)), Style(100))
     assert not any("engine frame" in line for line in lines)
+
+
+def test_a_look_that_stopped_nobody_has_no_column_for_the_pause():
+    look = hang(8, 3)
+    assert "pause" in "\n".join(render(look, Style(160)))
+    processes = tuple(dataclasses.replace(one, pause_ms=0.0, source="live") for one in look.snapshot.processes)
+    unstopped = dataclasses.replace(look, snapshot=dataclasses.replace(look.snapshot, processes=processes))
+    lines = "\n".join(render(unstopped, Style(160)))
+    assert "Nothing was stopped by this look." in lines
+    assert "pause" not in lines and "0.0 ms" not in lines
