@@ -21,8 +21,8 @@ _HELD_BACK = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGTSTP", "SIGTTIN", "S
 def undisturbed() -> Iterator[None]:
     """While others stand still for us we neither collect garbage nor wait for a processor (if we have CAP_SYS_NICE).
 
-    All our threads: the one that waits for us wakes up now and then, and if it had to wait for a processor with the lock
-    of the interpreter in its hands, so would we."""
+    All our threads: the one that waits for us wakes up now and then, and if it then waited for a processor with the
+    lock of the interpreter in its hands, so would we."""
     collecting, before = gc.isenabled(), _own_threads()
     gc.disable()
     try:
