@@ -2,6 +2,7 @@
 
 import os
 import stat
+import subprocess
 import time
 
 import pytest
@@ -51,11 +52,15 @@ def test_a_gdb_without_python_says_so(fake, tmp_path):
 
 
 def test_the_deadline_kills_gdb_and_its_children(fake, tmp_path):
-    gdb = fake(f"sleep 300 & echo $! > {tmp_path}/child; wait")
-    begin = time.monotonic()
-    with pytest.raises(GdbextError, match=r"did not finish in 1 s; give it more time"):
-        run(gdb, tmp_path, deadline=1)
-    assert time.monotonic() - begin < 60
+    gdb = fake(f'[ -n "$OTHER" ] && read line && exit 7; sleep 300 & echo $! > {tmp_path}/child; wait')
+    # Somebody else's gdb: the same program, of our user, in our session and process group.
+    with subprocess.Popen([gdb], stdin=subprocess.PIPE, env={**os.environ, "OTHER": "1"}) as other:
+        begin = time.monotonic()
+        with pytest.raises(GdbextError, match=r"did not finish in 1 s; give it more time"):
+            run(gdb, tmp_path, deadline=1)
+        assert time.monotonic() - begin < 60
+        other.communicate(b"on\n")
+        assert other.returncode == 7, "a gdb that is not ours is let alone"
     child = int((tmp_path / "child").read_text())
     with pytest.raises(ProcessLookupError):
         while True:  # the killed child may still be a zombie for a moment
