@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import errno
 import mmap
 import os
 from array import array
@@ -24,6 +25,7 @@ from gdbext.capture.object_file import (
 from gdbext.capture.stop import ProcessCopy
 
 _PAGE = mmap.PAGESIZE
+_WAY = "; gdbext run by root of the host (CAP_SYS_ADMIN) reads it all the same"
 
 
 @dataclass(frozen=True)
@@ -119,13 +121,19 @@ class _Finder:
         # Some file systems give other inode numbers to stat than to maps, and what is installed anew may be the same.
         if loaded and file_reader(path)(0, HEADERS) == loaded:
             return path, None
-        # The kernel keeps a way to the mapped file itself, for root only.
+        # The kernel keeps a way to the mapped file itself, for root only, and one to the program.
         kept = f"/proc/{self._pid}/map_files/{mapping.start:x}-{mapping.end:x}"
         if file_reader(kept)(0, 4):
             return kept, None
+        program = f"/proc/{self._pid}/exe"
+        if loaded and file_reader(program)(0, HEADERS) == loaded:
+            return program, None
+        way = _WAY if _is_refused(kept) else ""
         if _inode(path) is None:
-            return path, f"{mapping.file} was removed after it was loaded (or is out of reach): no names for its frames"
-        return path, f"{mapping.file} was replaced after it was loaded: its frames would get wrong names"
+            text = f"{mapping.file} was removed after it was loaded (or is out of reach): no names for its frames"
+        else:
+            text = f"{mapping.file} was replaced after it was loaded: its frames would get wrong names"
+        return path, text + way
 
 
 def mapped_file(
@@ -172,3 +180,12 @@ def _inode(path: str) -> Optional[int]:
         return os.stat(path).st_ino
     except OSError:
         return None
+
+
+def _is_refused(path: str) -> bool:
+    """Whether only the right to open it is missing."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        return error.errno in (errno.EPERM, errno.EACCES)
+    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
@@ -9,6 +10,7 @@ from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, 
 import gdb
 
 from gdbext.capture import threads
+from gdbext.capture.maps import read_maps
 from gdbext.commands.cores import Cores, OpenCore
 from gdbext.commands.ranks import HELD
 from gdbext.debugger import compat, live, outside, symbols
@@ -47,6 +49,7 @@ WHILE_ATTACHING = {
     "python print-stack": "message",  # `compat.run` looks for it
     "debuginfod enabled": "off",  # would ask a question, or wait for the network while ranks stand still
 }
+_NAMED = 3  # files whose names stand in a line
 STILL_STOPPED = "released, stopped by SIGSTOP"  # as it was before, or by a signal that came meanwhile
 
 
@@ -137,6 +140,17 @@ class GdbSession:
             way = remedies.for_entering(ProcFS())
             text = "gdb may not open the files of another container, so frames have no names"
             self.say(f"{text} (PID {folded(pids)}): {way}; `gdbext diagnose` reads them all the same")
+        self._tell_removed([one.pid for one in begun if one.pid])
+
+    def _tell_removed(self, pids: Sequence[int]) -> None:
+        """gdb looks for files by their names only."""
+        found = {pid: _removed_files(pid) for pid in pids}
+        names = list(dict.fromkeys(os.path.basename(path) for paths in found.values() for path in paths))
+        if names:
+            text = "gdb cannot read what was removed or replaced after it was loaded, so its frames have no names: "
+            text += ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+            whose = folded(pid for pid, paths in found.items() if paths)
+            self.say(f"{text} (PID {whose}); `gdbext diagnose`, run by root of the host, reads it all the same")
 
     def _attach_one(
         self, process: RankProcess, before: Mapping[int, threads.ThreadTimes], begun: List[gdb.Inferior]
@@ -357,6 +371,16 @@ class GdbSession:
 def _removed(pid: int) -> bool:
     """Its program is gone, so that nobody finds it by its name."""
     return str(ProcFS().exe(pid)).endswith(" (deleted)")
+
+
+def _removed_files(pid: int) -> Tuple[str, ...]:
+    """Program and libraries that lie no more where they were loaded from. Code that was never a file's is left out."""
+    try:
+        memory = read_maps(pid)
+    except OSError:
+        return ()
+    gone = [one.file for one in memory if one.is_file and one.executable and one.deleted]
+    return tuple(dict.fromkeys(path for path in gone if not path.startswith(("/memfd:", "/dev/"))))
 
 
 def _obstacle(pid: int) -> Optional[str]:

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from gdbext.capture.maps import read_maps
 from tests.gdb.gdbrun import INIT, QUIET, ROOT
 from tests.gdb.test_no_stop import filtered
 from tests.gdb.test_safety_users import USER
@@ -32,6 +33,9 @@ cp "$2" opt/engine/rank
 shift 2
 exec chroot . /opt/engine/rank "$@"
 """
+# The same with a library of its own; what the container has is removed by the test.
+WITH_A_LIBRARY = "library=$1; shift\n" + ENTER.replace("exec", 'cp "$library" opt/\nLD_LIBRARY_PATH=/opt exec')
+NO_WAY_TO_FILES = "--bounding-set=-sys_admin,-checkpoint_restore", "--inh-caps=-sys_admin,-checkpoint_restore"
 UNDUMPABLE = "import ctypes, sys; ctypes.CDLL(None).prctl(4, 0); print('ready', flush=True); sys.stdin.read()"
 
 
@@ -211,3 +215,26 @@ def test_programs_that_are_gone():
         done = gdbext("stacks", process.pid, "--once")
         assert "descend" in done.stdout, done.stdout + done.stderr
         process.assert_free()
+
+
+def test_files_that_were_removed_in_a_container_are_named(tmp_path, turn_gdb):
+    """Without the rights of the host's root a library is out of reach, the program is not; gdb finds neither."""
+    script, root = tmp_path / "enter.sh", tmp_path / "root"
+    script.write_text(WITH_A_LIBRARY)
+    root.mkdir()
+    libc = next(one.file for one in read_maps(os.getpid()) if one.file.endswith("/libc.so.6"))
+    wrapper = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "sh", str(script), libc, str(root)]
+    with CaptureProcess(threads=2, wrapper=wrapper) as process:
+        (inner,) = below(process.pid)
+        wait_until(lambda: os.readlink(f"/proc/{inner}/exe").endswith("/opt/engine/rank"))
+        for name in ("engine/rank", "libc.so.6"):
+            os.unlink(f"/proc/{inner}/root/opt/{name}")
+        answer = gdbext("diagnose", inner, "--once", "--json", before=("setpriv", *NO_WAY_TO_FILES))
+        removed = [text for text in json.loads(answer.stdout)["processes"][0]["problems"] if "removed" in text]
+        assert len(removed) == 1 and "/opt/libc.so.6 was removed" in removed[0] and "root of the host" in removed[0]
+        commands = ("-ex", f"source {INIT}", "-ex", f"llm-attach-all {inner}", "-ex", "llm-detach-all")
+        words = [turn_gdb, *QUIET, "-batch", *commands]
+        done = subprocess.run(words, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900)
+        said = " ".join((done.stdout + done.stderr).split())
+        assert f"its frames have no names: rank, libc.so.6 (PID {inner}); `gdbext diagnose`" in said
+        assert "descend" in gdbext("stacks", inner, "--once").stdout, "who may, reads them all the same"

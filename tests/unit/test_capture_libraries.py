@@ -62,20 +62,27 @@ def the_program(process):
     return files[0]
 
 
-def without_map_files(monkeypatch):
-    """As for everybody but root."""
+def without(monkeypatch, *ways):
+    """Without `map_files`, as for everybody but root; without `exe`, as for a library."""
     real = libraries.file_reader
     nothing = libraries.bytes_reader(b"")
-    monkeypatch.setattr(libraries, "file_reader", lambda path: nothing if "map_files" in path else real(path))
+
+    def closed(path):
+        return path.startswith("/proc/") and any(way in path for way in ways)
+
+    monkeypatch.setattr(libraries, "file_reader", lambda path: nothing if closed(path) else real(path))
+    monkeypatch.setattr(libraries, "_is_refused", closed)
 
 
 def test_a_removed_file(own_copy, monkeypatch):
     with CaptureProcess(program=own_copy) as process:
         os.unlink(own_copy)
-        without_map_files(monkeypatch)
+        without(monkeypatch, "map_files", "exe")
         file = the_program(process)
     assert file.deleted
-    assert file.problem == f"{own_copy} was removed after it was loaded (or is out of reach): no names for its frames"
+    what, way = file.problem.split("; ")
+    assert what == f"{own_copy} was removed after it was loaded (or is out of reach): no names for its frames"
+    assert "root of the host" in way
     assert file.build_id is not None  # from memory
 
 
@@ -83,11 +90,24 @@ def test_a_replaced_file(own_copy, monkeypatch):
     with CaptureProcess(program=own_copy) as process:
         os.unlink(own_copy)
         shutil.copy("/bin/true", own_copy)
-        without_map_files(monkeypatch)
+        without(monkeypatch, "map_files", "exe")
         file = the_program(process)
     assert file.deleted
-    assert file.problem == f"{own_copy} was replaced after it was loaded: its frames would get wrong names"
+    what, _ = file.problem.split("; ")
+    assert what == f"{own_copy} was replaced after it was loaded: its frames would get wrong names"
     assert file.build_id == build_id(build())  # of what is loaded, not of what lies there
+
+
+def test_a_program_is_found_without_its_name_by_everybody_who_may_trace_it(own_copy, monkeypatch):
+    with CaptureProcess(program=own_copy) as process:
+        os.unlink(own_copy)
+        without(monkeypatch, "map_files")
+        file = the_program(process)
+        assert (file.problem, file.opens_as) == (None, f"/proc/{process.pid}/exe")
+        shutil.copy("/bin/true", own_copy)  # another one in its place
+        assert the_program(process).opens_as == f"/proc/{process.pid}/exe"
+        problems = [one.problem for one in libraries_on_stacks(copy_process(process.pid))]
+    assert problems == [None] * len(problems), "no library is taken for it"
 
 
 def test_the_same_build_installed_again_is_no_problem(own_copy):
