@@ -13,6 +13,7 @@ from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.candidate import Candidate, evidence_of, one_lower
 from gdbext.analysis.communicators import communicator_table, failure
+from gdbext.analysis.outline import whom
 from gdbext.analysis.unread import memory_alone
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.analysis.wording import start, verb, where, who
@@ -200,8 +201,8 @@ def _lines(view: JobView) -> Iterator[Tuple[str, Optional[int]]]:
     for group in sorted(groups, key=_weight):
         told = [member for member in group.members if failure(member.communicator)] or group.members
         indexes = tuple(dict.fromkeys(member.process for member in told))
-        read = who(_parties(view, indexes)) if len(indexes) > 1 else ""
-        text = f"communicator {group.name} ({group.n_ranks} ranks{f', read in {read}' if read else ''})"
+        read = whom([process for process in view.snapshot.processes if process.index in indexes])
+        text = f"communicator {group.name} ({group.n_ranks} ranks{f', read in {read}' if len(indexes) > 1 else ''})"
         yield f"{text}: {'; '.join(group.notes)}", indexes[0] if len(indexes) == 1 else None
 
 

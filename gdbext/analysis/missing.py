@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import List, Tuple
 
 from gdbext.analysis.candidate import Candidate
+from gdbext.analysis.outline import whom
 from gdbext.analysis.unread import not_read
 from gdbext.analysis.view import JobView
 from gdbext.analysis.wording import ranks, who
@@ -24,8 +25,7 @@ def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
         lines.append(f"{view.world_size - len(snapshot.processes)} of {view.world_size} ranks were not seen")
     unseen = [process for process in view.unseen if not process.outlined]
     if unseen:
-        labels = ", ".join(process.label for process in unseen[:4])
-        lines.append(f"threads that do the work of {labels}{' and others' if len(unseen) > 4 else ''}")
+        lines.append(f"threads that do the work of {whom(unseen)}")
     lost = [process.rank for process in snapshot.processes if process.state == "lost" and process.rank is not None]
     if lost:
         lines.append(f"{ranks(lost)} could not be read")

@@ -6,6 +6,7 @@ import re
 from typing import List, Optional, Set, Tuple
 
 from gdbext.analysis.candidate import Candidate
+from gdbext.analysis.unread import again
 from gdbext.analysis.view import JobView
 from gdbext.knowledge.causes import REMEDIES
 from gdbext.knowledge.schema import RemedyRule
@@ -16,10 +17,10 @@ MOST = 5
 
 
 def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
-    """What to do about the candidate's cause, in the order of the rows."""
+    """What to do about the candidate's cause, in the order of the rows; before them what makes the answer surer."""
     kinds = {party.kind for party in (best.culprits or best.victims or view.parties)}
     fitting = [rule for rule in REMEDIES if rule.cause == best.cause and _holds(rule, view, best, kinds)]
-    return tuple(Remedy(rule.action, rule.reason) for rule in fitting[:MOST])
+    return (*again(view, best), *(Remedy(rule.action, rule.reason) for rule in fitting))[:MOST]
 
 
 def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) -> bool:
@@ -37,7 +38,7 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
         return False
     if rule.named is not None and rule.named != bool(best.culprits):
         return False
-    if rule.alone is not None and rule.alone != (len(view.parties) < 2):
+    if rule.alone is not None and rule.alone != (len(view.parties) + len(view.unseen) < 2):
         return False
     blamed = best.culprits or best.victims or view.parties
     if rule.rules and not any(party.judged.rule in rule.rules for party in blamed):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 from gdbext.analysis.candidate import Candidate, one_lower
 from gdbext.analysis.outline import whom
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.model.job import RankSnapshot
-from gdbext.model.verdict import ProcessJudgement
+from gdbext.model.verdict import ProcessJudgement, Remedy
 
 _SPEAKS_FOR_ITSELF = ("fatal", "implicit", "init", "teardown", *COMMUNICATION)
 """Groups of waits that explain a standstill whatever the other threads do."""
@@ -34,22 +34,36 @@ def memory_alone(view: JobView) -> bool:
 def not_read(view: JobView) -> List[str]:
     """Lines for people: which ranks have threads that ran, and whose stacks are cut."""
     lines: List[str] = []
-    ran = [one.label for one, judged in zip(view.snapshot.processes, view.processes) if _workers(one, judged)]
+    ran = _ran(view)
     if ran:
         threads = sum(map(_workers, view.snapshot.processes, view.processes))
         lines.append(
-            f"{threads} {'thread' if threads == 1 else 'threads'} of {_named(ran)} that ran, not read without a "
+            f"{threads} {'thread' if threads == 1 else 'threads'} of {whom(ran)} that ran, not read without a "
             "stop: look again without --no-stop"
         )
     closed = [process for process in view.snapshot.processes if process.outlined]
     if closed:
         lines.append(f"all stacks of {whom(closed)}: the kernel shows no more than states and counters")
-    cut = [party.process.label for party in view.parties if _cut(party)]
+    cut = {party.index: party.process for party in view.parties if _cut(party)}
     if cut:
         lines.append(
-            f"the outer frames of {_named(cut)}: they need registers that only a stop shows; look without --no-stop"
+            f"the outer frames of {whom(list(cut.values()))}: they need registers that only a stop shows; look without --no-stop"
         )
     return lines
+
+
+def again(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
+    """Where threads that ran are what the answer lacks, no other advice is worth as much as a look that stops them."""
+    ran = _ran(view)
+    if not ran or (best.cause != "unknown" and not memory_alone(view)):
+        return ()
+    action = "Look again without --no-stop: it stops each rank for a moment, and reads threads that run as well"
+    return (Remedy(action, f"threads of {whom(ran)} ran, and what they do may be the cause"),)
+
+
+def _ran(view: JobView) -> List[RankSnapshot]:
+    """Ranks with threads that ran and may be the ones that matter."""
+    return [one for one, judged in zip(view.snapshot.processes, view.processes) if _workers(one, judged)]
 
 
 def _cut(party: Party) -> bool:
@@ -69,8 +83,3 @@ def _workers(process: RankSnapshot, judged: ProcessJudgement) -> int:
         thread.unread and not thread.outlined and one.helper is None
         for thread, one in zip(process.threads, judged.threads)
     )
-
-
-def _named(labels: List[str]) -> str:
-    labels = list(dict.fromkeys(labels))
-    return ", ".join(labels[:4]) + (f" and {len(labels) - 4} more" if len(labels) > 4 else "")

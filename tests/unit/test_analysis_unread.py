@@ -119,6 +119,27 @@ def test_all_ranks_ran():
     ranks = [rank(number, ran(number), pause_ms=0.0) for number in range(3)]
     found = verdict(*ranks)
     assert (found.cause, found.confidence, found.culprits) == ("unknown", "low", ())
+    assert found.remedies[0].action.startswith("Look again without --no-stop")
+    assert not any("all ranks" in one.action for one in found.remedies)  # they were looked at, all three
+    assert "threads that do the work of ranks 0-2" in found.missing
+    assert any(line.startswith("3 threads of ranks 0-2 that ran") for line in found.missing)
+
+
+def test_a_rank_that_could_be_read_and_says_nothing_is_followed_by_another_look():
+    puzzling = unstopped(rank(0, stack("poll@libc.so.6", "serve@engine serve.cc:1")), ran(0, 77, name="worker"))
+    found = verdict(puzzling, rank(1, ran(1), pause_ms=0.0))
+    assert found.cause == "unknown"
+    assert found.remedies[0].action.startswith("Look again without --no-stop")
+
+
+def test_who_was_read_is_named_where_only_memory_tells():
+    """No stack of them was read, and their communicators were."""
+    ranks = [
+        rank(number, ran(number), pause_ms=0.0, communicators=(comm(number, count, size=3),))
+        for number, count in ((0, 5), (1, 4), (2, 5))
+    ]
+    (line,) = [one.text for one in verdict(*ranks).evidence if one.text.startswith("communicator")]
+    assert "(3 ranks, read in ranks 0-2): " in line
 
 
 @pytest.mark.parametrize("first, second", [("ran", "read"), ("read", "ran"), ("ran", "ran")])
