@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import re
+import time
 from array import array
 from dataclasses import replace
 from typing import Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
@@ -144,12 +145,20 @@ def search_of_process(pid: int, memory: MemoryMap, from_debug_info: FromDebugInf
 
 
 def scan_where_some_are_missing(searches: Sequence[Search], budget: Budget) -> None:
-    """Scan the processes in which nothing was found, or not all that was found in others. `budget` is for all of them
-    together: each gets an equal share of the time."""
-    known = set().union(*(search.hashes for search in searches))
-    wanting = [search for search in searches if search.possible and not (search.hashes and search.hashes == known)]
-    for search in wanting:
-        search.by_scan(Budget(budget.bytes, budget.seconds / len(wanting)))
+    """Scan the processes in which nothing was found, or not all that was found in others, each once: what a scan brings
+    to light may be lacking in those that seemed to have all. `budget` is for all of them together: each gets an equal
+    share of the time that is left."""
+    end = time.monotonic() + budget.seconds
+    unscanned = [search for search in searches if search.possible]
+    while True:
+        known = set().union(*(search.hashes for search in searches))
+        wanting = [search for search in unscanned if not (search.hashes and search.hashes == known)]
+        if not wanting:
+            return
+        share = max(0.0, end - time.monotonic()) / len(wanting)
+        for search in wanting:
+            search.by_scan(Budget(budget.bytes, share))
+        unscanned = [search for search in unscanned if search not in wanting]
 
 
 def addresses_of(threads: Iterable[ThreadStack]) -> Dict[int, str]:

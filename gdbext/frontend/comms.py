@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import errno
 import os
 import socket
@@ -40,6 +41,7 @@ WHOLE = Budget()
 """A scan that was asked for."""
 SHORT = Budget(bytes=2 << 30, seconds=4.0)
 """A scan of the ranks in which pointers led to none, or not to all that others have; for all of them together."""
+FURTHER = "Not all memory was searched for those that were not seen: --scan searches all of it."
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,13 +57,19 @@ def run(options: argparse.Namespace) -> int:
         progress.say(f"snapshot written to {options.save}")
     table = communicator_table(snapshot.processes)
     if not table.groups and not table.unreadable:
-        cut = any(LIMIT in note for process in snapshot.processes for note in process.communicator_notes)
-        hint = "--scan searches all of their memory" if cut and not options.scan else ""
+        hint = "--scan searches all of their memory" if _cut(snapshot) and not options.scan else ""
         raise NothingFound(why_nothing(snapshot.processes), hint)
+    if not options.scan and not files and any(group.unseen for group in table.groups) and _cut(snapshot):
+        table = dataclasses.replace(table, notes=(FURTHER, *table.notes))
     show(table, options.json)
     if any(process.state != "ok" for process in snapshot.processes):
         return PARTIAL
     return FINDING if any(wrong(group) for group in table.groups) else OK
+
+
+def _cut(snapshot: JobSnapshot) -> bool:
+    """Whether a scan stopped before its end."""
+    return any(LIMIT in note for process in snapshot.processes for note in process.communicator_notes)
 
 
 def look(job: Job, scan: bool, progress: Progress) -> JobSnapshot:

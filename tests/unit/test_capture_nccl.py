@@ -388,3 +388,27 @@ def test_only_ranks_that_lack_something_are_scanned(heap):
     assert not knows.notes
     assert lacks.hashes == {HASH}
     assert "2 MiB scanned" in lacks.notes[0]
+
+
+def test_what_a_scan_brings_to_light_is_looked_for_in_all_that_were_not_scanned():
+    """The first rank has all that was known, and lacks what the scan of the second one finds."""
+    one, other = HEAP + 0x10000, HEAP + 0x180000
+    data = bytearray(2 << 20)
+    for at, changes in ((one, {}), (other, {"commHash": HASH + 1})):
+        made = block(layout_of(NEW).row, **changes)
+        data[at - HEAP : at - HEAP + len(made)] = made
+    memory, mapping = Memory().put(HEAP, bytes(data)), mapped(HEAP, len(data))
+    knows, lacks = search(memory, mapping), search(memory, mapping)
+    knows.from_words([one])
+    assert knows.hashes == {HASH}
+    scan_where_some_are_missing([knows, lacks], Budget())
+    assert knows.hashes == lacks.hashes == {HASH, HASH + 1}
+    assert len(knows.notes) == len(lacks.notes) == 1  # each once
+
+
+def test_no_time_is_left_for_those_that_come_later(heap):
+    memory, mapping = heap
+    searches = [search(memory, mapping) for _ in range(3)]
+    scan_where_some_are_missing(searches, Budget(seconds=0.0))
+    assert [len(one.notes) for one in searches] == [1, 1, 1]
+    assert all("limit of 0 s" in one.notes[0] for one in searches)

@@ -69,6 +69,24 @@ def test_bad_input_is_one_line(words, status, said, capsys, tmp_path, monkeypatc
     assert (printed.out, printed.err.count("\n")) == ("", 1)
 
 
+@pytest.mark.parametrize(
+    ("options", "note", "said"),
+    [
+        ([], "9 MiB scanned in 4.0 s, then stopped: limit of 4 s", True),
+        ([], "9 MiB scanned in 0.1 s", False),
+        (["--scan"], "9 MiB scanned in 10.0 s, then stopped: limit of 10 s", False),
+    ],
+)
+def test_a_scan_that_was_cut_short_says_what_looks_further(options, note, said, monkeypatch, capsys):
+    seen = job(rank(0, communicators=(comm(0, size=2),)), rank(1, communicator_notes=(note,)))
+    monkeypatch.setattr(comms, "chosen_job", lambda *given: OURSELVES)
+    monkeypatch.setattr(comms, "look", lambda *given: seen)
+    cli.main(["comms", *options])
+    printed = capsys.readouterr().out
+    assert "1 of 2 not seen" in printed
+    assert (comms.FURTHER in printed) is said
+
+
 def test_a_look_without_communicators(tmp_path, capsys):
     path = tmp_path / "look.json"
     path.write_text(dump_snapshot(job(rank(0))))
