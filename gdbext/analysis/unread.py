@@ -47,7 +47,8 @@ def not_read(view: JobView) -> List[str]:
     cut = {party.index: party.process for party in view.parties if _cut(party)}
     if cut:
         lines.append(
-            f"the outer frames of {whom(list(cut.values()))}: they need registers that only a stop shows; look without --no-stop"
+            f"the outer frames of {whom(list(cut.values()))}: they need registers that only a stop shows; look without "
+            "--no-stop"
         )
     return lines
 
