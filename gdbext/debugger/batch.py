@@ -121,7 +121,7 @@ def _load(rank: Dict[str, Any]) -> List[str]:
     problems: List[str] = []
     try:  # the core's auxiliary vector tells gdb where the program lies
         if program or rank["exe"]:
-            gdb.execute(f"file {symbols.quoted(program.path if program else rank['exe'])}", to_string=True)
+            compat.run(f"file {symbols.quoted(program.path if program else rank['exe'])}")
     except gdb.error as error:
         problems.append(f"no symbols of the program: {symbols.first_line(error)}")
     problems += symbols.add(file for file in files if file is not program)

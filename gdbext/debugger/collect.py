@@ -134,7 +134,7 @@ class Walker:
         truncated: Optional[str] = None
         name: Optional[str] = None
         try:
-            name = thread.name
+            name = compat.thread_name(thread)
             thread.switch()
             truncated = self._frames_into(frames, problems)
         except gdb.error as error:  # running, gone, or its memory is: what was read stays

@@ -103,6 +103,8 @@ def one_command(command: str) -> str:
         text: str = gdb.execute(command, to_string=True)
     except UnicodeEncodeError:
         raise gdb.error("gdb cannot be given a name that is not UTF-8") from None
+    except UnicodeDecodeError as error:  # it has run, and printed such a name
+        text = error.object.decode("utf-8", "replace")
     return text
 
 
@@ -112,6 +114,14 @@ def has_program(space: gdb.Progspace) -> bool:
         return bool(space.filename)
     except UnicodeDecodeError:  # it has, by a name that is no UTF-8
         return True
+
+
+def thread_name(thread: gdb.InferiorThread) -> Optional[str]:
+    """The name of a thread. The kernel cuts it after 15 bytes, and a character with it: what is left is no UTF-8."""
+    try:
+        return thread.name
+    except UnicodeDecodeError as error:
+        return error.object.decode("utf-8", "replace")
 
 
 def add_inferior() -> gdb.Inferior:
@@ -141,7 +151,7 @@ def kind_of(inferior: gdb.Inferior) -> Optional[str]:
     if connection is not None:
         return HAS_CORE if connection.type == "core" else HAS_PROCESS
     with selected(inferior):
-        return HAS_CORE if "core dump" in gdb.execute("info target", to_string=True).lower() else HAS_PROCESS
+        return HAS_CORE if "core dump" in one_command("info target").lower() else HAS_PROCESS
 
 
 _CORE_FILE = re.compile(r"^\s*`(.+)', file type elf\d\d-", re.MULTILINE)
@@ -150,7 +160,7 @@ _CORE_FILE = re.compile(r"^\s*`(.+)', file type elf\d\d-", re.MULTILINE)
 def core_path(inferior: gdb.Inferior) -> Optional[str]:
     """Path of the core file; gdb.Inferior.corefile (gdb 18) would say it, `info target` says it in all releases."""
     with selected(inferior):
-        text = gdb.execute("info target", to_string=True)
+        text = one_command("info target")
     _, _, below = text.partition("core dump file")
     found = _CORE_FILE.search(below)
     return found.group(1) if found else None

@@ -29,7 +29,10 @@ def load(one: OpenCore) -> Tuple[str, ...]:
     with compat.settings(_WHILE_LOADING):
         program = objects.opens(objects.program) if objects.program else None
         if program:
-            gdb.execute(f"file {symbols.quoted(program)}", to_string=True)
+            try:
+                compat.run(f"file {symbols.quoted(program)}")
+            except gdb.error as error:
+                problems.append(f"no symbols of the program: {symbols.first_line(error)}")
         good = [file for file in files if not file.problem and file.path != objects.program]
         problems += symbols.add(symbols.SymbolFile(file.opens_as, file.bias) for file in good)
         compat.open_core(os.path.abspath(one.path))

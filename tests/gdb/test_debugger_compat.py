@@ -4,12 +4,16 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from tests.gdb.gdbrun import INIT, build, gdb_batch
 
 pytestmark = pytest.mark.gdb
+
+ROOT = Path(__file__).parents[2]
 
 FORGOTTEN = "Python Exception <class 'KeyboardInterrupt'>: "
 RUN = """
@@ -48,6 +52,13 @@ def said(gdb, tmp_path, program, script, *commands, **options):
     return gdb_batch(gdb, f"source {path}", *commands, env=environment, errors="replace", **options).text
 
 
+def diagnosed(gdb, subject, folder):
+    words = [sys.executable, "-m", "gdbext", "stacks", "--gdb", gdb, "--once", subject]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, text=True, errors="replace")
+    return done.stdout + done.stderr
+
+
 def test_a_name_is_not_taken_for_a_ctrl_c(any_gdb, tmp_path):
     """gdb prints the name of a file that it adds; what Python's callbacks raise, it prints too."""
     folder = tmp_path / FORGOTTEN
@@ -79,9 +90,15 @@ tried("core", program, compat.open_core)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([program, "wait"], **pipes) as process:
         assert process.stdout.readline() == b"ready\n"
-        commands = (f"source {INIT}", f"llm-attach-all {process.pid}", "llm-detach-all")
+        core = f"{tmp_path}/core.rank"
+        commands = (f"source {INIT}", f"llm-attach-all {process.pid}", f"generate-core-file {core}", "llm-detach-all")
         text = said(any_gdb, tmp_path, program, script, *commands, cwd=tmp_path)
+        live = diagnosed(any_gdb, str(process.pid), tmp_path)
         process.kill()
+    dead = diagnosed(any_gdb, core, tmp_path)
+    assert "__GI___libc_read" in live and "__GI___libc_read" in dead, "only the program's own functions have no names"
+    in_gdb = gdb_batch(any_gdb, f"llm-attach-all --core {core}", "llm-bt", cwd=tmp_path, errors="replace").text
+    assert "__GI___libc_read" in in_gdb
     assert f"program is refused: gdb cannot be given a name {'with' if 'line' in why else 'that is'} {why}" in text
     assert "core is refused" in text
     assert "All of them run on." in text and "mistake" not in text
