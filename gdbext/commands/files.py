@@ -20,13 +20,28 @@ def write_private(name: str, text: str, mode: int = 0o600) -> None:
         return
     new = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        _write(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, text, name, mode)
+        if not _write_without_name(new, text, mode):
+            _write(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, text, name, mode)
         os.rename(new, target)
     except OSError as error:
         raise GdbextError(f"cannot write {name}: {error.strerror}") from None
     finally:
         if new.exists():
             new.unlink()
+
+
+def _write_without_name(path: Path, text: str, mode: int) -> bool:
+    """Write a file that gets its name when it is whole: whoever is killed before leaves nothing. False where that is
+    not possible."""
+    try:
+        descriptor = os.open(path.parent, os.O_WRONLY | os.O_TMPFILE, mode)
+        with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+            file.flush()
+            os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)  # with a folder it follows the link
+    except OSError:
+        return False
+    return True
 
 
 def _write(path: Path, flags: int, text: str, name: str, mode: int) -> None:

@@ -1,5 +1,6 @@
 """Files that commands write."""
 
+import errno
 import os
 import stat
 from argparse import ArgumentTypeError
@@ -55,3 +56,28 @@ def test_a_pid_is_no_name_of_a_document():
     assert document_name("./4711") == "./4711"
     with pytest.raises(ArgumentTypeError, match="4711 is a number: put --json behind it"):
         document_name("4711")
+
+
+def test_what_is_not_whole_has_no_name(tmp_path, monkeypatch):
+    """Whoever is killed while it writes leaves nothing."""
+    seen, link = [], os.link
+
+    def noting(*names, **more):
+        seen.append(os.listdir(tmp_path))
+        link(*names, **more)
+
+    monkeypatch.setattr(os, "link", noting)
+    for text in ("first", "second"):
+        write_private(str(tmp_path / "look"), text)
+        assert (tmp_path / "look").read_text() == text
+    assert seen == [[], ["look"]] and os.listdir(tmp_path) == ["look"]
+    assert (tmp_path / "look").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_system_without_nameless_files(tmp_path, monkeypatch):
+    def refused(*_, **__):
+        raise OSError(errno.EOPNOTSUPP, "not supported")
+
+    monkeypatch.setattr(os, "link", refused)
+    write_private(str(tmp_path / "look"), "text")
+    assert (tmp_path / "look").read_text() == "text" and os.listdir(tmp_path) == ["look"]
