@@ -9,8 +9,9 @@ import select
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Sequence
+from typing import Callable, Dict, Iterator, Sequence, Tuple
 
 import gdbext
 from gdbext.commands.private_folder import private_copies
@@ -21,6 +22,7 @@ from gdbext.model.job import JobSnapshot
 
 _PACKAGE_PARENT = Path(gdbext.__file__).resolve().parent.parent
 _GRACE_SECONDS = 5.0  # for the child to release the ranks when it is told to end
+_HELD_BACK = 0.5  # seconds: so long after its error it has ended
 _LONGEST_LINE = 4096
 _OF_NO_INTEREST = "snapshot written to "  # into a folder of ours that is gone soon
 
@@ -37,14 +39,18 @@ def look(selectors: Sequence[str], say: Callable[[str], None], command: str = "d
     """The snapshot that a `gdbext COMMAND` of its own took. Raises GdbextError with its last words."""
     with private_copies() as folder:
         saved = folder / "snapshot.json"
-        said = _run([shell_python(), "-m", "gdbext", command, "--json=-", f"--save={saved}", *selectors], say)
+        argv = [shell_python(), "-m", "gdbext", command, "--json=-", f"--save={saved}", *selectors]
+        last, told = _run(argv, say)
         if not saved.exists():
-            raise GdbextError(said[-1] if said else f"`gdbext {command}` gave no answer")
+            raise GdbextError(last or f"`gdbext {command}` gave no answer")
+        if not told and not last.startswith(_OF_NO_INTEREST):
+            say(last)
         return load_snapshot(saved.read_text("utf-8"))
 
 
-def _run(argv: Sequence[str], say: Callable[[str], None]) -> List[str]:
-    """Run it and pass its progress on; a Ctrl-C ends it and waits until it has let go of every rank."""
+def _run(argv: Sequence[str], say: Callable[[str], None]) -> Tuple[str, bool]:
+    """Run it and pass its progress on; a Ctrl-C ends it and waits until it has let go of every rank. Returns its last
+    message, which may be its error, and whether it was passed on."""
     child = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
@@ -53,29 +59,41 @@ def _run(argv: Sequence[str], say: Callable[[str], None]) -> List[str]:
         env=_environment(),
         start_new_session=True,  # a Ctrl-C on the terminal is for gdb; we pass it on
     )
-    said: List[str] = []
+    last, told, since = "", True, 0.0
     try:
         for line in _lines(child):
-            said.append(line)
-            if not line.startswith(_OF_NO_INTEREST):
-                say(line)
+            if line[:1].isspace() and last:
+                last += f"\n{line}"
+                if told:
+                    say(line)
+                continue
+            # The last message of a child that fails is our error: it is held back until more comes, or it lives on.
+            late = time.monotonic() - since > _HELD_BACK
+            if not told and (line or late):
+                told = True
+                if not last.startswith(_OF_NO_INTEREST):
+                    say(last)
+            if line:
+                last, told, since = line, False, time.monotonic()
     finally:
         _end(child)
-    return said
+    return last, told
 
 
 def _lines(child: subprocess.Popen[bytes]) -> Iterator[str]:
-    """Lines of its stderr, without waiting in the kernel for long: Python sees a Ctrl-C between two of its steps."""
+    """Lines of its stderr; an empty one when none comes for a moment. Never waits in the kernel for long: Python sees a
+    Ctrl-C between two of its steps."""
     assert child.stderr is not None
     descriptor = child.stderr.fileno()
     rest = b""
     while True:
         if not select.select([descriptor], [], [], 0.1)[0]:
+            yield ""
             continue
         data = os.read(descriptor, 1 << 16)
         *whole, rest = (rest + data).split(b"\n")
         for line in whole if data else [*whole, rest]:
-            text = line[:_LONGEST_LINE].decode("utf-8", "replace").strip()
+            text = line[:_LONGEST_LINE].decode("utf-8", "replace").rstrip()
             if text:
                 yield text[len("gdbext: ") :] if text.startswith("gdbext: ") else text
         if not data:

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from tests.gdb.gdbrun import INIT, Target, Terminal, gdb_batch
+from tests.inferiors.demo import DemoJob
 
 pytestmark = pytest.mark.gdb
 
@@ -34,7 +35,27 @@ def test_its_error_is_ours(any_gdb):
         answer = gdb_batch(any_gdb, f"llm-stacks {gone.pid}")
     assert answer.out == ""
     assert f"no process {gone.pid}" in answer.err.splitlines()[-1]
+    assert answer.err.count(f"no process {gone.pid}") == 1
     assert "Traceback" not in answer.err
+
+
+def test_an_error_of_several_lines_is_said_once_and_whole(any_gdb):
+    """Two jobs on the host: the list of them belongs to the error."""
+    commands = ("llm-stacks", "llm-locks", "llm-nccl-comms")
+    with DemoJob("pinned-alloc", ranks=2) as one, DemoJob("pinned-alloc", ranks=2) as other:
+        answer = gdb_batch(any_gdb, *commands)
+    assert answer.out == ""
+    lines = answer.err.splitlines()
+    assert re.match(r"\d+ jobs are on this host: choose one", lines[0])
+    assert lines.count(lines[0]) == len(commands)
+    for pid in (one.pids[0], other.pids[0]):
+        assert len([line for line in lines if re.match(rf"  .* pids {pid}\b", line)]) == len(commands)
+
+
+def test_the_last_words_of_a_look_that_went_well_are_said(any_gdb):
+    with Target("plain") as one:
+        answer = gdb_batch(any_gdb, f"llm-nccl-diagnose {one.pid}")
+    assert len(re.findall(r"^gdbext: done in", answer.err, re.MULTILINE)) == 1
 
 
 def test_ctrl_c_ends_it_and_frees_everything(any_gdb):
