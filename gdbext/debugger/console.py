@@ -135,7 +135,7 @@ def style() -> Style:
     width = gdb.parameter("width") or _UNLIMITED_WIDTH
     wanted = settings.value("color")
     color = wanted == "on" or (
-        wanted == "auto" and bool(compat.parameter("style enabled")) and "NO_COLOR" not in os.environ
+        wanted == "auto" and bool(compat.parameter("style enabled")) and not os.environ.get("NO_COLOR")
     )
     charset = str(compat.parameter("host-charset") or "")
     locale = next((os.environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if os.environ.get(name)), charset)

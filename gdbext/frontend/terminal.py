@@ -18,9 +18,9 @@ from gdbext.render.text import clean_text
 
 
 def style_for(stream: Optional[TextIO], environ: Mapping[str, str]) -> Style:
-    """Width, colour and character set that fit `stream`. Honours NO_COLOR, CLICOLOR_FORCE, TERM=dumb and COLUMNS."""
+    """Width, colour and character set that fit `stream`. Honours NO_COLOR, CLICOLOR_FORCE, TERM=dumb, COLUMNS."""
     terminal = stream is not None and stream.isatty()
-    color = (terminal or environ.get("CLICOLOR_FORCE", "0") != "0") and "NO_COLOR" not in environ
+    color = (terminal or environ.get("CLICOLOR_FORCE", "0") != "0") and not environ.get("NO_COLOR")
     color = color and environ.get("TERM") != "dumb"
     width = shutil.get_terminal_size((100, 50)).columns if terminal or environ.get("COLUMNS") else 120
     encoding = (getattr(stream, "encoding", "") or "").lower()

@@ -64,7 +64,13 @@ def test_settings(any_gdb):
 
 @pytest.mark.parametrize(
     "setting, environment, colored",
-    [("auto", {}, False), ("on", {}, True), ("auto", {"NO_COLOR": "1"}, False), ("off", {}, False)],
+    [
+        ("auto", {}, False),
+        ("on", {}, True),
+        ("auto", {"NO_COLOR": "1"}, False),
+        ("auto", {"NO_COLOR": ""}, False),
+        ("off", {}, False),
+    ],
 )
 def test_colour(turn_gdb, setting, environment, colored):
     """Batch mode turns gdb's own styling off; `auto` follows it."""
@@ -75,7 +81,7 @@ def test_colour(turn_gdb, setting, environment, colored):
             turn_gdb, "set style enabled on", f"set llm color {setting}", f"llm-attach-all {target.pid}", env=env
         )
     assert ("\x1b[" in answer.out) == colored
-    assert ("\x1b[1m" in styled.out) == (colored or (setting == "auto" and not environment))
+    assert ("\x1b[1m" in styled.out) == (colored or (setting == "auto" and not any(environment.values())))
 
 
 def test_json_into_a_file(turn_gdb, tmp_path):

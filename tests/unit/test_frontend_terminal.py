@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gdbext
-from gdbext.frontend.terminal import Progress
+from gdbext.frontend.terminal import Progress, style_for
 
 ROOT = Path(gdbext.__file__).parents[1]
 STACK = "Thread 1 (LWP 7):\n#0  0x1 in poll () from /lib/libc.so.6\n#1  0x2 in serve () from /opt/engine\n"
@@ -50,6 +50,20 @@ def test_without_a_stderr_the_answer_is_the_same(tmp_path):
     whole, without = run("", cwd=tmp_path), run("2>&-", cwd=tmp_path)
     assert whole.stdout == without.stdout != ""
     assert whole.returncode == without.returncode
+
+
+@pytest.mark.parametrize(
+    ("environ", "color"),
+    [
+        ({}, False),
+        ({"CLICOLOR_FORCE": "1"}, True),
+        ({"CLICOLOR_FORCE": "1", "NO_COLOR": ""}, True),  # no-color.org: "when present and not an empty string"
+        ({"CLICOLOR_FORCE": "1", "NO_COLOR": "0"}, False),
+        ({"CLICOLOR_FORCE": "1", "TERM": "dumb"}, False),
+    ],
+)
+def test_when_there_is_colour(environ, color):
+    assert style_for(io.StringIO(), environ).color is color
 
 
 @pytest.mark.parametrize("option", ["--save", "--json"])
