@@ -21,7 +21,8 @@ def less_sure(view: JobView, best: Candidate) -> Candidate:
     parties = (*best.culprits, *best.victims) or view.parties
     if memory_alone(view):
         return dataclasses.replace(best, confidence="low")  # it rests on memory alone: nobody knows what the ranks do
-    if any(_cut(party) or _others_matter(view, party) for party in parties):
+    judged = {one.index: one for one in view.processes}
+    if any(_cut(party) or _others_matter(party, judged.get(party.index)) for party in parties):
         return dataclasses.replace(best, confidence=one_lower(best.confidence))
     return best
 
@@ -71,10 +72,9 @@ def _cut(party: Party) -> bool:
     return party.process.unstopped and party.thread is not None and bool(party.thread.truncated)
 
 
-def _others_matter(view: JobView, party: Party) -> bool:
+def _others_matter(party: Party, judged: Optional[ProcessJudgement]) -> bool:
     if party.group in _SPEAKS_FOR_ITSELF:
         return False
-    judged: Optional[ProcessJudgement] = next((one for one in view.processes if one.index == party.index), None)
     return judged is not None and _workers(party.process, judged) > 0
 
 

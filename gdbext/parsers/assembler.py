@@ -131,8 +131,9 @@ class Assembler:
 
     def _find(self, pid: Optional[int]) -> Optional[Process]:
         """The process of that pid among the last ones: tools print one process in one go."""
-        recent = self.processes[-_MOST_REMEMBERED:]
-        return next((one for one in recent if pid is not None and one.head.pid == pid), None)
+        if pid is None:
+            return None
+        return next((one for one in self.processes[-_MOST_REMEMBERED:] if one.head.pid == pid), None)
 
     def _open_process(self) -> Process:
         if self._pending is not None or self._process is None:

@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from gdbext.analysis import unread
+from gdbext.analysis.candidate import Candidate
 from gdbext.analysis.judge import judge
+from gdbext.analysis.view import look
 from gdbext.capture.blocked import UNKNOWN
 from gdbext.capture.standing import RUNNING
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
@@ -211,3 +214,22 @@ def test_python_stacks_of_several_moments():
 def test_two_ways_of_looking_that_exclude_each_other(capsys):
     assert main(["diagnose", "--no-stop", "--together", "1"]) == 2
     assert "--no-stop" in capsys.readouterr().err
+
+
+class _Counted(tuple):
+    """A tuple that counts what is taken out of it one by one."""
+
+    taken = 0
+
+    def __iter__(self):
+        for one in super().__iter__():
+            self.taken += 1
+            yield one
+
+
+def test_very_many_processes_are_gone_through_a_few_times_and_not_once_for_each():
+    diagnosis = judge(job(*(rank(number, stack(*IDLE)) for number in range(300))))
+    view = look(diagnosis.snapshot, diagnosis.processes)
+    view = replace(view, processes=_Counted(view.processes))
+    unread.less_sure(view, Candidate("unknown", "low", 0, "", view.parties, (), ()))
+    assert view.processes.taken <= 10 * 300
