@@ -32,6 +32,7 @@ class BreakOptions:
     others: str = "stop"  # or "hold", "run"
     wait: float = WAIT  # seconds that the others may take to come to the place
     expressions: Tuple[str, ...] = ()  # what "log" says
+    ranks: Optional[Tuple[int, ...]] = None  # the numbers of `pids`, where all have one
 
 
 class BreakPort(Protocol):
@@ -72,6 +73,7 @@ def add(session: Session, args: Namespace) -> BreakTable:
         raise UsageError(f"--action is stop, report, or log EXPRS, not {wrong}", "LOCATION comes first")
     chosen = pick_all(session.ranks(), args.rank or "all")
     pids = tuple(rank.process.pid for rank in chosen) if args.rank else None
+    numbers = tuple(rank.process.rank for rank in chosen if rank.process.rank is not None)
     return _port(session).add(
         BreakOptions(
             args.location,
@@ -83,6 +85,7 @@ def add(session: Session, args: Namespace) -> BreakTable:
             OTHERS[args.others],
             args.wait,
             tuple(expressions),
+            numbers if args.rank and len(numbers) == len(chosen) else None,
         )
     )
 

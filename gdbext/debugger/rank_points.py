@@ -105,6 +105,7 @@ class RankPoint(gdb.Breakpoint):
             dict(self.passed),
             options.others,
             options.expressions,
+            options.ranks,
         )
 
 

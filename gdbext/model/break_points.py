@@ -21,6 +21,7 @@ class BreakPoint:
     passed: Mapping[str, int]  # by rank ("rank 1", "pid 4711"): how often, the condition being true
     others: str = "stop"  # or "hold", "run"
     expressions: Tuple[str, ...] = ()  # of "log"
+    ranks: Optional[Tuple[int, ...]] = None  # the numbers of `pids`, where all have one
 
 
 @dataclass(frozen=True)

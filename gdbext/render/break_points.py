@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any, Callable, Dict, List, Mapping
 
 from gdbext.model.break_points import BreakPoint, BreakTable
+from gdbext.model.ranges import folded
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 from gdbext.render.text import clean, shorten_name, wrapped
@@ -14,8 +15,7 @@ from gdbext.render.text import clean, shorten_name, wrapped
 def break_lines(answer: BreakTable, style: Style) -> List[str]:
     lines: List[str] = []
     for point in answer.points:
-        who = "any rank" if point.pids is None else "pid " + ", ".join(map(str, point.pids))
-        text = f"Breakpoint {point.number} at {clean(point.location, style)}, {who}"
+        text = f"Breakpoint {point.number} at {clean(point.location, style)}, {_who(point)}"
         text += f", if {clean(point.condition, style)}" if point.condition else ""
         text += f", from passing {point.count} on" if point.count > 1 else ""
         text += _then(point, style)
@@ -38,6 +38,13 @@ def break_lines(answer: BreakTable, style: Style) -> List[str]:
     for note in answer.notes:
         lines += wrapped(clean(note, style), style)
     return lines
+
+
+def _who(point: BreakPoint) -> str:
+    """`rank 1`, `ranks 0-2`; pids where nobody knows the numbers."""
+    if point.ranks:
+        return f"rank{'s' if len(point.ranks) > 1 else ''} {folded(point.ranks)}"
+    return "any rank" if point.pids is None else "pid " + ", ".join(map(str, point.pids))
 
 
 _OTHERS = {"hold": "the others run up to it and wait", "run": "the others run on", "stop": "the others stop at once"}

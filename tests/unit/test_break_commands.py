@@ -99,6 +99,23 @@ def test_rendering_says_who_waits_where():
     assert [one["held"] for one in document["ranks"]] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("chosen", "ranks", "said"),
+    [("", None, "any rank,"), ("--rank 1", (1,), "rank 1,"), ("--rank 0-2", (0, 1, 2), "ranks 0-2,")],
+)
+def test_the_ranks_that_were_chosen_are_named(chosen, ranks, said):
+    options = options_of(f"step {chosen}")
+    assert options.ranks == ranks
+    point = BreakPoint(1, "step", False, options.pids, None, 1, "stop", 60.0, {}, ranks=options.ranks)
+    text = " ".join(break_lines(BreakTable((point,)), Style(width=200)))
+    assert f"at step, {said}" in text and "pid" not in text
+
+
+def test_without_numbers_it_is_the_pid():
+    point = BreakPoint(1, "step", False, (101, 104), None, 1, "stop", 60.0, {})
+    assert "at step, pid 101, 104," in " ".join(break_lines(BreakTable((point,)), Style(width=200)))
+
+
 def test_the_nearest_timeout_comes_first():
     files = ["/x/libnccl.so.2", "/x/libtorch_cuda.so"]
     assert [one.seconds for one in timeouts_of({}, files, None)] == [60, 480, 600]
