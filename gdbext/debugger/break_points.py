@@ -106,6 +106,8 @@ class RankBreaks:
     def go_on(self) -> None:
         """All ranks together, in one go: none of them can wait for one that is not running."""
         self._going.prepare()
+        if not any(inferior.pid for inferior in gdb.inferiors()):
+            raise GdbextError("nothing is attached that could run on", "llm-attach-all attaches")
         self._move_alone(False)
         self._gathering.release()
         for point in self._valid():

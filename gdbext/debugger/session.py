@@ -50,6 +50,7 @@ WHILE_ATTACHING = {
     "debuginfod enabled": "off",  # would ask a question, or wait for the network while ranks stand still
 }
 _NAMED = 3  # files whose names stand in a line
+ALREADY = "attached to this gdb already; use it as it is, or detach it first"
 STILL_STOPPED = "released, stopped by SIGSTOP"  # as it was before, or by a signal that came meanwhile
 
 
@@ -89,7 +90,8 @@ class GdbSession:
     def attach(self, jobs: Sequence[Job]) -> RankTable:
         """Symbols first, then one rank after the other. Ctrl-C lets all of this call go again."""
         wanted = [process for job in jobs for process in job.ranks]
-        problems = {process.pid: _obstacle(process.pid) for process in wanted}
+        held = {rank.process.pid for rank in self.ranks() if rank.state in ("stopped", "running")}
+        problems = {one.pid: ALREADY if one.pid in held else _obstacle(one.pid) for one in wanted}
         free = [process for process in wanted if problems[process.pid] is None]
         before = {process.pid: threads.look(process.pid) for process in free}
         begun: List[gdb.Inferior] = []

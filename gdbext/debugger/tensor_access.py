@@ -118,7 +118,7 @@ class TensorAccess:
             variables = variables_of(frame)
         except (gdb.error, RuntimeError) as error:
             hint = "`frame N` selects one"
-            raise NothingFound(f"no frame with variables is selected: {one_line(error)}", hint) from None
+            raise NothingFound(f"no frame with variables is selected: {one_line(error).rstrip('.')}", hint) from None
         found, problems = self._among(variables)
         return TensorList(_place(frame), tuple(found), tuple(problems))
 

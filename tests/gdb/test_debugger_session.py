@@ -234,9 +234,28 @@ def test_the_selection_of_before_is_kept_by_looking(any_gdb):
 
 
 def test_nothing_attached_is_said_with_the_next_step(any_gdb):
-    answer = gdb_batch(any_gdb, "llm-detach-all", "llm-rank apply all bt", "llm-rank 3", "llm-rank")
+    answer = gdb_batch(
+        any_gdb, "llm-detach-all", "llm-rank apply all bt", "llm-rank 3", "llm-rank", "llm-continue", "llm-tensor list"
+    )
     assert answer.out == ""
-    assert len(answer.err.splitlines()) == 4
+    lines = answer.err.splitlines()
+    assert len(lines) == 6
+    assert lines[4].endswith("llm-attach-all attaches") and "being run" not in lines[4]
+    assert ".;" not in lines[5]
+
+
+def test_attaching_again_is_said_in_one_line(any_gdb):
+    with Target("plain", **rank(0)) as one, Target("plain", **rank(1)) as two, Target("plain", **rank(2)) as three:
+        answer = gdb_batch(any_gdb, "set width 0", attach(one, two, three), attach(one, two, three))
+        three.assert_free()
+    (line,) = [line for line in answer.out.splitlines() if "already" in line]
+    assert line.startswith("ranks 0-2: attached to this gdb already")
+
+
+def test_a_breakpoint_names_the_rank(any_gdb):
+    with Target("plain", **rank(0)) as one, Target("plain", **rank(1)) as two:
+        answer = gdb_batch(any_gdb, attach(one, two), "llm-break answer --rank 1", "llm-break delete")
+    assert "at answer, rank 1," in answer.out
 
 
 def test_the_users_own_inferior_is_left_alone(any_gdb):
