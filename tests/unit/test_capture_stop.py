@@ -11,7 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gdbext.capture import ptrace, stop
+from gdbext.capture import memory, ptrace, stop
+from gdbext.capture.maps import read_maps
 from gdbext.capture.stop import Budget, copy_process, copy_processes
 from tests.inferiors.capture_process import CaptureProcess, as_nobody, wait_until
 
@@ -74,11 +75,40 @@ def test_threads_beyond_the_limit_are_left_running():
 
 def test_no_time_at_all():
     with CaptureProcess(threads=20, busy=2) as process:
-        copy = copy_process(process.pid, Budget(seconds=0), during=lambda pid: "called")
+        process.ask("reset")
+        copy = copy_process(process.pid, Budget(seconds=0), during=lambda pid: time.sleep(2))
+        gaps = [end - start for _, start, end in process.hearts()]
         process.assert_free()
+    assert max(gaps) < 1e9
+    assert copy.felt_ms <= copy.pause_ms < 1e3
     assert copy.state in ("partial", "lost")  # what stops at once is there
     assert copy.during is None
     assert copy.problems
+
+
+def test_the_time_that_was_given_ends_the_pause_whatever_is_left_to_copy(monkeypatch):
+    """By the heartbeats of the process: all that was asked for would take four seconds."""
+    given, most = 0.05, 1.0
+
+    def slowly(*arguments):
+        time.sleep(0.02)
+        return read_ranges(*arguments)
+
+    read_ranges = memory._read_ranges
+    monkeypatch.setattr(memory, "_read_ranges", slowly)
+    monkeypatch.setattr(memory, "_CALL_BYTES", 4096)  # a call for each page
+    with CaptureProcess(threads=3) as process:
+        stack = next(one for one in read_maps(process.pid) if one.path == "[stack]")
+        process.ask("reset")
+        copy = copy_process(
+            process.pid, Budget(seconds=given), lambda pid: time.sleep(4), [(stack.end - 4096, 4096)] * 200
+        )
+        gaps = [end - start for _, start, end in process.hearts()]
+        process.assert_free()
+    assert all(given / 2 * 1e9 <= gap < most * 1e9 for gap in gaps)
+    assert given / 2 * 1e3 <= copy.felt_ms <= copy.pause_ms < most * 1e3
+    assert copy.during is None
+    assert "the time for standing still was used up before everything was read" in copy.problems
 
 
 def test_time_that_ends_while_threads_are_told_to_stop(monkeypatch):
