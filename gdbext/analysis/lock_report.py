@@ -5,40 +5,66 @@ from __future__ import annotations
 from collections import Counter
 from typing import Collection, Dict, List, Optional, Sequence, Tuple
 
+from gdbext.analysis.lock_frames import is_text, waits_of
 from gdbext.analysis.locks import LockGraph, Node, Step, lowered, story, taken_in
 from gdbext.analysis.peers import other_end
 from gdbext.analysis.view import look
 from gdbext.analysis.wording import start, where
 from gdbext.knowledge.locks import KINDS, NO_OWNER
+from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import LockReport, LockRow, LockWait, PeerRow
 from gdbext.model.stack import ThreadStack
 from gdbext.model.verdict import Diagnosis
 
 _MOST_STORIES = 8
+_DEADLOCKS = ("lock-order-deadlock", "gil-deadlock")
+_BY_FRAMES = (
+    "Of texts the frames tell who waits; a live look, or one at a core file, reads from memory who holds a lock."
+)
 
 
 def report(diagnosis: Diagnosis, only: Optional[Collection[int]] = None) -> LockReport:
     """The report on a judged snapshot; of the processes with these indexes where `only` is given."""
-    graph = LockGraph(look(diagnosis.snapshot, diagnosis.processes))
+    view = look(diagnosis.snapshot, diagnosis.processes)
+    graph = LockGraph(view)
     chosen = [pair for pair in graph.waits if only is None or pair[0].party.index in only]
     circles = {graph.node(step): number for number, cycle in enumerate(graph.cycles) for step in cycle}
     rows = [_row(graph, circles, step, owner) for step, owner in chosen if not _ownerless(step.wait)]
-    rows.sort(key=lambda row: (row.circle is None, row.circle or 0, row.process))
     kinds = Counter(step.wait.kind for step, _ in chosen if step.wait is not None and _ownerless(step.wait))
     seen = [process for process in diagnosis.snapshot.processes if only is None or process.index in only]
-    notes = [] if any(process.locks for process in seen) else [_why_nothing(len(seen))]
+    by_frames, ownerless = waits_of(view, [one.index for one in seen if is_text(one.source) and not one.locks])
+    rows = sorted(rows + by_frames, key=lambda row: (row.circle is None, row.circle or 0, row.process))
+    kinds.update(ownerless)
+    suspicion = _suspicion(diagnosis, {row.process for row in by_frames})
+    notes = [] if rows or kinds or any(process.locks for process in seen) else [_why_nothing(seen)]
+    notes += [_BY_FRAMES] if by_frames else []
     peers = tuple(
         PeerRow(process.index, process.label, _thread_id(process.threads, peer.thread), peer.file, other_end(peer))
         for process in seen
         for peer in process.peers
     )
-    return LockReport(tuple(rows), _stories(graph, chosen), peers, tuple(kinds.most_common()), tuple(notes))
+    return LockReport(
+        tuple(rows),
+        (*suspicion, *_stories(graph, chosen)),
+        peers,
+        tuple(kinds.most_common()),
+        tuple(notes),
+        suspected=bool(suspicion),
+    )
 
 
-def _why_nothing(processes: int) -> str:
-    if not processes:
+def _suspicion(diagnosis: Diagnosis, waiting: Collection[int]) -> Tuple[str, ...]:
+    """What the verdict says, where it takes the waits that frames alone show for a deadlock."""
+    verdict = diagnosis.verdict
+    suspected = verdict.cause in _DEADLOCKS and any(index in waiting for index in verdict.culprits)
+    return (verdict.summary,) if suspected else ()
+
+
+def _why_nothing(seen: Sequence[RankSnapshot]) -> str:
+    if not seen:
         return "No process was read."
-    return "No thread was seen in a wait for a lock. (Pasted stacks show no memory: owners are unknown there.)"
+    by_frames = ", as far as frames tell" if any(is_text(one.source) for one in seen) else ""
+    return f"No thread was seen in a wait for a lock{by_frames}."
 
 
 def _thread_id(threads: Sequence[ThreadStack], lwp: int) -> str:

@@ -12,7 +12,7 @@ from gdbext.model.missing import Maybe
 class LockWait:
     """A thread that the kernel holds in a futex call, as one stop saw it. Ids are LWPs."""
 
-    thread: int
+    thread: int  # 0 where the source, a text, does not tell it
     kind: str  # a key of knowledge/locks.py KINDS
     address: int  # of the lock; of the word it sleeps on where the lock's own address cannot be told
     owner: Maybe[int]  # the thread that must act before it goes on: the holder, or the one being joined
@@ -71,8 +71,9 @@ class LockReport:
     peers: Tuple[PeerRow, ...] = ()
     ownerless: Tuple[Tuple[str, int], ...] = ()  # kinds without owners (condition variables, ...), number of threads
     notes: Tuple[str, ...] = ()
+    suspected: bool = False  # frames alone, without memory, make a circle likely
 
     @property
     def finding(self) -> bool:
-        """Whether there is a circle, or a lock that nobody can release any more."""
-        return any(row.circle is not None or row.wait.gone for row in self.rows)
+        """Whether there is a circle or frames suggest one, or a lock that nobody can release any more."""
+        return self.suspected or any(row.circle is not None or row.wait.gone for row in self.rows)

@@ -34,8 +34,9 @@ _THREADS_WAIT = {"condvar": "condition variables", "once": "initialisers", "mall
 def lock_lines(report: LockReport, style: Style) -> List[str]:
     """The whole report; long lists are cut, and say so."""
     lines: List[str] = []
+    bad = len({row.circle for row in report.rows if row.circle is not None}) or int(report.suspected)
     for number, story in enumerate(report.stories[:MOST_STORIES]):
-        accent = "bad" if number < len({row.circle for row in report.rows if row.circle is not None}) else ""
+        accent = "bad" if number < bad else ""
         lines += [style.paint(line, accent) for line in wrapped(clean(story, style), style, "  ", "")]
     lines += _more(len(report.stories) - MOST_STORIES, "story", "stories", style)
     if report.rows:
@@ -101,6 +102,7 @@ def lock_document(report: LockReport) -> Dict[str, Any]:
             for row in report.peers
         ],
         "ownerless": dict(report.ownerless),
+        "suspected": report.suspected,
         "notes": list(report.notes),
     }
 
@@ -121,7 +123,7 @@ def _wait_of_row(row: LockRow) -> Dict[str, Any]:
 def wait_document(wait: LockWait) -> Dict[str, Any]:
     """One wait; ids are LWPs."""
     return {
-        "lwp": wait.thread,
+        "lwp": wait.thread or None,
         "kind": wait.kind,
         "address": hex(wait.address) if wait.address else None,
         "owner": known(wait.owner),

@@ -4,6 +4,7 @@ import json
 import random
 import time
 from argparse import Namespace
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +14,10 @@ from gdbext.analysis.locks import LockGraph
 from gdbext.analysis.view import look
 from gdbext.commands.catalogue import COMMANDS
 from gdbext.commands.parsing import help_text, parse
+from gdbext.frontend.cli import main
 from gdbext.knowledge.labels import CAUSES
 from gdbext.knowledge.locks import HANDED_OVER, KINDS, LET_GO
-from gdbext.model.errors import UsageError
+from gdbext.model.errors import FINDING, OK, UsageError
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
@@ -351,6 +353,48 @@ def test_the_report_as_a_document():
 
 def test_nothing_to_tell_is_said():
     assert "No thread was seen" in "\n".join(render(report(judge(job(inside(0, "cudaFree@libcudart.so.12")))), STYLE))
+
+
+# --- texts: frames, no memory ---
+
+FIELD = Path(__file__).parents[1] / "data" / "field"
+
+
+def test_a_text_tells_who_waits_and_that_owners_are_unknown(capsys):
+    assert main(["locks", "-q", str(FIELD / "lldb-two-threads-mutex-cycle.txt"), "--json", "-"]) == FINDING
+    document = json.loads(capsys.readouterr().out)
+    waits = [(one["thread"], one["kind"], one["owner"], one["lwp"]) for one in document["waits"]]
+    assert waits == [("1", "mutex", None, None), ("2", "mutex", None, None)]
+    assert "KvCacheManager::evict" in document["waits"][0]["in"]
+    assert {one["owner_unknown"] for one in document["waits"]} == {"a text shows no memory"}
+    assert document["suspected"]
+    assert "neither goes on" in document["stories"][0]
+
+
+def test_a_text_that_names_the_holder_of_the_gil_is_believed(capsys):
+    main(["locks", "-q", str(FIELD / "pystack-gil-loader.txt"), "--json", "-"])
+    first, second = json.loads(capsys.readouterr().out)["waits"]
+    assert (first["kind"], first["lwp"], first["owner"]) == ("gil", 5120, 5100)
+    assert (second["lwp"], second["owner"]) == (5100, None)
+
+
+def test_a_wait_in_a_text_alone_is_no_finding(capsys):
+    assert main(["locks", "-q", str(FIELD / "two-ranks-one-in-lock.txt")]) == OK
+    printed = capsys.readouterr().out
+    assert "Tokenizer::encode" in printed
+    assert "unknown: a text shows no memory" in printed
+    assert "No thread" not in printed
+
+
+def test_what_nobody_holds_is_counted_in_texts_too():
+    pool = thread(4, "__futex_abstimed_wait@libc.so.6", "pthread_cond_wait@libc.so.6", "work@engine")
+    joining = thread(5, "__pthread_clockjoin_ex@libc.so.6", "main@engine")
+    made = report(judge(job(rank(0, pool, joining, source="text:gdb"))))
+    assert made.ownerless == (("condvar", 1),)
+    assert [row.wait.kind for row in made.rows] == ["join"]
+    assert not report(judge(job(rank(0, pool, joining)))).rows, "a live look has read the memory, and knows better"
+    nothing = report(judge(job(rank(0, thread(1, "cudaFree@libcudart.so.12"), source="text:gdb"))))
+    assert nothing.notes == ("No thread was seen in a wait for a lock, as far as frames tell.",)
 
 
 class _Session:
