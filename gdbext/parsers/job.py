@@ -213,8 +213,8 @@ def _not_understood(tally: Tally) -> List[str]:
     said: List[str] = []
     if tally.strange:
         lines = "1 line that looks" if tally.strange == 1 else f"{tally.strange} lines that look"
-        examples = " | ".join(tally.samples)
-        said.append(f"{lines} like part of a stack could not be understood, for example: {examples}"[:LONGEST_PROBLEM])
+        examples = f", for example: {' | '.join(tally.samples)}" if tally.samples else ""
+        said.append(f"{lines} like part of a stack could not be understood{examples}"[:LONGEST_PROBLEM])
     if tally.beyond:
         said.append(f"too many stacks: {tally.beyond} frames or threads beyond the limits were not kept")
     return said

@@ -21,6 +21,8 @@ _KNOWN_BINARIES = (
     (b"BZh", "compressed by bzip2; unpack it first"),
     (b"PK\x03\x04", "a zip archive; unpack it first"),
 )
+_CONTROL = bytes(code for code in range(32) if code not in b"\b\t\n\v\f\r\x1b") + b"\x7f"
+"""Bytes that no tool prints; terminals' colours and progress bars begin with the others."""
 _UTF16 = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
@@ -56,7 +58,8 @@ def as_text(source: Source) -> Tuple[str, Tuple[str, ...]]:
     if encoding:
         return data.decode(encoding, "replace"), ()
     start = data[: 64 << 10]
-    if start.count(0) * 50 > len(start):
+    control = len(start) - len(start.translate(None, _CONTROL))
+    if start.count(0) * 50 > len(start) or control * 25 > len(start):
         return "", (f"{source.name}: binary data, not text",)
     return data.decode("utf-8", "replace"), ()
 

@@ -33,7 +33,8 @@ class Tally:
         """A line that no row reads."""
         if any(mark in line for mark in _STACK_MARKS) and _STACKISH.search(line[:2000]):
             self.strange += 1
-            if len(self.samples) < _SAMPLES:
-                self.samples.append(line.strip()[:100])
+            sample = line.strip()[:100]
+            if len(self.samples) < _SAMPLES and sample.replace("\t", " ").isprintable() and "\ufffd" not in sample:
+                self.samples.append(sample)
         else:
             self.prose += 1

@@ -1,5 +1,11 @@
 """Texts given to `gdbext diagnose`: bad ones are one line, of the others everything readable is judged."""
 
+import argparse
+import io
+import os
+import random
+import threading
+
 import pytest
 
 from gdbext.frontend import given_files
@@ -80,3 +86,85 @@ def test_lying_symbols_decide_nothing(lie, tmp_path, capsys):
     )
     main(["diagnose", str(path)])
     assert "pinned-host-alloc" in capsys.readouterr().out
+
+
+# --- the standard input, pipes, and what is no text ---
+
+
+class _Input:
+    """Stands for sys.stdin."""
+
+    def __init__(self, content):
+        self.buffer = io.BytesIO(content)
+
+
+def test_an_empty_standard_input_is_called_so(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", _Input(b" \n"))
+    assert main(["diagnose", "-"]) == NOTHING
+    error = capsys.readouterr().err
+    assert error.startswith("gdbext: the standard input is empty")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("size", [200, 5_000, 300_000])
+def test_binary_data_are_not_quoted(size, monkeypatch, capsys):
+    noise = random.Random(size).getrandbits(8 * size).to_bytes(size, "little")
+    monkeypatch.setattr("sys.stdin", _Input(noise))
+    assert main(["diagnose", "-"]) == NOTHING
+    error = capsys.readouterr().err
+    assert "binary data, not text" in error
+    assert error.isascii()
+
+
+def test_a_line_with_wrong_bytes_is_counted_and_not_quoted(monkeypatch, capsys):
+    text = b"a log\n" * 2000 + b"#1 \xff\xfe\x90 in libx.so 0x12345678\n"
+    monkeypatch.setattr("sys.stdin", _Input(text))
+    assert main(["diagnose", "-"]) == NOTHING
+    error = capsys.readouterr().err
+    assert "1 line that looks like part of a stack could not be understood)" in error
+    assert error.isascii()
+
+
+def test_colours_and_progress_bars_are_no_binary_data(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", _Input(b"\x1b[1m\x1b[31mE\x1b[0m 3%\b\b\b4%\r5%\n" * 20 + MIXED))
+    assert main(["diagnose", "-"]) == FINDING
+
+
+def test_a_pipe_of_the_shell_is_read_from_its_first_byte(capsys):
+    """`gdbext diagnose <(command)`: to look whether it is a core file would take bytes out of it."""
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, MIXED)
+        os.close(writing)
+        assert main(["diagnose", f"/dev/fd/{reading}"]) == FINDING
+    finally:
+        os.close(reading)
+    assert "1 process, 1 thread, 3 frames" in capsys.readouterr().out
+
+
+class _WritesWhenTold:
+    """A progress that brings the writer which the pipe waits for."""
+
+    def __init__(self, path):
+        self.path = path
+        self.said = []
+
+    def say(self, text):
+        self.said.append(text)
+        threading.Thread(target=self.path.write_bytes, args=(MIXED,)).start()
+
+
+def test_a_pipe_without_a_writer_says_what_it_waits_for(tmp_path, monkeypatch):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    monkeypatch.setattr(given_files, "_SILENT", 0, raising=False)
+    progress = _WritesWhenTold(path)
+    release = threading.Timer(20, path.write_bytes, (MIXED,))  # if nobody says anything the test must end as well
+    release.daemon = True
+    release.start()
+    try:
+        snapshot = given_files.snapshot_of([str(path)], argparse.Namespace(), progress)
+    finally:
+        release.cancel()
+    assert len(snapshot.processes[0].threads[0].frames) == 3
+    assert progress.said == [f"waiting for somebody to write to the pipe {path} (Ctrl-C ends that)"]
