@@ -8,7 +8,7 @@ from typing import List, Match, Optional, Tuple, Union
 
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.session import Session
-from gdbext.knowledge.causes import REMEDIES
+from gdbext.knowledge.causes import REMEDIES, SHOWN_BY
 from gdbext.knowledge.frames import MESSAGES, RULES
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.knowledge.schema import FrameRule, RemedyRule
@@ -47,7 +47,8 @@ def _cause(label: str) -> Explanation:
     rules = [rule for rule in REMEDIES if rule.cause == label]
     signs = tuple(Sign(one.seen, one.source, one.why) for one in SIGNATURES if one.cause == label)
     sources = [sign.source for sign in signs] + [rule.source for rule in rules]
-    shown = dict.fromkeys(kind for rule in rules for kind in rule.kinds)
+    shown = dict.fromkeys(kind for kind, causes in SHOWN_BY.items() if label in causes)
+    shown.update(dict.fromkeys(kind for rule in rules for kind in rule.kinds))
     return Explanation(
         label,
         "cause",
@@ -66,15 +67,16 @@ def _wait(label: str) -> Explanation:
     signs += [Sign(f"a log line like {_plain(rule.pattern)}", rule.source) for rule in said]
     if not signs:
         signs = [Sign("no row matches any frame of the thread", "gdbext/knowledge/frames")]
-    causes = [rule.cause for rule in REMEDIES if label in rule.kinds]
-    remedies = [rule for rule in REMEDIES if label in rule.kinds]
+    causes = SHOWN_BY.get(label, ())
+    remedies = [rule for cause in causes for rule in REMEDIES if rule.cause == cause and not rule.kinds]
+    remedies += [rule for rule in REMEDIES if label in rule.kinds]
     return Explanation(
         label,
         "wait",
         WAIT_KINDS[label],
         tuple(signs),
         tuple(Remedy(f"{rule.action} ({rule.cause})", rule.reason) for rule in remedies),
-        _unique(causes),
+        _unique([*causes, *(rule.cause for rule in remedies)]),
         _unique([sign.source for sign in signs]),
     )
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Tuple
+from typing import Mapping, Tuple
 
 from gdbext.knowledge.schema import RemedyRule
 
 _ALLOCATES = ("pinned-host-alloc", "device-alloc", "device-free")
+
+SHOWN_BY: Mapping[str, Tuple[str, ...]] = {
+    "gil": ("gil-deadlock",),
+    "mutex": ("lock-order-deadlock", "gil-deadlock"),
+}
+"""Causes of which a wait is the sign, whatever the thread that is to blame waits in."""
 
 REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(

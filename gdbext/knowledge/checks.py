@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Tuple
 
-_FACTS = "facts: engines.md 2"
+_FT = "NVIDIA/FasterTransformer"
+_RTP = "alibaba/rtp-llm"
+_TM = "InternLM/lmdeploy"
+_TRT = "NVIDIA/TensorRT-LLM"
+_PT = "pytorch"
+_GG = "ggml 0.25.3"
 
 
 @dataclass(frozen=True)
@@ -75,57 +80,57 @@ MESSAGES: Tuple[MessageRow, ...] = (
         "tensorrt_llm::common::check",
         r"\[TensorRT-LLM\]\[ERROR\] (?:CUDA runtime|CUDA driver|CUDA) error in (?P<expression>.*?): (?P<text>.*) "
         r"\((?P<file>[^()\n]+):(?P<line>\d+)\)",
-        _FACTS + " (TRT cudaUtils.h)",
+        f"{_TRT} cudaUtils.h",
     ),
     MessageRow(
         "tensorrt-llm",
         "TLLM_CHECK",
         r"\[TensorRT-LLM\]\[ERROR\] (?P<text>Assertion failed: .*) \((?P<file>[^()\n]+):(?P<line>\d+)\)",
-        _FACTS + " (TRT assert.h)",
+        f"{_TRT} assert.h",
     ),
     MessageRow(
         "fastertransformer",
         "fastertransformer::check or syncAndCheck",
         r"\[FT\]\[ERROR\] CUDA runtime error: (?P<text>.*?)\s(?P<file>\S+):(?P<line>\d+)\s*$",
-        _FACTS + " (FT cuda_utils.h)",
+        f"{_FT} cuda_utils.h",
     ),
     MessageRow(
         "turbomind",
         "turbomind::check or syncAndCheck",
         r"\[TM\]\[ERROR\] CUDA runtime error: (?P<text>.*?)\s(?P<file>\S+):(?P<line>\d+)\s*$",
-        _FACTS + " (TM up to 0.7.3)",
+        f"{_TM} up to 0.7.3, cuda_utils.h",
     ),
     MessageRow(
         "rtp-llm",
         "rtp_llm::check or syncAndCheckInDebug",
         r"^\[ERROR\] CUDA runtime error: (?P<text>.*?)\s(?P<file>\S+):(?P<line>\d+)\s*$",
-        _FACTS + " (RTP cuda_host_utils.cc)",
+        f"{_RTP} cuda_host_utils.cc",
     ),
     MessageRow(
         "rtp-llm",
         "rtp_llm::ncclCheck",
         r"^\[ERROR\] NCCL error: (?P<text>.*?)\s(?P<file>\S+):(?P<line>\d+)\s*$",
-        _FACTS + " (RTP v0.2.0)",
+        f"{_RTP} v0.2.0",
         library="ncclResult_t",
     ),
     MessageRow(
         "",
         "myAssert",
         r"\[(?:\w+\]\[)?ERROR\]\s*(?P<text>.*?)\s*Assertion fail: (?P<file>\S+):(?P<line>\d+)",
-        _FACTS + " (FT, RTP AssertUtils.cc)",
+        f"{_FT}; {_RTP} AssertUtils.cc",
     ),
     MessageRow(
         "torch",
         "C10D_NCCL_CHECK",
         r"NCCL error in: (?P<file>[^\s:]+):(?P<line>\d+), (?P<text>[^\n]*)",
-        _FACTS + " (PT NCCLUtils.hpp)",
+        f"{_PT} NCCLUtils.hpp",
         library="ncclResult_t",
     ),
     MessageRow(
         "torch",
         "c10::cuda::c10_cuda_check_implementation",
         r"^CUDA error: (?P<text>[^\n]*)",
-        _FACTS + " (PT CUDAException.h)",
+        f"{_PT} CUDAException.h",
     ),
     MessageRow(
         "torch",
@@ -157,7 +162,7 @@ MESSAGES: Tuple[MessageRow, ...] = (
         "fastertransformer",
         "ftNcclStreamSynchronize",
         r"NCCL Error : (?P<text>.*)",
-        _FACTS + " (FT nccl_utils.cc)",
+        f"{_FT} nccl_utils.cc",
         library="ncclResult_t",
     ),
     MessageRow(
@@ -199,14 +204,14 @@ THROWN: Tuple[str, ...] = (
 )
 """Regular expressions on the start of a typeinfo's name: what a check may throw. Other types cost nothing."""
 
-_TORCH = _FACTS + " (PT Exception.h)"
+_TORCH = f"{_PT} Exception.h"
 FAIL_FUNCTIONS: Tuple[FailRow, ...] = (
     FailRow("torch", "c10::detail::torchCheckFail", _TORCH, file="rsi", line="rdx", text="rcx", name="rdi"),
     FailRow("torch", "c10::detail::torchInternalAssertFail", _TORCH, file="rsi", line="rdx", text="rcx", name="rdi"),
     FailRow(
         "turbomind",
         "turbomind::ReportCudaError",
-        _FACTS + " (TM 0.15 and newer)",
+        f"{_TM} 0.15 and newer",
         library="cudaError_t",
         code="rdi",
         file="rsi",
@@ -215,16 +220,16 @@ FAIL_FUNCTIONS: Tuple[FailRow, ...] = (
     FailRow(
         "turbomind",
         "turbomind::ReportCuDrvError",
-        _FACTS + " (TM 0.15 and newer)",
+        f"{_TM} 0.15 and newer",
         library="CUresult",
         code="rdi",
         file="rsi",
         line="rdx",
     ),
-    FailRow("turbomind", "turbomind::core::ReportNullError", _FACTS, file="rdi", line="rsi", text="rdx"),
-    FailRow("turbomind", "turbomind::core::CheckErrorStream::Report", _FACTS + " (TM check.cc)"),
-    FailRow("llama-cpp", "ggml_cuda_error", _FACTS + " (GG)", file="rdx", line="rcx", text="r8", name="rsi"),
-    FailRow("llama-cpp", "ggml_abort", _FACTS + " (GG)", file="rdi", line="rsi", text="rdx", within="ggml_cuda_error"),
+    FailRow("turbomind", "turbomind::core::ReportNullError", f"{_TM} check.cc", file="rdi", line="rsi", text="rdx"),
+    FailRow("turbomind", "turbomind::core::CheckErrorStream::Report", f"{_TM} check.cc"),
+    FailRow("llama-cpp", "ggml_cuda_error", f"{_GG}, ggml-cuda.cu", file="rdx", line="rcx", text="r8", name="rsi"),
+    FailRow("llama-cpp", "ggml_abort", f"{_GG}, ggml.c", file="rdi", line="rsi", text="rdx", within="ggml_cuda_error"),
 )
 
 CALLED: Tuple[CalledRow, ...] = (
@@ -232,24 +237,24 @@ CALLED: Tuple[CalledRow, ...] = (
         "c10::cuda::c10_cuda_check_implementation",
         "rsi",
         "rcx",
-        _FACTS + " (PT CUDAException.h); libc10_cuda of torch 2.9.1",
+        f"{_PT} CUDAException.h; libc10_cuda of torch 2.9.1",
         inner="CUDAException.cpp",
     ),
-    CalledRow("fastertransformer::check", "rdx", "rcx", _FACTS + " (FT cuda_utils.h)"),
-    CalledRow("fastertransformer::CheckError", "rdi", "rsi", _FACTS + " (RTP v0.1.13)"),
-    CalledRow("turbomind::check", "rdx", "rcx", _FACTS + " (TM v0.8.0 cuda_utils)"),
-    CalledRow("turbomind::syncAndCheck", "rdi", "rsi", _FACTS + " (TM v0.8.0 cuda_utils)"),
-    CalledRow("rtp_llm::check", "rsi", "rdx", _FACTS + " (RTP cuda_host_utils.cc)"),
-    CalledRow("rtp_llm::ncclCheck", "rsi", "rdx", _FACTS + " (RTP v0.2.0)"),
+    CalledRow("fastertransformer::check", "rdx", "rcx", f"{_FT} cuda_utils.h"),
+    CalledRow("fastertransformer::CheckError", "rdi", "rsi", f"{_RTP} v0.1.13"),
+    CalledRow("turbomind::check", "rdx", "rcx", f"{_TM} v0.8.0, cuda_utils"),
+    CalledRow("turbomind::syncAndCheck", "rdi", "rsi", f"{_TM} v0.8.0, cuda_utils"),
+    CalledRow("rtp_llm::check", "rsi", "rdx", f"{_RTP} cuda_host_utils.cc"),
+    CalledRow("rtp_llm::ncclCheck", "rsi", "rdx", f"{_RTP} v0.2.0"),
 )
 
 CHECKING = (
     r"\b(?:(?:sync_)?check_cuda_(?:error|value)|(?:TLLM_|TM_|C10_|AT_|KU_|STD_)?CUDA_?CHECK\w*|C10_CUDA_KERNEL_LAUNCH_CHECK"
     r"|CHECK_CUDA\w*|RuntimeDeviceCheck|(?:TLLM_|TM_|TORCH_)?CUBLAS_?CHECK\w*|(?:C10D_)?NCCL_?CHECK\w*)\s*\("
 )
-"""How a check is spelled in source text (regular expression), as the facts' tables have it."""
+"""How a check is spelled in source text (regular expression)."""
 
-_OLD = "facts: engines.md 2.1 (statics of syncAndCheck; measured with g++)"
+_STATICS = "statics of syncAndCheck, measured with g++"
 
 
 def _statics(namespace: str) -> Tuple[str, str, str, str]:
@@ -268,15 +273,21 @@ SWITCHES: Tuple[SwitchRow, ...] = (
         "fastertransformer",
         "fastertransformer::syncAndCheck",
         "FT_DEBUG_LEVEL=DEBUG",
-        _OLD,
+        f"{_FT} v5.2 and newer, cuda_utils.h; {_STATICS}",
         *_statics("17fastertransformer"),
     ),
-    SwitchRow("turbomind", "turbomind::syncAndCheck", "TM_DEBUG_LEVEL=DEBUG", _OLD, *_statics("9turbomind")),
+    SwitchRow(
+        "turbomind",
+        "turbomind::syncAndCheck",
+        "TM_DEBUG_LEVEL=DEBUG",
+        f"{_TM} v0.2.0 to 0.7.3; {_STATICS}",
+        *_statics("9turbomind"),
+    ),
     SwitchRow(
         "rtp-llm",
         "rtp_llm::syncAndCheckInDebug",
         "LOG_LEVEL=DEBUG",
-        "facts: engines.md 2.1 (RTP since October 2024; Logger.h)",
+        f"{_RTP} since October 2024 (5ecde89d6), Logger.h",
         logger="_ZZN7rtp_llm6Logger15getEngineLoggerEvE14engine_logger_",
         type="rtp_llm::Logger",
         field="base_log_level_",
@@ -286,12 +297,12 @@ SWITCHES: Tuple[SwitchRow, ...] = (
 )
 
 STARTING: Tuple[Tuple[str, str, str, str], ...] = (
-    ("fastertransformer", "FT_DEBUG_LEVEL", "DEBUG", _FACTS),
-    ("turbomind", "TM_DEBUG_LEVEL", "DEBUG", _FACTS),
-    ("turbomind", "FT_DEBUG_LEVEL", "DEBUG", _FACTS + " (up to 0.0.14)"),
-    ("rtp-llm", "FT_DEBUG_LEVEL", "DEBUG", _FACTS + " (up to October 2024)"),
-    ("rtp-llm", "LOG_LEVEL", "DEBUG", _FACTS),
-    ("tensorrt-llm", "TLLM_DEBUG_MODE", "1", _FACTS),
-    ("", "CUDA_LAUNCH_BLOCKING", "1", "CUDA C programming guide; facts: cuda.md 6"),
+    ("fastertransformer", "FT_DEBUG_LEVEL", "DEBUG", f"{_FT} v5.2 and newer, cuda_utils.h"),
+    ("turbomind", "TM_DEBUG_LEVEL", "DEBUG", f"{_TM} v0.2.0 to 0.13"),
+    ("turbomind", "FT_DEBUG_LEVEL", "DEBUG", f"{_TM} up to v0.0.14"),
+    ("rtp-llm", "FT_DEBUG_LEVEL", "DEBUG", f"{_RTP} up to October 2024"),
+    ("rtp-llm", "LOG_LEVEL", "DEBUG", f"{_RTP} since October 2024 (5ecde89d6), Logger.h"),
+    ("tensorrt-llm", "TLLM_DEBUG_MODE", "1", f"{_TRT} assert.h"),
+    ("", "CUDA_LAUNCH_BLOCKING", "1", "CUDA C programming guide"),
 )
 """What `gdbext run --check` sets: engine ("" for every one), variable, value, source."""

@@ -8,7 +8,7 @@ from gdbext.analysis import checks, fault
 from gdbext.analysis.error_codes import code
 from gdbext.commands.check import list_
 from gdbext.frontend.run import checking
-from gdbext.knowledge.checks import FAIL_FUNCTIONS, MESSAGES, NEVER_SEARCHED, STARTING, SWITCHES
+from gdbext.knowledge.checks import CALLED, FAIL_FUNCTIONS, MESSAGES, NEVER_SEARCHED, STARTING, SWITCHES
 from gdbext.model.check_report import (
     CheckReport,
     CheckStatus,
@@ -82,6 +82,11 @@ def test_the_message_decides_before_what_was_noted():
 )  # fmt: skip
 def test_types_that_no_check_throws_are_not_watched(name, may):
     assert checks.may_be_thrown(name) is may
+
+
+def test_sources_are_ones_that_a_reader_can_find():
+    said = [row.source for row in (*MESSAGES, *FAIL_FUNCTIONS, *CALLED, *SWITCHES)] + [row[3] for row in STARTING]
+    assert not [text for text in said if "facts" in text or ".md" in text]
 
 
 def test_rows_have_sources_and_engines_that_exist():

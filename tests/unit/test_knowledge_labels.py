@@ -71,6 +71,15 @@ def test_log_rules(rule):
     assert rule.confidence in ("low", "medium", "high")
 
 
+def test_a_wait_names_the_deadlock_that_it_is_the_sign_of():
+    """The advice holds whatever the culprit waits in, so that its rows name no waits."""
+    gil = explain("gil")
+    assert gil.related[0] == "gil-deadlock"
+    assert "Release the GIL around the native call" in gil.remedies[0].action
+    assert {"lock-order-deadlock", "gil-deadlock"} <= set(explain("mutex").related)
+    assert {"gil", "mutex"} <= set(explain("gil-deadlock").related)
+
+
 def test_an_unknown_label_names_near_ones():
     with pytest.raises(UsageError, match="did you mean gil-deadlock"):
         explain("gil-dead")
