@@ -12,6 +12,7 @@ import pytest
 
 import gdbext
 from gdbext.frontend import cli, conclusion, given_files
+from gdbext.frontend.terminal import Progress
 from gdbext.model.codec import dump_snapshot
 from gdbext.model.errors import FINDING, NOTHING, OK, PARTIAL
 from gdbext.model.job import JobSnapshot, RankSnapshot
@@ -192,7 +193,7 @@ def test_a_long_text_is_read_at_both_ends(tmp_path, monkeypatch):
     monkeypatch.setattr(given_files, "TAIL", 2 << 20)
     path = tmp_path / "long.txt"
     path.write_bytes(b"a" * (1 << 20) + b"b" * (5 << 20) + b"c" * (1 << 20))
-    read = given_files._read(str(path))
+    read = given_files._read(str(path), Progress(quiet=True))
     assert read.startswith(b"a" * (1 << 20))
     assert read.endswith(b"c" * (1 << 20))
     assert b"(4 MiB in the middle were not read)" in read
