@@ -1,8 +1,8 @@
 """Device memory of a process in plain gdb: copied by calls in the process, which the user has allowed.
 
-The recipe of facts cuda.md 5. A stream of its own that waits for no other, an asynchronous copy of an explicit kind, a
-query until it is done: cudaMemcpy would run on the default stream and wait behind a kernel that hangs. What was
-allocated for the copy is given back; only memory that a copy may still write to is left.
+A stream of its own that waits for no other, an asynchronous copy of an explicit kind, a query until it is done:
+cudaMemcpy (so do the printers of NVIDIA/cccl#9866) would run on the default stream and wait behind a kernel that
+hangs. What was allocated for the copy is given back; only memory that a copy may still write to is left.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Calls into the CUDA driver of the selected process, in the order that disturbs nobody: the recipe of facts cuda.md 4.
+"""Calls into the CUDA driver of the selected process, in the order that disturbs nobody.
 
 Only functions that libcuda itself exports: there is one of it, while a process may have several runtimes, of which some
 were never used and would initialise themselves. A process that has not initialised CUDA is not asked, nor is a thread
 without a context, which would be given one. Before anything that a capture forbids, `relax` keeps this thread's calls
-from spoiling the captures of others. What is changed is put back.
+from spoiling the captures of others. What is changed is put back. What may block: NVIDIA's documentation of the calls.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ NOT_LOADED = Missing("the process has no CUDA: no driver is loaded")
 NOT_INITIALISED = Missing("the process has not initialised CUDA, and that is not done for it")
 BUSY, CAPTURED = 600, 906
 CAPTURE_ERRORS = range(900, 909)
-_STICKY = frozenset((214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911))  # facts: cuda.md 6
+# driver_types.h says of these that the process must be started again; 214 and 220 (hardware) are taken so too.
+_STICKY = frozenset((214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911))
 _CONTEXT, _MODE = 512, 520
 _LEGACY_STREAM = 1  # cuda.h: CU_STREAM_LEGACY
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED: calls of this thread do not disturb captures of others

@@ -1,4 +1,4 @@
-"""The state of streams and events, by calls of the driver in the order of facts cuda.md 4: capturing first."""
+"""The state of streams and events, by calls of the driver. Capturing first: NVIDIA says a query can spoil a capture."""
 
 from __future__ import annotations
 

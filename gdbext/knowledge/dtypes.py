@@ -2,7 +2,7 @@
 
 Names are those of `TensorInfo.dtype`. Which enumerator of which engine is which of these rows is said beside the
 layouts. Sources: IEEE 754; OCP 8-bit floating point 1.0 (e4m3fn, e5m2); OCP microscaling formats 1.0 (e8m0, fp6, fp4,
-MXFP4); Graphcore/AMD "8-bit numerical formats" 2022 (fnuz); ggml-common.h (block types; facts/engines.md 1.6).
+MXFP4); Graphcore/AMD "8-bit numerical formats" 2022 (fnuz); ggml-common.h of ggml 0.25.3 (block types).
 """
 
 from __future__ import annotations

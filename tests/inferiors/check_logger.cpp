@@ -1,4 +1,4 @@
-/* RTP-LLM since October 2024: its check of every layer asks the engine's logger (facts: engines.md 2.1). "synchronize" on
+/* RTP-LLM since October 2024: its check of every layer asks the engine's logger (Logger.h of 5ecde89d6). "synchronize" on
  * standard input runs one check, "level" says the level.
  */
 #include "check_cuda.h"

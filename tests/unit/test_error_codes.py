@@ -11,7 +11,7 @@ from gdbext.knowledge.errors import LIBRARIES, TEXT_FUNCTIONS
 from gdbext.model.errors import OK, USAGE, UsageError
 from gdbext.render import Style, render
 
-STICKY = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911}  # facts: cuda.md 6
+STICKY = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911}  # driver_types.h; hardware
 
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.type)
@@ -23,7 +23,7 @@ def test_every_row_is_about_a_number_of_the_header_and_has_a_source(library):
     assert all(name.startswith(library.prefixes) for name, _ in library.names.values())
 
 
-def test_sticky_errors_are_those_of_the_fact_sheet():
+def test_sticky_errors_are_those_of_the_header_and_two_of_the_hardware():
     assert {number for number in LIBRARIES[0].names if code("cudaError_t", number).sticky} == STICKY
 
 

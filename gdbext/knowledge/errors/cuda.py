@@ -11,7 +11,7 @@ from typing import Tuple
 from gdbext.knowledge.errors.rows import ErrorRow
 
 _HEADER = "driver_types.h 13.5"
-_OURS = "facts: cuda.md 6"
+_OURS = "driver_types.h 13.5, which does not call it sticky: taken so, as the hardware failed"
 
 BLOCKING = "CUDA_LAUNCH_BLOCKING=1 makes the failing launch itself report it (not inside of CUDA graphs)"
 SANITIZER = "compute-sanitizer --tool memcheck on a small case names the kernel, the thread and the address"

@@ -7,8 +7,8 @@ from typing import Tuple
 from gdbext.knowledge.errors.cuda import BLOCKING, SANITIZER
 from gdbext.knowledge.errors.rows import ErrorRow
 
-_CUBLAS = "cublas_api.h 12.9; facts: cuda.md 6"
-_NCCL = "nccl.h 2.32.3; facts: engines.md 2"
+_CUBLAS = "cublas_api.h 12.9"
+_NCCL = "nccl.h 2.32.3"
 _DEBUG = "NCCL_DEBUG=WARN prints the reason; ncclLastError in the process holds the last one"
 _HIDES = "an earlier CUDA error of the process often hides behind it: look for the first failed check"
 

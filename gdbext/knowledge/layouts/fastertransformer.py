@@ -1,6 +1,6 @@
 """FasterTransformer, and what kept its tensor: early TurboMind and RTP-LLM, TensorRT-LLM's `common::Tensor`, triton's.
 
-Facts: engines.md 1.1 to 1.4 (the headers of every tag named there).
+Sources: the headers at the tags and commits that the rows name.
 """
 
 from __future__ import annotations
@@ -8,6 +8,10 @@ from __future__ import annotations
 from typing import Tuple
 
 from gdbext.knowledge.schema import EnumTable, TensorLayout
+
+_FT = "NVIDIA/FasterTransformer"
+_RTP = "alibaba/rtp-llm"
+_TRT = "NVIDIA/TensorRT-LLM common/tensor.h (23bc5b7)"
 
 _NAMES = {
     "INVALID": "invalid",
@@ -45,7 +49,7 @@ _FIRST = (
 DTYPES = EnumTable(
     "fastertransformer",
     {f"{prefix}{name}": dtype for prefix in ("TYPE_", "TRITONSERVER_TYPE_") for name, dtype in _NAMES.items()},
-    "engines.md 1.1, 1.3, 1.4; tritonserver.h",
+    f"{_FT} v5.0 to v5.3 Tensor.h; {_RTP} Types.h; {_TRT}; tritonserver.h",
     # 15 and above moved between releases: without enumerators they say nothing.
     dict(enumerate(_FIRST)),
 )
@@ -60,7 +64,7 @@ PLACES = EnumTable(
         "TRITONSERVER_MEMORY_CPU_PINNED": "pinned",
         "TRITONSERVER_MEMORY_GPU": "gpu",
     },
-    "engines.md 1.1; tritonserver.h",
+    f"{_FT} v5.0 to v5.3 Tensor.h; tritonserver.h",
     {0: "cpu", 1: "pinned", 2: "gpu"},
 )
 
@@ -83,8 +87,19 @@ def _layout(id: str, engine: str, type: str, source: str, rank0_elements: int = 
 
 
 LAYOUTS: Tuple[TensorLayout, ...] = (
-    _layout("fastertransformer::Tensor", "fastertransformer", "fastertransformer::Tensor", "engines.md 1.1, 1.3"),
-    _layout("turbomind::Tensor", "turbomind", "turbomind::Tensor", "engines.md 1.2, lmdeploy to 0.7.3"),
-    _layout("tensorrt_llm::common::Tensor", "tensorrt-llm", "tensorrt_llm::common::Tensor", "engines.md 1.4"),
-    _layout("triton::Tensor", "fastertransformer", "triton::Tensor", "engines.md 1.1", rank0_elements=1),
+    _layout(
+        "fastertransformer::Tensor",
+        "fastertransformer",
+        "fastertransformer::Tensor",
+        f"{_FT} v5.0 to v5.3 Tensor.h; {_RTP} v0.1.0 to v0.1.13 Tensor.h",
+    ),
+    _layout("turbomind::Tensor", "turbomind", "turbomind::Tensor", "InternLM/lmdeploy v0.0.14 to v0.7.3 Tensor.h"),
+    _layout("tensorrt_llm::common::Tensor", "tensorrt-llm", "tensorrt_llm::common::Tensor", _TRT),
+    _layout(
+        "triton::Tensor",
+        "fastertransformer",
+        "triton::Tensor",
+        f"{_FT} transformer_triton_backend.hpp",
+        rank0_elements=1,
+    ),
 )

@@ -1,4 +1,4 @@
-"""ggml_tensor, with debug information and without. Facts: engines.md 1.6 (ggml 0.25.3; offsets measured on x86-64)."""
+"""ggml_tensor, with debug information and without. Sources: ggml 0.25.3; offsets measured on x86-64."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Tuple
 
 from gdbext.knowledge.schema import EnumTable, Field, GraphRow, StructRow, TensorLayout
 
-_SOURCE = "engines.md 1.6"
+_SOURCE = "ggml.h of ggml 0.25.3 (llama-cpp-python 0.3.36)"
 
 _NUMBERS = {
     0: "fp32",
@@ -73,7 +73,7 @@ STRUCTS: Tuple[StructRow, ...] = (
             "data": Field(248, "pointer"),
             "name": Field(256, "char", count=64),
         },
-        _SOURCE,
+        f"{_SOURCE}; measured on x86-64",
     ),
     StructRow(
         "ggml_cgraph",

@@ -1,4 +1,4 @@
-"""MindSpore's tensor. Facts: engines.md 1.7 (the headers of the 2.10 wheel)."""
+"""MindSpore's tensor. Sources: the headers of the 2.10.0 wheel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Tuple
 
 from gdbext.knowledge.schema import EnumTable, TensorLayout
 
-_SOURCE = "engines.md 1.7"
+_SOURCE = "mindspore 2.10.0 ir/tensor.h, meta_tensor.h, device_address.h"
 
 DTYPES = EnumTable(
     "mindspore",
@@ -36,7 +36,7 @@ DTYPES = EnumTable(
         "kNumberTypeComplex128": "complex128",
         "kNumberTypeInt4": "int4",
     },
-    _SOURCE,
+    "mindspore 2.10.0 headers (TypeId)",
     # No numbers: they shift with nearly every release.
 )
 

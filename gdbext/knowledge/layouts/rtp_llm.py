@@ -1,6 +1,6 @@
 """RTP-LLM's Buffer (2024-02 to 2026-03); before it the tensor of FasterTransformer, since then torch::Tensor.
 
-Facts: engines.md 1.3.
+Sources: the headers at the tags v0.1.0 to v0.2.0, and the commits in between that changed them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def _layout(id: str, type: str, parts: Tuple[Tuple[str, str], ...] = ()) -> Tens
         id,
         "rtp-llm",
         type,
-        "engines.md 1.3",
+        "alibaba/rtp-llm, commits ab2554a5d to 2a30fe509",
         shape=("shape_",),
         dtype=("type_",),
         data=("data_",),

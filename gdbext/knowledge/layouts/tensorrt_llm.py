@@ -1,4 +1,4 @@
-"""TensorRT-LLM: the classes behind IBuffer and ITensor, told by their dynamic type. Facts: engines.md 1.4."""
+"""TensorRT-LLM: the classes behind IBuffer and ITensor, told by their dynamic type. Sources: the headers named."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Tuple
 
 from gdbext.knowledge.schema import EnumTable, TensorLayout
 
-_SOURCE = "engines.md 1.4"
+_REPOSITORY = "NVIDIA/TensorRT-LLM"
+_BUFFERS = f"{_REPOSITORY} tllmBuffers.h (035b99e and newer)"
 _RUNTIME = "tensorrt_llm::runtime::"
 
 _NAMES = {
@@ -28,7 +29,7 @@ _NAMES = {
 DTYPES = EnumTable(
     "tensorrt",
     _NAMES,
-    _SOURCE,
+    f"{_REPOSITORY} tllmDataType.h (01edcea)",
     dict(enumerate(_NAMES.values())),
 )
 
@@ -50,7 +51,7 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
         _RUNTIME + "TorchView",
         "tensorrt-llm",
         _RUNTIME + "TorchView",
-        _SOURCE,
+        f"{_REPOSITORY} torchView.h",
         shape=("mDims",),
         parent=("mTensor",),
         rank0_elements=0,
@@ -59,7 +60,7 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
         _RUNTIME + "TensorView",
         "tensorrt-llm",
         _RUNTIME + "TensorView",
-        _SOURCE,
+        f"{_REPOSITORY} tensorView.h",
         shape=("mDims",),
         parent=("mBuffer",),
         offset=("mOffset",),
@@ -69,7 +70,7 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
         _RUNTIME + "BufferView",
         "tensorrt-llm",
         _RUNTIME + "BufferView",
-        _SOURCE,
+        f"{_REPOSITORY} bufferView.h",
         count=("mSize",),
         parent=("mBuffer",),
         offset=("mOffset",),
@@ -78,7 +79,7 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
         _RUNTIME + "GenericTensor",
         "tensorrt-llm",
         _RUNTIME + "(GenericTensor|MulticastTensor)",
-        _SOURCE,
+        _BUFFERS,
         shape=("mDims",),
         dtype=("mType",),
         data=("mBuffer",),
@@ -90,7 +91,7 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
         _RUNTIME + "GenericBuffer",
         "tensorrt-llm",
         _RUNTIME + "(GenericBuffer|MulticastBuffer)",
-        _SOURCE,
+        _BUFFERS,
         count=("mSize",),
         dtype=("mType",),
         data=("mBuffer",),
@@ -101,7 +102,7 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
         _RUNTIME + "ITensor",
         "tensorrt-llm",
         _RUNTIME + "I(Tensor|Buffer)",
-        _SOURCE,
+        f"{_REPOSITORY} iTensor.h (063e02f), iBuffer.h (0c90a6c)",
         interface=True,
     ),
 )

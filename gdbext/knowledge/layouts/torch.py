@@ -1,6 +1,6 @@
 """torch's tensor: members where there is debug information, offsets by release where there is none.
 
-Facts: engines.md 1.5 (offsets measured by compiling the headers of the releases named; 2.13 also on live tensors).
+Sources: the headers of torch's wheels (offsets measured by compiling those of `MEASURED`; 2.13 also on live tensors).
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from typing import Tuple
 
 from gdbext.knowledge.schema import EnumTable, Field, StructRow, TensorLayout, WrapperRow
 
-_SOURCE = "engines.md 1.5"
+_SOURCE = "headers of torch 2.1, 2.4, 2.6, 2.8 to 2.15"
+_MEASURED = f"{_SOURCE}; measured by compiling them"
 
 _NAMES = (
     "Byte=uint8 Char=int8 Short=int16 Int=int32 Long=int64 Half=fp16 Float=fp32 Double=fp64 "
@@ -29,7 +30,7 @@ _PAIRS = dict(item.split("=") for item in _NAMES.split())
 DTYPES = EnumTable(
     "torch",
     {**_PAIRS, "Undefined": "invalid"},
-    _SOURCE,
+    "ScalarType.h of torch 2.1 to 2.15",
     dict(enumerate(_PAIRS.values())),
 )
 
@@ -75,7 +76,7 @@ def _structs(
                 "data_type_": Field(behind + 16, "c10::TypeMeta"),
                 "device_opt_": Field(behind + 18, "c10::Device"),
             },
-            _SOURCE,
+            _MEASURED,
             releases,
         ),
         StructRow(
@@ -86,7 +87,7 @@ def _structs(
                 "size_bytes_": Field(storage + 32, "i64"),
                 "allocator_": Field(allocator, "pointer"),
             },
-            _SOURCE,
+            _MEASURED,
             releases,
         ),
     )
@@ -107,8 +108,8 @@ STRUCTS: Tuple[StructRow, ...] = (
         },
         _SOURCE,
     ),
-    StructRow("c10::TypeMeta", 2, {"index_": Field(0, "u16")}, _SOURCE),
-    StructRow("c10::Device", 2, {"type_": Field(0, "i8"), "index_": Field(1, "i8")}, _SOURCE),
+    StructRow("c10::TypeMeta", 2, {"index_": Field(0, "u16")}, _MEASURED),
+    StructRow("c10::Device", 2, {"type_": Field(0, "i8"), "index_": Field(1, "i8")}, _MEASURED),
     StructRow("c10::DataPtr", 32, {"ptr_": Field(0, "c10::UniqueVoidPtr")}, _SOURCE),
     StructRow("c10::UniqueVoidPtr", 24, {"data_": Field(0, "pointer"), "deleter": Field(8, "pointer")}, _SOURCE),
     # The tensor is a smart pointer and nothing else.
@@ -123,7 +124,7 @@ THPVARIABLE = (("2.10", 16), ("", 24))
 
 WRAPPERS: Tuple[WrapperRow, ...] = (
     WrapperRow("at::(Tensor|TensorBase)", ("impl_",), _SOURCE),
-    WrapperRow("torch::stable::Tensor", ("ath_",), _SOURCE, cast="at::Tensor"),
+    WrapperRow("torch::stable::Tensor", ("ath_",), "torch stable/tensor_struct.h", cast="at::Tensor"),
     WrapperRow("(c10|at)::intrusive_ptr", ("target_",), _SOURCE),
     WrapperRow("c10::MaybeOwned", ("borrow_",), _SOURCE),
     WrapperRow("c10::(optional|OptionalRef)", ("storage_.value_", "ref_"), "torch 2.1 headers"),

@@ -1,4 +1,4 @@
-"""TurboMind since lmdeploy 0.8.0: Tensor, Buffer and Layout of `turbomind::core`. Facts: engines.md 1.2."""
+"""TurboMind since lmdeploy 0.8.0: Tensor, Buffer and Layout of `turbomind::core`. Its layout is the same to 2026-08."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Tuple
 
 from gdbext.knowledge.schema import EnumTable, TensorLayout
 
-_SOURCE = "engines.md 1.2"
+_HEADERS = "InternLM/lmdeploy v0.8.0 to 1263d5cd8, core/"
 
 _NUMBERS = {
     0: "invalid",
@@ -35,10 +35,13 @@ _NUMBERS = {
 }
 """sign << 16 | exponent bits << 8 | mantissa bits: the number says the format, in every release."""
 
-DTYPES = EnumTable("turbomind", {"kNull": "invalid"}, _SOURCE, _NUMBERS)
+DTYPES = EnumTable("turbomind", {"kNull": "invalid"}, _HEADERS + "data_type.h", _NUMBERS)
 
 PLACES = EnumTable(
-    "turbomind", {"kCPU": "cpu", "kCPUpinned": "pinned", "kDEVICE": "gpu"}, _SOURCE, {0: "cpu", 1: "pinned", 2: "gpu"}
+    "turbomind",
+    {"kCPU": "cpu", "kCPUpinned": "pinned", "kDEVICE": "gpu"},
+    _HEADERS + "allocator.h, data_type.h",
+    {0: "cpu", 1: "pinned", 2: "gpu"},
 )
 
 LAYOUTS: Tuple[TensorLayout, ...] = (
@@ -46,7 +49,7 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
         "turbomind::core::Tensor",
         "turbomind",
         "turbomind::core::Tensor",
-        _SOURCE,
+        _HEADERS + "tensor.h",
         shape=("layout_.shape_",),
         strides=("layout_.stride_",),
         dtype=("buffer_.dtype_",),
@@ -62,7 +65,7 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
         "turbomind::core::Buffer",
         "turbomind",
         "turbomind::core::Buffer",
-        _SOURCE,
+        _HEADERS + "buffer.h",
         count=("size_",),
         dtype=("dtype_",),
         data=("data_",),
@@ -76,7 +79,7 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
         "turbomind::core::Layout",
         "turbomind",
         "turbomind::core::Layout",
-        _SOURCE,
+        _HEADERS + "layout.h",
         shape=("shape_",),
         strides=("stride_",),
         elements=("size_",),
