@@ -177,7 +177,7 @@ class Assembler:
         if self._mention is not None:
             head = mentioned(head, self._mention)
             self._mention = None
-        if self._pending is None and self._process is not None and self._process.has_its_only(head, kind):
+        if self._pending is None and self._process is not None and self._is_elsewhere(self._process, head, kind):
             self._begin(ProcessHead())
         process = self._inferior(head.group)
         if head.selected and self._stands_alone():
@@ -195,6 +195,11 @@ class Assembler:
             self._start(head, kind)
         else:
             self._start(head, kind, known)
+
+    def _is_elsewhere(self, process: Process, head: ThreadHead, kind: str) -> bool:
+        """Whether a thread cannot be of this process: it has its main thread, or died and another fatal error was said."""
+        fatal = kind == "faulthandler" and self._next_problem is not None and self._next_problem.fatal
+        return process.has_its_only(head, kind) or (fatal and process.died)
 
     def _stands_alone(self) -> bool:
         """Whether the last frame read is the one that gdb shows of a core before it says which thread that is."""

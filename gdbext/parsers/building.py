@@ -127,6 +127,11 @@ class Process:
     def shows_stacks(self) -> bool:
         return bool(self.threads) or self.standing is not None
 
+    @property
+    def died(self) -> bool:
+        """Whether the thread was read that faulthandler names as the one it died in."""
+        return "faulthandler" in self._only
+
     def find(self, id: Optional[str]) -> Optional[Thread]:
         """The thread of that id, the one printed last."""
         return self._by_id.get(id) if id is not None else None

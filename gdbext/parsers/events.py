@@ -80,6 +80,7 @@ class Said:
     pid: Optional[int] = None
     rank: Optional[int] = None
     about: str = ""
+    fatal: bool = False  # a process says it once: one whose dying thread was read is another
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,18 @@ def test_faulthandler_error_belongs_to_the_current_thread():
     assert [thread.problems for thread in process.threads] == [(), ("Fatal Python error: Bus error",)]
 
 
+def test_a_fatal_error_begins_the_next_process():
+    """faulthandler lists the thread that died last: the others before it are of the same process."""
+    dump = (
+        "Fatal Python error: Aborted\n\n"
+        'Thread 0x00007f418a9a{0:04x} (most recent call first):\n  File "/a/threading.py", line 324 in wait\n\n'
+        'Current thread 0x00007f418b5f{0:04x} (most recent call first):\n  File "/a/train.py", line 41 in step\n\n'
+    )
+    processes = text("".join(dump.format(number) for number in range(3))).processes
+    assert [[calls(thread) for thread in one.threads] for one in processes] == [[["wait"], ["step"]]] * 3
+    assert {thread.problems for one in processes for thread in one.threads[1:]} == {("Fatal Python error: Aborted",)}
+
+
 def test_lldb():
     (process,) = read("lldb.txt").processes
     assert (process.pid, process.source) == (4242, "text:lldb")

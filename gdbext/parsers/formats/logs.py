@@ -58,6 +58,7 @@ _NEEDS = (
     "exit type",
 )
 _LONGEST = 2000
+_FATAL = "Fatal Python error"
 _WRITER = regex(r"\[?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9})[\s:]")
 _RANK = regex(RANK + r"|^[\w.]*:? ?\[(?P<setting_up>\d{1,6})\] is setting up NCCL communicator")
 
@@ -70,7 +71,8 @@ def said(text: str) -> Optional[Said]:
     if not _EVIDENCE.search(short):
         return None
     writer, rank = _WRITER.match(short), rank_in(short)
-    return Said(short, int(writer.group("pid")) if writer else None, rank, "next" if _is_head(short) else "")
+    pid = int(writer.group("pid")) if writer else None
+    return Said(short, pid, rank, "next" if _is_head(short) else "", short.startswith(_FATAL))
 
 
 def rank_in(text: str) -> Optional[int]:
@@ -81,7 +83,7 @@ def rank_in(text: str) -> Optional[int]:
 
 def _is_head(text: str) -> bool:
     """Whether a stack of the thread that is spoken of follows."""
-    return text.startswith("Fatal Python error") or "Caught signal" in text or "*** SIG" in text
+    return text.startswith(_FATAL) or "Caught signal" in text or "*** SIG" in text
 
 
 def _any(match: Match[str]) -> Optional[Event]:
