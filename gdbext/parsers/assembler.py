@@ -197,7 +197,7 @@ class Assembler:
             self._start(head, kind, known)
 
     def _is_elsewhere(self, process: Process, head: ThreadHead, kind: str) -> bool:
-        """Whether a thread cannot be of this process: it has its main thread, or died and another fatal error was said."""
+        """Whether a thread cannot be of this process: it has its main thread, or died before the fatal error said."""
         fatal = kind == "faulthandler" and self._next_problem is not None and self._next_problem.fatal
         return process.has_its_only(head, kind) or (fatal and process.died)
 
