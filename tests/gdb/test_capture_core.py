@@ -43,6 +43,11 @@ def stacks(text):
     return found
 
 
+def still(frames):
+    """The frames; of a loop that spins not where in it."""
+    return [re.sub(r"0x\w+ in spin ", "spin ", frame) for frame in frames]
+
+
 def test_a_core_shows_the_frames_that_attaching_shows(any_gdb, tmp_path):
     with CaptureProcess(threads=106, busy=1, depth=1500) as process:
         process.wait_asleep(running=1)
@@ -56,9 +61,8 @@ def test_a_core_shows_the_frames_that_attaching_shows(any_gdb, tmp_path):
     assert len(core) == len(live) == 110
     # A heartbeat runs between two naps: it was somewhere else at another time.
     assert len(beating) == 2
-    assert {tid: core[tid] for tid in core if tid not in beating} == {
-        tid: live[tid] for tid in live if tid not in beating
-    }
+    others = [tid for tid in core if tid not in beating]
+    assert {tid: still(core[tid]) for tid in others} == {tid: still(live[tid]) for tid in others}
     assert max(len(frames) for frames in core.values()) > 1500
     assert next(reversed(list(core))) == process.pid  # gdb numbers them as the core does and prints the first one last
 

@@ -378,7 +378,8 @@ def test_a_text_that_names_the_holder_of_the_gil_is_believed(capsys):
     assert (second["lwp"], second["owner"]) == (5100, None)
 
 
-def test_a_wait_in_a_text_alone_is_no_finding(capsys):
+def test_a_wait_in_a_text_alone_is_no_finding(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     assert main(["locks", "-q", str(FIELD / "two-ranks-one-in-lock.txt")]) == OK
     printed = capsys.readouterr().out
     assert "Tokenizer::encode" in printed

@@ -81,6 +81,7 @@ def test_a_scan_that_was_cut_short_says_what_looks_further(options, note, said, 
     seen = job(rank(0, communicators=(comm(0, size=2),)), rank(1, communicator_notes=(note,)))
     monkeypatch.setattr(comms, "chosen_job", lambda *given: OURSELVES)
     monkeypatch.setattr(comms, "look", lambda *given: seen)
+    monkeypatch.setenv("COLUMNS", "120")
     cli.main(["comms", *options])
     printed = capsys.readouterr().out
     assert "1 of 2 not seen" in printed
