@@ -31,7 +31,7 @@ SELECTORS = (
     Argument("--parent", "processes below this one", "PID", number, completes="pid"),
     Argument("--engine", "processes of this engine (vllm, sglang, rtp-llm, ...)", "NAME"),
 )
-"""The selectors of DESIGN 4. With none of them: the one job on this host."""
+"""The selectors of a job. With none of them: the one job on this host."""
 
 
 def selector_of(args: Namespace) -> Selector:

@@ -36,7 +36,7 @@ COMMANDS: Dict[str, str] = {
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Run one command; returns the exit status of DESIGN 5."""
+    """Run one command; returns the exit status (model/errors.py)."""
     try:
         top = parser()
         options = top.parse_args(arguments)

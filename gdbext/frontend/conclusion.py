@@ -52,7 +52,7 @@ def _keep(
 
 
 def exit_status(diagnosis: Diagnosis, finding: Optional[bool] = None) -> int:
-    """The contract of DESIGN 5. Like grep, an error weighs more than a match: what was not read may hide the truth.
+    """As in model/errors.py. Like grep, an error weighs more than a match: what was not read may hide the truth.
 
     `finding` is what was asked for where that is not the verdict.
     """

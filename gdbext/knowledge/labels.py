@@ -1,4 +1,4 @@
-"""The vocabulary of the answer (DESIGN 5): every kind of wait and every cause, with one line of meaning."""
+"""The vocabulary of the answer: every kind of wait and every cause, with one line of meaning."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class FrameRule:
     id: str
     kind: str  # label of labels.WAIT_KINDS
     function: str
-    source: str  # where this was seen: a fact sheet section, an issue, a test program
+    source: str  # where this was seen: a header or a measurement, an issue, a test program
     module: str = ""
     file: str = ""
     language: str = "native"

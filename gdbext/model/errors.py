@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 OK, FINDING, USAGE, PARTIAL, NOTHING = 0, 1, 2, 3, 4
-"""Exit codes of `gdbext` (DESIGN 5): nothing wrong, a finding, wrong usage, partly read, nothing could be read."""
+"""Exit codes of `gdbext`: nothing wrong, a finding, wrong usage, partly read, nothing could be read."""
 
 
 class GdbextError(Exception):

@@ -1,4 +1,4 @@
-"""The dependency rule of DESIGN 2, held by the syntax tree and by the interpreter."""
+"""The dependency rule (CONTRIBUTING.md), held by the syntax tree and by the interpreter."""
 
 import ast
 import importlib.util
