@@ -50,7 +50,7 @@ class Limits:
     deadline: float = 120.0  # seconds gdb may take
     together: bool = False  # one consistent picture instead of the shortest stops
     gdb: Optional[str] = None
-    confirm: float = 1.5  # seconds between the two copies of a look; 0: one copy only
+    confirm: float = 1.2  # seconds between the two copies of a look; 0: one copy only
     witnesses: bool = True  # ask RAS, NVML, ... before the stop
     no_stop: bool = False  # stop nobody; `max_pause` is then the time that a rank is read for
     jobs: int = 0  # gdbs side by side; 0: as many as pay
