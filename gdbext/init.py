@@ -56,11 +56,19 @@ class DependencyFinder:
         """The folders of the shell's python3, the one whose pip the user most likely used."""
         import subprocess  # here: what cannot be loaded at the top of this file is a traceback
 
-        code = "import os, %s; print(*(m.__file__ for m in (%s)), sep='\\n')"
+        # Nothing comes from the present folder, which may be a rank's: neither the program nor what it imports.
+        from gdbext.discovery.programs import find
+
+        code = (
+            "import sys; sys.path = [*filter(None, sys.path)]; import %s; print(*(m.__file__ for m in (%s)), sep='\\n')"
+        )
         code %= (", ".join(DEPENDENCIES), ", ".join(DEPENDENCIES))
+        python = find("python3").path
+        if python is None:
+            return []
         try:
             answer = subprocess.run(
-                ["python3", "-c", code],
+                [python, "-c", code],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

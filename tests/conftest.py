@@ -1,7 +1,9 @@
 """Fixtures for tests that drive a real gdb."""
 
+import functools
 import os
 import shutil
+import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -17,10 +19,31 @@ def gdbs():
     return [shutil.which("gdb", path="/usr/local/bin:/usr/bin:/bin") or "gdb", str(NEWEST)]
 
 
+@functools.lru_cache(maxsize=None)
+def can_call(gdb):
+    """Whether a gdb can call functions on this processor: gdb 13 cannot write the registers of one with AMX."""
+    with subprocess.Popen(["sleep", "60"]) as target:
+        try:
+            words = [gdb, "-nx", "-batch", "-p", str(target.pid), "-ex", "call (int)getpid()"]
+            done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
+        finally:
+            target.kill()
+    return "extended state" not in done.stdout + done.stderr
+
+
+@pytest.fixture(scope="session")
+def calling_gdb():
+    """Path of a gdb that can call functions on this processor, the distribution's where it can."""
+    return next(gdb for gdb in gdbs() if can_call(gdb))
+
+
 @pytest.fixture(params=["distribution", "newest"])
 def any_gdb(request):
-    """Path of a gdb; the test runs once with each."""
-    return gdbs()[request.param == "newest"]
+    """Path of a gdb; the test runs once with each. One marked `calls` needs a gdb that can call functions here."""
+    gdb = gdbs()[request.param == "newest"]
+    if request.node.get_closest_marker("calls") and not can_call(gdb):
+        pytest.skip(f"{gdb} cannot write the registers of this processor, so that it cannot call any function")
+    return gdb
 
 
 def pytest_generate_tests(metafunc):

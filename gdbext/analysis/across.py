@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence
+from typing import Iterator, List, Optional, Sequence
 
 from gdbext.analysis.candidate import Candidate, evidence_of, majority
-from gdbext.analysis.view import COMMUNICATION, JobView, Party
-from gdbext.analysis.wording import ranks, start, verb, what, where, who
+from gdbext.analysis.classify import BUSY
+from gdbext.analysis.view import COMMUNICATION, JobView, Party, without
+from gdbext.analysis.wording import start, verb, what, where, who
+from gdbext.model.ranges import ranks
+from gdbext.model.verdict import Evidence
 
 _LAZY = ("module-load",)
 # A thread that sits in one of these does nothing for the job; in the others it may be making progress.
-_STANDS = ("io", "ipc-queue", "condvar-idle", "mutex", "gil", "exited-or-crashed", "sigbus", "cuda-error-throw")
+_STANDS = ("ipc-queue", "condvar-idle", "mutex", "gil", "exited-or-crashed", "sigbus", "cuda-error-throw")
 
 
 # Waits that cannot be part of a collective or a GPU call that was cut off or has no names.
@@ -19,7 +22,7 @@ _PLAINLY_AWAY = ("io", "ipc-queue", "python-code", "mutex")
 
 def waiting_for_others(view: JobView) -> List[Party]:
     """Ranks in a collective, or waiting for the GPU, which may run one."""
-    return [party for party in view.of(*COMMUNICATION) if party not in view.gone]
+    return without(view.of(*COMMUNICATION), view.gone)
 
 
 def dead_rank(view: JobView) -> Optional[Candidate]:
@@ -34,7 +37,7 @@ def dead_rank(view: JobView) -> Optional[Candidate]:
         pieces.append(f"{ranks(absent)} {'has' if len(absent) == 1 else 'have'} no process")
     if stopped:
         pieces.append(f"{who(stopped)} {verb(stopped, 'is', 'are')} stopped by a signal")
-    dead = [party for party in gone if party not in stopped]
+    dead = without(gone, stopped)
     if dead:
         pieces.append(f"{who(dead)} {verb(dead, 'is', 'are')} dead or dying")
     proven = any(party.group == "collective" or party.judged.collective for party in waiting)
@@ -57,13 +60,11 @@ def dead_rank(view: JobView) -> Optional[Candidate]:
 def rank_elsewhere(view: JobView) -> Optional[Candidate]:
     """Some ranks wait in a collective or for the GPU, a few others are outside of any communication."""
     waiting = waiting_for_others(view)
-    away = [party for party in view.of("elsewhere", "lock") if party not in view.gone]
+    away = without(view.of("elsewhere", "lock"), view.gone)
     if any(party.process.rank is not None for party in waiting):
         away = [party for party in away if party.process.rank is not None]  # the others are front ends
-    if not waiting or not away or view.threads_as_ranks:
+    if not waiting or not away or view.threads_as_ranks or any(map(may_progress, away)):
         return None
-    if any(may_progress(party) for party in away):
-        return _slow_rank(waiting, [party for party in away if may_progress(party)])
     explicit = any(party.judged.collective is not None or party.group == "collective" for party in waiting)
     few = 2 * len(away) <= len(view.parties)
     numbered = all(party.process.rank is not None for party in (*waiting, *away))
@@ -75,24 +76,24 @@ def rank_elsewhere(view: JobView) -> Optional[Candidate]:
         f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {what(waiting)}; {who(away)} {outside}. "
         f"{start(who(away[:1]))} is in {where(away[0])}."
     )
-    return Candidate(
-        "missing-rank", confidence, 82, summary, tuple(away), tuple(waiting), (), evidence_of(away, waiting)
-    )
+    evidence = (*evidence_of(away, waiting), *_sleeps_on(away))
+    return Candidate("missing-rank", confidence, 82, summary, tuple(away), tuple(waiting), (), evidence)
+
+
+def _sleeps_on(away: Sequence[Party]) -> Iterator[Evidence]:
+    for party in away:
+        ends = party.thread.sleeps if party.thread is not None else None
+        if ends is not None:
+            text = f"{who([party])} has asked to sleep, for {ends:,.0f} s more at most"
+            yield Evidence(text, party.index, party.judged.id or None)
 
 
 def may_progress(party: Party) -> bool:
     """Computing, or running Python code: slow looks like this as well."""
-    return party.kind == "native-compute" or (party.judged.running and party.kind not in _STANDS)
-
-
-def _slow_rank(waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
-    summary = (
-        f"{start(who(busy))} {verb(busy, 'is', 'are')} still computing in {where(busy[0])}; {who(waiting)} "
-        f"{verb(waiting, 'waits', 'wait')} for {'it' if len(busy) == 1 else 'them'}. "
-        "That is how a healthy job looks between two collectives; if it stays so in a second look, that code is "
-        "too slow or loops."
-    )
-    return Candidate("not-a-hang", "low", 82, summary, (), tuple(waiting), (), evidence_of(busy, waiting))
+    if party.kind in _STANDS:
+        return False
+    used = party.thread.cpu if party.thread is not None else None
+    return party.kind == "native-compute" or (used or 0.0) >= BUSY or (party.judged.running and party.kind != "io")
 
 
 def idle_peer(view: JobView) -> Optional[Candidate]:

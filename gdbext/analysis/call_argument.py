@@ -103,13 +103,13 @@ def _copy(text: str, wanted: str) -> Optional[Kept]:
 
 def _at(place: re.Match[str]) -> Kept:
     offset = int(place["offset"] or "0", 16)
-    return Kept(_whole(place["base"]), (-offset if place["sign"] else offset,))
+    return Kept(whole_register(place["base"]), (-offset if place["sign"] else offset,))
 
 
 def _source(text: str, wanted: str) -> Optional[Operand]:
     """What an instruction puts into a register, by any other register; None when it leaves it alone."""
     move = _MOVE.fullmatch(text)
-    if move and _whole(move["target"]) == wanted:
+    if move and whole_register(move["target"]) == wanted:
         source = move["source"].strip()
         if source.startswith("$"):
             return _constant(source)
@@ -117,10 +117,10 @@ def _source(text: str, wanted: str) -> Optional[Operand]:
         if not _is_whole(move["target"]) or not (place or _is_whole(source)):
             return Missing("what was passed was computed")
         if place is None:
-            return Kept(_whole(source))
+            return Kept(whole_register(source))
         return _at(place)
     clear = _CLEAR.fullmatch(text)
-    if clear and clear["one"] == clear["two"] and _whole(clear["one"]) == wanted:
+    if clear and clear["one"] == clear["two"] and whole_register(clear["one"]) == wanted:
         return Constant(0)
     return Missing("what was passed was computed") if _writes(text, wanted) else None
 
@@ -147,17 +147,17 @@ def _writes(text: str, register: str) -> bool:
     ):
         return True  # write more than their last operand
     last = operands.strip().rpartition(",")[2] if "(" not in operands.rpartition(",")[2] else ""
-    return last.startswith("%") and _whole(last) == register
+    return last.startswith("%") and whole_register(last) == register
 
 
 def _is_whole(name: str) -> bool:
-    return name.startswith("%r") and _whole(name) == name[1:]
+    return name.startswith("%r") and whole_register(name) == name[1:]
 
 
 _WHOLE: Dict[str, str] = {}
 
 
-def _whole(name: str) -> str:
+def whole_register(name: str) -> str:
     """The 64-bit register that a register is a part of."""
     name = name.lstrip("%")
     if name not in _WHOLE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, Iterable, List, Sequence, Tuple
+from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.view import JobView, Party
 from gdbext.analysis.wording import where, who
@@ -25,6 +25,7 @@ class Candidate:
     victims: Tuple[Party, ...] = ()
     absent: Tuple[int, ...] = ()
     evidence: Tuple[Evidence, ...] = ()
+    decided_by: Optional[str] = None  # as in `Verdict`
 
 
 def shows(party: Party, text: str = "") -> Evidence:

@@ -8,7 +8,7 @@ from typing import List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.error_codes import code, in_message
 from gdbext.analysis.frames import FrameBook
-from gdbext.knowledge.checks import CALLED, CHECKING, MESSAGES, THROWN, CalledRow, MessageRow
+from gdbext.knowledge.checks import CALLED, CHECKING, MESSAGES, PRINTED, THROWN, CalledRow, FailRow, MessageRow
 from gdbext.knowledge.errors import TEXT_FUNCTIONS
 from gdbext.knowledge.errors.cuda import BLOCKING
 from gdbext.model.check_report import Failure
@@ -16,19 +16,24 @@ from gdbext.model.error_code import ErrorCode
 from gdbext.model.stack import Frame
 
 _MESSAGES = [(row, re.compile(row.pattern, re.DOTALL)) for row in MESSAGES]
+_PRINTED = [(row, re.compile(row.pattern)) for row in PRINTED]
+_BEFORE = re.compile(r"\s*(?:(?:what\(\):|[\w.:]{0,80}(?:Error|Exception):)\s+)+")  # the message in a log's line
 _THROWN = re.compile("|".join(f"(?:{name})" for name in THROWN))
 _LONGEST = 4096
 # Frames that raise: the check's own functions, and what lies between them and the C++ runtime.
 _RAISING = re.compile(
     r"(?:.*::)?(?:check|checkEx|syncAndCheck\w*|CheckError|myAssert|throwRuntimeError|ncclCheck|ReportCudaError|"
-    r"ReportCuDrvError|ReportNullError|LogFatal\w*|Report|torchCheckFail|torchInternalAssertFail|"
+    r"ReportCuDrvError|ReportNullError|EnsureNotNull|LogFatal\w*|Report|~CheckErrorStream|torchCheckFail|"
+    r"torchInternalAssertFail|"
     r"c10_cuda_check_implementation|ggml_cuda_error|ggml_abort|host::Error::~Error|host::panic|"
-    r"RuntimeDeviceCheck)(?:<.*>)?(?: \[clone.*\])?$"
+    r"RuntimeDeviceCheck|LogMessage(?:Fatal)?::\S*|c10::Error::Error)(?:<.*>)?(?: \[clone.*\])?$"
     r"|__cxa_throw|__cxa_rethrow|_Unwind_\w+|std::terminate.*|__cxxabiv1::.*|__gnu_cxx::.*|.*_S?handler\b"
 )
 _LAUNCH_BLOCKING = "CUDA_LAUNCH_BLOCKING"
 _SWITCHED = {"fastertransformer": "FT_DEBUG_LEVEL", "turbomind": "TM_DEBUG_LEVEL", "rtp-llm": "LOG_LEVEL"}
 _CHECKING = re.compile(CHECKING)
+_PLACED = re.compile(r"(?P<file>[^\s()]{1,500})\((?P<line>\d{1,7})\): (?P<text>.*)", re.DOTALL)
+_MOST_LINES = 1 << 20
 _SOURCE = re.compile(r"[\w./+@-]{1,500}\.(?:cu|cuh|cc|cpp|cxx|h|hpp|inl)\Z")
 _TEMPLATE = re.compile(r"<.*|\(.*| \[clone.*")
 
@@ -51,11 +56,24 @@ def failure_of(message: str, recorded: Optional[ErrorCode] = None) -> Optional[F
     return None
 
 
+def failure_in_line(line: str) -> Optional[Failure]:
+    """What a line of a log says of a failed check; None when it is about something else. Rows for any spelling count
+    only where the line names an error."""
+    text = _BEFORE.sub("", line[:_LONGEST], count=1).strip()
+    for row, pattern in _PRINTED:
+        found = pattern.search(text)
+        if found is not None:
+            return _failure(row, found.groupdict(), text, None)
+    failure = failure_of(text)
+    return failure if failure is not None and (failure.engine or failure.error or failure.file) else None
+
+
 def _failure(
     row: MessageRow, groups: Mapping[str, Optional[str]], message: str, recorded: Optional[ErrorCode]
 ) -> Failure:
     text = (groups.get("text") or message).strip()
-    error = in_message(text, row.library) or recorded
+    number = groups.get("number")
+    error = (code("cudaError_t", int(number)) if number else in_message(text, row.library)) or recorded
     line = groups.get("line")
     return Failure(
         "check",
@@ -68,6 +86,38 @@ def _failure(
         int(line) if line and len(line) < 9 else None,
         engine=row.engine,
     )
+
+
+def failed(
+    row: FailRow, text: str, error: Optional[ErrorCode], file: str = "", line: int = 0, name: str = ""
+) -> Failure:
+    """A failure that a function of the rows was called for. A place in the text itself counts more than `file` and
+    `line`, which may be anything, unless these have the same place by a longer name.
+    """
+    message = row.said.format(text) if text else ""
+    within = _PLACED.match(text)
+    if within is not None and not (line == int(within["line"]) and file.endswith(within["file"])):
+        file, line = within["file"], int(within["line"])
+    first = (within["text"] if within is not None else message).split("\n")[0].strip()
+    raised = [f"in {name}"] if name else []
+    if not is_place(file, line):
+        file, line = "", 0
+    return Failure(
+        "check",
+        row.function,
+        message.strip(),
+        first or (error.meaning if error else ""),
+        error,
+        file=file,
+        line=line or None,
+        raised=", ".join(raised + (["aborts"] if row.aborts else [])),
+        engine=row.engine,
+    )
+
+
+def is_place(file: str, line: int) -> bool:
+    """Whether a text and a number of a target can be a source file and a line of it."""
+    return looks_like_source(file) and 0 < line < _MOST_LINES
 
 
 def error_of(library: str, number: Optional[int], text: str) -> Optional[ErrorCode]:

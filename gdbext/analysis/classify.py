@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Pattern, Sequence, Tuple
 
+from gdbext.analysis.checks import is_raising
 from gdbext.analysis.frames import FrameBook, Known, without_lies
 from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES, owners
-from gdbext.knowledge.frames.ranks import API, GIL, LEAF, OUTER, SILENT
+from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.knowledge.ranks import API, GIL, LEAF, OUTER, SILENT
 from gdbext.knowledge.schema import EngineProfile, FrameRule
 from gdbext.model.missing import Missing
 from gdbext.model.patterns import regex
@@ -41,7 +43,7 @@ def judge_thread(
 ) -> ThreadJudgement:
     """What `thread` does. `messages` are error lines printed beside its stack (its own problems count as well)."""
     if thread.unread:
-        kind = _from_messages((*thread.problems, *messages)) or "unknown"
+        kind = kind_said((*thread.problems, *messages)) or "unknown"
         return ThreadJudgement(thread.id, kind, thread.name, helper=_named_helper(thread.name))
     reading = _read(thread.frames, profile)
     rule = reading.rule
@@ -51,7 +53,9 @@ def judge_thread(
         helper = _named_helper(thread.name)
     if helper and (rule is None or (rule.rank <= LEAF + 2 and kind in ("io", "condvar-idle"))):
         kind, running = "condvar-idle", running and rule is None and kind != "unknown"
-    said = _from_messages((*thread.problems, *messages))
+    said = kind_said((*thread.problems, *messages))
+    if said == "exited-or-crashed" and WAIT_GROUPS[kind] == "fatal":
+        said = None  # the frames say of what
     captures = _captures(thread.frames)
     return ThreadJudgement(
         thread.id,
@@ -100,12 +104,10 @@ def _named_helper(name: Optional[str]) -> Optional[str]:
     return None
 
 
-def _from_messages(messages: Iterable[str]) -> Optional[str]:
-    for message in messages:
-        for pattern, kind in _MESSAGES:
-            if pattern.search(message):
-                return kind
-    return None
+def kind_said(messages: Iterable[str]) -> Optional[str]:
+    """What a thread died or waited in, by lines that were printed beside its stack."""
+    lines = tuple(messages)
+    return next((kind for pattern, kind in _MESSAGES if any(pattern.search(line) for line in lines)), None)
 
 
 def _captures(frames: Sequence[Frame]) -> Mapping[str, Captured]:
@@ -170,7 +172,9 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
     busy = next((number for number, frame in enumerate(stack) if not frame.system), None)
     if busy is not None and (stack[busy].name is None and not _may_compute(stack[busy])):
         busy = None
-    return _Reading(rule, at, helper, collective, python, busy, _engine_frame(stack, frames, at or 0, profile))
+    fatal = rule is not None and WAIT_GROUPS[rule.kind] == "fatal"
+    engine = _engine_frame(stack, frames, at or 0, profile, fatal)
+    return _Reading(rule, at, helper, collective, python, busy, engine)
 
 
 def _does_more(server: FrameRule, rule: FrameRule) -> bool:
@@ -251,20 +255,22 @@ def _own_thread(stack: List[Known]) -> Optional[str]:
 
 
 def _engine_frame(
-    stack: List[Known], frames: Sequence[Frame], start: int, profile: Optional[EngineProfile]
+    stack: List[Known], frames: Sequence[Frame], start: int, profile: Optional[EngineProfile], fatal: bool
 ) -> Optional[int]:
-    """The first frame of the engine's own code, from the deciding frame outwards."""
+    """The first frame of the engine's own code, from the deciding frame outwards; of a thread that dies the one that
+    was checked, not the check that ended it."""
+    numbers = [number for number in range(start, len(stack)) if not (fatal and is_raising(stack[number].name))]
     if profile is not None:
         spaces = [_pattern(text) for text in profile.namespaces]
         paths = [_pattern(text) for text in profile.python_paths]
-        for number in range(start, len(stack)):
+        for number in numbers:
             name, frame = stack[number].name, frames[number]
             if stack[number].python:
                 if any(path.search(frame.file or "") for path in paths):
                     return number
             elif name is not None and any(space.match(name) for space in spaces):
                 return number
-    for number in range(start, len(stack)):
+    for number in numbers:
         if not (stack[number].vendor or stack[number].system or stack[number].entry):
             return number
     return None

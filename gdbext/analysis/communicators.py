@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
-from gdbext.analysis.wording import ranks
 from gdbext.knowledge.nccl import COUNTED, RESULTS
 from gdbext.model.communicator import Communicator, CommunicatorGroup, CommunicatorTable, Member, Uneven
 from gdbext.model.job import RankSnapshot
 from gdbext.model.missing import Missing
-from gdbext.model.ranges import pieces
+from gdbext.model.ranges import pieces, ranks
 
 FINE, IN_PROGRESS = RESULTS[0], RESULTS[7]
 MOST_UNSEEN = 4096  # ranks that are named as not seen; a communicator may claim a million members

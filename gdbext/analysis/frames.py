@@ -103,8 +103,7 @@ class FrameBook:
         return tuple(
             row.rule
             for row in rules
-            if row.function.match(name)
-            and row.module.match(library)
+            if row.matches(name, library)
             and (not row.rule.file or row.file.search(file))
             and line >= row.rule.from_line
         )
@@ -123,6 +122,12 @@ class _Compiled(NamedTuple):
     function: Pattern[str]
     module: Pattern[str]
     file: Pattern[str]
+
+    def matches(self, name: str, library: str) -> bool:
+        found = self.function.match(name)
+        if found is None or not self.module.match(library):
+            return False
+        return not self.rule.library_of_vendor or found.group("vendor").lower() in library.lower()
 
 
 def _compiled(rule: FrameRule) -> _Compiled:

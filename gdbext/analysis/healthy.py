@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Optional, Sequence
 
 from gdbext.analysis.across import may_progress, waiting_for_others
 from gdbext.analysis.candidate import Candidate, evidence_of, majority
-from gdbext.analysis.view import JobView
+from gdbext.analysis.progress import ran
+from gdbext.analysis.running import longer_look
+from gdbext.analysis.view import JobView, Party, without
 from gdbext.analysis.wording import start, verb, where, who
+from gdbext.knowledge.frames.gloo import GLOO_WORKER
+from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
 
 
 def nothing_to_do(view: JobView) -> Optional[Candidate]:
     """Every rank waits for work, or is busy outside of any collective."""
     idle = view.of("idle")
-    others = [party for party in view.parties if party not in idle]
+    others = without(view.parties, idle)
     leaders = [party for party in others if party.kind in ("io", "condvar-idle", "ipc-queue", "python-code")]
     if (
         not idle
@@ -38,12 +42,49 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
 
 
 def all_busy(view: JobView) -> Optional[Candidate]:
-    """Every rank computes."""
-    busy = [party for party in view.parties if may_progress(party)]
-    if len(busy) < 2 or len(busy) < len(view.parties) or view.unseen or view.snapshot.absent:
+    """Every rank computes, or sleeps in code of its own and wakes up."""
+    parties = view.parties
+    if len(parties) < 2 or view.unseen or view.snapshot.absent or view.threads_as_ranks:
         return None
-    summary = f"{start(who(busy))} are running code, for example {where(busy[0])}. No rank waits for another."
-    return Candidate("not-a-hang", "medium", 70, summary, (), (), (), evidence_of((), busy))
+    place = where(parties[0])
+    if all(map(may_progress, parties)):
+        summary = f"{start(who(parties))} are running code, for example {place}. No rank waits for another."
+        return Candidate("not-a-hang", "medium", 70, summary, (), (), (), evidence_of((), parties))
+    if not all(may_progress(party) or _in_own_code(party) for party in parties):
+        return None
+    asleep = [party for party in parties if not (may_progress(party) or _has_run(party))]
+    if not asleep and not all(_exchanged_nothing(view, party) for party in parties):
+        summary = (
+            f"{start(who(parties))} run and sleep in code of their own, for example {place}: they ran between two "
+            "copies, and no rank waits for another."
+        )
+        return Candidate("not-a-hang", "low", 70, summary, (), (), (), evidence_of((), parties))
+    if any(party.thread is None or party.thread.switches is None for party in asleep):
+        return None  # nobody counted
+    lead = "It cannot be told yet whether anything hangs: no rank waits for another, "
+    if asleep:
+        summary = f"{lead}and {who(asleep)} {verb(asleep, 'sleeps', 'sleep')} in {where(asleep[0])}."
+    else:
+        summary = f"{lead}and they exchanged nothing between two copies. {start(who(parties))} wake up in {place}."
+    return Candidate("unknown", "low", 70, summary, (), (), (), evidence_of((), parties), decided_by=longer_look(view))
+
+
+def _in_own_code(party: Party) -> bool:
+    return party.kind in OF_ITS_OWN or party.judged.rule in OWN_SLEEPS
+
+
+def _exchanged_nothing(view: JobView, party: Party) -> bool:
+    """Whether the threads that do the work of its collectives did not run between the copies."""
+    workers = [
+        thread
+        for thread, one in zip(party.process.threads, view.processes[party.index].threads)
+        if one.helper == GLOO_WORKER
+    ]
+    return bool(workers) and all(thread.switches == 0 for thread in workers)
+
+
+def _has_run(party: Party) -> bool:
+    return party.thread is not None and ran(party.thread)
 
 
 def goes_on(view: JobView) -> Optional[Candidate]:
@@ -52,25 +93,36 @@ def goes_on(view: JobView) -> Optional[Candidate]:
     While some wait for others it is the waiting ones that must have gone on: a culprit may well be busy.
     """
     waiting = [*waiting_for_others(view), *view.of("implicit", "launch", "init", "teardown")]
-    went = [party for party in view.parties if party.index in view.moved and party not in view.gone]
-    proof = [party for party in went if party in waiting] if waiting else went
+    moved = frozenset(view.moved)
+    went = [party for party in without(view.parties, view.gone) if party.index in moved]
+    proof = frozenset(went).intersection(waiting) if waiting else went
     if not proof or view.of("fatal"):
         return None
     all_of_them = len(went) == len(view.parties)
-    rest = [party for party in view.parties if party not in went]
+    rest = without(view.parties, went)
     ranks = [
         one.rank for one in {party.index: party.process for party in view.parties}.values() if one.rank is not None
     ]
     if rest and len(set(ranks)) < len(ranks):
         return None  # ranks of several jobs: progress of one says nothing of the other
     summary = f"{start(who(went))} went on between the two looks, so the job is not stuck. " + (
-        "It may be slow."
-        if all_of_them
-        else f"{start(who(rest))} did not move: what {verb(rest, 'it is', 'they are')} in may just take long."
+        "It may be slow." if all_of_them else _the_rest(rest)
     )
     whole = len(went) > 1 or view.world_size == 1  # one of several ranks speaks for itself only
     confidence = "high" if all_of_them and whole else "medium"
     return Candidate("not-a-hang", confidence, 88, summary, (), (), (), evidence_of((), went))
+
+
+def _the_rest(parties: Sequence[Party]) -> str:
+    """What is known of ranks that were not seen to go on."""
+    some = [party for party in parties if _has_run(party)]
+    others = [party for party in parties if party not in some]
+    told = [f"{start(who(some))} ran in between as well."] if some else []
+    if others:
+        told.append(
+            f"{start(who(others))} did not move: what {verb(others, 'it is', 'they are')} in may just take long."
+        )
+    return " ".join(told)
 
 
 PATTERNS = (goes_on, nothing_to_do, all_busy)

@@ -42,10 +42,12 @@ def interleave(native: ThreadStack, python: PythonThread) -> ThreadStack:
     frames = native.frames
     evals = _eval_frames(frames)
     placed, problems = _place(native, python, evals, groups)
-    merged = _merge(frames, evals, placed)
+    merged, numbers = _merge(frames, evals, placed)
     return replace(
         native,
         frames=tuple(merged),
+        still=None if native.still is None else numbers[native.still],
+        left=None if native.left is None else numbers[native.left],
         gil=python.gil,
         truncated=native.truncated or python.truncated,
         problems=native.problems + problems,
@@ -174,15 +176,19 @@ def _joined(groups: Sequence[Group]) -> Group:
     return tuple(frame for group in groups for frame in group)
 
 
-def _merge(frames: Sequence[Frame], evals: Sequence[int], placed: Placed) -> List[Frame]:
+def _merge(frames: Sequence[Frame], evals: Sequence[int], placed: Placed) -> Tuple[List[Frame], List[int]]:
+    """The frames, and the new number of each native one; of one that goes, that of the next one further out."""
     homes = [frames[index].module for index in evals]  # a program that contains the interpreter, whatever its name
     merged: List[Frame] = []
+    numbers: List[int] = []
     calling = False
     for index, frame in enumerate(frames):
+        numbers.append(len(merged))
         if index in placed:
             # They run in this call of the interpreter, so they lie where it lies on the stack.
             merged += [replace(python, sp=frame.sp) for python in placed[index]]
             calling = True
         elif index in evals or not _folded(frame, calling, homes):
             merged.append(frame)
-    return merged + list(placed.get(len(frames), ()))
+    merged += placed.get(len(frames), ())
+    return merged, [*numbers, len(merged)]

@@ -5,15 +5,28 @@ from __future__ import annotations
 import dataclasses
 from typing import Callable, Dict, Optional, Tuple
 
-from gdbext.analysis import across, blocked, healthy, locking, mismatch, outline, peers, setup, told, within
+from gdbext.analysis import (
+    across,
+    blocked,
+    failed_checks,
+    healthy,
+    locking,
+    mismatch,
+    outline,
+    peers,
+    setup,
+    told,
+    within,
+)
 from gdbext.analysis.candidate import Candidate, evidence_of
-from gdbext.analysis.classify import judge_thread
+from gdbext.analysis.classify import judge_thread, kind_said
 from gdbext.analysis.decisive import decisive
 from gdbext.analysis.launches import PATTERNS as COUNTS
 from gdbext.analysis.launches import counted
 from gdbext.analysis.missing import missing
-from gdbext.analysis.progress import between_copies, moved, seen_twice
+from gdbext.analysis.progress import between_copies, between_looks
 from gdbext.analysis.remedies import remedies
+from gdbext.analysis.running import PATTERNS as RUNNING
 from gdbext.analysis.several import jobs_of, joined, mixed_up, part
 from gdbext.analysis.slow import PATTERNS as SLOW
 from gdbext.analysis.slow import doubted
@@ -21,10 +34,13 @@ from gdbext.analysis.unread import less_sure
 from gdbext.analysis.view import JobView, Party, look
 from gdbext.analysis.witnesses import PATTERNS as BESIDE
 from gdbext.analysis.witnesses import heard
-from gdbext.analysis.wording import start, where, who
+from gdbext.analysis.wording import start, verb, where, who
 from gdbext.knowledge.engines import PROFILES
+from gdbext.knowledge.frames.gloo import GLOO_WORKER
+from gdbext.knowledge.slow import SPINNING_AFTER
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
+from gdbext.model.patterns import regex
 from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait
 
 Pattern = Callable[[JobView], Optional[Candidate]]
@@ -34,7 +50,9 @@ PATTERNS: Tuple[Pattern, ...] = (
     *peers.PATTERNS,
     *BESIDE,
     *SLOW,
+    *RUNNING,
     *told.PATTERNS,
+    *failed_checks.PATTERNS,
     *within.PATTERNS,
     *blocked.PATTERNS,
     *across.PATTERNS,
@@ -45,43 +63,52 @@ PATTERNS: Tuple[Pattern, ...] = (
     *outline.PATTERNS,
 )
 
+_FOR_GPUS = regex(r".*lib(nccl|rccl|cuda|hccl|ascendcl)\b")
 _PROFILES = {profile.name: profile for profile in PROFILES}
 _OPERATION_COUNTS = {"comm->opCount": "op", "comm->collOpCount": "collective"}
 
 
-def judge(snapshot: JobSnapshot, earlier: Optional[JobSnapshot] = None) -> Diagnosis:
+def judge(
+    snapshot: JobSnapshot, earlier: Optional[JobSnapshot] = None, spinning_after: float = SPINNING_AFTER
+) -> Diagnosis:
     """Judge one look at a job, or the later of two: then what moved in between counts as well.
 
-    Without `earlier` the last of the snapshot's own earlier looks is taken, if there is one.
+    Without `earlier` the snapshot's own earlier looks are taken, if there are some. A rank that its looks saw run at
+    one place for `spinning_after` seconds, while the others waited for it, is named.
     The cause is "unknown" where the stacks do not prove more. Linear in the number of threads.
     """
-    snapshot = _numbered(snapshot)
+    snapshot = _numbered(snapshot if earlier is None else dataclasses.replace(snapshot, earlier=(earlier,)))
     jobs = jobs_of(snapshot)
     if len(jobs) == 1:
-        answer = _judge_job(snapshot, earlier)
+        answer = _judge_job(snapshot, spinning_after)
         return dataclasses.replace(answer, verdict=mixed_up(snapshot, answer.verdict))
-    answers = [judge(part(snapshot, indexes)) for indexes in jobs]
+    answers = [judge(part(snapshot, indexes), None, spinning_after) for indexes in jobs]
     processes = tuple(judge_process(process, snapshot.engine) for process in snapshot.processes)
     return Diagnosis(snapshot, processes, joined(snapshot, jobs, answers))
 
 
-def _judge_job(snapshot: JobSnapshot, earlier: Optional[JobSnapshot]) -> Diagnosis:
-    processes = tuple(judge_process(process, snapshot.engine) for process in snapshot.processes)
-    went, stood = between_copies(snapshot, processes)
-    earlier = earlier or (snapshot.earlier[-1] if snapshot.earlier else None)
-    if earlier is not None:
-        comparable = seen_twice(earlier, snapshot, processes)
-        differs = tuple(index for index in moved(earlier, snapshot, processes) if index in comparable)
-        # Equal calls in two snapshots count as standing still where no bytes were compared.
-        stood = stood or comparable
-        stood = tuple(index for index in stood if index not in differs)
-        went = tuple(sorted({*went, *differs}))
-    view = look(snapshot, processes, went, stood)
+def _judge_job(snapshot: JobSnapshot, spinning_after: float) -> Diagnosis:
+    looks: Tuple[JobView, ...] = ()
+    for one in (*snapshot.earlier, snapshot):
+        looks = (*looks, _view(one, looks))
+    view = dataclasses.replace(looks[-1], spinning_after=spinning_after)
     offered = [candidate for candidate in (pattern(view) for pattern in PATTERNS) if candidate is not None]
     found = [candidate for candidate in (locking.weighed(view, one) for one in offered) if candidate is not None]
     best = max(found, key=lambda candidate: candidate.strength, default=None) or _unknown(view)
     best = less_sure(view, doubted(best))
-    return Diagnosis(snapshot, processes, _verdict(view, heard(view, counted(view, best))))
+    return Diagnosis(snapshot, view.processes, _verdict(view, heard(view, counted(view, best))))
+
+
+def _view(snapshot: JobSnapshot, before: Tuple[JobView, ...]) -> JobView:
+    """One look, compared with the one before it."""
+    processes = tuple(judge_process(process, snapshot.engine) for process in snapshot.processes)
+    went, stood = between_copies(snapshot, processes)
+    if before:
+        differs, alike = between_looks(before[-1].snapshot, snapshot, processes)
+        # Equal calls in two snapshots count as standing still where no bytes were compared.
+        stood = tuple(index for index in (stood or alike) if index in alike)
+        went = tuple(sorted({*went, *differs}))
+    return look(snapshot, processes, went, stood, before)
 
 
 def _numbered(snapshot: JobSnapshot) -> JobSnapshot:
@@ -96,19 +123,23 @@ def judge_process(process: RankSnapshot, engine: Optional[str] = None) -> Proces
     """All threads of one process, and the one that decides."""
     profile = _PROFILES.get(process.engine or engine or "")
     alone = (*process.problems, *process.said) if len(process.threads) == 1 else ()
-    judged = _with_backend(tuple(judge_thread(thread, profile, alone) for thread in process.threads))
+    judged = _with_backend(process, tuple(judge_thread(thread, profile, alone) for thread in process.threads))
     best = decisive(process, judged)
     if best is None:
-        kind = "exited-or-crashed" if process.state == "lost" and not process.alive else "unknown"
+        dead = process.state == "lost" and not process.alive
+        kind = "exited-or-crashed" if dead else (None if process.threads else kind_said(process.said)) or "unknown"
         return ProcessJudgement(process.index, Wait(kind), judged)
     one = judged[best]
     wait = Wait(one.kind, one.id, one.frame, one.collective, one.communicator, _operation_counts(one))
     return ProcessJudgement(process.index, wait, judged, idle=one.idle)
 
 
-def _with_backend(judged: Tuple[ThreadJudgement, ...]) -> Tuple[ThreadJudgement, ...]:
-    """A Python collective says nothing of its backend; where the process has a thread inside Gloo it is Gloo."""
-    if not any(one.kind == "gloo" and one.helper is None and one.collective for one in judged):
+def _with_backend(process: RankSnapshot, judged: Tuple[ThreadJudgement, ...]) -> Tuple[ThreadJudgement, ...]:
+    """A Python collective says nothing of its backend; where the process has a thread inside Gloo it is Gloo, and where
+    it has Gloo's threads and no library for GPUs."""
+    inside = any(one.kind == "gloo" and one.helper is None and one.collective for one in judged)
+    threads = any(one.helper == GLOO_WORKER for one in judged)
+    if not inside and (not threads or any(_FOR_GPUS.search(path) for path in process.libraries)):
         return judged
     return tuple(
         dataclasses.replace(one, kind="gloo")
@@ -172,7 +203,7 @@ def _unknown(view: JobView) -> Candidate:
 def _verdict(view: JobView, best: Candidate) -> Verdict:
     culprits, victims = _indexes(best.culprits), _indexes(best.victims)
     victims = tuple(index for index in victims if index not in culprits)
-    shown = _decisive_party(view, best)
+    shown = _decisive_party(view, best) or told.speaker(view)
     return Verdict(
         best.cause,
         best.confidence,
@@ -185,21 +216,24 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
         (
             *best.evidence,
             *locking.held_up(view, best),
-            *told.quoted(view),
+            *told.quoted(view, best),
             *_stood_still(view, best),
             *outline.seen(view),
         ),
         outline.how_to_read(view, best) or remedies(view, best),
         missing(view, best),
+        best.decided_by,
     )
 
 
 def _stood_still(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
-    """Which of the ranks that wait did not run at all between the two copies of the look: proof that they are stuck."""
+    """Whose deciding thread had no processor between the two copies of the look: proof that it is stuck. Other threads
+    of the process may have run."""
     asleep = [party for party in (*best.culprits, *best.victims) if party.index in view.still]
     if not asleep or view.snapshot.apart is None or best.cause == "not-a-hang":
         return ()
-    text = f"{who(asleep)} did not run at all in the {view.snapshot.apart:.1f} s between two copies"
+    threads = f"the waiting {verb(asleep, 'thread', 'threads')} of {who(asleep)}"
+    text = f"{threads} did not run in the {view.snapshot.apart:.1f} s between two copies"
     return (Evidence(text, asleep[0].index, asleep[0].judged.id or None, asleep[0].judged.frame),)
 
 
@@ -210,7 +244,8 @@ def _indexes(parties: Tuple[Party, ...]) -> Tuple[int, ...]:
 def _decisive_party(view: JobView, best: Candidate) -> Optional[Party]:
     """The culprit's thread; without a culprit the one that the evidence names first (who is busy, where nothing hangs);
     then the first victim's; else the first thread that was judged at all."""
-    shown = [item.process for item in best.evidence[:1]] if best.cause == "not-a-hang" else []
+    nobody = best.cause == "not-a-hang" or best.decided_by is not None
+    shown = [item.process for item in best.evidence[:1]] if nobody else []
     first = tuple(party for party in view.parties if party.index in shown)
     for parties in (best.culprits, first, best.victims, view.parties):
         named = [party for party in parties if party.judged.id]

@@ -15,7 +15,7 @@ from gdbext.analysis.candidate import Candidate, evidence_of, one_lower
 from gdbext.analysis.communicators import communicator_table, failure
 from gdbext.analysis.outline import whom
 from gdbext.analysis.unread import memory_alone
-from gdbext.analysis.view import COMMUNICATION, JobView, Party
+from gdbext.analysis.view import COMMUNICATION, JobView, Party, without
 from gdbext.analysis.wording import start, verb, where, who
 from gdbext.model.communicator import CommunicatorGroup
 from gdbext.model.missing import Missing
@@ -112,7 +112,7 @@ def launched_less(view: JobView) -> Optional[Candidate]:
         late = _parties(view, one.behind())
         if one.crossed() or not late or 2 * len(late) >= len(one.by_process) or not view.stands_still:
             continue
-        others = [party for party in _parties(view, list(one.by_process)) if party not in late]
+        others = without(_parties(view, list(one.by_process)), late)
         summary = (
             f"Nobody moves, and {who(late)} {verb(late, 'has', 'have')} launched less on communicator {one.group.name} "
             f"than {who(others)}: {one.group.notes[0]}. {start(who(late[:1]))} is in {where(late[0])}."
@@ -144,7 +144,7 @@ def _candidate(
     members = _parties(view, list(counts))
     odd = [party for party in members if party.index not in largest]
     odd = odd if 2 * len(odd) < len(members) else members
-    victims = [party for party in members if party not in odd]
+    victims = without(members, odd)
     notes = "; ".join(
         f"{note} on {group.name}" if len(groups) > 1 else note for group in groups for note in group.notes
     )

@@ -6,14 +6,12 @@ from typing import Iterator, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.locks import taken_in
 from gdbext.analysis.view import JobView, Party, threads_of
-from gdbext.knowledge.locks import LOCK_CALLS, NO_OWNER
+from gdbext.knowledge.locks import NO_OWNER, kind_of_call
 from gdbext.model.locks import LockRow, LockWait
 from gdbext.model.missing import Maybe, Missing
-from gdbext.model.patterns import regex
 
 NO_MEMORY = "a text shows no memory"
 
-_CALLS = tuple((regex(rf"(?:{row.pattern})\Z"), row.kind) for row in LOCK_CALLS)
 _MAY_WAIT = {"mutex": "mutex", "gil": "gil", "condvar-idle": None}
 """Labels of threads that may wait for another one, and for what where no frame says it more exactly."""
 
@@ -46,16 +44,15 @@ def _waiting(threads: Sequence[Party]) -> Iterator[Tuple[Party, str]]:
 
 
 def _kind(party: Party) -> Optional[str]:
-    """What the thread waits for, a key of knowledge/locks.py KINDS; None where that is no other thread."""
+    """What the thread waits for, a key of model/locks.py KINDS; None where that is no other thread."""
     label, decisive = party.judged.kind, party.judged.frame
     if label not in _MAY_WAIT or party.thread is None or decisive is None:
         return None
     if label == "gil":
         return label
     # The C library's call may stand behind a helper of its own, which decided.
-    named = (frame.function or "" for frame in party.thread.frames[: decisive + 2])
-    found = (kind for name in named for pattern, kind in _CALLS if pattern.match(name))
-    return next(found, _MAY_WAIT[label])
+    found = (kind_of_call(frame.function or "") for frame in party.thread.frames[: decisive + 2])
+    return next(filter(None, found), _MAY_WAIT[label])
 
 
 def _row(party: Party, kind: str, holder: Optional[Party]) -> LockRow:

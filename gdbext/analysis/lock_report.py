@@ -10,9 +10,9 @@ from gdbext.analysis.locks import LockGraph, Node, Step, lowered, story, taken_i
 from gdbext.analysis.peers import other_end
 from gdbext.analysis.view import look
 from gdbext.analysis.wording import start, where
-from gdbext.knowledge.locks import KINDS, NO_OWNER
+from gdbext.knowledge.locks import NO_OWNER
 from gdbext.model.job import RankSnapshot
-from gdbext.model.locks import LockReport, LockRow, LockWait, PeerRow
+from gdbext.model.locks import KINDS, LockReport, LockRow, LockWait, PeerRow
 from gdbext.model.stack import ThreadStack
 from gdbext.model.verdict import Diagnosis
 

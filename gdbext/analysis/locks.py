@@ -11,8 +11,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from gdbext.analysis.view import JobView, Party
 from gdbext.analysis.wording import place, start, where
 from gdbext.knowledge.labels import WAIT_GROUPS
-from gdbext.knowledge.locks import KINDS
-from gdbext.model.locks import LockWait
+from gdbext.model.locks import KINDS, LockWait
 from gdbext.model.verdict import Evidence
 
 Node = Tuple[int, int]

@@ -6,7 +6,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 from gdbext.analysis.across import waiting_for_others
 from gdbext.analysis.candidate import Candidate, evidence_of
-from gdbext.analysis.view import JobView, Party, by_key
+from gdbext.analysis.view import JobView, Party, by_key, without
 from gdbext.analysis.wording import operation, who
 
 _Groups = Dict[object, List[Party]]
@@ -100,7 +100,7 @@ def _candidate(
     *smaller, largest = sorted(groups.values(), key=len)
     minority = [party for group in smaller for party in group]
     odd = minority if len(minority) < len(largest) else members
-    victims = [party for party in members if party not in odd]
+    victims = without(members, odd)
     sides = "; ".join(f"{who(group)} in {describe(group[0])}" for group in [*smaller, largest][:_MOST_SIDES])
     summary = f"{text}: {sides}. {ending}"
     return Candidate(*verdict, summary, tuple(odd), tuple(victims), (), evidence_of(odd, victims))

@@ -8,8 +8,9 @@ from gdbext.analysis.candidate import Candidate
 from gdbext.analysis.outline import whom
 from gdbext.analysis.unread import not_read
 from gdbext.analysis.view import JobView
-from gdbext.analysis.wording import ranks, who
+from gdbext.analysis.wording import who
 from gdbext.model.missing import Missing
+from gdbext.model.ranges import ranks
 from gdbext.model.stack import ThreadStack
 
 _MOST = 8

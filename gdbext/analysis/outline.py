@@ -10,13 +10,14 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 from gdbext.analysis.candidate import MOST_EVIDENCE, Candidate
 from gdbext.analysis.classify import BUSY
 from gdbext.analysis.decisive import is_main
-from gdbext.analysis.view import JobView, Party
-from gdbext.analysis.wording import named, ranks, start, verb, who
+from gdbext.analysis.view import JobView, Party, without
+from gdbext.analysis.wording import named, start, verb, who
+from gdbext.knowledge.slow import NOTHING
 from gdbext.model.job import RankSnapshot
+from gdbext.model.ranges import ranks
 from gdbext.model.stack import ThreadStack
 from gdbext.model.verdict import Evidence, Remedy
 
-_NOTHING = 0.005  # of a core: a thread that used less did nothing
 _STRENGTH = 86  # as of a rank that is gone while others are seen to wait for it
 
 
@@ -33,7 +34,7 @@ class _Fact(NamedTuple):
 def out_of_reach(view: JobView) -> Optional[Candidate]:
     """No stack of any rank that lives could be read."""
     closed = [process for process in view.snapshot.processes if process.outlined]
-    if not closed or any(party not in view.gone for party in view.parties):
+    if not closed or without(view.parties, view.gone):
         return None
     gone = {party.index for party in view.gone}
     others = [process for process in closed if process.index not in gone]
@@ -139,5 +140,5 @@ def _facts(process: RankSnapshot) -> Iterator[_Fact]:
 def _asleep(process: RankSnapshot) -> bool:
     """It was looked at twice, and did nothing."""
     return all(
-        thread.state in ("S", "I") and thread.cpu is not None and thread.cpu < _NOTHING for thread in process.threads
+        thread.state in ("S", "I") and thread.cpu is not None and thread.cpu < NOTHING for thread in process.threads
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import List, Optional, Sequence, Tuple
+from typing import Collection, FrozenSet, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.candidate import Candidate, shows
 from gdbext.analysis.locks import graph_of
@@ -34,11 +34,12 @@ def other_end(peer: Peer) -> str:
 
 def silent_peer(view: JobView) -> Optional[Candidate]:
     """The thread that does the work of a rank waits for a process that is stopped, or for nobody at all."""
+    stopped = _stopped_pids(view)
     for party in view.of("elsewhere"):
         peer = _peer_of(view, party)
         if peer is None or isinstance(peer.processes, Missing):
             continue
-        peer = replace(peer, states=tuple(map(partial(_state, view), peer.processes, peer.states)))
+        peer = replace(peer, states=tuple(map(partial(_state, stopped), peer.processes, peer.states)))
         assert not isinstance(peer.processes, Missing)
         if peer.processes and all(state == _STOPPED for state in peer.states):
             return _stopped(view, party, peer, peer.processes)
@@ -47,11 +48,16 @@ def silent_peer(view: JobView) -> Optional[Candidate]:
     return None
 
 
-def _state(view: JobView, pid: int, now: str) -> str:
+def _state(stopped: Collection[Optional[int]], pid: int, now: str) -> str:
     """The state of a process before anybody held it, where it is one of the job."""
-    known = next((one for one in view.snapshot.processes if one.pid == pid), None)
-    states = {thread.state for thread in known.threads} if known is not None else set()
-    return _STOPPED if states == {_STOPPED} else now
+    return _STOPPED if pid in stopped else now
+
+
+def _stopped_pids(view: JobView) -> FrozenSet[Optional[int]]:
+    """Of processes of the job all of whose threads were stopped by a signal."""
+    return frozenset(
+        one.pid for one in view.snapshot.processes if {thread.state for thread in one.threads} == {_STOPPED}
+    )
 
 
 def _peer_of(view: JobView, party: Party) -> Optional[Peer]:

@@ -1,44 +1,50 @@
 """Two looks at the same job: whose work went on in between, and who provably stood still.
 
-Two kinds of looks are compared: snapshots (`earlier`), by their calls and captured values, and the two copies of one
-snapshot (`ThreadStack.still`, `switches`), byte by byte.
+Two kinds of looks are compared: snapshots (`earlier`), by their calls, captured values and counters, and the two copies
+of one snapshot, byte by byte (`ThreadStack.still`, `left`) and by what the kernel counted (`switches`, `cpu`).
 """
 
 from __future__ import annotations
 
 from typing import Dict, List, Optional, Tuple
 
+from gdbext.knowledge.labels import BLOCKING, SLEEPING
+from gdbext.knowledge.slow import NOTHING
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import ThreadStack
-from gdbext.model.verdict import Diagnosis, ProcessJudgement
+from gdbext.model.verdict import ProcessJudgement, ThreadJudgement
 
 _Place = Tuple[Tuple[Optional[str], Optional[int]], ...]
 
 
-def moved(earlier: JobSnapshot, later: JobSnapshot, judged: Tuple[ProcessJudgement, ...]) -> Tuple[int, ...]:
-    """Indexes of processes whose decisive thread (of the later look) was elsewhere before, or whose counters changed.
+def between_looks(
+    earlier: JobSnapshot, later: JobSnapshot, judged: Tuple[ProcessJudgement, ...]
+) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
+    """Indexes of processes whose decisive thread (went on, was in the same calls and did not run) between two looks.
 
-    Only the deciding frame and its callers are compared: inside it a polling driver never looks the same twice.
+    It went on when it was elsewhere before, or when captured counts changed. Only the deciding frame and its callers
+    are compared: inside it a polling driver never looks the same twice. A thread without frames in one of the looks
+    cannot be compared, and is in neither list.
     """
     before = {_identity(process): process for process in earlier.processes}
-    result: List[int] = []
-    for process, judgement in zip(later.processes, judged):
-        old = before.get(_identity(process))
-        if old is not None and judgement.wait.thread is not None and _differs(old, process, judgement):
-            result.append(process.index)
-    return tuple(result)
-
-
-def seen_twice(earlier: JobSnapshot, later: JobSnapshot, judged: Tuple[ProcessJudgement, ...]) -> Tuple[int, ...]:
-    """Indexes of processes whose decisive thread has frames in both looks: the others cannot be compared."""
-    before = {_identity(process): process for process in earlier.processes}
-    result: List[int] = []
+    went: List[int] = []
+    stood: List[int] = []
     for process, judgement in zip(later.processes, judged):
         old = before.get(_identity(process))
         unread = {thread.id for one in (old, process) if one is not None for thread in one.threads if thread.unread}
-        if judgement.wait.thread not in unread and (judgement.wait.thread is not None or not unread):
-            result.append(process.index)
-    return tuple(result)
+        if judgement.wait.thread in unread or (judgement.wait.thread is None and unread):
+            continue
+        if old is not None and judgement.wait.thread is not None and _differs(old, process, judgement):
+            went.append(process.index)
+        elif old is None or not ran_between(old, process, judgement.wait.thread):
+            stood.append(process.index)
+    return tuple(went), tuple(stood)
+
+
+def ran_between(old: RankSnapshot, new: RankSnapshot, thread: Optional[str]) -> bool:
+    """Whether a thread that slept through both looks has had a processor between them."""
+    turns = [one.turns for process in (old, new) for one in process.threads if one.id == thread]
+    return len(turns) == 2 and all(turns) and turns[0][-1] != turns[1][0]
 
 
 def between_copies(
@@ -46,9 +52,7 @@ def between_copies(
 ) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
     """Indexes of processes whose decisive thread (went on, stood still) between the two copies of a look.
 
-    It went on when the stack of a caller of the engine's waiting function changed: that call returned. The frame of
-    the waiting function itself proves nothing, it may poll. It stood still when it did not run at all. Everything
-    between the two is in neither list.
+    It stood still when it did not run at all. Everything between the two is in neither list.
     """
     went: List[int] = []
     stood: List[int] = []
@@ -56,24 +60,46 @@ def between_copies(
         thread = next((one for one in process.threads if one.id == judgement.wait.thread), None)
         if thread is None or thread.still is None:
             continue
-        if thread.still == 0 and thread.switches == 0:
+        one = next(one for one in judgement.threads if one.id == thread.id)
+        if thread.still == 0 and not ran(thread):
             stood.append(process.index)
-        elif thread.still > _polls_up_to(judgement):
+        elif _went_on(thread, one):
             went.append(process.index)
     return tuple(went), tuple(stood)
 
 
-def _polls_up_to(judgement: ProcessJudgement) -> int:
+def ran(thread: ThreadStack) -> bool:
+    """Whether its counters rose between the two copies of a look: it had a processor for more than to be stopped."""
+    return bool(thread.switches) or (thread.cpu or 0.0) >= NOTHING
+
+
+def _went_on(thread: ThreadStack, one: ThreadJudgement) -> bool:
+    """Whether a call that does not return before something has come was over in the second copy.
+
+    That is a blocking collective, and whatever called the engine's waiting function. What lies further in proves
+    nothing: it may poll. A thread that sleeps in its collective does not run before it is woken.
+    """
+    deciding, limit = one.frame or 0, _polls_up_to(thread, one)
+    over, changed = thread.left or 0, thread.still or 0
+    if over >= limit or changed > limit:
+        return True
+    if one.collective is None:
+        return False
+    if one.kind in SLEEPING and changed > 0 and ran(thread):
+        return True
+    if thread.frames[deciding].language == "python":  # its return does not show, but that of what it had called
+        return 0 < deciding <= over
+    return one.kind in BLOCKING and over > deciding
+
+
+def _polls_up_to(thread: ThreadStack, one: ThreadJudgement) -> int:
     """Number of the outermost frame that a wait changes by itself, plus one."""
-    one = next(thread for thread in judgement.threads if thread.id == judgement.wait.thread)
-    deciding = judgement.wait.frame or 0
-    return max(deciding + 1, one.engine_frame or 0) + 1
-
-
-def wants_second_look(diagnosis: Diagnosis) -> bool:
-    """Whether one look left open if the job goes on: nothing sets the ranks apart, or one of them computes."""
-    verdict = diagnosis.verdict
-    return verdict.cause in ("unknown", "not-a-hang") and verdict.confidence == "low" and len(diagnosis.processes) > 1
+    frames = thread.frames
+    last = max((one.frame or 0) + 1, one.engine_frame or 0)
+    # One call of the interpreter, or of a function with others inlined, has one place on the stack.
+    while last + 1 < len(frames) and frames[last].sp is not None and frames[last + 1].sp == frames[last].sp:
+        last += 1
+    return last + 1
 
 
 def _identity(process: RankSnapshot) -> Tuple[object, ...]:

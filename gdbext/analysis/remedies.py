@@ -13,12 +13,15 @@ from gdbext.knowledge.schema import RemedyRule
 from gdbext.model.verdict import Remedy
 
 _NCCL_FILE = re.compile(r"libnccl\.so\.(\d+\.\d+\.\d+)")
+_LONGER = "looks that are far apart tell a step that takes long from a rank that stays where it is"
 MOST = 5
 
 
 def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     """What to do about the candidate's cause, in the order of the rows; before them what makes the answer surer."""
     kinds = {party.kind for party in (best.culprits or best.victims or view.parties)}
+    if best.decided_by is not None:
+        return (Remedy(f"Run {best.decided_by}", _LONGER),)
     fitting = [rule for rule in REMEDIES if rule.cause == best.cause and _holds(rule, view, best, kinds)]
     return (*again(view, best), *(Remedy(rule.action, rule.reason) for rule in fitting))[:MOST]
 
@@ -39,6 +42,9 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
     if rule.named is not None and rule.named != bool(best.culprits):
         return False
     if rule.alone is not None and rule.alone != (len(view.parties) + len(view.unseen) < 2):
+        return False
+    told = {statement.says for witness in view.snapshot.witnesses for statement in witness.statements}
+    if (rule.said and rule.said not in told) or rule.not_said in told:
         return False
     blamed = best.culprits or best.victims or view.parties
     if rule.rules and not any(party.judged.rule in rule.rules for party in blamed):

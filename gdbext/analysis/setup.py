@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Optional, Sequence
 
 from gdbext.analysis.candidate import Candidate, evidence_of
-from gdbext.analysis.view import JobView, Party
-from gdbext.analysis.wording import ranks, start, verb, what, where, who
+from gdbext.analysis.view import JobView, Party, without
+from gdbext.analysis.wording import start, verb, what, where, who
 from gdbext.model.patterns import regex
+from gdbext.model.ranges import ranks
 
 _PEER_MEMORY = regex(
     r"(cu(da)?IpcOpenMemHandle|cudaDeviceEnablePeerAccess|cuCtxEnablePeerAccess|cuMemImportFromShareableHandle|cuMemSetAccess)"
@@ -19,10 +20,9 @@ def rendezvous(view: JobView) -> Optional[Candidate]:
     waiting = view.of("init")
     if not waiting:
         return None
+    gone = frozenset(view.gone)
     away = [
-        party
-        for party in view.parties
-        if party.group in ("elsewhere", "lock", "idle", "implicit") or party in view.gone
+        party for party in view.parties if party.group in ("elsewhere", "lock", "idle", "implicit") or party in gone
     ]
     absent = view.snapshot.absent
     if not (away or absent):
@@ -65,7 +65,7 @@ def _waits_for_peers(party: Party) -> bool:
 def peer_access(view: JobView) -> Optional[Candidate]:
     """A rank that sets up a communicator is opening a peer's memory and does not come out of the driver."""
     opening = [party for party in view.of("init", "implicit") if _opens_peer_memory(party)]
-    others = [party for party in view.of("init") if party not in opening]
+    others = without(view.of("init"), opening)
     if not opening or len(opening) + len(others) < len(view.parties):
         return None
     summary = (

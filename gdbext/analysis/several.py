@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from gdbext.analysis.candidate import one_lower
 from gdbext.analysis.wording import start
@@ -76,10 +76,13 @@ def _grouped(ranked: Sequence[RankSnapshot], key: Callable[[RankSnapshot], Optio
 def _in_order(ranked: Sequence[RankSnapshot]) -> Tuple[Indexes, ...]:
     """A text that has one job after the other: where a number comes again the next one begins; all must be alike."""
     groups: List[List[RankSnapshot]] = [[]]
+    taken: Set[Optional[int]] = set()  # numbers in the last group
     for process in ranked:
-        if any(process.rank == one.rank for one in groups[-1]):
+        if process.rank in taken:
             groups.append([])
+            taken.clear()
         groups[-1].append(process)
+        taken.add(process.rank)
     alike = len({frozenset(one.rank for one in group) for group in groups}) == 1
     if not alike or not 1 < len(groups) <= _MOST_JOBS or len(groups[0]) < 2:
         return ()
@@ -161,5 +164,6 @@ def _named(snapshot: JobSnapshot, indexes: Indexes) -> str:
     return f"{names}{program}" + (f" (pid {some})" if pids else "")
 
 
-def _weight(verdict: Verdict) -> Tuple[bool, bool, int]:
-    return verdict.finding, verdict.cause != "unknown", CONFIDENCE.index(verdict.confidence)
+def _weight(verdict: Verdict) -> Tuple[bool, bool, bool, int]:
+    undecided = verdict.decided_by is not None
+    return verdict.finding, undecided, verdict.cause != "unknown", CONFIDENCE.index(verdict.confidence)

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Optional, Pattern
 
 from gdbext.analysis.candidate import Candidate, evidence_of
-from gdbext.analysis.classify import BUSY
+from gdbext.analysis.classify import BUSY, known
+from gdbext.analysis.progress import ran
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.analysis.wording import start, verb, where, who
-from gdbext.knowledge.slow import CHILD_CPU, FAULTS_PER_SECOND, READ_PER_SECOND, SLOW_WORK, SlowWork
+from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
+from gdbext.knowledge.slow import CHILD_CPU, FAULTS_PER_SECOND, MOVED_PER_SECOND, SLOW_WORK, SlowWork
 from gdbext.model.activity import Activity
 from gdbext.model.patterns import regex
+from gdbext.model.stack import Frame
 from gdbext.model.verdict import Evidence
 
 _ROWS = [(row, regex(row.function), regex(row.file), regex(row.children)) for row in SLOW_WORK]
@@ -101,17 +104,51 @@ def _doing(party: Party) -> Optional[_Doing]:
         on_stack = bool(row.file) and _on_stack(party, function, file)
         if party.group in COMMUNICATION and not (on_stack and _launches_from_the_host(party)):
             continue
-        counted = _proof(party, activity, row, on_stack, children)
+        counted = (
+            _computes(party, function, file) if row.innermost else _proof(party, activity, row, on_stack, children)
+        )
         if counted:
             return _Doing(party, row.doing, counted)
-    return None
+    moved = _moved(_its_bytes(party, activity), activity.seconds)
+    return _Doing(party, "reads or writes", f"{moved} moved") if moved else None
+
+
+def _its_bytes(party: Party, activity: Activity) -> int:
+    """What the thread that decides has read or written, or what it waits for other threads of its process to do."""
+    own_sleep = party.judged.rule in OWN_SLEEPS
+    if party.kind == "condvar-idle" and not own_sleep:
+        return max(activity.read_bytes or 0, activity.written_bytes or 0)
+    if party.thread is None or not ran(party.thread):
+        return 0
+    if party.kind == "io":
+        return max(activity.read_bytes or 0, activity.written_bytes or 0)
+    return activity.own_bytes or 0 if party.kind in OF_ITS_OWN or own_sleep else 0
+
+
+def _moved(count: Optional[int], seconds: float) -> str:
+    """`300 MiB in 2.0 s`; "" for what is next to nothing."""
+    return f"{count / 2**20:,.0f} MiB in {seconds:.1f} s" if count and count / seconds >= MOVED_PER_SECOND else ""
 
 
 def _on_stack(party: Party, function: Pattern[str], file: Pattern[str]) -> bool:
     frames = party.thread.frames if party.thread is not None else ()
-    return any(
-        function.match(frame.function or "") and file.search(frame.file or frame.library or "") for frame in frames
-    )
+    return any(_is(frame, function, file) for frame in frames)
+
+
+def _is(frame: Frame, function: Pattern[str], file: Pattern[str]) -> bool:
+    return bool(function.match(frame.function or "") and file.search(frame.file or frame.library or ""))
+
+
+def _computes(party: Party, function: Pattern[str], file: Pattern[str]) -> Optional[str]:
+    """That a thread of the rank is busy inside such a library: the one that decides, or one that it waits for."""
+    waits = party.kind == "condvar-idle" and party.judged.rule not in OWN_SLEEPS
+    for thread in party.process.threads if waits else filter(None, (party.thread,)):
+        inner = next((frame for frame, one in zip(thread.frames, known(thread.frames)) if not one.system), None)
+        if inner is not None and _is(inner, function, file) and (thread.cpu or 0.0) >= BUSY:
+            return (
+                f"{'its thread' if thread is party.thread else f'thread {thread.id}'} used {thread.cpu:.0%} of a core"
+            )
+    return None
 
 
 def _launches_from_the_host(party: Party) -> bool:
@@ -129,9 +166,9 @@ def _proof(party: Party, activity: Activity, row: SlowWork, on_stack: bool, chil
                 return f"child process {child.name} used {child.cpu:.0%} of a core"
     if not on_stack:
         return None
-    read = activity.read_bytes or 0
-    if "read" in row.proof and read / activity.seconds >= READ_PER_SECOND:
-        return f"it read {read / 2**20:,.0f} MiB in {activity.seconds:.1f} s"
+    for name, verbed, count in (("read", "read", activity.read_bytes), ("write", "wrote", activity.written_bytes)):
+        if name in row.proof and _moved(count, activity.seconds):
+            return f"it {verbed} {_moved(count, activity.seconds)}"
     cpu = party.thread.cpu if party.thread is not None else None
     if "cpu" in row.proof and cpu is not None and cpu >= BUSY:
         return f"its thread used {cpu:.0%} of a core"

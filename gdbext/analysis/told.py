@@ -7,11 +7,12 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.candidate import Candidate
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
-from gdbext.analysis.wording import ranks, start, verb, who
+from gdbext.analysis.wording import start, verb, who
 from gdbext.knowledge.logs import GROUP, LOG_RULES, PROGRESS, RANK, TIMED_OUT, UNEVEN
 from gdbext.knowledge.schema import LogRule
 from gdbext.model.job import RankSnapshot
 from gdbext.model.patterns import regex
+from gdbext.model.ranges import ranks
 from gdbext.model.verdict import Evidence, ThreadJudgement
 
 _RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES]
@@ -21,6 +22,7 @@ _STRENGTH = {"high": 93, "medium": 85, "low": 60}
 _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
 _MOST_QUOTED = 3
 _LONGEST_QUOTE = 160
+_SAME = 60  # characters at the end of a line
 
 
 class Line(NamedTuple):
@@ -53,15 +55,24 @@ def _known(text: str) -> Optional[LogRule]:
     return next((rule for pattern, rule in _RULES if pattern.search(text)), None)
 
 
-def quoted(view: JobView) -> Tuple[Evidence, ...]:
-    """The most telling lines as evidence, each kind of line once."""
+def quoted(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
+    """The most telling lines as evidence, each kind of line once, without what the candidate quotes itself."""
     shown: Dict[str, Evidence] = {}
+    own = tuple(one.text for one in best.evidence)
     for line in lines(view):
+        if any(text.endswith(line.text[-_SAME:]) for text in own):
+            continue
         if line.rule.id not in shown and len(shown) < _MOST_QUOTED:
             text = line.text if len(line.text) <= _LONGEST_QUOTE else line.text[: _LONGEST_QUOTE - 1] + "…"
             index = line.process.index if line.process is not None else None
             shown[line.rule.id] = Evidence(f"{line.rule.means}: {text}", index)
     return tuple(shown.values())
+
+
+def speaker(view: JobView) -> Optional[Party]:
+    """Whose line says most, where no stack was read."""
+    telling = next((line.process for line in lines(view) if line.process is not None), None)
+    return _party(view, telling) if telling is not None else None
 
 
 def told_by_log(view: JobView) -> Optional[Candidate]:
@@ -117,7 +128,7 @@ class _Group(NamedTuple):
 def told_by_watchdog(view: JobView) -> Optional[Candidate]:
     """Ranks of one process group timed out in different operations, or some never enqueued what the others wait for."""
     for group in _groups(view).values():
-        found = _different_operations(view, group) or _behind(view, group)
+        found = _different_operations(view, group) or _behind(view, group) or _silent(view, group)
         if found is not None:
             return found
     return None
@@ -192,6 +203,20 @@ def _behind(view: JobView, group: _Group) -> Optional[Candidate]:
     )
     confidence = "high" if group.named and numbers else "medium"
     return Candidate("missing-rank", confidence, 93, summary, _of_ranks(view, late), _of_ranks(view, waiting))
+
+
+def _silent(view: JobView, group: _Group) -> Optional[Candidate]:
+    """All ranks but a few time out in one operation, and of those few there is no line at all."""
+    silent = [one for one in view.snapshot.processes if one.rank is not None and not (one.threads or one.said)]
+    if not silent or len(group.timed_out) < 2:
+        return None
+    missing, waiting = sorted(one.rank or 0 for one in silent), sorted(group.timed_out)
+    name = next(operation.lower().lstrip("_") for _, operation, _ in group.timed_out.values())
+    summary = (
+        f"torch's watchdog: {ranks(waiting)} timed out in {name}; there is no line of {ranks(missing)}. "
+        f"Either {ranks(missing)} never arrived there, or the log of {ranks(missing)} is not in the text."
+    )
+    return Candidate("missing-rank", "low", 60, summary, _of_ranks(view, missing), _of_ranks(view, waiting))
 
 
 PATTERNS = (told_by_log, told_by_watchdog)

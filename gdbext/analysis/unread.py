@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import List, Optional, Tuple
+from typing import List, Sequence, Tuple
 
 from gdbext.analysis.candidate import Candidate, one_lower
 from gdbext.analysis.outline import whom
@@ -15,14 +15,19 @@ _SPEAKS_FOR_ITSELF = ("fatal", "implicit", "init", "teardown", *COMMUNICATION)
 """Groups of waits that explain a standstill whatever the other threads do."""
 
 
+_LOOSE = ("text:loose", "text:chain", "text:boost")
+"""Stacks of texts that no tool's format knew (parsers/formats/loose.py)."""
+
+
 def less_sure(view: JobView, best: Candidate) -> Candidate:
     """One grade less where the verdict rests on a stack that is cut, or on a rank that has threads which were not read
     and may be the ones that matter."""
     parties = (*best.culprits, *best.victims) or view.parties
     if memory_alone(view):
         return dataclasses.replace(best, confidence="low")  # it rests on memory alone: nobody knows what the ranks do
-    judged = {one.index: one for one in view.processes}
-    if any(_cut(party) or _others_matter(party, judged.get(party.index)) for party in parties):
+    if parties and all(party.process.source in _LOOSE for party in parties):
+        return dataclasses.replace(best, confidence="low")  # lines that only look like frames
+    if any(map(_cut, parties)) or _others_matter(view, parties):
         return dataclasses.replace(best, confidence=one_lower(best.confidence))
     return best
 
@@ -72,10 +77,10 @@ def _cut(party: Party) -> bool:
     return party.process.unstopped and party.thread is not None and bool(party.thread.truncated)
 
 
-def _others_matter(party: Party, judged: Optional[ProcessJudgement]) -> bool:
-    if party.group in _SPEAKS_FOR_ITSELF:
-        return False
-    return judged is not None and _workers(party.process, judged) > 0
+def _others_matter(view: JobView, parties: Sequence[Party]) -> bool:
+    """Whether a process has threads that ran, and is among the parties with a wait that they could explain."""
+    asked = {party.index for party in parties if party.group not in _SPEAKS_FOR_ITSELF}
+    return any(one.index in asked for one in _ran(view))
 
 
 def _workers(process: RankSnapshot, judged: ProcessJudgement) -> int:

@@ -7,6 +7,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, Optional, Pattern, 
 
 from gdbext.analysis.decisive import decisive
 from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.knowledge.slow import SPINNING_AFTER
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Captured, Frame, ThreadStack
@@ -24,15 +25,29 @@ _OPERATIONS = ("opCount",)
 _COUNTS = ("count", "data_size")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Party:
-    """One member of the job: a process with its decisive thread, or one thread where threads are the ranks."""
+    """One member of the job: a process with its decisive thread, or one thread where threads are the ranks.
+
+    Two are equal that stand for the same thread. To compare all that is known of them would take as long as reading it,
+    and jobs of thousands of ranks ask often.
+    """
 
     process: RankSnapshot
     thread: Optional[ThreadStack]
     judged: ThreadJudgement
     group: str
     is_thread: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Party) and self._who == other._who
+
+    def __hash__(self) -> int:
+        return hash(self._who)
+
+    @property
+    def _who(self) -> Tuple[int, int, bool]:
+        return self.process.index, id(self.thread), self.is_thread
 
     @property
     def index(self) -> int:
@@ -103,6 +118,8 @@ class JobView:
     threads_as_ranks: bool = False
     moved: Tuple[int, ...] = ()  # processes that went on between two looks
     still: Tuple[int, ...] = ()  # processes that provably did nothing between two looks
+    before: Tuple[JobView, ...] = ()  # the looks before this one, oldest first
+    spinning_after: float = SPINNING_AFTER  # seconds at one place from which a rank that runs is named
 
     def of(self, *groups: str) -> List[Party]:
         """Parties in one of these groups, in process order."""
@@ -113,7 +130,7 @@ class JobView:
 
     @property
     def looked_twice(self) -> bool:
-        return self.snapshot.apart is not None or bool(self.snapshot.earlier or self.moved or self.still)
+        return self.snapshot.apart is not None or bool(self.before or self.moved or self.still)
 
     @property
     def stands_still(self) -> bool:
@@ -143,6 +160,7 @@ def look(
     processes: Sequence[ProcessJudgement],
     moved: Tuple[int, ...] = (),
     still: Tuple[int, ...] = (),
+    before: Tuple[JobView, ...] = (),
 ) -> JobView:
     """Build the view; linear in processes and threads."""
     parties: List[Party] = []
@@ -155,7 +173,8 @@ def look(
             parties.append(party)
     split = _threads_as_parties(snapshot, processes)
     gone = tuple(party for party in parties if party.group in ("gone", "stopped"))
-    return JobView(snapshot, tuple(processes), tuple(split or parties), tuple(unseen), gone, bool(split), moved, still)
+    members, apart = tuple(split or parties), tuple(unseen)
+    return JobView(snapshot, tuple(processes), members, apart, gone, bool(split), moved, still, before)
 
 
 def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:
@@ -200,6 +219,12 @@ def _threads_as_parties(snapshot: JobSnapshot, processes: Sequence[ProcessJudgem
         if judged.helper is None and _group(judged) in (*COMMUNICATION, "implicit")
     ]
     return members if len(members) > 1 else []
+
+
+def without(parties: Iterable[Party], others: Iterable[Party]) -> List[Party]:
+    """Those of `parties` that are not among the others, in their order."""
+    left_out = frozenset(others)
+    return [party for party in parties if party not in left_out]
 
 
 def by_key(parties: Sequence[Party], key: Callable[[Party], object]) -> Dict[object, List[Party]]:

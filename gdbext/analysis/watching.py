@@ -1,5 +1,7 @@
 """Whether a job stands still, from polls that stop nothing: where its threads sleep and how much they run.
 
+It does when most of its ranks do: one that runs on, while all others wait for it, may be in a loop.
+
 A thread moves when it sleeps in a place where it was not seen lately, or when it both sleeps and uses much of a core.
 One that spins without ever sleeping, or wakes up for a moment and goes back to its place, does not. So a job that waits
 for the GPU, polls or keeps heartbeats stands still; so does an idle server, which only a look at its stacks tells.
@@ -23,35 +25,37 @@ Places = Mapping[_Key, FrozenSet[str]]
 
 
 class Stillness:
-    """Fed with polls; says for how long nobody moved."""
+    """Fed with polls; says for how long most ranks have not moved."""
 
     def __init__(self) -> None:
         self._before: Dict[_Key, ThreadPulse] = {}
         self._at: Dict[int, float] = {}
         self._places: Dict[_Key, Deque[str]] = {}
         self._counters = ""
-        self._since: Optional[float] = None
+        self._since: Dict[int, float] = {}
 
     def poll(self, pulses: Mapping[int, Pulse], counters: str = "") -> float:
-        """Seconds for which no thread moved. `pulses` by pid; `counters` is any text that changes with progress."""
+        """Seconds for which no thread of most ranks moved. `pulses` by pid; `counters` is any text that changes with
+        progress."""
         now = max((pulse.at for pulse in pulses.values()), default=0.0)
-        moved = counters != self._counters or self._at.keys() != pulses.keys()
+        if counters != self._counters or self._at.keys() != pulses.keys():
+            self._since = dict.fromkeys(pulses, now)
         threads: Dict[_Key, ThreadPulse] = {}
         for pid, pulse in pulses.items():
             for tid, thread in pulse.threads.items():
                 key = (pid, tid)
                 threads[key] = thread
-                moved = self._moved(key, thread, pulse.at - self._at.get(pid, pulse.at)) or moved
+                if self._moved(key, thread, pulse.at - self._at.get(pid, pulse.at)):
+                    self._since[pid] = now
         self._before, self._counters = threads, counters
         self._at = {pid: pulse.at for pid, pulse in pulses.items()}
         self._places = {key: places for key, places in self._places.items() if key in threads}
-        if moved or self._since is None:
-            self._since = now
-        return now - self._since
+        moments = sorted(self._since.values())
+        return now - moments[len(moments) - 1 - len(moments) // 2] if moments else 0.0
 
     def settle(self, pulses: Mapping[int, Pulse]) -> None:
         """Take what a look disturbed (a stop makes system calls begin anew) for no movement of the job."""
-        since = self._since
+        since = dict(self._since)
         self.poll(pulses, self._counters)
         self._since = since
 
@@ -106,6 +110,10 @@ class Patience:
             return False
         # Python frames do not deepen the stack of C: the same places may be another wait, so idle is not for ever.
         return not (self._idle is not None and now < self._idle_until and stillness.is_at(self._idle))
+
+    def undecided(self, now: float, seconds: float) -> None:
+        """A look was taken that could not tell: one more is due so many seconds after it, if the job still stands."""
+        self._looked, self._next = False, now + seconds
 
     def looked(self, now: float, hang: bool, stillness: Stillness) -> None:
         """A look was taken; `hang`: it found something."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Callable, List, Optional, Tuple
+from typing import Optional
 
 from gdbext.analysis.candidate import Candidate, evidence_of, shows
 from gdbext.analysis.classify import known
-from gdbext.analysis.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads, threads_of
+from gdbext.analysis.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads, threads_of, without
 from gdbext.analysis.wording import start, verb, where, who
 from gdbext.knowledge.frames import python
 from gdbext.model.patterns import regex
@@ -119,7 +119,7 @@ def leader_first(view: JobView) -> Optional[Candidate]:
         f"finished work that it does alone. "
         "It is late or slow (data preparation longer than the timeout is usual), not blocked by these ranks."
     )
-    first = tuple(party for party in view.parties if party.process.rank == 0 and party not in waiting)
+    first = tuple(party for party in without(view.parties, waiting) if party.process.rank == 0)
     absent = tuple(rank for rank in view.snapshot.absent if rank == 0)
     return Candidate("missing-rank", "low", 84, summary, first, tuple(waiting), absent, evidence_of(first, waiting))
 
@@ -154,20 +154,16 @@ def kernel_driver(view: JobView) -> Optional[Candidate]:
     return None
 
 
-def fatal(view: JobView) -> Optional[Candidate]:
-    """A bus error, or an error of CUDA that is being thrown."""
-    for kind, judge in _FATAL:
-        dying = list(threads(view, (kind,)))
-        if dying:
-            dead = {one.index for one in dying}
-            return judge(dying, [party for party in view.of(*COMMUNICATION, "init") if party.index not in dead])
-    return None
-
-
-def _bus_error(dying: List[Party], victims: List[Party]) -> Candidate:
+def bus_error(view: JobView) -> Optional[Candidate]:
+    """A thread whose memory is not there."""
+    dying = list(threads(view, ("sigbus",)))
+    if not dying:
+        return None
+    dead = {one.index for one in dying}
+    victims = [party for party in view.of(*COMMUNICATION, "init") if party.index not in dead]
     shared = any(_SHARED_MEMORY.search(name) for one in dying for name in calls_of(one))
     summary = f"{start(who(dying))} got SIGBUS in {where(dying[0])}: the memory behind a mapping is not there. " + (
-        "For NCCL's shared memory that means /dev/shm is full."
+        "For NCCL's shared memory that mostly means that /dev/shm was full."
         if shared
         else "A full /dev/shm or a truncated file does that."
     )
@@ -183,31 +179,8 @@ def _bus_error(dying: List[Party], victims: List[Party]) -> Candidate:
     )
 
 
-def _gpu_error(dying: List[Party], victims: List[Party]) -> Candidate:
-    summary = (
-        f"{start(who(dying))} is throwing because a CUDA call failed, in {where(dying[0])}. "
-        "What the others wait for cannot complete; the error's text and the kernel log (Xid) say which fault it was."
-    )
-    return Candidate(
-        "gpu-fault",
-        "medium" if victims else "low",
-        92,
-        summary,
-        tuple(dying),
-        tuple(victims),
-        (),
-        evidence_of(dying, victims),
-    )
-
-
-_FATAL: Tuple[Tuple[str, Callable[[List[Party], List[Party]], Candidate]], ...] = (
-    ("sigbus", _bus_error),
-    ("cuda-error-throw", _gpu_error),
-)
-
-
 PATTERNS = (
-    fatal,
+    bus_error,
     kernel_driver,
     teardown,
     communicators_in_threads,

@@ -90,18 +90,19 @@ def heard(view: JobView, best: Candidate) -> Candidate:
     contradicts = CONTRADICTS.get(best.cause, ())
     told = [(name, one) for says in dict.fromkeys((*_TOLD, *contradicts)) for name, one in _statements(view, says)]
     lines = [Evidence(f"{name}: {one.text}", one.process) for name, one in told[:_MOST]]
-    against = [name for name, one in told if one.says in contradicts]
+    against = [f"{name}: {one.text}" for name, one in told if one.says in contradicts]
     confidence, summary = best.confidence, best.summary
     if against:
         confidence = one_lower(confidence)
-        summary += f" {against[0]} speaks against it (see the evidence)."
+        summary += f" But this contradicts it: {against[0]}."
     evidence = (*best.evidence, *lines, *_processor_time(view, best))
     return dataclasses.replace(best, confidence=confidence, summary=summary, evidence=evidence)
 
 
 def _processor_time(view: JobView, best: Candidate) -> Iterator[Evidence]:
     """Who spins: a thread that waits and uses the processor all the time polls, it is not blocked."""
-    parties = (*best.culprits, *best.victims)
+    named = {one.index for one in (*best.culprits, *best.victims)} | {item.process for item in best.evidence}
+    parties = [party for party in view.parties if party.index in named]
     spinning = [one for one in parties if one.thread is not None and (one.thread.cpu or 0) >= _SPINNING]
     if spinning and view.snapshot.apart is not None:
         used = min(one.thread.cpu or 0 for one in spinning if one.thread is not None)

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Optional, Sequence
 
-from gdbext.model.ranges import folded
+from gdbext.model.ranges import ranks
 from gdbext.model.stack import Frame
 
 if TYPE_CHECKING:
     from gdbext.analysis.view import Party
 
 LONGEST_NAME = 80
-
-
-def ranks(numbers: Sequence[int]) -> str:
-    """`rank 3` or `ranks 0-2,5`."""
-    return f"{'rank' if len(set(numbers)) == 1 else 'ranks'} {folded(numbers)}"
 
 
 def who(parties: Sequence[Party]) -> str:
@@ -68,6 +63,8 @@ def where(party: Party) -> str:
         return _library_alone(party) or "a place that could not be read"
     if judged.rule in _SIGNALS:
         inner = party.frame((judged.frame or 0) + 1) or inner
+    if judged.kind == "cuda-error-throw" and outer is not None:
+        return place(outer)
     if inner is None or (
         outer is not None
         and judged.rule is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from gdbext.model.activity import Activity, Child
 
@@ -26,13 +26,29 @@ class _Process:
     started: int
 
 
+class _Bytes(NamedTuple):
+    """What a task has read and written so far; None where it is not told (proc_pid_io(5)).
+
+    A call counts when it is over, and a long one is seen before that by what it has moved to or from a disk.
+    """
+
+    read: Optional[int]
+    written: Optional[int]
+    from_disk: Optional[int]
+    to_disk: Optional[int]
+
+
+_NOT_TOLD = _Bytes(None, None, None, None)
+
+
 @dataclass(frozen=True)
 class Census:
     """All processes of the host at the second `at` (CLOCK_MONOTONIC), and more of some of them."""
 
     at: float
     processes: Mapping[int, _Process]
-    read_bytes: Mapping[int, int]
+    moved: Mapping[int, _Bytes]
+    moved_by_main: Mapping[int, _Bytes]  # by the main thread alone
     swapped: Mapping[int, int]
 
 
@@ -44,12 +60,14 @@ def take(pids: Sequence[int], proc: str = "/proc") -> Census:
             found = _process(_text(f"{proc}/{name}/stat"))
             if found is not None:
                 processes[int(name)] = found
-    reads = {pid: _field(_text(f"{proc}/{pid}/io"), "rchar:") for pid in pids}
+    moved = {pid: _bytes(f"{proc}/{pid}/io") for pid in pids}
+    by_main = {pid: _bytes(f"{proc}/{pid}/task/{pid}/io") for pid in pids}
     swapped = {pid: _field(_text(f"{proc}/{pid}/status"), "VmSwap:") for pid in pids}
     return Census(
         time.monotonic(),
         processes,
-        {pid: value for pid, value in reads.items() if value is not None},
+        moved,
+        by_main,
         {pid: value * 1024 for pid, value in swapped.items() if value is not None},
     )
 
@@ -67,13 +85,16 @@ def between(before: Census, after: Census, pids: Sequence[int]) -> Dict[int, Act
         old, new = before.processes.get(pid), after.processes.get(pid)
         if old is None or new is None or old.started != new.started:
             continue
-        read = (before.read_bytes.get(pid), after.read_bytes.get(pid))
+        read, written = _moved(before.moved, after.moved, pid)
+        own = _moved(before.moved_by_main, after.moved_by_main, pid)
         found[pid] = Activity(
             seconds,
             new.major_faults - old.major_faults,
-            None if read[0] is None or read[1] is None else read[1] - read[0],
+            read,
             after.swapped.get(pid),
             _children(pid, set(pids), below, before, after),
+            written,
+            max((one for one in own if one is not None), default=None),
         )
     return found
 
@@ -97,6 +118,19 @@ def _children(
         if cpu >= _LEAST:
             found.append(Child(new.name, one, round(cpu, 3)))
     return tuple(sorted(found, key=lambda child: -child.cpu)[:_MOST_CHILDREN])
+
+
+def _bytes(path: str) -> _Bytes:
+    text = _text(path)
+    return _Bytes(*(_field(text, name) for name in ("rchar:", "wchar:", "read_bytes:", "write_bytes:")))
+
+
+def _moved(before: Mapping[int, _Bytes], after: Mapping[int, _Bytes], pid: int) -> Tuple[Optional[int], Optional[int]]:
+    """Bytes that were read and written between two moments."""
+    pairs = zip(before.get(pid, _NOT_TOLD), after.get(pid, _NOT_TOLD))
+    more = [None if old is None or new is None else new - old for old, new in pairs]
+    read, written = ([one for one in pair if one is not None] for pair in (more[::2], more[1::2]))
+    return max(read, default=None), max(written, default=None)
 
 
 def _process(stat: str) -> Optional[_Process]:

@@ -16,6 +16,7 @@ from gdbext.capture.threads import ThreadTimes
 from gdbext.model.stack import ThreadStack
 
 _STEP = 512  # bytes compared at once
+_WORD = 8
 
 
 def compare(
@@ -25,10 +26,16 @@ def compare(
     before: Mapping[int, ThreadTimes],
     after: Mapping[int, ThreadTimes],
 ) -> Tuple[ThreadStack, ...]:
-    """The stacks of `first` with `still` and `switches` filled in where both looks saw the thread."""
+    """The stacks of `first` with what the second copy tells of each thread that both saw."""
     one, two = _Side(first), _Side(second)
     return tuple(
-        replace(stack, still=_still(stack, one, two), switches=_switches(stack.lwp, before, after)) for stack in stacks
+        _counted(
+            replace(stack, still=_still(stack, one, two), left=_left(stack, one, two)),
+            stack.lwp in second.asleep,
+            before.get(stack.lwp or 0),
+            after.get(stack.lwp or 0),
+        )
+        for stack in stacks
     )
 
 
@@ -46,6 +53,14 @@ class _Side:
         if index < 0 or address >= self._blocks[index].end:
             return None
         return self._blocks[index]
+
+    def word(self, address: int) -> Optional[int]:
+        """The word there, where it was copied."""
+        block = self.block(address)
+        if block is None or address + _WORD > block.end:
+            return None
+        at = address - block.address
+        return int.from_bytes(block.data[at : at + _WORD], "little")
 
 
 def _still(stack: ThreadStack, one: _Side, two: _Side) -> Optional[int]:
@@ -87,11 +102,33 @@ def _highest_change(low: int, one: _Side, two: _Side, outermost: int) -> Optiona
     return -1
 
 
-def _switches(tid: Optional[int], before: Mapping[int, ThreadTimes], after: Mapping[int, ThreadTimes]) -> Optional[int]:
-    old, new = before.get(tid or 0), after.get(tid or 0)
-    if old is None or new is None or old.started != new.started:
+def _left(stack: ThreadStack, one: _Side, two: _Side) -> Optional[int]:
+    """How many calls, from the innermost one, are over: the address that the outermost of them returns to is gone.
+
+    It lies right below where its caller's stack pointer was (x86-64); elsewhere it is not found, and nothing is said.
+    """
+    if stack.lwp is None or not two.registers.get(stack.lwp):
         return None
-    counts = (old.waited, old.preempted, new.waited, new.preempted)
-    if any(count is None for count in counts):
+    for number in range(len(stack.frames) - 1, 0, -1):
+        caller = stack.frames[number]
+        slot = (caller.sp or 0) - _WORD
+        if caller.pc is None or one.word(slot) != caller.pc:
+            continue
+        if slot < two.sp[stack.lwp] or two.word(slot) not in (caller.pc, None):
+            return number
+    return 0
+
+
+def _counted(stack: ThreadStack, slept: bool, old: Optional[ThreadTimes], new: Optional[ThreadTimes]) -> ThreadStack:
+    """The stack with what its thread's counters say. `slept`: it had no processor since the first copy let it go, so
+    that all it did was to be stopped."""
+    first, last = _turns(old), _turns(new)
+    if old is None or new is None or old.started != new.started or first is None or last is None:
+        return replace(stack, switches=None)
+    return replace(stack, switches=0, turns=(first, last)) if slept else replace(stack, switches=last - first)
+
+
+def _turns(one: Optional[ThreadTimes]) -> Optional[int]:
+    if one is None or one.waited is None or one.preempted is None:
         return None
-    return sum(counts[2:]) - sum(counts[:2])  # type: ignore[arg-type]
+    return one.waited + one.preempted

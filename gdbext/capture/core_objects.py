@@ -20,9 +20,10 @@ from gdbext.capture.object_file import (
     Reader,
     build_id_of,
     bytes_reader,
-    file_reader,
     segments_of,
 )
+from gdbext.opener.regular import Identity, Refused
+from gdbext.opener.shelf import Opened, Shelf
 
 UNCHECKED = "its build-id is not in the core"
 _AT_ENTRY = 9
@@ -38,12 +39,20 @@ class Object(NamedTuple):
     build_id: Optional[str] = None
     problem: Optional[str] = None
     unchecked: bool = False  # taken by its path and the sizes of its segments alone
+    identity: Optional[Identity] = None  # of the file that was found
 
 
 class CoreObjects:
     """The files of one core. `sysroot`: a folder with the files of its machine; `program`: its executable."""
 
-    def __init__(self, core: CoreFile, sysroot: Optional[str] = None, program: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        core: CoreFile,
+        sysroot: Optional[str] = None,
+        program: Optional[str] = None,
+        shelf: Optional[Shelf] = None,
+    ) -> None:
+        self._shelf = shelf or Shelf()
         self._core, self._sysroot, self._given = core, sysroot, program
         self.maps: MemoryMap = core.maps()
         self._files: Dict[str, List[Mapping]] = {}
@@ -69,11 +78,19 @@ class CoreObjects:
         found = self.find(mapping.file)
         if found.opens_as is None and not self._is_object(mapping.file):
             return None
-        content = file_reader(found.opens_as) if found.opens_as else self._first_page(mapping.file)
-        file = mapped_file(mapping, content, found.opens_as or mapping.file, found.problem)
+        opened = self._opened(found)
+        content = opened.read if opened else self._first_page(mapping.file)
+        file = mapped_file(mapping, content, found.opens_as or mapping.file, found.problem, opened)
         if file is None and found.opens_as is None and not content(0, 4) and found.problem:
             return unknown_file(mapping, mapping.file, found.problem)
         return file if file is None else replace(file, build_id=found.build_id or file.build_id)
+
+    def _opened(self, found: Object) -> Optional[Opened]:
+        """The file that was found, if it still lies there."""
+        try:
+            return self._shelf.open(found.opens_as, found.identity) if found.opens_as else None
+        except OSError:
+            return None
 
     def _is_object(self, path: str) -> bool:
         """Also data (locales, fonts, models) is mapped, and a core does not always say which memory is code."""
@@ -101,22 +118,29 @@ class CoreObjects:
         others: List[str] = []
         present = False
         for candidate in self._candidates(path, wanted):
-            read = file_reader(candidate)
+            try:
+                opened = Shelf().open(candidate)
+            except OSError as error:
+                if isinstance(error, (Refused, TimeoutError)):
+                    others.append(f"{candidate} is not read: {error.strerror}")
+                continue
+            read, identity = opened.read, opened.identity
             if read(0, 4) != b"\x7fELF":
                 continue
             present = True
             if wanted is not None or first(0, 4) == b"\x7fELF":
                 found = build_id_of(read, segments_of(read))
                 if found == wanted if wanted is not None else read(0, HEADERS) == first(0, HEADERS):
-                    return Object(path, candidate, wanted)
+                    return Object(path, candidate, wanted, identity=identity)
                 others.append(f"{candidate} is another build" + _id(found))
             elif _fits(read, self._files.get(path, ())):
-                return Object(path, candidate, unchecked=True)
+                return Object(path, candidate, unchecked=True, identity=identity)
             else:
                 others.append(f"{candidate} does not fit what was mapped")
         if present:
             return Object(path, None, wanted, f"{others[0]}; the core has{_id(wanted) or ' none of this file'}")
-        return Object(path, None, wanted, f"{path} is not here{_id(wanted)}")
+        refused = f" ({others[0]})" if others else ""
+        return Object(path, None, wanted, f"{path} is not here{_id(wanted)}{refused}")
 
     def _candidates(self, path: str, wanted: Optional[str]) -> Iterator[str]:
         if self._given and path == self.program:
@@ -140,9 +164,9 @@ class CoreObjects:
         found = self.find(mapping.file) if mapping is not None and mapping.is_file else None
         if mapping is None or found is None or found.opens_as is None or found.opens_as.endswith(".debug"):
             return None
+        opened = self._opened(found)
         size = min(size, mapping.end - address)
-        data = file_reader(found.opens_as)(mapping.offset + address - mapping.start, size)
-        return data or None
+        return (opened.read(mapping.offset + address - mapping.start, size) or None) if opened else None
 
 
 def _id(build_id: Optional[str]) -> str:

@@ -1,13 +1,15 @@
 """A few symbols of an ELF file, found without reading the rest of it (64-bit little-endian; layout: elf(5)).
 
 Tables are scanned as bytes: an object per symbol, as pyelftools makes them, takes a hundred times as long. They may
-have gigabytes, so they are gone through in pieces.
+have gigabytes, so they are gone through in pieces. Nothing that a file says of itself is believed: sizes, numbers and
+offsets are its author's, and what it costs to read them has limits.
 """
 
 from __future__ import annotations
 
 import struct
 import sys
+import time
 from array import array
 from typing import BinaryIO, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -22,6 +24,13 @@ NAMING = frozenset((0, 1, 2, 10))  # STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_I
 _MAX_TABLE = 256 << 20  # bytes that are read at once
 _TEXT_PIECE = 8 << 20  # bytes of a string table
 _ROWS_PIECE = 1 << 16  # rows of a symbol table
+_BEYOND = 1 << 62  # no file is as long
+_NOBITS = 8
+_MOST_SECTIONS = 1 << 17
+_MOST_NAMES = 16 << 20  # bytes of all names of sections
+_LONGEST_NAME = 256
+_MOST_FOUND = 1 << 12  # entries of a string table that end with a name
+_SECONDS = 5.0  # that names are looked for in one file
 
 
 class Section(NamedTuple):
@@ -51,8 +60,8 @@ class ElfSymbols:
 
     def at(self, offset: int, size: int) -> bytes:
         """Bytes of the file. Raises `ValueError` when it is cut off there, or on a size beyond all measure."""
-        if offset >= 1 << 62 or size > _MAX_TABLE:
-            raise ValueError("an ELF table is damaged")
+        if offset >= _BEYOND or size > _MAX_TABLE:
+            raise ValueError("an ELF table is damaged: it has no such size")
         self._stream.seek(offset)
         data = self._stream.read(size)
         if len(data) != size:
@@ -61,24 +70,34 @@ class ElfSymbols:
 
     def _loaded(self, offset: int, size: int, count: int) -> Iterator[Tuple[int, int]]:
         """(offset in the file, address as linked) of each loaded segment."""
-        for number in range(count):
-            kind, _flags, at, address = _SEGMENT.unpack(self.at(offset + number * size, _SEGMENT.size))[:4]
+        if count and size != _SEGMENT.size:
+            raise ValueError("an ELF table is damaged: program headers of another size")
+        for kind, _flags, at, address, *_rest in _SEGMENT.iter_unpack(self.at(offset, count * _SEGMENT.size)):
             if kind == _PT_LOAD:
                 yield at, address
 
     def _sections(self, offset: int, size: int, count: int, names: int) -> Iterator[Section]:
+        self._headers = offset
         if offset and not count:  # more than 65,279: the first section header has the numbers
             first = _SECTION.unpack(self.at(offset, _SECTION.size))
             count, names = first[5], first[6]
-            if count * size > _MAX_TABLE:
-                raise ValueError("an ELF table is damaged")
-        rows = [_SECTION.unpack(self.at(offset + number * size, _SECTION.size)) for number in range(count)]
+        if count and (size != _SECTION.size or count > _MOST_SECTIONS):
+            raise ValueError("an ELF table is damaged: too many sections, or of another size")
+        rows = list(_SECTION.iter_unpack(self.at(offset, count * _SECTION.size)))
         if names >= len(rows):
             return
+        if rows[names][5] > _MOST_NAMES:
+            raise ValueError("an ELF table is damaged: names of sections without an end")
         texts = self.at(rows[names][4], rows[names][5])
         for name, kind, flags, address, at, length, link, *_rest in rows:
-            end = texts.find(b"\0", name)
-            yield Section(texts[name : end if end >= 0 else None], kind, address, at, length, link, flags)
+            if at >= _BEYOND or (length >= _BEYOND and kind != _NOBITS):
+                raise ValueError("an ELF table is damaged: a section without a measure")
+            end = texts.find(b"\0", name, name + _LONGEST_NAME)
+            yield Section(texts[name : end if end >= 0 else name], kind, address, at, length, link, flags)
+
+    def header_of(self, number: int) -> int:
+        """Where the header of a section stands in the file."""
+        return self._headers + number * _SECTION.size
 
     def content(self, section: Section) -> bytes:
         """The bytes of a section. Raises `ValueError` when the file is cut off."""
@@ -94,20 +113,23 @@ class ElfSymbols:
         return None if found is None else found.address
 
     def look_up(self, names: Iterable[str]) -> Dict[str, int]:
-        """Values of those of `names` that are defined; exported symbols first, then all others."""
+        """Values of those of `names` that are defined; exported symbols first, then all others. Raises `ValueError`
+        where the file is cut off, or takes too long."""
         wanted = tuple(names)
         found: Dict[str, int] = {}
+        until = time.monotonic() + _SECONDS
         for kind in (DYNSYM, SYMTAB):
             for table in self.sections:
                 if table.kind == kind and len(found) < len(wanted) and table.link < len(self.sections):
-                    found = {**self._scan(table, wanted), **found}
+                    found = {**self._scan(table, wanted, until), **found}
         return found
 
-    def _scan(self, table: Section, names: Sequence[str]) -> Dict[str, int]:
-        offsets = self._positions(self.sections[table.link], names)
+    def _scan(self, table: Section, names: Sequence[str], until: float) -> Dict[str, int]:
+        offsets = self._positions(self.sections[table.link], names, until)
         found: Dict[str, int] = {}
         count = table.size // _SYMBOL.size if offsets else 0
         for first in range(0, count, _ROWS_PIECE):
+            _in_time(until)
             rows = self.at(table.offset + first * _SYMBOL.size, min(_ROWS_PIECE, count - first) * _SYMBOL.size)
             words = array("I")
             words.frombytes(rows)
@@ -120,19 +142,27 @@ class ElfSymbols:
                     found[offsets[name]] = value
         return found
 
-    def _positions(self, texts: Section, names: Sequence[str]) -> Dict[int, str]:
+    def _positions(self, texts: Section, names: Sequence[str], until: float) -> Dict[int, str]:
         """Where one of the names ends an entry of a string table: linkers let a name be the tail of a longer one."""
         wanted = [(name, name.encode() + b"\0") for name in names]
         overlap = max((len(text) for _, text in wanted), default=1) - 1
         found: Dict[int, str] = {}
         for first in range(0, texts.size, _TEXT_PIECE):
+            _in_time(until)
             piece = self.at(texts.offset + first, min(_TEXT_PIECE + overlap, texts.size - first))
             for name, text in wanted:
                 at = piece.find(text)
                 while at >= 0:
                     found[first + at] = name
+                    if len(found) > _MOST_FOUND:
+                        raise ValueError("an ELF table is damaged: a name occurs in it again and again")
                     at = piece.find(text, at + 1)
         return found
+
+
+def _in_time(until: float) -> None:
+    if time.monotonic() > until:
+        raise ValueError(f"its symbols were not found within {_SECONDS:g} s")
 
 
 def tables_of(sections: Iterable[Section]) -> List[Section]:

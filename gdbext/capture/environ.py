@@ -17,11 +17,13 @@ from gdbext.capture.elf_symbols import ElfSymbols
 from gdbext.capture.maps import Mapping, read_maps
 from gdbext.capture.memory import Memory, ProcessMemory
 from gdbext.model.missing import Maybe, Missing
+from gdbext.opener import files, regular
 
 MAX_VARIABLES = 4096
 MAX_LENGTH = 4096  # bytes of one NAME=value; longer values are cut
 
 _C_LIBRARY = re.compile(r"/(libc[.-][^/]*so[^/]*|ld-musl[^/]*)$")
+_MOST_LIBRARIES = 16  # lines of the map
 _POINTERS = 512  # read at a time
 
 
@@ -41,7 +43,7 @@ def environ_in(
     """The variables by the C library's `environ`. `opens` says where to open a mapped file; None: nowhere."""
     # A program linked to a fixed address has its own copy of the variable, which then is the one in use.
     libraries = [mapping.file for mapping in mappings if _C_LIBRARY.search(mapping.file)]
-    for path in dict.fromkeys([program, *libraries]):
+    for path in dict.fromkeys([program, *libraries[:_MOST_LIBRARIES]]):
         file = opens(path)
         address = None if file is None else _address_of_environ(path, file, mappings)
         pointer = memory.read_pointer(address) if address is not None else None
@@ -52,10 +54,9 @@ def environ_in(
 
 def _address_of_environ(path: str, file: str, mappings: Sequence[Mapping]) -> Optional[int]:
     try:
-        status = os.stat(file)
+        value = _linked_address(file, regular.identity_of(files.status(file)))
     except OSError:
         return None
-    value = _linked_address(file, (status.st_dev, status.st_ino, status.st_mtime_ns))
     if value is None:
         return None
     start = next((mapping.start for mapping in mappings if mapping.file == path and mapping.offset == 0), None)
@@ -65,10 +66,10 @@ def _address_of_environ(path: str, file: str, mappings: Sequence[Mapping]) -> Op
 
 
 @functools.lru_cache(maxsize=64)
-def _linked_address(path: str, _identity: tuple[int, ...]) -> Optional[tuple[int, bool]]:
+def _linked_address(path: str, _identity: regular.Identity) -> Optional[tuple[int, bool]]:
     """Address of `environ` as linked, and whether that is where it is loaded (ET_EXEC)."""
     try:
-        with open(path, "rb") as stream:
+        with files.stream(path) as stream:
             elf = ElfSymbols(stream)
             found = elf.look_up(("environ", "__environ"))
     except (OSError, ValueError, struct.error):

@@ -15,20 +15,20 @@ import bisect
 import contextlib
 import functools
 import math
-import mmap
 import struct
 import time
 import zlib
-from typing import Callable, Dict, List, Optional, Sequence, Set
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from gdbext.capture import symbol_sweep, user_cache
 from gdbext.capture.elf_symbols import CODE, SYMTAB, ElfSymbols, Section, tables_of
 from gdbext.capture.excerpt_file import Parts, Symbol
-from gdbext.capture.object_file import build_id_of, file_reader, segments_of
-from gdbext.capture.separate_debug import separate_debug_file
+from gdbext.capture.object_file import build_id_of, segments_of
+from gdbext.capture.separate_debug import ELSEWHERE, LINK, Apart, separate_debug_file
 from gdbext.capture.symbol_index import MOST, SymbolIndex
 from gdbext.capture.symbol_sweep import TimeUp
 from gdbext.capture.unwind_entries import UnwindTable
+from gdbext.opener.shelf import Opened
 
 WORTH_IT = 1 << 19
 """Bytes of symbol table from which an excerpt is quicker than the file (21,000 symbols; gdb takes some 0.1 s)."""
@@ -41,19 +41,22 @@ _DEBUG = frozenset((b".debug_info", b".zdebug_info", b".debug_types"))  # what g
 _MORE_SYMBOLS, _MORE_ENTRIES = b".gnu_debugdata", b".debug_frame"
 _STUBS = b".plt"
 _LONGEST_NAME = 64 << 10
+_MOST_NAMES = 64 << 20  # bytes of all names in an excerpt
+_MOST_SYMBOLS = 1 << 18
+_OVERLAP = 2  # an address at the end of a section counts for the next one too
 Say = Callable[[int, int], None]
 
 
 class Excerpt:
     """The excerpt of one file for a set of addresses (as linked). Raises `ValueError` when none can be made."""
 
-    def __init__(self, path: str, cache: Optional[str] = None) -> None:
+    def __init__(self, file: Opened, cache: Optional[str] = None) -> None:
         """`cache`: folder of what was kept of earlier excerpts (user_cache.folder_of); `None`: nothing is."""
-        self._path, self._cache = path, cache
-        self._stream = open(path, "rb")  # noqa: SIM115 - `close` does it
+        self._file, self._cache = file, cache
+        self._stream = file.stream()
         try:
             self._elf = ElfSymbols(self._stream)
-            self._data = mmap.mmap(self._stream.fileno(), 0, prot=mmap.PROT_READ)
+            self._data = file.mapped()
         except BaseException:
             self._stream.close()
             raise
@@ -72,20 +75,31 @@ class Excerpt:
     @property
     def debug(self) -> int:
         """Bytes of debug information, here and in the file that it may have for itself."""
-        return _debug_in(self._sections) + self._apart
+        return _debug_in(self._sections) + self._debug_apart
 
     @functools.cached_property
-    def _apart(self) -> int:
-        """Those in a file of its own."""
-        place = separate_debug_file(self._path, self._data, self._sections)
-        if place is None:
-            return 0
-        try:
-            with open(place, "rb") as stream:
-                sections = ElfSymbols(stream).sections
-        except (OSError, ValueError, struct.error):
-            return 0
+    def apart(self) -> Optional[Apart]:
+        """The file that it may have for them, if gdb can have that one."""
+        found = separate_debug_file(self._file, self._data, self._sections)
+        if found is None or found.name is None:
+            return found
+        return None if any(section.name in ELSEWHERE for section in _sections_of(found.file)) else found
+
+    @functools.cached_property
+    def _debug_apart(self) -> int:
+        """Bytes in that file."""
+        sections = _sections_of(self.apart.file) if self.apart else ()
         return _debug_in(sections) + sum(table.size for table in tables_of(sections))
+
+    @property
+    def links(self) -> bool:
+        """Whether it names a file with its debug information."""
+        return self._has(LINK)
+
+    @property
+    def shares(self) -> bool:
+        """Whether its debug information is in part in a file that it names."""
+        return any(self._has(name) for name in ELSEWHERE)
 
     @property
     def worth_it(self) -> bool:
@@ -102,9 +116,8 @@ class Excerpt:
         if self.debug or self._has(_MORE_SYMBOLS) or self._has(_MORE_ENTRIES):
             return False
         unwind = UnwindTable(self._data, self._sections)
-        for section in self._code:
-            inside = _between(addresses, section.address, section.address + section.size)
-            if inside and section.name.startswith(_STUBS):
+        for section, inside in self._in_code(addresses, 0):
+            if section.name.startswith(_STUBS):
                 return False
             if not all(unwind.entry(one) or unwind.entry(one - 1) for one in inside):
                 return False
@@ -113,30 +126,37 @@ class Excerpt:
     def parts(self, addresses: Sequence[int], say: Say = lambda done, symbols: None, until: float = math.inf) -> Parts:
         """The excerpt for these addresses, sorted and as linked; without symbols when there is no time for them `until`
         then (CLOCK_MONOTONIC)."""
-        code: List[Section] = []
-        inside: Set[int] = set()
-        for section in self._code:  # a call that does not return may be the last thing in it
-            found = _between(addresses, section.address, section.address + section.size + 1)
-            inside.update(found)
-            code += [section] if found else []
-        wanted = sorted(inside)
+        found = self._in_code(addresses, 1)  # a call that does not return may be the last thing in it
+        code = [section for section, _ in found]
+        wanted = sorted({address for _, inside in found for address in inside})
         unwind = UnwindTable(self._data, self._sections).excerpt(wanted)
         try:
             symbols, named = tuple(self._symbols(wanted, say, until)), True
         except TimeUp:
             symbols, named = (), False
-        exported = bool(self._apart) and not any(section.kind == SYMTAB for section in self._sections)
+        exported = bool(self._debug_apart) and not any(section.kind == SYMTAB for section in self._sections)
         return Parts(self._machine, self._elf.fixed, tuple(code), unwind, symbols, self.debug, named, exported)
 
-    @property
-    def _code(self) -> List[Section]:
-        return [section for section in self._sections if section.flags & CODE == CODE]
+    def _in_code(self, addresses: Sequence[int], behind: int) -> List[Tuple[Section, Sequence[int]]]:
+        """The code sections with addresses in them, and so far behind them. Raises `ValueError` where these overlap."""
+        found: List[Tuple[Section, Sequence[int]]] = []
+        total = 0
+        for section in self._sections:
+            if section.flags & CODE == CODE:
+                inside = _between(addresses, section.address, section.address + section.size + behind)
+                total += len(inside)
+                if total > _OVERLAP * len(addresses):
+                    raise ValueError("its sections lie over each other")
+                found += [(section, inside)] if inside else []
+        return found
 
     def _symbols(self, addresses: Sequence[int], say: Say, until: float) -> List[Symbol]:
         """Symbols that cover one of the addresses, and those at the last start before each address."""
         kept: Dict[Symbol, int] = {}  # and where its name stands: both tables have what is exported
         numbers = sorted(self._numbers(addresses, say, until))
-        first = 0
+        if len(numbers) > _MOST_SYMBOLS:
+            raise ValueError("its symbols lie over each other")
+        first = length = 0
         for table in tables_of(self._sections):
             count = table.size // _SYMBOL.size
             names = self._sections[table.link] if table.link < len(self._sections) else None
@@ -145,7 +165,11 @@ class Excerpt:
                     self._data, table.offset + (number - first) * _SYMBOL.size
                 )
                 if names is not None:
-                    kept.setdefault(self._named(names, name, info, other, value, size), name)
+                    symbol = self._named(names, name, info, other, value, size)
+                    length += len(symbol.name)
+                    if length > _MOST_NAMES:
+                        raise ValueError("the names of its symbols have no measure")
+                    kept.setdefault(symbol, name)
             first += count
         # Of several names for one address a debugger takes one by the order in which the file has them.
         return sorted(kept, key=lambda symbol: (symbol.value, kept[symbol]))
@@ -190,11 +214,12 @@ class Excerpt:
 
     def _kept_as(self) -> Optional[str]:
         """A name for this build. With the places of its tables: a stripped file has the build-id of the whole one."""
-        read = file_reader(self._path)
-        build_id = build_id_of(read, segments_of(read))
+        build_id = build_id_of(self._file.read, segments_of(self._file.read))
         places = repr([(table.offset, table.size, table.link) for table in tables_of(self._sections)])
         codes = repr([(section.flags, section.address) for section in self._sections])
-        return f"{build_id}-{zlib.crc32((places + codes).encode()):08x}.symbols" if build_id else None
+        # Anybody can write a build-id: what is kept of one user's file is not believed of another's.
+        whose = repr((self._file.owner, self._file.identity.content))
+        return f"{build_id}-{zlib.crc32((places + codes + whose).encode()):08x}.symbols" if build_id else None
 
     def _named(self, names: Section, name: int, info: int, other: int, value: int, size: int) -> Symbol:
         start = names.offset + name
@@ -211,32 +236,49 @@ def _between(addresses: Sequence[int], start: int, end: int) -> Sequence[int]:
     return addresses[bisect.bisect_left(addresses, start) : bisect.bisect_left(addresses, end)]
 
 
-def parts_of(
-    path: str,
+def _sections_of(file: Opened) -> Sequence[Section]:
+    try:
+        with file.stream() as stream:
+            return ElfSymbols(stream).sections
+    except _DAMAGED:
+        return ()
+
+
+class Look(NamedTuple):
+    """What gdb should get of a file."""
+
+    parts: Optional[Parts] = None  # an excerpt; None: the file itself, unless `problem` says why not
+    weight: int = 0  # bytes that gdb would go through
+    links: bool = False  # it names a file with its debug information
+    apart: Optional[Apart] = None  # that file
+    problem: Optional[str] = None
+
+
+def look(
+    file: Opened,
     addresses: Sequence[int],
     cache: Optional[str] = None,
     limit: int = LIMIT,
     say: Say = lambda done, symbols: None,
     until: float = math.inf,
     small: bool = False,
-) -> Optional[Parts]:
-    """The excerpt of a file for sorted `addresses` (as linked). `None` when the file itself is better, or none
-    can be made: for those see `weight_of`. Beyond `limit` bytes (`Excerpt.weight`) an excerpt is always better.
+) -> Look:
+    """The excerpt of a file for sorted `addresses` (as linked), unless the file itself is better, or none can be made.
+    Beyond `limit` bytes (`Excerpt.weight`) an excerpt is always better.
     `say` is told how many symbols are done, of how many, where that takes long; `until` is when it must have an end.
     `small`: also of files that gdb reads quickly, where it says the same."""
     try:
-        with contextlib.closing(Excerpt(path, cache)) as excerpt:
-            if excerpt.worth_it or excerpt.weight > limit or (small and excerpt.replaceable(addresses)):
-                return excerpt.parts(addresses, say, until)
-            return None
-    except (OSError, ValueError, IndexError, struct.error):
-        return None
+        with contextlib.closing(Excerpt(file, cache)) as excerpt:
+            try:
+                wanted = excerpt.worth_it or excerpt.weight > limit or excerpt.shares
+                wanted = wanted or (small and excerpt.replaceable(addresses))
+                parts = excerpt.parts(addresses, say, until) if wanted else None
+            except _DAMAGED:
+                parts = None
+            problem = "its debug information is in part in another file" if excerpt.shares else None
+            return Look(parts, excerpt.weight, excerpt.links, excerpt.apart, problem)
+    except _DAMAGED as error:
+        return Look(problem=f"it cannot be read ({getattr(error, 'strerror', None) or error})")
 
 
-def weight_of(path: str) -> int:
-    """Bytes of a file that gdb would go through; 0 when it is no object file."""
-    try:
-        with contextlib.closing(Excerpt(path)) as excerpt:
-            return excerpt.weight
-    except (OSError, ValueError, IndexError, struct.error):
-        return 0
+_DAMAGED = (OSError, ValueError, IndexError, OverflowError, MemoryError, struct.error)

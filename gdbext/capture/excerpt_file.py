@@ -7,6 +7,7 @@ are in use took it 49 s of CPU (gdb 13.1); as one file they take as long as ten.
 
 from __future__ import annotations
 
+import bisect
 import struct
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
@@ -61,11 +62,12 @@ def write_file(path: str, libraries: Sequence[Placed]) -> None:
     table, unwind = bytearray(_SYMBOL.size), bytearray()
     for parts, bias in libraries:
         first = len(rows)
+        homes = _Homes(parts.code)
         for section in parts.code:
             address = section.address + bias & _ADDRESSES
             rows.append((names.add(section.name), _NOBITS, section.flags, address, 0, section.size, 0, 0, 16, 0))
         for name, info, other, value, size in parts.symbols:
-            home = _home(parts.code, value)
+            home = homes.of(value)
             if home is not None:
                 table += _SYMBOL.pack(texts.add(name), info, other, first + home, value + bias & _ADDRESSES, size)
         unwind += moved(parts.unwind, bias)
@@ -94,12 +96,17 @@ def write_file(path: str, libraries: Sequence[Placed]) -> None:
         stream.write(header + blob + b"".join(_SECTION.pack(*row) for row in rows))
 
 
-def _home(code: Sequence[Section], address: int) -> Optional[int]:
-    """Position of the code section of an address; None when it is in none."""
-    for number, section in enumerate(code):
-        if section.address <= address < section.address + section.size:
-            return number
-    return None
+class _Homes:
+    """Which code section an address lies in."""
+
+    def __init__(self, code: Sequence[Section]) -> None:
+        self._ordered = sorted((section.address, section.address + section.size, at) for at, section in enumerate(code))
+        self._starts = [start for start, _, _ in self._ordered]
+
+    def of(self, address: int) -> Optional[int]:
+        """Its position among them; None when it is in none."""
+        index = bisect.bisect_right(self._starts, address) - 1
+        return self._ordered[index][2] if index >= 0 and address < self._ordered[index][1] else None
 
 
 class _Names:

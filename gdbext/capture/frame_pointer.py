@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-import mmap
+import struct
+import time
 from typing import Callable, Dict, Optional, Protocol, Sequence, Tuple
 
 from gdbext.capture.elf_symbols import ElfSymbols
@@ -20,6 +21,7 @@ from gdbext.capture.prologue import room_below_frame
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
 from gdbext.capture.unwind_entries import UnwindTable
 from gdbext.capture.unwind_rules import Row, row_at
+from gdbext.opener.shelf import Opened
 
 Read = Callable[[int, int], Optional[bytes]]
 
@@ -28,6 +30,7 @@ _RBP_WORD = 4  # of user_regs_struct (sys/user.h)
 _MOST_FRAMES = 64
 _MOST_CODE = 192  # bytes of a function that are looked at
 _LONGEST_CALL = 7
+_SECONDS = 5.0  # for all rules of a process: instructions of one may be as long as its author likes
 
 
 class Code(Protocol):
@@ -159,6 +162,7 @@ class _Files:
         self._starts = [one.start for one in self._files]
         self._tables: Dict[str, Optional[UnwindTable]] = {}
         self._rows: Dict[int, Optional[Tuple[int, Row]]] = {}
+        self._until = time.monotonic() + _SECONDS
 
     def row(self, address: int) -> Optional[Tuple[int, Row]]:
         if address not in self._rows:
@@ -166,25 +170,26 @@ class _Files:
         return self._rows[address]
 
     def _look_up(self, address: int) -> Optional[Tuple[int, Row]]:
+        if time.monotonic() > self._until:
+            return None
         index = bisect.bisect_right(self._starts, address) - 1
         if index < 0 or address >= self._files[index].end:
             return None
         file = self._files[index]
         if file.opens_as not in self._tables:
-            self._tables[file.opens_as] = _table(file.opens_as)
+            self._tables[file.opens_as] = _table(file.opened) if file.opened is not None else None
         table = self._tables[file.opens_as]
         try:
             entry = table.entry(address - file.bias) if table is not None else None
-        except (ValueError, IndexError):
+        except (ValueError, IndexError, OverflowError, struct.error):
             return None
         row = row_at(entry, address - file.bias) if entry is not None else None
         return None if entry is None or row is None else (entry.start + file.bias, row)
 
 
-def _table(path: str) -> Optional[UnwindTable]:
+def _table(file: Opened) -> Optional[UnwindTable]:
     try:
-        with open(path, "rb") as stream:
-            sections = ElfSymbols(stream).sections
-            return UnwindTable(mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ), sections)
-    except (OSError, ValueError, IndexError):
+        with file.stream() as stream:
+            return UnwindTable(file.mapped(), ElfSymbols(stream).sections)
+    except (OSError, ValueError, IndexError, OverflowError, struct.error):
         return None

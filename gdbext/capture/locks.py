@@ -18,7 +18,6 @@ from gdbext.knowledge.locks import (
     LET_GO,
     LIBRARY_MODULES,
     LOADER_MODULES,
-    LOCK_CALLS,
     LOCKS_OF_KERNEL,
     MOST_IDS,
     MUTEX,
@@ -26,12 +25,12 @@ from gdbext.knowledge.locks import (
     NO_OWNER,
     PARKED,
     RWLOCK,
+    kind_of_call,
 )
 from gdbext.model.locks import LockWait
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.stack import Frame, ThreadStack
 
-_CALLS = [(re.compile(rf"(?:{row.pattern})\Z"), row.kind) for row in LOCK_CALLS]
 _GIL = re.compile(GIL_CALL)
 _INSIDE = re.compile(rf"(?:{INSIDE})\Z")
 _LIBRARY, _LOADER, _DRIVER = (re.compile(text) for text in (LIBRARY_MODULES, LOADER_MODULES, DRIVER_MODULES))
@@ -103,7 +102,7 @@ def kind_by_frames(frames: Sequence[Frame]) -> Tuple[str, int]:
     """What the inner end of a stack says the thread waits for, and the number of the frame that says it."""
     for number, frame in enumerate(frames[:_DEPTH]):
         name = frame.function or "??"
-        kind = _kind_of(name)
+        kind = kind_of_call(name)
         if kind is not None:
             return ("gil", number) if _for_gil(frames[number + 1 : number + 6]) else (kind, number)
         if _GIL.match(name):
@@ -117,13 +116,9 @@ def _for_gil(frames: Sequence[Frame]) -> bool:
     for frame in frames:
         if _GIL.match(frame.function or ""):
             return True
-        if not (frame.inlined or _INSIDE.match(frame.function or "??") or _kind_of(frame.function or "??")):
+        if not (frame.inlined or _INSIDE.match(frame.function or "??") or kind_of_call(frame.function or "??")):
             return False
     return False
-
-
-def _kind_of(name: str) -> Optional[str]:
-    return next((kind for pattern, kind in _CALLS if pattern.match(name)), None)
 
 
 def _refined(row: LockWait, callers: Sequence[Frame]) -> str:

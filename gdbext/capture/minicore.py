@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from typing import BinaryIO, List, Sequence
+from typing import BinaryIO, Dict, List, Optional, Sequence
 
 from gdbext.capture.libraries import MappedFile, libraries_on_stacks
 from gdbext.capture.memory import Block
@@ -29,8 +29,11 @@ _PRSTATUS_TAIL = struct.Struct("<ixxxx")
 _PRPSINFO = struct.Struct("<bbbbxxxxQIIiiii16s80s")
 
 
-def write_core(copy: ProcessCopy, path: str) -> None:
+def write_core(copy: ProcessCopy, path: str, opens: Optional[Dict[str, str]] = None) -> None:
     """Write the copy as a new core file that only its owner can read. Its first thread is the main thread.
+
+    A debugger opens every file that a core names, a FIFO or /dev/nvidia0 too. `opens` says which, and under what name;
+    None: all of them by their own names.
 
     Raises `GdbextError` when there is nothing to write, when the file exists already, or when it cannot be written;
     what was begun is removed then.
@@ -41,7 +44,7 @@ def write_core(copy: ProcessCopy, path: str) -> None:
         raise GdbextError(f"nothing was copied of pid {copy.pid}: there is no core to write")
     if len(copy.blocks) > _MOST_SEGMENTS:
         raise GdbextError(f"the copy of pid {copy.pid} has {len(copy.blocks)} pieces: too many for a core file")
-    notes = _notes(copy, row, threads)
+    notes = _notes(copy, row, threads, opens)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -75,13 +78,15 @@ def _write(stream: BinaryIO, row: Architecture, notes: bytes, blocks: Sequence[B
         stream.write(block.data)
 
 
-def _notes(copy: ProcessCopy, row: Architecture, threads: Sequence[ThreadCopy]) -> bytes:
+def _notes(
+    copy: ProcessCopy, row: Architecture, threads: Sequence[ThreadCopy], opens: Optional[Dict[str, str]]
+) -> bytes:
     """The process stands behind the first thread: the debugger takes the first register set for the selected thread."""
     notes = [_note(_NT_PRSTATUS, _status(copy.pid, row, thread)) for thread in threads]
     notes[1:1] = [
         _note(_NT_PRPSINFO, _process(copy)),
         _note(_NT_AUXV, copy.auxv),
-        _note(_NT_FILE, _files(copy)),
+        _note(_NT_FILE, _files(copy, opens)),
     ]
     return b"".join(notes)
 
@@ -101,12 +106,13 @@ def _process(copy: ProcessCopy) -> bytes:
     return _PRPSINFO.pack(0, ord("S"), 0, 0, 0, 0, 0, copy.pid, 0, copy.pid, copy.pid, command[:15], command[:79])
 
 
-def _files(copy: ProcessCopy) -> bytes:
+def _files(copy: ProcessCopy, opens: Optional[Dict[str, str]]) -> bytes:
     """NT_FILE: count, page size, (start, end, offset in pages) of each mapping, then the names."""
-    mappings = [mapping for mapping in copy.maps if mapping.is_file]
+    mappings = [mapping for mapping in copy.maps if mapping.is_file and (opens is None or mapping.file in opens)]
     page = os.sysconf("SC_PAGE_SIZE")
     numbers: List[int] = [len(mappings), page]
     for mapping in mappings:
         numbers += (mapping.start, mapping.end, mapping.offset // page)
-    names = b"".join(os.fsencode(mapping.path) + b"\0" for mapping in mappings)
+    paths = (mapping.path if opens is None else opens[mapping.file] for mapping in mappings)
+    names = b"".join(os.fsencode(path) + b"\0" for path in paths)
     return struct.pack(f"<{len(numbers)}Q", *numbers) + names

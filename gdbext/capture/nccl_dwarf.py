@@ -8,34 +8,50 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Iterator, Optional, Tuple
 
+from gdbext.capture.in_time import in_time
 from gdbext.knowledge.nccl import STRUCT, struct_row
 from gdbext.knowledge.schema import StructRow
+from gdbext.opener import files
 
 if TYPE_CHECKING:
     from elftools.dwarf.die import DIE
     from elftools.dwarf.dwarfinfo import DWARFInfo
+    from elftools.elf.elffile import ELFFile
 
 _FILES = ("init.cc", "init.cu")  # a unit that knows the whole type, and one of the first; the others are tried after it
 _STRUCTURES = ("DW_TAG_structure_type", "DW_TAG_class_type")
 _MOST_UNITS = 5000
+_MOST_BYTES = 128 << 20  # libnccl.so 2.28.9 has 12 MB
+_MOST_SECTIONS = 64
+_SECONDS = 5.0
 
 
 def layout_of(path: str) -> Optional[StructRow]:
     """The row for the library at `path`; None when it has no debug information for the type. 0.1 to 0.3 s.
 
-    Raises ImportError without pyelftools.
+    Raises ImportError without pyelftools. What lies, or takes more than some seconds, tells nothing.
     """
-    from elftools.common.exceptions import DWARFError, ELFError  # here: for the few that have the library
-    from elftools.elf.elffile import ELFFile
+    from elftools.elf.elffile import ELFFile  # here: for the few that have the library
 
-    try:
-        with open(path, "rb") as stream:
+    def read() -> Optional[StructRow]:
+        with files.stream(path) as stream:
             elf = ELFFile(stream)
-            if not elf.has_dwarf_info():
+            if not elf.has_dwarf_info() or _bytes_of(elf) > _MOST_BYTES:
                 return None
             return _search(elf.get_dwarf_info(follow_links=False), os.path.basename(path))
-    except (OSError, ELFError, DWARFError, ValueError, KeyError, AssertionError):  # cut short or damaged
+
+    try:
+        return in_time(_SECONDS, read)
+    except Exception:  # noqa: BLE001 - cut short, damaged or a lie: pyelftools has an error of its own for few of them
         return None
+
+
+def _bytes_of(elf: ELFFile) -> int:
+    """Those of the debug information, unpacked: it is read as a whole. Some say how long they are, and lie."""
+    sections = [one for one in elf.iter_sections() if one.name.startswith((".debug_", ".zdebug_"))]
+    if len(sections) > _MOST_SECTIONS or any(one.name.startswith(".zdebug_") for one in sections):
+        return _MOST_BYTES + 1
+    return sum(int(max(one.data_size, one["sh_size"])) for one in sections)
 
 
 def _search(info: DWARFInfo, name: str) -> Optional[StructRow]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
@@ -11,6 +12,8 @@ from gdbext.capture.maps import MemoryMap
 from gdbext.capture.nccl import Layout
 from gdbext.knowledge.nccl import LAYOUTS
 from gdbext.knowledge.schema import StructRow
+from gdbext.opener import files, regular
+from gdbext.opener.shelf import Shelf
 
 Opens = Callable[[str], Optional[str]]
 """Path of a library as the process sees it -> where it can be opened here, or None."""
@@ -81,10 +84,9 @@ _known: Dict[Tuple[object, ...], Tuple[Layout, ...]] = {}
 
 def _identity(path: str) -> Tuple[object, ...]:
     try:
-        status = os.stat(path)
+        return regular.identity_of(files.status(path))
     except OSError:
         return (path,)
-    return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 def _layouts(path: str, release: Optional[str], from_debug_info: FromDebugInfo) -> Iterator[Layout]:
@@ -129,11 +131,15 @@ def _inside_others(paths: Iterable[str], opens: Opens) -> Iterator[NcclLibrary]:
 
 def release_of(opens_as: str, path: str) -> Optional[str]:
     """The release by the file's name, else by the words that NCCL prints at its start ("NCCL version 2.27.3+cuda")."""
-    named = _RELEASE_IN_NAME.search(os.path.basename(os.path.realpath(opens_as))) or _RELEASE_IN_NAME.search(path)
-    if named:
-        return named.group(1)
+    opened, name = None, ""
+    with contextlib.suppress(OSError):
+        opened = Shelf().open(opens_as)
+        name = opened.real_path
+    named = _RELEASE_IN_NAME.search(name) or _RELEASE_IN_NAME.search(path)
+    if named or opened is None:
+        return named.group(1) if named else None
     try:
-        with open(opens_as, "rb") as stream:
+        with opened.stream() as stream:
             elf = ElfSymbols(stream)
             section = elf.section(_RODATA)
             found = _BANNER.search(elf.content(section)) if section is not None else None

@@ -6,13 +6,12 @@ Read by a function, so that a file, its first page in the memory of a process, a
 from __future__ import annotations
 
 import mmap
-import os
-import stat
 import struct
 from dataclasses import dataclass
 from typing import Callable, List, Optional, Sequence
 
 from gdbext.capture.maps import Mapping
+from gdbext.opener.shelf import Shelf
 
 HEADERS = 4096
 """Bytes at the beginning of a file that tell one build from another."""
@@ -30,22 +29,10 @@ Reader = Callable[[int, int], bytes]
 
 def file_reader(path: str) -> Reader:
     """Reads a regular file; nothing of what is none, or cannot be opened."""
-
-    def read(offset: int, size: int) -> bytes:
-        try:
-            with open(path, "rb", opener=_open_quietly) as stream:
-                return (
-                    os.pread(stream.fileno(), size, offset) if stat.S_ISREG(os.fstat(stream.fileno()).st_mode) else b""
-                )
-        except OSError:
-            return b""
-
-    return read
-
-
-def _open_quietly(path: str, flags: int) -> int:
-    # A path from the target may name a device or a pipe: opening it must neither wait nor do anything.
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        return Shelf().open(path).read
+    except OSError:
+        return bytes_reader(b"")
 
 
 def bytes_reader(data: bytes) -> Reader:

@@ -23,6 +23,7 @@ _PAGE = 4096
 _WORD = struct.Struct("<Q")
 _INT = struct.Struct("<i")
 _MAX_INTERPRETERS = 64
+_MOST_PAGES = 4096  # that are kept
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Limits:
 
     threads: int = 4096
     frames: int = 2000  # of one thread; the innermost are kept
+    all_frames: int = 1 << 18  # of all threads
     seconds: float = 0.5  # of the whole freeze
 
 
@@ -78,6 +80,8 @@ class Pages:
         if number in self._pages:
             page = self._pages[number]
         else:
+            if len(self._pages) >= _MOST_PAGES:
+                self._pages.clear()
             page = self._pages[number] = self._read(number << 12, _PAGE)
         return self._read(address, size) if page is None else page[offset : offset + size]
 
@@ -97,6 +101,7 @@ class _Walk:
         self.limits = limits
         self.deadline = time.monotonic() + limits.seconds
         self.threads: List[FrozenThread] = []
+        self.frames = 0
         self.problems: List[str] = []
 
     def run(self) -> Frozen:
@@ -118,7 +123,8 @@ class _Walk:
         address = self.pages.word(interpreter + layout.threads)
         seen: Set[int] = set()
         while address:
-            if len(self.threads) >= self.limits.threads or time.monotonic() > self.deadline:
+            full = len(self.threads) >= self.limits.threads or self.frames >= self.limits.all_frames
+            if full or time.monotonic() > self.deadline:
                 self.problems.append(f"only the first {len(self.threads)} Python threads were read")
                 return
             state = self.pages.read(address, size)
@@ -128,6 +134,7 @@ class _Walk:
             seen.add(address)
             addresses: List[int] = []
             frames, truncated = self._frames(_WORD.unpack_from(state, layout.frame)[0], addresses)
+            self.frames += len(frames)
             native = None if layout.native_id is None else _WORD.unpack_from(state, layout.native_id)[0]
             gil = None if holder is None else holder == address
             pthread = _WORD.unpack_from(state, layout.pthread)[0]
@@ -212,6 +219,7 @@ def resolve(
     if lost:
         problems.append(f"{lost} Python threads could not be told apart from the others of the process")
     problems += (f"{count} x {text}" for text, count in Counter(objects.problems).items())
+    problems += objects.limits
     return PythonStacks("{}.{}".format(*frozen.interpreter.version), threads, tuple(dict.fromkeys(problems)))
 
 

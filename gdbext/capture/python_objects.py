@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from gdbext.capture.python_lines import UNIT, line_of
@@ -14,6 +15,10 @@ _NAME_CAP = 512  # characters
 _FILE_CAP = 4096
 _TABLE_CAP = 1 << 20  # bytes; 200,000 lines
 _CODE_CAP = 1 << 28  # bytes of instructions
+_MOST_TABLES = 32 << 20  # bytes of all tables that are gone through: some seconds
+_SECONDS = 10.0  # for all code objects
+_TOO_LONG = "the line tables are too long to be read: Python frames lack lines"
+_TOO_LATE = f"the code objects took more than {_SECONDS:g} s: Python frames lack names"
 _CODECS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 
 
@@ -29,7 +34,8 @@ Place = Tuple[Optional[str], Optional[str], Optional[int]]
 
 
 class Objects:
-    """Reads and remembers code objects. `problems` collects one text per object that was not what it should be."""
+    """Reads and remembers code objects. `problems` collects one text per object that was not what it should be, and
+    `limits` what there was too much of."""
 
     def __init__(self, layout: InterpreterLayout, read: Read) -> None:
         self._layout = layout
@@ -37,10 +43,16 @@ class Objects:
         self._codes: Dict[int, Optional[_Code]] = {}
         self._types: Dict[int, Optional[bytes]] = {}
         self._lines: Dict[Tuple[int, int], Optional[int]] = {}
+        self._gone_through = self._kept = 0  # bytes of tables
+        self._until = time.monotonic() + _SECONDS
         self.problems: List[str] = []
+        self.limits: List[str] = []  # that were reached
 
     def place(self, code: int, instruction: int) -> Place:
         """Where a frame is that executes `instruction` of the code object at `code`; all None when unreadable."""
+        if code not in self._codes and time.monotonic() > self._until:
+            self._note(_TOO_LATE)
+            return None, None, None
         if code not in self._codes:
             self._codes[code] = self._code(code)
             if self._codes[code] is None:
@@ -60,6 +72,10 @@ class Objects:
             return None
         key = address, offset
         if key not in self._lines:
+            self._gone_through += len(code.table)
+            if self._gone_through > _MOST_TABLES:
+                self._note(_TOO_LONG)
+                return None
             self._lines[key] = line_of(rows.table, code.table, code.first_line, offset)
         return self._lines[key]
 
@@ -73,7 +89,16 @@ class Objects:
         if name is None or file is None:
             return None
         first_line = struct.unpack_from("<i", data, rows.first_line)[0]
-        return _Code(name, file, first_line, self._bytes(_WORD.unpack_from(data, rows.line_table)[0]))
+        table = self._bytes(_WORD.unpack_from(data, rows.line_table)[0])
+        self._kept += len(table or b"")
+        if self._kept > _MOST_TABLES:
+            self._note(_TOO_LONG)
+            table = None
+        return _Code(name, file, first_line, table)
+
+    def _note(self, text: str) -> None:
+        if text not in self.limits:
+            self.limits.append(text)
 
     def text(self, address: int, cap: int) -> Optional[str]:
         """The characters of a compact str, at most `cap`; unprintable ones become "?". None for anything else."""

@@ -29,6 +29,7 @@ from gdbext.knowledge.cpython import (
 )
 from gdbext.knowledge.cpython_frames import INTERPRETER_FILES
 from gdbext.model.missing import Maybe, Missing
+from gdbext.opener import files, regular
 
 Read = Callable[[int, int], Optional[bytes]]
 """(address, size) -> exactly that many bytes, or None when they cannot be read."""
@@ -37,6 +38,10 @@ Version = Tuple[int, int]
 
 _INTERPRETER_FILE = re.compile("|".join(INTERPRETER_FILES))
 _VERSION_IN_NAME = re.compile(r"python(\d)\.(\d+)")
+_MOST_CANDIDATES = 4
+_LARGEST_STATE = 4 << 20  # bytes; _PyRuntime with the state of the main interpreter has 0.7 MB in 3.13
+_LARGEST_OBJECT = 4096
+_OBJECTS = ("frame_", "code_", "str_", "bytes_")
 _VERSION_IN_EXTENSION = re.compile(r"\.cpython-(3)(\d+)t?-[^/]*\.so$")
 
 
@@ -106,6 +111,8 @@ def interpreter_at(runtime: int, module: str, version: Optional[Version], read: 
         numbers = struct.unpack(f"<{DEBUG_TABLE_NUMBERS}Q", table)
         if numbers[2]:
             return Missing(f"free-threaded build of {name}: its frames are not read yet")
+        if not _plausible(SELF_DESCRIBED[version], numbers):
+            return Missing(f"the offsets that {name} in {module} tells of itself are damaged")
         layout = _layout_of(SELF_DESCRIBED[version], numbers)
     elif version in LAYOUTS:
         layout = LAYOUTS[version]
@@ -123,7 +130,7 @@ def _candidates(mappings: List[maps.Mapping], executable: Optional[str]) -> List
     named = [path for path in paths if _INTERPRETER_FILE.fullmatch(os.path.basename(path))]
     if executable and executable in paths and executable not in named:
         named.append(executable)
-    return sorted(named, key=lambda path: ".so" not in os.path.basename(path))
+    return sorted(named, key=lambda path: ".so" not in os.path.basename(path))[:_MOST_CANDIDATES]
 
 
 # --- the file ---
@@ -139,16 +146,15 @@ class _Symbols:
 
 def _symbols_of(path: str) -> Maybe[_Symbols]:
     try:
-        stat = os.stat(path)
+        return _read_symbols(path, regular.identity_of(files.status(path)))
     except OSError as error:
         return Missing(f"{path}: {error.strerror}")
-    return _read_symbols(path, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
 
 
 @functools.lru_cache(maxsize=64)
-def _read_symbols(path: str, _identity: Tuple[int, ...]) -> Maybe[_Symbols]:
+def _read_symbols(path: str, _identity: regular.Identity) -> Maybe[_Symbols]:
     try:
-        with open(path, "rb") as stream:
+        with files.stream(path) as stream:
             elf = ElfSymbols(stream)
             found = elf.look_up(("_PyRuntime", "Py_Version"))
             # The section survives strip; CPython 3.10 and later on Linux.
@@ -194,6 +200,14 @@ def _version(path: str, symbols: _Symbols, bias: int, mappings: List[maps.Mappin
 def _version_of_word(word: bytes) -> Version:
     value = int.from_bytes(word, "little")
     return value >> 24 & 0xFF, value >> 16 & 0xFF
+
+
+def _plausible(row: SelfDescribed, numbers: Tuple[int, ...]) -> bool:
+    """Whether they can be offsets: who writes them decides how much is read of him."""
+    return all(
+        numbers[position] <= (_LARGEST_OBJECT if name.startswith(_OBJECTS) else _LARGEST_STATE)
+        for name, position in row.fields.items()
+    )
 
 
 def _layout_of(row: SelfDescribed, numbers: Tuple[int, ...]) -> InterpreterLayout:

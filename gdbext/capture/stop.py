@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.capture.blocked import Mark, mark
+from gdbext.capture.kill_timer import KillTimer, Note
 from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory import Block, CopyBuffer, ProcessMemory, Range, merge
 from gdbext.capture.ptrace import Architecture, Tracees, this_machine, thread_state, why_refused
@@ -29,12 +30,14 @@ _TURNS = 5.0  # seconds for all turns of a process
 
 @dataclass(frozen=True)
 class Budget:
-    """What a stop may cost. When it is used up, the copy is cut and marked, and the process goes on."""
+    """What a stop may cost. When it is used up, the copy is cut and marked, and the process goes on. Should we not be
+    able to let it go by then, the kernel ends us a second later (capture/kill_timer.py)."""
 
     seconds: float = 2.0  # of standing still, per process
     threads: int = 4096  # further ones are left running
     stack: int = 4 << 20  # bytes per thread
     total: int = 256 << 20  # bytes per process
+    note: Optional[Note] = None  # says to the janitor whom we held when we ended
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,8 @@ def copy_processes(
     row, budget, marks = _machine(), budget or Budget(), marks or {}
     held = [_Held(pid, row, budget, (pages or {}).get(pid, ()), marks.get(pid, {})) for pid in pids]
     for group in [held] if together else [[one] for one in held]:
-        in_own_thread(functools.partial(_hold, group, during, meet), functools.partial(_reap, group))
+        with KillTimer([one.pid for one in group], budget.seconds, budget.note) as timer:
+            in_own_thread(functools.partial(_hold, group, during, meet, timer), functools.partial(_reap, group))
     return tuple(one.result() for one in held)
 
 
@@ -126,7 +130,8 @@ def copy_in_turns(tids: Mapping[int, Sequence[int]], budget: Optional[Budget] = 
     row, budget = _machine(), budget or Budget()
     held = [_Held(pid, row, budget, (), {}) for pid in tids]
     for one, threads in zip(held, tids.values()):
-        in_own_thread(functools.partial(_hold_in_turns, one, threads[: budget.threads]), one.reap)
+        with KillTimer([one.pid], budget.seconds, budget.note) as timer:
+            in_own_thread(functools.partial(_hold_in_turns, one, threads[: budget.threads], timer), one.reap)
     return tuple(one.result() for one in held)
 
 
@@ -137,7 +142,7 @@ def _machine() -> Architecture:
     return row
 
 
-def _hold_in_turns(one: _Held, tids: Sequence[int]) -> None:
+def _hold_in_turns(one: _Held, tids: Sequence[int], timer: KillTimer) -> None:
     end = time.monotonic() + _TURNS
     if not one.prepare():
         return
@@ -145,6 +150,7 @@ def _hold_in_turns(one: _Held, tids: Sequence[int]) -> None:
         if one.refused or time.monotonic() > end:  # whoever does not stop now may do so later: it is free when we end
             break
         with undisturbed():
+            timer.start()
             try:
                 one.turn(tids[first : first + _TURN])
             finally:
@@ -156,18 +162,22 @@ def _reap(group: Sequence[_Held]) -> None:
         one.reap()
 
 
-def _hold(group: Sequence[_Held], during: Optional[Hook], meet: Optional[Meet]) -> None:
-    """Stop, copy, release. Each step is done for all before the next one."""
+def _hold(group: Sequence[_Held], during: Optional[Hook], meet: Optional[Meet], timer: KillTimer) -> None:
+    """Stop, copy, release. Each step is done for all before the next one; who stops first has the time of all."""
     group = [one for one in group if one.prepare()]
+    timer.start()  # a seized thread stops by itself when a signal comes, until we hand that over
     for one in group:
         one.seize()
     with undisturbed():
         try:
             if meet:
                 meet()
-            for step in (_Held.interrupt, _Held.settle):
-                for one in group:
-                    step(one)
+            timer.start()
+            began = time.monotonic()
+            for one in group:
+                one.interrupt(began)
+            for one in group:
+                one.settle()
             if meet:
                 meet()
             for one in group:
@@ -189,13 +199,14 @@ class _Held:
     def __init__(
         self, pid: int, row: Architecture, budget: Budget, pages: Sequence[Range], marks: Mapping[int, Mark]
     ) -> None:
-        self._pid, self._row, self._budget, self._pages = pid, row, budget, pages
+        self.pid = pid
+        self._row, self._budget, self._pages = row, budget, pages
         self._asleep = dict(marks)
         self._woke: FrozenSet[int] = frozenset()
         self._problems: List[str] = []
         self._tracees = Tracees(pid, row, budget.threads)
         self._maps_text, self._auxv, self._exe, self._was_stopped = "", b"", "", False
-        self._began = self._since = 0.0  # CLOCK_MONOTONIC: the first order to stop, and that of those that stand still
+        self._began = self._told = 0.0  # CLOCK_MONOTONIC: its time counts from the one, its pause from the other
         self._pause = 0.0  # seconds
         self._denied = False
         self._found: Any = None
@@ -203,11 +214,11 @@ class _Held:
     def prepare(self) -> bool:
         """Read what /proc tells and set aside the room for the copy. False when there is nothing to stop."""
         try:
-            self._maps_text = read_maps_text(self._pid)
-            self._auxv = read_proc(self._pid, "auxv")
-            self._exe = os.readlink(f"/proc/{self._pid}/exe").replace(" (deleted)", "")
-            stat = read_proc(self._pid, "stat").rpartition(b")")[2].split()
-            count = len(os.listdir(f"/proc/{self._pid}/task"))
+            self._maps_text = read_maps_text(self.pid)
+            self._auxv = read_proc(self.pid, "auxv")
+            self._exe = os.readlink(f"/proc/{self.pid}/exe").replace(" (deleted)", "")
+            stat = read_proc(self.pid, "stat").rpartition(b")")[2].split()
+            count = len(os.listdir(f"/proc/{self.pid}/task"))
         except OSError as error:
             self._denied, self._asleep = isinstance(error, PermissionError), {}
             return False
@@ -225,8 +236,8 @@ class _Held:
             return False
         # Above the address where the stack of main began lie arguments and environment: no frames, but secrets.
         main_top = int(stat[25]) + 16
-        self._stacks = StackCopier(self._pid, maps, main_top, self._row, self._buffer, self._budget.stack)
-        self._vdso = vdso_of(self._pid, maps)
+        self._stacks = StackCopier(self.pid, maps, main_top, self._row, self._buffer, self._budget.stack)
+        self._vdso = vdso_of(self.pid, maps)
         return True
 
     def seize(self) -> None:
@@ -237,10 +248,9 @@ class _Held:
         """Called from another thread, so that the one that seizes does not wait for ever."""
         self._tracees.reap()
 
-    def interrupt(self) -> None:
-        """Here the pause begins."""
-        self._since = time.monotonic()
-        self._began = self._began or self._since
+    def interrupt(self, began: float) -> None:
+        """Here the pause begins; its time counts from `began`."""
+        self._began, self._told = began, time.monotonic()
         self._tracees.interrupt(self._began + self._budget.seconds / 2)
 
     def settle(self) -> None:
@@ -248,26 +258,25 @@ class _Held:
         self._tracees.stop_all(self._began + self._budget.seconds / 2)
         self._tracees.read_registers()
 
-    def copy(self) -> None:
-        """Copy the stacks and the pages that were asked for."""
+    def copy(self, tids: Optional[Sequence[int]] = None) -> None:
+        """Copy the stacks, of these threads where they are given, and the pages that were asked for."""
+        registers = self._tracees.registers
+        if tids is not None:
+            registers = {tid: registers[tid] for tid in tids if tid in registers}
         try:
-            self._stacks.copy(self._tracees.registers, self._deadline)
-            self._buffer.copy(self._pid, self._pages, self._deadline)
+            self._stacks.copy(registers, self._deadline)
+            self._buffer.copy(self.pid, self._pages, self._deadline)
         except ProcessLookupError:
-            self._problems.append(f"pid {self._pid} ended while it was being copied")
+            self._problems.append(f"pid {self.pid} ended while it was being copied")
 
     def turn(self, tids: Sequence[int]) -> None:
         """The whole stop for a few threads; the budget is for each turn."""
         tracees = self._tracees
         tracees.seize(tids)
-        self._began = 0.0
-        self.interrupt()
+        self.interrupt(time.monotonic())
         tracees.settle(self._began + self._budget.seconds / 2)
         tracees.read_registers()
-        try:
-            self._stacks.copy({tid: tracees.registers[tid] for tid in tids if tid in tracees.registers}, self._deadline)
-        except ProcessLookupError:
-            pass  # those that come now will not stop
+        self.copy(tids)
 
     @property
     def refused(self) -> bool:
@@ -286,19 +295,18 @@ class _Held:
             self._problems.append("the time for standing still was used up before everything was read")
             return
         try:
-            self._found = during(self._pid)
+            self._found = during(self.pid)
         except Exception as error:  # noqa: BLE001  one rank's odd memory must not cost the answer of the others
             self._problems.append(f"reading it while it stood still failed: {type(error).__name__}: {error}")
 
     def release(self) -> None:
         """Here the pause ends."""
         self._tracees.release()
-        if self._since:
-            self._pause, self._since = max(self._pause, time.monotonic() - self._since), 0.0
+        self._pause = max(self._pause, time.monotonic() - self._told)
 
     def _sleepers(self) -> Dict[int, Mark]:
         """Those of the threads that are left alone that have slept until now."""
-        return {tid: seen for tid, seen in self._asleep.items() if mark(self._pid, tid) == seen}
+        return {tid: seen for tid, seen in self._asleep.items() if mark(self.pid, tid) == seen}
 
     def after(self) -> None:
         """See who did not sleep all the time."""
@@ -309,13 +317,13 @@ class _Held:
         """What was copied; takes its time."""
         if not self._tracees.registers and not self._asleep:
             problems = tuple(self._problems) or (self._why_nothing(),)
-            return ProcessCopy(self._pid, was_stopped=self._was_stopped, problems=problems, woke=self._woke)
+            return ProcessCopy(self.pid, was_stopped=self._was_stopped, problems=problems, woke=self._woke)
         if self._tracees.left_out:
             self._problems.append(
                 f"{self._tracees.left_out} threads beyond the limit of {self._budget.threads} were left running"
             )
         return ProcessCopy(
-            pid=self._pid,
+            pid=self.pid,
             threads=self._threads(),
             blocks=tuple(merge(self._buffer.blocks() + self._vdso)),
             maps=self._latest_maps(),
@@ -332,19 +340,19 @@ class _Held:
         )
 
     def _why_nothing(self) -> str:
-        state = thread_state(self._pid, self._pid)
+        state = thread_state(self.pid, self.pid)
         if state == "X":
-            return f"there is no process {self._pid} (any more)"
+            return f"there is no process {self.pid} (any more)"
         if state == "Z":
-            return f"pid {self._pid} has ended and waits for its parent to notice (zombie)"
-        reason = self._tracees.refused.get(self._pid)
+            return f"pid {self.pid} has ended and waits for its parent to notice (zombie)"
+        reason = self._tracees.refused.get(self.pid)
         if reason is None and self._denied:
-            reason = why_refused(self._pid, self._pid)
+            reason = why_refused(self.pid, self.pid)
         if reason:
-            return f"pid {self._pid} could not be stopped: {reason}"
+            return f"pid {self.pid} could not be stopped: {reason}"
         if self._began:
-            return f"pid {self._pid} ended while it was being stopped"
-        return f"pid {self._pid} has no memory to copy: it is a kernel thread, or is just ending"
+            return f"pid {self.pid} ended while it was being stopped"
+        return f"pid {self.pid} has no memory to copy: it is a kernel thread, or is just ending"
 
     def _threads(self) -> Tuple[ThreadCopy, ...]:
         tracees, row = self._tracees, self._row
@@ -371,13 +379,13 @@ class _Held:
             for tid, reason in tracees.refused.items()
             if tid not in tracees.registers
         ]
-        return tuple(sorted(copies, key=lambda copy: copy.tid != self._pid))
+        return tuple(sorted(copies, key=lambda copy: copy.tid != self.pid))
 
     def _latest_maps(self) -> MemoryMap:
         """Libraries may have come since our first look, so look again, if it still is the same program."""
         try:
-            if read_proc(self._pid, "auxv") == self._auxv:
-                self._maps_text = read_maps_text(self._pid)
+            if read_proc(self.pid, "auxv") == self._auxv:
+                self._maps_text = read_maps_text(self.pid)
             else:
                 self._problems.append(
                     "it replaced its program (exec) while it was being copied: stacks and files may not belong together"

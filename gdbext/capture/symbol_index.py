@@ -20,6 +20,7 @@ from gdbext.capture.elf_symbols import CODE, NAMING, ElfSymbols, tables_of
 MOST = 1_000_000
 """Symbols that an index is made for: about 200 MiB while it is made. Of more, see capture/symbol_sweep.py."""
 
+_MOST_FOUND = 1 << 20
 _FURTHEST = 4096  # symbols before an address that are asked whether they reach to it
 _HEAD = struct.Struct("<8sQ")
 _MAGIC = b"symbols1"
@@ -59,6 +60,8 @@ class SymbolIndex:
         found: Set[int] = set()
         starts, reach, numbers = self._starts, self._reach, self._numbers
         for address in addresses:
+            if len(found) > _MOST_FOUND:
+                raise ValueError("symbols without an end cover everything")
             behind = bisect.bisect_right(starts, address)
             if not behind:
                 continue

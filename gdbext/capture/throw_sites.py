@@ -6,12 +6,13 @@ the process. Found without symbols and without debug information.
 
 from __future__ import annotations
 
-import mmap
 import re
 import struct
 from typing import Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set
 
 from gdbext.capture.elf_symbols import ElfSymbols, Section
+from gdbext.opener import files
+from gdbext.opener.shelf import Shelf
 
 THROW = "__cxa_throw"
 LARGEST_CODE = 256 << 20
@@ -37,13 +38,12 @@ class ThrowSite(NamedTuple):
 
 def mentions(path: str, texts: Iterable[bytes]) -> bool:
     """Whether any of the texts stands in the file. Raises OSError."""
-    with open(path, "rb") as file:
-        try:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except ValueError:  # an empty file
-            return False
-        with data:
-            return any(data.find(text) >= 0 for text in texts)
+    try:
+        data = Shelf().open(path).mapped()
+    except ValueError:  # an empty file
+        return False
+    with data:
+        return any(data.find(text) >= 0 for text in texts)
 
 
 def throw_sites(path: str) -> List[ThrowSite]:
@@ -51,7 +51,7 @@ def throw_sites(path: str) -> List[ThrowSite]:
 
     Raises OSError, and ValueError for what is no ELF file or has too much code.
     """
-    with open(path, "rb") as file:
+    with files.stream(path) as file:
         elf = ElfSymbols(file)
         slots = set(_slots(elf))
         own = elf.look_up([THROW]).values()  # with libstdc++ inside

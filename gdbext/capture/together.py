@@ -13,10 +13,13 @@ import marshal
 import mmap
 import os
 import selectors
+import signal
+import struct
 import time
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
+from gdbext.capture.kill_timer import GRACE
 from gdbext.capture.maps import Mapping, MemoryMap
 from gdbext.capture.memory import Block
 from gdbext.capture.ptrace import this_machine
@@ -25,10 +28,16 @@ from gdbext.capture.undisturbed import signals_wait
 from gdbext.model.errors import GdbextError
 
 _READY, _STILL, _MEETINGS = 0, 1, 2
+_TIME = struct.Struct("d")
 _NAP = 20e-6  # seconds between two looks for the others
-_LONGEST = 5.0  # seconds until somebody who does not get ready is not waited for; nobody is held by then
+_LONGEST = 5.0  # seconds until somebody who does not get ready is not waited for; no longer than a stop may last
+_LOOK = 1.0  # seconds without a word after which we see whether somebody stopped a child
 _CHUNK = 1 << 20
 _MISSED = "not all ranks stood still at the same moment: one of those that stop them was late"
+_ENDED = (
+    "the process of gdbext that held it stood still itself (SIGSTOP, a frozen cgroup?) and was ended after {:.1f} s, "
+    "so that the threads run on; it was copied once more, by itself"
+)
 
 
 def copy_together(
@@ -43,9 +52,9 @@ def copy_together(
     if count < 2 or this_machine() is None:
         return copy_processes(pids, budget, during, together=True, marks=marks)
     budget = budget or Budget()
-    meeting = _Meeting(count, budget.seconds * 0.6)  # after half of it, those that do not stop are given up
+    meeting = _Meeting(count, budget.seconds)
     with signals_wait(), contextlib.ExitStack() as pipes:
-        children: Dict[int, Tuple[int, Sequence[int]]] = {}  # end of a pipe -> number and share of who writes there
+        children: Dict[int, Tuple[int, int]] = {}  # end of a pipe -> number and pid of who writes there
         for number in range(count):
             reading, writing = os.pipe()
             try:
@@ -62,39 +71,79 @@ def copy_together(
             os.close(writing)
             pipes.callback(os.waitpid, child, 0)
             pipes.callback(os.close, reading)  # before that: a child whose words nobody wants does not wait for us
-            children[reading] = number, pids[number::count]
+            children[reading] = number, child
         copies = {copy.pid: copy for copy in _come_home(children, meeting)}
     left = [pid for pid in pids if pid not in copies]
-    late = copy_processes(left, budget, during, marks=marks)
-    copies.update((copy.pid, replace(copy, problems=(*copy.problems, _MISSED))) for copy in late)
+    for copy in copy_processes(left, budget, during, marks=marks):
+        copies[copy.pid] = _late(copy, meeting, pids.index(copy.pid) % count)
     return tuple(copies[pid] for pid in pids)
 
 
-class _Meeting:
-    """Where those that stop others wait for each other: a byte of each for each of the two times."""
+def _late(copy: ProcessCopy, meeting: _Meeting, number: int) -> ProcessCopy:
+    """The copy of a process whose holder ended before it told what it saw."""
+    held = meeting.held(number)
+    copy = replace(copy, problems=(*copy.problems, _ENDED.format(held) if meeting.stood(number) else _MISSED))
+    if held:
+        felt, pause = (max(one or 0.0, held * 1e3) for one in (copy.felt_ms, copy.pause_ms))
+        copy = replace(copy, felt_ms=felt, pause_ms=pause)
+    return copy
 
-    def __init__(self, count: int, patience: float) -> None:
+
+class _Meeting:
+    """Where those that stop others wait for each other: a byte of each for each of the two times, and when each of them
+    began to stop its share."""
+
+    def __init__(self, count: int, limit: float) -> None:
+        """`limit`: seconds that a stop may last."""
         self._here = mmap.mmap(-1, _MEETINGS * count)  # shared by all children
-        self._count, self._patience = count, patience
-        self._since = 0.0
+        self._times = mmap.mmap(-1, _TIME.size * count)
+        self._count, self._limit = count, limit
+        self._held = [0.0] * count  # seconds; the parent's
+        self.stopped: Set[int] = set()  # they were ended because somebody had stopped them
         self.missed = False
 
     def come(self, number: int, which: int) -> None:
         """Wait for the others."""
         self._here[which * self._count + number] = 1
-        end = self._since + self._patience if which == _STILL else time.monotonic() + _LONGEST
+        if which == _READY:  # a seized thread to which a signal comes stands still
+            end = time.monotonic() + min(_LONGEST, self._limit + GRACE / 2)
+        else:
+            end = self._began(number) + self._limit * 0.6  # after half of it, those that do not stop are given up
         part = slice(which * self._count, (which + 1) * self._count)
         while 0 in self._here[part]:
             if time.monotonic() > end:
                 self.missed = True
                 break
             time.sleep(_NAP)
-        self._since = time.monotonic()
+        if which == _READY:
+            self._since(number, time.monotonic())
+
+    def frees(self, number: int) -> None:
+        """This one holds nobody any more."""
+        self._since(number, 0.0)
+        self.leave(number)
 
     def leave(self, number: int) -> None:
         """This one will not come (again)."""
+        began = self._began(number)
+        self._held[number] = time.monotonic() - began if began else 0.0
         for which in range(_MEETINGS):
             self._here[which * self._count + number] = 1
+
+    def held(self, number: int) -> float:
+        """For how many seconds it held its share when it ended."""
+        return self._held[number]
+
+    def stood(self, number: int) -> bool:
+        """Whether it was ended because it stood still itself, by us or by its own timer."""
+        return number in self.stopped or self._held[number] >= self._limit + GRACE
+
+    def _since(self, number: int, when: float) -> None:
+        _TIME.pack_into(self._times, number * _TIME.size, when)
+
+    def _began(self, number: int) -> float:
+        began: float = _TIME.unpack_from(self._times, number * _TIME.size)[0]
+        return began
 
 
 def _work(
@@ -109,12 +158,13 @@ def _work(
     """What a child does. It never returns."""
     try:
         times = iter(range(_MEETINGS))
+        alone = replace(budget, note=None)  # there is one note, and it is the parent's
         copies = copy_processes(
-            share, budget, during, together=True, meet=lambda: meeting.come(number, next(times, _STILL)), marks=marks
+            share, alone, during, together=True, meet=lambda: meeting.come(number, next(times, _STILL)), marks=marks
         )
         problems = (_MISSED,) if meeting.missed else ()
         data = marshal.dumps([_plain(replace(copy, problems=(*copy.problems, *problems))) for copy in copies])
-        meeting.leave(number)
+        meeting.frees(number)
         view = memoryview(data)
         while view:
             view = view[os.write(writing, view) :]
@@ -124,24 +174,35 @@ def _work(
         os._exit(0)
 
 
-def _come_home(children: Dict[int, Tuple[int, Sequence[int]]], meeting: _Meeting) -> Iterator[ProcessCopy]:
+def _come_home(children: Dict[int, Tuple[int, int]], meeting: _Meeting) -> Iterator[ProcessCopy]:
     """What the children write, until all have ended."""
     parts: Dict[int, List[bytes]] = {reading: [] for reading in children}
     with selectors.DefaultSelector() as selector:
         for reading in children:
             selector.register(reading, selectors.EVENT_READ)
         while selector.get_map():
-            for key, _ in selector.select():
+            ready = selector.select(_LOOK)
+            for key, _ in ready:
                 data = os.read(key.fd, _CHUNK)
                 parts[key.fd].append(data)
                 if not data:
                     selector.unregister(key.fd)
                     meeting.leave(children[key.fd][0])
+            if not ready:
+                for number, child in [children[key.fd] for key in selector.get_map().values()]:
+                    _end_when_stopped(number, child, meeting)
     for written in parts.values():
         try:
             yield from map(_copy, marshal.loads(b"".join(written)))  # noqa: S302  by our own child
         except (EOFError, ValueError, TypeError):
             continue  # it was killed before it had written all
+
+
+def _end_when_stopped(number: int, child: int, meeting: _Meeting) -> None:
+    """Somebody stopped it: what it holds stands still, and what it knows would be waited for."""
+    if os.waitid(os.P_PID, child, os.WSTOPPED | os.WNOHANG) is not None:
+        meeting.stopped.add(number)
+        os.kill(child, signal.SIGKILL)
 
 
 def _plain(copy: ProcessCopy) -> Tuple[Any, ...]:

@@ -10,6 +10,9 @@ from typing import Dict, Iterable, NamedTuple, Optional, Sequence, Tuple, Union
 from gdbext.capture.elf_symbols import Section
 
 _NOBITS = 8
+_LONGEST_ENTRY = 1 << 17  # bytes; the longest of libtorch_cuda.so has a few thousand
+_LONGEST_COMMON = 1 << 12
+_MOST = 64 << 20  # bytes of an excerpt
 _DATAREL_SDATA4 = 0x3B  # how the table of .eh_frame_hdr is encoded by every linker
 _ABSOLUTE = 0  # DW_EH_PE_absptr
 
@@ -35,6 +38,7 @@ class UnwindTable:
         if header is None or frames is None or frames.kind == _NOBITS:
             raise ValueError("no unwind table")
         self._header, self._frames = header, frames
+        self._commons: Dict[int, _Common] = {}
         version, _frame_encoding, count_encoding, table_encoding = data[header.offset : header.offset + 4]
         if version != 1 or count_encoding != 3 or table_encoding != _DATAREL_SDATA4:
             raise ValueError("an unwind table of an unknown form")
@@ -56,6 +60,8 @@ class UnwindTable:
         common: Dict[int, int] = {}  # address of a CIE in the file -> where it is in the new section
         out = bytearray()
         for number in sorted(number for number in numbers if number >= 0):
+            if len(out) > _MOST:
+                raise ValueError("its unwind entries have no measure")
             entry = self._header.offset + 12 + 8 * number
             (relative,) = struct.unpack_from("<i", self._data, entry + 4)
             self._copy(relative + self._header.address, common, out)
@@ -68,14 +74,27 @@ class UnwindTable:
             return None
         (relative,) = struct.unpack_from("<i", self._data, self._header.offset + 16 + 8 * number)
         start = self._offset(relative + self._header.address)
-        length, back = struct.unpack_from("<II", self._data, start)
-        if length >= 0xFFFFFFF0 or not back:
-            raise ValueError("an unwind entry of an unknown form")
-        cie = _Common(self._data, start + 4 - back)
+        length, back = self._head(start)
+        cie = self._common(start + 4 - back)
         begin, size, instructions = self._range(start, length, cie)
         if not begin <= address < begin + size:
             return None
         return Entry(begin, size, cie.code_step, cie.data_step, cie.instructions, instructions)
+
+    def _head(self, start: int) -> Tuple[int, int]:
+        """Length of an entry, and how far before it its common part lies."""
+        length, back = struct.unpack_from("<II", self._data, start)
+        if length > _LONGEST_ENTRY or not back:
+            raise ValueError("an unwind entry of an unknown form, or without an end")
+        return length, back
+
+    def _common(self, start: int) -> _Common:
+        """Many entries share one."""
+        if start < 0:
+            raise ValueError("an unwind entry without its common part")
+        if start not in self._commons:
+            self._commons[start] = _Common(self._data, start)
+        return self._commons[start]
 
     def _offset(self, address: int) -> int:
         if not self._frames.address <= address < self._frames.address + self._frames.size:
@@ -84,11 +103,9 @@ class UnwindTable:
 
     def _copy(self, address: int, common: Dict[int, int], out: bytearray) -> None:
         start = self._offset(address)
-        length, back = struct.unpack_from("<II", self._data, start)
-        if length >= 0xFFFFFFF0 or not back:
-            raise ValueError("an unwind entry of an unknown form")
+        length, back = self._head(start)
         parent = start + 4 - back
-        cie = _Common(self._data, parent)
+        cie = self._common(parent)
         if parent not in common:
             common[parent] = len(out)
             out += cie.rewritten()
@@ -136,8 +153,8 @@ class _Common:
 
     def __init__(self, data: mmap.mmap, start: int) -> None:
         length, identity = struct.unpack_from("<II", data, start)
-        if identity or length >= 0xFFFFFFF0:
-            raise ValueError("an unwind entry without its common part")
+        if identity or length > _LONGEST_COMMON:
+            raise ValueError("an unwind entry without its common part, or with one that does not end")
         self._version = data[start + 8]
         end = data.find(b"\0", start + 9, start + 4 + length)
         self._letters = data[start + 9 : end]

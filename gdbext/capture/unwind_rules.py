@@ -6,6 +6,9 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from gdbext.capture.unwind_entries import Entry, signed, unsigned
 
+_MOST_STATES = 64  # that are remembered at once; compilers write one
+_MOST_REGISTERS = 256
+
 
 class Row(NamedTuple):
     """The canonical frame address is `register` + `offset`, both as DWARF numbers them; `saved` says at which distance
@@ -64,6 +67,8 @@ class _Run:
     def _extended(self, byte: int, code: bytes, at: int) -> int:
         """One instruction whose operands follow it; where the next one begins."""
         if byte == 0x0A:  # remember_state
+            if len(self._stack) >= _MOST_STATES or len(self.saved) > _MOST_REGISTERS:
+                raise ValueError("rules without a measure")
             self._stack.append((self.register, self.offset, dict(self.saved)))
             return at
         if byte == 0x0B:  # restore_state

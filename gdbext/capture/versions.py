@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Dict, Iterable, Set
+from typing import Dict, Iterable, Optional, Set
+
+from gdbext.opener import files
 
 _LIBRARY = re.compile(
     r"/lib(nccl|rccl|cuda|cudart|cublas|cublasLt|cudnn|nvrtc|nvshmem_host|mpi|nvinfer|stdc\+\+)(?:\.so[.-]|-)([\d.]*\d)(?:\.so)?$"
@@ -23,8 +25,9 @@ _SITE = re.compile(r"(.*/(?:site|dist)-packages)/")
 _MOST_FOLDERS, _MOST_ENTRIES = 8, 20_000
 
 
-def versions(pid: int, paths: Iterable[str], proc: str = "/proc") -> Dict[str, str]:
-    """Name -> release. `paths` are the files the process has mapped, as it sees them. Empty when nothing tells."""
+def versions(pid: Optional[int], paths: Iterable[str], proc: str = "/proc") -> Dict[str, str]:
+    """Name -> release. `paths` are the files the process has mapped, as it sees them. Empty when nothing tells.
+    Without the pid of a process that runs here, only the names of the files tell."""
     found: Dict[str, str] = {}
     folders: Set[str] = set()
     for path in paths:
@@ -34,24 +37,17 @@ def versions(pid: int, paths: Iterable[str], proc: str = "/proc") -> Dict[str, s
         site = _SITE.match(path)
         if site and len(folders) < _MOST_FOLDERS:
             folders.add(site.group(1))
-    for folder in sorted(folders):
+    for folder in sorted(folders) if pid is not None else ():
         found.update(_packages(f"{proc}/{pid}/root{folder}"))
     return dict(sorted(found.items()))
 
 
 def _packages(folder: str) -> Dict[str, str]:
-    found = {}
     try:
-        with os.scandir(folder) as entries:
-            for number, entry in enumerate(entries):
-                if number >= _MOST_ENTRIES:
-                    break
-                package = _PACKAGES.match(entry.name)
-                if package:
-                    found[package.group(1)] = package.group(2)
+        packages = map(_PACKAGES.match, files.names_in(folder, _MOST_ENTRIES))
     except OSError:
-        return found
-    return found
+        return {}
+    return {found.group(1): found.group(2) for found in packages if found}
 
 
 def of_this_host(proc: str = "/proc") -> Dict[str, str]:

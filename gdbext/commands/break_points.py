@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentTypeError, Namespace
 from dataclasses import dataclass
 from typing import Optional, Protocol, Tuple, cast
 
 from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.parsing import option_names
 from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session
 from gdbext.model.break_points import BreakTable
-from gdbext.model.errors import UsageError
+from gdbext.model.errors import GdbextError, UsageError
 
 LIMIT = 120.0
 WAIT = 5.0
@@ -94,12 +96,49 @@ def list_(session: Session, args: Namespace) -> BreakTable:
     return _port(session).table()
 
 
-def delete(session: Session, args: Namespace) -> BreakTable:
-    return _port(session).delete(args.number)
+def delete(session: Session, args: Namespace) -> Optional[BreakTable]:
+    port = _port(session)
+    if args.number is None and port.table().points and not session.confirm("Delete all breakpoints of llm-break?"):
+        return None
+    return port.delete(args.number)
 
 
 def go_on(session: Session, args: Namespace) -> None:
     _port(session).go_on()
+
+
+_PYTHON = re.compile(r"\S+\.py:\d+")
+
+
+def is_line_of_python(location: str) -> bool:
+    """`serve.py:24`."""
+    return _PYTHON.fullmatch(location) is not None
+
+
+def not_for_gdb(location: str, ranks: Optional[Tuple[int, ...]], attached: bool) -> GdbextError:
+    """What to do instead of waiting for a library that has this line."""
+    rank = f" --rank {ranks[0]}" if ranks else ""
+    first = "llm-detach-all, then " if attached else ""
+    return UsageError(
+        f"{location} is a line of Python, and gdb stops only in compiled code",
+        f"{first}in a shell: gdbext pdb --inject {location}{rank}",
+    )
+
+
+def wrong_condition(outcome: str, condition: str, problem: str) -> GdbextError:
+    """A condition that cannot be evaluated; the usual reason is an option behind it."""
+    late = next((name for name in re.findall(r"(?:^|\s)(--\w+)", condition) if name in option_names(COMMANDS[0])), None)
+    hint = f"--if takes the rest of the line: put {late} before it" if late else ""
+    return UsageError(f"{outcome}: the condition cannot be evaluated: {problem}", hint)
+
+
+def condition(text: str) -> str:
+    """Type of `--if`. Quotes around all of it, as a shell would need them, are taken off."""
+    if len(text) > 1 and text[0] in "'\"" and text[0] == text[-1] and text[0] not in text[1:-1]:
+        text = text[1:-1].strip()
+    if not text:
+        raise ArgumentTypeError("a condition is missing")
+    return text
 
 
 def positive(text: str) -> int:
@@ -138,7 +177,6 @@ COMMANDS = (
         (
             Argument("location", "as gdb's `break` takes it; quoted when it has spaces", "LOCATION", nargs="?"),
             Argument("--rank", "stop when one of these comes there, like 1 or 0-3 (any)", "RANKS", completes="ranks"),
-            Argument("--if", "only when this is true in that rank", "COND"),
             Argument("--count", "a rank stops from its Nth passing on", "N", positive, default=1),
             Argument(
                 "--others",
@@ -157,15 +195,24 @@ COMMANDS = (
                 "WHAT",
                 nargs="+",
             ),
+            Argument(
+                "--if",
+                "stop only when this is true in that rank; comes last: the rest of the line is COND, as gdb takes it",
+                "COND",
+                condition,
+                completes="expression",
+                rest=True,
+            ),
         ),
         description=(
             "When a rank stops there, next, step and finish move that rank alone, llm-rank apply moves others, and "
             "llm-continue resumes all together. `$_llm_rank()` is the rank's number in COND, and "
-            '`$_llm_tensor_stat(EXPR, "nan")` a number about a tensor. A library not loaded yet may be named.'
+            '`$_llm_tensor_stat(EXPR, "nan")` a number about a tensor. A COND that cannot be evaluated is reported '
+            "when it is set, else at its first hit, and never stops a rank. A library not loaded yet may be named."
         ),
         examples=(
             _EXAMPLE,
-            "llm-break parallel_gpt.cc:135 --if '$_llm_rank() == 2' --count 10",
+            "llm-break parallel_gpt.cc:135 --count 10 --if $_llm_rank() == 2 && step > 5",
             "llm-break decode --rank 1 --others hold",
             "llm-break decode --action log step 'this->plan_.rank'",
             "llm-break list",
@@ -178,7 +225,7 @@ COMMANDS = (
         "Take breakpoints of llm-break away",
         delete,
         "breakpoints",
-        (Argument("number", "as llm-break list shows it (all)", "N", positive, nargs="?"),),
+        (Argument("number", "as llm-break list shows it (all, after a question)", "N", positive, nargs="?"),),
     ),
     Command(
         "llm-continue",

@@ -10,7 +10,8 @@ from gdbext.commands.check_port import CheckOptions, CheckPort, CheckSession
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session, chosen_by_current
-from gdbext.knowledge.checks import FAIL_FUNCTIONS, MESSAGES, SWITCHES
+from gdbext.knowledge.check_switches import SWITCHES
+from gdbext.knowledge.checks import FAIL_FUNCTIONS, MESSAGES
 from gdbext.knowledge.engines import PROFILES
 from gdbext.model.attached import AttachedRank
 from gdbext.model.check_report import CheckKind, CheckKinds, CheckReport, CheckStatus, SwitchResults

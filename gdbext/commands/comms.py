@@ -36,7 +36,7 @@ def _running(session: Session, args: Namespace) -> JobSnapshot:
     if args.ranks is not None:
         raise UsageError("no rank is attached", "llm-attach-all attaches them; without RANKS running ranks are read")
     args.pids = []
-    words = as_words(args)
+    words = ("--asked-as=shell gdbext comms", *as_words(args))
     return session.snapshot_from_outside((*words, "--scan") if args.scan else words, "comms")
 
 

@@ -14,7 +14,9 @@ Body = Callable[[Session, Namespace], object]
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument or option, in argparse's words. `completes`: one of rank, ranks, pid, file, label, command."""
+    """One argument or option, in argparse's words. `completes`: one of rank, ranks, pid, file, label, command,
+    expression. `rest`: the option takes the rest of the line as it was typed; gdb's way to write it, without dashes, is
+    understood behind the first word."""
 
     name: str  # "--name" for an option, else a positional argument
     help: str
@@ -24,6 +26,7 @@ class Argument:
     flag: bool = False  # an option without a value
     default: Any = None
     completes: Optional[str] = None
+    rest: bool = False
 
     @property
     def option(self) -> bool:
@@ -34,7 +37,8 @@ class Argument:
 class Command:
     """One command of gdb.
 
-    `tail` names an argument that takes the rest of the line as it was typed: a gdb command has its own quoting.
+    `tail` names an argument that takes the rest of the line as it was typed: a gdb command has its own quoting. With
+    `options_behind` the tail is an expression, and options may stand behind it too.
     `category` is the heading of gdb's `help` it appears under: "running", "stack", "data", "status", "breakpoints".
     """
 
@@ -48,3 +52,4 @@ class Command:
     examples: Tuple[str, ...] = ()
     prefix: bool = False  # other commands are named below it
     repeats: bool = False  # an empty line runs it again
+    options_behind: bool = False

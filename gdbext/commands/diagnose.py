@@ -25,28 +25,29 @@ HOW = (
 )
 
 
-def look(session: Session, args: Namespace) -> JobSnapshot:
-    """One look at all ranks, saved when that was asked for. Raises GdbextError."""
+def look(session: Session, args: Namespace, command: str) -> JobSnapshot:
+    """One look at all ranks, saved when that was asked for; `command` is what chooses one of several jobs, when a pid
+    stands behind it. Raises GdbextError."""
     if not session.ranks():
-        words = ("--no-stop",) if args.no_stop else ()
+        words = (f"--asked-as={command}", *(("--no-stop",) if args.no_stop else ()))
         snapshot = session.snapshot_from_outside((*words, *as_words(args)))
     elif args.no_stop:
         raise UsageError("this gdb holds the ranks: they stand still already", "llm-detach-all lets them go on first")
     else:
         snapshot = session.snapshot()
     if args.save is not None:
-        write_private(args.save, dump_snapshot(snapshot) + "\n")
+        write_private(args.save, dump_snapshot(snapshot) + "\n", args.force)
     return snapshot
 
 
 def diagnose(session: Session, args: Namespace) -> Diagnosis:
-    snapshot = look(session, args)
+    snapshot = look(session, args, "llm-nccl-diagnose")
     diagnosis = judge(snapshot)
     return replace(diagnosis, tree=merge(snapshot, diagnosis.processes))
 
 
 def stacks(session: Session, args: Namespace) -> StackTree:
-    snapshot = look(session, args)
+    snapshot = look(session, args, "llm-stacks")
     return merge(snapshot, judge(snapshot).processes)  # judged, so that helper threads can be folded
 
 

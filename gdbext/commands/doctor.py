@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from gdbext.capture.environ import read_environ
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.private_folder import place_for_copies
 from gdbext.commands.selection import SELECTORS, selector_of
@@ -19,7 +20,7 @@ def doctor(session: Session, args: Namespace) -> Checkup:
     if args.gdb:
         return Checkup(points)
     proc = ProcFS()
-    return Checkup((*points, *host_points(proc, find_jobs(proc, selector_of(args)), place_for_copies)))
+    return Checkup((*points, *host_points(proc, find_jobs(proc, selector_of(args), read_environ), place_for_copies)))
 
 
 COMMANDS = (

@@ -53,6 +53,7 @@ COMMANDS = (
         _body,
         "status",
         tail=Argument("error", "a number, a name, or a message with one in it", "ERROR", nargs="?"),
+        options_behind=True,
         description="A number alone means something else in each library: all of them are shown.",
         examples=("llm-error 700", "llm-error cudaErrorIllegalAddress", "llm-error CUBLAS_STATUS_EXECUTION_FAILED"),
     ),

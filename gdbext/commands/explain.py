@@ -23,6 +23,7 @@ LABELS: Tuple[str, ...] = (*CAUSES, *(kind for kind in WAIT_KINDS if kind not in
 _MOST_NAMES = 12
 _ANY = "\0"  # stands for any characters; a star behind parentheses would repeat them
 _OPENED, _CLOSED = "\1", "\2"  # stand for parentheses that are characters of the name
+_CONDITION = re.compile(r"\^|\(\?!(?:[^()]|\([^()]*\))*\)")
 _FLAGS = re.compile(r"^\?[a-z]*:")
 _OPTIONAL = re.compile(r"(?<!\\)(\w|\[[^]]*\])\?")
 _EITHER = re.compile(r"\[([A-Za-z]+)\](?![*+])")
@@ -61,7 +62,7 @@ def _cause(label: str) -> Explanation:
 
 
 def _wait(label: str) -> Explanation:
-    rules = [rule for rule in RULES if rule.kind == label and rule.helper is None]
+    rules = [rule for rule in RULES if rule.kind == label and rule.helper is None and not rule.like]
     said = [rule for rule in MESSAGES if rule.kind == label]
     signs = [Sign(_looks(rule), rule.source) for rule in rules]
     signs += [Sign(f"a log line like {_plain(rule.pattern)}", rule.source) for rule in said]
@@ -92,6 +93,9 @@ def _looks(rule: FrameRule) -> str:
         pieces.append(f"called under {_plain(rule.under)}")
     if rule.caller:
         pieces.append(f"called by {_plain(rule.caller)}")
+    others = dict.fromkeys(other.id.partition("-")[0] for other in RULES if other.like == rule.id)
+    if others:
+        pieces.append(f"(likewise {', '.join(others)})")
     if rule.idle:
         pieces.append("(idle there is normal)")
     return ("Python: " if rule.language == "python" else "") + " ".join(pieces)
@@ -99,7 +103,7 @@ def _looks(rule: FrameRule) -> str:
 
 def _plain(pattern: str) -> str:
     """A regular expression as a list of names: `cuda(Malloc|Free)$` is `cudaMalloc, cudaFree`."""
-    text = pattern
+    text = _CONDITION.sub("", pattern)
     for mark in ("(_v\\d+|_ptsz|_ptds|_v\\d+_pt[ds]s?z?)*", "(^|/)", "\\b", "$", "_*", "(GI_)?"):
         text = text.replace(mark, "")
     text = text.replace("\\(", _OPENED).replace("\\)", _CLOSED)

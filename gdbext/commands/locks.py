@@ -19,7 +19,7 @@ from gdbext.model.ranges import folded
 
 def locks(session: Session, args: Namespace) -> LockReport:
     args.pids = ()  # ranks are named by number here; the look is at all of them
-    snapshot = look(session, args)
+    snapshot = look(session, args, "shell gdbext locks")
     return report(judge(snapshot), _chosen(snapshot, args.ranks))
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import io
+import re
 import shlex
-from typing import Any, List, NoReturn, Tuple
+from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.files import add_json
+from gdbext.commands.output import COMMON, keep, without_file
+from gdbext.commands.words import first_word, unquoted, words_of
 from gdbext.model.errors import UsageError
 
 _HELP_WIDTH = 80
+_LOOKS_LIKE_OPTION = re.compile(r"--[a-z][a-z-]+(?:=|\Z)")
+_OPTION = re.compile(r"(-*\w[\w-]*)(?:=|\s|$|(?=\())")
 
 
 class HelpWanted(Exception):
@@ -26,6 +31,14 @@ class Parser(argparse.ArgumentParser):
     def print_help(self, file: Any = None) -> None:
         raise HelpWanted(self.format_help().rstrip())
 
+    def __contains__(self, word: str) -> bool:
+        """Whether a word is one of the options."""
+        return word in self._option_string_actions
+
+    def needs_value(self, word: str) -> bool:
+        """Whether a word is an option behind which its value stands."""
+        return word in self and self._option_string_actions[word].nargs is None
+
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
@@ -34,7 +47,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 def parser_of(command: Command) -> Parser:
-    """The parser of a command; every command takes `--json [FILE]`."""
+    """The parser of a command."""
     description = f"{command.summary}.\n\n{_wrapped(command.description)}".rstrip()
     epilog = "\n".join(["examples:"] + [f"  {line}" for line in command.examples]) if command.examples else None
     parser = Parser(
@@ -42,8 +55,14 @@ def parser_of(command: Command) -> Parser:
     )
     for argument in command.arguments + ((command.tail,) if command.tail else ()):
         _add(parser, argument)
-    add_json(parser)
+    add_output(parser)
     return parser
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """The options that every command has, in the shell as well."""
+    for argument in COMMON:
+        _add(parser, argument)
 
 
 def _wrapped(text: str) -> str:
@@ -52,7 +71,7 @@ def _wrapped(text: str) -> str:
     return formatter.format_help().rstrip()
 
 
-def _add(parser: Parser, argument: Argument) -> None:
+def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
     more: dict[str, Any] = {"help": argument.help, "default": argument.default}
     if argument.flag:
         parser.add_argument(argument.name, action="store_true", help=argument.help)
@@ -73,31 +92,117 @@ def help_text(command: Command) -> str:
 
 
 def parse(command: Command, line: str) -> argparse.Namespace:
-    """Arguments of a command line. Raises UsageError, HelpWanted."""
+    """Arguments of a command line; `warning` is what is to be said of it. Raises UsageError, HelpWanted."""
     parser = parser_of(command)
-    words, tail = _split(command, line)
-    return parser.parse_args(words + tail)
-
-
-def _split(command: Command, line: str) -> Tuple[List[str], List[str]]:
-    """Words as a shell would split them, and the tail (if the command has one) as it was typed."""
     try:
         if command.tail is None:
-            return shlex.split(line), []
-        positional = sum(not argument.option for argument in command.arguments)
-        words: List[str] = []
-        rest = line.strip()
-        while rest and (positional or rest.startswith("-")):
-            word, _, rest = rest.partition(" ")
-            words += ["--json=-"] if word == "--json" else shlex.split(word)  # what follows is no FILE
-            positional -= not word.startswith("-")
-            rest = rest.strip()
+            words, file = without_file(_words(command, line), _taken(command))
+            args = parser.parse_intermixed_args(
+                _with_values(parser, words)
+            )  # they may stand on both sides of an option
+        else:
+            words, tail, file = (_sorted if command.options_behind else _split)(parser, command, line)
+            # "--" keeps argparse from reading the tail's dashes as ours.
+            args = parser.parse_args(words + (["--", tail] if tail else []))
     except ValueError as error:
         raise UsageError(f"{command.name}: {error} in: {line}") from None
-    # "--" keeps argparse from reading the tail's dashes as ours.
-    return words, ["--", rest] if rest else []
+    args.warning = keep(args, file)
+    return args
+
+
+def _taken(command: Command) -> str:
+    """What a command without a tail takes besides options, by the words of `without_file`."""
+    taken = [argument for argument in command.arguments if not argument.option]
+    return "pids" if all(argument.completes in ("pid", "rank", "ranks") for argument in taken) else "text"
+
+
+def typed_options(command: Command, line: str) -> List[str]:
+    """The words of a line that may be wrong, up to the tail."""
+    if command.tail is None or command.options_behind:
+        return words_of(line)
+    try:
+        return _split(parser_of(command), command, line)[0]
+    except (UsageError, ValueError):
+        return line.split()
+
+
+def _with_values(parser: Parser, words: Sequence[str]) -> List[str]:
+    """The words, an option and its value as one: else argparse takes a value that begins with a dash for an option."""
+    found: List[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        found.append(f"{word}={rest.pop(0)}" if parser.needs_value(word) and rest and rest[0] not in parser else word)
+    return found
+
+
+def _split(parser: Parser, command: Command, line: str) -> Tuple[List[str], str, Optional[str]]:
+    """Options and other arguments as a shell splits them, the tail as it was typed, and an old FILE of `--json`."""
+    positional = sum(not argument.option for argument in command.arguments)
+    words: List[str] = []
+    rest = line.strip()
+    while rest and (positional or rest.startswith("--") or rest.split()[0] in parser):
+        word, rest = first_word(rest)
+        value = ""
+        if parser.needs_value(word):
+            value, rest = first_word(rest)
+        words += shlex.split(f"{word}={value}" if value else word)
+        positional -= not word.startswith("-")
+    words, file = without_file(words, "text")
+    return words, rest, file
+
+
+def _sorted(parser: Parser, command: Command, line: str) -> Tuple[List[str], str, Optional[str]]:
+    """The same where options may stand anywhere: the expressions between them are as they were typed."""
+    options: List[str] = []
+    others: List[str] = []
+    words, file = without_file(words_of(line), "text")
+    while words:
+        word = words.pop(0)
+        name, equals, value = word.partition("=")
+        if name not in parser and not _LOOKS_LIKE_OPTION.match(word):
+            others.append(word)
+        elif equals:
+            options.append(f"{name}={unquoted(value)}")
+        elif parser.needs_value(name) and words and words[0] not in parser:
+            options.append(f"{name}={unquoted(words.pop(0))}")
+        else:
+            options.append(word)
+    return options, " ".join(others), file
+
+
+def _taking_the_rest(command: Command) -> Dict[str, str]:
+    """The options that do, by how they may be written."""
+    return {name: one.name for one in command.arguments if one.rest for name in (one.name, one.name.lstrip("-"))}
+
+
+def rest_of(command: Command, line: str) -> Optional[str]:
+    """What has been typed of the value of an option that takes the rest; None as long as the line has none."""
+    for name in _taking_the_rest(command):
+        found = re.search(rf"(?:^|\s){name}[=\s]\s*(?P<rest>.*)", line)
+        if found:
+            return found["rest"]
+    return None
+
+
+def _words(command: Command, line: str) -> List[str]:
+    """Words as a shell would split them, up to an option that takes the rest."""
+    options = _taking_the_rest(command)
+    text = io.StringIO(line)
+    reader = shlex.shlex(text, posix=True)
+    reader.whitespace_split, reader.commenters = True, ""
+    words: List[str] = []
+    while True:
+        left = line[text.tell() :].lstrip()
+        found = _OPTION.match(left)
+        if found and found[1] in options and (words or found[1].startswith("-")):
+            return [*words, f"{options[found[1]]}={left[found.end() :].strip()}"]
+        word = reader.get_token()
+        if word is None:
+            return words
+        words.append(word)
 
 
 def option_names(command: Command) -> Tuple[str, ...]:
     """All options, for completion."""
-    return tuple(argument.name for argument in command.arguments if argument.option) + ("--json", "--help")
+    return (*(one.name for one in (*command.arguments, *COMMON) if one.option), "--help")

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Iterator
 
+from gdbext.capture.kill_timer import HELD
 from gdbext.commands.outliving import Outliving
 from gdbext.model.errors import GdbextError
 
@@ -19,8 +20,18 @@ _SHARED_MEMORY, _PLENTY = "/dev/shm", 1 << 30  # noqa: S108 - ranks may live on 
 _NOT_NOW = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 """Held back until somebody knows of the folder."""
 
-# A file that a dying gdb still writes costs another try.
-_CLEAN_UP = 'read -r line && exit; for i in 1 2 3; do rm -rf -- "$1" && exit; sleep 1; done'
+# A stop that lasts too long ends us (capture/kill_timer.py). A file that a dying gdb still writes costs another try.
+_CLEAN_UP = """
+read -r line && exit
+held=$1/HELD
+if [ -s "$held" ] && read -r since limit pids <"$held" && read -r up rest </proc/uptime && [ -n "$pids" ]; then
+    long=$((${up%.*}${up#*.} - since))
+    [ $long -lt $limit ] || echo "gdbext: stood still itself for $((long / 100)) s in the middle of a stop of pid $pids\
+ (SIGSTOP, a frozen cgroup?); it was ended, so that the threads run on" >&2
+fi
+exec 2>/dev/null
+for i in 1 2 3; do rm -rf -- "$1" && exit; sleep 1; done
+""".replace("HELD", HELD)
 
 
 @contextlib.contextmanager
@@ -30,7 +41,7 @@ def private_copies() -> Iterator[Path]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_NOW)
     try:
         folder = tempfile.mkdtemp(prefix="gdbext-", dir=place)
-        janitor = Outliving(_CLEAN_UP, "gdbext-clean-up", folder)
+        janitor = Outliving(_CLEAN_UP, "gdbext-clean-up", folder, speaks=True)
     except OSError as error:
         raise _no_place(f"{place}: {error.strerror}") from None
     finally:

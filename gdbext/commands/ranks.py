@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError, Namespace
+from typing import Sequence
 
 from gdbext.commands.cores import matching, open_cores
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.selection import SELECTORS, jobs_of, pick, pick_all
 from gdbext.commands.session import Session, chosen_by_current
-from gdbext.discovery.ranks import describe
+from gdbext.discovery.listing import choice, describe, started
+from gdbext.discovery.procfs import ProcFS
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
 from gdbext.model.errors import UsageError
+from gdbext.model.job import Job
 
 HELD = "All attached ranks are stopped until llm-detach-all (or quit) lets them go."
 
@@ -36,12 +39,17 @@ def list_ranks(session: Session, args: Namespace) -> RankTable:
     absent = tuple(rank for job in jobs for rank in job.absent)
     notes = tuple(note for job in jobs for note in job.notes)
     if len(jobs) > 1:  # llm-attach-all would ask which
-        notes += tuple(describe(job) for job in jobs)
+        notes += tuple(_told(job, jobs) for job in jobs)
         here = f"{len(jobs)} jobs are here"
         notes += (f"Nothing is attached: {here}; llm-attach-all PID attaches one, --all all of them.",)
     else:
         notes += ("Nothing is attached: llm-attach-all attaches them.",)
     return RankTable(found, absent, notes)
+
+
+def _told(job: Job, jobs: Sequence[Job]) -> str:
+    others = [one for one in jobs if one is not job]
+    return f"{describe(job)}; {started(job, others, ProcFS())}; {choice(job, 'llm-attach-all')}"
 
 
 def switch(session: Session, args: Namespace) -> RankTable:

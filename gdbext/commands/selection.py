@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentTypeError, Namespace
 from typing import List, Sequence, Tuple
 
+from gdbext.capture.environ import read_environ
 from gdbext.commands.declaration import Argument
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
@@ -51,10 +52,10 @@ def as_words(args: Namespace) -> Tuple[str, ...]:
 def jobs_of(args: Namespace) -> Tuple[Job, ...]:
     """The job that is meant, or with `--all` every job found. Raises UsageError, NothingFound."""
     selector = selector_of(args)
-    jobs = find_jobs(ProcFS(), selector)
+    jobs = find_jobs(ProcFS(), selector, read_environ)
     if getattr(args, "all", False) and jobs:
         return tuple(jobs)
-    return (choose_job(jobs, selector),)
+    return (choose_job(jobs, selector, "llm-attach-all"),)
 
 
 def parse_ranks(text: str) -> Tuple[int, ...]:

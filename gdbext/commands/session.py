@@ -19,6 +19,9 @@ class Session(Protocol):
     def say(self, text: str) -> None:
         """Show a line of progress."""
 
+    def confirm(self, question: str) -> bool:
+        """Ask a person at the terminal, as gdb's own commands do. True where nobody is to be asked."""
+
     def ranks(self) -> Sequence[AttachedRank]:
         """Every inferior that has a process or a core file, in rank order."""
 

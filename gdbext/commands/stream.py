@@ -57,6 +57,7 @@ COMMANDS = (
         print_stream,
         "data",
         tail=Argument("expression", "a stream, an object that holds one, or an address", "EXPR", nargs="?"),
+        options_behind=True,
         description=_STATES,
         examples=("llm-stream p stream", "llm-stream p this->stream_", "llm-stream p 0x2"),
     ),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from dataclasses import replace
+from functools import partial
 from typing import Dict, List, Optional, Sequence, Tuple
 
 import gdbext
+from gdbext.analysis.tensors.agreement import Digested, agreement, digested
 from gdbext.analysis.tensors.calculator import Calculator
 from gdbext.analysis.tensors.comparing import Tolerance
 from gdbext.analysis.tensors.difference import Source, difference
@@ -16,27 +19,21 @@ from gdbext.analysis.tensors.files import save as save_file
 from gdbext.analysis.tensors.statistics import statistics
 from gdbext.analysis.tensors.values import read_values
 from gdbext.commands.declaration import Argument, Body, Command
+from gdbext.commands.files import new_file
 from gdbext.commands.session import Session
 from gdbext.commands.tensor_asked import Asked, current_number, inferior_of, number_of, over_ranks
-from gdbext.commands.tensor_words import description_of, expression_and_index
+from gdbext.commands.tensor_words import expression_and_index, split_index
+from gdbext.commands.words import unquoted
 from gdbext.model.attached import AttachedRank
 from gdbext.model.errors import GdbextError, UsageError
-from gdbext.model.missing import Missing
-from gdbext.model.tensor import (
-    HashGroup,
-    RankProblem,
-    TensorAgreement,
-    TensorDiff,
-    TensorHash,
-    TensorInfo,
-    TensorMapInfo,
-)
+from gdbext.model.missing import Maybe, Missing
+from gdbext.model.tensor import TensorAgreement, TensorDiff, TensorInfo, TensorMapInfo
 
 _FILES = (".npy", ".safetensors")
 
 GPU_CORE = Argument("--gpu-core", "values on the GPU out of this GPU core (.nvcudmp)", "FILE", completes="file")
 RANKS = (
-    Argument("--ranks", "on these ranks, like 0-3,7", "RANKS", completes="rank"),
+    Argument("--ranks", "on these ranks, like 0-3,7 or all", "RANKS", completes="ranks"),
     Argument("--all-ranks", "on all attached ranks", flag=True),
 )
 RAW = (
@@ -50,7 +47,7 @@ RAW = (
     ),
 )
 EXPRESSION = Argument("expression", "an expression of the program, or an address with --dtype and --shape", "EXPR")
-WITH_INDEX = Argument("expression", "an expression, and after a space an index like [0, :, -3:]", "EXPR [INDEX]")
+WITH_INDEX = Argument("expression", "an expression, and an index like [0, :, -3:]", "EXPR [INDEX]")
 
 
 def calculator() -> Calculator:
@@ -60,16 +57,16 @@ def calculator() -> Calculator:
 
 
 def print_values(session: Session, args: Namespace) -> object:
-    asked = Asked(session, args, _OPTIONS["p"])
+    asked = Asked(session, args)
     expression, index = expression_and_index(asked.words)
 
     def body() -> object:
-        found = asked.port.evaluate(expression, description_of(args))
+        found, part = asked.find(expression, index)
         if isinstance(found, TensorMapInfo):
-            if index:
+            if part:
                 raise UsageError(f"{expression} holds {len(found.entries)} tensors; an index needs one of them")
             return found
-        return read_values(found, asked.port.read_of(found), index) if _has_values(found) else found
+        return read_values(found, asked.port.read_of(found), part) if _has_values(found) else found
 
     return over_ranks(asked, expression, body)
 
@@ -82,55 +79,62 @@ def _has_values(info: TensorInfo) -> bool:
 
 
 def info(session: Session, args: Namespace) -> object:
-    asked = Asked(session, args, _OPTIONS["info"])
-    expression = expression_and_index(asked.words)[0]
-    return over_ranks(asked, expression, lambda: asked.port.evaluate(expression, description_of(args)))
-
-
-def stats(session: Session, args: Namespace) -> object:
-    asked = Asked(session, args, _OPTIONS["stats"])
+    asked = Asked(session, args)
     expression, index = expression_and_index(asked.words)
 
     def body() -> object:
-        tensor = asked.one(expression)
-        return statistics(tensor, asked.port.read_of(tensor), index, calculator(), asked.progress("counted"))
+        found, part = asked.find(expression, index)
+        if part:
+            hint = f"llm-tensor p {found.name}{part}"
+            raise UsageError(f"info is about a whole tensor, {part} is an index of {found.name}", hint)
+        return found
+
+    return over_ranks(asked, expression, body)
+
+
+def stats(session: Session, args: Namespace) -> object:
+    asked = Asked(session, args)
+    expression, index = expression_and_index(asked.words)
+
+    def body() -> object:
+        tensor, part = asked.one(expression, index)
+        return statistics(tensor, asked.port.read_of(tensor), part, calculator(), asked.progress("counted"))
 
     return over_ranks(asked, expression, body)
 
 
 def hash_(session: Session, args: Namespace) -> object:
-    asked = Asked(session, args, _OPTIONS["hash"])
+    asked = Asked(session, args)
     expression, index = expression_and_index(asked.words)
-    return over_ranks(asked, expression, lambda: _digest(asked, expression, index)[0])
 
+    def body() -> object:
+        tensor, part = asked.one(expression, index)
+        return digest(tensor, asked.port.read_of(tensor), part, calculator(), asked.progress("hashed"))
 
-def _digest(asked: Asked, expression: str, index: str) -> Tuple[TensorHash, Source]:
-    tensor = asked.one(expression)
-    read = asked.port.read_of(tensor)
-    found = digest(tensor, read, index, calculator(), asked.progress("hashed"))
-    return found, Source(tensor, read)
+    return over_ranks(asked, expression, body)
 
 
 def save(session: Session, args: Namespace) -> object:
-    asked = Asked(session, args, _OPTIONS["save"])
+    asked = Asked(session, args)
     if len(asked.words) < 2:
         raise UsageError("an expression and a file are needed", "llm-tensor save EXPR [INDEX] FILE.npy")
     expression, index = expression_and_index(asked.words[:-1])
-    path = os.path.expanduser(asked.words[-1].strip("\"'"))
+    path = os.path.expanduser(unquoted(asked.words[-1]))
     ranks = asked.chosen_ranks()
     if ranks is not None and len(ranks) > 1 and "{rank}" not in path:
         raise UsageError(f"{len(ranks)} ranks cannot share the file {path}", "write {rank} into its name")
 
     def body() -> object:
-        tensor = asked.one(expression)
+        tensor, part = asked.one(expression, index)
         name = path.replace("{rank}", str(current_number(asked)))
-        return save_file(tensor, asked.port.read_of(tensor), name, index, args.force, asked.progress("saved"))
+        create = partial(new_file, force=args.force)
+        return save_file(tensor, asked.port.read_of(tensor), name, create, part, asked.progress("saved"))
 
     return over_ranks(asked, expression, body)
 
 
 def diff(session: Session, args: Namespace) -> object:
-    asked = Asked(session, args, _OPTIONS["diff"])
+    asked = Asked(session, args)
     ranks = asked.chosen_ranks()
     if ranks is not None:
         return _agreement(asked, ranks)
@@ -140,14 +144,22 @@ def diff(session: Session, args: Namespace) -> object:
     if len(words) != 2:
         hint = "put expressions with spaces in parentheses; one expression needs --all-ranks or --ranks"
         raise UsageError(f"two tensors are needed, {len(words)} given", hint)
-    left = asked.one(words[0])
     tolerance = _tolerance(args)
-    source = Source(left, asked.port.read_of(left))
-    if words[1].strip("\"'").endswith(_FILES):
-        with SavedTensor(os.path.expanduser(words[1].strip("\"'")), _name(left.dtype)) as saved:
-            return _difference(asked, source, Source(saved.info, saved.read), index, tolerance)
-    right = asked.one(words[1])
-    return _difference(asked, source, Source(right, asked.port.read_of(right)), index, tolerance)
+    left = _source(asked, words[0])
+    if _is_file(words[1]):
+        with SavedTensor(os.path.expanduser(unquoted(words[1])), _name(left.info.dtype)) as saved:
+            return _difference(asked, left, Source(saved.info, saved.read), index, tolerance)
+    return _difference(asked, left, _source(asked, words[1]), index, tolerance)
+
+
+def _source(asked: Asked, word: str) -> Source:
+    """A tensor, or the part of it that an index without a space before it selects."""
+    tensor, part = asked.one(*split_index(word))
+    return Source(replace(tensor, name=tensor.name + part), asked.port.read_of(tensor), part)
+
+
+def _is_file(word: str) -> bool:
+    return unquoted(word).endswith(_FILES)
 
 
 def _difference(asked: Asked, left: Source, right: Source, index: str, tolerance: Tolerance) -> TensorDiff:
@@ -167,33 +179,25 @@ def _tolerance(args: Namespace) -> Tolerance:
 
 def _agreement(asked: Asked, ranks: Sequence[AttachedRank]) -> TensorAgreement:
     """Ranks grouped by the digest of their values; how each group differs from the largest."""
+    tolerance = _tolerance(asked.args)
     expression, index = expression_and_index(asked.words)
-    groups: Dict[str, List[int]] = {}
-    sources: Dict[str, Source] = {}
-    unread: List[RankProblem] = []
+
+    def body() -> Maybe[Digested]:
+        tensor, part = asked.one(expression, index)
+        source = Source(tensor, asked.port.read_of(tensor))
+        return digested(source, part, calculator(), asked.progress("hashed"))
+
+    found: List[Tuple[int, Maybe[Digested]]] = []
     for rank in ranks:
         try:
-            found, source = asked.port.on_rank(inferior_of(rank), lambda: _digest(asked, expression, index))
+            found.append((number_of(rank), asked.port.on_rank(inferior_of(rank), body)))
         except GdbextError as error:
-            unread.append(RankProblem(number_of(rank), str(error)))
-            continue
-        if found.digest is None:
-            unread.append(RankProblem(number_of(rank), found.problem or "not all elements can be read"))
-            continue
-        groups.setdefault(found.digest, []).append(number_of(rank))
-        sources.setdefault(found.digest, source)
-    ordered = sorted(groups, key=lambda one: (-len(groups[one]), groups[one]))
-    tolerance = _tolerance(asked.args)
-
-    def differs(one: str) -> Optional[TensorDiff]:
-        return None if one == ordered[0] else _difference(asked, sources[ordered[0]], sources[one], index, tolerance)
-
-    described = [HashGroup(tuple(groups[one]), one, sources[one].info, differs(one)) for one in ordered]
-    return TensorAgreement(expression, tuple(described), index, tuple(unread))
+            found.append((number_of(rank), Missing(str(error))))
+    return agreement(expression, found, tolerance, calculator(), asked.progress("compared"))
 
 
 def list_(session: Session, args: Namespace) -> object:
-    asked = Asked(session, args, _OPTIONS["list"])
+    asked = Asked(session, args)
     if asked.words:
         raise UsageError(f"llm-tensor list takes no expression: {' '.join(asked.words)}", "`frame N` selects the frame")
     return over_ranks(asked, "list", lambda: asked.port.in_frame(bool(args.python)))
@@ -209,7 +213,7 @@ _OPTIONS: Dict[str, Tuple[Argument, ...]] = {
     "info": RAW + RANKS,
     "stats": RAW + RANKS,
     "hash": RAW + RANKS,
-    "save": (*RAW, *RANKS, Argument("--force", "overwrite a file that exists", flag=True)),
+    "save": RAW + RANKS,
     "diff": (
         *RAW,
         *RANKS,
@@ -224,7 +228,16 @@ def _command(
     name: str, summary: str, body: Body, tail: Optional[Argument], description: str = "", examples: Tuple[str, ...] = ()
 ) -> Command:
     return Command(
-        f"llm-tensor {name}", summary, body, "data", _OPTIONS[name], tail, description, examples, repeats=name == "p"
+        f"llm-tensor {name}",
+        summary,
+        body,
+        "data",
+        _OPTIONS[name],
+        tail,
+        description,
+        examples,
+        repeats=name == "p",
+        options_behind=True,
     )
 
 
@@ -276,7 +289,12 @@ COMMANDS = (
         "Compare two tensors, a tensor with a file, or one tensor over ranks",
         diff,
         Argument("expression", "two expressions, or one and a file, or one with --all-ranks", "A B [INDEX]"),
-        examples=("llm-tensor diff expected actual --rtol 1e-3", "llm-tensor diff weight --all-ranks"),
+        "An index behind a space selects in both tensors, one without a space in the tensor before it.",
+        (
+            "llm-tensor diff expected actual [0, :8] --rtol 1e-3",
+            "llm-tensor diff cache[0] cache[1]",
+            "llm-tensor diff weight --all-ranks",
+        ),
     ),
     _command(
         "list",

@@ -1,17 +1,17 @@
-"""What one command line of llm-tensor asks for: which words and options, of which ranks; and how far the work is."""
+"""What one command line of llm-tensor asks for: which tensor, of which ranks; and how far the work is."""
 
 from __future__ import annotations
 
 import time
 from argparse import Namespace
-from typing import Callable, List, Optional, Sequence, cast
+from typing import Callable, List, Optional, Sequence, Tuple, Union, cast
 
 from gdbext.analysis.tensors.statistics import Progress
-from gdbext.commands.declaration import Argument
 from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session
-from gdbext.commands.tensor_port import TensorPort, TensorSession
-from gdbext.commands.tensor_words import description_of, take_options
+from gdbext.commands.tensor_port import OneTensor, TensorPort, TensorSession
+from gdbext.commands.tensor_words import description_of
+from gdbext.commands.words import words_of
 from gdbext.model.attached import AttachedRank
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.missing import Missing
@@ -24,21 +24,29 @@ _STEADY_SECONDS = 3.0  # of work, until which every guess at the rest is a wrong
 class Asked:
     """One command line: the words, the options, and the port."""
 
-    def __init__(self, session: Session, args: Namespace, options: Sequence[Argument]) -> None:
+    def __init__(self, session: Session, args: Namespace) -> None:
         self.session = cast(TensorSession, session)
         self.args = args
-        self.words = take_options(args, args.expression or "", options)
+        self.words = words_of(args.expression or "")
         self.port: TensorPort = self.session.tensors
         if getattr(args, "gpu_core", None):
             self.port = self.port.with_gpu_core(args.gpu_core)
 
-    def one(self, expression: str) -> TensorInfo:
-        """The one tensor that an expression means. Raises GdbextError."""
-        found = self.port.evaluate(expression, description_of(self.args))
+    def find(self, expression: str, index: str) -> Tuple[Union[TensorInfo, TensorMapInfo], str]:
+        """What an expression means, and the whole index into it. Raises GdbextError."""
+        description = description_of(self.args)
+        try:
+            return self.port.evaluate(expression, description), index
+        except OneTensor as one:
+            return self.port.evaluate(one.expression, description), one.index + index
+
+    def one(self, expression: str, index: str) -> Tuple[TensorInfo, str]:
+        """The one tensor that an expression means, and the whole index into it. Raises GdbextError."""
+        found, index = self.find(expression, index)
         if isinstance(found, TensorMapInfo):
             names = ", ".join(entry.name for entry in found.entries[:8])
             raise UsageError(f"{expression} holds {len(found.entries)} tensors", f"choose one of them: {names}")
-        return found
+        return found, index
 
     def progress(self, verb: str) -> Progress:
         """Says how far a long work is: each second at first, and less often the longer it takes."""
@@ -63,7 +71,7 @@ class Asked:
 
     def chosen_ranks(self) -> Optional[Sequence[AttachedRank]]:
         """The ranks that were asked for; None when the selected one is meant."""
-        if getattr(self.args, "all_ranks", False):
+        if self.args.all_ranks:
             return pick_all(self.session.ranks(), "all")
         return pick_all(self.session.ranks(), self.args.ranks) if self.args.ranks else None
 

@@ -7,6 +7,7 @@ from typing import Callable, Optional, Protocol, Tuple, TypeVar, Union
 
 from gdbext.analysis.tensors.reading import Read
 from gdbext.commands.session import Session
+from gdbext.model.errors import UsageError
 from gdbext.model.tensor import TensorInfo, TensorList, TensorMapInfo
 
 T = TypeVar("T")
@@ -23,11 +24,19 @@ class Description:
     type_name: Optional[str] = None  # what lies at the address: "torch", "ggml", "pyobject", or a type the program has
 
 
+class OneTensor(UsageError):
+    """What stands before the brackets at the end of an expression is one tensor: `index` selects in it."""
+
+    def __init__(self, expression: str, index: str) -> None:
+        super().__init__(f"{expression} is one tensor", f"{index} is an index of it: {expression} {index}")
+        self.expression, self.index = expression, index
+
+
 class TensorPort(Protocol):
     """Tensors of the selected inferior, thread and frame."""
 
     def evaluate(self, expression: str, description: Description) -> Union[TensorInfo, TensorMapInfo]:
-        """What an expression of the program's language is. Raises GdbextError."""
+        """What an expression of the program's language is. Raises GdbextError, OneTensor."""
 
     def read_of(self, info: TensorInfo) -> Read:
         """How to read the values of a tensor that `evaluate` gave."""

@@ -1,87 +1,55 @@
-"""The line behind `llm-tensor ...`: expressions of the program's language, an index, and options, in any order.
+"""What the words of an `llm-tensor` line mean: which tensor, which part of it, and what the options say about it.
 
-A gdb expression has quotes, brackets and spaces of its own, so the words of the line are those that stand between
-spaces outside of all brackets and quotes. `x [0, :]` is an expression and an index, `x[0]` is an expression.
+`x [0, :]` and `x[0, :]` are an expression and an index. `x[0]` is an expression of the program's language if that has
+one there, as for vectors and maps of tensors; else it is row 0 of the tensor `x` (`OneTensor`).
 """
 
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import List, Optional, Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
-from gdbext.commands.declaration import Argument
 from gdbext.commands.tensor_port import Description
+from gdbext.commands.words import brackets_at_end, outside_brackets
 from gdbext.model.errors import UsageError
 
-_OPEN, _CLOSE, _QUOTES = "([{", ")]}", "\"'"
 _MOST_DIMENSIONS = 64
 
 
-def words_of(line: str) -> List[str]:
-    """The line cut at spaces outside of brackets and quotes. Raises UsageError for a quote that is not closed."""
-    found: List[str] = []
-    word, depth, quote, escaped = "", 0, "", False
-    for character in line:
-        if quote:
-            quote = "" if character == quote and not escaped else quote
-            escaped = character == "\\" and not escaped
-        elif character in _QUOTES:
-            quote = character
-        elif character.isspace() and not depth:
-            found += [word] if word else []
-            word = ""
-            continue
-        else:
-            depth = max(0, depth + (character in _OPEN) - (character in _CLOSE))
-        word += character
-    if quote:
-        raise UsageError(f"a {quote} is not closed in: {line}")
-    return found + ([word] if word else [])
-
-
-def take_options(args: Namespace, line: str, options: Sequence[Argument]) -> List[str]:
-    """The words that are no options; those that are go into `args`, like those in front of the expression did."""
-    known = {option.name: option for option in options if option.option}
-    rest: List[str] = []
-    words = words_of(line)
-    while words:
-        word = words.pop(0)
-        name, equals, value = word.partition("=")
-        option = known.get(name)
-        if name == "--json":
-            args.json = value if equals else words.pop(0) if words and not words[0].startswith("--") else "-"
-        elif option is None:
-            rest.append(word)
-        elif option.flag:
-            setattr(args, _attribute(name), True)
-        else:
-            if not equals and not words:
-                raise UsageError(f"{name} needs a value", f"{name} {option.metavar or 'VALUE'}")
-            setattr(args, _attribute(name), value if equals else words.pop(0))
-    return rest
-
-
-def _attribute(name: str) -> str:
-    return {"--as": "type_name"}.get(name, name.lstrip("-").replace("-", "_"))
-
-
 def expression_and_index(words: Sequence[str]) -> Tuple[str, str]:
-    """The last word is an index when it begins with a bracket. Raises UsageError when there is no expression."""
+    """An expression and its index, "" when it has none. Raises UsageError when there is no expression."""
     if not words:
         raise UsageError("which tensor? An expression is missing", "llm-tensor p EXPRESSION")
-    if len(words) > 1 and words[-1].startswith("["):
-        return " ".join(words[:-1]), words[-1]
-    return " ".join(words), ""
+    *before, last = words
+    if before and last.startswith("["):
+        expression, index = split_index(" ".join(before))
+        return expression, index + last
+    return split_index(" ".join(words))
+
+
+def split_index(text: str) -> Tuple[str, str]:
+    """`v[3][0, :4]` as `v[3]` and `[0, :4]`: the index begins at the first bracket that no C++ expression has."""
+    groups = brackets_at_end(text)
+    first = next((at for at, group in enumerate(groups) if _can_only_be_index(group)), len(groups))
+    index = "".join(groups[first:])
+    expression = text[: len(text) - len(index)].rstrip()
+    return (expression, index) if expression else (text, "")
+
+
+def _can_only_be_index(group: str) -> bool:
+    """Whether brackets hold a slice, `...`, several numbers or nothing."""
+    inside = outside_brackets(group[1:-1])
+    slices = ":" in inside.replace("::", "") and "?" not in inside
+    return slices or "," in inside or "..." in inside or not group[1:-1].strip()
 
 
 def description_of(args: Namespace) -> Description:
     """What the options say about the tensor. Raises UsageError."""
-    shape = _numbers("--shape", getattr(args, "shape", None), 0)
-    strides = _numbers("--strides", getattr(args, "strides", None), -(1 << 62))
+    shape = _numbers("--shape", args.shape, 0)
+    strides = _numbers("--strides", args.strides, -(1 << 62))
     if strides is not None and (shape is None or len(shape) != len(strides)):
         raise UsageError("--strides needs as many numbers as --shape has")
-    kind = getattr(args, "type_name", None) or getattr(args, "as", None)
-    return Description(getattr(args, "dtype", None), shape, strides, getattr(args, "where", None), kind)
+    return Description(args.dtype, shape, strides, args.where, getattr(args, "as"))  # a keyword of Python
 
 
 def _numbers(option: str, text: Optional[str], least: int) -> Optional[Tuple[int, ...]]:

@@ -1,12 +1,18 @@
 """Reads copies of stopped processes (mini cores) for the front end: a request file in, a result file out.
 
 Request: {"schema": 1, "result": PATH, "parent": PID that it ends with, "budget": {"seconds", "frames", "threads"},
-          "ranks": [{"index", "pid", "core": PATH, "exe": PATH, "files": [{"path", "bias"}],
+          "ranks": [{"index", "pid", "core": PATH, "files": [{"path", "bias", "name", "program"}],
+                     "modules": [[START, END, OFFSET, PATH, PATH to open it]],
                      "memory": PATH of the whole core where the process is gone}]}
-Result:  {"schema": 1, "complete": true, "problems": [TEXT], "frames": [rows of model/frame_table.py],
-          "ranks": [{"index", "threads": [packed by these rows], "problems": [TEXT]}]}
+         Of a file `path` is what gdb opens, and `name` what the process calls it.
+Result, a line each:
+  {"schema": 1, "complete": false, "problems": [], "frames": [], "ranks": []}
+  {"at": INDEX of the rank whose files are read now}
+  {"frames": [more rows of model/frame_table.py],
+   "rank": {"index", "threads": [packed by all these rows], "problems": [TEXT]}}
+  {"complete": true, "problems": [TEXT]}
 
-The result appears by rename, whole or not at all: gdb's exit code says nothing. `budget.seconds` is for each rank.
+Without the last line gdb has failed: its exit code says nothing. `budget.seconds` is for each rank.
 """
 
 from __future__ import annotations
@@ -17,7 +23,8 @@ import gc
 import json
 import os
 import signal
-from typing import Any, Dict, List, Optional
+from io import TextIOWrapper
+from typing import Any, Callable, Dict, List, Optional
 
 import gdb
 
@@ -44,21 +51,28 @@ SETTINGS = {
 
 
 def main(request_file: str, awaited: bool = False) -> None:
-    """Work on the request; always leaves a result, in which errors are lines. `awaited`: it is not there yet."""
+    """Work on the request; errors are lines of the result. `awaited`: the request is not there yet."""
     gc.disable()  # we end soon, and what we keep has no cycles: looking for some took a quarter of the time
     if awaited and not _read_early():
         return
     with open(request_file, encoding="utf-8") as file:
         request = json.load(file)
     _end_with(request.get("parent"))
-    result: Dict[str, Any] = {"schema": SCHEMA, "complete": True, "frames": [], "ranks": [], "problems": []}
-    if request.get("schema") != SCHEMA:
-        result["problems"].append(f"request of schema {request.get('schema')}, this gdbext knows {SCHEMA}")
-    else:
+    with _created(request["result"]) as file:
+
+        def add(**step: Any) -> None:
+            file.write(json.dumps(step) + "\n")
+            file.flush()
+
+        add(schema=SCHEMA, complete=False, problems=[], frames=[], ranks=[])
+        if request.get("schema") != SCHEMA:
+            problem = f"request of schema {request.get('schema')}, this gdbext knows {SCHEMA}"
+            add(complete=True, problems=[problem])
+            return
         _unwind_without_python()
         with compat.settings(SETTINGS):
-            _read_all(request, result)
-    write(request["result"], result)
+            _read_all(request, add)
+        add(complete=True, problems=[])
 
 
 def _read_early() -> bool:
@@ -70,7 +84,8 @@ def _read_early() -> bool:
         for line in lines:
             if line == b"\n":
                 return True
-            symbols.add([symbols.SymbolFile(os.fsdecode(line[:-1]), 0)])  # what fails now will fail again, and be told
+            name = symbols.LITERALLY + os.fsdecode(line[:-1])
+            symbols.add([symbols.SymbolFile(name, 0, name)])  # what fails now will fail again, and be told
     return False
 
 
@@ -91,17 +106,17 @@ def _end_with(parent: Optional[int]) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _read_all(request: Dict[str, Any], result: Dict[str, Any]) -> None:
+def _read_all(request: Dict[str, Any], add: Callable[..., None]) -> None:
     budget = Budget(**request.get("budget", {}))
     captures, table = Captures(), FrameTable()
-    result["frames"] = table.rows
     before: Optional[gdb.Inferior] = None
     for number, rank in enumerate(request["ranks"]):
         progress(f"stacks of {number + 1}/{len(request['ranks'])}")
+        add(at=rank["index"])
+        known = len(table.rows)
         inferior = compat.add_inferior()
         compat.switch(inferior)
         entry: Dict[str, Any] = {"index": rank["index"], "threads": [], "problems": []}
-        result["ranks"].append(entry)
         try:
             entry["problems"] += _load(rank)
             # The one before goes only now: what gdb knows of the files they share must outlive it.
@@ -111,33 +126,22 @@ def _read_all(request: Dict[str, Any], result: Dict[str, Any]) -> None:
             entry["problems"] += walk.problems
         except (gdb.error, RuntimeError, OSError, ValueError, KeyError, TypeError) as error:
             entry["problems"].append(f"cannot read the copy: {' '.join(str(error).split()) or type(error).__name__}")
+        add(frames=table.rows[known:], rank=entry)
         before = inferior
 
 
 def _load(rank: Dict[str, Any]) -> List[str]:
     """Program, libraries and memory of one rank into the current inferior."""
-    files = [symbols.SymbolFile(file["path"], file["bias"]) for file in rank["files"]]
-    program = next((file for file in files if _is_same(file.path, rank["exe"])), None)
     problems: List[str] = []
-    try:  # the core's auxiliary vector tells gdb where the program lies
-        if program or rank["exe"]:
-            compat.run(f"file {symbols.quoted(program.path if program else rank['exe'])}")
-    except gdb.error as error:
-        problems.append(f"no symbols of the program: {symbols.first_line(error)}")
-    problems += symbols.add(file for file in files if file is not program)
+    for row in rank["files"]:
+        file = symbols.SymbolFile(symbols.LITERALLY + row["path"], row["bias"], row["name"])
+        problems += symbols.add_program(file) if row.get("program") else symbols.add([file])
     compat.open_core(rank["core"])
     return problems
 
 
-def _is_same(path: str, other: str) -> bool:
-    try:
-        return os.path.samefile(path, other)
-    except OSError:
-        return False
-
-
 def _walk(rank: Dict[str, Any], inferior: gdb.Inferior, budget: Budget, captures: Captures) -> Walk:
-    modules = Modules.of_core(rank["core"])
+    modules = Modules.of_rows(rank["modules"])
     with contextlib.ExitStack() as stack:
         whole = stack.enter_context(CoreFile(rank["memory"])) if rank.get("memory") else None
         stack.enter_context(also_from((whole or ProcessMemory(rank["pid"])).read))
@@ -158,8 +162,13 @@ def progress(text: str) -> None:
 
 
 def write(path: str, result: Dict[str, Any]) -> None:
-    """Only the owner may read it: stacks may hold secrets."""
+    """In one piece, or not at all."""
     draft = path + ".part"
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(json.dumps(result))  # in one piece: it takes a tenth of the time of `dump`
+    with _created(draft) as file:
+        file.write(json.dumps(result))
     os.rename(draft, path)
+
+
+def _created(path: str) -> TextIOWrapper:
+    """Only the owner may read it: stacks may hold secrets."""
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")

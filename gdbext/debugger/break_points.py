@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from contextlib import suppress
 from functools import partial
@@ -13,19 +12,23 @@ import gdb
 
 from gdbext.analysis.timeouts import Timeout, timeouts_of
 from gdbext.capture.environ import read_environ
-from gdbext.commands.break_points import BreakOptions
+from gdbext.commands.break_points import BreakOptions, is_line_of_python, not_for_gdb, wrong_condition
 from gdbext.debugger import compat
+from gdbext.debugger.check_points import exists
+from gdbext.debugger.conditions import problem_there, wrong_everywhere
 from gdbext.debugger.dead_man import DeadMan
 from gdbext.debugger.gathering import TOGETHER, Gathering
-from gdbext.debugger.going_on import GoingOn, Holder, named
-from gdbext.debugger.mending import Mender, on_signals
+from gdbext.debugger.going_on import GoingOn, Holder
+from gdbext.debugger.leaving import Leaving
+from gdbext.debugger.mending import Mender
 from gdbext.debugger.rank_points import Actions, Arrival, RankPoint, find
-from gdbext.debugger.tap import forget, listen, tap
+from gdbext.debugger.tap import NextStop, forget
 from gdbext.debugger.timer import later
 from gdbext.discovery.procfs import ProcFS
 from gdbext.model.attached import AttachedRank
 from gdbext.model.break_points import BreakTable, RankPlace
 from gdbext.model.errors import GdbextError
+from gdbext.model.job import named
 from gdbext.model.missing import Missing
 from gdbext.render import Style
 from gdbext.render.text import clean_text
@@ -42,10 +45,16 @@ _NEAR = 0.8  # of a timeout of the job, when it is named
 class RankBreaks:
     """One per gdb."""
 
-    def __init__(self, holder: Holder, report: Callable[[RankPoint], Callable[[], None]]) -> None:
-        self._holder = holder
+    def __init__(
+        self,
+        holder: Holder,
+        report: Callable[[RankPoint], Callable[[], None]],
+        next_stop: NextStop,
+        leaving: Leaving,
+    ) -> None:
+        self._holder, self._next_stop, self._leaving = holder, next_stop, leaving
         self._points: List[RankPoint] = []
-        self._gathering = Gathering()
+        self._gathering = Gathering(next_stop)
         self._actions = Actions(
             self._say,
             self._name,
@@ -59,27 +68,45 @@ class RankBreaks:
         self._timers: List[threading.Timer] = []
         self._alone: Optional[threading.Timer] = None
         self._waits: Dict[int, Tuple[Timeout, ...]] = {}  # timeouts of a rank, by pid
-        self._going = GoingOn(holder, self._gathering, self._say)
+        self._going = GoingOn(holder, self._gathering, self._say, next_stop)
         self._enabled: List[RankPoint] = []  # when the ranks were resumed
 
     # --- the commands ---
 
     def add(self, options: BreakOptions) -> BreakTable:
-        try:
-            point = RankPoint(options, self._actions)
-        except gdb.error as error:
-            raise GdbextError(f"no breakpoint at {options.location}: {error}") from None
+        point = self._new_point(options)
         if self._dead_man is None:
             self._dead_man = DeadMan(self._release, self._warn)
             gdb.events.stop.connect(self._stopped)
             gdb.events.cont.connect(self._resumed)
             gdb.events.exited.connect(self._exited)
             gdb.events.breakpoint_modified.connect(lambda point: self._watch_over())
-            on_signals(self._terminated, self._suspended)
+            self._leaving.before.append(self._forget_all)
+            self._leaving.say = self._say
+            self._leaving.on_signals()
         self._points.append(point)
         guarded = self._mender.start()
         self._watch_over()
         return BreakTable((point.row(),), notes=(KILLED if guarded else UNGUARDED,))
+
+    def _new_point(self, options: BreakOptions) -> RankPoint:
+        location, condition = options.location, options.condition
+        if is_line_of_python(location) and not exists(location):
+            attached = any(inferior.pid for inferior in gdb.inferiors())
+            raise not_for_gdb(location, options.ranks, attached)
+        problem = wrong_everywhere(condition) if condition else None
+        if condition and problem:
+            raise wrong_condition("no breakpoint is set", condition, problem)
+        try:
+            point = RankPoint(options, self._actions)
+        except gdb.error as error:
+            raise GdbextError(f"no breakpoint at {location}: {error}") from None
+        problem = problem_there(condition, point) if condition else None
+        if condition and problem:
+            number = point.number
+            point.delete()
+            raise wrong_condition(f"breakpoint {number} is deleted again", condition, problem)
+        return point
 
     def table(self) -> BreakTable:
         points = tuple(point.row() for point in self._valid())
@@ -93,6 +120,10 @@ class RankBreaks:
         points = [point for point in self._valid() if number in (None, point.number)]
         if number is not None and not points:
             raise GdbextError(f"no breakpoint {number} of llm-break", "llm-break list shows them")
+        self._delete(points)
+        return self.table()
+
+    def _delete(self, points: Sequence[RankPoint]) -> None:
         for point in points:
             point.delete()
         self._watch_over()
@@ -101,7 +132,11 @@ class RankBreaks:
             self._end_timers()
             self._move_alone(False)
             forget()
-        return self.table()
+
+    def _forget_all(self) -> None:
+        """gdb is about to let all ranks go."""
+        self._delete(self._valid())
+        self._going.away = []
 
     def go_on(self) -> None:
         """All ranks together, in one go: none of them can wait for one that is not running."""
@@ -174,7 +209,7 @@ class RankBreaks:
             if one.is_valid() and not one.enabled:
                 one.enabled = True
         self._enabled = []
-        if self._going.stopped() or self._gathering.active:
+        if self._next_stop.took(event) or self._gathering.active:
             return
         self._end_timers()
         point = find(self._valid(), event)
@@ -217,6 +252,8 @@ class RankBreaks:
         why = self._gathering.stranger
         until = f"in {options.wait:g} s" if why is None else f"before {why},"
         late = f"{named(away)} did not come there {until} and {where}" if away else ""
+        if away and self._gathering.perhaps_past:
+            late += " (if they had passed it already, the next llm-continue brings all together)"
         return "; ".join(text for text in (held, late) if text)
 
     def _job_timeouts(self) -> List[Timeout]:
@@ -242,6 +279,8 @@ class RankBreaks:
         self._enabled = self._enabled or [point for point in self._valid() if point.enabled]
         if self._gathering.active:
             return
+        for point in self._valid():
+            point.turns.forget()  # a rank that is held passes the place unseen when it is moved alone
         if self._dead_man is not None and self._dead_man.while_running:
             if self._alone is not None:
                 self._alone.cancel()
@@ -269,41 +308,7 @@ class RankBreaks:
         self._say(f"no command for a while: in {left:g} s every rank is released (any command keeps them)")
 
     def _release(self, limit: float) -> None:
-        self._leave(f"no command for {limit:g} s", False)
-
-    def _terminated(self) -> None:
-        self._leave("gdb was told to end", True)
-
-    def _suspended(self) -> None:
-        """Ctrl-Z."""
-        if any(rank.state in ("running", "stopped") for rank in self._holder.ranks()):
-            self._say("not suspended: it would hold the ranks for as long; llm-detach-all lets them go")
-        else:
-            os.kill(os.getpid(), signal.SIGSTOP)
-
-    def _leave(self, why: str, then_quit: bool) -> None:
-        """The ranks go first, then it is said. What runs is stopped for that: gdb detaches only from what stands."""
-        running = [
-            one.pid for one in gdb.inferiors() if one.pid and any(thread.is_running() for thread in one.threads())
-        ]
-        if running:
-            self._going.at_next_stop(partial(self._left, why, then_quit))
-            listen()
-            tap(running)
-            return
-        self._left(why, then_quit)
-
-    def _left(self, why: str, then_quit: bool) -> None:
-        text = f"{why}: every rank is released and runs on, and the breakpoints are gone"
-        try:
-            self.delete(None)
-            self._going.away = []
-            self._holder.detach_all()
-        except (GdbextError, gdb.error) as error:
-            text = f"{why}, but not every rank could be released: {error}"
-        self._say(text)
-        if then_quit:
-            gdb.execute("quit")
+        self._leaving.leave(f"no command for {limit:g} s")
 
     def _end_timers(self) -> None:
         for timer in [*self._timers, *([self._alone] if self._alone is not None else [])]:

@@ -10,7 +10,14 @@ from typing import Optional, Protocol, Tuple
 import gdb
 
 from gdbext.analysis import checks
-from gdbext.debugger.exceptions import MESSAGE_CAP, message_of, read_std_string, type_words, typeinfo_name
+from gdbext.debugger.exceptions import (
+    MESSAGE_CAP,
+    message_of,
+    read_ostringstream,
+    read_std_string,
+    type_words,
+    typeinfo_name,
+)
 from gdbext.debugger.frames import newest_frames
 from gdbext.debugger.memory import NOW
 from gdbext.knowledge.checks import FailRow
@@ -100,28 +107,18 @@ class FunctionPoint(Point):
         row = self._row
         if self._watch.watches_here() is None or self._seen_on_the_way() or _is_within(row.within):
             return False
-        number = _register(row.code) & 0xFFFFFFFF if row.code else None
-        text = _text(_register(row.text)) if row.text else ""
-        line = _register(row.line) & 0xFFFFFFFF if row.line else 0
+        number = _at(row.code) & 0xFFFFFFFF if row.code else None
+        text = (read_ostringstream(_at(row.stream)) or "") if row.stream else _text(_at(row.text)) if row.text else ""
         error = checks.error_of(row.library, number, text) or self._watch.noted()
-        name = _c_string(row.name)
-        failure = Failure(
-            "check",
-            row.function,
-            text,
-            text.split("\n")[0] or (error.meaning if error else ""),
-            error,
-            file=_c_string(row.file),
-            line=line if 0 < line < 1 << 24 else None,
-            raised=f"in {name}" if name else "",
-            engine=row.engine,
-        )
-        return self._watch.failed(failure)
+        file, line, name = _c_string(row.file), _at(row.line) & 0xFFFFFFFF, _c_string(row.name)
+        if row.stream and not text:  # whether file and line are members of that object depends on the release
+            file, line = "", 0
+        return self._watch.failed(checks.failed(row, text, error, file, line, name))
 
     def _seen_on_the_way(self) -> bool:
         """gdb also stops at the stub through which another library calls the function: one failure, two places."""
         row, pc = self._row, gdb.newest_frame().pc()
-        call = (gdb.selected_thread().ptid, *(_register(name) for name in (row.file, row.line, row.text) if name))
+        call = (gdb.selected_thread().ptid, *map(_at, (row.file, row.line, row.text, row.stream)))
         before, self._last = self._last, (call, pc)
         if before is not None and before[0] == call and before[1] != pc:
             self._last = None
@@ -162,18 +159,25 @@ class ExitPoint(Point):
         )
 
 
-def _is_within(function: str) -> bool:
-    """Whether the function is one of the callers."""
-    callers = islice(newest_frames(1 + _MOST_CALLERS), 1, None) if function else ()
-    return any((frame.name() or "").partition("(")[0] == function for frame in callers)
+def _is_within(functions: Tuple[str, ...]) -> bool:
+    """Whether one of the functions is one of the callers."""
+    callers = islice(newest_frames(1 + _MOST_CALLERS), 1, None) if functions else ()
+    return any((frame.name() or "").partition("(")[0] in functions for frame in callers)
+
+
+def _at(place: str) -> int:
+    """What stands in a register, or behind the pointer in one ("rdi+8"); 0 for nothing, and where nothing is."""
+    name, plus, offset = place.partition("+")
+    value = _register(name) if name else 0
+    return value if not plus else NOW.read_pointer(value + int(offset)) or 0
 
 
 def _register(name: str) -> int:
     return int(gdb.newest_frame().read_register(name)) & ((1 << 64) - 1)
 
 
-def _c_string(register: str) -> str:
-    return (NOW.read_cstring(_register(register), 1024) or "") if register else ""
+def _c_string(place: str) -> str:
+    return (NOW.read_cstring(_at(place), 1024) or "") if place else ""
 
 
 def _text(address: int) -> str:

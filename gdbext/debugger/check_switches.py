@@ -6,23 +6,27 @@ environment once, and `std::string level` is made from it at the first check. Ne
 
 from __future__ import annotations
 
-import re
 import struct
 from dataclasses import dataclass
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import gdb
 
+from gdbext.analysis.call_argument import Instruction
+from gdbext.analysis.stored_argument import stored_at
 from gdbext.debugger import compat
 from gdbext.debugger.exceptions import read_std_string
 from gdbext.debugger.memory import NOW
-from gdbext.knowledge.checks import SWITCHES, SwitchRow
+from gdbext.debugger.tensor_access import symbol_at
+from gdbext.knowledge.check_switches import SWITCHES, SwitchRow
 from gdbext.model.attached import AttachedRank
 from gdbext.model.check_report import SwitchResult, SwitchResults
 from gdbext.model.errors import GdbextError
+from gdbext.model.missing import Maybe, Missing
 
 _WORD = "DEBUG"
 _LEVEL = 4  # bytes of a logger's level
+_LONGEST_SETTER, _PIECE = 1000, 50  # instructions
 _GUARD_DONE = 1  # first byte of a guard variable (Itanium C++ ABI 3.3.3)
 
 Writes = List[Tuple[int, bytes]]
@@ -151,15 +155,16 @@ def _logger_on(row: SwitchRow, before: Writes) -> Optional[str]:
         return None
     offset = _field_by_type(row)
     if offset is None:
-        offset = _field_by_code(row)
-    if offset is None:
-        raise CannotSwitch(
-            f"where the level stands in the logger needs debug information of {row.type}, or {row.setter} as a "
-            "function of its own; this build has neither: use the engine's own SetLogLevel"
-        )
+        by_code = _field_by_code(row)
+        if isinstance(by_code, Missing):
+            raise CannotSwitch(
+                f"where the logger keeps its level is not known: there is no debug information of {row.type}, and "
+                f"{row.setter} {by_code.reason}; use the engine's own SetLogLevel"
+            )
+        offset = by_code
     at = place + offset
     was = int.from_bytes(NOW.read(at, _LEVEL) or b"\xff", "little")
-    if not was or was > 64:
+    if not 0 < was <= row.highest:
         raise CannotSwitch(f"its level {was} is none; the logger is not made yet")
     if was >= row.value:
         raise CannotSwitch(f"is on already: the logger's level is {was}")
@@ -178,12 +183,27 @@ def _field_by_type(row: SwitchRow) -> Optional[int]:
     return field.bitpos // 8 if field.type is not None and int(field.type.sizeof) == _LEVEL else None
 
 
-def _field_by_code(row: SwitchRow) -> Optional[int]:
-    """Where the level stands, by the code of the function that sets it: `mov %esi,OFFSET(%rdi)` before it returns."""
+def _field_by_code(row: SwitchRow) -> Maybe[int]:
+    """Where the level stands, by the code of the function that sets it."""
     place = _symbol(row.setter)
-    code = NOW.read(place, 16) if place else None
-    found = re.match(rb"(?:\xf3\x0f\x1e\xfa)?\x89(?:\x77(.)|\xb7(....))\xc3", code or b"", re.DOTALL)
-    return int.from_bytes(found[1] or found[2], "little") if found else None
+    return stored_at(_code_at(place)) if place else Missing("is no function of its own here")
+
+
+def _code_at(start: int) -> List[Instruction]:
+    """The instructions of the function that begins there."""
+    name = symbol_at(start) or ""
+    found: List[Instruction] = []
+    try:
+        with compat.settings({"disassembly-flavor": "att"}):
+            while len(found) < _LONGEST_SETTER:
+                for row in gdb.newest_frame().architecture().disassemble(start, count=_PIECE):
+                    if not (symbol_at(row["addr"]) or "").startswith(name.partition(" in section")[0]):
+                        return found
+                    found.append(Instruction(int(row["addr"]), str(row["asm"])))
+                    start = row["addr"] + row["length"]
+    except (gdb.error, RuntimeError):
+        pass
+    return found
 
 
 def _symbol(mangled: str) -> Optional[int]:

@@ -15,6 +15,7 @@ from gdbext.capture.maps import read_maps
 from gdbext.commands.tensor_port import TensorPort
 from gdbext.debugger import compat, live, memory
 from gdbext.debugger.check_places import placed_by_caller
+from gdbext.debugger.ended_checks import ended_by_check
 from gdbext.debugger.frames import newest_frames
 from gdbext.debugger.in_flight import uncaught
 from gdbext.debugger.values import read_variable
@@ -25,6 +26,7 @@ from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame
 from gdbext.model.tensor import TensorList
+from gdbext.opener import files
 
 MOST_FRAMES = 64
 _CONTEXT = 3  # source lines before and after
@@ -66,7 +68,7 @@ def report_of(failure: Failure, rank: AttachedRank, tensors: TensorPort, environ
         streams,
         checks.timing(failure, environment, before),
         checks.steps(failure, engine, environment),
-        notes=_destructor(native, inside),
+        notes=_destructor(failure, native, inside),
         problems=(*look.problems, *problems),
     )
 
@@ -97,16 +99,19 @@ def _aborted(noted: Optional[ErrorCode]) -> Failure:
         if failure is not None:
             return replace(failure, kind="signal", what="SIGABRT", raised=raised)
         return Failure("signal", "SIGABRT", thrown.message, thrown.message.split("\n")[0], raised=raised)
+    ended = ended_by_check(noted)
+    if ended is not None:
+        return replace(ended, kind="signal", what="SIGABRT", raised=f"the failed check {ended.what}")
     if noted is not None:
         raised = f"asking for the text of {noted.name}: a check that ends the process"
         return Failure("signal", "SIGABRT", error=noted, raised=raised)
     return Failure("signal", "SIGABRT")
 
 
-def _destructor(frames: Tuple[Frame, ...], inside: Optional[int]) -> Tuple[str, ...]:
-    """Whether the check stands in a destructor."""
+def _destructor(failure: Failure, frames: Tuple[Frame, ...], inside: Optional[int]) -> Tuple[str, ...]:
+    """Whether the check throws in a destructor."""
     name = (frames[inside].function or "") if inside is not None else ""
-    if "::~" not in name:
+    if "::~" not in name or not failure.raised.startswith("throw"):
         return ()
     return (f"It is thrown in the destructor {name}: unless that is noexcept(false), std::terminate ends the process.",)
 
@@ -137,9 +142,10 @@ def _placed(seen: fault.Fault, pid: int) -> fault.Fault:
         return seen
     seen = replace(seen, path=mapping.path, offset=(seen.address or 0) - mapping.start + mapping.offset)
     try:
-        room = os.statvfs(f"/proc/{pid}/root{os.path.dirname(mapping.file)}")
+        with files.folder(f"/proc/{pid}/root{os.path.dirname(mapping.file)}") as folder:
+            room = os.statvfs(folder)
         seen = replace(seen, total=room.f_blocks * room.f_frsize, free=room.f_bavail * room.f_frsize)
-        status = os.stat(f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}")
+        status = files.status(f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}")
         seen = replace(seen, size=status.st_size, allocated=status.st_blocks * 512)
     except OSError:
         pass
@@ -216,9 +222,7 @@ def _full_name(frame: gdb.Frame) -> Optional[str]:
 
 def _lines(path: str) -> List[str]:
     try:
-        if os.path.getsize(path) > _LARGEST_SOURCE or not os.path.isfile(path):
-            return []
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read().splitlines()
+        with files.stream(path, most=_LARGEST_SOURCE) as file:
+            return file.read(_LARGEST_SOURCE).decode("utf-8", "replace").splitlines()
     except OSError:
         return []

@@ -7,7 +7,6 @@ Signals are gdb's own stops.
 
 from __future__ import annotations
 
-import os
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,12 +17,14 @@ import gdb
 from gdbext.analysis import fault
 from gdbext.capture.environ import read_environ
 from gdbext.commands.check_port import CheckOptions
+from gdbext.commands.files import append_private
 from gdbext.commands.tensor_port import TensorPort
 from gdbext.debugger import compat, memory
 from gdbext.debugger.check_history import History
 from gdbext.debugger.check_points import ExitPoint, FunctionPoint, Point, TextPoint, ThrowPoint, exists
 from gdbext.debugger.check_switches import Switches
 from gdbext.debugger.check_view import report_of, signal_failure
+from gdbext.debugger.leaving import Leaving
 from gdbext.debugger.throw_points import ThrowFinder
 from gdbext.knowledge.checks import FAIL_FUNCTIONS
 from gdbext.knowledge.errors import TEXT_FUNCTIONS
@@ -63,8 +64,9 @@ class CheckWatch:
         ranks: Callable[[], Sequence[AttachedRank]],
         tensors: TensorPort,
         say: Callable[[str], None],
+        leaving: Leaving,
     ) -> None:
-        self._ranks, self._tensors, self._say = ranks, tensors, say
+        self._ranks, self._tensors, self._say, self._leaving = ranks, tensors, say, leaving
         self.show: Callable[[object], None] = lambda answer: None
         self.text_of: Callable[[object], str] = str
         self._options: Optional[CheckOptions] = None
@@ -80,7 +82,7 @@ class CheckWatch:
 
     def on(self, options: CheckOptions) -> CheckStatus:
         if options.log:
-            _append(options.log, "")
+            append_private(options.log, "")
         self.off()
         self._options = options
         self._listen()
@@ -227,7 +229,7 @@ class CheckWatch:
     def _deliver(self, report: CheckReport) -> None:
         assert self._options is not None
         if self._options.log:
-            _append(self._options.log, self.text_of(report) + "\n")
+            append_private(self._options.log, self.text_of(report) + "\n")
             place = f"{report.failure.file}:{report.failure.line}" if report.failure.file else "unknown place"
             name = report.failure.error.name if report.failure.error else report.failure.text or report.failure.what
             who = f"rank {report.rank}" if report.rank is not None else f"process {report.pid}"
@@ -240,6 +242,7 @@ class CheckWatch:
     def _listen(self) -> None:
         if not self._listening:
             self._listening = True
+            self._leaving.on_signals()
             gdb.events.stop.connect(self._stopped)
             gdb.events.new_objfile.connect(self._loaded)
             gdb.events.exited.connect(self._gone)
@@ -299,12 +302,3 @@ def _signal_name() -> Optional[str]:
         return fault.NAMES.get(int(gdb.parse_and_eval("$_siginfo.si_signo")), "of another kind")
     except (gdb.error, RuntimeError):
         return None
-
-
-def _append(path: str, text: str) -> None:
-    """Reports hold stacks: only the owner may read the file. Raises GdbextError."""
-    try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise GdbextError(f"cannot write {path}: {error.strerror}") from None

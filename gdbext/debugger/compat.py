@@ -5,10 +5,11 @@ The floor is gdb 10.1 (Debian 11); cuda-gdb 11.6 is 10.2.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Generator, Iterator, List, Mapping, Optional, Tuple
 
 import gdb
 
@@ -78,11 +79,42 @@ def has_cuda_device() -> bool:
     return bool(text.strip()) and "No CUDA devices" not in text
 
 
+def confirmed(question: str) -> bool:
+    """`query` of gdb, which has no API: nobody is asked with `set confirm off` (-batch does that), nor where the input
+    is no terminal. The end of the input counts as yes."""
+    if not parameter("confirm") or not (os.isatty(0) and os.isatty(1)):
+        return True
+    while True:
+        try:
+            answer = input(f"{question} (y or n) ").strip().lower()
+        except EOFError:
+            return True
+        except KeyboardInterrupt:
+            return False
+        if answer[:1] in ("y", "n"):
+            return answer[0] == "y"
+        gdb.write("Please answer y or n.\n")
+
+
 def on_exit(callback: Callable[[], None]) -> None:
     """Run when gdb ends. Needs gdb 12 (`gdb.events.gdb_exiting`); older ones just detach, as gdb does itself."""
     registry = getattr(gdb.events, "gdb_exiting", None)
     if registry is not None:
-        registry.connect(lambda event: callback())
+        ready = _uninterrupted(callback)
+        next(ready)
+        registry.connect(ready.send)
+
+
+def _uninterrupted(callback: Callable[[], None]) -> Generator[None, object, None]:
+    """When SIGTERM ends gdb, it raises KeyboardInterrupt at the first instruction of the first callback (seen in 13.1).
+    A function has not begun its `try` by then; a generator waits inside of it."""
+    while True:
+        try:
+            yield
+            _swallow_interrupt()
+        except KeyboardInterrupt:
+            pass
+        callback()
 
 
 def run(command: str) -> str:
@@ -140,18 +172,19 @@ def remove_inferior(inferior: gdb.Inferior) -> None:
     gdb.execute(f"remove-inferiors {inferior.num}", to_string=True)
 
 
+_CONNECTION = re.compile(r"^[* ] +\d+ .*?\s\d+ \(([\w-]+)", re.MULTILINE)
+
+
 def kind_of(inferior: gdb.Inferior) -> Optional[str]:
     """HAS_PROCESS, HAS_CORE, or None for an inferior without threads.
 
-    gdb.Inferior.connection came with gdb 12; before it the target stack is printed, alike in every release.
+    Never by gdb.Inferior.connection: gdb keeps that object, and when SIGTERM ends gdb 13.1 while ranks run, its exit
+    fails an assertion about it (py-connection.c) and asks what to do. The table is alike in every release.
     """
     if inferior.pid == 0:
         return None
-    connection = getattr(inferior, "connection", None)
-    if connection is not None:
-        return HAS_CORE if connection.type == "core" else HAS_PROCESS
-    with selected(inferior):
-        return HAS_CORE if "core dump" in one_command("info target").lower() else HAS_PROCESS
+    found = _CONNECTION.search(one_command(f"info inferiors {inferior.num}"))
+    return HAS_CORE if found and found.group(1) == "core" else HAS_PROCESS
 
 
 _CORE_FILE = re.compile(r"^\s*`(.+)', file type elf\d\d-", re.MULTILINE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
+from argparse import Namespace
 from typing import Iterable, List, Optional
 
 import gdb
@@ -12,14 +13,16 @@ from gdbext.commands.catalogue import COMMANDS
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.explain import LABELS
 from gdbext.commands.files import write_private
-from gdbext.commands.parsing import HelpWanted, help_text, option_names, parse
+from gdbext.commands.output import COMMON, check_files, wants_json
+from gdbext.commands.parsing import HelpWanted, help_text, option_names, parse, rest_of, typed_options
 from gdbext.debugger import compat, settings
 from gdbext.debugger.about import INSTALL
 from gdbext.debugger.rank_functions import RankFunction, TensorStatFunction
 from gdbext.debugger.session import GdbSession
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
-from gdbext.render import Style, dumps, load, render
+from gdbext.render import PLAIN, Style, dumps, load, render
+from gdbext.render.messages import error_document
 from gdbext.render.text import clean_text
 
 try:
@@ -48,21 +51,40 @@ class _Command(gdb.Command):
     def invoke(self, argument: str, from_tty: bool) -> None:
         if not self._row.repeats:
             self.dont_repeat()
+        args: Optional[Namespace] = None
         try:
+            self._session.from_terminal = from_tty
             args = parse(self._row, argument)
-            _show(self._row.body(self._session, args), args.json)
+            self._run(args)
         except HelpWanted as wanted:
             _write(str(wanted))
         except GdbextError as problem:
-            raise _said(str(problem)) from None
+            raise self._said(problem, args, argument) from None
         except gdb.error as problem:
-            raise _said(f"{self._row.name}: {problem}") from None
+            raise self._said(GdbextError(f"{self._row.name}: {problem}"), args, argument) from None
         except Exception as problem:  # noqa: BLE001 - a bug of ours must not print a traceback at a user
-            raise _said(_bug(self._row.name, problem)) from None
+            raise self._said(_bug(self._row.name, problem), args, argument) from None
+
+    def _run(self, args: Namespace) -> None:
+        check_files(args)
+        answer = self._row.body(self._session, args)
+        if args.warning:
+            self._session.say(args.warning)
+        _show(answer, args)
+
+    def _said(self, problem: GdbextError, args: Optional[Namespace], line: str) -> gdb.GdbError:
+        """An error as gdb prints it, and before it as a document where JSON is wanted. Names of a target may stand in
+        it."""
+        if wants_json(typed_options(self._row, line)) if args is None else args.json:
+            _write(error_document(problem))
+        return gdb.GdbError(clean_text(str(problem), style()))
 
     def complete(self, text: str, word: Optional[str]) -> object:
         if word is None:
             return gdb.COMPLETE_NONE
+        rest = rest_of(self._row, text)
+        if rest is not None:
+            return _completed_by_gdb("print ", rest, word)
         token = text.rpartition(" ")[2]
         if token.startswith("-"):
             return _completions(option_names(self._row), token, word)
@@ -83,7 +105,7 @@ class _Command(gdb.Command):
     def _value_at(self, text: str) -> Optional[Argument]:
         """The argument that the word at the end of the line belongs to."""
         words = text.split(" ")[:-1]
-        options = {argument.name: argument for argument in self._row.arguments if argument.option}
+        options = {argument.name: argument for argument in (*self._row.arguments, *COMMON) if argument.option}
         before = words[-1] if words else ""
         if before in options and not options[before].flag:
             return options[before]
@@ -95,18 +117,23 @@ class _Command(gdb.Command):
         return next(iter(positional[given:] or many), None)
 
     def _commands(self, text: str, word: str) -> List[str]:
-        """What gdb itself would complete the tail to; returning COMPLETE_COMMAND completes the whole line instead."""
+        """What gdb itself would complete the tail to."""
         given = sum(not argument.option for argument in self._row.arguments)
         tail = text.lstrip().split(None, given)[given:]
-        typed = tail[0] if tail else ""
-        lines = gdb.execute(f"complete {typed}", to_string=True).splitlines()
-        return [line[len(typed) - len(word) :] for line in lines if line.startswith(typed)][:_MOST_COMPLETIONS]
+        return _completed_by_gdb("", tail[0] if tail else "", word)
 
     def _numbers(self, kind: str) -> List[str]:
         ranks = self._session.ranks()
         if kind == "pid":
             return [str(rank.process.pid) for rank in ranks]
         return [str(rank.process.rank) for rank in ranks if rank.process.rank is not None]
+
+
+def _completed_by_gdb(verb: str, typed: str, word: str) -> List[str]:
+    """A part of the line as if it stood behind the verb; COMPLETE_COMMAND and the like complete the whole line."""
+    start = verb + typed
+    lines = compat.one_command(f"complete {start}").splitlines()
+    return [line[len(start) - len(word) :] for line in lines if line.startswith(start)][:_MOST_COMPLETIONS]
 
 
 def _completions(candidates: Iterable[str], token: str, word: str) -> List[str]:
@@ -124,7 +151,7 @@ def register() -> None:
         return
     settings.register()
     session = GdbSession()
-    session.checks.show, session.checks.text_of = _show, _document
+    session.checks.show, session.checks.text_of = _print, _document
     _registered.append(session)
     _registered.extend(_Command(row, session) for row in COMMANDS)
     _registered.extend((RankFunction(session.rank_of), TensorStatFunction(session.tensors)))
@@ -147,17 +174,30 @@ def _document(answer: object) -> str:
     return str(answer) if WITHOUT_OUTPUT is not None else dumps(answer)
 
 
-def _show(answer: object, json: Optional[str] = None) -> None:
+def _show(answer: object, args: Namespace) -> None:
+    """To where the arguments say; text that goes into a file has no colour."""
     if answer is None:
         return
-    if WITHOUT_OUTPUT is not None:
-        raise GdbextError(f"the answer cannot be printed ({WITHOUT_OUTPUT.reason})", f"install with: {INSTALL}")
-    if json is None:
-        _write("\n".join(render(answer, style())))
-    elif json == "-":
+    _check_packages()
+    if args.json_file is not None:
+        write_private(args.json_file, dumps(answer) + "\n")
+    if args.output is not None:
+        text = dumps(answer) if args.json else "\n".join(render(answer, PLAIN))
+        write_private(args.output, text + "\n", args.force)
+    elif args.json:
         _write(dumps(answer))
     else:
-        write_private(json, dumps(answer) + "\n")
+        _print(answer)
+
+
+def _print(answer: object) -> None:
+    _check_packages()
+    _write("\n".join(render(answer, style())))
+
+
+def _check_packages() -> None:
+    if WITHOUT_OUTPUT is not None:
+        raise GdbextError(f"the answer cannot be printed ({WITHOUT_OUTPUT.reason})", f"install with: {INSTALL}")
 
 
 def _write(text: str) -> None:
@@ -165,13 +205,8 @@ def _write(text: str) -> None:
     gdb.flush()
 
 
-def _said(text: str) -> gdb.GdbError:
-    """An error as gdb prints it. Names of a target may stand in it."""
-    return gdb.GdbError(clean_text(text, style()))
-
-
-def _bug(command: str, problem: BaseException) -> str:
-    text = f"{command} failed by a mistake of its own: {type(problem).__name__}: {problem}"
+def _bug(command: str, problem: BaseException) -> GdbextError:
+    text = f"internal error in {command}: {type(problem).__name__}: {problem}"
     if settings.value("debug"):
-        return text + "\n" + "".join(traceback.format_tb(problem.__traceback__)).rstrip()
-    return text + " (set llm debug on, and again, shows where)"
+        return GdbextError(text + "\n" + "".join(traceback.format_tb(problem.__traceback__)).rstrip())
+    return GdbextError(text, "run `set llm debug on` and retry for a traceback")

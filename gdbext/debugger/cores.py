@@ -8,7 +8,9 @@ from typing import List, Optional, Sequence, Tuple
 import gdb
 
 from gdbext.capture.core_copy import copy_core
+from gdbext.capture.gdb_traps import WAY, trap_among
 from gdbext.capture.libraries import libraries_on_stacks
+from gdbext.capture.link_map import names_in
 from gdbext.commands.cores import OpenCore, crash, marked, python_of, without_files
 from gdbext.debugger import compat, symbols
 from gdbext.model.python import PythonStacks
@@ -23,18 +25,19 @@ def load(one: OpenCore) -> Tuple[str, ...]:
     The other libraries are listed by `info sharedlibrary`, and `sharedlibrary REGEX` reads them.
     """
     objects = one.objects
+    # gdb opens every file that the core names, and every library that its linker knew.
+    trap = trap_among([*(mapping.file for mapping in one.core.notes.files), *names_in(one.core, one.core.notes.auxv)])
+    if trap:
+        raise gdb.error(f"{trap}; {WAY}")
     copy = copy_core(one.core, objects, one.block)
     files = libraries_on_stacks(copy, objects)
     problems: List[str] = list(copy.problems)
     with compat.settings(_WHILE_LOADING):
         program = objects.opens(objects.program) if objects.program else None
         if program:
-            try:
-                compat.run(f"file {symbols.quoted(program)}")
-            except gdb.error as error:
-                problems.append(f"no symbols of the program: {symbols.first_line(error)}")
+            problems += symbols.read_program(program)
         good = [file for file in files if not file.problem and file.path != objects.program]
-        problems += symbols.add(symbols.SymbolFile(file.opens_as, file.bias) for file in good)
+        problems += symbols.add(symbols.SymbolFile(file.opens_as, file.bias, file.path) for file in good)
         compat.open_core(os.path.abspath(one.path))
     problems += without_files([file.problem for file in files if file.problem], objects.unchecked)
     return tuple(problems)

@@ -1,4 +1,4 @@
-"""A C++ exception that is being thrown: its type's name and its message, by memory alone."""
+"""C++ objects that hold what went wrong, by memory alone: exceptions, strings, and streams that text is written to."""
 
 from __future__ import annotations
 
@@ -22,6 +22,31 @@ def read_std_string(address: int, most: int = MESSAGE_CAP) -> Optional[str]:
     if length > 1 << 32:
         return None
     data = NOW.read(start, min(length, most)) if length else b""
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+_STREAM = "NSt7__cxx1119basic_ostringstreamIcSt11char_traitsIcESaIcEEE"
+_MOST_WRITTEN = 1 << 20
+
+
+def read_ostringstream(address: int, most: int = MESSAGE_CAP) -> Optional[str]:
+    """What was written to a std::ostringstream (libstdc++ of GCC 5 and newer); None for what is no such object.
+
+    Behind its vtable pointer lies the buffer: six pointers, of which the last three are the begin of what was written,
+    where the next character goes, and the end of the room. Once it was read from, the third may be farther.
+    """
+    head = NOW.read(address, 64) if not address & 7 and address >> 16 else None
+    if head is None:
+        return None
+    table, _, _, _, read_end, begin, put, _ = struct.unpack("<8Q", head)
+    if typeinfo_name(NOW.read_pointer(table - 8) or 0) != _STREAM:
+        return None
+    end = max(put, read_end)
+    if not begin:
+        return ""
+    if not 0 <= end - begin <= _MOST_WRITTEN:
+        return None
+    data = NOW.read(begin, min(end - begin, most)) if end > begin else b""
     return None if data is None else data.decode("utf-8", "replace")
 
 

@@ -12,6 +12,7 @@ import gdb
 from gdbext.capture.elf_symbols import ElfSymbols
 from gdbext.capture.maps import MemoryMap, read_maps
 from gdbext.model.missing import Maybe, Missing
+from gdbext.opener import files
 
 _LIBRARIES = re.compile(r"lib(c|cuda|cudart)[-.]")
 
@@ -63,7 +64,7 @@ def _tables(pid: int, code: MemoryMap, library: re.Pattern[str], functions: Sequ
     for mapping in code:
         if mapping.is_file and not mapping.offset and library.match(os.path.basename(mapping.path)):
             try:
-                with open(f"/proc/{pid}/root{mapping.path}", "rb") as file:
+                with files.stream(f"/proc/{pid}/root{mapping.path}") as file:
                     found = ElfSymbols(file).look_up(functions)
             except (OSError, ValueError, struct.error):
                 continue

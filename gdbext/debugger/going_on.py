@@ -12,18 +12,15 @@ from gdbext.debugger.alarm import stirred
 from gdbext.debugger.fates import Fate, Fates
 from gdbext.debugger.gathering import Gathering
 from gdbext.debugger.rank_points import RankPoint, chosen
-from gdbext.debugger.tap import listen, tap
+from gdbext.debugger.tap import NextStop, running
 from gdbext.model.attached import AttachedRank
-from gdbext.model.job import RankProcess
-from gdbext.model.ranges import folded
+from gdbext.model.job import RankProcess, named
 
 
 class Holder(Protocol):
     """The session: who attaches and detaches."""
 
     def ranks(self) -> Sequence[AttachedRank]: ...
-
-    def detach_all(self) -> object: ...
 
     def let_go(self, numbers: Sequence[int]) -> Sequence[RankProcess]: ...
 
@@ -37,11 +34,10 @@ class Holder(Protocol):
 class GoingOn:
     """One per gdb."""
 
-    def __init__(self, holder: Holder, gathering: Gathering, say: Callable[[str], None]) -> None:
+    def __init__(self, holder: Holder, gathering: Gathering, say: Callable[[str], None], next_stop: NextStop) -> None:
         self.away: List[RankProcess] = []  # of `--others run`: not attached until llm-continue
-        self._holder, self._gathering, self._say = holder, gathering, say
+        self._holder, self._gathering, self._say, self._next_stop = holder, gathering, say, next_stop
         self._fates = Fates(self._fated)
-        self._then: Optional[Callable[[], None]] = None  # to be done at the next stop
 
     def prepare(self) -> None:
         """Only ranks that can be resumed are left, and those that were away are back."""
@@ -83,25 +79,11 @@ class GoingOn:
 
     def _still_running(self, why: str) -> bool:
         """gdb could not resume every rank, and those that it has resumed run: they stop as soon as it comes to that."""
-        running = [
-            one.pid for one in gdb.inferiors() if one.pid and any(thread.is_running() for thread in one.threads())
-        ]
-        if running:
+        pids = running()
+        if pids:
             self._say(f"gdb failed at a rank ({why}); those that it has resumed are stopped in a moment")
-            self.at_next_stop(partial(self._say, "stopped on the way; llm-continue resumes all"))
-            listen()
-            tap(running)
-        return bool(running)
-
-    def at_next_stop(self, body: Callable[[], None]) -> None:
-        self._then = body
-
-    def stopped(self) -> bool:
-        """Whether something was to be done at this stop."""
-        then, self._then = self._then, None
-        if then is not None:
-            gdb.post_event(then)
-        return then is not None
+            self._next_stop.do(pids, partial(self._say, "stopped on the way; llm-continue resumes all"))
+        return bool(pids)
 
     def _call_back(self) -> None:
         """Those of `--others run`, as far as they still are what they were."""
@@ -140,11 +122,3 @@ class GoingOn:
 
 def _words(fate: Fate) -> str:
     return f"process {fate.pid} {fate.words}"
-
-
-def named(processes: Sequence[RankProcess]) -> str:
-    """`ranks 0,2-3`."""
-    numbers = [process.rank for process in processes if process.rank is not None]
-    unknown = [f"pid {process.pid}" for process in processes if process.rank is None]
-    ranks = [f"rank{'s' if len(numbers) > 1 else ''} {folded(numbers)}"] if numbers else []
-    return ", ".join([*ranks, *unknown])

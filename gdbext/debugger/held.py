@@ -71,7 +71,7 @@ class HeldRanks:
         """An inferior that the user attached, started or opened: find out which rank it is."""
         process = RankProcess(inferior.pid, "rank")
         if compat.kind_of(inferior) == compat.HAS_PROCESS:
-            jobs = find_jobs(ProcFS(), Selector((inferior.pid,)))
+            jobs = find_jobs(ProcFS(), Selector((inferior.pid,)), read_environ)
             known = [rank for job in jobs for rank in job.ranks if rank.pid == inferior.pid]
             process = numbered(known[0] if known else process)
         self.by_number[inferior.num] = held = Held(process, time.monotonic())

@@ -1,19 +1,15 @@
-"""When gdb is told to end, or is killed: no breakpoint stays in the code of a rank."""
+"""When gdb is killed: no breakpoint stays in the code of a rank."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
-import threading
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 import gdb
 
 from gdbext.capture import text_guard
 from gdbext.debugger import compat
-from gdbext.debugger.timer import start
 from gdbext.discovery.interpreter import interpreters
 
 Places = Dict[Tuple[int, int], Optional[int]]
@@ -86,25 +82,3 @@ def _byte(place: Tuple[int, int]) -> Optional[int]:
         return bytes(inferior.read_memory(place[1], 1))[0]
     except (gdb.error, MemoryError):
         return None
-
-
-def on_signals(told_to_end: Callable[[], None], suspended: Callable[[], None]) -> None:
-    """Runs these in gdb's event loop on SIGTERM and SIGTSTP (Ctrl-Z), in place of gdb's own handlers.
-
-    gdb's SIGTERM is forgotten when it comes while a condition is evaluated (18.1). A gdb that is suspended holds the
-    ranks for as long as nobody remembers it, and no switch of ours can work.
-    """
-    bodies = {signal.SIGTERM: told_to_end, signal.SIGTSTP: suspended}
-    ours, theirs = os.pipe()
-    os.set_blocking(theirs, False)
-    signal.set_wakeup_fd(theirs, warn_on_full_buffer=False)
-    for number in bodies:
-        signal.signal(number, lambda number, frame: None)  # the byte in the pipe is what counts
-
-    def wait() -> None:
-        while True:
-            for number in os.read(ours, 64):
-                if number in bodies:
-                    gdb.post_event(bodies[signal.Signals(number)])
-
-    start(threading.Thread(target=wait))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from typing import Optional, Tuple
+from typing import Callable, Iterable, Optional, Tuple
 
 from gdbext.capture.core_file import files_of
 from gdbext.capture.maps import Mapping, MemoryMap, read_maps
@@ -17,13 +17,19 @@ from gdbext.model.errors import GdbextError
 
 _ELF_HEADER = 64
 _ET_EXEC, _ET_DYN = 2, 3
+_UNKNOWN = (_ET_DYN, 0)
+
+
+Row = Tuple[int, int, int, str, Optional[str]]
+"""Start, end, offset in the file, its path as the process sees it, and by what name it is opened here."""
 
 
 class Modules:
     """Object files of one address space."""
 
-    def __init__(self, memory: MemoryMap) -> None:
-        self._memory = memory
+    def __init__(self, memory: MemoryMap, opens: Callable[[str], Optional[str]] = lambda path: path) -> None:
+        """`opens` says by which path a file is opened here; None: it is not."""
+        self._memory, self._opens = memory, opens
         # What a file's first page is mapped at; the later mappings of the same file count from there.
         self._bases = {(m.path, m.start - m.offset): m.start for m in memory if m.is_file and m.offset == 0}
 
@@ -31,7 +37,7 @@ class Modules:
     def of_process(cls, pid: int) -> Modules:
         """Those of a running process; empty when its map cannot be read."""
         try:
-            return cls(read_maps(pid))
+            return cls(read_maps(pid), lambda path: f"/proc/{pid}/root{path}")
         except OSError:
             return cls(MemoryMap([]))
 
@@ -42,6 +48,15 @@ class Modules:
             return cls(MemoryMap(files_of(path)))
         except GdbextError:
             return cls(MemoryMap([]))
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Row]) -> Modules:
+        """Those that somebody found before."""
+        found = list(rows)
+        opens = {path: name for *_, path, name in found}
+        # As in a core, every entry counts as code.
+        mappings = [Mapping(start, end, "r-xp", at, "", 0, path) for start, end, at, path, _ in found]
+        return cls(MemoryMap(mappings), opens.get)
 
     @property
     def paths(self) -> Tuple[str, ...]:
@@ -56,11 +71,11 @@ class Modules:
         if not mapping.is_file:
             return mapping.path, pc - mapping.start
         base = self._base_of(mapping)
-        return mapping.file, pc - (base - first_address(mapping.file) if base is not None else 0)
+        return mapping.file, pc - (base - self._of_file(mapping)[1] if base is not None else 0)
 
     def _base_of(self, mapping: Mapping) -> Optional[int]:
         """Where the first page of the file lies; None for a program linked to a fixed address."""
-        if is_fixed(mapping.file):
+        if self._of_file(mapping)[0] == _ET_EXEC:
             return None
         base = self._bases.get((mapping.path, mapping.start - mapping.offset))
         if base is None:  # lld and mold: text is mapped a page further up than its file offset says
@@ -70,23 +85,18 @@ class Modules:
             base = max(below, default=mapping.start - mapping.offset)
         return base
 
+    def _of_file(self, mapping: Mapping) -> Tuple[int, int]:
+        path = self._opens(mapping.file)
+        return _kind_and_first(path) if path else _UNKNOWN
+
 
 @functools.lru_cache(maxsize=4096)
 def _kind_and_first(path: str) -> Tuple[int, int]:
-    """e_type, and the page of the first PT_LOAD's address; (ET_DYN, 0) for what cannot be read (deleted files)."""
+    """e_type (ET_EXEC: linked to a fixed address), and the page of the first PT_LOAD's address, which is not 0 for such
+    a program and for prelinked libraries; (ET_DYN, 0) for what cannot be read (deleted files)."""
     read = file_reader(path)
     header = read(0, _ELF_HEADER)
     if len(header) < _ELF_HEADER or header[:5] != b"\x7fELF\x02":
-        return _ET_DYN, 0
+        return _UNKNOWN
     first = min((segment.address for segment in segments_of(read) if segment.kind == LOAD), default=0)
     return int(struct.unpack_from("<H", header, 16)[0]), first & ~0xFFF
-
-
-def is_fixed(path: str) -> bool:
-    """A program that is not position independent: its addresses are those of the file."""
-    return _kind_and_first(path)[0] == _ET_EXEC
-
-
-def first_address(path: str) -> int:
-    """The address that the file gives its own first page: 0, but for prelinked libraries and fixed programs."""
-    return _kind_and_first(path)[1]

@@ -4,26 +4,31 @@ are none of gdb's business, and without holding a rank while symbols are read.""
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
-import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
-from typing import Callable, Dict, Iterator, Sequence, Tuple
+from typing import Callable, Dict, Iterator, Optional, Sequence
 
 import gdbext
 from gdbext.commands.private_folder import private_copies
+from gdbext.discovery import programs
 from gdbext.discovery.interpreter import interpreters
 from gdbext.model.codec import load_snapshot
-from gdbext.model.errors import GdbextError
+from gdbext.model.errors import USAGE, GdbextError, UsageError
 from gdbext.model.job import JobSnapshot
 
 _PACKAGE_PARENT = Path(gdbext.__file__).resolve().parent.parent
+_START = f"""import sys
+sys.path = [{str(_PACKAGE_PARENT)!r}, *filter(None, sys.path)]
+from gdbext.__main__ import main
+sys.exit(main())"""
+"""Not `-m gdbext`: Python then looks for every module in the present folder first, and that may be a rank's."""
 _GRACE_SECONDS = 5.0  # for the child to release the ranks when it is told to end
-_HELD_BACK = 0.5  # seconds: so long after its error it has ended
 _LONGEST_LINE = 4096
+_LONGEST_ERROR = 64 << 10
 _OF_NO_INTEREST = "snapshot written to "  # into a folder of ours that is gone soon
 
 
@@ -36,59 +41,58 @@ def shell_python() -> str:
 
 
 def look(selectors: Sequence[str], say: Callable[[str], None], command: str = "diagnose") -> JobSnapshot:
-    """The snapshot that a `gdbext COMMAND` of its own took. Raises GdbextError with its last words."""
+    """The snapshot that a `gdbext COMMAND` of its own took. Raises its error as a GdbextError."""
     with private_copies() as folder:
-        saved = folder / "snapshot.json"
-        argv = [shell_python(), "-m", "gdbext", command, "--json=-", f"--save={saved}", *selectors]
-        last, told = _run(argv, say)
+        saved, answer = folder / "snapshot.json", folder / "answer.json"
+        argv = [shell_python(), "-c", _START, command, "--json", f"--save={saved}", *selectors]
+        last = _run(argv, say, answer)
         if not saved.exists():
-            raise GdbextError(last or f"`gdbext {command}` gave no answer")
-        if not told and not last.startswith(_OF_NO_INTEREST):
-            say(last)
-        return load_snapshot(saved.read_text("utf-8"))
+            raise _error_in(answer) or GdbextError(last or f"`gdbext {command}` gave no answer")
+        return load_snapshot(saved.read_bytes())
 
 
-def _run(argv: Sequence[str], say: Callable[[str], None]) -> Tuple[str, bool]:
-    """Run it and pass its progress on; a Ctrl-C ends it and waits until it has let go of every rank. Returns its last
-    message, which may be its error, and whether it was passed on."""
-    child = subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=_environment(),
-        start_new_session=True,  # a Ctrl-C on the terminal is for gdb; we pass it on
-    )
-    last, told, since = "", True, 0.0
+def _error_in(answer: Path) -> Optional[GdbextError]:
+    """The error of the child, which it writes there before it says it."""
+    if answer.stat().st_size > _LONGEST_ERROR:
+        return None
+    try:
+        document = json.loads(answer.read_text("utf-8"))
+        kind = UsageError if document["exit"] == USAGE else GdbextError
+        return kind(document["error"], document["hint"] or "")
+    except (ValueError, KeyError):  # it was ended, or that is its answer
+        return None
+
+
+def _run(argv: Sequence[str], say: Callable[[str], None], answer: Path) -> str:
+    """Run it and pass its progress on, but for its error; a Ctrl-C ends it and waits until it has let go of every rank.
+    Returns its last message."""
+    with answer.open("wb") as stdout:
+        child = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env=_environment(),
+            start_new_session=True,  # a Ctrl-C on the terminal is for gdb; we pass it on
+        )
+    last = ""
     try:
         for line in _lines(child):
-            if line[:1].isspace() and last:
-                last += f"\n{line}"
-                if told:
-                    say(line)
-                continue
-            # The last message of a child that fails is our error: it is held back until more comes, or it lives on.
-            late = time.monotonic() - since > _HELD_BACK
-            if not told and (line or late):
-                told = True
-                if not last.startswith(_OF_NO_INTEREST):
-                    say(last)
-            if line:
-                last, told, since = line, False, time.monotonic()
+            last = f"{last}\n{line}" if line[:1].isspace() else line
+            if not last.startswith(_OF_NO_INTEREST) and _error_in(answer) is None:
+                say(line)
     finally:
         _end(child)
-    return last, told
+    return last
 
 
 def _lines(child: subprocess.Popen[bytes]) -> Iterator[str]:
-    """Lines of its stderr; an empty one when none comes for a moment. Never waits in the kernel for long: Python sees a
-    Ctrl-C between two of its steps."""
+    """Lines of its stderr. Never waits in the kernel for long: Python sees a Ctrl-C between two of its steps."""
     assert child.stderr is not None
     descriptor = child.stderr.fileno()
     rest = b""
     while True:
         if not select.select([descriptor], [], [], 0.1)[0]:
-            yield ""
             continue
         data = os.read(descriptor, 1 << 16)
         *whole, rest = (rest + data).split(b"\n")
@@ -120,6 +124,6 @@ def _environment() -> Dict[str, str]:
     """Ours, without what gdb's own Python was started with, and with the gdb that runs now where no other is found."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "PYTHONSTARTUP")}
     kept["PYTHONPATH"] = str(_PACKAGE_PARENT)
-    if "GDBEXT_GDB" not in kept and shutil.which("gdb") is None:
+    if "GDBEXT_GDB" not in kept and programs.find("gdb").path is None:
         kept["GDBEXT_GDB"] = os.readlink("/proc/self/exe")
     return kept

@@ -1,6 +1,6 @@
 """Hands a text of Python to running ranks, which run it at the next safe point of their main thread.
 
-Request: {"schema": 1, "result": PATH, "ranks": [{"pid", "rank", "text"}]}
+Request: {"schema": 1, "result": PATH, "ranks": [{"pid", "start", "rank", "text"}]}; start: clock ticks after boot
 Result:  {"schema": 1, "complete": true, "ranks": [{"pid", "problem": TEXT or null}]}
 
 Two functions of the rank are called: `mmap` for a page with the text, and `Py_AddPendingCall`, which CPython documents
@@ -20,6 +20,7 @@ from gdbext.debugger import batch, compat, symbols
 from gdbext.debugger.calls import Caller
 from gdbext.debugger.functions import address_of
 from gdbext.debugger.session import WHILE_ATTACHING
+from gdbext.discovery.procfs import ProcFS
 from gdbext.model.missing import Missing
 
 _TRYING, _PAUSE = 3.0, 0.05  # seconds for one rank, and between two stops of it
@@ -36,7 +37,7 @@ def main(request_file: str) -> None:
     with compat.settings(WHILE_ATTACHING), symbols.preloaded([rank["pid"] for rank in wanted]):
         for rank in wanted:
             try:
-                problem = _hand(rank)
+                problem = symbols.trap_of(rank["pid"]) or _hand(rank)
             except (gdb.error, RuntimeError, OSError, ValueError) as error:
                 problem = symbols.first_line(error)
             result["ranks"].append({"pid": rank["pid"], "problem": problem})
@@ -52,6 +53,9 @@ def _hand(rank: Dict[str, Any]) -> Optional[str]:
     while True:
         try:
             gdb.execute(f"attach {rank['pid']}", to_string=True)
+            stat = ProcFS().stat(rank["pid"])  # from here on the pid cannot become another process
+            if isinstance(stat, Missing) or stat.start_time != rank["start"]:
+                return "it has ended, and its pid is another process now"
             caller = Caller(lambda line: batch.progress(line), rank["rank"])
             thread = caller.thread()
             if not isinstance(thread, Missing):

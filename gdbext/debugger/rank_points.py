@@ -8,6 +8,8 @@ import gdb
 
 from gdbext.commands.break_points import BreakOptions
 from gdbext.debugger import compat, memory, symbols
+from gdbext.debugger.conditions import is_true
+from gdbext.debugger.turns import Turns
 from gdbext.discovery.procfs import ProcFS
 from gdbext.model.break_points import BreakPoint
 from gdbext.model.missing import Missing
@@ -41,7 +43,9 @@ class RankPoint(gdb.Breakpoint):
         super().__init__(options.location)
         compat.disable_stubs(self)
         self.options = options
+        self.turns = Turns()
         self.passed: Dict[str, int] = {}
+        self.errors: Dict[str, str] = {}  # by rank: why the condition could not be evaluated, the last time
         self._actions = actions
         self._last: Tuple[object, bool] = (None, False)  # a moment, and what was said of it
 
@@ -53,6 +57,7 @@ class RankPoint(gdb.Breakpoint):
 
     def _judge(self, inferior: gdb.Inferior) -> bool:
         memory.forget()  # the program has run since anything was read
+        self.turns.came(inferior.num)
         wanted = self._wanted(inferior)
         if self.options.action != "stop":
             if wanted:
@@ -68,15 +73,24 @@ class RankPoint(gdb.Breakpoint):
         if not self.may_stop(inferior):
             return False
         name = self._actions.name(inferior)
-        if self.options.condition:
-            try:
-                if not gdb.parse_and_eval(self.options.condition):
-                    return False
-            except gdb.error as error:
-                text = f"the condition of breakpoint {self.number} cannot be told: {symbols.first_line(error)}"
-                self._actions.say(f"{name}: {text}")
+        if self.options.condition and not self._condition_holds(name, self.options.condition):
+            return False
         self.passed[name] = count = self.passed.get(name, 0) + 1
         return count >= self.options.count
+
+    def _condition_holds(self, name: str, condition: str) -> bool:
+        """One that cannot be evaluated does not count as true; it is reported once for each rank."""
+        try:
+            return is_true(condition)
+        except gdb.error as error:
+            problem = symbols.first_line(error)
+        if name not in self.errors:
+            self._actions.say(
+                f"{name} does not stop at breakpoint {self.number}: its condition cannot be evaluated: {problem} "
+                "(reported once for each rank)"
+            )
+        self.errors[name] = problem
+        return False
 
     def may_stop(self, inferior: gdb.Inferior) -> bool:
         """Whether it is one of the ranks that were chosen."""
@@ -106,6 +120,7 @@ class RankPoint(gdb.Breakpoint):
             options.others,
             options.expressions,
             options.ranks,
+            dict(self.errors),
         )
 
 

@@ -10,6 +10,7 @@ from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, 
 import gdb
 
 from gdbext.capture import threads
+from gdbext.capture.gdb_traps import WAY
 from gdbext.capture.maps import read_maps
 from gdbext.commands.cores import Cores, OpenCore
 from gdbext.commands.ranks import HELD
@@ -25,8 +26,10 @@ from gdbext.debugger.device_access import DeviceAccess
 from gdbext.debugger.gathering import TOGETHER
 from gdbext.debugger.guard import Guard
 from gdbext.debugger.held import Held, HeldRanks, in_rank_order, numbered
+from gdbext.debugger.leaving import Leaving
 from gdbext.debugger.rank_points import RankPoint
 from gdbext.debugger.streams import StreamAccess
+from gdbext.debugger.tap import NextStop
 from gdbext.discovery import remedies
 from gdbext.discovery.preflight import check, elsewhere
 from gdbext.discovery.procfs import ProcFS
@@ -61,17 +64,23 @@ class GdbSession:
         self._held = HeldRanks()
         self._jobs: Tuple[Job, ...] = ()
         self._together_before: Optional[str] = None
+        self.from_terminal = False  # whether a person typed the command that runs now
         self._guard = Guard()
         self.tensors = DeviceAccess(self.say, self.rank_of)
         self.streams = StreamAccess(self.say, self.rank_of)
-        self.checks = CheckWatch(self.ranks, self.tensors, self.say)
-        self.breaks = RankBreaks(self, self._report_place)
+        next_stop = NextStop()
+        leaving = Leaving(self, next_stop)
+        self.checks = CheckWatch(self.ranks, self.tensors, self.say, leaving)
+        self.breaks = RankBreaks(self, self._report_place, next_stop, leaving)
         self._held.listen()
         compat.on_exit(nudged_from_now)  # gdb lets go by itself then, and may get stuck in it too
 
     def say(self, text: str) -> None:
         gdb.write(f"gdbext: {clean_text(text, Style())}\n", gdb.STDERR)
         gdb.flush(gdb.STDERR)
+
+    def confirm(self, question: str) -> bool:
+        return not self.from_terminal or compat.confirmed(question)
 
     # --- what is there ---
 
@@ -388,7 +397,10 @@ def _removed_files(pid: int) -> Tuple[str, ...]:
 def _obstacle(pid: int) -> Optional[str]:
     """Why attaching would fail, on one line."""
     blocking = [problem for problem in check(ProcFS(), pid).problems if problem.blocking]
-    return "; ".join(text for text in (blocking[0].text, blocking[0].remedy) if text) if blocking else None
+    if blocking:
+        return "; ".join(text for text in (blocking[0].text, blocking[0].remedy) if text)
+    trap = symbols.trap_of(pid)
+    return f"{trap}; {WAY}" if trap else None
 
 
 def _after_release(rows: Sequence[AttachedRank]) -> Tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import re
 import struct
 from typing import List, Optional, Tuple
@@ -20,6 +19,7 @@ from gdbext.debugger.tensor_access import symbol_at
 from gdbext.debugger.values import read_variable
 from gdbext.knowledge.stream_calls import REGISTERS, CallRow
 from gdbext.model.missing import Maybe, Missing
+from gdbext.opener.shelf import Shelf
 
 _WORD = (1 << 64) - 1
 _LONGEST_CODE = 64 << 10  # bytes of a function before a call that are disassembled
@@ -89,11 +89,10 @@ class Arguments:
         if path is None or address is None or not path.startswith("/"):
             return None
         try:
-            with open(self._memory.root + path, "rb") as file:
-                elf = ElfSymbols(file)
-                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                    entry = UnwindTable(data, elf.sections).entry(address)
-                    return None if entry is None else pc - 1 - address + entry.start
+            file = Shelf().open(self._memory.root + path)
+            with file.stream() as stream, file.mapped() as data:
+                entry = UnwindTable(data, ElfSymbols(stream).sections).entry(address)
+                return None if entry is None else pc - 1 - address + entry.start
         except (OSError, ValueError, struct.error):
             return None
 

@@ -8,19 +8,31 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import gdb
 
+from gdbext.capture.gdb_traps import trap_among
+from gdbext.capture.link_map import names_in
 from gdbext.capture.maps import read_maps
+from gdbext.capture.memory import ProcessMemory
+from gdbext.capture.stop import read_proc
 from gdbext.debugger import compat
+from gdbext.opener import files
+from gdbext.opener.regular import identity_of
+
+LITERALLY = "target:"
+"""Before a path: gdb neither resolves its links nor calls the file by what is behind them. Of a target that has no
+files of its own, as a core, it is a path of ours (gdb 10 to 18)."""
 
 
 class SymbolFile(NamedTuple):
-    """An object file and what to add to its addresses; the same in every rank, but for the bias."""
+    """An object file and what to add to its addresses; the same in every rank, but for the bias. `path` is what gdb
+    opens, `name` what people call it."""
 
     path: str
     bias: int
+    name: str
 
 
 def add(files: Iterable[SymbolFile]) -> Tuple[str, ...]:
@@ -30,8 +42,22 @@ def add(files: Iterable[SymbolFile]) -> Tuple[str, ...]:
         try:
             compat.run(f"add-symbol-file {quoted(file.path)} -o {file.bias:#x}")
         except gdb.error as error:
-            problems.append(f"no symbols of {file.path}: {first_line(error)}")
+            problems.append(_lacking(file, error))
     return tuple(problems)
+
+
+def add_program(file: SymbolFile) -> Tuple[str, ...]:
+    """Load a file as that in which gdb looks for `main`, into the current inferior; returns what could not be."""
+    try:
+        compat.run(f"symbol-file -o {file.bias:#x} {quoted(file.path)}")
+    except gdb.error as error:
+        return (_lacking(file, error),)
+    return ()
+
+
+def _lacking(file: SymbolFile, error: gdb.error) -> str:
+    opened = file.path[len(LITERALLY) :] if file.path.startswith(LITERALLY) else file.path
+    return f"no symbols of {file.name}: {first_line(error).replace(file.path, file.name).replace(opened, file.name)}"
 
 
 def executable_files(pid: int) -> Tuple[str, ...]:
@@ -44,13 +70,23 @@ def executable_files(pid: int) -> Tuple[str, ...]:
     return tuple(path for path in found if _same_file(pid, path))
 
 
-def _same_file(pid: int, path: str) -> bool:
-    """Whether the path means the same file to us as to the process, which may live in a container."""
+def trap_of(pid: int) -> Optional[str]:
+    """Why gdb must not attach to a process: it would open a file of it that keeps it waiting, and hold the process."""
     try:
-        here, there = os.stat(path), os.stat(f"/proc/{pid}/root{path}")
+        paths = [mapping.file for mapping in read_maps(pid) if mapping.is_file and mapping.executable]
+        named = names_in(ProcessMemory(pid), read_proc(pid, "auxv"))
+    except OSError:
+        return None  # the attach will say why
+    return trap_among([*paths, *named], f"/proc/{pid}/root")
+
+
+def _same_file(pid: int, path: str) -> bool:
+    """Whether the path means the same file to us as to the process, which may live in a container: a regular one that
+    can be read at once."""
+    try:
+        return identity_of(files.status(path)) == identity_of(files.status(f"/proc/{pid}/root{path}"))
     except OSError:
         return False
-    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
 
 
 @contextmanager
@@ -68,8 +104,9 @@ def preloaded(pids: Sequence[int]) -> Iterator[None]:
             for program in programs or [""]:
                 holders.append(compat.add_inferior())
                 compat.switch(holders[-1])
-                _read_program(program)
-            add(SymbolFile(path, 0) for path in libraries)
+                if program:
+                    read_program(program)  # the attach says what is wrong with it
+            add(SymbolFile(path, 0, path) for path in libraries)
         yield
     finally:
         for holder in holders:
@@ -85,12 +122,13 @@ def _program(pid: int) -> Tuple[str, ...]:
     return (path,) if _same_file(pid, path) else ()
 
 
-def _read_program(path: str) -> None:
-    if path:
-        try:
-            compat.run(f"file {quoted(path)}")
-        except gdb.error:
-            pass  # the attach says what is wrong with it
+def read_program(path: str) -> Tuple[str, ...]:
+    """Make a file the program of the current inferior; returns why its symbols cannot be read, as one line."""
+    try:
+        compat.run(f"file {quoted(path)}")
+    except gdb.error as error:
+        return (f"no symbols of the program: {first_line(error)}",)
+    return ()
 
 
 def quoted(path: str) -> str:

@@ -11,8 +11,9 @@ import ctypes
 import os
 import signal
 import threading
+import time
 from contextlib import contextmanager, suppress
-from typing import Iterator, Optional, Sequence
+from typing import Callable, Iterator, List, Optional, Sequence
 
 import gdb
 
@@ -22,6 +23,8 @@ SIGNAL = "SIGURG"
 _MINE = "$_siginfo.si_code == -1 && $_siginfo._sifields._rt.si_sigval.sival_int == {mark}"  # -1: SI_QUEUE
 _SILENT = "nostop noprint"  # what gdb does with the signal, unless it was told otherwise
 _AGAIN = 0.5  # seconds; the kernel drops a signal where another of its kind waits
+_SLEEPS = 100
+_LONGEST = 4.0  # times the seconds
 _LIBC = ctypes.CDLL(None)
 
 
@@ -99,19 +102,56 @@ def tap(pids: Sequence[int]) -> bool:
     return any(_LIBC.sigqueue(pid, signal.SIGURG, ctypes.c_void_p(os.getpid())) == 0 for pid in pids)
 
 
+def running() -> List[int]:
+    """The pids that gdb has resumed."""
+    return [one.pid for one in gdb.inferiors() if one.pid and any(thread.is_running() for thread in one.threads())]
+
+
+class NextStop:
+    """Stops what runs, and does something then. One per gdb."""
+
+    def __init__(self) -> None:
+        self._then: Optional[Callable[[], None]] = None
+        self._taken: Optional[gdb.StopEvent] = None
+        gdb.events.stop.connect(self._stopped)
+
+    def do(self, pids: Sequence[int], body: Callable[[], None]) -> None:
+        self._then = body
+        listen()
+        tap(pids)
+
+    def took(self, event: Optional[gdb.StopEvent]) -> bool:
+        """Whether this is the stop at which something was to be done."""
+        return event is not None and event is self._taken
+
+    def _stopped(self, event: gdb.StopEvent) -> None:
+        then, self._then = self._then, None
+        self._taken = event if then is not None else None
+        if then is not None:
+            gdb.post_event(then)
+
+
 class _Taps(threading.Timer):
-    """After some seconds, and again until it is heard: one rank after the other, for one may hear nothing (exec)."""
+    """After some seconds, and again until it is heard: one rank after the other, for one may hear nothing (exec).
+
+    The seconds are counted in small sleeps: a machine that is short of processors delays these as it delays the ranks.
+    """
 
     def __init__(self, seconds: float, pids: Sequence[int]) -> None:
         super().__init__(seconds, lambda: None)
         self._pids = list(pids)
 
     def run(self) -> None:
-        wait = self.interval
-        while not self.finished.wait(wait):
+        begun = time.monotonic()
+        for _ in range(_SLEEPS):
+            if self.finished.wait(self.interval / _SLEEPS):
+                return
+            if time.monotonic() - begun > self.interval * _LONGEST:
+                break
+        while not self.finished.is_set():
             tap(self._pids)
             self._pids.append(self._pids.pop(0))
-            wait = _AGAIN
+            self.finished.wait(_AGAIN)
 
 
 def tap_later(seconds: float, pids: Sequence[int]) -> threading.Timer:

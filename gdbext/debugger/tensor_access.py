@@ -8,7 +8,7 @@ from typing import Callable, Dict, List, Optional, Tuple, TypeVar
 
 import gdb
 
-from gdbext.commands.tensor_port import Description
+from gdbext.commands.tensor_port import Description, OneTensor
 from gdbext.debugger import compat, memory, torch_offsets
 from gdbext.debugger.frames import newest_frames
 from gdbext.debugger.nodes import Node, Null, Read, StructNode, Unreadable, one_line
@@ -24,7 +24,7 @@ from gdbext.model.tensor import TensorInfo, TensorList
 
 T = TypeVar("T")
 MOST_VARIABLES = 512
-_ENTRY = re.compile(r"""(.*?)(?:\[\s*("[^"]*"|'[^']*'|\d+)\s*\]|(?:\.|->)at\(\s*("[^"]*"|\d+)\s*\))\Z""", re.DOTALL)
+_ENTRY = re.compile(r"""(.*?)(?:\[\s*("[^"]*"|'[^']*'|-?\d+)\s*\]|(?:\.|->)at\(\s*("[^"]*"|\d+)\s*\))\Z""", re.DOTALL)
 _PLACES = ("cpu", "pinned", "gpu", "managed")
 
 
@@ -67,12 +67,15 @@ class TensorAccess:
 
     def _entry(self, container: str, key: str, description: Description) -> TensorInfo:
         """One tensor of a map or vector, although the program has no operator for it that gdb could call."""
-        found = self.evaluate(container, description, key.strip("\"'"))
+        try:
+            found = self.evaluate(container, description, key.strip("\"'"))
+        except OneTensor as one:
+            raise OneTensor(one.expression, f"{one.index}[{key}]") from None
         names = (key.strip("\"'"), f"[{key}]")
         if isinstance(found, TensorInfo):
             if not found.kind:
                 raise GdbextError(f"{container}: {found.problems[0]}")
-            raise UsageError(f"{container} is one tensor", f"an index stands behind a space: {container} [{key}]")
+            raise OneTensor(container, f"[{key}]")
         chosen = [one for one in found.entries if one.name in names]
         if not chosen:
             known = ", ".join(one.name for one in found.entries[:8])

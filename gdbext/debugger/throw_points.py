@@ -7,13 +7,15 @@ import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from gdbext.analysis.checks import may_be_thrown
-from gdbext.capture.maps import Mapping, read_maps
+from gdbext.capture.maps import read_maps
 from gdbext.capture.object_file import bias_of, file_reader, segments_of
 from gdbext.capture.throw_sites import ThrowSite, mentions, throw_sites
 from gdbext.debugger.exceptions import typeinfo_name
 from gdbext.debugger.memory import NOW
 from gdbext.knowledge.checks import MARKS, NEVER_SEARCHED
 from gdbext.model.missing import Maybe, Missing
+from gdbext.opener import files
+from gdbext.opener.regular import Identity, identity_of
 
 MOST_SITES = 4096
 """Breakpoints in one process; gdb writes each of them at every stop."""
@@ -33,7 +35,7 @@ class ThrowFinder:
     """Searches each object file once, however many ranks have it mapped."""
 
     def __init__(self) -> None:
-        self._known: Dict[Tuple[int, int, int], Maybe[Tuple[ThrowSite, ...]]] = {}
+        self._known: Dict[Identity, Maybe[Tuple[ThrowSite, ...]]] = {}
 
     def find(self, pid: int, without: Tuple[str, ...] = ()) -> ThrowPoints:
         """Those of the selected inferior, but for the files named in `without`. It must have the pid."""
@@ -48,7 +50,7 @@ class ThrowFinder:
         for mapping in mapped:
             if mapping.file in without or mapping.file in files or _NEVER.match(os.path.basename(mapping.file)):
                 continue
-            path = _opens_as(pid, mapping)
+            path = f"/proc/{pid}/root{mapping.file}"
             sites = self._sites(path)
             if isinstance(sites, Missing):
                 problems.append(f"{mapping.file}: {sites.reason}; its throws are not watched")
@@ -64,10 +66,9 @@ class ThrowFinder:
 
     def _sites(self, path: str) -> Maybe[Tuple[ThrowSite, ...]]:
         try:
-            status = os.stat(path)
+            key = identity_of(files.status(path))
         except OSError:  # deleted, or out of reach: a driver's mapping, JIT code
             return _NO_SITES
-        key = (status.st_dev, status.st_ino, status.st_mtime_ns)
         if key not in self._known:
             self._known[key] = _search(path)
         return self._known[key]
@@ -78,12 +79,6 @@ def _search(path: str) -> Maybe[Tuple[ThrowSite, ...]]:
         return tuple(throw_sites(path)) if mentions(path, MARKS) else _NO_SITES
     except (OSError, ValueError) as error:
         return Missing(str(error))
-
-
-def _opens_as(pid: int, mapping: Mapping) -> str:
-    """The path as this process can open it: the target may live in a container."""
-    inside = f"/proc/{pid}/root{mapping.file}"
-    return inside if os.path.exists(inside) else mapping.file
 
 
 def _matters(site: ThrowSite, bias: int, names: Dict[str, Maybe[str]]) -> bool:

@@ -11,12 +11,14 @@ from gdbext.debugger.nodes import Node, Read, StructNode, Unreadable
 from gdbext.knowledge.layouts import STRUCTS
 from gdbext.knowledge.layouts.torch import MEASURED
 from gdbext.knowledge.schema import StructRow
+from gdbext.opener import files
 
 TENSOR = "c10::TensorImpl"
 _LIBRARY = re.compile(r"(.*/torch)/lib/libc10\.so(?: \(deleted\))?\Z")
 _ASSIGNED = re.compile(r"^__version__\s*(?::[^=]*)?=\s*['\"](\d+\.\d+[^'\"]*)['\"]", re.MULTILINE)
 _FOLDER = re.compile(r"torch-(\d+\.\d+[^-]*)\.(?:dist-info|egg-info)\Z")
 _TEXT_CAP = 1 << 16
+_MOST_NAMES = 20_000
 
 
 class Release(NamedTuple):
@@ -49,8 +51,7 @@ def loaded_release(paths: Iterable[str], root: str = "") -> Optional[Release]:
 def _from_version_file(package: str) -> Optional[Release]:
     path = os.path.join(package, "version.py")
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            found = _ASSIGNED.search(file.read(_TEXT_CAP))
+        found = _ASSIGNED.search(files.beginning(path, _TEXT_CAP).decode("utf-8", "replace"))
     except OSError:
         return None
     return Release(found.group(1), path) if found else None
@@ -58,7 +59,7 @@ def _from_version_file(package: str) -> Optional[Release]:
 
 def _from_folder(package: str) -> Optional[Release]:
     try:
-        names = sorted(os.listdir(os.path.dirname(package)))
+        names = sorted(files.names_in(os.path.dirname(package), _MOST_NAMES))
     except OSError:
         return None
     found = [match for match in map(_FOLDER.match, names) if match]

@@ -6,9 +6,9 @@ import os
 import shutil
 from typing import Callable, Iterator, Sequence
 
+from gdbext.discovery.listing import describe
 from gdbext.discovery.preflight import hindrances
 from gdbext.discovery.procfs import ProcFS
-from gdbext.discovery.ranks import describe
 from gdbext.model.checkup import Point
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job

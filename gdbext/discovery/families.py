@@ -90,6 +90,8 @@ def _rank_above(pid: int, settled: Mapping[int, Member], table: ProcessTable) ->
 
 def _judge(lower: Member, upper: Member) -> Optional[Member]:
     """The lower one as a rank of its own or as a child of the upper one; None when the upper one is no rank."""
+    if lower.family is not None and lower.family == upper.family:
+        return lower
     child = replace(lower, role="child", child_of=upper.pid)
     if lower.titled and upper.titled and lower.facts.entry.title == upper.facts.entry.title:
         return child

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.discovery.census import Census
 from gdbext.discovery.devices import device_of
-from gdbext.discovery.families import LAUNCHER
+from gdbext.discovery.families import HELPER, LAUNCHER
 from gdbext.discovery.numbering import Numbered, Sizes, absent, number
 from gdbext.discovery.roles import RANK, Member
 from gdbext.discovery.table import INIT, Entry
 from gdbext.discovery.variables import Claim
+from gdbext.discovery.workers import managers
 from gdbext.model.job import Job, RankProcess
 
 _OUTSIDE = ("shell", "tool", "debugger")
 """Roles that belong to no job even when they stand in its tree."""
+
+CLAIMED = "unknown: rank {} is claimed by {} processes"
+"""Where the number of a rank would come from, if it had it alone."""
 
 _WORDS = {
     "TORCHELASTIC_RUN_ID": "run id",
@@ -74,11 +78,15 @@ def _told_apart_by_start(members: Sequence[Member]) -> List[Tuple[Sequence[Membe
 
 def key_of(member: Member, census: Census) -> Key:
     """By the variables that a launcher gives to one job only, else by the tree of processes."""
+    if member.mate is not None:
+        return key_of(census.members[member.mate], census)
     claim = member.claim
     if claim is not None and claim.job:
         space = census.proc.namespace(member.pid, "pid")
         values = tuple(value for _, value in claim.job)
         return Key((claim.row.launcher, *values, str(space)), _job_text(claim))
+    if member.family is not None:
+        return Key(("workers", member.family), _family_text(member, census))
     root = _root(member, census)
     if root is None:
         group = census.table.entries[member.pid].group
@@ -93,7 +101,8 @@ def form_job(text: str, ranks: Sequence[Member], census: Census) -> Job:
     numbered, sizes = number(ranks, commands)
     kept, doubles, notes = _without_doubles(numbered)
     engines = Counter(member.engine for member in ranks if member.engine)
-    outer = _outer_processes(ranks, around, census)
+    beside = _beside_workers(ranks, around, census)
+    outer = beside or _outer_processes(ranks, around, census)
     others = [_describe_other(member, kept, census) for member in around]
     others += [_describe(one, sizes, census, role) for one, role in doubles]
     return Job(
@@ -105,6 +114,12 @@ def form_job(text: str, ranks: Sequence[Member], census: Census) -> Job:
         absent=absent(kept, sizes),
         notes=notes + census.notes,
     )
+
+
+def _family_text(member: Member, census: Census) -> str:
+    family = census.family_of(member.pid)
+    driver = census.table.entries.get(family.driver or 0) if family is not None else None
+    return f"workers of pid {driver.pid} ({_short(driver)})" if driver is not None else "connected processes"
 
 
 def _job_text(claim: Claim) -> str:
@@ -184,10 +199,27 @@ def _outer_processes(ranks: Sequence[Member], around: Sequence[Member], census: 
     return [_plain(entry, "parent", census)]
 
 
+def _beside_workers(ranks: Sequence[Member], around: Sequence[Member], census: Census) -> List[RankProcess]:
+    """What stands beside the workers of one program: the program itself, what manages their objects, its helpers."""
+    known = {member.pid for member in (*ranks, *around)}
+    found: Dict[int, str] = {}
+    for family in {census.family_of(member.pid) for member in ranks} - {None}:
+        if family is None or family.driver is None:
+            continue
+        for pid in managers(family, census.proc, census.facts):
+            found[pid] = "manager"
+        for entry in census.table.descendants(family.driver):
+            other = census.members.get(entry.pid)
+            if other is not None and other.role == HELPER:
+                found[entry.pid] = HELPER
+        found[family.driver] = "parent"
+    return [_plain(census.table.entries[pid], role, census) for pid, role in found.items() if pid not in known]
+
+
 def _without_doubles(
     numbered: Sequence[Numbered],
 ) -> Tuple[List[Numbered], List[Tuple[Numbered, str]], Tuple[str, ...]]:
-    """One process per rank: the one that works on a device, else the one that could. A tie stays, with a note."""
+    """One process per rank: the one that works on a device, else the one that could. A tie has a note and no number."""
     by_rank: Dict[Optional[int], List[Numbered]] = defaultdict(list)
     for one in numbered:
         by_rank[one.rank].append(one)
@@ -202,6 +234,7 @@ def _without_doubles(
         if len(several) > 1:
             pids = ", ".join(str(one.member.pid) for one in several)
             notes.append(f"rank {rank} is claimed by several processes: pids {pids}")
+            several = [replace(one, rank=None, source=CLAIMED.format(rank, len(several))) for one in several]
         kept += several
     kept.sort(key=lambda one: (one.rank is None, one.rank or 0, one.member.pid))
     return kept, doubles, tuple(notes)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from typing import Iterator, List, Mapping, Optional, Tuple
 
 import gdbext
+from gdbext.discovery import programs
 
 VARIABLE = "GDBEXT_PYTHON"
 
@@ -28,12 +28,12 @@ def interpreters(environ: Optional[Mapping[str, str]] = None, package: Optional[
 def _candidates(environ: Mapping[str, str], parent: str) -> Iterator[str]:
     named = environ.get(VARIABLE)
     if named:
-        yield shutil.which(os.path.expanduser(named), path=environ.get("PATH")) or named
+        yield programs.find(os.path.expanduser(named), environ).path or named
     yield os.path.join(parent, ".venv", "bin", "python")
     installed = re.fullmatch(r"(.+)/lib(?:64)?/(python3\.\d+t?)/(?:site|dist)-packages", parent)
     if installed:
         prefix, name = installed.groups()
         yield from (os.path.join(prefix, "bin", python) for python in (name, "python3"))
-    on_path = shutil.which("python3", path=environ.get("PATH"))
+    on_path = programs.find("python3", environ).path
     if on_path:
         yield on_path

@@ -10,6 +10,7 @@ import time
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.sockets import connections
 from gdbext.model.locks import Peer
 from gdbext.model.missing import Maybe, Missing
 
@@ -85,39 +86,18 @@ def _about(proc: ProcFS, pid: int, name: str) -> str:
 
 def _socket(proc: ProcFS, pid: int, tid: int, file: str) -> _Wait:
     inode = int(file[len("socket:[") : -1])
-    for name, width in (("tcp", 8), ("tcp6", 32)):
-        rows = _inet(proc, pid, name, width)
-        own = next((ends for ends, found in rows.items() if found == inode), None)
-        if own is not None:
-            text = f"tcp {own[0]} - {own[1]}"
-            other = rows.get((own[1], own[0]))
-            away = Missing("its other end is on another host, or in another network namespace")
-            return _Wait(tid, text, _End(f"socket:[{other}]", None) if other else away)
+    rows = connections(proc, pid)
+    own = next((ends for ends, found in rows.items() if found == inode), None)
+    if own is not None:
+        text = f"tcp {own[0]} - {own[1]}"
+        other = rows.get((own[1], own[0]))
+        away = Missing("its other end is on another host, or in another network namespace")
+        return _Wait(tid, text, _End(f"socket:[{other}]", None) if other else away)
     peer = _unix_peers().get(inode)
     text = f"unix {file}"
     return _Wait(
         tid, text, _End(f"socket:[{peer}]", None) if peer else Missing("the kernel does not name its other end")
     )
-
-
-def _inet(proc: ProcFS, pid: int, name: str, width: int) -> Dict[Tuple[str, str], int]:
-    """Inode by local and remote address (proc_pid_net(5))."""
-    text = proc.text(f"{pid}/net/{name}")
-    rows: Dict[Tuple[str, str], int] = {}
-    for line in ("" if isinstance(text, Missing) else text).splitlines()[1:]:
-        fields = line.split()
-        if len(fields) > 9 and len(fields[1]) == width + 5 == len(fields[2]) and fields[9].isdigit():
-            rows[_address(fields[1]), _address(fields[2])] = int(fields[9])
-    return rows
-
-
-def _address(text: str) -> str:
-    """`0100007F:1F90` is 127.0.0.1:8080: words in the machine's order, the port in the network's."""
-    words, _, port = text.partition(":")
-    raw = b"".join(struct.pack("<I", int(words[at : at + 8], 16)) for at in range(0, len(words), 8))
-    if len(raw) == 4:
-        return f"{socket.inet_ntop(socket.AF_INET, raw)}:{int(port, 16)}"
-    return f"[{socket.inet_ntop(socket.AF_INET6, raw)}]:{int(port, 16)}"
 
 
 _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, _DONE, _ERROR = 20, 0x301, 3, 2

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import Callable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from gdbext.discovery.census import Census
 from gdbext.discovery.devices import device_of
-from gdbext.discovery.grouping import form_job, form_jobs
+from gdbext.discovery.grouping import CLAIMED, form_job, form_jobs
+from gdbext.discovery.listing import listing
 from gdbext.discovery.preflight import survive
 from gdbext.discovery.procfs import ProcFS
-from gdbext.discovery.roles import RANK, chosen, numbers_its_titles
+from gdbext.discovery.roles import RANK, ReadEnviron, chosen, numbers_its_titles
 from gdbext.discovery.selectors import Selector
+from gdbext.discovery.sockets import linked
 from gdbext.discovery.table import Entry
 from gdbext.discovery.variables import claims_of
 from gdbext.knowledge.engines import PROFILES
@@ -28,20 +31,27 @@ class FoundJobs(Tuple[Job, ...]):
     notes: Tuple[str, ...] = ()
 
 
-def find_jobs(proc: ProcFS, selector: Selector) -> FoundJobs:
+def find_jobs(proc: ProcFS, selector: Selector, read_environ: Optional[ReadEnviron] = None) -> FoundJobs:
     """The jobs that the selector means. Raises UsageError for a selector that cannot mean anything.
 
     Without a selector a process counts as a rank only on real evidence (its title, or rank variables together with
-    Python or a library of torch, CUDA, NCCL, MPI). Processes that the user names count by the user's word.
+    Python or a library of torch, CUDA, NCCL, MPI). Processes that the user names count by the user's word. Workers
+    that one program has started count where they number themselves (`read_environ` tells the variables of now), where
+    they have connections with each other, and where nothing else was found.
     """
     engine = _engine_name(selector.engine)
     name = _pattern(selector.name)
-    census = Census(proc)
+    census = Census(proc, read_environ)
+    wanted = _tests(selector, name, census)
     jobs = form_jobs(census)
     if engine is not None or not jobs:
         census.look_deeper()
         jobs = form_jobs(census)
     if (not jobs or _strangers(selector.pids, jobs, census)) and census.take_denied():
+        jobs = form_jobs(census)
+    if (
+        not jobs or _strangers(selector.pids, jobs, census) or _none_passes(wanted, jobs, census)
+    ) and census.take_workers():
         jobs = form_jobs(census)
     notes: List[str] = []
     if selector.pids:
@@ -49,7 +59,6 @@ def find_jobs(proc: ProcFS, selector: Selector) -> FoundJobs:
         notes += missing
     if engine is not None:
         jobs = tuple(job for job in jobs if job.engine == engine)
-    wanted = _tests(selector, name, census)
     if wanted:
         jobs = _by_tests(wanted, jobs, census, "" if engine is not None else str(selector))
     found = FoundJobs(replace(job, notes=(*notes, *job.notes)) for job in jobs)
@@ -57,9 +66,11 @@ def find_jobs(proc: ProcFS, selector: Selector) -> FoundJobs:
     return found
 
 
-def choose_job(jobs: Sequence[Job], selector: Selector) -> Job:
-    """The only job, to be looked into. Raises UsageError with the list when there are several, NothingFound when there
-    is none, GdbextError where a look would be our end."""
+def choose_job(
+    jobs: Sequence[Job], selector: Selector, command: str = "gdbext diagnose", proc: Optional[ProcFS] = None
+) -> Job:
+    """The only job, to be looked into. Raises UsageError with a list of several, and the `command` for each of them;
+    NothingFound when there is none, GdbextError where a look would be our end."""
     if len(jobs) == 1:
         survive(ProcFS())
         return jobs[0]
@@ -68,8 +79,9 @@ def choose_job(jobs: Sequence[Job], selector: Selector) -> Job:
         if selector.empty:
             raise NothingFound(f"no rank process was found on this host{notes}", "name processes by pid or --name")
         raise NothingFound(f"no process matches {selector}{notes}", "`gdbext ranks` lists what can be found")
-    lines = [f"{len(jobs)} jobs are on this host: choose one by a pid, --parent, --pgid or --engine"]
-    raise UsageError("\n".join(lines + [f"  {describe(job)}" for job in jobs]))
+    where = "are on this host" if selector.empty else f"match {selector}"
+    head = f"{len(jobs)} jobs {where}: choose one by a pid, --parent, --pgid or --engine"
+    raise UsageError("\n".join([head, *listing(jobs, proc or ProcFS(), command)]))
 
 
 def rank_from_environ(process: RankProcess, environ: Mapping[str, str]) -> RankProcess:
@@ -98,12 +110,15 @@ def rank_from_environ(process: RankProcess, environ: Mapping[str, str]) -> RankP
     )
 
 
-def describe(job: Job) -> str:
-    """One line: engine, what holds the job together, ranks and pids."""
-    numbers = [rank.rank for rank in job.ranks if rank.rank is not None]
-    ranks = f"ranks {folded(numbers)}" if numbers else "ranks unknown"
-    pids = folded(rank.pid for rank in job.ranks)
-    return f"{job.engine or 'unknown engine'}, {job.key}: {ranks}, pids {pids}"
+def told_apart(processes: Sequence[RankProcess]) -> Tuple[RankProcess, ...]:
+    """The same processes; a number that several of them claim is nobody's, so that they are named by their pids."""
+    claims = Counter(process.rank for process in processes)
+    return tuple(
+        replace(process, rank=None, rank_source=CLAIMED.format(process.rank, claims[process.rank]))
+        if process.rank is not None and claims[process.rank] > 1
+        else process
+        for process in processes
+    )
 
 
 def _engine_name(text: Optional[str]) -> Optional[str]:
@@ -131,22 +146,29 @@ def _pattern(text: Optional[str]) -> Optional[re.Pattern[str]]:
 
 
 def _by_pids(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> Tuple[Tuple[Job, ...], Tuple[str, ...]]:
-    """The whole job of every pid, or the processes themselves where they belong to none. Also what was not found."""
+    """The whole job of every pid, or the processes themselves where they belong to none. Also what was not found.
+
+    Pids of several jobs make them one, as the user says; one pid that several jobs stand below says nothing such.
+    """
     hit: List[Job] = []
     plain: List[int] = []
     missing: List[str] = []
+    several = False
     for pid in pids:
         main = _process_of(pid, census)
         if main is None:
             missing.append(f"no process {pid} is running")
             continue
-        own = [job for job in jobs if _stands_for(main, job, census)]
+        own = [job for job in jobs if _is_member(main, job)]
+        own = own or [job for job in jobs if _stands_for(main, job, census)]
+        own = own or [job for job in jobs if _is_connected(main, job, census)]
+        several = several or len(own) > 1
         hit += [job for job in own if job not in hit]
         if not own and main not in plain:
             plain.append(main)
     named = (_job_of(plain, census, f"pids {folded(plain)}"),) if plain else ()
     found = (*hit, *named)
-    if len(found) > 1:
+    if len(found) > 1 and not several:
         found = (_merged(found),)
     return found, tuple(missing)
 
@@ -166,11 +188,20 @@ def _process_of(pid: int, census: Census) -> Optional[int]:
     return int(group) if group.isdigit() and int(group) in census.table.entries else None
 
 
+def _is_member(pid: int, job: Job) -> bool:
+    return any(process.pid == pid for process in (*job.ranks, *job.others))
+
+
 def _stands_for(pid: int, job: Job, census: Census) -> bool:
     """A member of the job, or a process (a shell, a script) that has started some of its ranks."""
-    if any(process.pid == pid for process in (*job.ranks, *job.others)):
+    if _is_member(pid, job):
         return True
     return any(entry.pid == pid for rank in job.ranks for entry in census.table.ancestors(rank.pid))
+
+
+def _is_connected(pid: int, job: Job, census: Census) -> bool:
+    """A program that talks to its workers while somebody else has started them, as Ray does."""
+    return any(pid in group for group in linked(census.proc, (pid, *(rank.pid for rank in job.ranks))))
 
 
 def _job_of(pids: Sequence[int], census: Census, text: str) -> Job:
@@ -210,6 +241,12 @@ def _tests(selector: Selector, name: Optional[re.Pattern[str]], census: Census) 
         tree = {entry.pid for entry in census.table.descendants(selector.parent)} | {selector.parent}
         tests.append(lambda entry: entry.pid in tree)
     return tests
+
+
+def _none_passes(tests: Sequence[Test], jobs: Sequence[Job], census: Census) -> bool:
+    """Whether the tests mean no process of these jobs."""
+    entries = (census.table.entries[process.pid] for job in jobs for process in (*job.ranks, *job.others))
+    return bool(tests) and not any(all(test(entry) for test in tests) for entry in entries)
 
 
 def _by_tests(tests: Sequence[Test], jobs: Sequence[Job], census: Census, text: str) -> Tuple[Job, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Dict, Mapping, Optional, Tuple
+from typing import Callable, Dict, Mapping, Optional, Tuple
 
 from gdbext.discovery.arguments import groups_of
 from gdbext.discovery.procfs import DENIED, ProcFS
@@ -27,16 +27,31 @@ _BESIDE = tuple((regex(rule.pattern), rule) for rule in NOT_RANKS)
 _ENGINES = tuple((regex(rule.pattern), rule, profile) for profile in PROFILES for rule in profile.titles)
 
 
+ReadEnviron = Callable[[int], Maybe[Dict[str, str]]]
+"""The environment of a process as it is now, from its memory."""
+
+
 class Facts:
     """What /proc says of one process, each part read when it is first asked for."""
 
     def __init__(self, proc: ProcFS, entry: Entry) -> None:
         self._proc = proc
         self.entry = entry
+        self.renumbered = False  # its variables have changed since it was started
 
     @cached_property
     def environ(self) -> Maybe[Dict[str, str]]:
         return self._proc.environ(self.entry.pid)
+
+    def take_present(self, read: ReadEnviron) -> None:
+        """Workers number themselves: take the variables of now, unless a launcher has given the process its own."""
+        if self.denied or any(claim.marked for claim in self.claims):
+            return
+        before, present = self.claims, read(self.entry.pid)
+        if not isinstance(present, Missing):
+            self.environ = present
+            self.claims = claims_of(present)
+            self.renumbered = self.claims != before
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -62,8 +77,13 @@ class Facts:
         return _or_empty(self._proc.open_files(self.entry.pid))
 
     @cached_property
+    def exe(self) -> Maybe[str]:
+        """Path of the program."""
+        return self._proc.exe(self.entry.pid)
+
+    @cached_property
     def python(self) -> bool:
-        program = self._proc.exe(self.entry.pid) or (self.entry.arguments or ("",))[0]
+        program = self.exe or (self.entry.arguments or ("",))[0]
         return bool(_PYTHON.match(str(program).rsplit("/", 1)[-1]))
 
     @cached_property
@@ -102,6 +122,8 @@ class Member:
     groups: Mapping[str, int] = field(default_factory=dict)  # numbers in the title
     claim: Optional[Claim] = None
     child_of: Optional[int] = None  # pid of the rank that this process belongs to without being one
+    family: Optional[str] = None  # workers that one program has started, where nothing else holds them together
+    mate: Optional[int] = None  # pid of a worker of the same program that says which job this is
 
     @property
     def pid(self) -> int:
@@ -170,6 +192,11 @@ def by_device(facts: Facts) -> Optional[Member]:
     if (specific or facts.collective) and facts.accelerator:
         return Member(facts, RANK, profile)
     return None
+
+
+def of_family(facts: Facts, family: Optional[str] = None, mate: Optional[int] = None) -> Member:
+    """A worker that only the others of its program make a rank."""
+    return Member(facts, RANK, facts.engine if facts.evidence else None, family=family, mate=mate)
 
 
 def chosen(facts: Facts) -> Member:

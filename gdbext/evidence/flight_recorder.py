@@ -6,18 +6,17 @@ torch writes one file a rank when its watchdog gives up (or when it is asked), a
 
 from __future__ import annotations
 
-import json
 import os
-import stat
 import time
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
-from gdbext.evidence import plain_pickle
+from gdbext.evidence import bounded_json, plain_pickle
 from gdbext.evidence.question import Asked, Question, absent, failed, present
 from gdbext.knowledge.witnesses import FLIGHT_RECORDER_DEFAULTS, FLIGHT_RECORDER_PREFIXES
 from gdbext.model.ranges import folded
 from gdbext.model.witness import Statement, Witness
+from gdbext.opener import files
 
 NAME = "flight recorder"
 STALE = 900.0
@@ -42,11 +41,11 @@ def ask(question: Question) -> Witness:
     dumps: List[_Dump] = []
     problems: List[str] = []
     for one in question.ranks:
-        path = _newest(one, question.proc)
-        if path is None:
+        place = _newest(one, question.proc)
+        if place is None:
             continue
         try:
-            dumps.append(_read(path, one))
+            dumps.append(_read(place, one))
         except (OSError, ValueError, RecursionError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             problems.append(f"{one.label}: {str(reason)[:80]}")
@@ -59,25 +58,29 @@ def ask(question: Question) -> Witness:
     return present(NAME, about, tuple(statements))
 
 
-def _newest(one: Asked, proc: str) -> Optional[str]:
+_Place = Tuple[str, str]
+"""A root, and a path in it."""
+
+
+def _newest(one: Asked, proc: str) -> Optional[_Place]:
     """The dump of a rank, as seen through its own root; None when there is none from its life time."""
     set_by = next((one.environment[name] for name in FLIGHT_RECORDER_PREFIXES if one.environment.get(name)), None)
     prefixes = (set_by,) if set_by else FLIGHT_RECORDER_DEFAULTS
     numbers = [str(one.rank)] if one.rank is not None else []
-    best: Tuple[float, Optional[str]] = (0.0, None)
+    best: Tuple[float, Optional[_Place]] = (0.0, None)
     for prefix in prefixes:
         if "{cache}" in prefix and not one.cache:
             continue
         for ending in (*numbers, *(f"{number}.json" for number in numbers)):
             name = prefix.replace("{cache}", one.cache) + ending
-            path = f"{proc}/{one.pid}/" + (f"root{name}" if name.startswith("/") else f"cwd/{name}")
+            # No link leads out of its container, or of the folder that it works in.
+            root = f"{proc}/{one.pid}/{'root' if name.startswith('/') else 'cwd'}"
             try:
-                status = os.lstat(path)
-            except (OSError, ValueError):
+                status = files.status(name, root)
+            except OSError:
                 continue
-            # A link would lead out of the container, and opening a device can do something.
-            if stat.S_ISREG(status.st_mode) and status.st_mtime >= _born(one) and status.st_mtime > best[0]:
-                best = (status.st_mtime, path)
+            if status.st_mtime >= _born(one) and status.st_mtime > best[0]:
+                best = (status.st_mtime, (root, name))
     return best[1]
 
 
@@ -89,14 +92,14 @@ def _born(one: Asked) -> float:
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + since_boot - 1.0
 
 
-def _read(path: str, one: Asked) -> _Dump:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
+def _read(place: _Place, one: Asked) -> _Dump:
+    root, path = place
+    with files.stream(path, root) as file:
+        status = os.fstat(file.fileno())
         if status.st_size > _MOST_BYTES:
             raise ValueError(f"longer than {_MOST_BYTES >> 20} MiB")
         data = file.read(_MOST_BYTES)
-    document = json.loads(data) if data.lstrip()[:1] == b"{" else plain_pickle.loads(data)
+    document = bounded_json.loads(data) if data.lstrip()[:1] == b"{" else plain_pickle.loads(data)
     if not isinstance(document, dict) or not isinstance(document.get("entries"), (list, dict)):
         raise ValueError("no flight recorder's document")
     dump = _Dump(one, max(0.0, time.time() - status.st_mtime))

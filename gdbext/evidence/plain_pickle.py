@@ -11,7 +11,9 @@ import struct
 from typing import Any, Callable, Dict, List
 
 MOST_BYTES = 64 << 20
-_MOST_MEMO = 4_000_000
+_MOST_MEMO = 1_000_000
+_MOST_OBJECTS = 2_000_000
+"""torch keeps 2,000 entries of some 30 values unless it is told otherwise."""
 _LONGEST_INTEGER = 16  # bytes
 
 
@@ -20,7 +22,8 @@ class NotPlain(ValueError):
 
 
 def loads(data: bytes) -> Any:
-    """The object. Raises `NotPlain`. Time and memory are linear in the length, which is bounded."""
+    """The object. Raises `NotPlain`. Time and memory are linear in the length, and both it and what a byte can make of
+    it (an empty list takes 64) are bounded."""
     if len(data) > MOST_BYTES:
         raise NotPlain(f"longer than {MOST_BYTES >> 20} MiB")
     try:
@@ -35,6 +38,7 @@ class _Machine:
         self._stack: List[Any] = []
         self._marks: List[int] = []
         self._memo: Dict[int, Any] = {}
+        self._objects = 0  # that were put on the stack
 
     def run(self) -> Any:
         data, operations = self._data, _OPERATIONS
@@ -60,6 +64,9 @@ class _Machine:
         return int.from_bytes(self._take(size), "little", signed=signed)
 
     def _push(self, value: Any) -> None:
+        self._objects += 1
+        if self._objects > _MOST_OBJECTS:
+            raise NotPlain("too many objects")
         self._stack.append(value)
 
     def skip(self, size: int) -> None:

@@ -6,9 +6,10 @@ of collective; that all are equal does not mean that anything completed (NVIDIA/
 
 from __future__ import annotations
 
-import json
+import itertools
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
+from gdbext.evidence import bounded_json
 from gdbext.evidence.addresses import is_this_host
 from gdbext.evidence.question import Asked
 from gdbext.model.ranges import folded
@@ -16,18 +17,20 @@ from gdbext.model.witness import Statement
 
 _MOST_COMMUNICATORS = 4096
 _MOST_RANKS = 1 << 20
+_MOST_STATEMENTS = 4096
+_LONGEST = 40  # characters of a name
 
 
 def statements(text: str, by_pid: Mapping[int, Asked]) -> Tuple[str, List[Statement]]:
     """(who answered, what it says). Raises `ValueError` for anything that is not RAS' document."""
-    document = json.loads(text)
+    document = bounded_json.loads(text)
     if not isinstance(document, dict) or not isinstance(document.get("communicators"), list):
         raise ValueError("no communicators in it")
     communicators = [one for one in document["communicators"][:_MOST_COMMUNICATORS] if isinstance(one, dict)]
     said: List[Statement] = []
     for one in communicators:
-        said += _communicator(one, by_pid)
-    version = str(document.get("nccl_version", "of unknown version"))[:40]
+        said += itertools.islice(_communicator(one, by_pid), _MOST_STATEMENTS - len(said))
+    version = _text(document.get("nccl_version", "of unknown version"))
     order = {"dead": 0, "gone-wrong": 1, "behind": 2}
     said.sort(key=lambda statement: order.get(statement.says, 9))
     noun = "communicator" if len(communicators) == 1 else "communicators"
@@ -35,7 +38,7 @@ def statements(text: str, by_pid: Mapping[int, Asked]) -> Tuple[str, List[Statem
 
 
 def _communicator(data: Mapping[str, Any], by_pid: Mapping[int, Asked]) -> Iterator[Statement]:
-    name = f"communicator {str(data.get('hash', '?'))[:40]}"
+    name = f"communicator {_text(data.get('hash', '?'))}"
     ranks = _rows(data, "ranks")
     for row in _rows(data, "missing_ranks"):
         state = row.get("status")
@@ -76,12 +79,12 @@ def _counts(name: str, size: int, ranks: List[Dict[str, Any]], by_pid: Mapping[i
         late = [(row, number) for (row, _), number in zip(counted, numbers) if number < most]
         equal = equal and not late
         for row, number in late[:16]:
-            text = f"rank {_rank(row)} of {name} has launched {number} {operation}, others {most}"
+            text = f"rank {_rank(row)} of {name} has launched {number} {_text(operation)}, others {most}"
             yield Statement(text, "behind", _index(row, by_pid))
     if equal:
-        members = folded(_number(row.get("rank")) for row, _ in counted)
+        members = _text(folded(_number(row.get("rank")) for row, _ in counted), 200)
         says = "in-sync" if len(counted) == size else "fact"
-        made = ", ".join(f"{operation} {_number(counted[0][1].get(operation))}" for operation in operations[:8])
+        made = ", ".join(f"{_text(operation)} {_number(counted[0][1].get(operation))}" for operation in operations[:8])
         yield Statement(f"ranks {members} of {name} have launched the same operations ({made})", says)
 
 
@@ -90,10 +93,16 @@ def _number(value: Any) -> int:
 
 
 def _rank(row: Mapping[str, Any]) -> str:
-    return str(row.get("rank", "?"))[:12]
+    return _text(row.get("rank", "?"), 12)
+
+
+def _text(value: Any, most: int = _LONGEST) -> str:
+    """Of a name or a number; what is neither is a question mark."""
+    text = str(value) if isinstance(value, (str, int, float)) else "?"
+    return text if len(text) <= most else text[:most] + "..."
 
 
 def _index(row: Mapping[str, Any], by_pid: Mapping[int, Asked]) -> Optional[int]:
     pid = row.get("pid")
     one = by_pid.get(pid) if isinstance(pid, int) else None
-    return one.index if one is not None and is_this_host(str(row.get("host", ""))[:256]) else None
+    return one.index if one is not None and is_this_host(_text(row.get("host", ""), 256)) else None

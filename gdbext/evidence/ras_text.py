@@ -13,12 +13,13 @@ from gdbext.model.patterns import regex
 from gdbext.model.witness import Statement
 
 _MOST_LINES = 200_000
+_LONGEST = 1000  # characters of a line
 _VERSION = regex(r"NCCL version (\S{1,40})")
 _GROUP = regex(r"#\d+-\d+ \(([0-9a-f]{1,16})\) (INCOMPLETE|MISMATCH|ERROR)")
 _SECTION = regex(r"(DEAD|INCOMPLETE|TIMEOUT)$")
-_MAJORITY = regex(r"(\d+) ranks have launched up to operation (\d+)")
-_LAUNCHED = regex(r"Rank (\d+) has (?:launched up to operation (\d+)|not launched any operations)")
-_RANK = regex(r"Rank (\d+)\b(.*)")
+_MAJORITY = regex(r"(\d{1,9}) ranks have launched up to operation (\d{1,18})")
+_LAUNCHED = regex(r"Rank (\d{1,9}) has (?:launched up to operation (\d{1,18})|not launched any operations)")
+_RANK = regex(r"Rank (\d{1,9})\b(.{0,400})")
 _DEAD = regex(r"Process (\d+) on node (\S+) managing")
 _WHO = regex(r"managed by process (\d+) on node (\S+)")
 _KIND = regex(r"different (\w+ )?operation counts")
@@ -32,7 +33,7 @@ def statements(text: str, by_pid: Mapping[int, Asked]) -> Tuple[str, List[Statem
         raise ValueError("it names no NCCL version")
     reading = _Reading(by_pid)
     for line in text.splitlines()[:_MOST_LINES]:
-        reading.line(line.strip())
+        reading.line(line[:_LONGEST].strip())
     noun = "group" if reading.groups == 1 else "groups"
     return f"NCCL {version.group(1)}, {reading.groups} {noun} of communicators", reading.finish()
 
@@ -73,7 +74,7 @@ class _Reading:
     def _mismatch(self, line: str) -> None:
         kind, majority, launched = _KIND.search(line), _MAJORITY.match(line), _LAUNCHED.match(line)
         if kind:
-            self._kind, self._majority = (kind.group(1) or "operations").strip(), None
+            self._kind, self._majority = (kind.group(1) or "operations").strip()[:40], None
         elif majority:
             self._majority = int(majority.group(2))
         elif launched:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Dict, Iterator, List, Tuple
+from typing import ContextManager, Dict, Iterator, List, Tuple
 
 from gdbext.evidence.question import Asked, Question, absent, present
 from gdbext.knowledge.witnesses import SHM_PER_CONNECTION, SHM_ROOM
 from gdbext.model.witness import Statement, Witness
+from gdbext.opener import files
 
 NAME = "/dev/shm"  # noqa: S108 - a place, no file of ours
 _MOST_FILES = 4096
@@ -20,7 +21,8 @@ def ask(question: Question) -> Witness:
     reason = "no rank's is readable"
     for one in question.ranks:
         try:
-            device = os.stat(_folder(one, question.proc)).st_dev
+            with _folder(one, question.proc) as folder:
+                device = os.fstat(folder).st_dev
         except OSError as error:
             reason = (error.strerror or reason).lower()
             continue
@@ -34,14 +36,14 @@ def ask(question: Question) -> Witness:
     return present(NAME, about, tuple(statements))
 
 
-def _folder(one: Asked, proc: str) -> str:
-    return f"{proc}/{one.pid}/root/dev/shm"
+def _folder(one: Asked, proc: str) -> ContextManager[int]:
+    return files.folder("/dev/shm", f"{proc}/{one.pid}/root")  # noqa: S108
 
 
 def _about(ranks: List[Asked], question: Question, only: bool) -> Iterator[Statement]:
-    folder = _folder(ranks[0], question.proc)
     try:
-        room = os.statvfs(folder)
+        with _folder(ranks[0], question.proc) as folder:
+            room, left = os.statvfs(folder), _nccl_files(folder, question)
     except OSError:
         return
     total, free = room.f_blocks * room.f_frsize, room.f_bavail * room.f_frsize
@@ -50,14 +52,13 @@ def _about(ranks: List[Asked], question: Question, only: bool) -> Iterator[State
     index = ranks[0].index if full else None
     says = "shm-full" if full else "shm-room" if only and free >= SHM_ROOM else "fact"
     yield Statement(text + (": no room for another NCCL connection" if full else ""), says, index)
-    files = _nccl_files(folder, question)
-    if files:
-        names = ", ".join(name for name, _ in files[:3])
-        held = _size(sum(size for _, size in files))
-        yield Statement(f"{len(files)} files of NCCL older than the job hold {held} ({names}): left behind", "fact")
+    if left:
+        names = ", ".join(name for name, _ in left[:3])
+        held = _size(sum(size for _, size in left))
+        yield Statement(f"{len(left)} files of NCCL older than the job hold {held} ({names}): left behind", "fact")
 
 
-def _nccl_files(folder: str, question: Question) -> List[Tuple[str, int]]:
+def _nccl_files(folder: int, question: Question) -> List[Tuple[str, int]]:
     """Files of communicators that were there before the oldest rank began: their owners are gone, or another job's."""
     if question.started is None:
         return []

@@ -8,13 +8,15 @@ import re
 from typing import NoReturn
 
 from gdbext import __version__
-from gdbext.commands.files import add_json
+from gdbext.commands.parsing import add_output
+from gdbext.knowledge.slow import SPINNING_AFTER
 from gdbext.model.errors import UsageError
 
 SUMMARY = "Say which rank of a multi-GPU job hangs, why, and what to do. Start with: gdbext diagnose"
 
-EPILOG = """exit status: 0 nothing wrong found, 1 a finding, 2 wrong usage, 3 something could not be read,
-4 nothing could be read, 130 interrupted. The result goes to stdout, progress to stderr."""
+EPILOG = """exit status: 0 nothing hangs, 1 a finding (something hangs, failed or is late), 2 wrong usage,
+3 it cannot be told (something could not be read, or the evidence does not decide), 4 nothing could be read,
+130 interrupted. The answer goes to stdout, progress to stderr."""
 
 
 _NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: (['\"])(?P<word>.*?)\1 ")
@@ -42,10 +44,11 @@ def _selection(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--pgid", type=int, metavar="N", help="the process group N")
     group.add_argument("--parent", type=int, metavar="PID", help="the whole tree below PID")
     group.add_argument("--engine", metavar="NAME", help="jobs of this engine: rtp-llm, vllm, sglang, ...")
+    parser.add_argument("--asked-as", help=argparse.SUPPRESS)  # the command of gdb that this is the work of
 
 
 def _output(parser: argparse.ArgumentParser) -> None:
-    add_json(parser)
+    add_output(parser)
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
 
 
@@ -53,6 +56,7 @@ def _looking(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--save", metavar="FILE", help="write the snapshot: `gdbext diagnose FILE` judges it again")
     parser.add_argument("--samples", type=int, default=1, metavar="N", help="look N times: tells slow from stuck")
     parser.add_argument("--interval", type=float, default=2.0, metavar="S", help="seconds between two looks (2)")
+    _spinning(parser)
     parser.add_argument("--once", action="store_true", help="no second copy that tells waiting from passing through")
     parser.add_argument("--no-witnesses", action="store_true", help="do not ask NCCL RAS, NVML, ... before the stop")
     parser.add_argument("--no-stop", action="store_true", help="stop nobody: only threads that sleep are read")
@@ -62,6 +66,16 @@ def _looking(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--deadline", type=float, default=120.0, metavar="S", help="seconds for symbols and gdb (120)")
     parser.add_argument("--jobs", type=int, default=0, metavar="N", help="gdbs side by side (by cores and memory)")
     parser.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
+
+
+def _spinning(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--spinning-after",
+        type=float,
+        default=SPINNING_AFTER,
+        metavar="S",
+        help=f"name a rank that runs at one place for so many seconds while all others wait ({SPINNING_AFTER:g})",
+    )
 
 
 def _core_files(parser: argparse.ArgumentParser) -> None:
@@ -114,10 +128,10 @@ def parser() -> argparse.ArgumentParser:
     health.add_argument("inputs", nargs="*", type=int, metavar="PID", help="any member stands for its job")
     health.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
     _selection(health)
-    add_json(health)
+    add_output(health)
     five = add("explain", "Say what a label of the answer means, how it is recognised and what to do.")
     five.add_argument("label", nargs="?", metavar="LABEL", help="a cause or a wait; none: all of them")
-    add_json(five)
+    add_output(five)
     six = add("comms", "List the NCCL communicators of all ranks and who is behind in what; no rank is stopped.")
     six.add_argument("inputs", nargs="*", metavar="PID|FILE", help="pids, or a saved snapshot")
     six.add_argument("--scan", action="store_true", help="search all private memory of the ranks (8 GiB, 10 s each)")
@@ -130,19 +144,21 @@ def parser() -> argparse.ArgumentParser:
     six.add_argument("--rank", type=int, metavar="N", help="debug this rank, now and at all breakpoints to come")
     six.add_argument("--job", metavar="NAME", help="when there are several; --list names them")
     six.add_argument("--list", action="store_true", help="which rank is where")
+    six.add_argument("--release", action="store_true", help="let the ranks go on that wait for the one at its prompt")
     six.add_argument("--inject", metavar="FILE:LINE", help="put a breakpoint there into the running ranks, once")
     six.add_argument("--deadline", type=float, default=30.0, metavar="S", help="seconds that it may take (30)")
     six.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
     _output(six)
     code = add("error", "Explain an error number or name of CUDA, cuBLAS or NCCL.")
     code.add_argument("error", nargs="+", metavar="ERROR", help="a number, a name, or a message with one in it")
-    add_json(code)
+    add_output(code)
     watch_it = add("watch", "Poll a job without stopping it, and keep a bundle when it stands still.")
     watch_it.add_argument("inputs", nargs="*", type=int, metavar="PID", help="any member stands for its job")
     watch_it.add_argument("--still", type=float, default=60.0, metavar="T", help="seconds of standstill (60)")
     watch_it.add_argument("--every", type=float, default=5.0, metavar="S", help="seconds between two polls (5)")
     watch_it.add_argument("--keep", type=int, default=5, metavar="N", help="how many bundles are kept, the newest (5)")
     watch_it.add_argument("--into", default="gdbext-watch", metavar="DIR", help="folder of the bundles (gdbext-watch)")
+    _spinning(watch_it)
     watch_it.add_argument("--max-pause", type=float, default=2.0, metavar="S", help="never hold a rank longer (2)")
     watch_it.add_argument("--deadline", type=float, default=120.0, metavar="S", help="for symbols and gdb (120)")
     watch_it.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")

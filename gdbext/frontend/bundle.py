@@ -9,24 +9,23 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Dict, List
+from typing import Dict, List, Mapping
 
 from gdbext import __version__
 from gdbext.capture.maps import parse_maps, read_maps_text
 from gdbext.capture.versions import of_this_host, versions
-from gdbext.commands.files import write_private
+from gdbext.commands.files import check_writable, write_private
 from gdbext.discovery.scrub import scrub_text
 from gdbext.model.codec import dump_snapshot
-from gdbext.model.errors import GdbextError
+from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.verdict import Diagnosis
 from gdbext.model.witness import Statement, Witness
-from gdbext.render import Style, dumps, render
+from gdbext.render import PLAIN, dumps, render
 from gdbext.render.text import clean_line
 
 SNAPSHOT = "snapshot.json"
-_PLAIN = Style(width=120, unicode=True)
 _MOST_MAPS = 16 << 20
 _CONTENTS = """gdbext {version}: what one look at a job saw.
 
@@ -44,22 +43,24 @@ Arguments, variables and log lines are scrubbed of tokens and passwords; look th
 
 def check_new(name: str) -> None:
     """Raises `GdbextError` when a bundle of that name cannot be made: said before the look, not after it."""
-    target = Path(name)
-    if os.path.lexists(target):
-        raise GdbextError(f"{name} is there already", "give the bundle a name of its own")
-    if not os.access(target.absolute().parent, os.W_OK | os.X_OK):
-        raise GdbextError(f"cannot write {name}: {target.absolute().parent} is no folder that can be written to")
+    if os.path.lexists(name):
+        raise UsageError(f"{name} exists", "give the bundle a name of its own")
+    check_writable(name)
 
 
-def write(name: str, diagnosis: Diagnosis) -> None:
-    """Write the bundle. The diagnosis carries its tree. Raises `GdbextError`; then nothing is left behind."""
+def write(name: str, diagnosis: Diagnosis, running: bool = True) -> None:
+    """Write the bundle. The diagnosis carries its tree. Raises `GdbextError`; then nothing is left behind.
+
+    `running`: the processes were looked at just now. Those of a saved look are gone, or on another host: their pids and
+    paths mean something else here.
+    """
     check_new(name)
     target = Path(name).absolute()
     new = target.with_name(f".{target.name}.{os.getpid()}")
     clean = replace(diagnosis, snapshot=without_secrets(diagnosis.snapshot))
     try:
         new.mkdir(mode=0o700)
-        _fill(new, clean)
+        _fill(new, clean, running)
         check_new(name)
         new.rename(target)
     except OSError as error:
@@ -117,26 +118,27 @@ def _scrubbed_witness(witness: Witness) -> Witness:
     return replace(witness, reason=scrub_text(witness.reason), statements=said)
 
 
-def _fill(folder: Path, diagnosis: Diagnosis) -> None:
+def _fill(folder: Path, diagnosis: Diagnosis, running: bool) -> None:
     snapshot = diagnosis.snapshot
+    maps = {one.index: _maps(one) for one in snapshot.processes if running}
     files: Dict[str, List[str]] = {
         "README.txt": [_CONTENTS.format(version=__version__)],
-        "verdict.txt": [scrub_text(line) for line in render(diagnosis, _PLAIN)],
+        "verdict.txt": [scrub_text(line) for line in render(diagnosis, PLAIN)],
         "verdict.json": [dumps(diagnosis)],
         SNAPSHOT: [dump_snapshot(snapshot)],
         "witnesses.txt": _witnesses(snapshot),
         "variables.txt": _variables(snapshot),
-        "versions.txt": _versions(snapshot),
+        "versions.txt": _versions(snapshot, maps),
     }
     for process in snapshot.processes:
         name = file_name(process)
         files[f"stacks/{name}.txt"] = _stacks(process)
-        maps = _maps(process)
-        if maps:
-            files[f"maps/{name}.txt"] = maps
+        if maps.get(process.index):
+            files[f"maps/{name}.txt"] = maps[process.index]
     for name, lines in files.items():
         (folder / name).parent.mkdir(mode=0o700, exist_ok=True)
-        write_private(str(folder / name), "\n".join(lines) + "\n")
+        shown = lines if name.endswith(".json") else [clean_line(line, PLAIN) for line in lines]
+        write_private(str(folder / name), "\n".join(shown) + "\n")
 
 
 def file_name(process: RankSnapshot) -> str:
@@ -147,9 +149,9 @@ def file_name(process: RankSnapshot) -> str:
 
 def _stacks(process: RankSnapshot) -> List[str]:
     lines = [f"{process.label}: {len(process.threads)} threads, state {process.state}"]
-    lines += [f"problem: {clean_line(text, _PLAIN)}" for text in process.problems]
+    lines += [f"problem: {text}" for text in process.problems]
     for thread in process.threads:
-        name = f' "{clean_line(thread.name, _PLAIN)}"' if thread.name else ""
+        name = f' "{thread.name}"' if thread.name else ""
         known = [f"state {thread.state}" if thread.state else "", f"wchan {thread.wchan}" if thread.wchan else ""]
         known += [f"cpu {thread.cpu:.2f}" if thread.cpu is not None else ""]
         known += [f"syscall {thread.syscall[0]}" if thread.syscall else "", "holds the GIL" if thread.gil else ""]
@@ -165,7 +167,7 @@ def _frame(number: int, frame: Frame) -> str:
     place = f" at {frame.file}:{frame.line}" if frame.file and frame.line else f" at {frame.file}" if frame.file else ""
     place = place or (f" from {frame.module}" if frame.module else "")
     python = " [Python]" if frame.language == "python" else ""
-    return clean_line(f"#{number:<3} {pc}{frame.function or '??'} (){place}{python}", _PLAIN)
+    return f"#{number:<3} {pc}{frame.function or '??'} (){place}{python}"
 
 
 def _maps(process: RankSnapshot) -> List[str]:
@@ -179,15 +181,16 @@ def _maps(process: RankSnapshot) -> List[str]:
     return [scrub_text(line) for line in text[:_MOST_MAPS].splitlines()]
 
 
-def _versions(snapshot: JobSnapshot) -> List[str]:
+def _versions(snapshot: JobSnapshot, maps: Mapping[int, List[str]]) -> List[str]:
+    """`maps`: of those that run."""
     lines = [f"engine: {snapshot.engine or 'unknown'}"]
-    live = [one for one in snapshot.processes if one.source == "live"]
+    live = [one for one in snapshot.processes if one.index in maps and one.source == "live"]
     lines += [f"{name}: {value}" for name, value in of_this_host().items()] if live else []
     told: Dict[str, List[str]] = {}
     for process in snapshot.processes:
         paths = list(process.libraries)
-        paths += {one.path: None for one in parse_maps("\n".join(_maps(process)))} if process in live else []
-        for name, release in versions(process.pid or 0, paths).items():
+        paths += {one.path: None for one in parse_maps("\n".join(maps.get(process.index, ())))}
+        for name, release in versions(process.pid if process in live else None, paths).items():
             told.setdefault(f"{name} {release}", []).append(process.label)
         if process.python:
             told.setdefault(f"python {process.python}", []).append(process.label)
@@ -201,7 +204,7 @@ def _variables(snapshot: JobSnapshot) -> List[str]:
     lines: List[str] = []
     for process in snapshot.processes:
         lines += [f"{process.label}:", *(f"  {name}={value}" for name, value in sorted(process.environment.items()))]
-    return [clean_line(line, _PLAIN) for line in lines]
+    return lines
 
 
 def _witnesses(snapshot: JobSnapshot) -> List[str]:
@@ -209,4 +212,4 @@ def _witnesses(snapshot: JobSnapshot) -> List[str]:
     for witness in snapshot.witnesses:
         lines += [f"{witness.name}: {witness.state}" + (f" ({witness.reason})" if witness.reason else "")]
         lines += [f"  {one.says}: {one.text}" for one in witness.statements]
-    return [clean_line(line, _PLAIN) for line in lines or ["nobody was asked"]]
+    return lines or ["nobody was asked"]

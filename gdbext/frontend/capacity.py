@@ -12,6 +12,8 @@ For 16 ranks of 50 short stacks two gdbs took twice the processor time of one, a
 """
 MOST = 16
 _BASE = 96 << 20  # bytes of a gdb with the excerpts of torch and the copies of eight ranks
+_LEAST = 512 << 20  # bytes
+_STACK = 16 << 20  # bytes that a thread of gdb reserves
 _SHARE = 2  # we take at most one in so many of the bytes at hand
 _GROWTH = 8  # bytes that gdb 13.1 took for a byte of symbol table or .debug_info, when these hold nothing but functions
 
@@ -35,6 +37,15 @@ def most_gdbs(ranks: int, stacks: int, wanted: int = 0, each: int = _BASE) -> in
     return max(1, count)
 
 
+def memory_of_gdb(beside: int = 1) -> Optional[int]:
+    """Bytes of data that one of so many gdbs may have with the memory at hand; None when unknown. The threads of a gdb
+    take some by their number alone."""
+    memory = memory_at_hand()
+    if memory is None:
+        return None
+    return max(memory // _SHARE // beside, _LEAST) + _STACK * (os.cpu_count() or 1)
+
+
 def readable() -> Optional[int]:
     """Bytes of symbols and debug information that one gdb may go through with the memory at hand; None when unknown."""
     memory = memory_at_hand()
@@ -43,16 +54,8 @@ def readable() -> Optional[int]:
 
 def _bytes_of_one(ranks: Sequence[Dict[str, Any]]) -> int:
     """Of every file with debug information a gdb keeps an index, and maps what it reads of it."""
-    files = {file["path"] for rank in ranks for file in rank["files"]}
-    return _BASE + sum(size_of(path) for path in files)
-
-
-def size_of(path: str) -> int:
-    """Bytes of a file; 0 when it cannot be asked for."""
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
+    sizes: Dict[str, int] = {file["path"]: file["size"] for rank in ranks for file in rank["files"]}
+    return _BASE + sum(sizes.values())
 
 
 def memory_at_hand(proc: str = "/proc", groups: str = "/sys/fs/cgroup") -> Optional[int]:

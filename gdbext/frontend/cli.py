@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import errno
 import importlib
 import importlib.util
@@ -9,10 +11,13 @@ import os
 import sys
 from typing import Dict, List, Optional
 
+from gdbext.commands.output import wants_json
 from gdbext.frontend.arguments import parser
 from gdbext.frontend.interrupts import interrupts_wait
-from gdbext.frontend.terminal import Progress
-from gdbext.model.errors import NOTHING, USAGE, GdbextError
+from gdbext.frontend.parsing import is_for_us, parse
+from gdbext.frontend.terminal import Progress, write_lines
+from gdbext.model.errors import USAGE, GdbextError, Interrupted
+from gdbext.render.messages import error_document
 
 _PACKAGES = ("tabulate", "pygments", "elftools")
 COMMANDS: Dict[str, str] = {
@@ -36,10 +41,13 @@ COMMANDS: Dict[str, str] = {
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Run one command; returns the exit status (model/errors.py)."""
+    """Run one command; returns the exit status (model/exit_status.py). With `--json` stdout has one document, also of
+    an error; one that comes behind the answer (a file that could not be kept) is on stderr alone."""
+    words = sys.argv[1:] if arguments is None else arguments
+    options = argparse.Namespace(answered=False, json=is_for_us(words) and wants_json(words))
     try:
         top = parser()
-        options = top.parse_args(arguments)
+        parse(top, words, options)
         if options.command is None:
             top.print_help(sys.stderr)
             return USAGE
@@ -49,19 +57,25 @@ def main(arguments: Optional[List[str]] = None) -> int:
         status: int = module.run(options)
         return status
     except GdbextError as error:
-        Progress().say(str(error))
-        return error.exit_code
+        return _failed(error, options)
     except KeyboardInterrupt:
-        Progress().say("interrupted; every process runs on")
-        return 130
+        return _failed(Interrupted("interrupted; every process runs on"), options)
     except MemoryError:
-        Progress().say("out of memory; raise the limit (ulimit -v), or look at fewer ranks; every process runs on")
-        return NOTHING
+        hint = "raise the limit (ulimit -v), or look at fewer ranks; every process runs on"
+        return _failed(GdbextError("out of memory", hint), options)
     except Exception as error:  # a traceback helps no user; who wants it can have it
         if os.environ.get("GDBEXT_TRACEBACK"):
             raise
-        Progress().say(f"{_in_one_line(error)}; every process runs on")
-        return NOTHING
+        return _failed(GdbextError(f"{_in_one_line(error)}; every process runs on"), options)
+
+
+def _failed(error: GdbextError, options: argparse.Namespace) -> int:
+    """Say it; returns its exit status."""
+    if options.json and not options.answered:
+        with contextlib.suppress(GdbextError):  # stdout is closed
+            write_lines([error_document(error)])
+    Progress().say(str(error))
+    return error.exit_code
 
 
 def _check_packages() -> None:

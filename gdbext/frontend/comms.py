@@ -8,7 +8,7 @@ import errno
 import os
 import socket
 import time
-from typing import Dict, Optional, Sequence
+from typing import Dict, Optional
 
 from gdbext import __version__
 from gdbext.analysis.communicators import communicator_table, why_nothing, wrong
@@ -26,14 +26,17 @@ from gdbext.capture.nccl_search import (
 from gdbext.commands.files import write_private
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
+from gdbext.frontend import standard_input
 from gdbext.frontend.answer import show
-from gdbext.frontend.bundle import snapshot_in
 from gdbext.frontend.communicators import layout_of
-from gdbext.frontend.selection import chosen_job, split_inputs
+from gdbext.frontend.given_files import read_snapshot
+from gdbext.frontend.selection import chosen, chosen_job, split_inputs
 from gdbext.frontend.terminal import Progress
-from gdbext.model.codec import dump_snapshot, load_snapshot
-from gdbext.model.errors import FINDING, OK, PARTIAL, GdbextError, NothingFound, UsageError
+from gdbext.model.codec import dump_snapshot
+from gdbext.model.errors import NothingFound, UsageError
+from gdbext.model.exit_status import exit_status
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
+from gdbext.model.origin import FromFile, Origin
 
 STACK = 256 << 10  # bytes of each stack that are looked through for pointers
 APART = 0.5  # seconds between two reads, to see which ranks launch on
@@ -48,12 +51,17 @@ def run(options: argparse.Namespace) -> int:
     """The whole command; returns its exit status."""
     progress = Progress(options.quiet)
     pids, files = split_inputs(options.inputs)
+    if len(files) > 1 or (files and (pids or chosen(options))):
+        raise UsageError("one saved snapshot at a time, and without pids")
+    origin: Optional[Origin] = None
+    if not (files or pids or chosen(options)) and standard_input.is_given("comms", progress):
+        files = ["-"]
     if files:
-        snapshot = _saved(files, bool(pids))
+        snapshot, origin = read_snapshot(files[0], progress)
     else:
         snapshot = look(chosen_job(ProcFS(), options, pids), options.scan, progress)
     if options.save:
-        write_private(options.save, dump_snapshot(snapshot) + "\n")
+        write_private(options.save, dump_snapshot(snapshot) + "\n", options.force)
         progress.say(f"snapshot written to {options.save}")
     table = communicator_table(snapshot.processes)
     if not table.groups and not table.unreadable:
@@ -61,10 +69,8 @@ def run(options: argparse.Namespace) -> int:
         raise NothingFound(why_nothing(snapshot.processes), hint)
     if not options.scan and not files and any(group.unseen for group in table.groups) and _cut(snapshot):
         table = dataclasses.replace(table, notes=(FURTHER, *table.notes))
-    show(table, options.json)
-    if any(process.state != "ok" for process in snapshot.processes):
-        return PARTIAL
-    return FINDING if any(wrong(group) for group in table.groups) else OK
+    show(table if origin is None else FromFile(table, origin), options)
+    return exit_status(any(wrong(group) for group in table.groups), snapshot.read)
 
 
 def _cut(snapshot: JobSnapshot) -> bool:
@@ -140,17 +146,3 @@ def _seen(index: int, rank: RankProcess, search: Optional[Search], problem: Opti
         communicators=search.found if search else (),
         communicator_notes=tuple(search.notes) if search else (),
     )
-
-
-def _saved(files: Sequence[str], mixed: bool) -> JobSnapshot:
-    """What `--save` of this command or of diagnose wrote."""
-    if len(files) > 1 or mixed:
-        raise UsageError("one saved snapshot at a time, and without pids")
-    try:
-        with open(snapshot_in(files[0]), encoding="utf-8", errors="replace") as file:
-            begin = file.read(64)
-            if not begin.lstrip().startswith("{"):  # a core file (of any size), pasted stacks, nothing at all
-                raise GdbextError(f"{files[0]} is no snapshot", "give pids, or a file that --save wrote")
-            return load_snapshot(begin + file.read())
-    except OSError as error:
-        raise GdbextError(f"cannot read {files[0]}: {error.strerror}") from None

@@ -126,8 +126,7 @@ def _unwind(ranks: Sequence[_Rank], gdb: str, folder: Path, limits: CoreLimits, 
 
 
 def _dump(one: OpenCore) -> Dump:
-    program = one.objects.opens(one.objects.program) if one.objects.program else None
-    return Dump(one.objects, program or "", os.path.abspath(one.path))
+    return Dump(one.objects, os.path.abspath(one.path))
 
 
 def _complete(rank: _Rank) -> None:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib
-import os
 import time
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
 from typing import List, Optional, Sequence
 
 from gdbext.capture.activity import Census
 from gdbext.discovery.procfs import ProcFS
+from gdbext.frontend import standard_input
 from gdbext.frontend.interrupts import interrupts_wait
 from gdbext.frontend.live import Limits, Look
-from gdbext.frontend.selection import chosen_job, split_inputs
+from gdbext.frontend.selection import chosen, chosen_job, split_inputs
 from gdbext.frontend.terminal import Progress
-from gdbext.model.errors import GdbextError, UsageError
+from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.job import JobSnapshot
 
 
@@ -30,23 +29,25 @@ def run(options: argparse.Namespace) -> int:
     pids, files = split_inputs(options.inputs)
     if options.frames < 1:
         raise UsageError("--frames must be positive")
+    if options.spinning_after <= 0:
+        raise UsageError("--spinning-after must be positive")
     if options.jobs < 0:
         raise UsageError("--jobs must not be negative", "0 lets gdbext decide")
-    if files and (pids or options.name or options.pgid or options.parent or options.engine):
+    if files and (pids or chosen(options)):
         raise UsageError("files and processes cannot be mixed in one diagnosis", "give one kind of input")
-    for name in (options.save, options.json):
-        if name not in (None, "-"):
-            _check_writable(name)
     into = getattr(options, "bundle", None)
     if into:
         _load("bundle").check_new(into)
-    if files:
-        snapshot = _load("given_files").snapshot_of(files, options, progress)
-    elif getattr(options, "sysroot", None) or getattr(options, "exe", None):
-        raise UsageError("--sysroot and --exe are for core files", "name some: gdbext diagnose core.*")
+    origin: object = None
+    piped = not (files or pids or chosen(options)) and standard_input.is_given(options.command, progress)
+    if piped or files or options.sysroot or options.exe:
+        try:
+            snapshot, origin = _load("given_files").snapshot_of(["-"] if piped else files, options, progress)
+        except NothingFound as error:
+            raise standard_input.not_found(error, options.command) if piped else error from None
     else:
         snapshot = _from_processes(pids, options, progress)
-    status: int = _load("conclusion").conclude(snapshot, options, progress, started)
+    status: int = _load("conclusion").conclude(snapshot, options, progress, started, origin)
     return status
 
 
@@ -89,11 +90,3 @@ def _from_processes(pids: Sequence[int], options: argparse.Namespace, progress: 
             return replace(looks[-1], earlier=tuple(looks[:-1]))
         progress.say(f"look {len(looks)} of {options.samples} taken, next in {options.interval:g} s")
         time.sleep(options.interval)
-
-
-def _check_writable(name: str) -> None:
-    """Before the look, not after it: an answer that took seconds should not be lost to a wrong folder."""
-    folder = Path(name).parent
-    if not os.access(folder, os.W_OK | os.X_OK):
-        why = "is not writable" if folder.is_dir() else "is no folder"
-        raise GdbextError(f"cannot write {name}: {folder} {why}")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import subprocess
 from typing import Any, Iterator, List
 
+from gdbext.capture.environ import read_environ
 from gdbext.commands.private_folder import place_for_copies
+from gdbext.discovery import programs
 from gdbext.discovery.checkup import host_points
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import find_jobs
@@ -16,7 +17,8 @@ from gdbext.frontend.answer import show
 from gdbext.frontend.gdbrun import INIT, QUIET_START, find_gdb
 from gdbext.frontend.selection import selector_of
 from gdbext.model.checkup import Checkup, Point
-from gdbext.model.errors import FINDING, OK, GdbextError
+from gdbext.model.errors import GdbextError
+from gdbext.model.exit_status import exit_status
 
 _SECONDS = 30.0
 _INSTALL = "install a gdb with Python (apt-get install gdb), or name one with --gdb PATH"
@@ -26,10 +28,10 @@ def run(options: argparse.Namespace) -> int:
     """The whole command; status 1 when something hinders a look."""
     proc = ProcFS()
     points: List[Point] = [*_gdbs(options.gdb)]
-    points += host_points(proc, find_jobs(proc, selector_of(options, options.inputs)), place_for_copies)
+    points += host_points(proc, find_jobs(proc, selector_of(options, options.inputs), read_environ), place_for_copies)
     checkup = Checkup(tuple(points))
-    show(checkup, options.json)
-    return FINDING if checkup.hindered else OK
+    show(checkup, options)
+    return exit_status(checkup.hindered)
 
 
 def _gdbs(wanted: str) -> Iterator[Point]:
@@ -40,7 +42,7 @@ def _gdbs(wanted: str) -> Iterator[Point]:
         yield Point("gdb", "hindrance", str(error))
         return
     yield from _asked(found, "hindrance")
-    other = shutil.which("cuda-gdb")
+    other = programs.find("cuda-gdb").path
     if other and other != found:
         yield from _asked(other, "warning")
 

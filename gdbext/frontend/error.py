@@ -14,5 +14,5 @@ def run(options: argparse.Namespace) -> int:
     if len(options.error) > 1 and all(word.isdigit() for word in options.error):
         raise UsageError("one error number at a time", f"gdbext error {options.error[0]}")
     found = explain_error(" ".join(options.error))
-    show(found, options.json)
+    show(found, options)
     return OK

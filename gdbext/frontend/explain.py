@@ -6,14 +6,10 @@ import argparse
 
 from gdbext.commands.explain import explain
 from gdbext.frontend.answer import show
-from gdbext.model.errors import OK, UsageError
+from gdbext.model.errors import OK
 
 
 def run(options: argparse.Namespace) -> int:
     """Print one explanation, or the list of labels. Raises `UsageError` for an unknown label."""
-    word = options.json or "-"
-    if not options.label and word != "-" and not set("./") & set(word):
-        raise UsageError(f"is {word} a label", f"put --json behind it (a file of that name: ./{word})")
-    found = explain(options.label)
-    show(found, options.json)
+    show(explain(options.label), options)
     return OK

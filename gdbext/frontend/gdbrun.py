@@ -1,7 +1,8 @@
 """Runs gdb in batch mode, one or several, under a deadline and trusts nothing but their result records.
 
-gdb's exit code says nothing (0 after a failed attach, measured on 13.1), so the script inside writes a result
-file by rename; no file means failure, and the reason is looked for in what gdb printed.
+gdb's exit code says nothing (0 after a failed attach, measured on 13.1), so the script inside writes a result file; no
+file means failure, and the reason is looked for in what gdb printed. What it reads was written by others: of a gdb that
+one rank's files have ended, or kept busy, the ranks before it count.
 """
 
 from __future__ import annotations
@@ -10,17 +11,15 @@ import contextlib
 import functools
 import json
 import os
-import re
-import resource
 import selectors
-import shutil
-import signal
 import subprocess
 import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
 
 import gdbext
+from gdbext.discovery import programs
+from gdbext.frontend.gdb_process import GdbProcess
 from gdbext.model.errors import GdbextError
 
 INIT = str(Path(gdbext.__file__).resolve().parent / "init.py")
@@ -35,24 +34,20 @@ QUIET_START = (
     "-iex", "set index-cache enabled off",  # leaves no file behind
 )  # fmt: skip
 
-_NO_PYTHON = re.compile(r"not supported in this copy of GDB|Python scripting is not supported", re.IGNORECASE)
-_NOISE = re.compile(r"debuginfod|index-cache|^warning:|^$|^progress:")
-_MAX_KEPT_OUTPUT = 64 << 10
-_KILLED = "it was ended by signal"
-_MOST_ASKED = 16 << 10  # bytes that a pipe takes, whether gdb reads them or not
-
-
-Begun = Sequence["_Gdb"]
+Begun = Sequence[GdbProcess]
 """gdbs that wait for their requests (`begin`)."""
 
 
 def find_gdb(wanted: Optional[str] = None) -> str:
-    """Path of the gdb to use: the one asked for, else $GDBEXT_GDB, else `gdb` on the PATH. Raises `GdbextError`."""
+    """Path of the gdb to use: the one asked for, else $GDBEXT_GDB, else `gdb`. A name without a slash is looked for on
+    PATH, where nobody else can have put it (discovery/programs.py). Raises `GdbextError`."""
     name = wanted or os.environ.get("GDBEXT_GDB") or "gdb"
-    found = shutil.which(name)
-    if found is None:
-        raise GdbextError(f"no gdb found ({name})", "install it (apt-get install gdb) or name one with --gdb PATH")
-    return found
+    found = programs.find(name)
+    if found.path is not None:
+        return found.path
+    if found.passed_over:
+        raise GdbextError(f"not used: {', '.join(found.passed_over)}", "name it with --gdb PATH if you trust it")
+    raise GdbextError(f"no gdb found ({name})", "install it (apt-get install gdb) or name one with --gdb PATH")
 
 
 def run_batch(
@@ -87,19 +82,22 @@ def run_batches(
     """The same with a gdb for each request, side by side. Returns the record of each, or why there is none.
     `meanwhile` is called once, when all of them work."""
     results = [_file(folder, "result", number) for number in range(len(requests))]
-    running: List[_Gdb] = []
+    running: List[GdbProcess] = []
     try:
         for number, (request, result) in enumerate(zip(requests, results)):
             script, said = _file(folder, "request", number), functools.partial(on_progress, number)
+            result.unlink(missing_ok=True)
             script.write_text(json.dumps({**request, "result": str(result), "parent": os.getpid()}), "utf-8")
             if number < len(begun):
                 running.append(begun[number])
                 begun[number].go(said)
             else:
-                running.append(_Gdb(_argv(gdb, module, script), said))
+                running.append(GdbProcess(_argv(gdb, module, script), len(requests), said))
         until = time.monotonic() + deadline
+        for one, request in zip(running, requests):
+            one.work_until(until, len(request.get("ranks", ())) > 1 and module == "batch")
         meanwhile()
-        _pass_on(running, until)
+        _pass_on(running)
     finally:
         for one in running:
             one.end()
@@ -109,11 +107,11 @@ def run_batches(
 @contextlib.contextmanager
 def begin(gdb: str, count: int, folder: Path) -> Iterator[Begun]:
     """Start gdbs whose requests are not ready yet: to start takes each of them as long as to prepare a request."""
-    begun: List[_Gdb] = []
+    begun: List[GdbProcess] = []
     try:
         for number in range(count):
             argv = _argv(gdb, "batch", _file(folder, "request", number), ", awaited=True")
-            begun.append(_Gdb(argv, stdin=subprocess.PIPE))
+            begun.append(GdbProcess(argv, count, stdin=subprocess.PIPE))
         yield begun
     finally:
         for one in begun:
@@ -137,133 +135,39 @@ def _argv(gdb: str, module: str, script: Path, further: str = "") -> List[str]:
 
 
 def _record(result: Path, otherwise: GdbextError) -> Union[Dict[str, Any], GdbextError]:
+    """What it wrote, a line for each step (protocol of debugger/batch.py). Of one that did not come to its end
+    `complete` is False, `failure` says why, and `at` is the index of the copy that it read then."""
+    record: Dict[str, Any] = {}
     try:
-        record: Dict[str, Any] = json.loads(result.read_text("utf-8"))
-    except (OSError, ValueError):
-        return otherwise
-    return record
+        for line in result.read_text("utf-8").splitlines():
+            step = json.loads(line)
+            if "rank" in step:
+                record["frames"] += step["frames"]
+                record["ranks"].append(step["rank"])
+                record["at"] = None
+            else:
+                record.update(step)
+    except (OSError, ValueError, KeyError, TypeError):  # it was killed while it wrote
+        pass
+    if not record.get("complete", True):
+        record["failure"] = otherwise
+    return record or otherwise
 
 
-def _pass_on(running: Sequence[_Gdb], until: float) -> None:
-    """Read what all of them print until each has closed its output; at the deadline those that have not are killed."""
+def _pass_on(running: Sequence[GdbProcess]) -> None:
+    """Read what all of them print until each has closed its output; those that take too long are killed."""
     with selectors.DefaultSelector() as selector:
         for one in running:
             selector.register(one.output, selectors.EVENT_READ, one)
         while selector.get_map():
-            left = until - time.monotonic()
-            if left <= 0:
-                for key in list(selector.get_map().values()):
-                    key.data.time_out()
-                return
-            for key, _ in selector.select(left):
+            now = time.monotonic()
+            at_work = [key.data for key in selector.get_map().values()]
+            for one in at_work:
+                if one.until <= now:
+                    one.time_out()
+                    selector.unregister(one.output)
+            for key, _ in selector.select(max(0.0, min(one.until for one in at_work) - now)):
                 if not key.data.read():
                     selector.unregister(key.fileobj)
         for one in running:  # one that has closed its output may still run
-            one.wait(until)
-
-
-class _Gdb:
-    """One gdb at work: its progress lines are passed on, of all else that it prints the beginning is kept."""
-
-    def __init__(
-        self, argv: List[str], on_progress: Callable[[str], None] = lambda line: None, stdin: int = subprocess.DEVNULL
-    ) -> None:
-        self._on_progress = on_progress
-        self._printed: List[str] = []
-        self._size, self._rest, self._timed_out = 0, b"", False
-        self._asked = 0  # bytes
-        self._process = subprocess.Popen(
-            argv, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-        )
-        _no_core(self._process.pid)
-        assert self._process.stdout is not None
-        self.output = self._process.stdout
-
-    def read_early(self, path: str) -> None:
-        """A library that will be in its request."""
-        line = os.fsencode(path) + b"\n"
-        if b"\n" in line[:-1] or self._asked + len(line) > _MOST_ASKED:
-            return
-        self._asked += len(line)
-        self._write(line)
-
-    def go(self, on_progress: Callable[[str], None]) -> None:
-        """The request that it waits for is there."""
-        self._on_progress = on_progress
-        self._write(b"\n")
-
-    def _write(self, line: bytes) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended: `reason` says why
-            os.write(self._process.stdin.fileno(), line)
-
-    def read(self) -> bool:
-        """Take what there is; False when no more will come."""
-        data = os.read(self.output.fileno(), 1 << 16)
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if not data or len(self._rest) > _MAX_KEPT_OUTPUT:
-            lines, self._rest = [*lines, self._rest], b""
-        for raw in lines:
-            line = raw.decode("utf-8", "replace").rstrip()
-            if line.startswith("progress: "):
-                self._on_progress(line[len("progress: ") :])
-            elif self._size < _MAX_KEPT_OUTPUT:
-                self._size += len(line)
-                self._printed.append(line)
-        return bool(data)
-
-    def wait(self, until: float) -> None:
-        try:
-            self._process.wait(max(0.0, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            self.time_out()
-
-    def time_out(self) -> None:
-        self._timed_out = True
-        _kill_group(self._process.pid)
-
-    def end(self) -> None:
-        """It is gone when this returns, whatever happened."""
-        if self._process.poll() is None:
-            _kill_group(self._process.pid)
-            self._process.wait()
-        for stream in (self.output, self._process.stdin):
-            if stream is not None:
-                stream.close()
-
-    def reason(self, gdb: str, deadline: float) -> GdbextError:
-        """Why it left no result."""
-        printed, status = self._printed, self._process.returncode
-        if self._timed_out:
-            printed = [*printed, f"gdb did not finish in {deadline:g} s"]
-        elif status < 0:
-            printed = [*printed, f"{_KILLED} {-status}" + (" (out of memory?)" if status == -9 else "")]
-        return GdbextError(*_why_no_result(gdb, printed))
-
-
-def _no_core(pid: int) -> None:
-    """A gdb that crashes leaves no core file in the user's folder: the copies of the ranks would be in it."""
-    try:
-        _, most = resource.prlimit(pid, resource.RLIMIT_CORE)
-        resource.prlimit(pid, resource.RLIMIT_CORE, (0, most))
-    except OSError:
-        pass  # it has ended
-
-
-def _kill_group(pid: int) -> None:
-    """SIGKILL, not SIGTERM: gdb may sit in a place where it ignores the polite one."""
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
-
-
-def _why_no_result(gdb: str, printed: List[str]) -> tuple[str, str]:
-    lines = [line for line in printed if not _NOISE.search(line)]
-    if any(_NO_PYTHON.search(line) for line in printed):
-        return f"{gdb} was built without Python", "use another gdb with --gdb PATH"
-    if lines and lines[-1].startswith("gdb did not finish"):
-        return lines[-1], "give it more time with --deadline SECONDS"
-    if lines and lines[-1].startswith(_KILLED):
-        return f"{gdb} gave no result: {lines[-1]}", "every process runs on; try again"
-    return f"{gdb} gave no result: {lines[-1] if lines else 'it printed nothing'}", "try --gdb PATH"
+            one.wait()

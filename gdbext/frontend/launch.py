@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import stat
 import subprocess
 import time
 from pathlib import Path
@@ -18,6 +19,7 @@ from gdbext.frontend import pdb
 from gdbext.frontend.terminal import Progress
 from gdbext.knowledge.launch_options import LOG_OPTIONS
 from gdbext.model.errors import GdbextError, UsageError
+from gdbext.rankpdb import folder
 
 GRACE = 10.0  # seconds between the gentle and the last signal to a job that is to end
 _NAP = 0.05  # seconds between two looks at it
@@ -48,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
             return 128 + signal.SIGINT
         finally:
             left = _reap(job)
+            folder.sweep()  # ranks that were killed at a breakpoint
     if left:
         progress.say(f"{left} processes that outlived the launcher were ended")
     if status:
@@ -68,17 +71,41 @@ def with_logs(words: Sequence[str], logs: Path) -> List[str]:
 
 
 def _folder(asked: Optional[str]) -> Path:
+    """The folder for the logs: what ranks print is for their user. One that is there already keeps its mode."""
     logs = Path(asked or f"gdbext-logs-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
     try:
-        logs.mkdir(parents=True, exist_ok=True)
+        logs.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            logs.mkdir(0o700)
+            logs.chmod(0o700)  # whatever the umask is
+        except FileExistsError:
+            if not asked or not logs.is_dir():  # a name that nobody asked for is not somebody else's folder
+                raise
     except OSError as error:
         raise GdbextError(f"cannot make {logs}: {error.strerror}", "give another folder with --logs") from None
     return logs
 
 
-def _start(words: List[str], environment: Dict[str, str], logs: Path) -> subprocess.Popen[bytes]:
+def _open_log(path: Path) -> int:
+    """For this user alone, and in the folder that was asked for: never through a link, nor into a file of others."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        with open(logs / "launcher.log", "ab") as log:
+        log = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise GdbextError(f"cannot write {path}: {error.strerror}", "give another folder with --logs") from None
+    found = os.fstat(log)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink != 1:
+        os.close(log)
+        raise GdbextError(f"{path} is not a file of this user alone", "give another folder with --logs")
+    os.fchmod(log, 0o600)
+    os.set_blocking(log, True)
+    return log
+
+
+def _start(words: List[str], environment: Dict[str, str], logs: Path) -> subprocess.Popen[bytes]:
+    descriptor = _open_log(logs / "launcher.log")
+    try:
+        with open(descriptor, "ab") as log:
             return subprocess.Popen(
                 words,
                 env=environment,

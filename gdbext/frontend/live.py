@@ -7,13 +7,14 @@ a second copy, compared with the first byte by byte, that tells waiting from pas
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.interleave import interleave_all
-from gdbext.capture import activity, again, futexes, stop, threads
+from gdbext.capture import activity, again, futexes, kill_timer, sleeps, stop, threads
 from gdbext.capture.asleep import asleep, copy_asleep, copy_awake
 from gdbext.capture.environ import read_environ
 from gdbext.capture.memory import ProcessMemory
@@ -23,7 +24,7 @@ from gdbext.capture.python_runtime import Interpreter, interpreter_of
 from gdbext.capture.together import copy_together
 from gdbext.discovery.preflight import check
 from gdbext.discovery.procfs import ProcFS
-from gdbext.discovery.ranks import rank_from_environ
+from gdbext.discovery.ranks import rank_from_environ, told_apart
 from gdbext.evidence.asking import ask_all
 from gdbext.frontend import afterwards, communicators, gdbrun, no_stop, outline
 from gdbext.frontend.capacity import most_gdbs
@@ -85,27 +86,31 @@ class Look:
     def take(self) -> JobSnapshot:
         """The snapshot. Raises `NothingFound` when no rank at all could be read."""
         gdb = gdbrun.find_gdb(self._limits.gdb)  # before anything is stopped
-        with private_folder() as folder, gdbrun.begin(gdb, self._gdbs(), folder) as begun:
-            for rank in self._ranks:
-                self._prepare(rank)
-            self._ask_witnesses()
-            pids = [rank.pid for rank in self._ranks]
-            self.census = activity.take(pids)
-            if self._before is not None:
-                self._tell_activity(self._before, self.census)
-            taken_at, self._began = time.time(), time.monotonic()
-            self._copy()
-            readable = [rank for rank in self._ranks if rank.copy is not None and rank.copy.state != "lost"]
-            closed = [rank for rank in self._ranks if self._limits.outlines and outline.possible(rank)]
-            if not readable and not closed and self._ranks:
-                raise NothingFound(f"no rank could be read ({reasons(self._ranks)})")
-            for rank in readable:
-                self._name_python(rank)
-            if readable:
-                self._unwind(readable, gdb, folder, begun)
-        self._find_communicators(readable)
-        if self._limits.confirm > 0:
-            self._confirm(readable, closed)
+        with private_folder() as folder:
+            self._limit_stops(folder)
+            with gdbrun.begin(gdb, self._gdbs(), folder) as begun:
+                for rank in self._ranks:
+                    self._prepare(rank)
+                for rank, process in zip(self._ranks, told_apart([rank.process for rank in self._ranks])):
+                    rank.process = process
+                self._ask_witnesses()
+                pids = [rank.pid for rank in self._ranks]
+                self.census = activity.take(pids)
+                if self._before is not None:
+                    self._tell_activity(self._before, self.census)
+                taken_at, self._began = time.time(), time.monotonic()
+                self._copy()
+                readable = [rank for rank in self._ranks if rank.copy is not None and rank.copy.state != "lost"]
+                closed = [rank for rank in self._ranks if self._limits.outlines and outline.possible(rank)]
+                if not readable and not closed and self._ranks:
+                    raise NothingFound(f"no rank could be read ({reasons(self._ranks)})")
+                for rank in readable:
+                    self._name_python(rank)
+                if readable:
+                    self._unwind(readable, gdb, folder, begun)
+            self._find_communicators(readable)
+            if self._limits.confirm > 0:
+                self._confirm(readable, closed)
         touched = [rank for rank in self._ranks if rank.copy is not None]
         since = {rank.pid: afterwards.marks_of(rank.pid) for rank in touched}
         for rank in closed:
@@ -116,6 +121,16 @@ class Look:
         for rank in touched:
             self._check_released(rank, since[rank.pid])
         return self._snapshot(taken_at)
+
+    def _limit_stops(self, folder: Path) -> None:
+        """A stop ends us when it lasts too long, and the user learns of it."""
+        if self._limits.no_stop:
+            return
+        why = kill_timer.why_none()
+        if why is not None:
+            self._progress.say(f"no timer for the stop ({why}): should gdbext be stopped in it, ranks wait for as long")
+        with contextlib.suppress(OSError):  # no room: then it ends us without a word
+            self._budget = replace(self._budget, note=kill_timer.Note(folder))
 
     def _gdbs(self) -> int:
         """How many gdbs will probably have work: they start while the ranks are looked at. None before a stop that
@@ -252,7 +267,7 @@ class Look:
                 rank.cut = True
         self._problems += result.problems
         for rank, one in zip(ranks, result.ranks):
-            rank.stacks = one.stacks
+            rank.stacks = one.stacks if rank.copy is None else sleeps.told(one.stacks, rank.copy)
             for problem in one.files:
                 rank.note(problem)
             for problem in one.cut:

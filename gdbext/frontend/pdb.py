@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import socket
-import sys
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
 from gdbext.capture.python_runtime import interpreter_of
 from gdbext.discovery.procfs import ProcFS
 from gdbext.frontend import remote_exec
-from gdbext.frontend.answer import write_document
+from gdbext.frontend.answer import give
 from gdbext.frontend.pdb_inject import inject
 from gdbext.frontend.pdb_terminal import Terminal
-from gdbext.frontend.terminal import Progress, style_for, write_lines
-from gdbext.model.errors import NOTHING, OK, GdbextError, NothingFound, UsageError
+from gdbext.frontend.terminal import Progress, tidy_end
+from gdbext.model.errors import OK, GdbextError, NothingFound, UsageError
+from gdbext.model.exit_status import ALL, NONE, exit_status
 from gdbext.model.job import SCHEMA
 from gdbext.model.missing import Missing
 from gdbext.rankpdb import folder
 from gdbext.rankpdb.folder import Member
 from gdbext.rankpdb.wire import Message, Wire, connect
+from gdbext.render import Style
 from gdbext.render.document import TOOL
+from gdbext.render.json_text import json_text
 from gdbext.render.table import Column, Row, table
 from gdbext.render.text import clean_line
 
@@ -47,8 +47,10 @@ def run(options: argparse.Namespace) -> int:
     """Open the prompt of a rank, and of the next one, until Ctrl-C. Raises GdbextError."""
     options.pid = options.pid or options.also_pid
     places = _places(options.pid)
-    if options.list or options.json:
+    if options.list or options.json or options.json_file or options.output:
         return _list(places, options)
+    if options.release:
+        return _release(_reachable(places(), options.job), options.rank, Progress(options.quiet))
     if options.inject or (options.pid and not places() and _takes_texts(options.pid)):
         _put(places, options, Progress(options.quiet))
         return OK
@@ -63,7 +65,8 @@ def _takes_texts(pid: int) -> bool:
 
 def _put(places: Any, options: argparse.Namespace, progress: Progress) -> None:
     """A breakpoint in ranks that have none; it goes with us."""
-    standing = inject(options, progress)
+    with tidy_end():  # not at the prompt: a signal that comes right before a read would be noticed after it
+        standing = inject(options, progress)
 
     def ranks() -> List[Rank]:
         return [rank for place in places() for rank in _ask_all(place) if rank.member.pid in standing.pids]
@@ -114,14 +117,15 @@ def _places(pid: Optional[int]) -> Any:
     if pid is None:
         return folder.jobs
     proc = ProcFS()
-    owner, environ = proc.owner(pid), proc.environ(pid)
+    owner, environ, status = proc.owner(pid), proc.environ(pid), proc.status(pid)
     if isinstance(owner, Missing):
         raise GdbextError(f"pid {pid}: {owner.reason}")
     named = environ.get(folder.VARIABLE) if not isinstance(environ, Missing) else None
-    top = Path(f"/proc/{pid}/root{named or folder.default(owner)}")
+    inside = str(pid) if isinstance(status, Missing) else status.get("NSpid", str(pid)).split()[-1]
 
     def jobs() -> List[str]:
-        return sorted(str(path) for path in top.glob("pdb-*") if any(path.glob(f"*.{pid}.*")))
+        tops = folder.folders(owner, f"/proc/{pid}/root", named)
+        return [place for top in tops for place in folder.jobs_in(top) if folder.has(place, inside)]
 
     return jobs
 
@@ -191,6 +195,20 @@ def _open(member: Member) -> Optional[Wire]:
     return None
 
 
+def _release(found: List[Rank], chosen: Optional[int], progress: Progress) -> int:
+    """Let the ranks go that wait for a prompt, whatever the rank that has it does now."""
+    done = False
+    for rank in found:
+        answer = _ask(rank.member, {"release": True}) if chosen in (None, rank.member.rank) else None
+        if answer is not None and answer.get("released") is not None:
+            whom = ", ".join(map(str, answer["released"])) or "none of this host"
+            progress.say(f"rank {rank.member.rank} holds nobody any more; released: {whom}")
+            done = True
+    if not done:
+        raise NothingFound("no rank of this host holds others at a breakpoint_()", "gdbext pdb --list shows who waits")
+    return OK
+
+
 # --- the list ---
 
 
@@ -199,17 +217,18 @@ def _list(places: Any, options: argparse.Namespace) -> int:
     for place in places():
         for rank in _ask_all(place):
             rows.append({"job": os.path.basename(place)[4:], **rank.status})
-    if options.json:
-        write_document(options.json, json.dumps({"schema": SCHEMA, "tool": TOOL, "ranks": rows}))
-    elif rows:
-        style = style_for(sys.stdout, os.environ)
-        names = ("job", "rank", "pid", "state", "at")
-        columns = [Column(name, right=name in ("rank", "pid")) for name in names] + [Column("", least=10)]
-        cells = [[*(clean_line(str(row.get(name, "")), style) for name in names), _whom(row)] for row in rows]
-        write_lines(table(columns, [Row(line) for line in cells], style))
-    else:
+    if not rows and not options.json:
         raise NothingFound("no rank on this host has come to a breakpoint_() yet")
-    return OK if rows else NOTHING
+    document = {"schema": SCHEMA, "tool": TOOL, "ranks": rows}
+    give(lambda: json_text(document), lambda style: _table(rows, style), options)
+    return exit_status(False, ALL if rows else NONE)
+
+
+def _table(rows: Sequence[Dict[str, Any]], style: Style) -> List[str]:
+    names = ("job", "rank", "pid", "state", "at")
+    columns = [Column(name, right=name in ("rank", "pid")) for name in names] + [Column("", least=10)]
+    cells = [[*(clean_line(str(row.get(name, "")), style) for name in names), _whom(row)] for row in rows]
+    return table(columns, [Row(line) for line in cells], style)
 
 
 def _whom(row: Dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from gdbext.capture.environ import read_environ
 from gdbext.capture.python_runtime import interpreter_of
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
@@ -70,6 +71,12 @@ class Asked:
     def name(self) -> str:
         return f"rank {self.process.rank} (pid {self.process.pid})"
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether it has ended; its pid may be another process by now."""
+        stat = ProcFS().stat(self.process.pid)
+        return isinstance(stat, Missing) or stat.start_time != self.process.start_time
+
     def close(self) -> None:
         self.listener.close()
         if self.wire is not None:
@@ -99,13 +106,20 @@ def inject(options: argparse.Namespace, progress: Progress) -> Standing:
     except BaseException:
         for one in asked:
             one.close()
+            remote_exec.clear(one.process.pid)
         raise
+
+
+def _line(options: argparse.Namespace) -> str:
+    """The command that chooses one of several jobs, when a pid stands behind it."""
+    rank = "" if options.rank is None else f" --rank {options.rank}"
+    return f"gdbext pdb{f' --inject {options.inject}' if options.inject else ''}{rank}"
 
 
 def _wanted(options: argparse.Namespace) -> List[RankProcess]:
     """The chosen rank, and behind it the others of its job."""
     selector = Selector(pids=(options.pid,) if options.pid else ())
-    job: Job = choose_job(find_jobs(ProcFS(), selector), selector)
+    job: Job = choose_job(find_jobs(ProcFS(), selector, read_environ), selector, _line(options))
     ranks = list(job.ranks)
     if options.pid and options.rank is None:
         first = [process for process in ranks if process.pid == options.pid]
@@ -158,7 +172,9 @@ def _hand_out(asked: Sequence[Asked], options: argparse.Namespace, progress: Pro
     by_gdb: List[Asked] = []
     for one in asked:
         found = interpreter_of(one.process.pid)
-        if isinstance(found, Missing):
+        if one.is_gone:
+            one.problem = "it has ended"
+        elif isinstance(found, Missing):
             one.problem = found.reason
         elif found.version >= remote_exec.SINCE and not options.gdb:
             progress.say(f"{one.name}: asks its interpreter to run a text (sys.remote_exec)")
@@ -173,7 +189,10 @@ def _hand_out(asked: Sequence[Asked], options: argparse.Namespace, progress: Pro
         return
     names = ", ".join(one.name for one in by_gdb)
     progress.say(f"stops {names} for a moment each, and calls mmap and Py_AddPendingCall there")
-    ranks = [{"pid": one.process.pid, "rank": one.process.rank, "text": one.text} for one in by_gdb]
+    ranks = [
+        {"pid": one.process.pid, "start": one.process.start_time, "rank": one.process.rank, "text": one.text}
+        for one in by_gdb
+    ]
     with private_folder() as folder:
         request = {"schema": 1, "ranks": ranks}
         gdb = gdbrun.find_gdb(options.gdb)
@@ -191,10 +210,13 @@ def _collect(asked: Sequence[Asked], until: float) -> None:
         if not ready:
             break
         for listener in ready:
-            one = waiting.pop(listener)
-            wire = Wire(listener.accept()[0])
+            one, wire = waiting[listener], Wire(listener.accept()[0])
+            if wire.peer()[0] != one.process.pid:  # the name of the socket is in /proc/net/unix for everybody
+                wire.close()
+                continue
+            del waiting[listener]
             try:
-                answer = wire.receive(5.0) if wire.is_ours() else None
+                answer = wire.receive(5.0)
             except socket.timeout:
                 answer = None
             one.wire, one.answer = wire, answer or {"error": "it did not say what became of it"}

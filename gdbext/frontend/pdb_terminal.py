@@ -13,8 +13,9 @@ import threading
 import time
 from pathlib import Path
 from types import FrameType
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
+from gdbext.commands.files import write_private
 from gdbext.frontend.terminal import style_for
 from gdbext.model.errors import GdbextError
 from gdbext.rankpdb.wire import Wire
@@ -116,6 +117,14 @@ def _not_now() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def keep_history(path: Path, lines: Sequence[str]) -> None:
+    """Write what was typed. Root may have the HOME of a user (`sudo -E`), where a link could lead anywhere: nothing is
+    written into the folder of another user, nor through a link. Raises OSError or GdbextError."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if path.parent.stat().st_uid == os.geteuid() and not path.is_symlink():
+        write_private(str(path), "".join(f"{line}\n" for line in lines), force=True)
+
+
 class Terminal:
     """Edits the lines, completes and remembers them; the rank at the other end only sees whole ones."""
 
@@ -142,13 +151,10 @@ class Terminal:
         self._interrupts.close()
         if self._readline is None or not sys.stdin.isatty():
             return
-        try:
-            self._history.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._readline.set_history_length(_HISTORY)
-            self._readline.write_history_file(str(self._history))
-            self._history.chmod(0o600)
-        except OSError:
-            pass  # a read-only home
+        count = self._readline.get_current_history_length()
+        lines = [self._readline.get_history_item(number + 1) or "" for number in range(max(0, count - _HISTORY), count)]
+        with contextlib.suppress(OSError, GdbextError):  # a read-only home
+            keep_history(self._history, lines)
 
     def pause(self, seconds: float) -> None:
         """Wait a moment. Raises KeyboardInterrupt."""

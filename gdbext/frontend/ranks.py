@@ -5,27 +5,28 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
+from gdbext.capture.environ import read_environ
 from gdbext.discovery.preflight import hindrances
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import find_jobs
 from gdbext.frontend.answer import show
 from gdbext.frontend.selection import selector_of
 from gdbext.frontend.terminal import Progress
-from gdbext.model.errors import NOTHING, OK
+from gdbext.model.exit_status import ALL, NONE, exit_status
 from gdbext.model.job import Job
 
 
 def run(options: argparse.Namespace) -> int:
     """The whole command; returns its exit status."""
     proc = ProcFS()
-    found = find_jobs(proc, selector_of(options, options.inputs))
+    found = find_jobs(proc, selector_of(options, options.inputs), read_environ)
     jobs = [_with_hindrances(job, proc) for job in found]
-    show(jobs, options.json)
-    if not jobs and options.json == "-":  # the text says it itself
+    show(jobs, options)
+    if not jobs and options.json:  # the text says it itself
         Progress().say("no rank process was found on this host")
     for note in () if jobs else found.notes:
         Progress().say(note)
-    return OK if jobs else NOTHING
+    return exit_status(False, ALL if jobs else NONE)
 
 
 def _with_hindrances(job: Job, proc: ProcFS) -> Job:

@@ -7,7 +7,7 @@ import os
 from typing import Dict, List, Optional, Tuple
 
 from gdbext.frontend.terminal import Progress
-from gdbext.knowledge.checks import STARTING
+from gdbext.knowledge.check_switches import STARTING
 from gdbext.model.errors import NothingFound, UsageError
 
 

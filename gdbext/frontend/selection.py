@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import List, Sequence, Tuple
 
+from gdbext.capture.environ import read_environ
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
@@ -18,10 +19,16 @@ def selector_of(options: argparse.Namespace, pids: Sequence[int] = ()) -> Select
     )
 
 
+def chosen(options: argparse.Namespace) -> bool:
+    """Whether processes are chosen by an option."""
+    return any(getattr(options, name) is not None for name in ("name", "pgid", "parent", "engine"))
+
+
 def chosen_job(proc: ProcFS, options: argparse.Namespace, pids: Sequence[int] = ()) -> Job:
     """The one job that they ask for. Raises `NothingFound` or `UsageError` when there is none or more than one."""
     selector = selector_of(options, pids)
-    return choose_job(find_jobs(proc, selector), selector)
+    command = getattr(options, "asked_as", None) or f"gdbext {options.command}"
+    return choose_job(find_jobs(proc, selector, read_environ), selector, command)
 
 
 def split_inputs(inputs: Sequence[str]) -> Tuple[List[int], List[str]]:

@@ -12,20 +12,23 @@ import bisect
 import os
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Set
 
 from gdbext.capture import user_cache
-from gdbext.capture.excerpt import LIMIT, parts_of, weight_of
+from gdbext.capture.excerpt import LIMIT, Look, look
 from gdbext.capture.excerpt_file import MOST_SECTIONS, Parts, Placed, write_file
-from gdbext.capture.libraries import MappedFile, words_of
+from gdbext.capture.libraries import MOST_WORDS, MappedFile, words_of
 from gdbext.capture.stop import ProcessCopy
-from gdbext.frontend.capacity import readable, size_of
+from gdbext.frontend.capacity import readable
+from gdbext.frontend.gdb_files import GdbFiles
+from gdbext.opener.shelf import Opened
 
 MANY = 100
 """Files of one rank from which they are made one: gdb's time for each grows with all the others."""
 MOST_WHOLE = 200
 """Files that gdb gets whole where there are many. With debug information in 400 files it took 2 ms for a frame."""
 
+_TOO_MANY_WORDS = f"its stacks hold more than {MOST_WORDS} different words: frames in the rest of them may lack names"
 _EVERY = 5.0  # seconds between two lines of progress
 _NAMED = 3  # files whose names stand in a line
 
@@ -43,74 +46,93 @@ class SymbolFiles:
     def __init__(
         self, folder: Path, say: Callable[[str], None], until: float, early: Callable[[str], None] = lambda path: None
     ) -> None:
-        """Excerpts are written into `folder`; `until` then (CLOCK_MONOTONIC) symbols may be looked for. `early` is told
-        each library that gdb gets as it is, at once: gdb can begin with it."""
+        """Excerpts and copies are written into `folder`; `until` then (CLOCK_MONOTONIC) symbols may be looked for.
+        `early` is told each library that gdb gets as it is, at once: gdb can begin with it."""
         self._folder, self._say, self._until, self._early = folder, say, until, early
+        self._gdb_files = GdbFiles(folder)
         self._cache = user_cache.folder_of()
         self._left = readable()
         self._said_at = 0.0
         self._many = False
-        self._programs: Set[str] = set()
-        self._whole = 0
-        self._parts: Dict[str, Parts] = {}  # of files that become one
-        self._places: Dict[str, str] = {}  # what gdb gets instead of a file; empty: nothing
-        self._notes: Dict[str, Note] = {}
+        self._cut: Set[int] = set()  # pids
+        self._programs: Set[Opened] = set()
+        self._whole: Set[Opened] = set()  # those that gdb gets as they are
+        self._parts: Dict[Opened, Parts] = {}  # of files that become one
+        self._places: Dict[Opened, str] = {}  # what gdb gets of the others; empty: nothing
+        self._looks: Dict[Opened, Look] = {}
+        self._notes: Dict[Opened, Note] = {}
 
     def make(self, copies: Sequence[ProcessCopy], files: Sequence[Sequence[MappedFile]]) -> None:
         """Find out what gdb gets of the files on these stacks; the small ones first, while there is time."""
-        addresses: Dict[str, Set[int]] = {}
+        addresses: Dict[Opened, Set[int]] = {}
+        names: Dict[Opened, str] = {}
         for copy, mapped in zip(copies, files):
             words = words_of(copy)
-            self._programs.update(file.opens_as for file in mapped if file.path == copy.exe)
+            if len(words) >= MOST_WORDS:
+                self._cut.add(copy.pid)
+            self._programs.update(file.opened for file in mapped if file.path == copy.exe and file.opened)
             for file in mapped:
-                if not file.problem:
+                if file.opened is not None:
                     inside = words[bisect.bisect_left(words, file.start) : bisect.bisect_left(words, file.end)]
-                    addresses.setdefault(file.opens_as, set()).update(word - file.bias for word in inside)
+                    addresses.setdefault(file.opened, set()).update(word - file.bias for word in inside)
+                    names.setdefault(file.opened, os.path.basename(file.path))
         self._many = max((len(mapped) for mapped in files), default=0) > MANY
-        for number, path in enumerate(sorted(addresses, key=size_of)):
-            self._one(path, str(self._folder / f"excerpt.{number}"), sorted(addresses[path]))
+        for number, opened in enumerate(sorted(addresses, key=lambda one: one.size)):
+            self._one(opened, names[opened], str(self._folder / f"excerpt.{number}"), sorted(addresses[opened]))
 
-    def is_whole(self, path: str) -> bool:
-        """Whether gdb gets a file as it is."""
-        return path not in self._parts and self._places.get(path, path) == path
-
-    def rows(self, number: int, mapped: Sequence[MappedFile]) -> List[Dict[str, Any]]:
-        """What the gdb of a rank is to load (protocol of debugger/batch.py)."""
+    def rows(self, number: int, mapped: Sequence[MappedFile], exe: str) -> List[Dict[str, Any]]:
+        """What the gdb of a rank is to load (protocol of debugger/batch.py). `exe` is the path of its program."""
         rows: List[Dict[str, Any]] = []
-        merged: List[List[Placed]] = []
-        places: List[List[Tuple[str, int]]] = []
+        merged: List[List[MappedFile]] = []
         sections = MOST_SECTIONS
         for file in mapped:
-            parts = self._parts.get(file.opens_as)
-            place = self._places.get(file.opens_as, file.opens_as)
-            if parts is not None:
-                sections += len(parts.code)
-                if sections > MOST_SECTIONS:
-                    sections = len(parts.code)
-                    merged.append([])
-                    places.append([])
-                merged[-1].append(Placed(parts, file.bias))
-                places[-1].append((file.opens_as, file.bias))
-            elif place:
-                rows.append({"path": place, "bias": file.bias})
-        for one, placed in enumerate(merged):
+            parts = self._parts.get(file.opened) if file.opened else None
+            if parts is None:
+                rows += self._row(file, exe)
+                continue
+            sections += len(parts.code)
+            if sections > MOST_SECTIONS:
+                sections = len(parts.code)
+                merged.append([])
+            merged[-1].append(file)
+        for one, files in enumerate(merged):
             path = str(self._folder / f"excerpts.{number}.{one}")
-            if _is_written(path, placed):
-                rows.append({"path": path, "bias": 0})
+            if _is_written(path, [Placed(self._parts[file.opened], file.bias) for file in files if file.opened]):
+                rows.append({"path": path, "bias": 0, "name": path, "size": 0})
             else:
-                rows += [{"path": file, "bias": bias} for file, bias in places[one]]
+                rows += [row for file in files for row in self._row(file, exe)]
         return rows
 
-    def notes(self, mapped: Sequence[MappedFile]) -> List[str]:
-        """What gdb does not get of these files, one line for those that lack the same."""
+    def _row(self, file: MappedFile, exe: str) -> List[Dict[str, Any]]:
+        place = self._place(file.opened) if file.opened else ""
+        if not place:
+            return []
+        # gdb looks for `main` in a program only; an excerpt is no program.
+        program = file.path == exe and file.opened in self._whole
+        size = file.opened.size if file.opened in self._whole else 0
+        return [{"path": place, "bias": file.bias, "name": file.path, "program": program, "size": size}]
+
+    def _place(self, file: Opened) -> str:
+        """What gdb is told to open; empty: nothing."""
+        if file not in self._places:
+            try:
+                self._places[file] = self._gdb_files.name_of(file, self._looks[file])
+                self._whole.add(file)
+            except OSError as error:
+                self._places[file] = ""
+                self._notes[file] = _no_room(error)
+        return self._places[file]
+
+    def notes(self, copy: ProcessCopy, mapped: Sequence[MappedFile]) -> List[str]:
+        """What gdb does not get of the files of a copy, one line for those that lack the same."""
         lacking: Dict[str, List[Note]] = {}
         names: Dict[str, List[str]] = {}
         for file in mapped:
-            note = self._notes.get(file.opens_as)
+            note = self._notes.get(file.opened) if file.opened else None
             if note:
                 lacking.setdefault(note.texts, []).append(note)
                 names.setdefault(note.texts, []).append(os.path.basename(file.path))
-        lines: List[str] = []
+        lines = [_TOO_MANY_WORDS] if copy.pid in self._cut else []
         for texts, notes in lacking.items():
             if len(notes) <= _NAMED:
                 lines += [f"{name}: {note.text}" for name, note in zip(names[texts], notes)]
@@ -119,11 +141,10 @@ class SymbolFiles:
                 lines.append(f"{len(notes)} files ({some}, ...): {texts}")
         return lines
 
-    def _one(self, path: str, target: str, linked: Sequence[int]) -> None:
-        name = os.path.basename(path)
+    def _one(self, file: Opened, name: str, target: str, linked: Sequence[int]) -> None:
         limit = LIMIT if self._left is None else min(LIMIT, self._left)
-        many = self._many and path not in self._programs  # gdb looks for `main` in a program only
-        crowded = many and self._whole >= MOST_WHOLE
+        many = self._many and file not in self._programs  # gdb looks for `main` in a program only
+        crowded = many and len(self._whole) >= MOST_WHOLE
 
         def going_through(done: int, symbols: int) -> None:
             now = time.monotonic()
@@ -132,43 +153,54 @@ class SymbolFiles:
                 begun = f", {done / 1e6:.1f} done" if done else ""
                 self._say(f"going through the {symbols / 1e6:.1f} million symbols of {name}{begun}")
 
-        parts = parts_of(path, linked, self._cache, 0 if crowded else limit, going_through, self._until, many)
-        if parts is not None:
-            why = f"that of {MOST_WHOLE} other files was" if crowded else f"{_mib(limit)} can be"
-            self._take(path, target, parts, why)
+        found = look(file, linked, self._cache, 0 if crowded else limit, going_through, self._until, many)
+        self._looks[file] = found
+        if found.parts is not None:
+            why = found.problem or (f"that of {MOST_WHOLE} other files was" if crowded else f"{_mib(limit)} can be")
+            if self._take(file, target, found.parts, why):
+                return
+        if found.problem:
+            self._places[file] = ""
+            self._notes[file] = Note(f"no names for its frames: {found.problem}", f"no names: {found.problem}")
             return
-        weight = weight_of(path)
-        if weight > limit:
-            self._places[path] = ""
-            self._notes[path] = Note(
-                f"its symbols ({_mib(weight)}) are too many to be read: no names for its frames",
+        if found.parts is None and found.weight > limit:
+            self._places[file] = ""
+            self._notes[file] = Note(
+                f"its symbols ({_mib(found.weight)}) are too many to be read: no names for its frames",
                 "their symbols are too many to be read: no names for their frames",
             )
             return
-        self._whole += 1
-        if path not in self._programs and not self._many:  # what gdb 13 read of a library it cannot use for a program
-            self._early(path)
+        place = self._place(file)
+        # What gdb 13 read of a library it cannot use for a program.
+        if place and file not in self._programs and not self._many:
+            self._early(place)
         if self._left is not None:
-            self._left -= weight
+            self._left -= found.weight
 
-    def _take(self, path: str, target: str, parts: Parts, why: str) -> None:
-        """An excerpt is what gdb gets of a file; `why` it does not get debug information."""
+    def _take(self, file: Opened, target: str, parts: Parts, why: str) -> bool:
+        """An excerpt is what gdb gets of a file; `why` it does not get debug information. False: there is no room."""
         if not parts.code:
-            self._places[path] = ""  # no address is of its code
+            self._places[file] = ""  # no address is of its code
         elif self._many:
-            self._parts[path] = parts
+            self._parts[file] = parts
         elif _is_written(target, [Placed(parts, 0)]):
-            self._places[path] = target
+            self._places[file] = target
         else:
-            return
+            return False
         if not parts.named:
-            self._notes[path] = _late(self._cache is not None)
+            self._notes[file] = _late(self._cache is not None)
         elif parts.debug:
             lacking = "neither lines nor arguments" + (", and only exported functions a name" * parts.exported)
-            self._notes[path] = Note(
+            self._notes[file] = Note(
                 f"its {_mib(parts.debug)} of debug information were not read ({why}): its frames have {lacking}",
                 f"their debug information was not read: their frames have {lacking}",
             )
+        return True
+
+
+def _no_room(error: OSError) -> Note:
+    why = f"no room for a copy ({error.strerror}); set TMPDIR to a folder with more room"
+    return Note(f"no names for its frames: {why}", f"no names for their frames: {why}")
 
 
 def _late(kept: bool) -> Note:

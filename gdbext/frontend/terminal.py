@@ -49,7 +49,7 @@ def write_lines(lines: Sequence[str], stream: Optional[TextIO] = None) -> None:
     """Print the result. A reader that went away (`| head`) is no error; a full disk or a closed stdout is one."""
     out = stream or sys.stdout
     if out is None:
-        raise GdbextError("stdout is closed, so the answer is lost", "keep it with --json FILE")
+        raise GdbextError("stdout is closed, so the answer is lost", "keep it with --output FILE")
     try:
         out.write("\n".join(lines) + "\n")
         out.flush()
@@ -63,14 +63,20 @@ def write_lines(lines: Sequence[str], stream: Optional[TextIO] = None) -> None:
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
     """A folder that only we can read, gone afterwards also when we are told to end (TERM, HUP) or killed."""
+    with tidy_end(), private_copies() as folder:
+        yield folder
+
+
+@contextlib.contextmanager
+def tidy_end() -> Iterator[None]:
+    """When we are told to end (TERM, HUP) we leave the block by an exception, so that nothing stays behind."""
 
     def leave(number: int, frame: Optional[FrameType]) -> None:
         raise SystemExit(128 + number)
 
     before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        with private_copies() as folder:
-            yield folder
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from gdbext.capture.stop import ProcessCopy
 from gdbext.frontend import gdbrun
@@ -18,10 +18,15 @@ from gdbext.frontend.request import Dump, ranks_of
 from gdbext.model.errors import GdbextError
 from gdbext.model.frame_table import frames_of, stacks_of
 from gdbext.model.stack import ThreadStack
+from gdbext.opener.shelf import Shelf
 
 FEW = 16  # ranks of which each is a line of progress
 _EVERY = 1.0  # seconds between two lines when there are more
 _PATIENCE = 10.0  # seconds without a line
+_LEAST = 1.0  # second that a gdb gets
+
+Row = Dict[str, Any]
+"""Of a request or of a record (protocol of debugger/batch.py)."""
 
 
 class Unwound(NamedTuple):
@@ -61,39 +66,89 @@ def unwind(
     When no gdb gives a result, `failure` of ours says why; what one of several failed in is a problem of its copies.
     """
     started = time.monotonic()
+    shelf = Shelf()  # what gdb reads must stay open until it has ended
     size = sum(len(block.data) for copy in copies for block in copy.blocks)
     with contextlib.ExitStack() as stack:
         begun = begun or stack.enter_context(gdbrun.begin(gdb, most_gdbs(len(copies), size, jobs), folder))
         early = functools.partial(gdbrun.read, begun)
-        rows, files = ranks_of(copies, folder, dumps, say, started + deadline / 2, early)
+        rows, files = ranks_of(copies, folder, shelf, dumps, say, started + deadline / 2, early)
         deadline = max(deadline / 2, round(started + deadline - time.monotonic(), 1))
         found: List[Unwound] = [Unwound(files=tuple(texts)) for texts in files]
         count = gdbs_for(rows, size, jobs)
-        shares = [rows[number::count] for number in range(count)]
-        budget = {"seconds": deadline / max(1, len(shares[0])), "frames": frames}
-        requests = [{"schema": 1, "budget": budget, "ranks": share} for share in shares]
         if count > 1:
             say(f"{count} gdbs side by side")
         with _Count(len(copies), deadline, say) as progress:
-            records = gdbrun.run_batches(gdb, requests, folder, deadline, progress.said, "batch", begun, meanwhile)
-    problems: Dict[str, None] = {}
-    failures = [record for record in records if isinstance(record, GdbextError)]
-    if len(failures) == count:
-        return Result(tuple(found), (), failures[0])
-    for share, record in zip(shares, records):
-        if isinstance(record, GdbextError):
-            for row in share:
-                found[row["index"]] = found[row["index"]]._replace(problems=(f"no native frames: {record}",))
-            continue
-        problems.update(dict.fromkeys(map(str, record.get("problems", []))))
-        shared = frames_of(record["frames"])
-        for entry in record["ranks"]:
-            stacks = stacks_of(shared, entry["threads"])
-            found[entry["index"]] = found[entry["index"]]._replace(stacks=stacks, problems=tuple(entry["problems"]))
+            work = _Work(gdb, folder, found, frames, time.monotonic() + deadline, progress.said)
+            work.do([rows[number::count] for number in range(count)], begun, meanwhile)
+    if not work.done:
+        return Result(tuple(found), (), work.failure)
+    for number, one in work.lost.items():
+        found[number] = found[number]._replace(problems=(f"no native frames: {one}",))
     for number, copy in enumerate(copies):
         if copy.pause_ms is not None:
             found[number] = _complete(found[number], copy)
-    return Result(tuple(found), tuple(problems))
+    return Result(tuple(found), tuple(work.problems))
+
+
+class _Work:
+    """Lets gdbs read copies. One whose files end a gdb, or keep it busy, is left out: the others get a new one."""
+
+    def __init__(
+        self,
+        gdb: str,
+        folder: Path,
+        found: List[Unwound],
+        frames: int,
+        until: float,
+        said: Callable[[int, str], None],
+    ) -> None:
+        self._gdb, self._folder, self._found, self._frames = gdb, folder, found, frames
+        self._until, self._said = until, said
+        self.done: Set[int] = set()
+        self.lost: Dict[int, GdbextError] = {}
+        self.failure: Optional[GdbextError] = None
+        self.problems: Dict[str, None] = {}  # what is wrong with all
+
+    def do(self, shares: Sequence[Sequence[Row]], begun: gdbrun.Begun, meanwhile: Callable[[], object]) -> None:
+        """Each of `shares` is for a gdb of its own, as long as none fails."""
+        while shares:
+            early = bool(begun)
+            left = max(_LEAST, round(self._until - time.monotonic(), 1))
+            budget = {"seconds": left / max(1, len(shares[0])), "frames": self._frames}
+            requests = [{"schema": 1, "budget": budget, "ranks": list(share)} for share in shares]
+            records = gdbrun.run_batches(self._gdb, requests, self._folder, left, self._said, "batch", begun, meanwhile)
+            rests = [self._take(share, record, early) for share, record in zip(shares, records)]
+            shares, begun, meanwhile = [rest for rest in rests if rest], (), lambda: None
+
+    def _take(self, share: Sequence[Row], record: Union[Row, GdbextError], early: bool) -> Sequence[Row]:
+        """Keep what a gdb brought; the rows that another one may still bring. `early`: it had read libraries before."""
+        in_time = time.monotonic() < self._until - _LEAST
+        if isinstance(record, GdbextError):
+            return share if early and in_time else self._lose(share, record)
+        self.problems.update(dict.fromkeys(map(str, record.get("problems", []))))
+        try:
+            shared = frames_of(record["frames"])
+            read = [(entry, stacks_of(shared, entry["threads"])) for entry in record["ranks"]]
+        except ValueError as error:  # names and numbers of a hostile program are in it
+            return self._lose(share, GdbextError(f"gdb's frames make no sense: {error}"))
+        for entry, stacks in read:
+            number = entry["index"]
+            self._found[number] = self._found[number]._replace(stacks=stacks, problems=tuple(entry["problems"]))
+            self.done.add(number)
+        if record.get("complete", True):
+            return ()
+        why: GdbextError = record["failure"]
+        rest = [row for row in share if row["index"] not in self.done]
+        others = [row for row in rest if row["index"] != record.get("at")]
+        if not in_time or len(others) == len(rest):
+            return self._lose(rest, why)
+        self._lose([row for row in rest if row not in others], why)
+        return others
+
+    def _lose(self, rows: Sequence[Row], why: GdbextError) -> Sequence[Row]:
+        self.lost.update(dict.fromkeys((row["index"] for row in rows), why))
+        self.failure = why if rows else self.failure
+        return ()
 
 
 def _complete(found: Unwound, copy: ProcessCopy) -> Unwound:
@@ -134,8 +189,8 @@ class _Count:
             self._watch.join()
 
     def said(self, number: int, line: str) -> None:
-        """A gdb begins with a copy."""
-        self._begun += 1
+        """A gdb begins with a copy; some more than once, where another gdb has ended before."""
+        self._begun = min(self._begun + 1, self._total)
         now = time.monotonic()
         if self._total <= FEW or now - self._said_at >= _EVERY or self._begun == self._total:
             self._said_at = now

@@ -108,4 +108,4 @@ def write(path: Path, document: Dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise GdbextError(f"cannot write {path}: {error.strerror}") from None
-    write_private(str(path), json.dumps(document, indent=2) + "\n", 0o644)
+    write_private(str(path), json.dumps(document, indent=2) + "\n", force=True, mode=0o644)

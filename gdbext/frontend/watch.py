@@ -1,7 +1,8 @@
 """`gdbext watch`: polls a job through /proc, without stopping it, and takes one full look when it stands still.
 
 Idle is told by that look: its verdict is not-a-hang, so no bundle is kept, and while the threads sleep at the places of
-then the job is left alone (for ten minutes at most). A look that found no hang doubles the time to the next one.
+then the job is left alone (for ten minutes at most). A look that found no hang doubles the time to the next one. A look
+that cannot tell is followed by one more after `--spinning-after` seconds, and both are judged together.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from gdbext.analysis.judge import judge
 from gdbext.analysis.merge import merge
 from gdbext.analysis.watching import Patience, Stillness
 from gdbext.capture import threads
+from gdbext.capture.environ import read_environ
+from gdbext.discovery.listing import describe
 from gdbext.discovery.procfs import ProcFS
-from gdbext.discovery.ranks import choose_job, describe, find_jobs
+from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
 from gdbext.evidence import ras
 from gdbext.evidence.question import Asked, Question
@@ -31,8 +34,9 @@ from gdbext.frontend.live import Limits, Look
 from gdbext.frontend.selection import selector_of
 from gdbext.frontend.terminal import Progress, style_for, write_lines
 from gdbext.knowledge.environment import RECORDED
-from gdbext.model.errors import FINDING, OK, GdbextError, NothingFound, UsageError
-from gdbext.model.job import Job
+from gdbext.model.errors import GdbextError, NothingFound, UsageError
+from gdbext.model.exit_status import exit_status
+from gdbext.model.job import Job, JobSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.verdict import Diagnosis
 from gdbext.model.watching import Pulse, ThreadPulse, WatchEvent
@@ -46,8 +50,8 @@ _REFRESH = 30.0  # seconds after which the job's ranks are looked for again
 def run(options: argparse.Namespace) -> int:
     """Watch until Ctrl-C. Status 1 when a hang was seen, else 0."""
     progress = Progress(options.quiet)
-    if options.still <= 0 or options.every <= 0 or options.keep < 1:
-        raise UsageError("--still, --every and --keep must be positive")
+    if options.still <= 0 or options.every <= 0 or options.keep < 1 or options.spinning_after <= 0:
+        raise UsageError("--still, --every, --keep and --spinning-after must be positive")
     into = Path(options.into)
     try:
         into.mkdir(mode=0o700, exist_ok=True)
@@ -58,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         watch.forever()
     except KeyboardInterrupt:
         progress.say("the watch ends; every process runs on")
-    return FINDING if watch.hangs else OK
+    return exit_status(watch.hangs > 0)
 
 
 class Watch:
@@ -71,6 +75,7 @@ class Watch:
         self._job: Optional[Job] = None
         self._before: Optional[Job] = None  # the job that went away
         self._trouble = ""
+        self._undecided: Optional[JobSnapshot] = None  # the look of this standstill that could not tell
         self.hangs = 0
 
     def forever(self) -> None:
@@ -88,9 +93,11 @@ class Watch:
     def _find(self) -> Job:
         """The job that is meant. A pid that is gone stands for the job that was started in its place."""
         if self._before is None or not self._selector.pids:
-            return choose_job(find_jobs(self._proc, self._selector), self._selector)
+            return choose_job(find_jobs(self._proc, self._selector, read_environ), self._selector, "gdbext watch")
         old = self._before
-        jobs = [job for job in find_jobs(self._proc, Selector(engine=old.engine)) if _is_successor(job, old)]
+        jobs = [
+            job for job in find_jobs(self._proc, Selector(engine=old.engine), read_environ) if _is_successor(job, old)
+        ]
         if len(jobs) != 1:
             raise NothingFound("the job has not come back yet")
         self._selector = replace(self._selector, pids=tuple(rank.pid for rank in jobs[0].ranks))
@@ -100,7 +107,7 @@ class Watch:
         """Until its ranks change."""
         self._trouble = ""
         self._tell("watching", f"watching {describe(job)}")
-        stillness, patience = Stillness(), Patience(self._options.still)
+        stillness, patience, self._undecided = Stillness(), Patience(self._options.still), None
         counters, asked_at, found_at, stood_long = "", 0.0, time.monotonic(), False
         while True:
             pulses = {rank.pid: pulse_of(rank.pid) for rank in job.ranks}
@@ -115,12 +122,16 @@ class Watch:
             if stood_long and stood < self._options.still:
                 self._tell("moves", "the job moves again")
             stood_long = stood >= self._options.still and stood_long
+            self._undecided = self._undecided if stood_long else None
             if patience.wants_look(now, stood, stillness):
                 hang = self._look(job, stood)
                 stood_long = True
                 stillness.settle({rank.pid: pulse_of(rank.pid) for rank in job.ranks})
                 now = time.monotonic()  # a whole interval passes: after a moment nobody's share of a core means much
-                patience.looked(now, hang, stillness)
+                if self._undecided is not None:
+                    patience.undecided(now, self._options.spinning_after)
+                else:
+                    patience.looked(now, hang, stillness)
             time.sleep(max(0.0, self._options.every - (time.monotonic() - now)))
 
     def _is_still_there(self, job: Job) -> bool:
@@ -151,15 +162,21 @@ class Watch:
         return "\n".join(one.text for one in witness.statements) if witness.state == "present" else ""
 
     def _look(self, job: Job, stood: float) -> bool:
-        """One full look; True when it found a hang, whose bundle is kept."""
+        """One full look; True when it found a hang, whose bundle is kept. Where it cannot tell, it is remembered."""
         self._progress.say(f"the job stands still for {stood:.0f} s: looking")
         options = self._options
         limits = Limits(max_pause=options.max_pause, deadline=options.deadline, gdb=options.gdb)
         try:
             snapshot = Look(job, limits, self._progress, self._proc).take()
             snapshot = replace(snapshot, tool=f"gdbext {__version__}", command="gdbext watch")
-            diagnosis = judge(snapshot)
+            first, self._undecided = self._undecided, None
+            diagnosis = judge(replace(snapshot, earlier=(first,)) if first else snapshot, None, options.spinning_after)
             diagnosis = replace(diagnosis, tree=merge(snapshot, diagnosis.processes))
+            if diagnosis.verdict.decided_by is not None:
+                self._undecided = None if first else snapshot
+                then = "" if first else f" Looking again in {options.spinning_after:g} s."
+                self._tell("undecided", f"most ranks stood still for {stood:.0f} s. {diagnosis.verdict.summary}{then}")
+                return False
             if not diagnosis.verdict.finding:
                 self._tell(
                     "no-hang", f"stood still for {stood:.0f} s, and that is no hang: {diagnosis.verdict.summary}"

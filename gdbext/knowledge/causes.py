@@ -260,6 +260,23 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Give the container more shared memory: docker run --shm-size=1g (or an emptyDir of medium Memory at /dev/shm)",
         "NCCL keeps about 10 MB per connection there, data loaders more; docker's default is 64 MB",
         "NCCL user guide, troubleshooting",
+        not_said="shm-room",
+    ),
+    RemedyRule(
+        "shm-too-small",
+        "Compare memory.max and memory.events of the rank's cgroup (was its limit reached?), and look for a file that "
+        "was cut or removed while it was mapped: ls -lL /proc/PID/map_files",
+        "there is room in /dev/shm now; a page also cannot be had where the container's memory limit is reached, or "
+        "where the file ends before it",
+        "mmap(2), SIGBUS; kernel documentation, cgroup-v2 memory.max",
+        said="shm-room",
+    ),
+    RemedyRule(
+        "shm-too-small",
+        "Look for failing memory: dmesg | grep -i 'memory failure'",
+        "the kernel ends an access to a page that the hardware reported as broken with SIGBUS as well",
+        "sigaction(2), BUS_MCEERR_AR",
+        said="shm-room",
     ),
     RemedyRule(
         "gpu-fault",

@@ -15,7 +15,7 @@ _GG = "ggml 0.25.3"
 
 @dataclass(frozen=True)
 class MessageRow:
-    """A message of a failed check. Groups of `pattern` (searched anywhere): text, file, line, expression."""
+    """A message of a failed check. Groups of `pattern` (searched anywhere): text, file, line, expression, number."""
 
     engine: str  # name of a profile; "" where several engines say it alike
     check: str  # the function or macro that fails, as people know it
@@ -28,8 +28,10 @@ class MessageRow:
 class FailRow:
     """A function that is called only when a check has failed: a breakpoint on it costs nothing.
 
-    The arguments stand in these registers at its first instruction; "" for one that it does not have. `text` is a C
-    string, or a std::string that is passed by reference.
+    Says where its arguments stand at its first instruction: in a register, or behind a pointer in one ("rdi+8"); "" for
+    one that it does not have. `text` is a C string, or a std::string that is passed by reference; `stream` a
+    std::ostringstream that the text was written to: then the object that it is a member of lies in the caller's frame,
+    and is found there after an abort as well.
     """
 
     engine: str
@@ -40,38 +42,23 @@ class FailRow:
     file: str = ""
     line: str = ""
     text: str = ""
+    stream: str = ""
+    said: str = "{}"  # the message that the engine makes of the text
     name: str = ""  # register of a C string that names the checking function
-    within: str = ""  # a function that calls this one after it was seen itself: no failure of its own
+    within: Tuple[str, ...] = ()  # functions that call this one after they were seen themselves: no failure of its own
+    aborts: bool = False  # ends the process itself
 
 
 @dataclass(frozen=True)
 class CalledRow:
-    """A check that is called for every success too: file and line stand in its caller's code, in these registers."""
+    """A check whose message does not name its caller's file and line, or that is not at hand any more: its caller's
+    code puts them into these registers."""
 
     function: str
     file: str
     line: str
     source: str
     inner: str = ""  # a file that the failure names instead of the caller's: the check's own
-
-
-@dataclass(frozen=True)
-class SwitchRow:
-    """What switches an engine's own debug check on. Symbols are tried in this order."""
-
-    engine: str
-    function: str  # the check that becomes active
-    variable: str  # environment variable and value that do it at start
-    source: str
-    level_name: str = ""  # mangled: `char*`, read once from the variable
-    level: str = ""  # mangled: std::string, constructed from level_name at the first check
-    level_guard: str = ""
-    name_guard: str = ""
-    logger: str = ""  # mangled: the logger object, of which `field` is set
-    type: str = ""  # of the logger
-    field: str = ""
-    setter: str = ""  # mangled: a function that sets the field
-    value: int = 0
 
 
 MESSAGES: Tuple[MessageRow, ...] = (
@@ -175,6 +162,29 @@ MESSAGES: Tuple[MessageRow, ...] = (
 )
 """Exceptions with another message are no failed check and go on."""
 
+PRINTED: Tuple[MessageRow, ...] = (
+    MessageRow(
+        "turbomind",
+        "TM_CHECK",
+        r"\[TM\]\[FATAL\] (?P<file>[^\s()]{1,500})\((?P<line>\d+)\): (?P<text>[^\n]*)",
+        f"{_TM} 0.8.0 to 0.12.3, core/check.cc",
+    ),
+    MessageRow(
+        "turbomind",
+        "TM_CHECK, TM_CUDA_CHECK or TM_LOG_FATAL",
+        r"\[TM\]\[FATAL\]\[[\d.:]{1,40}\]\[(?P<file>[^\]\s:]{1,500}):(?P<line>\d+)\] (?P<text>[^\n]*)",
+        f"{_TM} 0.13.0 and newer, core/logger.cc",
+    ),
+    MessageRow(
+        "",
+        "CHECK of glog",
+        r"^F\d{4,8} [\d:.]{1,20} +\d{1,9} (?P<file>[^\s:]{1,500}):(?P<line>\d+)\] "
+        r"(?P<text>Check failed: (?:[^\n]*\bcudaSuccess \((?P<number>\d{1,5}) vs)?[^\n]*)",
+        "glog 0.7, logging.cc",
+    ),
+)
+"""Messages of checks that print and end the process: they are in logs, never in an exception."""
+
 MARKS: Tuple[bytes, ...] = (
     b"CUDA err",
     b"CUDA run",
@@ -211,25 +221,77 @@ FAIL_FUNCTIONS: Tuple[FailRow, ...] = (
     FailRow(
         "turbomind",
         "turbomind::ReportCudaError",
-        f"{_TM} 0.15 and newer",
+        f"{_TM} 0.14.0 and newer, cuda_utils.cc",
         library="cudaError_t",
         code="rdi",
         file="rsi",
         line="rdx",
+        aborts=True,
     ),
     FailRow(
         "turbomind",
         "turbomind::ReportCuDrvError",
-        f"{_TM} 0.15 and newer",
+        f"{_TM} 0.14.0 and newer, cuda_utils.cc",
         library="CUresult",
         code="rdi",
         file="rsi",
         line="rdx",
+        aborts=True,
     ),
-    FailRow("turbomind", "turbomind::core::ReportNullError", f"{_TM} check.cc", file="rdi", line="rsi", text="rdx"),
-    FailRow("turbomind", "turbomind::core::CheckErrorStream::Report", f"{_TM} check.cc"),
-    FailRow("llama-cpp", "ggml_cuda_error", f"{_GG}, ggml-cuda.cu", file="rdx", line="rcx", text="r8", name="rsi"),
-    FailRow("llama-cpp", "ggml_abort", f"{_GG}, ggml.c", file="rdi", line="rsi", text="rdx", within="ggml_cuda_error"),
+    FailRow(
+        "turbomind",
+        "turbomind::core::ReportNullError",
+        f"{_TM} 0.8.0 and newer, core/check.cc",
+        file="rdi",
+        line="rsi",
+        text="rdx",
+        said="'{}' Must be non NULL",
+        aborts=True,
+    ),
+    FailRow(
+        "turbomind",
+        "turbomind::core::CheckErrorStream::Report",
+        f"{_TM} 0.8.0 and newer, core/check.h; file and line are members from 0.13.0 on, and in the text up to there",
+        stream="rdi+0",
+        file="rdi+8",
+        line="rdi+16",
+        aborts=True,
+    ),
+    FailRow(
+        "turbomind",
+        "turbomind::core::Logger::LogFatalImpl",
+        f"{_TM} 0.14.0 and newer, core/logger.cc",
+        file="rsi",
+        line="rdx",
+        text="rcx",
+        within=(
+            "turbomind::ReportCudaError",
+            "turbomind::ReportCuDrvError",
+            "turbomind::core::ReportNullError",
+            "turbomind::core::CheckErrorStream::Report",
+        ),
+        aborts=True,
+    ),
+    FailRow(
+        "llama-cpp",
+        "ggml_cuda_error",
+        f"{_GG}, ggml-cuda.cu",
+        file="rdx",
+        line="rcx",
+        text="r8",
+        name="rsi",
+        aborts=True,
+    ),
+    FailRow(
+        "llama-cpp",
+        "ggml_abort",
+        f"{_GG}, ggml.c",
+        file="rdi",
+        line="rsi",
+        text="rdx",
+        within=("ggml_cuda_error",),
+        aborts=True,
+    ),
 )
 
 CALLED: Tuple[CalledRow, ...] = (
@@ -244,6 +306,9 @@ CALLED: Tuple[CalledRow, ...] = (
     CalledRow("fastertransformer::CheckError", "rdi", "rsi", f"{_RTP} v0.1.13"),
     CalledRow("turbomind::check", "rdx", "rcx", f"{_TM} v0.8.0, cuda_utils"),
     CalledRow("turbomind::syncAndCheck", "rdi", "rsi", f"{_TM} v0.8.0, cuda_utils"),
+    CalledRow("turbomind::ReportCudaError", "rsi", "rdx", f"{_TM} 0.14.0 and newer, cuda_utils.cc"),
+    CalledRow("turbomind::ReportCuDrvError", "rsi", "rdx", f"{_TM} 0.14.0 and newer, cuda_utils.cc"),
+    CalledRow("turbomind::core::ReportNullError", "rdi", "rsi", f"{_TM} 0.8.0 and newer, core/check.cc"),
     CalledRow("rtp_llm::check", "rsi", "rdx", f"{_RTP} cuda_host_utils.cc"),
     CalledRow("rtp_llm::ncclCheck", "rsi", "rdx", f"{_RTP} v0.2.0"),
 )
@@ -253,56 +318,3 @@ CHECKING = (
     r"|CHECK_CUDA\w*|RuntimeDeviceCheck|(?:TLLM_|TM_|TORCH_)?CUBLAS_?CHECK\w*|(?:C10D_)?NCCL_?CHECK\w*)\s*\("
 )
 """How a check is spelled in source text (regular expression)."""
-
-_STATICS = "statics of syncAndCheck, measured with g++"
-
-
-def _statics(namespace: str) -> Tuple[str, str, str, str]:
-    """Mangled names of `static char* level_name`, `static std::string level` and their guards in syncAndCheck."""
-    function = f"ZZN{namespace}12syncAndCheckEPKciE"
-    return (
-        f"_{function}10level_name",
-        f"_{function}5levelB5cxx11",
-        f"_ZGV{function[1:]}5levelB5cxx11",
-        f"_ZGV{function[1:]}10level_name",
-    )
-
-
-SWITCHES: Tuple[SwitchRow, ...] = (
-    SwitchRow(
-        "fastertransformer",
-        "fastertransformer::syncAndCheck",
-        "FT_DEBUG_LEVEL=DEBUG",
-        f"{_FT} v5.2 and newer, cuda_utils.h; {_STATICS}",
-        *_statics("17fastertransformer"),
-    ),
-    SwitchRow(
-        "turbomind",
-        "turbomind::syncAndCheck",
-        "TM_DEBUG_LEVEL=DEBUG",
-        f"{_TM} v0.2.0 to 0.7.3; {_STATICS}",
-        *_statics("9turbomind"),
-    ),
-    SwitchRow(
-        "rtp-llm",
-        "rtp_llm::syncAndCheckInDebug",
-        "LOG_LEVEL=DEBUG",
-        f"{_RTP} since October 2024 (5ecde89d6), Logger.h",
-        logger="_ZZN7rtp_llm6Logger15getEngineLoggerEvE14engine_logger_",
-        type="rtp_llm::Logger",
-        field="base_log_level_",
-        setter="_ZN7rtp_llm6Logger12setBaseLevelEj",
-        value=5,
-    ),
-)
-
-STARTING: Tuple[Tuple[str, str, str, str], ...] = (
-    ("fastertransformer", "FT_DEBUG_LEVEL", "DEBUG", f"{_FT} v5.2 and newer, cuda_utils.h"),
-    ("turbomind", "TM_DEBUG_LEVEL", "DEBUG", f"{_TM} v0.2.0 to 0.13"),
-    ("turbomind", "FT_DEBUG_LEVEL", "DEBUG", f"{_TM} up to v0.0.14"),
-    ("rtp-llm", "FT_DEBUG_LEVEL", "DEBUG", f"{_RTP} up to October 2024"),
-    ("rtp-llm", "LOG_LEVEL", "DEBUG", f"{_RTP} since October 2024 (5ecde89d6), Logger.h"),
-    ("tensorrt-llm", "TLLM_DEBUG_MODE", "1", f"{_TRT} assert.h"),
-    ("", "CUDA_LAUNCH_BLOCKING", "1", "CUDA C programming guide"),
-)
-"""What `gdbext run --check` sets: engine ("" for every one), variable, value, source."""

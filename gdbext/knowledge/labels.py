@@ -90,3 +90,12 @@ WAIT_GROUPS = {
 implicit: calls that wait for the device although nobody asked; collective: in a collective on the CPU's side;
 device: waits for the GPU as the program asked; elsewhere and lock: outside of any communication.
 """
+
+BLOCKING = ("gloo", "mpi")
+"""Kinds whose collectives return when they are done; those of NCCL return when they are launched."""
+SLEEPING = ("gloo",)
+"""Kinds whose collectives sleep until they are done; MPI polls."""
+OF_ITS_OWN = ("python-code", "native-compute")
+"""Kinds of places in code of the program itself, where nothing is waited for."""
+OWN_SLEEPS = ("python-sleep", "os-sleep-python", "os-sleep")
+"""Frame rules of a sleep that the program itself asked for: the end of it needs nobody."""

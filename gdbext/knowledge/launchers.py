@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import RankVariable, TitleRule
+from gdbext.knowledge.schema import RankVariable, TitleRule, TitleShape
 
 PROGRAM = r"^(?:\S*/)?"
 """Start of a pattern: the program itself, with or without its folder."""
@@ -211,3 +211,31 @@ COLLECTIVE_LIBRARIES: Tuple[str, ...] = (r"(?:^|/)lib(?:nccl|rccl|hccl)\b\S*\.so
 
 ACCELERATOR_FILES = r"^/dev/(?:nvidia\d+|davinci\d+|kfd)$"
 """Device files that a process working on an accelerator holds open."""
+
+FORKSERVER = r"\bmultiprocessing\.forkserver\s"
+"""Title of multiprocessing's fork server and of all that it forks (cpython multiprocessing/forkserver.py)."""
+
+TITLE_SHAPES: Tuple[TitleShape, ...] = (
+    TitleShape(r"^.*\bmultiprocessing\.spawn\s.*", "multiprocessing.spawn", "cpython multiprocessing/spawn.py"),
+    TitleShape(r"^.*\bmultiprocessing\.forkserver\s.*", "multiprocessing.forkserver", "cpython forkserver.py"),
+    TitleShape(r"^.*\bloky\.backend\.popen_\w+\s.*", "loky", "joblib/externals/loky/backend/popen_loky_posix.py"),
+    TitleShape(r"^gunicorn: worker\b.*", "gunicorn: worker", "gunicorn util.py, where setproctitle is installed"),
+    TitleShape(r"^ray::(\w+).*", r"ray::\1", "ray sets `ray::Class`, and `ray::Class.method` while a method runs"),
+)
+"""What titles of workers have in common, where they differ in more than numbers."""
+
+SUPERVISORS = r"(?:^|[\s/])(?:uvicorn|hypercorn|granian|fastapi)\s.*--workers\b|(?:^|[\s/])gunicorn\b"
+"""Web servers that start workers and serve nothing themselves."""
+
+WAITS_OF_DRIVERS = (
+    r"(?:do_wait|kernel_wait4|kernel_waitid|poll_schedule_timeout|do_sys_poll|do_select|ep_poll|do_epoll\w*"
+    r"|sigsuspend|do_sigtimedwait|hrtimer_nanosleep)\b"
+)
+"""Where the main thread of a program that only waits for its workers stands in the kernel: wait(2), poll(2), select(2),
+epoll(7), sigwait(3), sleep(3). One that waits for a result or a lock stands elsewhere."""
+
+MANAGER_SOCKETS = r"/pymp-[^/\s]+/listener-"
+"""Path of the Unix socket that a process of multiprocessing listens on (cpython multiprocessing/connection.py)."""
+
+LAUNCHER_FILES = r"(?:^|/)torch/distributed/(?:run|launch|launcher/api)\.py$|(?:^|/)accelerate/commands/launch\.py$"
+"""Python files whose frames belong to a launcher, never to a rank."""

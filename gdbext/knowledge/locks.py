@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Tuple
+from typing import Optional, Tuple
 
 from gdbext.knowledge.frames import python
 from gdbext.knowledge.frames.owners import C_LIBRARY_MODULES, CUDA_DRIVER_MODULES
-
-KINDS = {
-    "mutex": "a mutex",
-    "rwlock": "a reader-writer lock",
-    "condvar": "a condition variable",
-    "semaphore": "a semaphore",
-    "once": "an initialiser that another thread runs",
-    "join": "the end of a thread",
-    "barrier": "a barrier",
-    "gil": "Python's GIL",
-    "malloc": "a lock of malloc",
-    "loader": "the dynamic loader's lock",
-    "driver": "a lock of the CUDA driver",
-    "futex": "something that no frame names",
-}
-"""Every kind of wait for another thread, as a person would name what is waited for."""
+from gdbext.model.patterns import regex
 
 
 @dataclass(frozen=True)
@@ -52,6 +37,14 @@ LOCK_CALLS = (
     ),
 )
 """The innermost frame that matches says what a thread waits for."""
+
+_CALLS = tuple((regex(rf"(?:{row.pattern})\Z"), row.kind) for row in LOCK_CALLS)
+
+
+def kind_of_call(function: str) -> Optional[str]:
+    """What a thread in that function waits for, a key of `KINDS`; None where no row knows it."""
+    return next((kind for pattern, kind in _CALLS if pattern.match(function)), None)
+
 
 GIL_CALL = next(rule.function for rule in python.RULES if rule.id == "gil-take")
 """Frames outside of the wait that make it one for the GIL."""

@@ -27,8 +27,43 @@ LOG_RULES: Tuple[LogRule, ...] = (
         "medium",
     ),
     LogRule(
+        "illegal-access",
+        r"illegal memory access was encountered|misaligned address|unspecified launch failure"
+        r"|Memory access fault by GPU|device-side assert(?:ion)? triggered"
+        r"|CUDA_ERROR_(?:ILLEGAL|MISALIGNED|INVALID_PC|HARDWARE_STACK|LAUNCH_FAILED)",
+        "a kernel failed on the device; the call that reports it is mostly not the one that caused it",
+        "CUDA runtime API, error codes 700-719; ROCm",
+        "gpu-fault",
+        "medium",
+    ),
+    LogRule(
+        "gpu-reset",
+        r"amdgpu.{0,60}(?:GPU reset begin|ring \S+ timeout|\bpage fault\b)|amdkfd.{0,60}HW exception",
+        "the kernel's driver found the GPU not answering and resets it",
+        "Linux amdgpu_device.c, amdgpu_job.c",
+        "gpu-fault",
+        "medium",
+    ),
+    LogRule(
+        "fork-after-cuda",
+        r"Cannot re-?initialize (?:CUDA|HIP|NPU|XPU) in forked subprocess|initialization error.{0,60}fork",
+        "torch found that the process was forked after its parent had initialised CUDA",
+        "torch/cuda/__init__.py _lazy_init; vllm-project/vllm#12754",
+        "fork-after-cuda",
+        "high",
+    ),
+    LogRule(
+        "missing-ranks",
+        r"\[missing ranks: ?(?P<rank>\d+(?:, ?\d+)*)\]",
+        "Horovod's coordinator waits for ranks that have not submitted the tensor",
+        "horovod/common/stall_inspector.cc; horovod#1012",
+        "missing-rank",
+        "medium",
+    ),
+    LogRule(
         "shm-segment",
-        r"dev/shm.*(?:No space left|[Bb]us error)|No space left on device.*shm"
+        r"shm\.(?:h|cc):\d+ NCCL WARN .{0,80}No space left|dev/shm.*(?:No space left|[Bb]us error)"
+        r"|No space left on device.*shm"
         r"|(?:while creating|extend) shared memory segment|insufficient shared memory \(shm\)",
         "there is no room in /dev/shm",
         "NCCL shmutils.cc; torch data loader",
@@ -188,6 +223,32 @@ LOG_RULES: Tuple[LogRule, ...] = (
         "a watchdog gave up waiting",
         _TORCH,
     ),
+    LogRule(
+        "rank-exit-code",
+        r"failed \(exitcode: -?\d+\) local_rank: \d+ \(pid: \d+\)",
+        "the launcher saw a rank end",
+        "torch elastic multiprocessing/api.py",
+    ),
+    LogRule(
+        "child-died",
+        r"^Process \S*Process-\d+(?::\d+)*:$|terminated abnormally with signal \d+",
+        "a process ended by an exception or a signal",
+        "cpython multiprocessing/process.py; systemd-coredump",
+    ),
+    LogRule(
+        "queue-eviction",
+        r"amdgpu.{0,60}(?:Failed to evict queue|Failed to quiesce|sq_intr: error)",
+        "the driver could not stop a queue of the GPU",
+        "Linux kfd_device_queue_manager.c",
+    ),
+    LogRule(
+        "failed-check",
+        r"\[(?:FT|TM|TensorRT-LLM)\]\[(?:ERROR|FATAL)\].{0,400}?(?:(?:CUDA|NCCL) (?:runtime |[Dd]river )?error"
+        r"|[Aa]ssertion fail|Check failed: |Must be non NULL)"
+        r"|^F\d{4,8} [\d:.]{1,20} +\d{1,9} \S{1,500}:\d+\] Check failed: |\[ERROR\] .{0,400}?Assertion fail: ",
+        "a check of the engine failed",
+        "FasterTransformer cuda_utils.h; TurboMind core/check.cc, core/logger.cc; TensorRT-LLM assert.h; glog",
+    ),
     LogRule("terminate", r"terminate called", "a C++ exception was not caught", "libstdc++"),
     LogRule(
         "memory", r"No space left on device|Cannot allocate memory|[Oo]ut of memory", "something is full", "Linux, CUDA"
@@ -205,6 +266,9 @@ TIMED_OUT = (
     r"(?:, NumelIn=(?P<count>\d{1,20}))?"
 )
 """The collective that torch's watchdog gave up, with its number in the order of its process group."""
+
+LAUNCHER_SAW = r"noticed that process rank (?P<rank>\d{1,6}) with PID (?P<pid>\d{1,9}) "
+"""Open MPI's mpirun names rank and pid of the first process that died."""
 
 PROGRESS = r"last enqueued work: (?P<enqueued>-?\d{1,12}), last completed work: (?P<completed>-?\d{1,12})"
 """How far a rank got in its process group."""

@@ -32,6 +32,8 @@ class FrameRule:
     under: str = ""  # regex: some frame further out (caller side) must match its function name as well
     leaf: bool = False  # matches only as innermost frame (after frames without a name and the C library's waits)
     from_line: int = 0  # Python: the function of this name further down in its file
+    like: str = ""  # id of the rule that explains this one: the same call of another vendor
+    library_of_vendor: bool = False  # the group `vendor` of `function` must stand in the library's file name
     caller: str = ""  # "python" or a regex on the library: whose the nearest caller outside the C library must be
 
 
@@ -110,6 +112,8 @@ class RemedyRule:
     absent: Optional[bool] = None  # only where ranks have no process / where all have one
     named: Optional[bool] = None  # only where the culprit was seen / where it was not
     alone: Optional[bool] = None  # only where one process was seen / where several were
+    said: str = ""  # a witness must have said this (knowledge/witnesses.py)
+    not_said: str = ""  # useless where a witness said this
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,15 @@ class TitleRule:
     source: str
     local: bool = False  # the number in the title is the local rank
     alone: bool = False  # where the job has no rank process, this one does the work: it is the rank
+
+
+@dataclass(frozen=True)
+class TitleShape:
+    """What the titles of workers of one kind have in common."""
+
+    pattern: str
+    replacement: str
+    source: str
 
 
 @dataclass(frozen=True)

@@ -175,14 +175,15 @@ SIGNATURES: Tuple[Signature, ...] = (
         "SIGBUS inside NCCL or while shared memory is cleared, or `No space left on device` for /dev/shm",
         "files in /dev/shm are extended without the memory behind them; the first write to it is a bus error",
         "NVIDIA/Megatron-LM#516; NCCL user guide, troubleshooting",
-        ("fatal", "told_by_log"),
+        ("bus_error", "told_by_log"),
     ),
     Signature(
         "gpu-fault",
-        "a thread throws because a CUDA call failed, or the log has an Xid or an ECC error, while others wait",
+        "a thread throws because a CUDA call failed, a check's message names an error that ends a CUDA context, or the "
+        "log has an Xid or an ECC error, while others wait",
         "after a fault nothing of that context completes any more; the peers wait for its part",
         "NVIDIA Xid catalogue; cuda error names",
-        ("fatal", "told_by_log"),
+        ("ended_by_check", "told_by_log"),
     ),
     Signature(
         "driver-bug",

@@ -11,7 +11,8 @@ class SlowWork:
     """`function` is matched from the start of a frame's name, `file` searched in its file or its library's name.
 
     `children` is matched in full against the name of a child process (at most 15 bytes). `proof` is what the kernel's
-    counters must show between two looks: "cpu" (the rank's own thread), "read" or "child".
+    counters must show between two looks: "cpu" (the rank's own thread), "read", "write" or "child". `innermost`: the
+    innermost frame outside the C library must match, and then any thread of the rank may be the one that works.
     """
 
     id: str
@@ -21,6 +22,7 @@ class SlowWork:
     file: str = ""
     children: str = ""
     proof: Tuple[str, ...] = ("cpu",)
+    innermost: bool = False
 
 
 SLOW_WORK: Tuple[SlowWork, ...] = (
@@ -50,6 +52,14 @@ SLOW_WORK: Tuple[SlowWork, ...] = (
         proof=("read", "cpu"),
     ),
     SlowWork(
+        "save",
+        "writes a checkpoint",
+        "torch/serialization.py, torch/distributed/checkpoint, safetensors/torch.py",
+        function=r"(_?save\w*|_?write\w*|dump\w*)$",
+        file=r"(safetensors|torch/serialization|torch/distributed/checkpoint|checkpoint\w*\.py)",
+        proof=("write", "cpu"),
+    ),
+    SlowWork(
         "tokenise",
         "tokenises or prepares input",
         "transformers/tokenization_utils_base.py, tokenizers, tiktoken, sentencepiece; vllm input processors",
@@ -65,11 +75,25 @@ SLOW_WORK: Tuple[SlowWork, ...] = (
         file=r"(torch/cuda/graphs|gpu_model_runner|model_runner|cuda_graph_runner|worker)",
         proof=("cpu",),
     ),
+    SlowWork(
+        "compute",
+        "computes in a numerics library",
+        "torch 2.13 and numpy 2.4 (matrix products seen here); names of the others by their packages",
+        function=r"(?!c10d|gloo|tensorpipe)",
+        file=r"(^lib(torch_cpu|mkl_\w+|\w*openblas\w*|blas|blis|lapack|dnnl|sleef|fftw3\w*|arrow|zstd|z|lz4|snappy)\b"
+        r"|^_?(multiarray_umath|umath_linalg|pocketfft\w*|mt19937|generator)\b|(^|/)scipy|^_(flapack|fblas)\b)",
+        innermost=True,
+    ),
 )
 
 FAULTS_PER_SECOND = 100
 """Major page faults from which a process is waiting for its pages: a fault takes 0.1 ms (SSD) to 10 ms (disk)."""
-READ_PER_SECOND = 1 << 20
-"""Bytes a second from which a process that loads goes on loading."""
+MOVED_PER_SECOND = 1 << 20
+"""Bytes a second, read or written, from which a process goes on with that."""
 CHILD_CPU = 0.1
 """Fraction of a core from which a child works."""
+NOTHING = 0.005
+"""Fraction of a core below which a thread did nothing: to be stopped by a look takes some."""
+SPINNING_AFTER = 20.0
+"""Seconds at one place from which a rank that runs while all others wait for it is more likely in a loop than at work;
+`--spinning-after`."""

@@ -24,3 +24,5 @@ class Activity:
     read_bytes: Optional[int] = None  # what read calls brought, from a disk or from memory
     swapped_bytes: Optional[int] = None  # how much of it is swapped out now
     children: Tuple[Child, ...] = ()  # the busiest first; other ranks of the job are not among them
+    written_bytes: Optional[int] = None  # what write calls took, to a disk or to memory
+    own_bytes: Optional[int] = None  # what its main thread alone read or wrote, the greater of the two

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple
 
 
@@ -22,6 +22,7 @@ class BreakPoint:
     others: str = "stop"  # or "hold", "run"
     expressions: Tuple[str, ...] = ()  # of "log"
     ranks: Optional[Tuple[int, ...]] = None  # the numbers of `pids`, where all have one
+    errors: Mapping[str, str] = field(default_factory=dict)  # by rank: why the condition could not be evaluated
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-OK, FINDING, USAGE, PARTIAL, NOTHING = 0, 1, 2, 3, 4
-"""Exit codes of `gdbext`: nothing wrong, a finding, wrong usage, partly read, nothing could be read."""
+OK, FINDING, USAGE, UNTOLD, NOTHING, INTERRUPTED = 0, 1, 2, 3, 4, 130
+"""Exit codes of `gdbext`: nothing hangs, a finding, wrong usage, it cannot be told, nothing could be read, Ctrl-C.
+`model.exit_status` tells which."""
 
 
 class GdbextError(Exception):
@@ -28,3 +29,9 @@ class UsageError(GdbextError):
 
 class NothingFound(GdbextError):
     """There is nothing to work on: no rank, no thread, no stack."""
+
+
+class Interrupted(GdbextError):
+    """Ctrl-C."""
+
+    exit_code = INTERRUPTED

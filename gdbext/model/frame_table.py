@@ -56,7 +56,7 @@ def stacks_of(frames: Sequence[Frame], threads: Sequence[Any]) -> Tuple[ThreadSt
         return tuple(
             replace(
                 decode(ThreadStack, {**thread, "frames": []}),
-                frames=tuple(_at(frames[number], sp) for number, sp in thread["frames"]),
+                frames=tuple(_at(frames, number, sp) for number, sp in thread["frames"]),
             )
             for thread in threads
         )
@@ -64,7 +64,10 @@ def stacks_of(frames: Sequence[Frame], threads: Sequence[Any]) -> Tuple[ThreadSt
         raise ValueError(f"not a table of frames ({error})") from None
 
 
-def _at(frame: Frame, sp: Any) -> Frame:
+def _at(frames: Sequence[Frame], number: Any, sp: Any) -> Frame:
+    if number < 0 or not (sp is None or type(sp) is int):
+        raise ValueError("not a table of frames")
+    frame = frames[number]
     return Frame(
         frame.function,
         frame.module,

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Mapping, Optional, Tuple
+from typing import Mapping, Optional, Sequence, Tuple
 
 from gdbext.model.activity import Activity
 from gdbext.model.communicator import Communicator
+from gdbext.model.exit_status import ALL, NONE, PART
 from gdbext.model.locks import LockWait, Peer
+from gdbext.model.ranges import ranks
 from gdbext.model.stack import ThreadStack
 from gdbext.model.witness import Witness
 
 SCHEMA = 1
 """Version of every JSON document of gdbext; raised when a key changes its meaning or goes away."""
 
+STATES = ("ok", "partial", "lost")
+"""How much of a process was read (`RankSnapshot.state`)."""
 
 AFTER = {
     "runs": "a thread has used the processor since it was let go",
@@ -128,3 +132,18 @@ class JobSnapshot:
     apart: Optional[float] = None  # seconds between this look and the second one that `ThreadStack.still` comes from
     earlier: Tuple[JobSnapshot, ...] = ()  # looks taken before this one, oldest first
     witnesses: Tuple[Witness, ...] = ()  # what others than the stacks said, asked before the stop
+
+    @property
+    def read(self) -> str:
+        """How much of it could be read, by the words of `model.exit_status`."""
+        states = {process.state for process in self.processes}
+        if states <= {"lost"}:
+            return ALL if self.said and not states else NONE  # log lines alone are all that was given
+        return ALL if states == {"ok"} else PART
+
+
+def named(processes: Sequence[RankProcess]) -> str:
+    """`rank 3`, `ranks 0-2,5`; pids of those whose numbers nobody knows."""
+    numbers = [one.rank for one in processes if one.rank is not None]
+    known = [ranks(numbers)] if numbers else []
+    return ", ".join([*known, *(f"pid {one.pid}" for one in processes if one.rank is None)])

@@ -7,13 +7,29 @@ from typing import Optional, Tuple
 
 from gdbext.model.missing import Maybe
 
+KINDS = {
+    "mutex": "a mutex",
+    "rwlock": "a reader-writer lock",
+    "condvar": "a condition variable",
+    "semaphore": "a semaphore",
+    "once": "an initialiser that another thread runs",
+    "join": "the end of a thread",
+    "barrier": "a barrier",
+    "gil": "Python's GIL",
+    "malloc": "a lock of malloc",
+    "loader": "the dynamic loader's lock",
+    "driver": "a lock of the CUDA driver",
+    "futex": "something that no frame names",
+}
+"""Every kind of wait for another thread, as a person would name what is waited for."""
+
 
 @dataclass(frozen=True)
 class LockWait:
     """A thread that the kernel holds in a futex call, as one stop saw it. Ids are LWPs."""
 
     thread: int  # 0 where the source, a text, does not tell it
-    kind: str  # a key of knowledge/locks.py KINDS
+    kind: str  # a key of `KINDS`
     address: int  # of the lock; of the word it sleeps on where the lock's own address cannot be told
     owner: Maybe[int]  # the thread that must act before it goes on: the holder, or the one being joined
     owner_process: Optional[int] = None  # pid, where the owner is a thread of another process

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Iterator, List, Tuple
+from typing import Collection, Iterable, Iterator, List, Tuple
 
 
 def spans(numbers: Iterable[int]) -> Iterator[Tuple[int, int]]:
@@ -23,3 +23,8 @@ def pieces(numbers: Iterable[int]) -> List[str]:
 def folded(numbers: Iterable[int]) -> str:
     """`0-3,7` for 0, 1, 2, 3, 7."""
     return ",".join(pieces(numbers))
+
+
+def ranks(numbers: Collection[int]) -> str:
+    """`rank 3` or `ranks 0-2,5`."""
+    return f"{'rank' if len(set(numbers)) == 1 else 'ranks'} {folded(numbers)}"

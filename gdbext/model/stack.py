@@ -13,6 +13,8 @@ UNREAD = "not read without a stop"
 OUTLINE = "not read, only what /proc says of it"
 """How it ends where nothing but names, states and counters of the process was within reach."""
 
+LANGUAGES = ("native", "python")
+
 Captured = Union[int, str, Missing]
 """The value of a captured argument or local: numbers and pointers as int, C strings as str."""
 
@@ -26,7 +28,7 @@ class Frame:
     pc: Optional[int] = None
     file: Optional[str] = None
     line: Optional[int] = None
-    language: str = "native"  # "native" or "python"
+    language: str = "native"  # one of `LANGUAGES`
     inlined: bool = False
     captures: Mapping[str, Captured] = field(default_factory=dict)
     module_offset: Optional[int] = None  # pc relative to the load address, for addr2line on a stripped object
@@ -53,9 +55,12 @@ class ThreadStack:
     truncated: Optional[str] = None  # why frames are missing at the outer end; None when the walk was complete
     gil: Optional[bool] = None  # holds Python's global interpreter lock; None when unknown
     problems: Tuple[str, ...] = ()
+    sleeps: Optional[float] = None  # seconds after which the sleep that it asked for ends by itself
     # What a second look shortly after the first showed; None when there was none.
     still: Optional[int] = None  # this frame and all outer ones are the same calls, not a byte of them changed
     switches: Optional[int] = None  # how often it went to sleep or was preempted in between
+    left: Optional[int] = None  # so many of its calls, from the innermost one, have returned in between
+    turns: Tuple[int, ...] = ()  # switches so far, before the look and after its last stop: two looks, two such pairs
 
     @property
     def unread(self) -> bool:

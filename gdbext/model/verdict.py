@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple
 
+from gdbext.model.exit_status import ALL
 from gdbext.model.job import JobSnapshot
 from gdbext.model.stack import Captured
 from gdbext.model.tree import StackTree
@@ -73,11 +74,12 @@ class Verdict:
     evidence: Tuple[Evidence, ...] = ()
     remedies: Tuple[Remedy, ...] = ()
     missing: Tuple[str, ...] = ()  # what could not be read and would have helped
+    decided_by: Optional[str] = None  # it cannot be told yet whether anything hangs: the command that tells
 
     @property
     def finding(self) -> bool:
-        """True when something is wrong, or may be and could not be told."""
-        return self.cause != "not-a-hang"
+        """True when something is wrong, whether its cause is known or not."""
+        return self.cause != "not-a-hang" and self.decided_by is None
 
 
 @dataclass(frozen=True)
@@ -98,3 +100,18 @@ class Diagnosis:
     processes: Tuple[ProcessJudgement, ...]
     verdict: Verdict
     tree: Optional[StackTree] = None  # the stacks merged, where somebody merged them
+
+    @property
+    def hangs(self) -> Optional[bool]:
+        """Whether something hangs, failed or is late; None where the evidence does not decide it.
+
+        With parts unread only a known cause of at least medium confidence is proof: what was not read may contradict
+        a weaker one, and "nothing hangs" speaks for all ranks or for none.
+        """
+        verdict = self.verdict
+        if verdict.decided_by is not None:
+            return None
+        if self.snapshot.read == ALL:
+            return verdict.finding
+        proven = verdict.finding and verdict.cause != "unknown" and verdict.confidence != "low"
+        return True if proven else None

@@ -26,7 +26,8 @@ class Pulse:
 
 @dataclass(frozen=True)
 class WatchEvent:
-    """One line of a watch. `kind`: watching, hang, no-hang, moves, gone, trouble. `at`: seconds since the epoch."""
+    """One line of a watch. `kind`: watching, hang, undecided, no-hang, moves, gone, trouble. `at`: seconds since the
+    epoch."""
 
     kind: str
     text: str

@@ -8,6 +8,7 @@ from typing import List, Optional
 from gdbext.parsers.building import Process, Thread
 from gdbext.parsers.cleaning import Stream, Unwrapper
 from gdbext.parsers.events import (
+    Chain,
     Chained,
     Cut,
     Detail,
@@ -48,6 +49,7 @@ class Assembler:
         self._chained = False  # the next traceback is of the same thread,
         self._dropping = False  # and its frames are counted only
         self._interactive = False  # commands of a debugger were seen
+        self._ended = False  # the stack at hand is whole: a frame without a head begins another one
 
     def feed(self, line: str) -> None:
         for whole in self._unwrapper.feed(line):
@@ -83,6 +85,8 @@ class Assembler:
             self._process_head(event)
         elif isinstance(event, Said):
             self._say(event)
+        elif isinstance(event, Chain):
+            self._whole(event, kind)
         elif isinstance(event, Chained):
             self._chained = self._thread is not None
         elif isinstance(event, Cut):
@@ -121,7 +125,7 @@ class Assembler:
             self._begin(ProcessHead())
 
     def _begin(self, head: ProcessHead) -> None:
-        known = self._find(head.pid)
+        known = self._find(head.pid) or self._sampled_again(head)
         self._thread, self._kind, self._chained, self._dropping = None, "", False, False
         if known is not None and known.threads:
             known.head = joined(known.head, head)
@@ -134,6 +138,13 @@ class Assembler:
         if pid is None:
             return None
         return next((one for one in self.processes[-_MOST_REMEMBERED:] if one.head.pid == pid), None)
+
+    def _sampled_again(self, head: ProcessHead) -> Optional[Process]:
+        """A second look at a rank whose threads the text numbers: their numbers come again."""
+        if head.rank is None or head.pid is not None:
+            return None
+        alike = (one for one in self.processes[-_MOST_REMEMBERED:] if one.head.rank == head.rank)
+        return next((one for one in alike if one.threads and all(thread.head.id for thread in one.threads)), None)
 
     def _open_process(self) -> Process:
         if self._pending is not None or self._process is None:
@@ -213,6 +224,7 @@ class Assembler:
             self._interactive = True
 
     def _resume(self, thread: Thread, head: ThreadHead) -> None:
+        self._ended = False
         old = thread.head
         thread.head = replace(
             head, id=old.id or head.id, lwp=head.lwp or old.lwp, name=head.name or old.name, only=old.only or head.only
@@ -228,6 +240,7 @@ class Assembler:
             self._thread = None
             return None
         self._tally.threads += 1
+        self._ended = False
         thread = Thread(head, kind, superseded=earlier)
         thread.complain(head.problem)
         if self._next_problem is not None and (head.current or kind != "faulthandler"):
@@ -244,7 +257,7 @@ class Assembler:
         if self._dropping and thread is not None:
             thread.dropped += 1
             return
-        if thread is None or self._is_of_another(thread, line, kind):
+        if thread is None or self._ended or self._is_of_another(thread, line, kind):
             thread = self._start(self._unheaded(), kind)
         elif self._is_repeated(thread, line):
             return
@@ -254,6 +267,15 @@ class Assembler:
         self._kind = thread.kind
         self._tally.frames += 1
 
+    def _whole(self, chain: Chain, kind: str) -> None:
+        """A stack on one line: a thread of its own, or of the head before it."""
+        if self._thread is None or self._thread.frames or self._pending is not None:
+            self._start(self._unheaded(), kind)
+        for frame in chain.frames:
+            self._frame(FrameLine(frame), kind)
+        self._kind = ""
+        self._ended = True
+
     def _unheaded(self) -> ThreadHead:
         """The head of a stack that has none, or only a mention in the prose before it."""
         head = replace(self._mention or ThreadHead(), firm=True)
@@ -262,7 +284,7 @@ class Assembler:
 
     def _is_of_another(self, thread: Thread, line: FrameLine, kind: str) -> bool:
         """Whether a frame cannot continue the stack at hand: its numbers start over, or another tool prints it."""
-        if self._pending is not None or (thread.kind and kind != thread.kind):
+        if self._pending is not None or (thread.frames and thread.kind and kind != thread.kind):
             return True
         if self._mention is not None and thread.frames and (line.number is None or line.number <= thread.last):
             return True
@@ -285,9 +307,12 @@ class Assembler:
             if said.rank is not None and process is not None and process.head.rank is None:
                 process.head = replace(process.head, rank=said.rank)
             self._kind, self._chained, self._dropping = "", False, False
+            self._ended = thread.kind == "traceback"
         elif said.about == "next":
             self._next_problem = said
-            if said.pid is not None and (process is None or process.head.pid != said.pid):
+            if process is not None and process.head.pid is None and self._kind == "glog":
+                process.head, self._thread = replace(process.head, pid=said.pid), None  # the check, then its signal
+            elif said.pid is not None and (process is None or process.head.pid != said.pid):
                 self._begin(ProcessHead(pid=said.pid))
         elif process is None or self._pending is not None or not is_about(process, said):
             if len(self.messages) < 200:

@@ -6,9 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Optional, Tuple
 
+from gdbext.knowledge.launchers import LAUNCHER_FILES
 from gdbext.model.job import RankSnapshot
+from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.parsers.events import FrameLine, ProcessHead, ThreadHead
+from gdbext.parsers.formats.loose import KINDS as LOOSE_KINDS
+from gdbext.parsers.formats.loose import is_telling
 
 MOST_FRAMES = 1024
 """Frames that are kept of one thread, innermost first; a deep recursion says nothing more behind them."""
@@ -16,6 +20,9 @@ MOST_FRAMES = 1024
 MOST_PROBLEMS = 12
 MOST_SAID = 24
 LONGEST_PROBLEM = 300
+
+
+_LAUNCHER = regex(LAUNCHER_FILES)
 
 
 @dataclass
@@ -37,7 +44,7 @@ class Thread:
 
     def add(self, line: FrameLine, kind: str) -> bool:
         """Take a frame; whether there was room for it."""
-        self.kind = self.kind or kind
+        self.kind = (self.kind or kind) if self.frames else (kind or self.kind)
         if self.reversed is None:
             self.reversed = line.outermost_first if self.head.outermost_first is None else self.head.outermost_first
         if len(self.frames) >= MOST_FRAMES and not self.reversed:
@@ -159,9 +166,15 @@ class Process:
         if len(self.said) < MOST_SAID and text[:LONGEST_PROBLEM] not in self.said:
             self.said.append(text[:LONGEST_PROBLEM])
 
+    def drop_what_says_nothing(self) -> None:
+        """Forget single lines that only looked like frames, and the traceback of a launcher."""
+        self.threads = [thread for thread in self.threads if not _says_nothing(thread)]
+
     def finished(self, index: int) -> RankSnapshot:
         if not self.threads and self.standing is not None:
             self.threads.append(Thread(ThreadHead(only=self.standing), "gdb"))
+        elif self.standing is not None and self._standing_is_missing(self.standing):
+            self.threads.append(Thread(ThreadHead("1", only=self.standing), "gdb"))
         self._name_by_list()
         gone = {id(thread.superseded) for thread in self.threads if thread.frames}  # printed again later
         shown = [
@@ -181,6 +194,14 @@ class Process:
             source=f"text:{kinds.most_common(1)[0][0]}" if kinds else "text",
         )
 
+    def _standing_is_missing(self, frame: Frame) -> bool:
+        """gdb says where the thread stands that it has selected, which after an attach is thread 1; its stack is not in
+        the text."""
+        stacks = [thread for thread in self.threads if thread.kind == "gdb"]
+        if len(stacks) < len(self.threads) or any(thread.head.id in (None, "1") for thread in stacks):
+            return False
+        return not any(one.function == frame.function for thread in stacks for one in thread.frames[:1])
+
     def _name_by_list(self) -> None:
         """A stack without a head is that of the listed thread which stands in its innermost frame."""
         listed = {one.head.only.pc: one for one in self.threads if one.head.only is not None and not one.frames}
@@ -192,6 +213,14 @@ class Process:
                 thread.head = replace(one.head, gil=thread.head.gil)
                 taken.add(id(one))
         self.threads = [thread for thread in self.threads if id(thread) not in taken]
+
+
+def _says_nothing(thread: Thread) -> bool:
+    """A single line that only looked like a frame, or the launcher's own traceback: it tells of a rank that died."""
+    if thread.kind == "traceback" and any(_LAUNCHER.search(frame.file or "") for frame in thread.frames):
+        return True
+    loose = thread.kind in LOOSE_KINDS and thread.head.id is None
+    return loose and len(thread.frames) == 1 and not is_telling(thread.frames[0])
 
 
 def _is_only(head: ThreadHead, kind: str) -> bool:

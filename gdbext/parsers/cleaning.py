@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from typing import Iterable, Iterator, List, NamedTuple, Optional, Tuple
+import re
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Tuple
 
 from gdbext.model.patterns import either, regex
 
@@ -48,8 +49,27 @@ _TAGS = regex(r"</?(?:details|summary|pre|code|p|br|b|blockquote|div)(?: [^>]{0,
 _ENTITY = regex(r"&(?:lt|gt|amp|quot|nbsp|#39);")
 
 
+_LOST_PLUS = tuple(
+    (regex(pattern), put)
+    for pattern, put in (
+        (r"stdc(?:  )?(?=\.so)", "stdc++"),
+        (r"(?<=[\w()>\]]) ?(?=0x[0-9a-f]{1,16}\) ?\[0x)", "+"),  # backtrace_symbols(): `lib.so(f 0x4a)[0x7f..]`
+        (r" {3}(?=0x[0-9a-f]{1,16} \(0x|\d{1,6}$)", " + "),  # c10: `f()   0x4a (0x7f.. in lib.so)`; TensorRT-LLM
+    )
+)
+
+
+def with_plus(text: str) -> str:
+    """A line of a stack with the `+` that web pages and forms have turned into a blank, or dropped."""
+    if "[0x" in text or "(0x" in text or "  " in text[4:]:
+        for pattern, put in _LOST_PLUS:
+            text = pattern.sub(put, text)
+    return text
+
+
 def clean(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
     """Each line as its tool printed it, with the stream it belongs to. Pager prompts are left out."""
+    learned = LearnedPrefixes()
     for line in lines:
         text = _STRAY.sub("", line).replace("\xa0", " ").rstrip()
         if "--Type <" in text:
@@ -57,10 +77,13 @@ def clean(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
             if len(text.strip()) <= 1:  # nothing but the answer to the prompt
                 continue
         stream, text = split_prefix(text)
+        stream, text = learned.split(stream, text)
         if "<" in text:
             text = _TAGS.sub("", text)
         if "&" in text and _ENTITY.search(text):
             text = html.unescape(text)
+        if "0x" in text:
+            text = with_plus(text)
         yield stream, "" if text.startswith(("```", "~~~")) else text
 
 
@@ -81,6 +104,56 @@ def split_prefix(text: str) -> Tuple[Stream, str]:
         pid = int(said["pid"]) if said.get("pid") else pid
         text = text[found.end() :]
     return Stream(source, rank, pid), text
+
+
+_PART_OF_STACK = regex(
+    r"[^\s\"'(][^\"]{0,160}?[\]>:|)\s](?=\s{0,40}(?:File \"[^\"]{1,400}\", line \d|#\d{1,3}\s+0x[0-9a-f]{6,16} ))"
+)
+_BEGINS_STACK = regex(r"(?!.*C\+\+ Trace)[^\s\"'][^\"]{0,300}?(?=Traceback \(most recent call (?:last|first)\))")
+_NOT_A_PREFIX = regex(r"(?:\((?:Python|C|P|Cython)\)|=>|\*|>|\|)\s*\Z")
+_SAID_RANK = regex(r"\[(?:rank|default|Rank )(\d{1,6})\]")
+_SAID_SOURCE = regex(r"(?i)\b(?:worker|node|host|rank|tp|dp|pp)[-_ ]?\d{1,6}\b")
+_MOST_LEARNED = 8
+
+
+class LearnedPrefixes:
+    """Prefixes of log collectors that no row has: learned from lines on which a part of a stack stands behind one, and
+    taken off from every line that begins alike but for numbers."""
+
+    def __init__(self) -> None:
+        self._shapes: Dict[str, Pattern[str]] = {}
+
+    def split(self, stream: Stream, text: str) -> Tuple[Stream, str]:
+        """The line without such a prefix, with what that says of its writer."""
+        if "Traceback (most" in text and not text.lstrip().startswith("Traceback"):
+            found = _BEGINS_STACK.match(text)
+            return (_with(stream, found.group()), text[found.end() :]) if found else (stream, text)
+        for shape in self._shapes.values():
+            known = shape.match(text)
+            if known:
+                return _with(stream, known.group()), _behind(text, known.end())
+        if 'File "' not in text and " 0x" not in text:
+            return stream, text
+        found = _PART_OF_STACK.match(text)
+        if found is None or _NOT_A_PREFIX.match(found.group()):
+            return stream, text
+        prefix = found.group().rstrip()
+        if len(self._shapes) < _MOST_LEARNED:
+            alike = re.sub(r"\d+", r"\\d+", re.escape(prefix))
+            self._shapes[alike] = re.compile(alike)
+        return _with(stream, prefix), _behind(text, len(prefix))
+
+
+def _behind(text: str, end: int) -> str:
+    """What stands behind a prefix; the blank that sets it off is no indentation."""
+    return text[end + 1 :] if text[end : end + 1] == " " else text[end:]
+
+
+def _with(stream: Stream, prefix: str) -> Stream:
+    rank, source = _SAID_RANK.search(prefix), _SAID_SOURCE.search(prefix)
+    if rank is not None:
+        return stream._replace(rank=int(rank.group(1)))
+    return stream._replace(source=stream.source or source.group().lower()) if source is not None else stream
 
 
 _NUMBERED = regex(r"\s{0,12}(?:=>|\* )?(?:frame )?#\d+\b")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional, Union
+from typing import Optional, Tuple, Union
 
 from gdbext.model.stack import Frame
 
@@ -52,6 +52,13 @@ class FrameLine:
     number: Optional[int] = None
     outermost_first: bool = False
     addressed: bool = False  # from gdb, which leaves the address out where a frame's callee is inlined
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A whole stack on one line, innermost frame first."""
+
+    frames: Tuple[Frame, ...]
 
 
 @dataclass(frozen=True)
@@ -107,4 +114,4 @@ class Detail:
     """Belongs to a format and says nothing that is kept: source text, locals, a debugger's chatter."""
 
 
-Event = Union[ProcessHead, ThreadHead, FrameLine, Standing, Location, Said, Chained, Cut, Prompt, Detail]
+Event = Union[ProcessHead, ThreadHead, FrameLine, Chain, Standing, Location, Said, Chained, Cut, Prompt, Detail]

@@ -8,6 +8,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.knowledge.engines import PROFILES
 from gdbext.knowledge.launchers import RANK_ARGUMENTS
+from gdbext.knowledge.logs import LAUNCHER_SAW
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.patterns import regex
 from gdbext.parsers import pyspy_json, source
@@ -16,12 +17,18 @@ from gdbext.parsers.building import LONGEST_PROBLEM, Process, Thread
 from gdbext.parsers.cleaning import UNNAMED, Stream, clean
 from gdbext.parsers.events import ProcessHead, Said
 from gdbext.parsers.heads import is_about
+from gdbext.parsers.speakers import Speakers
 from gdbext.parsers.tally import Tally
 
+_LAUNCHER_SAW = regex(LAUNCHER_SAW)
 _FILE_RANK = regex(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
 _FILE_PID = regex(r"(?i)(?:pid|core)[-_.]?(\d{2,9})(?!\d)")
 _TITLES = tuple((regex(rule.pattern), profile.name) for profile in PROFILES for rule in profile.titles)
 _ARGUMENTS = tuple(regex(rule.pattern, re.IGNORECASE) for rule in RANK_ARGUMENTS)
+_GOES_ON = regex(
+    r"frame #|Exception raised from |CUDA kernel errors might be |For debugging consider |Compile with `TORCH_|$"
+)
+"""Lines of torch's messages behind the first."""
 _MOST_PROBLEMS = 40
 _MOST_MESSAGES = 1000  # log lines of processes whose stacks stand elsewhere, or nowhere
 _MOST_STREAMS = 8192  # writers that are told apart
@@ -72,22 +79,27 @@ def _parse(name: str, data: bytes, tally: Tally) -> _Found:
     streams = _assemble(spied.rest, tally)
     written = [process for one in streams for process in one.processes]
     _drop_copies(streams)
+    _keep_with_process(written)
+    for process in written:
+        process.drop_what_says_nothing()
     processes = [process for process in (*spied.processes, *written) if process.shows_stacks]
     loose = [(one.stream, message) for one in streams for message in one.messages]
+    _number_by_launcher(processes, [message.text for _, message in loose])
     said: List[str] = []
-    speakers: Dict[int, Process] = {}  # ranks of which nothing but log lines is there
+    speakers = Speakers()
     spoken_of = {_rank_of(stream, message) for stream, message in loose} - {None}
     nameless = len(processes) == 1 and processes[0].head.rank is None and len(spoken_of) == 1
     for stream, message in loose[:_MOST_MESSAGES]:
         rank = None if nameless else _rank_of(stream, message)  # one rank speaks and one process is seen: the same
         owner = _owner(replace(message, rank=rank), processes)
-        if owner is None and rank is not None:
-            owner = speakers.setdefault(rank, Process(ProcessHead(rank=rank)))
+        if owner is None and (rank is not None or (message.pid is not None and not processes)):
+            owner = speakers.find(rank, message.pid)
         if owner is not None:
             owner.tell(message.text)
         else:
             said.append(_prefixed(stream, message.text))
-    found = [_identified(process.finished(0)) for process in (*processes, *speakers.values())]
+    speaking = speakers.finished(() if processes else said)
+    found = [_identified(process.finished(0)) for process in (*processes, *speaking)]
     problems += [_PRINTED_AGAIN.format(label) for label in _printed_again(processes, found)]
     return _Found(_named_after_file(name, found), problems, said)
 
@@ -107,7 +119,7 @@ def _assemble(text: str, tally: Tally) -> List[Assembler]:
     streams: Dict[Stream, Assembler] = {}
     last = UNNAMED
     for stream, line in clean(source.lines(text)):
-        if stream == UNNAMED and line.startswith("frame #"):
+        if stream == UNNAMED and _GOES_ON.match(line):
             stream = last  # torch's loggers name the rank before the first line of a message only
         last = stream
         one = streams.get(stream)
@@ -137,13 +149,33 @@ def _drop_copies(streams: Sequence[Assembler]) -> None:
         ]
 
 
+def _keep_with_process(written: Sequence[Process]) -> None:
+    """The stack inside of an uncaught exception's message names no process: it is of the one that then died."""
+    dead = [process for process in written if process.head.pid is not None and process.threads]
+    for process in written:
+        if len(dead) == 1 and process.head == ProcessHead() and all(one.kind == "exception" for one in process.threads):
+            dead[0].threads += process.threads
+            for text in process.said:
+                dead[0].tell(text)
+            process.threads = []
+
+
+def _number_by_launcher(processes: Sequence[Process], texts: Sequence[str]) -> None:
+    """mpirun says which rank a pid was that died."""
+    for found in filter(None, map(_LAUNCHER_SAW.search, texts)):
+        for process in processes:
+            if process.head.pid == int(found.group("pid")) and process.head.rank is None:
+                process.head = replace(process.head, rank=int(found.group("rank")))
+
+
 def _calls(thread: Thread) -> Tuple[Tuple[object, ...], ...]:
     return tuple((frame.function, frame.file, frame.line) for frame in thread.frames)
 
 
 def _owner(message: Said, processes: Sequence[Process]) -> Optional[Process]:
-    """Whose a message is; the only process takes what nothing speaks against."""
-    for process in processes:
+    """Whose a message is; the only process takes what nothing speaks against, of several none takes what names none."""
+    named = message.pid is not None or message.rank is not None
+    for process in processes if named or len(processes) == 1 else ():
         if is_about(process, message):
             return process
     alone = processes[0].head if len(processes) == 1 else None

@@ -11,7 +11,8 @@ import threading
 import time
 from typing import Callable, List, Optional
 
-from gdbext.rankpdb.wire import Message, Wire
+from gdbext.rankpdb.tidying import tidied
+from gdbext.rankpdb.wire import AWAKE, Message, Wire
 
 _BACKLOG = 64 << 10
 """Characters of output that a terminal sees which comes later."""
@@ -26,6 +27,7 @@ class Channel:
         self.on_interrupt: Callable[[], None] = lambda: None
         self.on_release: Callable[[], None] = lambda: None
         self.on_lost: Callable[[], None] = lambda: None
+        self.tidy: Callable[[], None] = lambda: None  # when a signal ends the rank while it waits for a line
         self.complete: Callable[[str, str, int, int], List[str]] = lambda text, line, begin, end: []
         self._deadline = deadline
         self._lines: queue.Queue[Optional[str]] = queue.Queue()
@@ -68,9 +70,13 @@ class Channel:
             self._text = head + "\n" if head else ""
             self._sent = min(self._sent, len(self._text))
             self._ask()
+        with tidied(self.tidy):
+            return self._line()
+
+    def _line(self) -> str:
         while not self.over:
             try:
-                line = self._lines.get(timeout=max(0.0, min(self._deadline - time.monotonic(), 3600.0)))
+                line = self._lines.get(timeout=max(0.0, min(self._deadline - time.monotonic(), AWAKE)))
             except queue.Empty:
                 self.expired = time.monotonic() >= self._deadline
                 self.over = self.over or self.expired

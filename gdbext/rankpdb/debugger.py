@@ -6,16 +6,21 @@ import code
 import contextlib
 import ctypes
 import pdb
+import sys
 import threading
-from types import FrameType
-from typing import Any, Callable, List, Optional, cast
+from types import CodeType, FrameType
+from typing import Any, Callable, List, Optional, Tuple, cast
 
 from gdbext.rankpdb.channel import Channel
+from gdbext.rankpdb.collectives import called_at
 
 HELP = """The other ranks wait until you type `continue` (c), `quit` (q) or Ctrl-D; then every rank goes on.
-release   let the other ranks go on now, and stay here (needed before `next` over a collective)
+release   let the other ranks go on now, and stay here: needed before `next` over a collective, and possible while it
+          waits, in another terminal: gdbext pdb --release
 kill      end this rank, as pdb's own quit does"""
 
+_LONG = 5.0  # seconds of a step, until it is said that others are held
+ELSEWHERE = "in another terminal: gdbext pdb --release"
 _SKIP = ["gdbext.rankpdb", "gdbext.rankpdb.*"]
 
 
@@ -27,11 +32,16 @@ class _Interrupt(KeyboardInterrupt):
 class RankPdb(pdb.Pdb):
     """`on_leave` is called once, when the others need not wait any more."""
 
-    def __init__(self, channel: Optional[Channel], on_leave: Callable[[], None]) -> None:
+    def __init__(
+        self, channel: Optional[Channel], on_leave: Callable[[], None], held: Callable[[], str] = lambda: ""
+    ) -> None:
+        """`held`: the ranks that wait for this prompt, like "ranks 0, 2 are"; "" when there are none."""
         # rc files are commands of a person at a terminal of his own, not of a service.
         far, stream = channel is not None, cast(Any, channel)
         super().__init__(skip=_SKIP, stdin=stream, stdout=stream, nosigint=far, readrc=not far)
-        self._on_leave, self._left = on_leave, False
+        self._on_leave, self._left, self._held = on_leave, False, held
+        self._warned: Optional[Tuple[CodeType, int]] = None  # where a step over a collective was held back once
+        self._stepping: Optional[threading.Timer] = None
         self._thread = threading.get_ident()
         self._busy = False  # evaluates what was typed
         self._channel: Optional[Channel] = None
@@ -87,6 +97,52 @@ class RankPdb(pdb.Pdb):
         self.set_quit()
         return True
 
+    # --- steps, while others are held ---
+
+    def do_next(self, arg: str) -> Optional[bool]:
+        """n(ext): run to the next line of this function."""
+        return self._step(lambda: super(RankPdb, self).do_next(arg))
+
+    def do_step(self, arg: str) -> Optional[bool]:
+        """s(tep): run to the next line, also of a function that is called."""
+        return self._step(lambda: super(RankPdb, self).do_step(arg))
+
+    def do_until(self, arg: str) -> Optional[bool]:
+        """unt(il): run to a line below."""
+        return self._step(lambda: super(RankPdb, self).do_until(arg), through=True)
+
+    def do_return(self, arg: str) -> Optional[bool]:
+        """r(eturn): run to the end of this function."""
+        return self._step(lambda: super(RankPdb, self).do_return(arg), through=True)
+
+    do_n, do_s, do_unt, do_r = do_next, do_step, do_until, do_return
+
+    def _step(self, go: Callable[[], Any], through: bool = False) -> Optional[bool]:
+        """Over a line with a collective only when it is asked for twice. `through`: to lines below."""
+        frame, held = self.curframe, "" if self._left else self._held()
+        if frame is not None and held:
+            name = called_at(frame.f_code, frame.f_lineno, sys.maxsize if through else None)
+            if name is not None and self._warned != (frame.f_code, frame.f_lineno):
+                self._warned = (frame.f_code, frame.f_lineno)
+                self.message(
+                    f"{name} may wait for ever: {held} held here. Type `release` first; to step nevertheless, "
+                    "repeat the command."
+                )
+                return None
+        done: Optional[bool] = go()
+        if done and held:
+            self._stepping = threading.Timer(_LONG, self._still_stepping)
+            self._stepping.daemon = True
+            self._stepping.start()
+        return done
+
+    def _still_stepping(self) -> None:
+        """In a thread of its own."""
+        held = "" if self._left else self._held()
+        if held:
+            keys = "" if self._channel is None else "Ctrl-C and `o`, or "
+            self.message(f"This step is still running, and {held} held here. To let them go: {keys}{ELSEWHERE}")
+
     def do_interact(self, arg: str) -> None:
         """interact: a Python prompt with the names of this frame; Ctrl-D leaves it."""
         assert self.curframe is not None
@@ -119,6 +175,8 @@ class RankPdb(pdb.Pdb):
             self._busy = False
 
     def interaction(self, frame: Optional[FrameType], traceback: Any, *more: Any) -> None:
+        if self._stepping is not None:
+            self._stepping.cancel()
         if self._channel is not None and self._channel.over:  # the terminal is lost
             self.do_quit("")
             return

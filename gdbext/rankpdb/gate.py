@@ -13,9 +13,11 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 from gdbext.rankpdb.channel import Channel
 from gdbext.rankpdb.debugger import HELP, RankPdb
+from gdbext.rankpdb.folder import detour
 from gdbext.rankpdb.identity import Identity, identity
 from gdbext.rankpdb.station import Place, Station, nobody
 from gdbext.rankpdb.telling import say, words
+from gdbext.rankpdb.tidying import tidied
 from gdbext.rankpdb.waiting import OUR_TURN, not_here, passed
 from gdbext.rankpdb.wire import Message, Wire
 
@@ -113,7 +115,7 @@ class Gate:
             return
         prompt: _Prompt
         channel = None if _has_foreground() else Channel(until)
-        debugger = RankPdb(channel, lambda: self._left(prompt))
+        debugger = RankPdb(channel, lambda: self._left(prompt), lambda: self._held_by(prompt))
         prompt = _Prompt(debugger, threading.get_ident(), frame, [place], block, until, channel)
         self._open(prompt)
         opened()
@@ -124,9 +126,12 @@ class Gate:
         assert station is not None
         self._prompt = prompt
         place, channel = prompt.places[0], prompt.channel
+        if channel is not None:
+            channel.tidy = station.close
         station.far.opens(place)
         station.doing = {"state": "prompt", "at": words(place)}
         station.opens(place)
+        station.on_release = prompt.debugger.leave
         text = f"rank {station.me.rank} (pid {os.getpid()}) at {words(place)} in {prompt.frame.f_code.co_name}"
         if channel is None:
             say(f"{text}\n{HELP}")
@@ -148,6 +153,14 @@ class Gate:
         prompt.debugger.stays()
         prompt.debugger.set_trace(frame)
 
+    def _held_by(self, prompt: _Prompt) -> str:
+        """Who waits for a prompt, or will: ranks of other hosts are not counted."""
+        assert self._station is not None
+        found = sorted({rank for place in list(prompt.places) for rank in self._station.waiters(place)})
+        if found:
+            return f"rank {found[0]} is" if len(found) == 1 else f"ranks {', '.join(map(str, found))} are"
+        return "the other ranks are" if prompt.block and self._station.me.world not in (None, 1) else ""
+
     def _left(self, prompt: _Prompt) -> None:
         """The others need not wait for this prompt any more."""
         station = self._station
@@ -155,7 +168,7 @@ class Gate:
         places, prompt.places = prompt.places, []
         if not prompt.debugger.breaks:
             self._prompt = None
-            station.on_terminal = nobody
+            station.on_terminal, station.on_release = nobody, None
             station.doing = {"state": "running"}
         if prompt.heir is not None:
             self._give_way(prompt, places[-1], prompt.heir)
@@ -206,7 +219,8 @@ class Gate:
             + ("" if here else f" (on another host: {station.far.through()})")
         )
         try:
-            said = passed(station, chosen, place, until, patience)
+            with tidied(station.close):
+                said = passed(station, chosen, place, until, patience)
         finally:
             station.doing = {"state": "running"}
         if said != OUR_TURN:
@@ -230,6 +244,9 @@ class Gate:
             except OSError as error:
                 say(f"no breakpoint: {error}")
                 return None
+            said = detour(self._station.path)
+            if said is not None:
+                say(said)
         return self._station
 
     def leave_station(self) -> None:

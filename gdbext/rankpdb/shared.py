@@ -174,7 +174,9 @@ class Folder:
         sheet = self._sheets.read(name)
         if sheet is None:
             return False
-        lives = not self._closed if name == self._sheets.mine else sheet.lives()
+        lives: Optional[bool] = False  # it has written its last word, though its process may need a moment to end
+        if not sheet.ended:
+            lives = not self._closed if name == self._sheets.mine else sheet.lives()
         silent, ours = now - sheet.sign, self._is_of_this_run(sheet)
         limit = self._silence if ours and sheet.open else STALE
         if lives or not (sheet.ended or lives is False or silent > limit):

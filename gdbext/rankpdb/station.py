@@ -12,18 +12,20 @@ import os
 import socket
 import threading
 import time
-from typing import Dict, List, Optional, Tuple, Union
+from typing import Callable, Dict, List, Optional, Tuple, Union
 
 from gdbext.rankpdb import folder
 from gdbext.rankpdb.absent import Absent
 from gdbext.rankpdb.distant import Distant
-from gdbext.rankpdb.identity import Identity
+from gdbext.rankpdb.identity import Identity, is_ending, started
 from gdbext.rankpdb.wire import Message, Wire, connect
 
 Place = Tuple[str, int]
 """A breakpoint as all ranks count it: `file:line` of the call, and how often this rank came by (from 1)."""
 NOT_IN_TIME = "did not come in time"
 _LOOK = 1.0  # seconds between two looks whether a rank that has not come yet lives
+_STILL_THERE = 2.0  # seconds between two looks whether our socket is
+_NAP = 0.05  # seconds between two looks whether a rank that moves lives
 
 
 def nobody(wire: Wire, message: Message) -> Optional[str]:
@@ -42,18 +44,18 @@ class Station:
         self.chosen: Optional[int] = None  # by `gdbext pdb --rank N`, for all breakpoints to come
         self.doing: Message = {"state": "running"}
         self.on_terminal = nobody
+        self.on_release: Optional[Callable[[], None]] = None  # while a prompt of ours is open
         self._waiting: Dict[Place, List[Tuple[int, Wire]]] = {}
         self._open: Optional[Place] = None
         self._peers: Dict[int, str] = {}
         self._absent: Dict[int, Absent] = {}
         folder.sweep()
         self.far = Distant(me)
-        self._server, self.path = folder.listen(me.job, me.rank)
+        self._closed = False
+        self._server, self.path = self._listen()
         atexit.register(self.close)
         threading.Thread(target=self._serve, name="gdbext-pdb", daemon=True).start()
-        for member in folder.members(os.path.dirname(self.path)):
-            if member.path != self.path:
-                self._meet(member)
+        self._greet()
 
     # --- what this rank does ---
 
@@ -99,7 +101,17 @@ class Station:
         if wire is not None and wire.send(question):
             return wire
         self.lost(rank)
-        return "has ended"
+        return self.ask(rank, question, until - time.monotonic()) if self._moves(rank, path, until) else "has ended"
+
+    def _moves(self, rank: int, path: str, until: float) -> bool:
+        """Whether a rank that cannot be reached at its path says that it is somewhere else now."""
+        _, pid, start = os.path.basename(path).split(".")
+        until = min(until, time.monotonic() + 3 * _STILL_THERE)
+        with self.changed:
+            while started(int(pid)) == start and not is_ending(int(pid), start) and time.monotonic() < until:
+                if self.changed.wait_for(lambda: rank in self._peers, _NAP):
+                    return True
+        return False
 
     def absent(self, rank: int) -> Optional[Absent]:
         """The process of a rank of this host that has not come to any breakpoint yet."""
@@ -108,7 +120,7 @@ class Station:
         return None if rank in self._peers else self._absent[rank]
 
     def lost(self, rank: int) -> None:
-        """It has ended; perhaps it is started anew."""
+        """It cannot be reached there any more; perhaps it moves, or is started anew."""
         with self.changed:
             path = self._peers.pop(rank, None)
         if path is not None:
@@ -116,6 +128,7 @@ class Station:
 
     def close(self) -> None:
         """Nothing stays behind, of ranks that were killed neither."""
+        self._closed = True
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)  # ends the thread that waits in `accept`
         self._server.close()
@@ -132,6 +145,32 @@ class Station:
                 os.close(wire.fileno())
         self._waiting.clear()
 
+    # --- where we are ---
+
+    def _listen(self) -> Tuple[socket.socket, str]:
+        server, path = folder.listen(self.me.job, self.me.rank)
+        server.settimeout(_STILL_THERE)
+        return server, path
+
+    def _greet(self) -> None:
+        """Tell the ranks that are here where they find us."""
+        job = os.path.basename(os.path.dirname(self.path))
+        for place in folder.jobs():
+            for member in folder.members(place) if os.path.basename(place) == job else ():
+                if member.path != self.path:
+                    self._meet(member)
+
+    def _stay(self) -> None:
+        """The folder of a login session goes with the session, and somebody may tidy up in /tmp: then we move."""
+        with contextlib.suppress(OSError):
+            if not os.path.exists(self.path):
+                before = self._server
+                self._server, self.path = self._listen()
+                before.close()
+                self._greet()
+            if self._closed:  # meanwhile
+                self.close()
+
     # --- what others want ---
 
     def _meet(self, member: folder.Member) -> None:
@@ -147,6 +186,9 @@ class Station:
         while True:
             try:
                 connection, _ = self._server.accept()
+            except socket.timeout:
+                self._stay()
+                continue
             except OSError:  # closed: the process ends, or was forked
                 return
             # A peer that connects and says nothing must not keep the others waiting.
@@ -178,6 +220,12 @@ class Station:
                 self.chosen = int(message["choose"])
                 self.changed.notify_all()
             wire.send({"chosen": self.chosen})
+        elif "release" in message:
+            release = self.on_release
+            waiting = self.status()["waiters"]
+            if release is not None:
+                release()
+            wire.send({"released": waiting if release is not None else None})
         elif "terminal" in message:
             refused = self.on_terminal(wire, message)
             if refused:

@@ -9,10 +9,15 @@ import select
 import socket
 import struct
 import threading
-from typing import Any, Dict, Iterator, Optional
+import time
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 LONGEST = 1 << 20
 """Bytes of one message; a peer that sends more is no peer of ours."""
+
+AWAKE = 1.0
+"""Seconds that a main thread waits at a stretch. A signal that comes right before a wait begins does not end it, and
+its handler runs after it."""
 
 Message = Dict[str, Any]
 
@@ -40,14 +45,18 @@ class Wire:
 
     def receive(self, timeout: Optional[float] = None) -> Optional[Message]:
         """The next message; None when the other side is gone or no peer of ours. Raises `socket.timeout`."""
-        self._socket.settimeout(timeout)
+        until = None if timeout is None else time.monotonic() + timeout
         while b"\n" not in self._rest:
             if len(self._rest) > LONGEST:
                 return None
+            left = None if until is None else min(max(0.001, until - time.monotonic()), AWAKE)
             try:
+                self._socket.settimeout(left)
                 data = self._socket.recv(1 << 16)
             except socket.timeout:
-                raise
+                if until is not None and time.monotonic() >= until:
+                    raise
+                continue
             except OSError:
                 return None
             if not data:
@@ -56,7 +65,7 @@ class Wire:
         line, _, self._rest = self._rest.partition(b"\n")
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return message if isinstance(message, dict) else None
 
@@ -82,10 +91,15 @@ class Wire:
             pass  # the other side was first
         self._socket.close()
 
-    def is_ours(self) -> bool:
-        """Whether the other side runs as this user or as root (SO_PEERCRED)."""
+    def peer(self) -> Tuple[int, int]:
+        """Pid and user of the other side (SO_PEERCRED): as it was when it connected, or began to listen."""
         credentials = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        return struct.unpack("3i", credentials)[1] in (0, os.geteuid())
+        pid, user, _ = struct.unpack("3i", credentials)
+        return pid, user
+
+    def is_ours(self) -> bool:
+        """Whether the other side runs as this user or as root."""
+        return self.peer()[1] in (0, os.geteuid())
 
 
 @contextlib.contextmanager
@@ -100,11 +114,13 @@ def short(path: str) -> Iterator[str]:
 
 
 def connect(path: str, timeout: float = 5.0) -> Optional[Wire]:
-    """A connection to whoever listens at `path`; None when nobody does. Raises OSError when it is not permitted."""
+    """A connection to the process that listens at `path`; None when there is none, or it is another user's than the
+    folder. Raises OSError when it is not permitted."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(timeout)
     try:
         with short(path) as name:
+            owner = os.stat(os.path.dirname(name)).st_uid
             connection.connect(name)
     except (ConnectionRefusedError, FileNotFoundError, socket.timeout):
         connection.close()
@@ -112,4 +128,8 @@ def connect(path: str, timeout: float = 5.0) -> Optional[Wire]:
     except OSError:
         connection.close()
         raise
-    return Wire(connection)
+    wire = Wire(connection)
+    if wire.peer()[1] not in (0, owner):
+        wire.close()
+        return None
+    return wire

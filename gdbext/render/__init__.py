@@ -7,7 +7,9 @@ from types import ModuleType
 from typing import Any, Dict, List, Mapping, Optional
 
 from gdbext.model.errors import GdbextError
+from gdbext.model.origin import FromFile
 from gdbext.render.messages import error_lines
+from gdbext.render.origin import origin_lines
 from gdbext.render.style import Style
 
 _MODULES: Mapping[str, str] = {
@@ -38,6 +40,8 @@ def render(obj: Any, style: Style) -> List[str]:
     """
     if isinstance(obj, GdbextError):
         return error_lines(obj, style)
+    if isinstance(obj, FromFile):
+        return render(obj.answer, style) + origin_lines(obj.origin, style)
     lines: List[str]
     if isinstance(obj, (list, tuple)) and not obj:
         lines = _loaded("ranks").jobs_lines((), style)
@@ -81,4 +85,7 @@ def _loaded(name: str) -> ModuleType:
     return importlib.import_module(f"gdbext.render.{name}")
 
 
-__all__ = ["Style", "dumps", "load", "load_for", "render"]
+PLAIN = Style(width=120, unicode=True)
+"""For text that goes into a file."""
+
+__all__ = ["PLAIN", "Style", "dumps", "load", "load_for", "render"]

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any, Callable, Dict, List, Mapping
 
 from gdbext.model.break_points import BreakPoint, BreakTable
-from gdbext.model.ranges import folded
+from gdbext.model.ranges import ranks
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 from gdbext.render.text import clean, shorten_name, wrapped
@@ -20,8 +20,11 @@ def break_lines(answer: BreakTable, style: Style) -> List[str]:
         text += f", from passing {point.count} on" if point.count > 1 else ""
         text += _then(point, style)
         text += "; pending: no process has such a place yet" if point.pending else ""
-        text += "; passed " + ", ".join(f"{name}: {count}" for name, count in sorted(point.passed.items()))
-        lines += wrapped(text if point.passed else text.rpartition("; passed ")[0], style, indent="  ")
+        if point.passed:
+            text += "; passed " + ", ".join(f"{name}: {count}" for name, count in sorted(point.passed.items()))
+        for problem, names in _by_problem(point.errors).items():
+            text += f"; condition not evaluated in {', '.join(names)}: {clean(problem, style)}"
+        lines += wrapped(text, style, indent="  ")
     columns = (Column("rank", right=True), Column("pid", right=True), Column("state"), Column("in", least=16))
     rows = [
         Row(
@@ -40,10 +43,17 @@ def break_lines(answer: BreakTable, style: Style) -> List[str]:
     return lines
 
 
+def _by_problem(errors: Mapping[str, str]) -> Dict[str, List[str]]:
+    found: Dict[str, List[str]] = {}
+    for name, problem in sorted(errors.items()):
+        found.setdefault(problem, []).append(name)
+    return found
+
+
 def _who(point: BreakPoint) -> str:
     """`rank 1`, `ranks 0-2`; pids where nobody knows the numbers."""
     if point.ranks:
-        return f"rank{'s' if len(point.ranks) > 1 else ''} {folded(point.ranks)}"
+        return ranks(point.ranks)
     return "any rank" if point.pids is None else "pid " + ", ".join(map(str, point.pids))
 
 

@@ -14,6 +14,7 @@ from gdbext.model.check_report import (
 from gdbext.model.missing import known
 from gdbext.model.stack import Frame
 from gdbext.render.error import code_document, sticky_words
+from gdbext.render.json_text import Lines
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 from gdbext.render.tensor import summary
@@ -189,8 +190,8 @@ def report_document(report: CheckReport) -> Dict[str, Any]:
             "kind": failure.kind,
             "what": failure.what,
             "raised": failure.raised or None,
-            "message": failure.message or None,
-            "text": failure.text or None,
+            "message": Lines(failure.message) or None,
+            "text": Lines(failure.text) or None,
             "expression": failure.expression or None,
             "file": failure.file or None,
             "line": failure.line,
@@ -199,7 +200,7 @@ def report_document(report: CheckReport) -> Dict[str, Any]:
         },
         "frames": [_frame_document(frame) for frame in report.frames],
         "engine_frame": report.engine_frame,
-        "source": [{"line": line.number, "text": line.text} for line in report.source],
+        "source": [{"line": line.number, "text": Lines(line.text)} for line in report.source],
         "tensors": [
             {"name": one.name, **{key: known(getattr(one, key)) for key in ("dtype", "shape", "where")}}
             for one in (report.tensors.tensors if report.tensors else ())

@@ -8,7 +8,7 @@ from gdbext.model.checkup import Checkup
 from gdbext.render.style import Style
 from gdbext.render.text import clean, wrapped
 
-_ACCENTS = {"ok": "dim", "warning": "strong", "hindrance": "culprit"}
+_ACCENTS = {"ok": "dim", "warning": "doubt", "hindrance": "bad"}
 _STATE, _NAME = 11, 12
 _GOOD = "Nothing stands in the way of a look."
 _UNTRIED = "No hindrance was found, but no rank either: whether ranks may be looked at is not known."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext import __version__
@@ -15,6 +14,7 @@ from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.explanation import Explanation, Glossary
 from gdbext.model.job import SCHEMA, Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.model.locks import LockReport
+from gdbext.model.origin import FromFile
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree, TreeNode
@@ -26,7 +26,9 @@ from gdbext.render.checkup import checkup_document
 from gdbext.render.comms import communicator_document
 from gdbext.render.error import answer_document
 from gdbext.render.explanation import explanation_document, glossary_document
+from gdbext.render.json_text import Lines, json_text
 from gdbext.render.locks import lock_document, peer_document, wait_document
+from gdbext.render.origin import origin_document
 from gdbext.render.stream_document import STREAM_DOCUMENTS
 from gdbext.render.tensor_document import TENSOR_DOCUMENTS
 from gdbext.render.witnesses import witness_document
@@ -42,6 +44,8 @@ def document(obj: Any) -> Document:
 
     Raises `TypeError` for a type that has none.
     """
+    if isinstance(obj, FromFile):
+        return {**document(obj.answer), "read_from": origin_document(obj.origin)}
     if isinstance(obj, (list, tuple)):
         return _headed(_list(obj))
     encode = _DOCUMENTS.get(type(obj))
@@ -59,9 +63,8 @@ def _list(objects: Sequence[Any]) -> Document:
 
 
 def dumps(obj: Any, indent: Optional[int] = None) -> str:
-    """The text of `document(obj)`; half characters (surrogates) are escaped, so that any stream can take it."""
-    text = json.dumps(document(obj), ensure_ascii=False, indent=indent)
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    """The text of `document(obj)`."""
+    return json_text(document(obj), indent)
 
 
 def _headed(body: Document) -> Document:
@@ -75,7 +78,7 @@ def _diagnosis(diagnosis: Diagnosis) -> Document:
         "taken_at": snapshot.taken_at,
         "pause_ms": _pauses(snapshot.processes),
         "processes": [_judged_process(process, judged.get(process.index)) for process in snapshot.processes],
-        "verdict": _verdict(diagnosis.verdict),
+        "verdict": {**_verdict(diagnosis.verdict), "hangs": diagnosis.hangs},
         "problems": list(snapshot.problems),
         "witnesses": [witness_document(witness) for witness in snapshot.witnesses],
     }
@@ -149,6 +152,7 @@ def _verdict(verdict: Verdict) -> Document:
         "evidence": [_evidence(item) for item in verdict.evidence],
         "remedies": [{"action": remedy.action, "reason": remedy.reason} for remedy in verdict.remedies],
         "missing": list(verdict.missing),
+        "decided_by": verdict.decided_by,
     }
 
 
@@ -297,8 +301,8 @@ def _outputs(outputs: RankOutputs) -> Document:
                 "rank": one.process.rank,
                 "pid": one.process.pid,
                 "inferior": one.number,
-                "text": one.text,
-                "error": one.error,
+                "text": Lines(one.text),
+                "error": one.error and Lines(one.error),
             }
             for one in outputs.outputs
         ],

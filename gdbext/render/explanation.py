@@ -40,7 +40,7 @@ def glossary_lines(glossary: Glossary, style: Style) -> List[str]:
     lines: List[str] = []
     for title, group in (("Causes", glossary.causes), ("Waits", glossary.waits)):
         lines += [""] * bool(lines) + [style.paint(title, "strong")]
-        width = max(len(one.label) for one in group)
+        width = max((len(one.label) for one in group), default=0)
         for one in group:
             lead = f"  {one.label:<{width}}  "
             lines += wrapped(clean(one.meaning, style), style, indent=" " * len(lead), first=lead, most=3)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
-from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
-from gdbext.model.ranges import folded
+from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot, named
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 from gdbext.render.text import clean, clean_line, counted, milliseconds, rank_set, shorten, wrapped
@@ -126,7 +125,7 @@ def attached_lines(ranks: RankTable, style: Style) -> List[str]:
     for one in ranks.ranks:
         if one.problem:
             said.setdefault(one.problem, []).append(one.process)
-    problems = [f"{_called(processes)}: {problem}" for problem, processes in said.items()]
+    problems = [f"{named(processes)}: {problem}" for problem, processes in said.items()]
     return lines + _absent(ranks.absent, style) + _notes(problems, style) + _notes(ranks.notes, style)
 
 
@@ -150,18 +149,11 @@ def output_lines(outputs: RankOutputs, style: Style) -> List[str]:
     """What a gdb command printed, below a heading for each rank; gdb's own lines keep their form."""
     lines: List[str] = []
     for one in outputs.outputs:
-        lines.append(style.paint(f"{_called([one.process])} (inferior {one.number})", "strong"))
+        lines.append(style.paint(f"{named([one.process])} (inferior {one.number})", "strong"))
         lines += [clean_line(line.expandtabs(), style).rstrip() for line in one.text.splitlines()]
         if one.error:
             lines.append(style.paint(shorten(clean(one.error, style), style.width, style), "bad"))
     return lines
-
-
-def _called(processes: Sequence[RankProcess]) -> str:
-    """`rank 3`, `ranks 0-2,5`; pids where nobody knows the numbers."""
-    numbers = [one.rank for one in processes if one.rank is not None]
-    ranks = [f"rank{'s' if len(numbers) > 1 else ''} {folded(numbers)}"] if numbers else []
-    return ", ".join([*ranks, *(f"pid {one.pid}" for one in processes if one.rank is None)])
 
 
 def _identity(one: Union[RankProcess, RankSnapshot], style: Style) -> Tuple[str, str, str, str]:

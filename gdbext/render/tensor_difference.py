@@ -54,18 +54,28 @@ def agreement_lines(found: TensorAgreement, style: Style) -> List[str]:
     """Which ranks hold the same, which do not, and from where on."""
     name = style.paint(clean(found.name, style) + clean(found.index, style), "strong")
     groups = found.groups
-    if len(groups) == 1 and not found.unread:
-        verdict = style.paint(f"all {counted(len(groups[0].ranks), 'rank')} agree", "good")
-    elif len(groups) <= 1:
-        verdict = "the ranks that could be read agree" if groups else "no rank could be read"
-    else:
-        verdict = style.paint(f"{len(groups)} different values", "bad")
-    lines = [f"{name}: {verdict}"]
+    lines = [f"{name}: {_agreement_verdict(found, style)}"]
     for group in groups:
         lines += _group_lines(group, style)
     for one in found.unread:
         lines += flagged(f"rank {one.rank}: {one.reason}", style)
     return lines
+
+
+def _agreement_verdict(found: TensorAgreement, style: Style) -> str:
+    """One readable rank agrees with nothing; ranks that could not be read are counted."""
+    read = sum(len(group.ranks) for group in found.groups)
+    of_all = f" of {read + len(found.unread)}" if found.unread else ""
+    if read == 0:
+        return "no rank could be read: nothing was compared"
+    if read == 1:
+        only = f"{of_all} ranks could be read" if found.unread else " rank"
+        return f"only one{only}: nothing was compared"
+    if len(found.groups) > 1:
+        return style.paint(f"{len(found.groups)} different values", "bad")
+    if found.unread:
+        return f"{read}{of_all} ranks agree, {counted(len(found.unread), 'rank')} could not be read"
+    return style.paint(f"all {read} ranks agree", "good")
 
 
 def _group_lines(group: HashGroup, style: Style) -> List[str]:

@@ -158,10 +158,13 @@ def _diff(diff: TensorDiff) -> Document:
 
 
 def _agreement(found: TensorAgreement) -> Document:
+    compared = sum(len(group.ranks) for group in found.groups)
+    same = None if compared < 2 or found.unread else True  # unknown: nothing was compared, or not with all
     return {
         "name": found.name,
         "index": found.index,
-        "agree": len(found.groups) == 1 and not found.unread,
+        "agree": False if len(found.groups) > 1 else same,
+        "compared": compared if compared > 1 else 0,
         "groups": [
             {
                 "ranks": list(group.ranks),

@@ -15,7 +15,10 @@ LONGEST = 20_000
 
 _CSI = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]")
 _SYMBOLIC_OPERATOR = re.compile(r"operator\s*(?:<=>|<<=|>>=|->\*|->|<<|>>|<=|>=|<|>)")
-_DROPPED = {"Cc", "Cf", "Cn", "Co"}  # controls; formats (bidirectional overrides, zero widths); unassigned; private
+_SHOWS_NOTHING = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
+)
+"""Letters and marks that are never seen: fillers, variation selectors, tags (Default_Ignorable_Code_Point)."""
 
 
 def clean(text: Optional[str], style: Style) -> str:
@@ -37,13 +40,21 @@ def clean_text(text: str, style: Style) -> str:
     return "\n".join(clean_line(line, style) for line in text.split("\n"))
 
 
+def is_live(character: str) -> bool:
+    """Whether a terminal obeys the character or does not show it: controls, line and paragraph separators, formats
+    (bidirectional overrides, zero widths), fillers and selectors, half characters, private and unassigned ones."""
+    if character.isprintable():
+        return _SHOWS_NOTHING.match(character) is not None
+    return unicodedata.category(character) != "Zs"  # spaces of other widths are no harm
+
+
 def _printable(character: str) -> str:
     if character.isspace():
         return " "
-    category = unicodedata.category(character)
-    if category == "Cs":  # half of a surrogate pair, from undecodable bytes: cannot be written to a stream
-        return "\N{REPLACEMENT CHARACTER}"
-    return "" if category in _DROPPED else character
+    if not is_live(character):
+        return character
+    # Half of a surrogate pair comes of undecodable bytes.
+    return "\N{REPLACEMENT CHARACTER}" if unicodedata.category(character) == "Cs" else ""
 
 
 def shorten(text: str, limit: int, style: Style) -> str:

@@ -40,7 +40,7 @@ _ACCENT_OF_CAUSE = {"not-a-hang": "good", "unknown": "doubt", "other": "doubt"}
 
 def diagnosis_lines(diagnosis: Diagnosis, style: Style) -> List[str]:
     """The whole answer. A finding fits one screen for 8 ranks and for 1,024; a healthy job takes a few lines."""
-    if not diagnosis.verdict.finding:
+    if not (diagnosis.verdict.finding or diagnosis.verdict.decided_by):
         waits = wait_table(diagnosis, style, most_rows=4, one_row_each=0)
         evidence = _evidence(diagnosis, _CALM, style)
         return _joined([_answer(diagnosis, style), waits, evidence, *_closing(diagnosis, _CALM, style)])

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any, Dict, List
 
 from gdbext import __version__
 from gdbext.model.job import SCHEMA
 from gdbext.model.watching import WatchEvent
+from gdbext.render.json_text import json_text
 from gdbext.render.style import Style
 from gdbext.render.text import clean, wrapped
 
-_ACCENTS = {"hang": "bad", "no-hang": "good", "trouble": "doubt"}
+_ACCENTS = {"hang": "bad", "undecided": "doubt", "no-hang": "good", "trouble": "doubt"}
 
 
 def event_lines(event: WatchEvent, style: Style) -> List[str]:
@@ -40,4 +40,4 @@ def event_document(event: WatchEvent) -> str:
         "confidence": event.confidence,
         "culprits": list(event.culprits),
     }
-    return json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
+    return json_text(document)

@@ -75,7 +75,7 @@ def look(program, gdb):
         started = stack.enter_context(program.start())
         pids = started.pids.values() if isinstance(started.pids, dict) else started.pids
         begin = time.monotonic()
-        argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "-", "-q", "--gdb", gdb, *map(str, pids)]
+        argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "-q", "--gdb", gdb, *map(str, pids)]
         done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
         seconds = time.monotonic() - begin
     if not done.stdout:

@@ -23,6 +23,9 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from gdbext.analysis.judge import judge
+from gdbext.model.codec import load_snapshot
+from gdbext.render.document import document
 from tests.bench.tools import REPOSITORY, machine
 from tests.inferiors import size_build
 from tests.inferiors.demo import DemoJob
@@ -95,8 +98,8 @@ def peak(pid):
 def look(pids, threads, extra, cache):
     """One look at these processes, which have so many threads in all, and its cost. Memory is in MiB."""
     with tempfile.TemporaryDirectory() as folder:
-        document = os.path.join(folder, "answer.json")
-        argv = [sys.executable, "-c", RUN, "diagnose", "--once", "--json", document, *extra, *map(str, pids)]
+        saved = extra[extra.index("--save") + 1] if "--save" in extra else os.path.join(folder, "look.json")
+        argv = [sys.executable, "-c", RUN, "diagnose", "--once", "--save", saved, *extra, *map(str, pids)]
         environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "COLUMNS": "120"}
         process = subprocess.Popen(
             argv, cwd=REPOSITORY, env=environment, text=True, errors="replace",
@@ -109,7 +112,7 @@ def look(pids, threads, extra, cache):
             children.end()
         try:
             cost = json.loads(said.splitlines()[-1])
-            answer = json.loads(Path(document).read_text())
+            answer = document(judge(load_snapshot(Path(saved).read_text("utf-8"))))
         except (OSError, ValueError, IndexError):
             raise SystemExit(f"no answer: {said[-2000:]}") from None
     cost["gdbs"], cost["gdb_memory"], cost["lines"] = children.most, children.memory, len(printed.splitlines())

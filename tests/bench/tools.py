@@ -16,7 +16,7 @@ from tests.bench import accuracy
 
 BIN = Path(sys.executable).parent
 REPOSITORY = Path(__file__).parents[2]
-GDBEXT = [sys.executable, "-m", "gdbext", "diagnose", "--json", "-", "--quiet"]
+GDBEXT = [sys.executable, "-m", "gdbext", "diagnose", "--json", "--quiet"]
 LIMIT = 900  # seconds that one run may take
 SHORTEST = 1.0  # ms; shorter stops are not told from none, see bystander.py
 

@@ -14,13 +14,15 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gdbext.capture.kill_timer import GRACE
 from tests.chaos import places
-from tests.chaos.command import ROOT, Command, marked
+from tests.chaos.command import HALT_LIMIT, ROOT, Command, marked, ticks
 from tests.chaos.job import ChaosJob, waits
-from tests.chaos.plan import draw
+from tests.chaos.plan import draw, draw_halting
 from tests.gdb.gdbrun import build
 
 STUCK = 50.0  # seconds without using the processor: then a command hangs; more than gdbext itself waits for a stuck gdb
+HELD = HALT_LIMIT + GRACE + 1.5  # seconds that a thread may stand still while gdbext does, on a busy machine
 WATCH = 2.5  # seconds after which a watch is told to end
 
 
@@ -33,6 +35,7 @@ class Outcome:
     code: int = 0
     seconds: float = 0.0
     hits: int = 0  # signals that found somebody
+    held: float = 0.0  # seconds that a thread stood still where gdbext stopped itself
     out: str = ""
     err: str = ""
 
@@ -61,6 +64,8 @@ def _act(plan, job, place, mark, outcome):
     commands = [main]
     if plan.second:
         commands.append(Command(plan, plan.second, job, place, mark))
+    if plan.halts:
+        _measure(job, main, outcome)
     _strike(plan, job, main, outcome)
     for command in commands:
         if not command.end(STUCK):
@@ -92,10 +97,26 @@ def _strike(plan, job, main, outcome):
         time.sleep(0.001)
 
 
+def _measure(job, main, outcome):
+    """How long ranks are held while gdbext stops itself."""
+    since = None
+    while main.running:
+        now = time.monotonic()
+        if job.held():
+            since = since or now
+            outcome.held = max(outcome.held, now - since)
+        else:
+            since = None
+        time.sleep(0.005)
+    outcome.hits += outcome.held > HALT_LIMIT + GRACE / 2
+    if outcome.held > HELD:
+        outcome.problems.append(f"ranks were held for {outcome.held:.1f} s")
+
+
 def _left(place, mark):
     """Processes and files that are still there after a moment."""
     found = []
-    if not waits(lambda: not marked(mark), 20.0):
+    if not _all_end(mark):
         for pid in marked(mark):
             try:
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
@@ -106,6 +127,18 @@ def _left(place, mark):
     if not waits(lambda: not place.leftovers(), 2.0):
         found.append(f"files are left: {' '.join(place.leftovers()[:5])}")
     return found + _strangers() + _readable(place.out)
+
+
+def _all_end(mark):
+    """Whether all processes of the round end. On a busy machine they take a while, but use the processor."""
+    used = -1
+    for _ in range(10):
+        if waits(lambda: not marked(mark), 20.0):
+            return True
+        before, used = used, sum(map(ticks, marked(mark)))
+        if used == before:
+            break
+    return False
 
 
 def _strangers():
@@ -125,18 +158,19 @@ def _readable(out):
 PRIVATE = False
 
 
-def run(seed, numbers, verbose=False, log=None):
+def run(seed, numbers, verbose=False, log=None, halts=False):
     """Play those rounds; the outcomes."""
     outcomes = []
     for number in numbers:
-        plan = draw(seed, number, PRIVATE)
+        plan = draw_halting(seed, number) if halts else draw(seed, number, PRIVATE)
         try:
             outcome = play(plan, f"{os.getpid()}-{number}")
         except RuntimeError as error:
             outcome = Outcome(plan, [f"not played: {error}"])
         outcomes.append(outcome)
         state = "ok" if not outcome.problems else "FAILED: " + "; ".join(outcome.problems)
-        print(f"{number:4} {outcome.seconds:5.1f} s  exit {outcome.code:4}  {plan}\n       {state}", flush=True)
+        held = f", held for {outcome.held:.2f} s" if plan.halts else ""
+        print(f"{number:4} {outcome.seconds:5.1f} s  exit {outcome.code:4}{held}  {plan}\n       {state}", flush=True)
         if verbose:
             print(outcome.out, outcome.err, sep="\n--- stderr\n", flush=True)
         if log:
@@ -157,6 +191,8 @@ def summary(outcomes):
         f"{len(outcomes)} rounds, {targets} targets, {sum(outcome.hits for outcome in outcomes)} signals that hit, "
         f"{len(failed)} rounds failed"
     ]
+    if any(outcome.plan.halts for outcome in outcomes):
+        lines.append(f"held for at most {max(outcome.held for outcome in outcomes):.2f} s")
     for title, count in (
         ("commands", collections.Counter(outcome.plan.command for outcome in outcomes)),
         ("exits", collections.Counter(outcome.code for outcome in outcomes)),
@@ -173,6 +209,7 @@ def main():
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--first", type=int, default=1, metavar="N", help="number of the first round")
     parser.add_argument("--only", type=int, nargs="+", metavar="N", help="just these rounds, with what was printed")
+    parser.add_argument("--halts", action="store_true", help="gdbext is stopped (SIGSTOP) while it holds ranks")
     parser.add_argument("--log", metavar="FILE", help="a line of JSON for each round")
     options = parser.parse_args()
     with open(options.log or os.devnull, "a") as log:
@@ -183,7 +220,7 @@ def main():
             print("not root: what needs mounts or namespaces is left out", file=sys.stderr)
         numbers = options.only or range(options.first, options.first + options.rounds)
         began = time.monotonic()
-        outcomes = run(options.seed, numbers, bool(options.only), log)
+        outcomes = run(options.seed, numbers, bool(options.only), log, options.halts)
     print("\n".join(["", f"seed {options.seed}, {time.monotonic() - began:.0f} s", *summary(outcomes)]))
     return 1 if any(outcome.problems for outcome in outcomes) else 0
 

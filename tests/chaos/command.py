@@ -22,6 +22,7 @@ GDBS = {
     "distribution": shutil.which("gdb", path="/usr/local/bin:/usr/bin:/bin") or "gdb",
     "newest": str(Path(sys.executable).parent / "gdb"),
 }
+HALT_LIMIT = 0.3  # seconds of --max-pause where gdbext stops itself
 MARK = "GDBEXT_CHAOS"  # in the environment of all that a round starts but its ranks
 _NOT_FOR_USERS = re.compile(
     r"Traceback \(most recent call last\)|Python Exception|internal-error|Exception ignored|Segmentation fault"
@@ -52,15 +53,14 @@ def arguments_of(plan, command, job, out):
         lines = [f"source {ROOT}/gdbext/init.py", f"llm-attach-all {' '.join(chosen)}"]
         lines += ["llm-nccl-diagnose", "llm-locks", "llm-detach-all"]
         return words + [word for line in lines for word in ("-ex", line)]
-    jumps = plan.clock == "jumps"
-    words = (
-        [sys.executable, "-m", "tests.chaos.jumping", str(plan.number)] if jumps else [sys.executable, "-m", "gdbext"]
-    )
+    odd = "tests.chaos.jumping" if plan.clock == "jumps" else "tests.chaos.halting" if plan.halts else None
+    words = [sys.executable, "-m", odd, str(plan.number)] if odd else [sys.executable, "-m", "gdbext"]
     words.append("diagnose" if command == "together" else command)
     words += chosen
     words += ["--json"] if plan.json else []
     if command in ("diagnose", "together", "stacks", "locks"):
         words += ["--gdb", gdb] + ["--once"] * plan.once
+        words += ["--max-pause", str(HALT_LIMIT)] if plan.halts else []
     words += ["--together"] if command == "together" else []
     if plan.keep and command == plan.command:
         words += [f"--{plan.keep}", str(out / "kept")]
@@ -126,7 +126,7 @@ class Command:
         began = since = time.monotonic()
         used, timely = -1, True
         while timely and self.running:
-            now = sum(map(_ticks, _tree(self.pid)))
+            now = sum(map(ticks, _tree(self.pid)))
             if now != used:
                 used, since = now, time.monotonic()
             timely = time.monotonic() - since < patience and time.monotonic() - began < 10 * patience
@@ -136,7 +136,7 @@ class Command:
             self._process.kill()
             self._process.wait()
         for reader in self._readers:
-            reader.join(5)
+            reader.join(30)
         return timely
 
     @property
@@ -166,6 +166,9 @@ class Command:
         if self.command == "attached":
             return found
         hit = {what for who, what in self.sent if who in ("front", "group")}
+        if self.plan.halts and self.code == -signal.SIGKILL:
+            told = self.err.count("in the middle of a stop of pid")
+            return found if told == 1 else [*found, f"{self.command} was ended and {told} lines say why"]
         if self.code in {-int(getattr(signal, f"SIG{what}")) for what in hit}:
             return found
         if self.code in {128 + int(getattr(signal, f"SIG{what}")) for what in hit} | ({0, 1} if hit else set()):
@@ -216,7 +219,7 @@ def _tree(pid):
     return [pid, *(below for child in _children(pid) for below in _tree(child))]
 
 
-def _ticks(pid):
+def ticks(pid):
     """Processor time of a process, its ended children's too."""
     try:
         with open(f"/proc/{pid}/stat", errors="replace") as file:

@@ -66,6 +66,10 @@ class ChaosJob:
         if what == "CONT":
             self.stopped_by_us.discard(index)
 
+    def held(self):
+        """Whether a thread of a rank stands still for a tracer."""
+        return any(state == "t" for pid in self.pids for state in states_of(pid))
+
     def harm(self):
         """What is wrong with those that should be there: texts, none when all are well."""
         found = []
@@ -129,6 +133,14 @@ def tracers(pid):
         if tracer not in ("", "0"):
             found[tid] = tracer
     return found
+
+
+def states_of(pid):
+    """Of all threads."""
+    try:
+        return [_field_of(f"/proc/{pid}/task/{tid}/status", "State:")[:1] for tid in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
+        return []
 
 
 def state_of(pid):

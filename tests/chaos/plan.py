@@ -1,7 +1,7 @@
 """What happens in a round: drawn from the seed and the number of the round, and from nothing else."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
 
 BEHAVIOURS = ("threads", "forks", "execs", "libraries", "maps", "spins", "deep")
@@ -42,6 +42,7 @@ class Plan:
     limits: tuple = ()  # (name, value)
     second: Optional[str] = None  # another command on the same job at the same time
     clock: Optional[str] = None  # jumps, other-namespace
+    halts: bool = False  # gdbext stops itself in the middle of a stop
 
     def __str__(self):
         ranks = " ".join("+".join(rank) or "quiet" for rank in self.ranks)
@@ -51,6 +52,7 @@ class Plan:
         words += [f"{name} {value}" for name, value in self.limits]
         words += [f"beside {self.second}"] if self.second else []
         words += [f"clock {self.clock}"] if self.clock else []
+        words += ["stops itself"] if self.halts else []
         return "; ".join(words + [" ".join(map(str, self.shots))] * bool(self.shots))
 
     @property
@@ -62,6 +64,7 @@ class Plan:
         found += [f"limit {name}" for name, _ in self.limits]
         found += ["a second gdbext"] if self.second else []
         found += [f"clock {self.clock}"] if self.clock else []
+        found += ["STOP in the middle of a stop"] if self.halts else []
         return sorted(set(found))
 
 
@@ -100,6 +103,23 @@ def draw(seed, number, may_mount=True):
         _limits(dice) if "limit" in faults else (),
         dice.choice(seconds),
         clock,
+    )
+
+
+def draw_halting(seed, number):
+    """The plan of a round in which gdbext is stopped while it holds ranks, and nothing else is wrong."""
+    plan = draw(seed, number)
+    dice = random.Random(f"gdbext chaos halting {seed} {number}")
+    return replace(
+        plan,
+        command=dice.choice(("diagnose", "together", "together", "stacks", "locks")),
+        keep=None,
+        shots=(),
+        place=None,
+        limits=(),
+        second=None,
+        clock=None,
+        halts=True,
     )
 
 

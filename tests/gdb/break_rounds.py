@@ -65,7 +65,9 @@ def play(gdb, policy, rounds, location=PLACE, told=lambda number, seconds: None)
         before = {rank: text_of(pid) for rank, pid in job.pids.items()}
         with Terminal(gdb, f"source {INIT}", attach(job)) as terminal:
             terminal.expect(PROMPT)
-            terminal.command(f"llm-break '{location}' --rank {FOCUS} --others {policy} --wait 20")
+            terminal.command(f"llm-break '{location}' --rank {FOCUS} --others {policy} --wait 10")
+            if policy == "hold":
+                terminal.in_step()
             for number in range(1, rounds + 1):
                 begun = time.monotonic()
                 said = terminal.command("llm-continue")
@@ -75,8 +77,8 @@ def play(gdb, policy, rounds, location=PLACE, told=lambda number, seconds: None)
                 taken.append(time.monotonic() - begun)
                 told(number, taken[-1])
             listed = terminal.command("llm-break list")
-            assert f"passed rank {FOCUS}: {rounds}" in " ".join(listed.split()), listed
-            terminal.command("llm-break delete")
+            assert f"passed rank {FOCUS}: {rounds + (policy == 'hold')}" in " ".join(listed.split()), listed
+            terminal.confirmed("llm-break delete")
             said = terminal.command("llm-detach-all")
             assert_free(job, before)
     return taken

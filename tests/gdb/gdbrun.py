@@ -166,6 +166,18 @@ class Terminal:
         self.send(line + "\n")
         return self.expect(re.escape(self.PROMPT) + r"\Z")
 
+    def confirmed(self, line):
+        """Type a line that asks a question, and yes."""
+        self.send(line + "\n")
+        self.expect(r"\(y or n\) ")
+        return self.command("y")
+
+    def in_step(self):
+        """The first llm-continue of a `hold`. Where a rank was attached is chance: it may have been past the place.
+        From then on all of them come to it together."""
+        said = " ".join(self.command("llm-continue").split())
+        assert re.search("waits? at the same place|did not come there", said), said
+
     def interrupt(self):
         """Ctrl-C, as the terminal delivers it."""
         self.send("\x03")
@@ -176,9 +188,9 @@ class Terminal:
         self._ours = None
 
     def wait(self):
-        """Until gdb has ended, whatever it wants to print before."""
+        """Until gdb has ended; what it printed before."""
         end = time.monotonic() + DEADLINE
-        seen = ""
+        seen, self._unread = self._unread, ""
         while self.process.poll() is None:
             assert time.monotonic() < end, f"gdb does not end: {seen}"
             if self._ours is not None and select.select([self._ours], [], [], 0.05)[0]:
@@ -186,6 +198,7 @@ class Terminal:
                     seen += os.read(self._ours, 65536).decode(errors="replace")
                 except OSError:
                     self.process.wait(DEADLINE)
+        return seen
 
     def kill(self):
         os.kill(self.pid, signal.SIGKILL)

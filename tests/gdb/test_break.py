@@ -38,9 +38,9 @@ def test_hit_and_continue_leaves_no_rank_behind(any_gdb, job):
     done = gdb_batch(
         any_gdb,
         attach(job),
-        f"llm-break '{PLACE}' --rank 1 --others hold --wait 60 --json",
+        f"llm-break '{PLACE}' --rank 1 --others hold --wait 10 --json",
         "llm-break no_such_place --rank 0 --json",
-        *["llm-continue"] * ROUNDS,
+        *["llm-continue"] * (1 + ROUNDS),  # the first time a rank may have been past the place already
         "llm-break list --json",
         "llm-break",
         "show schedule-multiple",
@@ -61,13 +61,13 @@ def test_hit_and_continue_leaves_no_rank_behind(any_gdb, job):
     first, pending, holding, deleted, stopping, running = documents
     assert not first["breakpoints"][0]["pending"] and "SIGKILL" in first["notes"][0]
     assert pending["breakpoints"][0]["pending"]
-    assert holding["breakpoints"][0]["passed"] == {"rank 1": ROUNDS}
+    assert holding["breakpoints"][0]["passed"] == {"rank 1": 1 + ROUNDS}
     assert [(one["rank"], bool(one["hit"]), one["held"]) for one in holding["ranks"]] == [
         (0, False, True),
         (1, True, False),
         (2, False, True),
     ]
-    assert done.err.count("ranks 0,2 wait at the same place") == ROUNDS, done.text[-3000:]
+    assert done.err.count("ranks 0,2 wait at the same place") >= ROUNDS, done.text[-3000:]
     assert all("synchronize" in one["function"] for one in holding["ranks"])
     assert not deleted["breakpoints"]
     assert stopping["breakpoints"][0]["passed"] == {"rank 1": ROUNDS}
@@ -97,11 +97,11 @@ def test_what_is_said_instead_of_a_stop(any_gdb, job):
         attach(job),
         f"llm-break '{PLACE}' --rank 0 --action log plan_.rank no_such_name",
         f"llm-break '{PLACE}' --rank 2 --count 2 --action report",
-        f"llm-break '{PLACE}' --rank 0 --action log --if no_such_name",
+        f"llm-break '{PLACE}' --rank 0 --action log --if *(int*)0 == 1",
         'print $_llm_tensor_stat(no_such_name, "nan")',
         'print $_llm_tensor_stat("no_such_name", "nan")',
         'print $_llm_tensor_stat(1, "what")',
-        f"llm-break '{PLACE}' --if '$_llm_rank() == 1' --count 4 --others hold --wait 60",
+        f"llm-break '{PLACE}' --count 4 --others hold --wait 60 --if $_llm_rank() == 1",
         "llm-continue",
         "llm-break delete",
         "llm-detach-all",
@@ -110,7 +110,7 @@ def test_what_is_said_instead_of_a_stop(any_gdb, job):
     assert f"rank 0 at {PLACE}, passing 1: plan_.rank = 0, no_such_name = <No symbol" in done.err
     assert f"Rank 2 (pid {job.pids[2]}) is at {PLACE}" in done.out
     assert "decode" in done.out.split("Rank 2 (pid")[1].split("Stack")[1]
-    assert "the condition of breakpoint 3 cannot be told: No symbol" in done.err
+    assert "rank 0 does not stop at breakpoint 3: its condition cannot be evaluated: Cannot access memory" in done.err
     assert "$_llm_tensor_stat: no what; one of nan, inf" in done.err
     assert done.err.count(f"rank 1 is at {PLACE}; ranks 0,2 wait") == 1
     assert "Traceback" not in done.text
@@ -118,21 +118,22 @@ def test_what_is_said_instead_of_a_stop(any_gdb, job):
 
 def test_ctrl_c_ctrl_z_and_the_dead_man(held, job):
     terminal, before = held
-    terminal.command(f"llm-break '{PLACE}' --others hold --if '0 == 1' --limit 2")
+    terminal.command(f"llm-break '{PLACE}' --others hold --limit 2 --if 0 == 1")
     steps = job.steps(0)
     terminal.send("llm-continue\n")
     assert all(job.steps_progress(rank) for rank in job.pids) and job.steps(0) > steps
     terminal.interrupt()
     terminal.expect(PROMPT)
     assert "cannot" not in terminal.command("llm-ranks")
-    terminal.command("llm-break delete")
-    terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --wait 60 --limit 2")
+    terminal.confirmed("llm-break delete")
+    terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --wait 10 --limit 4")
+    terminal.in_step()
     said = terminal.command("llm-continue")
     assert "ranks 0,2 wait at the same place" in said
     terminal.send("\x1a")
     terminal.expect("not suspended")
-    terminal.expect("in 0.5 s every rank is released")
-    terminal.expect("no command for 2 s: every rank is released")
+    terminal.expect("in 1 s every rank is released")
+    terminal.expect("no command for 4 s: every rank is released")
     assert_free(job, before)
     assert "no process is attached" in terminal.command("llm-detach-all")
 
@@ -141,13 +142,13 @@ def test_ctrl_c_ctrl_z_and_the_dead_man(held, job):
 def test_the_end_of_gdb_leaves_no_breakpoint_in_a_rank(held, job, end):
     terminal, before = held
     if end == "Ctrl-D":
-        terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --wait 60")
-        assert "wait at the same place" in terminal.command("llm-continue")
+        terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --wait 10")
+        terminal.in_step()
         terminal.send("\x04")
         terminal.expect("Quit anyway")
         terminal.send("y\n")
     else:
-        terminal.command(f"llm-break '{PLACE}' --rank 1 --if '0 == 1'")
+        terminal.command(f"llm-break '{PLACE}' --rank 1 --if 0 == 1")
         terminal.send("llm-continue\n")
         assert all(job.steps_progress(rank) for rank in job.pids)
         os.kill(terminal.pid, getattr(signal, end))
@@ -158,7 +159,8 @@ def test_the_end_of_gdb_leaves_no_breakpoint_in_a_rank(held, job, end):
 def test_a_killed_gdb_whose_ranks_are_held_kills_none(held, job):
     """They stand right at the place: the instruction there must not be the breakpoint's when nobody traces them."""
     terminal, before = held
-    terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --wait 60")
+    terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --wait 10")
+    terminal.in_step()
     assert "ranks 0,2 wait at the same place" in terminal.command("llm-continue")
     terminal.send("continue\n")  # rank 1 alone
     terminal.expect("rank 1 runs alone, and the others stand still")

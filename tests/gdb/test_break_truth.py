@@ -30,7 +30,8 @@ def places(terminal):
 def test_where_a_rank_is_and_whether_it_is(any_gdb, tmp_path):
     """The thread that came is not the main thread; a killed rank is nowhere."""
     with Job(tmp_path, IN_A_THREAD="1") as job, Held(any_gdb, job) as terminal:
-        terminal.command("llm-break decode_step --rank 1 --others hold --wait 60")
+        terminal.command("llm-break decode_step --rank 1 --others hold --wait 10")
+        terminal.in_step()
         assert "ranks 0,2 wait at the same place" in terminal.command("llm-continue")
         assert ["decode_step" in one["function"] for one in places(terminal).values()] == [True] * 3
         terminal.command("llm-rank 0")
@@ -83,8 +84,8 @@ def test_our_signal_is_not_seen_and_theirs_is_passed_on(any_gdb, job):
         said = terminal.expect(PROMPT)
         assert "ranks 0-1 did not come there in 1 s and are stopped where they are" in " ".join(said.split())
         assert "SIGURG" not in said
-        terminal.command("llm-break delete")
-        terminal.command("llm-break report --rank 2 --if '0 == 1'")
+        terminal.confirmed("llm-break delete")
+        terminal.command("llm-break report --rank 2 --if 0 == 1")
         terminal.send("llm-continue\n")
         job.assert_running(0, 1, 2)
         assert [job.get("urgent", rank) for rank in range(3)] == [0, 0, 0]  # none of ours came through
@@ -94,7 +95,7 @@ def test_our_signal_is_not_seen_and_theirs_is_passed_on(any_gdb, job):
         terminal.interrupt()
         assert "SIGURG" not in terminal.expect(PROMPT)
         assert "SIGURG" in terminal.command("info breakpoints")
-        terminal.command("llm-break delete")
+        terminal.confirmed("llm-break delete")
         assert "SIGURG" not in terminal.command("info breakpoints")
         terminal.command("handle SIGURG stop print")
         terminal.send("llm-continue\n")
@@ -146,6 +147,6 @@ def test_ranks_that_run_after_an_error_are_stopped_and_can_be_resumed(any_gdb, j
             terminal.expect(r"gdb failed at a rank \(no such thread\)")
             terminal.expect("stopped on the way; llm-continue resumes all")
             assert "rank 1 is at decode_step" in terminal.command("llm-continue")
-            terminal.command("llm-break delete")
+            terminal.confirmed("llm-break delete")
         terminal.command("llm-detach-all")
         job.assert_free(0, 1, 2)

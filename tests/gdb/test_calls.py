@@ -40,6 +40,7 @@ def run(tmp_path, gdb, attach, *before, calls=(("getpid",),), after=("detach",))
     return answer.documents
 
 
+@pytest.mark.calls
 def test_calls_that_return_crash_hang_and_are_not_there(any_gdb, tmp_path):
     calls = (
         ("getpid",),
@@ -68,6 +69,7 @@ def test_calls_that_return_crash_hang_and_are_not_there(any_gdb, tmp_path):
     assert not [line for answer in found for line in answer["said"] if line.count("calls ") != 1]
 
 
+@pytest.mark.calls
 def test_a_lock_that_another_thread_holds(any_gdb, tmp_path):
     """Any call into the driver would wait for it: this one comes back, and the thread is not one of the driver's."""
     with DeviceTarget("lock") as target:

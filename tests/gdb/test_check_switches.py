@@ -26,7 +26,11 @@ def asked(running, line):
     return running.answer()
 
 
-@pytest.mark.parametrize(("gdb", "flags"), [(0, ("-O2", "-g")), (1, ("-O2", "-DOUT_OF_LINE"))])
+@pytest.mark.parametrize(
+    ("gdb", "flags"),
+    [(0, ("-O2", "-g")), (1, ("-O2", "-DOUT_OF_LINE=1")), (0, ("-O2", "-DOUT_OF_LINE=2")),
+     (1, ("-O0", "-DOUT_OF_LINE=2"))],
+)  # fmt: skip
 def test_the_level_of_rtp_llms_logger_is_raised_and_put_back(gdb, flags):
     with Engine(logger(*flags)) as running:
         assert asked(running, "synchronize") == "done"
@@ -49,7 +53,7 @@ def test_the_level_of_rtp_llms_logger_is_raised_and_put_back(gdb, flags):
 @pytest.mark.parametrize(
     ("flags", "strip", "before", "words"),
     [
-        (("-O2",), False, True, "this build has neither"),
+        (("-O2",), False, True, "is no function of its own here"),
         (("-O2", "-g"), False, False, "the logger is not made yet"),
         (("-O2", "-g"), True, True, "stripped"),
     ],

@@ -86,7 +86,7 @@ def test_in_gdb(any_gdb, hung):
         f"llm-attach-all --core {pattern} --json",
         "llm-nccl-diagnose --json",
         "llm-rank 1",
-        "llm-rank apply --json=- all bt 20",
+        "llm-rank apply --json all bt 20",
         "p $_llm_rank()",
         "llm-tensor p $sp --dtype int64 --shape 2,2 --json",
         "x/1gd $sp",
@@ -112,13 +112,14 @@ def test_the_other_cores_are_judged(hung, tmp_path):
     for name, change in names.items():
         (tmp_path / name).write_bytes(change(cores[0].read_bytes()))
     status, answer, _ = diagnose(*cores, *(tmp_path / name for name in names))
-    assert status == 3
+    assert (status, answer["verdict"]["hangs"]) == (1, True), "a hang is proven, whoever else could not be read"
+    assert answer["read_from"]["taken_at"] == max(one.stat().st_mtime for one in (*cores, tmp_path / "core.cut"))
     assert verdict_of(answer)[:2] == verdict_of(live)[:2]
     problems = {name: [p for one in answer["processes"] for p in one["problems"] if name in p] for name in names}
     assert "aarch64" in problems["core.arm"][0] and "is empty" in problems["core.empty"][0]
     assert any("cut short" in p for one in answer["processes"] for p in one["problems"])
     nothing, answer, err = diagnose(tmp_path / "core.arm", tmp_path / "core.empty")
-    assert (nothing, answer) == (4, None) and err.count("\n") == 1 and "aarch64" in err and "is empty" in err
+    assert (nothing, answer["exit"]) == (4, 4) and err.count("\n") == 1 and "aarch64" in err and "is empty" in err
 
 
 def _of_arm(data):
@@ -202,6 +203,6 @@ def test_python_frames_of_a_core(tmp_path):
 def test_usage(hung):
     for words in (["--sysroot", "/"], ["--exe", "/bin/true"], [hung[1][0], "4711"], [hung[1][0], "--engine", "vllm"]):
         status, answer, err = diagnose(*words)
-        assert (status, answer) == (2, None) and err.count("\n") == 1
+        assert (status, answer["exit"]) == (2, 2) and err.count("\n") == 1
     said = gdb_batch("gdb", f"llm-attach-all 4711 --core {hung[1][0].name}", "llm-attach-all --exe /bin/true").text
     assert "cannot be mixed" in said and "are for core files" in said

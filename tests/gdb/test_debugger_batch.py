@@ -8,9 +8,12 @@ import pytest
 from gdbext.capture.libraries import libraries_on_stacks
 from gdbext.capture.minicore import write_core
 from gdbext.capture.stop import copy_process
+from gdbext.frontend import gdbrun
 from gdbext.model.codec import decode
+from gdbext.model.errors import GdbextError
 from gdbext.model.frame_table import unpack
 from gdbext.model.stack import ThreadStack
+from tests.excerpts import whole
 from tests.gdb.gdbrun import Target, gdb_batch
 
 pytestmark = pytest.mark.gdb
@@ -23,18 +26,19 @@ def rank(index, target, folder):
     copy = copy_process(target.pid)
     core = folder / f"core.{index}"
     write_core(copy, str(core))
-    files = [{"path": file.opens_as, "bias": file.bias} for file in libraries_on_stacks(copy)]
-    return {"index": index, "pid": target.pid, "core": str(core), "exe": f"/proc/{target.pid}/exe", "files": files}
+    files = libraries_on_stacks(copy)
+    return {"index": index, "pid": target.pid, "core": str(core), **whole(copy, files), "held": files}
 
 
 def batch(gdb, folder, ranks, budget=BUDGET, schema=1):
     """(result, gdb's answer)."""
     request, result = folder / "request.json", folder / "result.json"
-    request.write_text(json.dumps({"schema": schema, "result": str(result), "budget": budget, "ranks": ranks}))
+    rows = [{name: value for name, value in one.items() if name != "held"} for one in ranks]
+    request.write_text(json.dumps({"schema": schema, "result": str(result), "budget": budget, "ranks": rows}))
     answer = gdb_batch(gdb, f"python from gdbext.debugger import batch; batch.main({str(request)!r})")
     assert not (folder / "result.json.part").exists()
     assert result.stat().st_mode & 0o777 == 0o600
-    return json.loads(result.read_text()), answer
+    return gdbrun._record(result, GdbextError("no result")), answer
 
 
 def test_the_copies_of_two_processes(any_gdb, tmp_path):
@@ -77,8 +81,9 @@ def test_one_bad_copy_does_not_hide_the_others(turn_gdb, tmp_path):
         good = rank(1, target, tmp_path)
         (tmp_path / "garbage").write_bytes(os.urandom(4096))
         garbage = {**good, "index": 0, "core": str(tmp_path / "garbage")}
-        absent = {**good, "index": 2, "core": str(tmp_path / "absent"), "exe": "/no/program", "files": []}
-        unreadable = {**good, "index": 3, "files": [*good["files"], {"path": "/no/library.so", "bias": 4096}]}
+        absent = {**good, "index": 2, "core": str(tmp_path / "absent"), "files": []}
+        gone = {"path": "/proc/1/no", "bias": 4096, "name": "/no/library.so"}
+        unreadable = {**good, "index": 3, "files": [*good["files"], gone]}
         result, answer = batch(turn_gdb, tmp_path, [garbage, good, absent, unreadable])
     by_index = {entry["index"]: entry for entry in result["ranks"]}
     assert any("cannot read the copy" in problem for problem in by_index[0]["problems"])
@@ -86,7 +91,7 @@ def test_one_bad_copy_does_not_hide_the_others(turn_gdb, tmp_path):
     assert by_index[2]["threads"] == [] and by_index[2]["problems"]
     assert len(by_index[3]["threads"]) == 1
     (problem,) = by_index[3]["problems"]
-    assert problem.startswith("no symbols of /no/library.so: ")
+    assert problem.startswith("no symbols of /no/library.so: ") and "/proc/1/no" not in problem
     assert result["complete"] and "Traceback" not in answer.text
 
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.gdb
 def snapshot(gdb, tmp_path, target, *before, attach="attach"):
     """The snapshot that llm-stacks saves, its one process, and gdb's answer."""
     file = tmp_path / "snapshot.json"
-    answer = gdb_batch(gdb, f"{attach} {target.pid}", *before, f"llm-stacks --save {file}")
+    answer = gdb_batch(gdb, f"{attach} {target.pid}", *before, f"llm-stacks --save {file} --force")
     target.assert_free()
     assert "Traceback" not in answer.text and "mistake" not in answer.text, answer.text
     assert file.stat().st_mode & 0o777 == 0o600
@@ -118,7 +118,7 @@ def test_a_corrupt_stack_says_why_it_ends(any_gdb, tmp_path):
     spoil = ["frame 0", "python gdb.selected_inferior().write_memory(int(gdb.parse_and_eval('$sp')), b'\\x07' * 4096)"]
     with Target("plain", flags=("-O0", "-s", "-fno-omit-frame-pointer")) as target:
         file = tmp_path / "snapshot.json"
-        answer = gdb_batch(any_gdb, f"attach {target.pid}", *spoil, f"llm-stacks --save {file}")
+        answer = gdb_batch(any_gdb, f"attach {target.pid}", *spoil, f"llm-stacks --save {file} --force")
     assert "Traceback" not in answer.text and "mistake" not in answer.text
     (process,) = json.loads(file.read_text())["snapshot"]["processes"]
     (thread,) = process["threads"]
@@ -146,7 +146,7 @@ def test_a_core_file_is_walked_like_a_process(any_gdb, tmp_path):
         gdb_batch(any_gdb, f"attach {target.pid}", f"generate-core-file {core}")
         live = snapshot(any_gdb, tmp_path, target)
     answer = gdb_batch(
-        any_gdb, f"file {target.program}", f"core-file {core}", "llm-ranks --json", f"llm-stacks --save {file}"
+        any_gdb, f"file {target.program}", f"core-file {core}", "llm-ranks --json", f"llm-stacks --save {file} --force"
     )
     assert answer.documents[0]["ranks"][0]["state"] == "core file", answer.text
     (process,) = json.loads(file.read_text())["snapshot"]["processes"]

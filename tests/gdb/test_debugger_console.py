@@ -1,5 +1,6 @@
 """Completion, help, settings and colour inside gdb."""
 
+import json
 import os
 import re
 
@@ -28,7 +29,7 @@ def test_completion(any_gdb):
             "complete set llm m",
             "complete set llm color o",
             "complete llm-explain gil",
-            f"llm-attach-all {target.pid} --json=/dev/null",
+            f"llm-attach-all {target.pid} --output /dev/null",
             "complete llm-rank 1",
             "complete llm-rank apply 1",
             "complete llm-rank apply ",
@@ -84,12 +85,60 @@ def test_colour(turn_gdb, setting, environment, colored):
     assert ("\x1b[1m" in styled.out) == (colored or (setting == "auto" and not any(environment.values())))
 
 
-def test_json_into_a_file(turn_gdb, tmp_path):
+def test_an_answer_into_a_file(turn_gdb, tmp_path):
+    """Text without colour, or a document; never over a file that is there, unless that is wanted."""
     with Target("plain") as target:
-        answer = gdb_batch(turn_gdb, f"llm-ranks {target.pid} --json {tmp_path}/out.json")
-    assert answer.out == ""
+        look = f"llm-ranks {target.pid}"
+        answer = gdb_batch(
+            turn_gdb, "set style enabled on", "set llm color on", f"{look} --json --output {tmp_path}/out.json",
+            f"{look} --output {tmp_path}/out.txt", f"{look} --json --output {tmp_path}/out.txt", "echo --\\n",
+            f"{look} --output {tmp_path}/out.txt --force",
+        )  # fmt: skip
+    (document,) = answer.documents
+    refused = f"{tmp_path}/out.txt exists"
+    assert (document["error"], document["exit"]) == (refused, 2) and refused in answer.err
     assert (tmp_path / "out.json").stat().st_mode & 0o777 == 0o600
-    assert (tmp_path / "out.json").read_text().startswith('{"schema": 1')
+    assert json.loads((tmp_path / "out.json").read_text())["ranks"][0]["process"]["pid"] == target.pid
+    text = (tmp_path / "out.txt").read_text()
+    assert str(target.pid) in text and "\x1b" not in text and not text.startswith("{")
+    assert answer.out.splitlines()[-1] == "--"
+
+
+def test_json_takes_no_value(turn_gdb, tmp_path):
+    """A pid stays a pid; a file is taken for one more release."""
+    with Target("plain") as target:
+        answer = gdb_batch(
+            turn_gdb, f"llm-ranks --json {target.pid}", f"llm-ranks {target.pid} --json {tmp_path}/x.json"
+        )
+    (document,) = answer.documents
+    assert document["ranks"][0]["process"]["pid"] == target.pid
+    assert json.loads((tmp_path / "x.json").read_text())["ranks"] == document["ranks"]
+    assert f"--json takes no value any more: use --json --output {tmp_path}/x.json" in answer.err
+    assert str(target.pid) in answer.out.splitlines()[-1] or "Nothing is attached" in answer.out
+
+
+def test_every_error_is_a_document_too(any_gdb):
+    """Of our own, of usage, of gdb, and of a bug."""
+    answer = gdb_batch(
+        any_gdb,
+        "llm-bt --json",
+        "llm-ranks --json --engine nope",
+        "llm-ranks --json 'unfinished",
+        "llm-explain --json gill",
+        "llm-tensor p 0x10 --dtype nope --json",
+        "llm-stream p --json no_such_symbol",
+        "python from gdbext.debugger import console",
+        "python console._registered[0].ranks = lambda: exec('raise ValueError(\"lost\")')",
+        "llm-stacks --json",
+        "llm-bt",
+    )
+    assert [document["exit"] for document in answer.documents] == [2, 2, 2, 2, 2, 4, 4]
+    assert all(list(document) == ["schema", "tool", "error", "hint", "exit"] for document in answer.documents)
+    bug = answer.documents[-1]
+    assert bug["error"] == "internal error in llm-stacks: ValueError: lost"
+    assert bug["hint"] == "run `set llm debug on` and retry for a traceback"
+    assert answer.documents[0]["hint"] == "llm-attach-all attaches the ranks of a job"
+    assert len(answer.err.splitlines()) == 8 and "Traceback" not in answer.err
 
 
 def test_names_of_a_target_in_errors_and_progress_control_no_terminal(any_gdb):

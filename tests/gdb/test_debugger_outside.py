@@ -1,6 +1,7 @@
 """With nothing attached a `gdbext diagnose` of its own looks at the ranks; gdb only shows what it found."""
 
 import json
+import os
 import re
 
 import pytest
@@ -50,6 +51,22 @@ def test_an_error_of_several_lines_is_said_once_and_whole(any_gdb):
     assert lines.count(lines[0]) == len(commands)
     for pid in (one.pids[0], other.pids[0]):
         assert len([line for line in lines if re.match(rf"  .* pids {pid}\b", line)]) == len(commands)
+        for line in (f"    llm-stacks {pid}", f"    shell gdbext locks {pid}", f"    shell gdbext comms {pid}"):
+            assert lines.count(line) == 1, "to be pasted at this prompt"
+
+
+def test_several_jobs_below_one_pid_are_listed(any_gdb):
+    """Those of one shell were taken for one job, with one verdict over all of them."""
+    with DemoJob("pinned-alloc", ranks=2) as one, DemoJob("pinned-alloc", ranks=2) as other:
+        me = os.getpid()
+        answer = gdb_batch(any_gdb, f"llm-attach-all {me}", f"llm-nccl-diagnose {me} --json", f"llm-ranks {me}")
+    lines = answer.err.splitlines()
+    for pid in (one.pids[0], other.pids[0]):
+        assert f"    llm-attach-all {pid}" in lines and f"    llm-nccl-diagnose {pid}" in lines
+        assert f"llm-attach-all {pid}" in " ".join(answer.out.split()), "a note of llm-ranks"
+    (document,) = answer.documents
+    assert document["error"].startswith(f"2 jobs match {me}: choose one") and document["exit"] == 2
+    assert "2 jobs are here" in answer.out
 
 
 def test_the_last_words_of_a_look_that_went_well_are_said(any_gdb):
@@ -68,3 +85,18 @@ def test_ctrl_c_ends_it_and_frees_everything(any_gdb):
         one.assert_free()
         assert "Traceback" not in text and "Verdict" not in text
         assert "Quit" in text
+
+
+def test_nothing_of_the_present_folder_is_run(any_gdb, tmp_path):
+    """It may be the rank's: Python would import from there before all else, and a PATH may name it."""
+    for name in ("json", "argparse", "tabulate", "gdbext"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write(__name__)")
+    for name in ("gdb", "python3"):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {name} >>{tmp_path}/ran\n")
+        (tmp_path / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f".:{os.environ['PATH']}"}
+    hide = "python import sys; sys.path[:] = [place for place in sys.path if '-packages' not in place]"
+    with Target("plain") as one:
+        answer = gdb_batch(any_gdb, hide, f"llm-stacks {one.pid}", cwd=tmp_path, env=environment)
+    assert "answer" in answer.out
+    assert not (tmp_path / "ran").exists()

@@ -34,7 +34,7 @@ def test_attach_list_select_apply_release(any_gdb):
             "llm-ranks --json",
             "p $_llm_rank()",
             "llm-rank apply --json all thread apply 1 bt",
-            "llm-rank apply --json=- 0 p sizeof(struct ncclComm)",
+            "llm-rank apply --json 0 p sizeof(struct ncclComm)",
             "llm-rank apply 0-1 p 1 +",
             "p $_llm_rank()",
             "show schedule-multiple",

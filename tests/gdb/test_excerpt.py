@@ -7,13 +7,15 @@ from contextlib import closing
 
 import pytest
 
-from gdbext.capture.excerpt import Excerpt, parts_of
+from gdbext.capture.excerpt import Excerpt
 from gdbext.capture.excerpt_file import Placed, write_file
 from gdbext.capture.libraries import libraries_on_stacks
 from gdbext.capture.stop import copy_process
 from gdbext.frontend import gdbrun, request, symbol_files
 from gdbext.model.frame_table import unpack
+from gdbext.opener.shelf import Shelf
 from tests.conftest import gdbs
+from tests.excerpts import opened, parts_of, whole
 from tests.inferiors import size_build
 from tests.inferiors.torch_job import TorchJob
 
@@ -35,13 +37,17 @@ def named(record):
     }
 
 
-def with_whole_files(ranks, copies):
-    files = [[{"path": file.opens_as, "bias": file.bias} for file in libraries_on_stacks(copy)] for copy in copies]
-    return [{**rank, "files": rows} for rank, rows in zip(ranks, files)]
+@pytest.fixture
+def shelf():
+    return Shelf()
+
+
+def with_whole_files(ranks, copies, shelf):
+    return [{**rank, **whole(copy, libraries_on_stacks(copy, None, shelf))} for rank, copy in zip(ranks, copies)]
 
 
 @pytest.mark.torch
-def test_frames_and_names_of_torch_ranks_are_the_same(tmp_path, monkeypatch):
+def test_frames_and_names_of_torch_ranks_are_the_same(tmp_path, monkeypatch, shelf):
     """The first rank with an excerpt for each large library, the second one with one for all that can be in it."""
     with TorchJob(2) as job:
         copies = [copy_process(pid) for pid in job.pids]
@@ -50,16 +56,16 @@ def test_frames_and_names_of_torch_ranks_are_the_same(tmp_path, monkeypatch):
             monkeypatch.setattr(symbol_files, "MANY", many)
             folder = tmp_path / str(number)
             folder.mkdir()
-            (rank,), problems = request.ranks_of([copy], folder)
+            (rank,), problems = request.ranks_of([copy], folder, shelf)
             assert problems == [[]]
             ranks.append({**rank, "index": number})
         replaced = [[file["path"] for file in rank["files"] if str(tmp_path) in file["path"]] for rank in ranks]
         assert len(replaced[0]) >= 2, "libtorch_cpu and libtorch_python"
         assert len(replaced[1]) == 1 and len(ranks[1]["files"]) < len(ranks[0]["files"])
         short = walked(gdbs()[-1], ranks, tmp_path)
-        whole = walked(gdbs()[-1], with_whole_files(ranks, copies), tmp_path)
-    assert len(whole) > 100
-    assert short == whole
+        long = walked(gdbs()[-1], with_whole_files(ranks, copies, shelf), tmp_path)
+    assert len(long) > 100
+    assert short == long
 
 
 VARIANTS = {  # flags of a library -> whether gdb gets it whole
@@ -74,7 +80,7 @@ VARIANTS = {  # flags of a library -> whether gdb gets it whole
 }
 
 
-def test_many_libraries_become_one_file_where_gdb_says_the_same(tmp_path, monkeypatch, turn_gdb):
+def test_many_libraries_become_one_file_where_gdb_says_the_same(tmp_path, monkeypatch, turn_gdb, shelf):
     monkeypatch.setattr(symbol_files, "MANY", 2)
     size_build.build(tmp_path, len(VARIANTS))
     for number, (flags, _) in enumerate(VARIANTS.values()):
@@ -85,20 +91,20 @@ def test_many_libraries_become_one_file_where_gdb_says_the_same(tmp_path, monkey
     subprocess.run(["objcopy", "--strip-debug", f"--add-gnu-debuglink={apart}.debug", apart], check=True)
     with size_build.running(tmp_path, len(VARIANTS), 2 * len(VARIANTS)) as (pid,):
         copy = copy_process(pid)
-        ranks, problems = request.ranks_of([copy], tmp_path)
+        ranks, problems = request.ranks_of([copy], tmp_path, shelf)
         short = walked(turn_gdb, ranks, tmp_path)
-        whole = walked(turn_gdb, with_whole_files(ranks, [copy]), tmp_path)
+        long = walked(turn_gdb, with_whole_files(ranks, [copy], shelf), tmp_path)
     assert problems == [[]]
-    assert short == whole
-    read = [file["path"] for file in ranks[0]["files"]]
+    assert short == long
+    read = [file["name"] for file in ranks[0]["files"]]
     kinds = {name: str(tmp_path / f"lib{number}.so") in read for number, name in enumerate(VARIANTS)}
     assert kinds == {name: is_whole for name, (_, is_whole) in VARIANTS.items()}
-    assert ranks[0]["exe"] and sum("excerpt" in path for path in read) == 1
+    assert any(file.get("program") for file in ranks[0]["files"]) and sum("excerpt" in path for path in read) == 1
     lines = [frame[3] for frames in short.values() for frame in frames if frame[1] == "library"]
     assert len(lines) == 2 * len(VARIANTS) and sum(line is not None for line in lines) == 4, "with debug information"
 
 
-def test_no_more_of_many_files_than_gdb_can_take_are_whole(tmp_path, monkeypatch, turn_gdb):
+def test_no_more_of_many_files_than_gdb_can_take_are_whole(tmp_path, monkeypatch, turn_gdb, shelf):
     """The others have names: what their debug information says is left out, and told."""
     monkeypatch.setattr(symbol_files, "MANY", 2)
     monkeypatch.setattr(symbol_files, "MOST_WHOLE", 1)
@@ -107,7 +113,7 @@ def test_no_more_of_many_files_than_gdb_can_take_are_whole(tmp_path, monkeypatch
         library = tmp_path / f"lib{number}.so"
         subprocess.run(["gcc", "-g", "-shared", "-fPIC", "-o", library, tmp_path / "library.c"], check=True)
     with size_build.running(tmp_path, 6, 6) as (pid,):
-        ranks, (notes,) = request.ranks_of([copy_process(pid)], tmp_path)
+        ranks, (notes,) = request.ranks_of([copy_process(pid)], tmp_path, shelf)
         frames = walked(turn_gdb, ranks, tmp_path).values()
     told = [note for note in notes if re.match(r"[56] files \(lib", note)]
     assert len(told) == 1 and "neither lines nor arguments" in told[0], "the program or one of them is whole"
@@ -125,7 +131,7 @@ def compiled(folder, *flags):
 
 
 def worth_it(path):
-    with closing(Excerpt(path)) as one:
+    with closing(Excerpt(opened(path))) as one:
         return one.worth_it
 
 
@@ -170,10 +176,9 @@ def test_damaged_files_are_declined(tmp_path):
     for size in (0, 10, 64, 4096, len(data) // 2, len(data) - 100):
         damaged.write_bytes(data[:size])
         assert not write_excerpt(str(damaged), [4096], str(tmp_path / "none"))
-    assert not write_excerpt("/no/such/file", [1], str(tmp_path / "none"))
 
 
-def test_libraries_read_early_change_no_frame(tmp_path, turn_gdb):
+def test_libraries_read_early_change_no_frame(tmp_path, turn_gdb, shelf):
     """Names that gdb cannot read among them. What it said of them is not in the answer: the request's files say it."""
     size_build.build(tmp_path, 2)
     for number in range(2):
@@ -181,14 +186,15 @@ def test_libraries_read_early_change_no_frame(tmp_path, turn_gdb):
         subprocess.run(["gcc", "-g", "-shared", "-fPIC", "-o", library, tmp_path / "library.c"], check=True)
     with size_build.running(tmp_path, 2, 4) as (pid,):
         early = []
-        ranks, _ = request.ranks_of([copy_process(pid)], tmp_path, early=early.append)
+        ranks, _ = request.ranks_of([copy_process(pid)], tmp_path, shelf, early=early.append)
         plain = walked(turn_gdb, ranks, tmp_path)
         asked = {"schema": 1, "budget": {"seconds": 60.0, "frames": 256}, "ranks": ranks}
         with gdbrun.begin(turn_gdb, 1, tmp_path) as begun:
             for path in [*early, "/no/such/library", 'odd "name\\', "two\nlines", str(tmp_path / "library.c")]:
                 gdbrun.read(begun, path)
             (record,) = gdbrun.run_batches(turn_gdb, [asked], tmp_path, 300, lambda *_: None, begun=begun)
-    assert {str(tmp_path / f"lib{number}.so") for number in range(2)} <= set(early)
-    assert not any(path.endswith("/program") for path in early), "gdb 13 ends when it gets one as a library first"
+    names = {row["path"]: os.path.basename(row["name"]) for row in ranks[0]["files"]}
+    assert {"lib0.so", "lib1.so"} <= {names[path] for path in early}
+    assert "program" not in {names[path] for path in early}, "gdb 13 ends when it gets one as a library first"
     assert record["problems"] == []
     assert named(record) == plain and len(plain) == 4

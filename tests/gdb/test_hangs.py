@@ -16,7 +16,7 @@ pytestmark = pytest.mark.gdb
 
 def diagnose(pids, gdb, *arguments):
     """(exit status, document, stderr)"""
-    argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "-", "--gdb", gdb, *map(str, pids), *arguments]
+    argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "--gdb", gdb, *map(str, pids), *arguments]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout), done.stderr

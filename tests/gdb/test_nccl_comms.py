@@ -54,7 +54,7 @@ def by_hash(document):
 
 def asked(*words):
     """(exit status, document, stderr) of a shell command."""
-    done = gdbext(*words, "--json", "-")
+    done = gdbext(*words, "--json")
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout), done.stderr
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gdbext.frontend.gdbrun import run_batch
 from tests.conftest import NEWEST
 from tests.inferiors.pdb_job import PdbJob
 from tests.unit.test_rankpdb_planted import LINE, is_free
@@ -22,6 +23,7 @@ def inject(job, gdb, *words):
     return job.terminal(str(job[0].pid), "--inject", f"pdb_loop.py:{LINE}", "--rank", "1", "--gdb", gdb, *words)
 
 
+@pytest.mark.calls
 def test_a_line_of_running_ranks(job, any_gdb):
     terminal = inject(job, any_gdb)
     said = terminal.until("(Pdb) ")
@@ -56,6 +58,14 @@ def test_a_rank_that_is_in_c(job):
     is_free(job, 1, "1")
     assert not job.sockets()
     assert "gdbext" not in job[0].seen + job[1].seen
+
+
+def test_a_pid_that_became_another_process_gets_no_text(job, tmp_path):
+    rank = {"pid": job[0].pid, "start": 1, "rank": 0, "text": "raise SystemExit('not mine')"}
+    record = run_batch(str(NEWEST), {"schema": 1, "ranks": [rank]}, tmp_path, 60.0, module="pending")
+    problem = "it has ended, and its pid is another process now"
+    assert record["ranks"] == [{"pid": job[0].pid, "problem": problem}]
+    is_free(job, 0, "1")
 
 
 def test_only_one_line_says_what_is_wrong(job):

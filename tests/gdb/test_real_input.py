@@ -15,7 +15,7 @@ pytestmark = pytest.mark.gdb
 
 def diagnose(*arguments, gdb):
     """(exit status, JSON document, stderr) of `gdbext diagnose`."""
-    argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "-", "--gdb", gdb, *map(str, arguments)]
+    argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "--gdb", gdb, *map(str, arguments)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=180)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout), done.stderr

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.gdb
 
 SEED = 7
 # Signals to the front end and to both kinds of gdb, a rank that is stopped, one that execs, full and missing folders.
+HALTS = (1, 7, 172)
 ROUNDS = (26, 109, 112, 116, 142, 147, 152)
 
 
@@ -25,6 +26,15 @@ def test_some_rounds_harm_nobody():
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=380)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert re.search(rf"^{len(ROUNDS)} rounds, \d+ targets, \d+ signals that hit, 0 rounds failed$", done.stdout, re.M)
+
+
+def test_a_gdbext_that_is_stopped_in_a_stop_holds_nobody():
+    """Alone, and one of the processes of --together."""
+    words = [sys.executable, "-m", "tests.chaos.campaign", "--halts", "--only", *map(str, HALTS)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=380)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    found = re.search(rf"^{len(HALTS)} rounds, \d+ targets, (\d+) signals that hit, 0", done.stdout, re.M)
+    assert found and int(found[1]) > 0, done.stdout  # where nobody runs, --together has nobody to hold
 
 
 def test_a_plan_follows_from_seed_and_number_alone():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gdbext.model.codec import load_snapshot
 from tests.conftest import gdbs
 from tests.gdb.gdbrun import ROOT, Target, gdb_batch
 from tests.inferiors.capture_process import wait_until
@@ -175,7 +176,7 @@ def test_a_rank_that_somebody_stopped_during_the_look_is_noticed(home):
     """Not by us, but nobody else may ever see that it stands."""
     with Target("threads", 2) as one, Target("threads", 2) as two:
         argv = [sys.executable, "-m", "gdbext", "diagnose", str(one.pid), str(two.pid), "--no-witnesses"]
-        argv += ["--json", str(home / "answer.json")]
+        argv += ["--save", str(home / "look.json")]
         with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             while "reading symbols" not in process.stderr.readline():
                 assert process.poll() is None
@@ -183,9 +184,9 @@ def test_a_rank_that_somebody_stopped_during_the_look_is_noticed(home):
             out, err = process.communicate(timeout=600)
         assert two.status("State") == "T"
         os.kill(two.pid, signal.SIGCONT)
-        told = {row["pid"]: row for row in json.loads((home / "answer.json").read_text())["processes"]}
-        assert told[two.pid]["after"] == "stopped" and told[one.pid]["after"] in ("waits", "runs")
-        assert f"kill -CONT {two.pid}" in told[two.pid]["problems"][0]
+        told = {one.pid: one for one in load_snapshot((home / "look.json").read_text()).processes}
+        assert told[two.pid].after == "stopped" and told[one.pid].after in ("waits", "runs")
+        assert f"kill -CONT {two.pid}" in told[two.pid].problems[0]
         assert f"pid {two.pid}: it is stopped now" in err
         assert f"by this look; pid {two.pid} is stopped, 1 " in " ".join(out.split())
         one.assert_free()

@@ -4,12 +4,16 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import NEWEST
 from tests.gdb.gdbrun import ROOT
 from tests.inferiors.capture_process import CaptureProcess
+from tests.inferiors.pdb_job import PdbJob
+from tests.unit.test_rankpdb_planted import LINE
 
 NOBODY = 65534
 USER = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
@@ -98,6 +102,39 @@ def test_one_of_each():
         assert told[other.pid]["index"] not in answer["verdict"]["culprits"] + answer["verdict"]["victims"]
         for process in (mine, other):
             process.assert_free()
+
+
+@pytest.fixture
+def his_job():
+    """Two Python ranks of the user, which meet in a folder of that user in /tmp."""
+    with tempfile.TemporaryDirectory() as top:
+        os.chmod(top, 0o755)
+        meet = Path(top) / "meet"
+        meet.mkdir(mode=0o700)
+        os.chown(meet, NOBODY, NOBODY)
+        with PdbJob(meet, program="pdb_loop.py", ranks=2, LOCAL_WORLD_SIZE="2", wrapper=USER) as job:
+            for talker in job.start().others():
+                talker.until("runs")
+            yield job
+
+
+def test_root_puts_a_breakpoint_into_ranks_of_a_user(his_job):
+    """By sudo: the folder is found by the rank's user, whatever root's own is, and the prompt is the rank's."""
+    line = f"pdb_loop.py:{LINE}"
+    terminal = his_job.terminal(str(his_job[0].pid), "--inject", line, "--rank", "1", "--gdb", str(NEWEST))
+    assert f"breakpoint at {line} in step" in terminal.until("(Pdb) ")
+    terminal.type("p __import__('os').geteuid()")
+    assert str(NOBODY) in terminal.until("(Pdb) ")
+    listed = his_job.terminal(str(his_job[1].pid), "--list")
+    assert f"prompt  {line}" in " ".join(listed.rest().split("\n"))
+    terminal.type("c")
+    terminal.rest()
+    assert terminal.process.returncode == 0
+    for talker in his_job.others():
+        talker.type("end")
+        talker.rest()
+        assert talker.process.returncode == 0
+    assert not his_job.sockets()
 
 
 @pytest.mark.parametrize(("scope", "said"), [("1", "sysctl kernel.yama.ptrace_scope=0"), ("3", "boot with another")])

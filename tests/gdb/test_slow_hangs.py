@@ -16,12 +16,17 @@ ROWS = [BY_NAME[name] for name in ("swap-slow", "compile-slow", "loading-slow", 
 """Those that only a real kernel can show; `scripts/bench accuracy` runs the whole table."""
 
 
+def diagnose(pids, *options, gdb=None):
+    """(exit status, the answer)"""
+    argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "--gdb", gdb or gdbs()[0], *options]
+    done = subprocess.run([*argv, *map(str, pids)], capture_output=True, text=True, timeout=120)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
 def answer_of(row, *options):
     with row.start() as job:
-        argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "-", "--gdb", gdbs()[0], *options]
-        done = subprocess.run([*argv, *map(str, job.pids.values())], capture_output=True, text=True, timeout=120)
-    assert done.stdout, done.stderr
-    return json.loads(done.stdout)
+        return diagnose(job.pids.values(), *options)[1]
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +59,34 @@ def test_looks_without_second_copies_are_compared_with_one_another():
     verdict = answer_of(BY_NAME["compile-slow"], "--once", "--samples", "2", "--interval", "0.5")["verdict"]
     assert verdict["cause"] == "not-a-hang", verdict["summary"]
     assert "ptxas" in verdict["summary"]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["steps-healthy", "checkpoint"])
+def test_a_loop_that_goes_round_is_healthy(name, turn_gdb):
+    """Seen wherever it is: in its collective, asleep between two, or writing a file."""
+    with BY_NAME[name].start() as job:
+        for _ in range(3):
+            status, answer = diagnose(job.pids.values(), gdb=turn_gdb)
+            assert (answer["verdict"]["cause"], status) == ("not-a-hang", 0), answer["verdict"]["summary"]
+            assert answer["verdict"]["decided_by"] is None
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["spinning", "spinning-in-c", "spinning-before-a-store", "polling"])
+def test_a_rank_that_runs_at_one_place_is_named_after_a_while(name, turn_gdb):
+    with BY_NAME[name].start() as job:
+        pids = list(job.pids.values())
+        status, answer = diagnose(pids, gdb=turn_gdb)
+        verdict = answer["verdict"]
+        assert (verdict["cause"], verdict["culprits"], status) == ("unknown", [], 3), verdict["summary"]
+        assert verdict["decided_by"].split() == [
+            *["gdbext", "diagnose", "--samples", "3", "--interval", "10"],
+            *map(str, pids),
+        ]
+        longer = ("--samples", "2", "--interval", "0.2", "--spinning-after", "1.5")
+        status, answer = diagnose(pids, *longer, gdb=turn_gdb)
+        verdict = answer["verdict"]
+        assert (verdict["cause"], verdict["confidence"], status) == ("missing-rank", "low", 1), verdict["summary"]
+        assert verdict["culprits"] == [1] and verdict["decided_by"] is None
+        assert "a long computation" in verdict["summary"], "what else it could be"

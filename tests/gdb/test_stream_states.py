@@ -37,12 +37,12 @@ def state(row):
 
 
 @pytest.fixture(scope="module")
-def states():
+def states(calling_gdb):
     """Every state, asked by one gdb; then by a list without calls and one with."""
     with StreamTarget() as target:
         threads = len(list(Path(f"/proc/{target.pid}/task").iterdir()))
         answer = gdb_batch(
-            "gdb", PATIENT, f"attach {target.pid}", "llm-stream list --json", ALLOW, "llm-stream list --json",
+            calling_gdb, PATIENT, f"attach {target.pid}", "llm-stream list --json", ALLOW, "llm-stream list --json",
             MAIN, *(f"llm-stream p --json {name}" for name in ("idle", "busy", "capturing", "failed", "gone", "own")),
             *(f"llm-stream p {name}" for name in ("garbage", "foreign", "done", "(cudaStream_t)main")),
             "llm-stream p 0x7f0000009000", "thread", "detach",
@@ -113,6 +113,7 @@ def test_one_at_a_time(states):
     assert "[Current thread is 1 " in states.out and "Traceback" not in states.text
 
 
+@pytest.mark.calls
 def test_events_and_a_handle_that_crashes_the_driver(any_gdb, tmp_path):
     """Also with a second copy of the runtime in the process, which was never used and stays so."""
     copy = shutil.copy(libraries()["libcudart.so.12"], tmp_path / "libcudart-copy.so.12")
@@ -135,6 +136,7 @@ def test_events_and_a_handle_that_crashes_the_driver(any_gdb, tmp_path):
     assert idle["stream"]["state"] == "idle"
 
 
+@pytest.mark.calls
 def test_a_lock_that_another_thread_holds(any_gdb):
     with StreamTarget("lock") as target:
         answer = gdb_batch(any_gdb, PATIENT, f"attach {target.pid}", ALLOW, "llm-stream list", "p 1", "detach")
@@ -159,6 +161,7 @@ def test_cuda_that_was_never_used_and_words_that_are_wrong():
     assert calls(answer) == [] and "Traceback" not in answer.text
 
 
+@pytest.mark.calls
 def test_without_debug_information(any_gdb):
     """The code of one call and the place on the stack of another tell."""
     with StreamTarget(release=("-O2",)) as target:

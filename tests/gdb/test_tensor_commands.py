@@ -83,6 +83,32 @@ def test_what_can_be_done_with_a_tensor(any_gdb, kind, tmp_path):
     assert "syntax error" in found[15]["unread"][0]["reason"]
 
 
+def test_an_index_needs_no_blank_and_rows_need_no_comma(any_gdb, tmp_path):
+    """What the language has in brackets goes first: entries of maps and vectors, and elements behind pointers."""
+    raw = "--dtype fp32 --shape 3,4"
+    before = [*started(turbomind(), tmp_path / "truth"), "set $a = (unsigned long)floats"]
+    lines_of = (
+        "p plain[1:, ::2]", "p plain[-1]", "p plain[2][1:3]", "p plain[2] [1:3]", 'p map["k"][0, :1]', "p map[k]",
+        f"p {raw} $a[0,:2]", f"p $a[1][-1:] {raw}", "stats plain[0]", "hash plain[0]", "hash plain [0]",
+        f"save plain[0] {tmp_path}/row.npy", f"diff plain[0] {tmp_path}/row.npy", "diff plain[1] argument[1]",
+        "diff plain[1] argument[2]", "info plain[1]", "diff plain[1:] --ranks all", "list --ranks all",
+    )  # fmt: skip
+    found = answers(any_gdb, tmp_path, before, *lines_of)
+    part, last, chained, spaced, entry, _ = found[:6]
+    assert part["elements"] == [4, 6, 8, 10] and last["elements"] == [8, 9, 10, 11] and last["index"] == "[-1]"
+    assert chained["elements"] == spaced["elements"] == [9, 10]
+    assert entry["elements"] == [5]
+    raw_row, raw_last, stats, *hashes = found[6:11]
+    assert raw_row["elements"] == [0, 1] and raw_last["elements"] == [7]
+    assert stats["maximum"] == 3 and hashes[0]["digest"] == hashes[1]["digest"]
+    saved, same, rows, apart, whole, alone, listed = found[11:]
+    assert saved["index"] == "[0]" and same["compared"] == rows["compared"] == 4
+    assert apart["differing"] == 4 and apart["left"]["name"] == "plain[1]" and apart["right"]["name"] == "argument[2]"
+    assert "[1] is an index of plain" in whole["error"]
+    assert alone["index"] == "[1:]" and len(alone["groups"]) == 1
+    assert "plain" in {tensor["name"] for tensor in listed["answers"][0]["answer"]["tensors"]}
+
+
 def test_wrong_input_has_one_line(turn_gdb, tmp_path):
     wrong = (
         "p", "p nonsense", "p 1 +", 'p "open', "p plain [99]", "p plain [0, 0, 0]", "p plain [x]", "p $sp", "p main",

@@ -24,14 +24,15 @@ def calls(answer):
     return re.findall(r"^gdbext: calls (\w+) in process \d+, thread \d+$", answer.err, re.MULTILINE)
 
 
+@pytest.mark.calls
 def test_values_and_that_nothing_is_left(any_gdb, tmp_path):
     with DeviceTarget() as target:
         before = maps(target)
         answer = gdb_batch(
             any_gdb, f"attach {target.pid}",
-            f"llm-tensor p --json=- {TENSOR}", ALLOW, f"llm-tensor p --json=- {TENSOR}",
-            f"llm-tensor p --json=- {TENSOR} [1:3, -2:]", f"llm-tensor p --json=- {TENSOR} --strides 1,4",
-            f"llm-tensor stats --json=- {TENSOR}", "llm-tensor p device --dtype fp32 --shape 262145 [-1]",
+            f"llm-tensor p --json {TENSOR}", ALLOW, f"llm-tensor p --json {TENSOR}",
+            f"llm-tensor p --json {TENSOR} [1:3, -2:]", f"llm-tensor p --json {TENSOR} --strides 1,4",
+            f"llm-tensor stats --json {TENSOR}", "llm-tensor p device --dtype fp32 --shape 262145 [-1]",
             "llm-tensor stats device --dtype fp32 --shape 512,513", "p 1", "detach",
         )  # fmt: skip
         after, streams = maps(target), target.ask("streams")
@@ -63,12 +64,12 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("what", REFUSALS)
-def test_a_copy_that_must_not_be_or_cannot(what):
+def test_a_copy_that_must_not_be_or_cannot(what, calling_gdb):
     """Whatever the device is in, the process is as it was, and lives."""
     arguments, fault = ([what], None) if what in ("lock", "lonely") else ([], what)
     with DeviceTarget(*arguments, fault=fault) as target:
         before = maps(target)
-        answer = gdb_batch("gdb", ALLOW, f"attach {target.pid}", f"llm-tensor p {TENSOR}", "thread", "detach")
+        answer = gdb_batch(calling_gdb, ALLOW, f"attach {target.pid}", f"llm-tensor p {TENSOR}", "thread", "detach")
         assert REFUSALS[what] in answer.err
         assert not set(calls(answer)) & {"cuMemcpyDtoHAsync_v2", "cuStreamCreate"}
         assert maps(target) == before
@@ -79,10 +80,10 @@ def test_a_copy_that_must_not_be_or_cannot(what):
 @pytest.mark.parametrize(
     "fault, words", [("copy", "cuMemcpyDtoHAsync_v2 did not come back"), ("busy", "the device is busy")]
 )
-def test_a_copy_that_does_not_end(fault, words):
+def test_a_copy_that_does_not_end(fault, words, calling_gdb):
     """What the copy may still write to stays, and is told; the process lives."""
     with DeviceTarget(fault=fault) as target:
-        answer = gdb_batch("gdb", ALLOW, f"attach {target.pid}", f"llm-tensor p {TENSOR}", "detach")
+        answer = gdb_batch(calling_gdb, ALLOW, f"attach {target.pid}", f"llm-tensor p {TENSOR}", "detach")
         left = re.search(r"8 KiB at (0x[0-9a-f]+) stay in the process", answer.err)
         assert words in answer.err and left, answer.err
         assert re.search(rf"^{left[1][2:]}-", maps(target), re.MULTILINE)

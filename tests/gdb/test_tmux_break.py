@@ -32,7 +32,8 @@ def assert_free(job):
 
 def test_keys(attached):
     job, window = attached
-    window.answer(f"llm-break '{PLACE}' --rank 1 --others hold --wait 60", PROMPT)
+    window.answer(f"llm-break '{PLACE}' --rank 1 --others hold --wait 10", PROMPT)
+    window.answer("llm-continue", PROMPT)  # a rank may have been past the place already
     assert "ranks 0,2 wait at the same place" in window.answer("llm-continue", PROMPT)
     window.answer("next", PROMPT)  # rank 1 alone
     window.press("Up")
@@ -48,8 +49,12 @@ def test_keys(attached):
     window.until("not suspended")
     window.press("Enter")
     window.until(PROMPT)
-    window.answer("llm-break delete", PROMPT)
-    window.answer(f"llm-break '{PLACE}' --if '0 == 1'", PROMPT)
+    window.answer("llm-break delete", "(y or n) ")
+    window.answer("n", PROMPT)
+    assert f"at {PLACE}" in window.answer("llm-break list", PROMPT)
+    window.answer("llm-break delete", "(y or n) ")
+    window.answer("y", PROMPT)
+    window.answer(f"llm-break '{PLACE}' --if 0 == 1", PROMPT)
     window.enter("llm-continue")
     assert all(job.steps_progress(rank) for rank in job.pids)  # they run
     window.press("C-c")
@@ -78,7 +83,8 @@ def test_suspended_once_nobody_is_attached(attached):
 
 def test_the_window_is_killed(attached):
     job, window = attached
-    window.answer(f"llm-break '{PLACE}' --rank 1 --others hold --wait 60", PROMPT)
+    window.answer(f"llm-break '{PLACE}' --rank 1 --others hold --wait 10", PROMPT)
+    window.answer("llm-continue", PROMPT)  # a rank may have been past the place already
     assert "ranks 0,2 wait at the same place" in window.answer("llm-continue", PROMPT)
     window.close()
     assert_free(job)

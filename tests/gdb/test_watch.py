@@ -11,16 +11,18 @@ import time
 from pathlib import Path
 
 import pytest
+from gdbrun import DEADLINE
 
 from tests.inferiors.demo import DemoJob, state_of
+from tests.inferiors.slow_hangs import BY_NAME as SLOW_HANGS
 
 pytestmark = pytest.mark.gdb
 
 
 @contextlib.contextmanager
-def watching(pids, into):
+def watching(pids, into, *options):
     argv = [sys.executable, "-m", "gdbext", "watch", *map(str, pids), "--still", "0.6", "--every", "0.15"]
-    argv += ["--into", str(into), "--json"]
+    argv += ["--into", str(into), "--json", *options]
     # Without a buffer: a line that lies in ours would not be seen by `select`.
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as process:
         try:
@@ -50,7 +52,7 @@ def texts(*folder):
 def end(process):
     """By Ctrl-C. (exit status, what it printed after the last event read)"""
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=DEADLINE)
     assert b"every process runs on" in err
     return process.returncode, [json.loads(line)["event"] for line in out.splitlines()]
 
@@ -81,6 +83,18 @@ def test_a_hang_becomes_a_bundle_and_the_next_job_is_followed(tmp_path):
         [sys.executable, "-m", "gdbext", "diagnose", hang["bundle"], "--json"], capture_output=True, text=True
     )
     assert json.loads(again.stdout)["verdict"]["cause"] == hang["cause"]
+
+
+@pytest.mark.torch
+def test_a_rank_that_spins_while_the_others_wait_becomes_a_bundle(tmp_path):
+    with SLOW_HANGS["spinning"].start() as job, watching(
+        job.pids.values(), tmp_path / "kept", "--spinning-after", "1"
+    ) as process:
+        assert "spin (" in event(process, "undecided")["text"]
+        hang = event(process, "hang")
+        assert (hang["cause"], hang["confidence"], hang["culprits"]) == ("missing-rank", "low", [1])
+        assert end(process)[0] == 1
+    assert os.listdir(tmp_path / "kept") == [os.path.basename(hang["bundle"])]
 
 
 def test_an_idle_server_is_looked_at_and_left_alone(tmp_path):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Sequence
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -129,6 +129,7 @@ class PdbJob:
         steps: int = 1,
         ranks: int = 3,
         program: str = "pdb_rank.py",
+        wrapper: Sequence[str] = (),
         **environment: str,
     ) -> None:
         self.folder = folder
@@ -140,7 +141,7 @@ class PdbJob:
             "HOME": str(folder.parent),
             **environment,
         }
-        self._argv = [sys.executable, str(HERE / program), mode, str(steps)]
+        self._argv = [*wrapper, sys.executable, str(HERE / program), mode, str(steps)]
         self.count = ranks
         self._ranks: Dict[int, Talker] = {}
         self._terminals: List[Talker] = []

@@ -6,13 +6,14 @@ Exit status 0 when the verdict is the right one, 1 when it is not.
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from gdbext.analysis.judge import judge
+from gdbext.model.codec import load_snapshot
 from tests.inferiors.demo import DemoFailed, DemoJob
 from tests.inferiors.scenarios import BY_NAME, SCENARIOS
 
@@ -34,19 +35,19 @@ def diagnose(job: DemoJob) -> bool:
     """Run the command a user would run; whether the answer is the truth that the scenario knows."""
     pids = [str(pid) for _, pid in sorted(job.pids.items())]
     with tempfile.TemporaryDirectory() as folder:
-        answer = Path(folder) / "answer.json"
+        look = Path(folder) / "look.json"
         say(f"gdbext diagnose {' '.join(pids)}")
-        command = [sys.executable, "-m", "gdbext", "diagnose", *pids, "--json", str(answer)]
+        command = [sys.executable, "-m", "gdbext", "diagnose", *pids, "--save", str(look)]
         status = subprocess.run(command).returncode
         say(f"exit status {status}")
-        if not answer.exists():
+        if not look.exists():
             return False
-        document = json.loads(answer.read_text())
-    verdict, scenario = document["verdict"], job.scenario
-    ranks = {process["index"]: process["rank"] for process in document["processes"]}
-    blamed = {ranks[index] for index in verdict["culprits"]} | set(verdict["absent"])
-    right = verdict["cause"] in (scenario.cause, *scenario.also_causes)
-    right = right and (blamed == set(scenario.culprits(job.culprit)) or verdict["cause"] in scenario.also_causes)
+        diagnosis = judge(load_snapshot(look.read_text()))
+    verdict, scenario = diagnosis.verdict, job.scenario
+    ranks = {process.index: process.rank for process in diagnosis.snapshot.processes}
+    blamed = {ranks[index] for index in verdict.culprits} | set(verdict.absent)
+    right = verdict.cause in (scenario.cause, *scenario.also_causes)
+    right = right and (blamed == set(scenario.culprits(job.culprit)) or verdict.cause in scenario.also_causes)
     say("that is right" if right else f"that is wrong: the cause is {scenario.cause}")
     if not all(job.alive_progress(pid) for pid in job.pids.values()):
         say("a rank does not run on")

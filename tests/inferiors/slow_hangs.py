@@ -17,13 +17,16 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, ContextManager, Dict, List, Mapping, Tuple
 
 from tests.inferiors.demo import _die_with_parent
+from tests.inferiors.torch_job import free_port
 
 PROGRAM = str(Path(__file__).with_name("slow_rank.py"))
+TORCH_PROGRAM = str(Path(__file__).with_name("torch_loop.py"))
 WEIGHTS = 24 << 20
 """Bytes of the file that stands for a model."""
 
@@ -34,9 +37,15 @@ _PORTS = itertools.count(29517)
 class SlowJob:
     """The rank processes of one job, all at their places inside the `with` block. `pids`: rank -> pid."""
 
-    def __init__(self, activities: Tuple[str, ...], stopped: Tuple[int, ...] = (), deadline: float = 60) -> None:
-        self._activities, self._stopped, self._deadline = activities, stopped, deadline
-        self._port = next(_PORTS)
+    def __init__(
+        self,
+        activities: Tuple[str, ...],
+        stopped: Tuple[int, ...] = (),
+        deadline: float = 60,
+        program: str = PROGRAM,
+    ) -> None:
+        self._activities, self._stopped, self._deadline, self._program = activities, stopped, deadline, program
+        self._port = next(_PORTS) if program == PROGRAM else free_port()
         self.pids: Dict[int, int] = {}
         self._processes: List[subprocess.Popen[bytes]] = []
 
@@ -49,6 +58,9 @@ class SlowJob:
                 self._start(rank, activity, folder)
             for process in self._processes:
                 self._until_ready(process)
+            for rank, activity in enumerate(self._activities):
+                if activity in _SETTLES:
+                    self._until_asleep(self.pids[rank])
             for rank in self._stopped:
                 os.kill(self.pids[rank], signal.SIGSTOP)
                 os.waitid(os.P_PID, self.pids[rank], os.WSTOPPED | os.WNOWAIT)
@@ -70,8 +82,11 @@ class SlowJob:
     def _start(self, rank: int, activity: str, folder: str) -> None:
         numbers = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(len(self._activities))}
         process = subprocess.Popen(
-            [sys.executable, PROGRAM, activity, folder],
-            env={**os.environ, **numbers, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self._port)},
+            [sys.executable, self._program, activity, folder],
+            env={
+                **{**os.environ, **numbers, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self._port)},
+                **{"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"},
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             preexec_fn=_die_with_parent,
@@ -85,6 +100,14 @@ class SlowJob:
         ready = select.select([process.stdout], [], [], self._deadline)[0]
         if not ready or process.stdout.readline() != b"ready\n":
             raise RuntimeError(f"pid {process.pid} did not come to its place (exit status {process.poll()})")
+
+    def _until_asleep(self, pid: int) -> None:
+        """`ready` comes just before the wait: until the main thread has slept for a while."""
+        quiet, before, until = 0, "", time.monotonic() + self._deadline
+        while quiet < 3 and time.monotonic() < until:
+            now = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text()
+            quiet, before = (quiet + 1 if now == before else 0), now
+            select.select([], [], [], 0.05)
 
     def _end(self) -> None:
         for process in self._processes:
@@ -110,6 +133,15 @@ def _job(activity: str, stopped: Tuple[int, ...] = ()) -> Callable[[], ContextMa
     return functools.partial(SlowJob, ("peer", activity, "peer"), stopped)
 
 
+def _torch(activity: str, others: str) -> Callable[[], ContextManager[SlowJob]]:
+    """Four ranks with a real process group, of which rank 1 does what the name says."""
+    return functools.partial(SlowJob, (others, activity, others, others), program=TORCH_PROGRAM)
+
+
+_SETTLES = ("stuck", "store")
+"""Activities that end in a wait for ever."""
+
+
 SLOW_HANGS: Tuple[SlowHang, ...] = (
     SlowHang("swap-slow", "not-a-hang", _job("fault"), ("unknown",)),
     SlowHang("compile-slow", "not-a-hang", _job("compile"), ("unknown",)),
@@ -118,6 +150,16 @@ SLOW_HANGS: Tuple[SlowHang, ...] = (
     SlowHang("capture-slow", "not-a-hang", functools.partial(SlowJob, ("capture",) * 3), ("unknown",)),
     SlowHang("blocked-read", "missing-rank", _job("blocked"), culprits=(1,)),
     SlowHang("stopped-peer", "missing-rank", _job("peer", stopped=(1,)), culprits=(1,)),
+    SlowHang("steps-healthy", "not-a-hang", _torch("steps", "steps")),
+    SlowHang("steps-uneven", "not-a-hang", _torch("uneven", "uneven"), ("unknown",)),
+    SlowHang("steps-computing", "not-a-hang", _torch("compute", "join")),
+    SlowHang("checkpoint", "not-a-hang", _torch("save", "barrier")),
+    # One look cannot tell a loop from a step that takes long.
+    SlowHang("spinning", "missing-rank", _torch("spin", "stuck"), ("unknown",), culprits=(1,)),
+    SlowHang("spinning-with-calls", "missing-rank", _torch("spin-with-calls", "stuck"), ("unknown",), culprits=(1,)),
+    SlowHang("spinning-in-c", "missing-rank", _torch("spin-in-c", "stuck"), ("unknown",), culprits=(1,)),
+    SlowHang("spinning-before-a-store", "missing-rank", _torch("spin", "store"), ("unknown",), culprits=(1,)),
+    SlowHang("polling", "missing-rank", _torch("poll", "stuck"), ("unknown",), culprits=(1,)),
 )
 
 BY_NAME: Mapping[str, SlowHang] = {row.name: row for row in SLOW_HANGS}

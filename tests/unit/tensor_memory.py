@@ -1,7 +1,11 @@
 """Memory that tests make up: bytes at an address, with holes, and a count of what was read."""
 
+from functools import partial
+
 import numpy as np
 
+from gdbext.analysis.tensors import files
+from gdbext.commands.files import new_file
 from gdbext.model.tensor import TensorInfo
 
 BASE = 0x7F12_3456_7000
@@ -45,3 +49,8 @@ def tensor_of(whole, view=None, holes=(), name="x"):
         name, dtype=dtype_name(view.dtype), shape=view.shape, strides=strides, address=BASE + offset, where="cpu"
     )
     return info, FakeMemory(np.ascontiguousarray(whole).tobytes(), holes=holes)
+
+
+def save(info, read, path, index="", force=False, **more):
+    """As llm-tensor save does it."""
+    return files.save(info, read, path, partial(new_file, force=force), index, **more)

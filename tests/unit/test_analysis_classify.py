@@ -9,6 +9,7 @@ from tests.unit.stacks import DRIVER, ENGINE, ENTRY, frame, stack
 
 C10D = "torch/distributed/distributed_c10d.py"
 
+ABORT = ("raise@libc.so.6", "abort@libc.so.6")
 KINDS = [
     # The first public name decides, however deep the driver is.
     ("pinned-host-alloc", [*DRIVER, "__pthread_once_slow@libc.so.6", "cudaMallocHost@libcudart.so.12", *ENGINE]),
@@ -106,6 +107,18 @@ KINDS = [
     ),
     ("exited-or-crashed", ["raise@libc.so.6", "abort@libc.so.6", *ENGINE]),
     ("cuda-error-throw", ["__cxa_throw@libstdc++.so.6", "fastertransformer::check<cudaError>@engine", *ENGINE]),
+    ("cuda-error-throw", [*ABORT, "??@libstdc++.so.6", "fastertransformer::syncAndCheck@engine", *ENGINE]),
+    (
+        "cuda-error-throw",
+        [*ABORT, "turbomind::core::Logger::LogFatalImpl@tm", "turbomind::ReportCudaError@tm", *ENGINE],
+    ),
+    ("exited-or-crashed", [*ABORT, "turbomind::core::CheckErrorStream::Report@tm", *ENGINE]),
+    ("exited-or-crashed", ["fastertransformer::throwRuntimeError@engine", *ENGINE]),
+    (
+        "device-sync",
+        ["??@libcuda.so.1", "cudaDeviceSynchronize@cudart", "fastertransformer::syncAndCheck@engine", *ENGINE],
+    ),
+    ("device-sync", ["??@libcuda.so.1", "??@libcudart.so.12", "fastertransformer::syncAndCheck@engine", *ENGINE]),
 ]
 
 

@@ -56,6 +56,20 @@ def test_each_eval_frame_becomes_its_group():
 
 
 @pytest.mark.parametrize(
+    ("native_number", "number"),
+    [(0, 0), (1, 1), (2, 2), (4, 2), (5, 4), (6, 5), (7, 6)],
+    ids=["none", "sleep", "what goes", "the eval frame", "behind it", "outer", "all"],
+)
+def test_what_was_counted_in_native_frames_is_counted_anew(native_number, number):
+    """`still` and `left` are numbers of frames, and some frames go while others come."""
+    stack = native(
+        ("clock_nanosleep", LIBC), "time_sleep", "cfunction_vectorcall_O", "PyObject_Vectorcall", EVAL, *THREAD
+    )
+    merged = interleave(replace(stack, still=native_number, left=native_number), python("leaf outer"))
+    assert (merged.still, merged.left) == (number, number), shown(merged)
+
+
+@pytest.mark.parametrize(
     "name",
     [EVAL, EVAL + ".cold", EVAL + ".localalias", EVAL + ".lto_priv.0", EVAL + ".part.0.cold", "PyEval_EvalFrameEx"],
 )

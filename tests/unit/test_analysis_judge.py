@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from gdbext.analysis.judge import judge
-from gdbext.analysis.progress import wants_second_look
 from gdbext.knowledge.labels import CAUSES, CONFIDENCE
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from tests.unit.stacks import (
@@ -159,12 +158,6 @@ def test_one_rank_is_not_the_whole_job():
     for size, sure in ((None, "medium"), (8, "medium"), (1, "high")):
         found = verdict(at(8, size), earlier=at(7, size))
         assert (found.cause, found.confidence) == ("not-a-hang", sure)
-
-
-def test_what_is_worth_a_second_look():
-    assert wants_second_look(judge(job(syncing(0), syncing(1))))
-    assert not wants_second_look(judge(job(gloo_reducing(0), sleeping(1))))
-    assert not wants_second_look(judge(nameless(stack(*DRIVER, "cudaFree@libcudart.so.12"))))
 
 
 def test_different_collectives_and_sizes():

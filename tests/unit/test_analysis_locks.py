@@ -16,10 +16,10 @@ from gdbext.commands.catalogue import COMMANDS
 from gdbext.commands.parsing import help_text, parse
 from gdbext.frontend.cli import main
 from gdbext.knowledge.labels import CAUSES
-from gdbext.knowledge.locks import HANDED_OVER, KINDS, LET_GO
+from gdbext.knowledge.locks import HANDED_OVER, LET_GO
 from gdbext.model.errors import FINDING, OK, UsageError
 from gdbext.model.job import RankSnapshot
-from gdbext.model.locks import LockWait, Peer
+from gdbext.model.locks import KINDS, LockWait, Peer
 from gdbext.model.missing import Missing
 from gdbext.render import Style, render
 from gdbext.render.document import dumps
@@ -361,7 +361,7 @@ FIELD = Path(__file__).parents[1] / "data" / "field"
 
 
 def test_a_text_tells_who_waits_and_that_owners_are_unknown(capsys):
-    assert main(["locks", "-q", str(FIELD / "lldb-two-threads-mutex-cycle.txt"), "--json", "-"]) == FINDING
+    assert main(["locks", "-q", str(FIELD / "lldb-two-threads-mutex-cycle.txt"), "--json"]) == FINDING
     document = json.loads(capsys.readouterr().out)
     waits = [(one["thread"], one["kind"], one["owner"], one["lwp"]) for one in document["waits"]]
     assert waits == [("1", "mutex", None, None), ("2", "mutex", None, None)]
@@ -372,7 +372,7 @@ def test_a_text_tells_who_waits_and_that_owners_are_unknown(capsys):
 
 
 def test_a_text_that_names_the_holder_of_the_gil_is_believed(capsys):
-    main(["locks", "-q", str(FIELD / "pystack-gil-loader.txt"), "--json", "-"])
+    main(["locks", "-q", str(FIELD / "pystack-gil-loader.txt"), "--json"])
     first, second = json.loads(capsys.readouterr().out)["waits"]
     assert (first["kind"], first["lwp"], first["owner"]) == ("gil", 5120, 5100)
     assert (second["lwp"], second["owner"]) == (5100, None)

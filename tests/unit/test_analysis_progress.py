@@ -54,8 +54,45 @@ def test_standing_still_is_evidence():
     found = look(waiting(0, 0, ALLOCATES), waiting(2), waiting(2)).verdict
     assert found.cause == "implicit-sync-vs-collective"
     (said,) = [item for item in found.evidence if "did not run" in item.text]
-    assert said.text == "rank 0 did not run at all in the 1.5 s between two copies"
+    assert said.text == "the waiting thread of rank 0 did not run in the 1.5 s between two copies"
     assert (said.process, said.thread) == (0, "1")
+
+
+def test_who_used_the_processor_did_not_stand_still():
+    """One write call that lasts: the same registers and no switch, and a second of processor time."""
+    writes = ("write@libc.so.6", "save@torch/serialization.py:9", "main@train.py:1")
+    ranks = [
+        rank(0, stack(*writes, still=0, switches=0, cpu=1.0, state="R")),
+        rank(1, waiting(0, 0)),
+        rank(2, waiting(2)),
+    ]
+    found = judge(job(*ranks, apart=1.5)).verdict
+    assert [item.process for item in found.evidence if "did not run" in item.text] == [1]
+
+
+REDUCES = (
+    "__futex_abstimed_wait_common64@libc.so.6",
+    "c10d::Work::wait@libtorch_cpu.so",
+    "pybind11::cpp_function::dispatcher@libtorch_python.so",
+    "all_reduce@torch/distributed/distributed_c10d.py:3252",
+    "train@loop.py:12",
+    "<module>@loop.py:34",
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "cause"),
+    [
+        ({"still": 0, "left": 0, "switches": 0}, "unknown"),
+        ({"still": 0, "left": 0, "switches": 40}, "unknown"),  # stopped by others: its stack is as it was
+        ({"still": 1, "left": 0, "switches": 4, "cpu": 0.001}, "not-a-hang"),  # woken, and in the next collective
+        ({"still": 4, "left": 2, "switches": 4, "cpu": 0.001}, "not-a-hang"),  # the call is over
+    ],
+    ids=["asleep", "stopped by others", "woken", "over"],
+)
+def test_a_collective_that_sleeps_until_it_is_done(fields, cause):
+    working = stack("gloo::allreduce@libtorch_cpu.so", "c10d::ProcessGroupGloo::runLoop@libtorch_cpu.so", id="2")
+    assert judge(job(*(rank(n, stack(*REDUCES, **fields), working) for n in (0, 1)), apart=1.5)).verdict.cause == cause
 
 
 def test_a_rank_that_lives_but_could_not_be_read_is_not_called_dead():

@@ -60,6 +60,29 @@ def test_counters_and_processes_that_change_are_movement():
     assert stillness.poll({8: Pulse(6.0, {8: thread(6)})}, "AllReduce 42") == 0
 
 
+def test_a_job_stands_while_most_of_its_ranks_do():
+    """One rank runs on, and the others wait for it: that is worth a look. With half of them busy it is not."""
+
+    def stood(moving, ranks=4):
+        stillness, seconds = Stillness(), 0.0
+        for at in range(12):
+            places = [f"202@{at:x}" if number < moving else "202@7ffe1000" for number in range(ranks)]
+            pulses = {number: Pulse(float(at), {number: thread(at, place=one)}) for number, one in enumerate(places)}
+            seconds = stillness.poll(pulses)
+        return seconds
+
+    assert [stood(moving) for moving in (0, 1, 2, 3, 4)] == [11, 11, 11, 0, 0]
+    assert [stood(1, ranks) for ranks in (1, 2, 3)] == [0, 11, 11]
+
+
+def test_a_look_that_cannot_tell_is_followed_by_one_more():
+    patience, stillness = Patience(still=10, least=30), standing("1@1")
+    assert patience.wants_look(100, 10, stillness)
+    patience.undecided(100, 20)
+    assert not patience.wants_look(119, 29, stillness)
+    assert patience.wants_look(120, 30, stillness)
+
+
 def test_a_reused_thread_id_is_another_thread():
     stillness = Stillness()
     stillness.poll({7: Pulse(0.0, {7: ThreadPulse(1, 0, 0, "1@1")})})

@@ -64,8 +64,33 @@ def test_log_takes_expressions():
 
 
 @pytest.mark.parametrize(
+    ("line", "condition"),
+    [
+        ("step --if step > 5 && s > 500", "step > 5 && s > 500"),
+        ('step --rank 1 --if $_llm_tensor_stat("h","nan")>0', '$_llm_tensor_stat("h","nan")>0'),
+        ("'a b' if name[0] == 'x' || y", "name[0] == 'x' || y"),
+        ("step if(x)", "(x)"),
+        ("step --if=x == 1", "x == 1"),
+        ("step --if '$_llm_rank() == 2'", "$_llm_rank() == 2"),
+        ("step --if 'a' == 'b'", "'a' == 'b'"),
+        ("step --if it's \"open", "it's \"open"),
+    ],
+)
+def test_the_condition_is_the_rest_of_the_line_as_it_was_typed(line, condition):
+    assert options_of(line).condition == condition
+
+
+def test_an_option_behind_the_condition_is_named():
+    error = break_points.wrong_condition("no breakpoint is set", "x > 5 --count 3", "A syntax error in expression")
+    assert error.hint == "--if takes the rest of the line: put --count before it"
+    assert not break_points.wrong_condition("no breakpoint is set", "x > n --i", "A syntax error in expression").hint
+
+
+@pytest.mark.parametrize(
     "line",
     [
+        "step --if",
+        "step --if ''",
         "step --rank 7",
         "step --rank x",
         "step --others wait",

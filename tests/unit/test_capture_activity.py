@@ -1,5 +1,6 @@
 """What a process did between two moments: pages, bytes, children; and states that did not last."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -32,7 +33,7 @@ def between(proc, change, pids=(7,)):
     before = activity.take(pids, str(root))
     change()
     after = activity.take(pids, str(root))
-    after = activity.Census(before.at + 2.0, after.processes, after.read_bytes, after.swapped)
+    after = dataclasses.replace(after, at=before.at + 2.0)
     return activity.between(before, after, pids)
 
 
@@ -53,6 +54,23 @@ def test_counters_and_children(proc):
     assert (one.seconds, one.major_faults, one.read_bytes, one.swapped_bytes) == (2.0, 400, 5_000_000, 2048 * 1024)
     assert [(child.name, child.cpu) for child in one.children] == [("ptxas", 0.5), ("cc1plus", 0.25)]
     assert [child.pid for child in found[10].children] == [11]
+
+
+def test_bytes_that_were_read_and_written(proc):
+    """A call counts when it is over; before that the disk tells."""
+    root, write = proc
+    counters = "rchar: {}\nwchar: {}\nsyscr: 1\nsyscw: 1\nread_bytes: {}\nwrite_bytes: {}\ncancelled_write_bytes: 9\n"
+
+    def counted(*values, own=(0, 0, 0, 0)):
+        write(7, 1)
+        (root / "7" / "io").write_text(counters.format(*values))
+        task = root / "7" / "task" / "7"
+        task.mkdir(parents=True, exist_ok=True)
+        (task / "io").write_text(counters.format(*own))
+
+    counted(10, 100, 5, 1000)
+    found = between(proc, lambda: counted(30, 150, 5, 9000, own=(7, 40, 0, 0)))[7]
+    assert (found.read_bytes, found.written_bytes, found.own_bytes) == (20, 8000, 40)
 
 
 def test_what_cannot_be_read_is_unknown_and_a_new_process_is_left_out(proc):

@@ -1,5 +1,7 @@
 """Comparing two copies: where on the stack did anything change?"""
 
+from dataclasses import replace
+
 import pytest
 
 from gdbext.capture.again import compare
@@ -51,6 +53,44 @@ def test_other_registers_mean_that_the_innermost_frame_moved():
 def test_a_thread_that_one_look_lacks_is_not_judged():
     (seen,) = compare([STACK], copy(), ProcessCopy(7), times(3), {})
     assert (seen.still, seen.switches) == (None, None)
+
+
+def returning(*addresses, registers=(1, 2), sp=BASE, asleep=()):
+    """A copy in which these addresses lie below the frames `forward` and `main`: where their callees return to."""
+    data = bytearray(2048)
+    for slot, address in zip((256, 1024), addresses):
+        data[slot - 8 : slot] = address.to_bytes(8, "little")
+    blocks = (Block(BASE - 128, bytes(128) + bytes(data)),)
+    return ProcessCopy(7, (ThreadCopy(7, registers, sp=sp),), blocks, asleep=frozenset(asleep))
+
+
+CALLING = ThreadStack("7", (*FRAMES[:2], *(replace(one, pc=pc) for one, pc in zip(FRAMES[2:], (0x11, 0x22)))), 7)
+
+
+@pytest.mark.parametrize(
+    ("second", "left"),
+    [
+        (returning(0x11, 0x22), 0),
+        (returning(0x12, 0x22), 2),  # `forward` is in another call: `poll` and `sync` are over
+        (returning(0x12, 0x23), 3),
+        (returning(0x11, 0x22, sp=BASE + 512), 2),  # its stack pointer lies further out
+    ],
+)
+def test_calls_that_are_over(second, left):
+    (seen,) = compare([CALLING], returning(0x11, 0x22), second, times(3), times(3))
+    assert seen.left == left
+
+
+def test_where_no_address_to_return_to_is_found_nothing_is_said():
+    (seen,) = compare([CALLING], returning(0, 0), returning(1, 1), times(3), times(3))
+    assert seen.left == 0
+
+
+def test_what_our_own_stop_adds_to_the_counters_does_not_count():
+    (slept,) = compare([STACK], returning(), returning(asleep=(7,)), times(3), times(5))
+    assert (slept.switches, slept.turns) == (0, (4, 6))
+    (woke,) = compare([STACK], returning(), returning(), times(3), times(5))
+    assert (woke.switches, woke.turns) == (2, ())
 
 
 def test_a_reused_thread_id_is_another_thread():

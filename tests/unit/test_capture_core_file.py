@@ -151,13 +151,18 @@ def test_ranks_and_what_is_kept_of_the_environment(small, tmp_path):
     shutil.copy(small, twin)  # containers number their own: the same pid
     cores = open_cores([str(small), str(twin), str(tmp_path / "absent")])
     first, second = (one.process for one in cores.opened)
-    assert (first.pid, first.rank, first.world_size, second.pid) == (77, 3, 8, 77)
+    assert (first.pid, first.world_size, second.pid) == (77, 8, 77)
+    assert first.rank_source == second.rank_source == "unknown: rank 3 is claimed by 2 processes"
     assert first.host is None
     assert cores.opened[0].environment == {"NCCL_DEBUG": "INFO", "RANK": "3", "WORLD_SIZE": "8"}
     assert cores.unread == [(str(tmp_path / "absent"), f"cannot read {tmp_path / 'absent'}: No such file or directory")]
-    assert cores.job.notes == ("no core of ranks 0-2,4-7 was given: nothing is known of them",)
-    assert cores.job.absent == ()  # not given is not dead
+    assert cores.job.absent == ()
     cores.close()
+    alone = open_cores([str(small)])
+    assert [one.process.rank for one in alone.opened] == [3]
+    assert alone.job.notes == ("no core of ranks 0-2,4-7 was given: nothing is known of them",)
+    assert alone.job.absent == ()  # not given is not dead
+    alone.close()
 
 
 def test_files_by_build_id(small, tmp_path):

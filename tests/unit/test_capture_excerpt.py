@@ -7,7 +7,6 @@ import pytest
 
 from gdbext.capture import excerpt, separate_debug
 from gdbext.capture.elf_symbols import ElfSymbols
-from gdbext.capture.excerpt import parts_of, weight_of
 from gdbext.capture.excerpt_file import Placed, write_file
 from gdbext.capture.libraries import MappedFile
 from gdbext.capture.object_file import build_id_of, file_reader, segments_of
@@ -15,6 +14,7 @@ from gdbext.capture.stop import ProcessCopy, ThreadCopy
 from gdbext.capture.unwind_entries import moved
 from gdbext.frontend import symbol_files
 from gdbext.frontend.symbol_files import SymbolFiles
+from tests.excerpts import opened, parts_of, weight_of
 
 SOURCE = r"""
 extern int elsewhere(int);
@@ -99,8 +99,12 @@ def test_entries_are_moved_and_come_back():
 def test_without_room_gdb_gets_the_files_themselves(library, tmp_path, monkeypatch, many):
     monkeypatch.setattr(symbol_files, "MANY", many)
     monkeypatch.setattr(symbol_files, "LIMIT", 1)  # no file is small
-    mapped = [MappedFile(library, 0, 0, 1 << 40, library)]
+    file = opened(library)
+    mapped = [MappedFile(library, 0, 0, 1 << 40, library, opened=file)]
     for folder, whole in ((tmp_path, False), (tmp_path / "none", True)):
         made = SymbolFiles(folder, lambda text: None, 1e9)
         made.make([ProcessCopy(1, (ThreadCopy(1, (address_of(library, "caller") + 4,)),))], [mapped])
-        assert [row["path"] == library for row in made.rows(0, mapped)] == [whole]
+        rows = made.rows(0, mapped, "")
+        assert [(row["name"] == library, row["path"].endswith(file.link)) for row in rows] == [
+            (whole or many > 0, whole)
+        ]

@@ -52,7 +52,7 @@ SECTIONS_AT = struct.unpack_from("<Q", WHOLE, 40)[0]
         (WHOLE[:16] + struct.pack("<H", 2) + WHOLE[18:], "no core file"),
         (gpu_core({}), "holds no global memory: it was made with CUDA_COREDUMP_GENERATION_FLAGS=skip_global_memory"),
         (gpu_core({BASE: DATA}, claims=1 << 40), "cut short"),
-        (gpu_core({BASE: DATA}, claims=(1 << 64) - 1), "cut short"),
+        (gpu_core({BASE: DATA}, claims=(1 << 64) - 1), "an ELF table is damaged"),
         (WHOLE[:-1], "cut"),
         (WHOLE[: SECTIONS_AT + 70], "cut"),
         (gpu_core({BASE: DATA}, numbers_in_first=True, count=1 << 50), "damaged"),

@@ -1,5 +1,6 @@
 """Which files the stacks run through: moved, fixed, deleted, replaced, in another mount namespace."""
 
+import errno
 import os
 import shutil
 import struct
@@ -9,11 +10,11 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from gdbext.capture import libraries
 from gdbext.capture.libraries import libraries_on_stacks
 from gdbext.capture.maps import Mapping, MemoryMap
 from gdbext.capture.memory import Block
 from gdbext.capture.stop import ProcessCopy, ThreadCopy, copy_process
+from gdbext.opener import files
 from tests.inferiors.capture_process import CaptureProcess, build
 
 
@@ -31,6 +32,9 @@ def start_address(copy):
     """AT_ENTRY: where the kernel put the first instruction of the program."""
     words = struct.unpack(f"<{len(copy.auxv) // 8}Q", copy.auxv)
     return dict(zip(words[::2], words[1::2]))[9]
+
+
+UNSHARE = ["unshare", "--mount"] if os.getuid() == 0 else ["unshare", "--map-root-user", "--mount"]
 
 
 @pytest.mark.parametrize("flags", [(), ("-no-pie",), ("-Wl,-z,noseparate-code",)])
@@ -64,14 +68,14 @@ def the_program(process):
 
 def without(monkeypatch, *ways):
     """Without `map_files`, as for everybody but root; without `exe`, as for a library."""
-    real = libraries.file_reader
-    nothing = libraries.bytes_reader(b"")
+    real = files.descriptor
 
-    def closed(path):
-        return path.startswith("/proc/") and any(way in path for way in ways)
+    def refusing(path, *rest):
+        if path.startswith("/proc/") and any(way in path for way in ways):
+            raise PermissionError(errno.EPERM, "Operation not permitted", path)
+        return real(path, *rest)
 
-    monkeypatch.setattr(libraries, "file_reader", lambda path: nothing if closed(path) else real(path))
-    monkeypatch.setattr(libraries, "_is_refused", closed)
+    monkeypatch.setattr(files, "descriptor", refusing)
 
 
 def test_a_removed_file(own_copy, monkeypatch):
@@ -129,18 +133,58 @@ def test_root_can_open_what_has_no_name_any_more(own_copy):
 
 
 def test_a_process_in_another_mount_namespace(tmp_path):
-    unshare = ["unshare", "--mount"] if os.getuid() == 0 else ["unshare", "--map-root-user", "--mount"]
     script = 'mount -t tmpfs none "$1" && cp "$0" "$1/program" && shift && exec "$@"'
-    if subprocess.run([*unshare, "mount", "-t", "tmpfs", "none", str(tmp_path)], capture_output=True).returncode:
+    if subprocess.run([*UNSHARE, "mount", "-t", "tmpfs", "none", str(tmp_path)], capture_output=True).returncode:
         pytest.skip("mount namespaces are not to be had here (a container without CAP_SYS_ADMIN)")
     inside = tmp_path / "program"
-    wrapper = [*unshare, "sh", "-c", script, build(), str(tmp_path)]
+    wrapper = [*UNSHARE, "sh", "-c", script, build(), str(tmp_path)]
     with CaptureProcess(program=inside, wrapper=wrapper) as process:
         assert not inside.exists()  # here
         file = the_program(process)
         assert file.opens_as == f"/proc/{process.pid}/root{inside}"
-        assert os.path.exists(file.opens_as)
+        assert file.opened.read(0, 4) == b"\x7fELF"
     assert file.problem is None
+
+
+@pytest.fixture
+def covered(tmp_path):
+    """Starts a program on a file system, and puts another one over that, whose first file has the same number."""
+    started = []
+
+    def cover(make):
+        script = 'mount -t tmpfs none "$1" && cp "$0" "$1/program" && shift && exec "$@"'
+        wrapper = [*UNSHARE, "sh", "-c", script, build(), str(tmp_path)]
+        started.append(CaptureProcess(program=tmp_path / "program", wrapper=wrapper))
+        process = started[0].__enter__()
+        inside = ["nsenter", "--mount", "--user", "--preserve-credentials", "--target", str(process.pid)]
+        inside = inside if os.getuid() else ["nsenter", "--mount", "--target", str(process.pid)]
+        over = f'mount -t tmpfs none "{tmp_path}" && {make} "{tmp_path}/program"'
+        subprocess.run([*inside, "sh", "-c", over], check=True)
+        return process
+
+    if subprocess.run([*UNSHARE, "mount", "-t", "tmpfs", "none", str(tmp_path)], capture_output=True).returncode:
+        pytest.skip("mount namespaces are not to be had here (a container without CAP_SYS_ADMIN)")
+    yield cover
+    for process in started:
+        process.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("make", "what"), [("mkfifo", "it is a FIFO"), ("cp /bin/true", "its frames would get wrong names")]
+)
+def test_a_file_of_the_same_number_is_not_taken_for_the_mapped_one(covered, monkeypatch, make, what):
+    process = covered(make)
+    there = os.stat(f"/proc/{process.pid}/root{process.program}")
+    mapped = next(one for one in copy_process(process.pid).maps if one.path == str(process.program))
+    assert there.st_ino == mapped.inode, "else the trap is none"
+    if os.getuid() == 0:
+        assert the_program(process).problem is None, "the kernel keeps a way to it for root"
+    without(monkeypatch, "map_files")
+    assert the_program(process).opens_as == f"/proc/{process.pid}/exe", "and one to the program"
+    without(monkeypatch, "map_files", "exe")
+    file = the_program(process)
+    assert what in file.problem and file.opened is None
+    assert file.build_id == build_id(build())
 
 
 def test_when_the_process_is_gone_its_files_still_are_found():
@@ -158,12 +202,19 @@ def literal(mapping, word):
     return ProcessCopy(child.pid, (ThreadCopy(1, (5, 6)),), (stack,), MemoryMap([mapping]))
 
 
+def numbers(path):
+    """Device and inode of a file, as a map has them."""
+    if not str(path).startswith("/"):
+        return "00:00", 0
+    found = os.stat(path)
+    return f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}", found.st_ino
+
+
 def test_what_is_no_object_file_is_left_out(tmp_path):
     script = tmp_path / "text"
     script.write_text("#!/bin/sh\n")
     for path in (str(script), "[vdso]", "", "/dev/zero"):
-        inode = os.stat(path).st_ino if path.startswith("/") else 0
-        mapping = Mapping(0x10000, 0x20000, "r-xp", 0, "00:00", inode, path)
+        mapping = Mapping(0x10000, 0x20000, "r-xp", 0, *numbers(path), path)
         assert libraries_on_stacks(literal(mapping, 0x10010)) == ()
 
 
@@ -182,5 +233,5 @@ def test_damaged_files_are_no_crash(tmp_path):
     for size in (0, 3, 63, 64, 100, 200, 700):
         for noise in (b"", b"\xff" * 700):
             path.write_bytes(good[:size] + noise)
-            mapping = Mapping(0x12000, 0x20000, "r-xp", 0x1000, "00:00", os.stat(path).st_ino, str(path))
+            mapping = Mapping(0x12000, 0x20000, "r-xp", 0x1000, *numbers(path), str(path))
             libraries_on_stacks(literal(mapping, 0x12010))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gdbext.capture import python_frames, python_objects
 from gdbext.capture.maps import read_maps
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.python_frames import Limits, freeze, resolve
@@ -265,3 +266,77 @@ def test_any_memory_ends_without_an_error(version, words, noise):
     memory.data[-len(noise) or len(memory.data) :] = noise
     stacks = resolve(freeze(interpreter_of(version), memory.read, Limits(threads=20, frames=50)), memory.read)
     assert len(stacks.threads) <= 20
+
+
+# --- an interpreter that is none ---
+
+
+@pytest.mark.parametrize(
+    "field", ["frame_previous", "code_line_table", "str_ascii_header", "next_thread", "interpreters"]
+)
+def test_offsets_that_an_interpreter_tells_of_itself_are_not_believed(modern, field):
+    """Each frame would be read up to the offset of its last field: 60 MB, 2,000 times."""
+    position = SELF_DESCRIBED[(3, 14)].fields[field]
+    modern.put(RUNTIME + 8 * position, "Q", 60 << 20)
+    found = modern_interpreter(modern)
+    assert isinstance(found, Missing) and "damaged" in found.reason
+
+
+class Endless:
+    """Memory in which every pointer leads to a further object, and no list has an end."""
+
+    def __init__(self, row):
+        self.row, self.reads = row, 0
+
+    def read(self, address, size):
+        self.reads += 1
+        at = address & ~7
+        words = [self._word(at + 8 * number) for number in range((size + 15) // 8)]
+        return struct.pack(f"<{len(words)}Q", *words)[address - at :][:size]
+
+    def _word(self, address):
+        return (address + 0x10000) & ((1 << 47) - 1)
+
+
+@pytest.mark.parametrize("version", sorted(LAYOUTS))
+def test_lists_without_an_end_have_limits(version):
+    memory = Endless(LAYOUTS[version])
+    interpreter = Interpreter(version, 0x7F0000000000, "libpython", LAYOUTS[version])
+    limits = Limits(threads=4096, frames=200, all_frames=10_000, seconds=60)
+    frozen = freeze(interpreter, memory.read, limits)
+    count = sum(len(thread.frames) for thread in frozen.threads)
+    assert 10_000 <= count <= 10_200
+    assert any("only the first" in problem for problem in frozen.problems)
+    stacks = resolve(frozen, memory.read)
+    assert len(stacks.problems) < 20
+
+
+def test_line_tables_without_a_measure_cost_lines_and_no_time(modern, monkeypatch):
+    monkeypatch.setattr(python_objects, "_MOST_TABLES", 6)
+    for number in range(3):
+        put_code(modern, OBJECTS + 0x800 * number, f"function{number}")
+        put_frame(modern, number, OBJECTS + 0x800 * number, owner=0, last=number == 2)
+    stacks = resolve(freeze(modern_interpreter(modern), modern.read), modern.read)
+    frames = stacks.threads[77].frames
+    assert [(frame.function, frame.line) for frame in frames] == [
+        ("function0", 13),
+        ("function1", None),
+        ("function2", None),
+    ]
+    assert stacks.problems == ("the line tables are too long to be read: Python frames lack lines",)
+
+
+def test_names_have_their_time(modern, monkeypatch):
+    monkeypatch.setattr(python_objects, "_SECONDS", -1.0)
+    put_code(modern, OBJECTS, "inner")
+    put_frame(modern, 0, OBJECTS, owner=0, last=True)
+    stacks = resolve(freeze(modern_interpreter(modern), modern.read), modern.read)
+    assert [frame.function for frame in stacks.threads[77].frames] == [None]
+    assert stacks.problems == ("the code objects took more than 10 s: Python frames lack names",)
+
+
+def test_pages_that_are_kept_have_a_measure():
+    pages = python_frames.Pages(lambda address, size: bytes(size))
+    for number in range(python_frames._MOST_PAGES + 10):
+        pages.read(number << 12, 8)
+    assert len(pages._pages) <= python_frames._MOST_PAGES

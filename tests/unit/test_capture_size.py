@@ -4,6 +4,7 @@ said; threads that a stop was too short for are in the answer."""
 import math
 import os
 import random
+import shutil
 import struct
 import subprocess
 
@@ -11,7 +12,6 @@ import pytest
 
 from gdbext.capture import excerpt, symbol_sweep
 from gdbext.capture.elf_symbols import ElfSymbols
-from gdbext.capture.excerpt import parts_of, weight_of
 from gdbext.capture.excerpt_file import Placed, write_file
 from gdbext.capture.libraries import MappedFile
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
@@ -20,6 +20,7 @@ from gdbext.frontend import symbol_files, unwinding
 from gdbext.frontend.symbol_files import SymbolFiles
 from gdbext.frontend.unwinding import Unwound
 from gdbext.model.stack import Frame, ThreadStack
+from tests.excerpts import opened, parts_of, weight_of
 from tests.inferiors import size_build
 from tests.inferiors.size_build import CODE, Symbols
 
@@ -120,13 +121,18 @@ def symbols_of(paths, folder, monkeypatch, memory=None, until=math.inf):
     monkeypatch.setattr(symbol_files, "readable", lambda: memory)
     with open(paths[0], "rb") as file:
         address = ElfSymbols(file).section(".text").address + 40 * CODE + 5
-    mapped = [MappedFile(path, number << 40, number << 40, number + 1 << 40, path) for number, path in enumerate(paths)]
+    mapped = [
+        MappedFile(path, number << 40, number << 40, number + 1 << 40, path, opened=opened(path))
+        for number, path in enumerate(paths)
+    ]
     words = tuple(address + file.bias for file in mapped)
     made = SymbolFiles(folder, lambda text: None, until)
-    made.make([ProcessCopy(1, (ThreadCopy(1, words),))], [mapped])
-    rows = made.rows(0, mapped)
+    copy = ProcessCopy(1, (ThreadCopy(1, words),))
+    made.make([copy], [mapped])
+    rows = made.rows(0, mapped, "")
     assert [row["bias"] for row in rows] in ([0], [file.bias for file in mapped], [])
-    return [row["path"] for row in rows], made.notes(mapped)
+    places = [row["name"] if row["path"].startswith("/proc/") else row["path"] for row in rows]
+    return places, made.notes(copy, mapped)
 
 
 def test_debug_information_beyond_the_memory_at_hand_is_left_out_and_said(library, tmp_path, monkeypatch):
@@ -137,7 +143,7 @@ def test_debug_information_beyond_the_memory_at_hand_is_left_out_and_said(librar
     assert os.path.getsize(place) < 8192
     assert note.startswith("lib0.so: its ") and "debug information were not read" in note
     other = str(tmp_path / "libother.so")
-    os.link(library, other)
+    shutil.copy(library, other)
     places, notes = symbols_of([library, other], tmp_path, monkeypatch, weight + weight // 2)
     assert places[0] == library and places[1] != other and len(notes) == 1, "together they are too much"
 
@@ -166,7 +172,7 @@ def test_files_for_whose_symbols_there_is_no_time_have_no_names_and_are_told(wit
     monkeypatch.setattr(excerpt, "WORTH_IT", 1)
     paths = [without_debug, *(f"{without_debug}.{number}" for number in range(4))]
     for path in paths[1:]:
-        os.link(without_debug, path)
+        shutil.copy(without_debug, path)
     places, (note,) = symbols_of(paths, tmp_path, monkeypatch, until=0.0)
     assert note.startswith("5 files (stripped.so, stripped.so.0, stripped.so.1, ...): no names for their frames")
     assert "--deadline" in note and "a second look is quicker" in note

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from gdbext.capture.elf_symbols import ElfSymbols
-from gdbext.capture.excerpt import parts_of
 from gdbext.capture.excerpt_file import Placed, write_file
 from gdbext.capture.symbol_index import SymbolIndex, tables_of
+from tests.excerpts import parts_of
 
 SOURCE = r"""
 #define F(n) __attribute__((noinline)) int function_##n(int x) { return x * n; }

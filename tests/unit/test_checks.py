@@ -8,7 +8,8 @@ from gdbext.analysis import checks, fault
 from gdbext.analysis.error_codes import code
 from gdbext.commands.check import list_
 from gdbext.frontend.run import checking
-from gdbext.knowledge.checks import CALLED, FAIL_FUNCTIONS, MESSAGES, NEVER_SEARCHED, STARTING, SWITCHES
+from gdbext.knowledge.check_switches import STARTING, SWITCHES
+from gdbext.knowledge.checks import CALLED, FAIL_FUNCTIONS, MESSAGES, NEVER_SEARCHED
 from gdbext.model.check_report import (
     CheckReport,
     CheckStatus,
@@ -257,3 +258,26 @@ def test_run_check_sets_what_is_not_set():
     assert set(checking(None, {})[0]) == {row[1] for row in STARTING}
     with pytest.raises(UsageError):
         checking("nosuch", {})
+
+
+REPORT = next(row for row in FAIL_FUNCTIONS if row.function.endswith("CheckErrorStream::Report"))
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "line", "place"),
+    [
+        ("core/a.cc(7): Check failed: x > 0 (0 vs. 1) ", "", 0, ("core/a.cc", 7)),
+        ("core/a.cc(7): Check failed: x > 0 ", "/w/src/core/a.cc", 7, ("/w/src/core/a.cc", 7)),
+        ("core/a.cc(7): Check failed: x > 0 ", "/w/src/other.cc", 7, ("core/a.cc", 7)),  # what lies beside an object
+        ("core/a.cc(7): Check failed: x > 0 ", "\x01\x02", 1 << 30, ("core/a.cc", 7)),
+        ("Check failed: x > 0 ", "/w/src/core/a.cc", 7, ("/w/src/core/a.cc", 7)),
+        ("Check failed: x > 0 ", "not a file", 7, ("", None)),
+        ("Check failed: x > 0 ", "/w/src/core/a.cc", 0, ("", None)),
+        ("", "", 0, ("", None)),
+    ],
+)
+def test_a_function_of_a_failure_has_its_text_and_a_place_that_can_be(text, file, line, place):
+    found = checks.failed(REPORT, text, None, file, line)
+    assert (found.file, found.line) == place and found.raised == "aborts"
+    assert found.text == (text.split(": ", 1)[1].strip() if "a.cc(" in text else text.strip())
+    assert found.message == text.strip()

@@ -121,12 +121,12 @@ def test_without_attached_ranks_a_process_of_its_own_looks(tmp_path):
     session = Session([])
     file = tmp_path / "saved.json"
     run("llm-nccl-diagnose", f"4711 --name 'a b' --save {file}", session)
-    assert session.outside == ["--name=a b", "4711"]
+    assert session.outside == ["--asked-as=llm-nccl-diagnose", "--name=a b", "4711"]
     assert '"outside"' in file.read_text() and file.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_file_that_cannot_be_written_is_one_line():
-    with pytest.raises(Exception, match=r"cannot write /no/such/folder/x: No such file or directory"):
+    with pytest.raises(Exception, match=r"cannot write /no/such/folder/x: /no/such/folder is no folder"):
         run("llm-stacks", "--save /no/such/folder/x", Session())
 
 
@@ -147,4 +147,6 @@ def test_ranks_of_several_jobs_are_not_said_to_be_one(keys, said, monkeypatch):
     monkeypatch.setattr(rank_commands, "jobs_of", lambda args: jobs)
     notes = run("llm-ranks", "", Session([])).notes
     assert notes[-1] == said
-    assert notes[:-1] == (("mpi, a: ranks 0, pids 100", "mpi, b: ranks 0, pids 101") if len(keys) > 1 else ())
+    several = [("mpi, a: ranks 0, pids 100", "llm-attach-all 100"), ("mpi, b: ranks 0, pids 101", "llm-attach-all 101")]
+    told = [(note.split("; ")[0], note.split("; ")[-1]) for note in notes[:-1]]
+    assert told == (several if len(keys) > 1 else [])

@@ -1,5 +1,8 @@
 """From a tree of processes and a selector to one job."""
 
+import os
+import pwd
+
 import pytest
 from discovery_tree import NCCL, OVERWRITTEN, PYTHON, SITE, TORCH, Tree
 
@@ -357,8 +360,46 @@ def test_several_jobs_are_listed(tree):
     lines = str(error.value).splitlines()
     assert lines[0] == "3 jobs are on this host: choose one by a pid, --parent, --pgid or --engine"
     assert lines[1] == "  torch, torchrun, run id none, node7, port 29500: ranks 0-1, pids 20-21"
-    assert lines[2] == "  torch, torchrun, run id none, node7, port 29501: ranks 0, pids 30"
-    assert lines[3] == "  sglang, process group 40: ranks 1, pids 40"
+    assert lines[4] == "  torch, torchrun, run id none, node7, port 29501: ranks 0, pids 30"
+    assert lines[7] == "  sglang, process group 40: ranks 1, pids 40"
+    assert lines[3::3] == [f"    gdbext diagnose {pid}" for pid in (20, 30, 40)]
+
+
+def two_jobs_of_one_shell(tree):
+    tree.add(10, 1, "/bin/bash run-all.sh")
+    for first, port in ((20, 29500), (30, 29501)):
+        tree.add(first, 10, f"{PYTHON} /usr/local/bin/torchrun --master-port {port} train.py")
+        for rank in (0, 1):
+            tree.torch_rank(first + 1 + rank, first, rank, 2, environ={"MASTER_PORT": port})
+    (tree.folder / "uptime").write_text("7250.5 9000.0\n")
+
+
+def test_several_jobs_below_one_pid_are_listed(tree, monkeypatch):
+    """`gdbext diagnose PID` of the shell that started both gave one verdict over all of them."""
+    monkeypatch.setattr("os.sysconf", lambda name: 100)
+    two_jobs_of_one_shell(tree)
+    with pytest.raises(UsageError) as error:
+        choose_job(jobs(tree, pids=(10,)), Selector(pids=(10,)), "gdbext stacks", ProcFS(str(tree.folder)))
+    user = pwd.getpwuid(os.getuid()).pw_name
+    port = "--master-port"
+    assert str(error.value).splitlines() == [
+        "2 jobs match 10: choose one by a pid, --parent, --pgid or --engine",
+        "  torch, torchrun, run id none, node7, port 29500: ranks 0-1, pids 21-22",
+        f"    started 2 h ago by {user}: {PYTHON} /usr/local/bin/torchrun {port} 29500 train.py",
+        "    gdbext stacks 21",
+        "  torch, torchrun, run id none, node7, port 29501: ranks 0-1, pids 31-32",
+        f"    started 2 h ago by {user}: {PYTHON} /usr/local/bin/torchrun {port} 29501 train.py",
+        "    gdbext stacks 31",
+    ]
+    for pid in (20, 21, 22):
+        assert [rank.pid for rank in only(tree, pids=(pid,)).ranks] == [21, 22], "each line chooses its job"
+    assert [rank.pid for rank in only(tree, pids=(21, 31)).ranks] == [21, 31, 22, 32], "as the user says"
+
+
+def test_a_rank_that_starts_another_job_stands_for_its_own(tree):
+    two_jobs_of_one_shell(tree)
+    tree.torch_rank(40, 21, 0, 1, environ={"MASTER_PORT": 29502})
+    assert [rank.pid for rank in only(tree, pids=(21,)).ranks] == [21, 22]
 
 
 def test_nothing_found(tree):

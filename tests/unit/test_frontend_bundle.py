@@ -11,7 +11,7 @@ from gdbext.capture import versions
 from gdbext.frontend import bundle, cli
 from gdbext.model.activity import Activity, Child
 from gdbext.model.codec import dump_snapshot, load_snapshot
-from gdbext.model.errors import FINDING, OK, GdbextError
+from gdbext.model.errors import FINDING, OK, USAGE, GdbextError
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.witness import Statement, Witness
@@ -76,7 +76,7 @@ def test_a_bundle_holds_what_a_maintainer_asks_for(saved, tmp_path, capsys):
 
 def test_nobody_else_can_read_it_and_no_secret_is_in_it(saved, tmp_path):
     into = tmp_path / "case"
-    cli.main(["diagnose", str(saved), "--bundle", str(into), "--quiet", "--json", str(tmp_path / "other")])
+    cli.main(["diagnose", str(saved), "--bundle", str(into), "--quiet", "--json", "--output", str(tmp_path / "other")])
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in [into, *into.rglob("*")]}
     assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
     assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
@@ -105,8 +105,8 @@ def test_what_is_there_stays(saved, tmp_path, kind, capsys):
         into.write_text("mine")
     else:
         into.symlink_to(tmp_path / "nowhere")
-    assert cli.main(["diagnose", str(saved), "--bundle", str(into)]) == 4
-    assert "is there already" in capsys.readouterr().err
+    assert cli.main(["diagnose", str(saved), "--bundle", str(into), "--force"]) == USAGE
+    assert "case exists; give the bundle a name of its own" in capsys.readouterr().err
     assert not (into / "README.txt").exists()
 
 
@@ -114,7 +114,7 @@ def test_a_folder_that_is_no_bundle_and_one_that_cannot_be_written(saved, tmp_pa
     assert cli.main(["diagnose", str(tmp_path)]) == 4
     assert "without snapshot.json" in capsys.readouterr().err
     assert cli.main(["diagnose", str(saved), "--bundle", str(tmp_path / "no" / "case")]) == 4
-    assert "is no folder that can be written to" in capsys.readouterr().err
+    assert "/no is no folder" in capsys.readouterr().err
 
 
 def test_a_full_disk_leaves_nothing_behind(saved, tmp_path, monkeypatch, capsys):
@@ -149,3 +149,27 @@ def test_releases_by_file_and_folder_names(tmp_path):
         "nvidia_nccl_cu12": "2.28.9",
         "torch": "2.13.0+cu129",
     }
+
+
+def test_a_saved_look_tells_nothing_of_the_processes_that_run_here_now(tmp_path, capsys):
+    """Its pids are those of another time, and maybe of another host."""
+    mine = replace(rank(0), pid=os.getpid(), source="live", alive=True, libraries=(versions.__file__,))
+    (tmp_path / "look.json").write_text(dump_snapshot(JobSnapshot((mine,))))
+    cli.main(["diagnose", str(tmp_path / "look.json"), "--bundle", str(tmp_path / "case"), "--quiet"])
+    found = {str(name): text for name, text in texts(tmp_path / "case").items()}
+    assert not [name for name in found if name.startswith("maps")]
+    assert found["versions.txt"] == "engine: unknown\n"
+
+
+NASTY = "\x1b[2J\u202e\x9b\u2028x\nrank 7: well\t\udcff\U000e0041"
+
+
+def test_no_text_of_it_controls_a_terminal(tmp_path, capsys):
+    stack = ThreadStack(NASTY, (Frame(NASTY, NASTY, file=NASTY),), 1, NASTY, NASTY, wchan=NASTY, truncated=NASTY)
+    job = RankSnapshot(0, (stack,), 1, problems=(NASTY,), environment={NASTY: NASTY}, python=NASTY)
+    witness = Witness(NASTY, "failed", NASTY, (Statement(NASTY, NASTY),))
+    (tmp_path / "look.json").write_text(dump_snapshot(JobSnapshot((job,), engine=NASTY, witnesses=(witness,))))
+    assert cli.main(["diagnose", str(tmp_path / "look.json"), "--bundle", str(tmp_path / "case"), "--quiet"]) == FINDING
+    for name, text in texts(tmp_path / "case").items():
+        assert text.replace("\n", "").isprintable(), name
+        assert name.suffix == ".json" or "rank 7: well" not in text.splitlines(), name

@@ -11,7 +11,7 @@ GIB, MIB = 1 << 30, 1 << 20
 
 
 def rows(count, *files):
-    return [{"files": [{"path": str(file), "bias": 0} for file in files]} for _ in range(count)]
+    return [{"files": [{"path": str(file), "size": file.stat().st_size} for file in files]} for _ in range(count)]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_big_files_take_memory_in_each_gdb(machine, tmp_path):
     assert gdbs_for(rows(8), 50 * MIB) == 8
     assert gdbs_for(rows(8, library), 50 * MIB) == 2
     machine(8, GIB)
-    assert gdbs_for(rows(8, library, "/no/such/file"), 50 * MIB) == 1
+    assert gdbs_for(rows(8, library), 50 * MIB) == 1
     machine(8, None)
     assert gdbs_for(rows(8, library), 50 * MIB) == 8, "nothing is known of the memory"
 

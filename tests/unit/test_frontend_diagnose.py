@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 import gdbext
-from gdbext.frontend import cli, conclusion, given_files
+from gdbext.frontend import cli, reading
 from gdbext.frontend.terminal import Progress
 from gdbext.model.codec import dump_snapshot
-from gdbext.model.errors import FINDING, NOTHING, OK, PARTIAL
+from gdbext.model.errors import FINDING, NOTHING, OK, USAGE
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
-from gdbext.model.verdict import Diagnosis, Verdict
 
 ROOT = Path(gdbext.__file__).parents[1]
 
@@ -30,33 +29,6 @@ def thread(*functions, **more):
 def waiting(index, state="ok"):
     stack = thread("poll@libc.so.6", "cudaStreamSynchronize@libcudart.so.12", "serve@engine", "main@engine")
     return RankSnapshot(index, (stack,), pid=100 + index, rank=index, state=state)
-
-
-def judged(cause, *states):
-    snapshot = JobSnapshot(tuple(waiting(index, state) for index, state in enumerate(states)))
-    return Diagnosis(snapshot, (), Verdict(cause, "low", ""))
-
-
-@pytest.mark.parametrize(
-    ("cause", "states", "status"),
-    [
-        ("not-a-hang", ("ok", "ok"), OK),
-        ("missing-rank", ("ok", "ok"), FINDING),
-        ("unknown", ("ok", "ok"), FINDING),
-        ("missing-rank", ("ok", "lost"), PARTIAL),
-        ("not-a-hang", ("ok", "partial"), PARTIAL),
-        ("unknown", ("lost", "lost"), NOTHING),
-        ("unknown", (), NOTHING),
-    ],
-)
-def test_exit_status(cause, states, status):
-    assert conclusion.exit_status(judged(cause, *states)) == status
-
-
-@pytest.mark.parametrize(("finding", "status"), [(True, FINDING), (False, OK)])
-def test_exit_status_of_locks_is_theirs(finding, status):
-    assert conclusion.exit_status(judged("unknown", "ok"), finding) == status
-    assert conclusion.exit_status(judged("unknown", "ok", "lost"), finding) == PARTIAL
 
 
 @pytest.fixture
@@ -73,14 +45,20 @@ def test_a_saved_snapshot_is_judged_again(saved, capsys):
     assert [process["wait"]["kind"] for process in answer["processes"]] == ["stream-sync"] * 2
 
 
-def test_saving_writes_a_private_file_and_replaces_it_whole(saved, tmp_path, capsys):
+def test_a_look_is_never_saved_over_another_one(saved, tmp_path, capsys):
     target = tmp_path / "again.json"
-    target.write_text("old")
-    cli.main(["diagnose", str(saved), "--save", str(target)])
-    assert stat.S_IMODE(target.stat().st_mode) == 0o600
-    assert json.loads(target.read_text())["snapshot"]
-    assert os.listdir(tmp_path) == sorted(["again.json", "hang.json"]) or len(os.listdir(tmp_path)) == 2
+    assert cli.main(["diagnose", str(saved), "--save", str(target)]) == FINDING
     assert "snapshot written" in capsys.readouterr().err
+    kept = target.read_text()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600 and json.loads(kept)["snapshot"]
+    assert cli.main(["diagnose", str(saved), "--save", str(target)]) == USAGE
+    printed = capsys.readouterr()
+    assert printed.err == f"gdbext: {target} exists; choose another name; --force overwrites it\n"
+    assert (printed.out, target.read_text()) == ("", kept)
+    target.write_text("old")
+    assert cli.main(["diagnose", str(saved), "--save", str(target), "--force"]) == FINDING
+    assert json.loads(target.read_text())["snapshot"]
+    assert sorted(os.listdir(tmp_path)) == ["again.json", "hang.json"]
 
 
 def test_what_cannot_be_saved_does_not_cost_the_answer(saved, capsys):
@@ -106,7 +84,6 @@ def test_progress_goes_to_stderr_only(saved, capsys):
         (["diagnose", "--samples", "0"], 2, "must be positive"),
         (["diagnose", "--frames", "0"], 2, "must be positive"),
         (["diagnose", "--max-pause", "-1"], 2, "must be positive"),
-        (["explain", "--json", "gil"], 2, "is gil a label; put --json behind it"),
         (["diagnose", "4194304"], 4, "4194304"),
         (
             ["diagnose", "--samples", "x"],
@@ -114,7 +91,7 @@ def test_progress_goes_to_stderr_only(saved, capsys):
             "diagnose: argument --samples: invalid int value: 'x'; gdbext diagnose --help",
         ),
         (["diagnose", "--no-such-option"], 2, "unrecognized arguments: --no-such-option; gdbext --help shows how"),
-        (["ranks", "--json", "4711"], 2, "4711 is a number: put --json behind it"),
+        (["ranks", "1", "--quiet", "x"], 2, "argument PID: invalid int value: 'x'"),
         (["error"], 2, "the following arguments are required: ERROR"),
         (["diagnos"], 2, "diagnos is no command; did you mean gdbext diagnose"),
         (["\x1b[2Jxyz"], 2, "xyz is no command; gdbext --help lists them"),
@@ -189,12 +166,14 @@ def test_a_look_loads_what_it_needs():
 
 def test_a_long_text_is_read_at_both_ends(tmp_path, monkeypatch):
     """The bound is made small for the test."""
-    monkeypatch.setattr(given_files, "HEAD", 1 << 20)
-    monkeypatch.setattr(given_files, "TAIL", 2 << 20)
+    monkeypatch.setattr(reading, "HEAD", 1 << 20)
+    monkeypatch.setattr(reading, "TAIL", 2 << 20)
     path = tmp_path / "long.txt"
     path.write_bytes(b"a" * (1 << 20) + b"b" * (5 << 20) + b"c" * (1 << 20))
-    read = given_files._read(str(path), Progress(quiet=True))
+    given = reading.read(str(path), Progress(quiet=True))
+    read = given.data
     assert read.startswith(b"a" * (1 << 20))
     assert read.endswith(b"c" * (1 << 20))
     assert b"(4 MiB in the middle were not read)" in read
     assert len(read) < (3 << 20) + 100
+    assert given.problems == (f"{path}: 4 MiB in the middle were not read",)

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from gdbext.frontend import capacity, gdb_process
 from gdbext.frontend.gdbrun import begin, find_gdb, run_batch, run_batches
 from gdbext.model.errors import GdbextError
 
@@ -135,7 +136,7 @@ echo "progress: goes"
 def test_gdbs_that_were_begun_wait_for_their_requests(fake, tmp_path):
     said, gdb = [], fake(AWAITED)
     with begin(gdb, 2, tmp_path) as begun:
-        begun[1].wait(time.monotonic() + 60)  # it ends at once: that is its own failure
+        begun[1].wait()  # it ends at once: that is its own failure
         results = run_batches(
             gdb, [{}] * 3, tmp_path, 60, lambda number, line: said.append((number, line)), begun=begun
         )
@@ -149,3 +150,58 @@ def test_gdbs_that_were_begun_for_nothing_are_gone(fake, tmp_path):
         process = begun[0]._process
         raise GdbextError("no room")
     assert process.returncode is not None
+
+
+STEPS = """
+folder=$(echo "$*" | sed "s/.*'\\(.*\\)\\/request.*/\\1/")
+out=$folder/result.json
+echo '{"complete": false, "problems": [], "frames": [], "ranks": []}' > $out
+echo "progress: stacks of 1/3"
+echo '{"at": 5}' >> $out; echo '{"frames": [1, 2], "rank": {"index": 5}}' >> $out; echo '{"at": 6}' >> $out
+echo "progress: stacks of 2/3"
+"""
+
+
+def test_what_a_gdb_wrote_before_it_failed_counts(fake, tmp_path):
+    record = run(fake(STEPS + "printf '{\"frames\": [3' >> $out; kill -11 $$"), tmp_path)
+    assert (record["complete"], record["frames"], record["ranks"], record["at"]) == (False, [1, 2], [{"index": 5}], 6)
+    assert "ended by signal 11" in str(record["failure"])
+    whole = (
+        """echo '{"frames": [3], "rank": {"index": 6}}' >> $out; echo '{"complete": true, "problems": ["x"]}' >> $out"""
+    )
+    record = run(fake(STEPS + whole), tmp_path)
+    assert (record["complete"], record["frames"], record["problems"]) == (True, [1, 2, 3], ["x"])
+
+
+def test_one_copy_does_not_get_the_time_of_all(fake, tmp_path):
+    begun = time.monotonic()
+    record = run(fake(STEPS + "exec sleep 300"), tmp_path, deadline=4, ranks=[5, 6, 7])
+    assert time.monotonic() - begun < 60
+    assert record["at"] == 6 and "did not finish in 3" in str(record["failure"]), "3/4 of it: one waits behind"
+
+
+def test_a_gdb_without_memory_is_one_line(fake, tmp_path):
+    for said in ("virtual memory exhausted: can't allocate 8 bytes.", "MemoryError", "Recursive internal problem."):
+        with pytest.raises(GdbextError, match="ran out of memory; give it more") as caught:
+            run(fake(f'echo "{said}"; printf "\\000\\n"; kill -6 $$'), tmp_path)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_gdb_has_a_limit_of_memory_and_leaves_no_core(fake, tmp_path, monkeypatch):
+    monkeypatch.setattr(capacity, "memory_at_hand", lambda: 8 << 30)
+    with pytest.raises(GdbextError) as caught:
+        run(fake("while [ $(ulimit -d) = unlimited ]; do :; done; echo $(ulimit -d) $(ulimit -c)"), tmp_path)
+    data, core = str(caught.value).partition("no result: ")[2].partition(";")[0].split()
+    assert core == "0" and 4 << 20 <= int(data) <= (4 << 20) + (os.cpu_count() * 16 << 10), "half of it, and the stacks"
+
+
+def test_nobody_waits_for_a_gdb_that_the_kernel_keeps(fake, tmp_path, monkeypatch):
+    """As one that reads a file of a dead server."""
+    monkeypatch.setattr(gdb_process, "_kill_group", lambda pid: None)
+    monkeypatch.setattr(gdb_process, "_LEFT_BEHIND", 0.1)
+    begun = time.monotonic()
+    with pytest.raises(GdbextError, match="did not finish"):
+        run(fake(f"echo $$ > {tmp_path}/pid; exec sleep 300"), tmp_path, deadline=1)
+    assert time.monotonic() - begun < 60
+    os.kill(int((tmp_path / "pid").read_text()), 9)
+    gdb_process._left.pop().wait()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gdbext.frontend.launch import GRACE, with_logs
+from tests.inferiors.capture_process import wait_until
 from tests.inferiors.demo import state_of
 from tests.inferiors.pdb_job import DEADLINE, HERE, Talker
 
@@ -54,6 +56,75 @@ def test_status_and_log_of_the_launcher(tmp_path, launch):
     assert "ended with status 7" in talker.rest()
     assert talker.process.returncode == 7
     assert (tmp_path / "logs" / "launcher.log").read_text() == "begun\n"
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o777])
+def test_logs_are_for_their_user_alone(mask, tmp_path):
+    words = [
+        sys.executable,
+        "-m",
+        "gdbext",
+        "launch",
+        "--logs",
+        str(tmp_path / "some" / "logs"),
+        "--",
+        "echo",
+        "secret",
+    ]
+    (tmp_path / "some").mkdir()
+    done = subprocess.run(words, preexec_fn=lambda: os.umask(mask), cwd=HERE.parents[1], timeout=DEADLINE)
+    assert done.returncode == 0
+    assert mode(tmp_path / "some" / "logs") == 0o700
+    assert mode(tmp_path / "some" / "logs" / "launcher.log") == 0o600
+
+
+def test_an_older_log_is_closed_to_others_and_a_folder_stays_as_it_is(tmp_path, launch):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs").chmod(0o755)
+    (tmp_path / "logs" / "launcher.log").write_text("before\n")
+    (tmp_path / "logs" / "launcher.log").chmod(0o644)
+    launch("--", "echo", "now").rest()
+    assert (tmp_path / "logs" / "launcher.log").read_text() == "before\nnow\n"
+    assert (mode(tmp_path / "logs"), mode(tmp_path / "logs" / "launcher.log")) == (0o755, 0o600)
+
+
+@pytest.mark.parametrize("kind", ["link", "second name", "pipe", "another user's"])
+def test_a_log_that_somebody_has_prepared_is_not_written(kind, tmp_path, launch):
+    log, other = tmp_path / "logs" / "launcher.log", tmp_path / "other"
+    log.parent.mkdir()
+    other.write_text("as it was")
+    if kind == "link":
+        log.symlink_to(other)
+    elif kind == "second name":
+        os.link(other, log)
+    elif kind == "pipe":
+        os.mkfifo(log)
+    elif os.geteuid() != 0:
+        pytest.skip("gives a file to another user: needs root, not a package")
+    else:
+        log.touch()
+        os.chown(log, 65534, 65534)
+    talker = launch("--", "echo", "written")
+    said = talker.rest()
+    assert "launcher.log" in said and "give another folder with --logs" in said and said.count("\n") == 1
+    assert talker.process.returncode == 4
+    assert other.read_text() == "as it was"
+
+
+def test_ranks_that_are_killed_at_a_breakpoint_leave_nothing(tmp_path, launch):
+    """Not even by SIGKILL, after which they tidy nothing up themselves."""
+    meet = tmp_path / "meet"
+    script = f"{sys.executable} {HERE}/pdb_rank.py step 1 & read x <{tmp_path}/pipe; kill -KILL $!; wait"
+    os.mkfifo(tmp_path / "pipe")
+    talker = launch("--", "sh", "-c", script, GDBEXT_PDB_DIR=str(meet), RANK="1", WORLD_SIZE="2")
+    wait_until(lambda: meet.is_dir() and list(meet.glob("pdb-*/1.*")))
+    (tmp_path / "pipe").write_text("on\n")
+    talker.rest()
+    assert not any(meet.iterdir())
 
 
 def test_an_orphan_in_a_session_of_its_own_is_ended(tmp_path, launch):

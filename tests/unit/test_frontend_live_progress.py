@@ -2,6 +2,7 @@
 
 import pytest
 
+from gdbext.capture import kill_timer
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
 from gdbext.frontend import afterwards
 from gdbext.frontend.live import Limits, Look
@@ -31,6 +32,20 @@ def look_at():
         return said.lines
 
     return tell
+
+
+def test_without_the_timer_of_the_kernel_a_line_says_so_and_the_look_goes_on(monkeypatch, tmp_path):
+    said = Said()
+    look = Look(Job("pgid 1", None, ()), Limits(), said)
+    look._limit_stops(tmp_path)
+    assert said.lines == [] and look._budget.note is not None
+    monkeypatch.setattr(kill_timer, "why_none", lambda: "timer_create: refused")
+    look._limit_stops(tmp_path)
+    assert said.lines == [
+        "no timer for the stop (timer_create: refused): should gdbext be stopped in it, ranks wait for as long"
+    ]
+    Look(Job("pgid 1", None, ()), Limits(no_stop=True), said)._limit_stops(tmp_path)
+    assert len(said.lines) == 1
 
 
 def test_few_ranks_have_a_line_each(look_at):

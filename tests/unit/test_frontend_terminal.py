@@ -37,7 +37,7 @@ def run(tail, *arguments, cwd):
 @pytest.mark.parametrize(
     ("tail", "said"),
     [
-        (">&-", "gdbext: stdout is closed, so the answer is lost; keep it with --json FILE\n"),
+        (">&-", "gdbext: stdout is closed, so the answer is lost; keep it with --output FILE\n"),
         (">/dev/full", "gdbext: cannot write the answer to stdout: No space left on device\n"),
     ],
 )
@@ -66,7 +66,7 @@ def test_when_there_is_colour(environ, color):
     assert style_for(io.StringIO(), environ).color is color
 
 
-@pytest.mark.parametrize("option", ["--save", "--json"])
+@pytest.mark.parametrize("option", ["--save", "--output"])
 def test_a_file_in_a_wrong_folder_is_said_before_the_look(option, tmp_path):
     done = run("", option, "missing/hang.json", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (4, "")

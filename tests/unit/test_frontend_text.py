@@ -8,21 +8,21 @@ import threading
 
 import pytest
 
-from gdbext.frontend import given_files
+from gdbext.frontend import given_files, reading
 from gdbext.frontend.cli import main
 from gdbext.model.errors import FINDING, NOTHING
 
 
 def test_what_was_not_read_is_said(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(given_files, "HEAD", 1 << 20)
-    monkeypatch.setattr(given_files, "TAIL", 1 << 20)
+    monkeypatch.setattr(reading, "HEAD", 1 << 20)
+    monkeypatch.setattr(reading, "TAIL", 1 << 20)
     path = tmp_path / "long.txt"
     stack = b"#0  poll () from libc.so.6\n#1  main () at a.c:3\n"
     path.write_bytes((b"." * 1023 + b"\n") * (3 << 10) + b"step 7\n" * (1 << 10) + stack)
     monkeypatch.chdir(tmp_path)  # a long path would be shortened
     assert main(["diagnose", "long.txt"]) == FINDING
     printed = capsys.readouterr().out
-    assert "long.txt: 2 MiB in the middle were not read" in " ".join(printed.split())
+    assert "long.txt: 1 MiB in the middle were not read" in " ".join(printed.split())
     assert "Read from the text: 1 process, 1 thread, 2 frames." in printed
 
 
@@ -151,20 +151,22 @@ class _WritesWhenTold:
 
     def say(self, text):
         self.said.append(text)
-        threading.Thread(target=self.path.write_bytes, args=(MIXED,)).start()
+        if len(self.said) == 1:
+            threading.Thread(target=self.path.write_bytes, args=(MIXED,)).start()
 
 
 def test_a_pipe_without_a_writer_says_what_it_waits_for(tmp_path, monkeypatch):
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    monkeypatch.setattr(given_files, "_SILENT", 0, raising=False)
+    monkeypatch.setattr(reading, "_SILENT", 0.0)
     progress = _WritesWhenTold(path)
     release = threading.Timer(20, path.write_bytes, (MIXED,))  # if nobody says anything the test must end as well
     release.daemon = True
     release.start()
     try:
-        snapshot = given_files.snapshot_of([str(path)], argparse.Namespace(), progress)
+        snapshot, origin = given_files.snapshot_of([str(path)], argparse.Namespace(), progress)
     finally:
         release.cancel()
     assert len(snapshot.processes[0].threads[0].frames) == 3
-    assert progress.said == [f"waiting for somebody to write to the pipe {path} (Ctrl-C ends that)"]
+    assert progress.said[0] == f"waiting for data from {path} (Ctrl-C ends that)"
+    assert origin is None

@@ -1,6 +1,7 @@
 """Copies shared out to several gdbs: each stack comes back to its copy, and what one gdb fails in costs no other."""
 
 import contextlib
+import itertools
 import threading
 
 import pytest
@@ -18,7 +19,13 @@ def stack_of(pid):
     return ThreadStack(str(pid), (Frame("f", pc=pid, sp=8),), pid)
 
 
-def record(request):
+def record(request, hostile=()):
+    """What a gdb leaves; one that comes to a copy of the pids `hostile` ends there."""
+    rows = list(itertools.takewhile(lambda row: row["pid"] not in hostile, request["ranks"]))
+    if len(rows) < len(request["ranks"]):
+        at = request["ranks"][len(rows)]["index"]
+        done = record({**request, "ranks": rows})
+        return {**done, "complete": False, "at": at, "failure": GdbextError("it was ended by signal 11")}
     table = FrameTable()
     ranks = [
         {"index": row["index"], "threads": table.pack([stack_of(row["pid"])]), "problems": [f"odd {row['pid']}"]}
@@ -29,18 +36,22 @@ def record(request):
 
 @pytest.fixture
 def unwind(monkeypatch, tmp_path):
-    def work(jobs, broken=()):
+    def work(jobs, broken=(), hostile=(), only_early=False):
+        """`broken`: gdbs that leave nothing, those for every `jobs`th copy. `only_early`: no later ones do."""
         said = []
 
         def run_batches(gdb, requests, folder, deadline, on_progress, module, begun, meanwhile):
-            assert begun == ["begun"] * len(requests)
+            assert list(begun) == ([] if seen else ["begun"] * len(requests))
+            fails = () if seen and only_early else broken
             for number, request in enumerate(requests):
                 for row in request["ranks"]:
                     on_progress(number, f"stacks of pid {row['pid']}")
             seen.extend(requests)
             return [
-                GdbextError(f"gdb {number} broke") if number in broken else record(request)
-                for number, request in enumerate(requests)
+                GdbextError(f"gdb {request['ranks'][0]['index'] % jobs} broke")
+                if request["ranks"][0]["index"] % jobs in fails
+                else record(request, hostile)
+                for request in requests
             ]
 
         rows = [{"index": number, "pid": copy.pid, "files": []} for number, copy in enumerate(COPIES)]
@@ -50,7 +61,8 @@ def unwind(monkeypatch, tmp_path):
         seen.clear()
         result = unwinding.unwind(COPIES, "gdb", tmp_path, 256, 60.0, said.append, jobs=jobs)
         several = [f"{min(jobs, 5)} gdbs side by side"] if jobs > 1 else []
-        assert said == several + [f"stacks of {number}/5" for number in range(1, 6)]
+        lines = [f"stacks of {number}/5" for number in range(1, 6)]
+        assert said[: len(several) + 5] == several + lines and set(said) == {*several, *lines}
         return result
 
     seen = []
@@ -81,9 +93,35 @@ def test_a_gdb_that_fails_costs_its_own_copies_only(unwind):
     assert result.ranks[1].problems == ("no native frames: gdb 1 broke",)
 
 
+def test_a_gdb_that_failed_on_what_it_read_early_is_replaced(unwind):
+    result = unwind(2, broken=[1], only_early=True)
+    assert all(one.stacks for one in result.ranks)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_copy_that_ends_its_gdb_costs_no_other(unwind, jobs):
+    result = unwind(jobs, hostile=[11, 13])
+    assert [bool(one.stacks) for one in result.ranks] == [True, False, True, False, True]
+    assert result.ranks[3].problems == ("no native frames: it was ended by signal 11",)
+    assert result.failure is None
+
+
+def test_one_that_is_hostile_alone_is_the_failure(unwind):
+    result = unwind(1, hostile=[copy.pid for copy in COPIES])
+    assert str(result.failure) == "it was ended by signal 11"
+
+
+def test_numbers_that_are_none_cost_the_copies_of_their_gdb(unwind, monkeypatch):
+    def nonsense(rows):
+        raise ValueError("pc: -1 is no address")
+
+    monkeypatch.setattr(unwinding, "frames_of", nonsense)
+    assert "make no sense: pc: -1" in str(unwind(1).failure)
+
+
 def test_when_all_fail_there_is_nothing(unwind):
     result = unwind(2, broken=[0, 1])
-    assert str(result.failure) == "gdb 0 broke"
+    assert str(result.failure) == "gdb 1 broke"
     assert not any(one.stacks for one in result.ranks)
 
 

@@ -5,7 +5,19 @@ import re
 
 import pytest
 
-from gdbext.analysis import across, blocked, healthy, launches, locking, mismatch, peers, setup, told, within
+from gdbext.analysis import (
+    across,
+    blocked,
+    failed_checks,
+    healthy,
+    launches,
+    locking,
+    mismatch,
+    peers,
+    setup,
+    told,
+    within,
+)
 from gdbext.analysis.judge import PATTERNS
 from gdbext.commands.explain import LABELS, explain
 from gdbext.frontend.cli import main
@@ -44,7 +56,7 @@ def test_labels_of_the_contract():
     assert {one.cause for one in REMEDIES} == set(CAUSES)
 
 
-_ROOMS = (across, blocked, healthy, launches, locking, mismatch, peers, setup, told, within)
+_ROOMS = (across, blocked, failed_checks, healthy, launches, locking, mismatch, peers, setup, told, within)
 
 
 def test_signatures_name_the_patterns_that_look_for_them():

@@ -1,15 +1,21 @@
 """Snapshots survive the way to JSON and back; other files are one clear line."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from gdbext.model.codec import decode, dump_snapshot, encode, load_snapshot
+from gdbext.model import limits
+from gdbext.model.codec import TOOL, decode, dump_snapshot, encode, load_snapshot
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame, ThreadStack
+from tests.fuzz import campaign
 
+FUZZED = 300
+
+SAMPLES = Path(__file__).parents[1] / "data" / "snapshots"
 FRAME = Frame(
     "f<int>", "/lib/x.so", 4096, "f.cc", 7, captures={"comm": 93, "text": "a", "count": Missing("optimized out")}
 )
@@ -57,3 +63,108 @@ def test_another_schema_says_so():
 def test_values_of_another_type_are_refused(data):
     with pytest.raises(ValueError):
         decode(ThreadStack, data)
+
+
+@pytest.mark.parametrize("name", ["every-field.json", "bundle/snapshot.json"])
+def test_what_earlier_releases_wrote_is_read(name):
+    """Written before texts were ASCII: a byte that is no UTF-8 stands there as it is."""
+    snapshot = load_snapshot((SAMPLES / name).read_bytes())
+    assert len(snapshot.processes) == 2 and snapshot.earlier
+    assert load_snapshot(dump_snapshot(snapshot)) == snapshot
+
+
+def test_a_byte_that_is_no_utf8_is_kept():
+    assert (load_snapshot((SAMPLES / "every-field.json").read_bytes()).processes[0].title or "").endswith("\udcff")
+
+
+LOCK = {"thread": 1, "kind": "mutex", "address": 1, "owner": 2}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        (("processes", 0, "locks"), [{**LOCK, "kind": "x"}], 'processes[0].locks[0].kind is "x", not one of mutex,'),
+        (("processes", 0, "locks"), [{**LOCK, "owner": {"missing": 1}}], "locks[0].owner is an object, not a whole"),
+        (("processes", 0, "pause_ms"), 10**400 - 1, "processes[0].pause_ms is a number of more than 38 digits"),
+        (("processes", 0, "pause_ms"), 10**500, "is a number of 501 digits"),
+        (("processes", 0, "pause_ms"), float("nan"), "is NaN"),
+        (("processes", 0, "pause_ms"), -1.0, "processes[0].pause_ms is -1.0, not between 0"),
+        (("processes", 0, "index"), {"missing": 1}, "processes[0].index is not a whole number"),
+        (("processes", 0, "index"), 7, "processes[0].index is 7, not 0"),
+        (("processes", 0, "state"), "fine", 'processes[0].state is "fine", not one of ok, partial, lost'),
+        (("processes", 0, "title"), "\ud800", "processes[0].title has half a character"),
+        (("processes", 0, "title"), "x" * 70_000, "processes[0].title is longer than 65,536 characters"),
+        (("processes", 0, "environment", "RANK"), 3, "processes[0].environment[RANK] is not a text"),
+        (("processes", 0, "threads", 0, "frames", 1, "line"), "7", "processes[0].threads[0].frames[1].line is a text"),
+        (("processes", 0, "threads", 0, "frames", 1), [], "processes[0].threads[0].frames[1] is not an object"),
+        (("processes", 0, "threads", 0, "lwp"), True, "processes[0].threads[0].lwp is true or false"),
+        (("taken_at",), 1e300, "taken_at is 1e+300, not between 0"),
+        (("absent", 1), -1, "absent[1] is -1"),
+        (("earlier", 0, "earlier"), [{"processes": []}], "earlier[0].earlier is not empty"),
+        (
+            ("witnesses",),
+            [{"name": "a", "state": "present", "statements": [{"text": "", "process": 9}]}],
+            "process is 9",
+        ),
+    ],
+)
+def test_the_field_that_does_not_fit_is_named(path, value, says):
+    document = json.loads(dump_snapshot(SNAPSHOT))
+    holder = document["snapshot"]
+    for step in path[:-1]:
+        holder = holder[step]
+    holder[path[-1]] = value
+    with pytest.raises(GdbextError) as error:
+        load_snapshot(json.dumps(document))
+    assert str(error.value).startswith("not a gdbext snapshot: ") and says in str(error.value)
+
+
+def test_who_wrote_what_does_not_fit_is_said():
+    text = dump_snapshot(SNAPSHOT).replace('"index": 0', '"index": "0"')
+    with pytest.raises(GdbextError, match=r"gdbext 9\.9 wrote it, and this is gdbext"):
+        load_snapshot(text.replace(TOOL, "gdbext 9.9"))
+
+
+@pytest.mark.parametrize("size", [100, 3000, 200_000])
+@pytest.mark.parametrize("opening", ["[", '{"a":', '{"processes": [], "earlier": ['])
+def test_deep_nesting_is_one_line(opening, size):
+    with pytest.raises(GdbextError, match="not a gdbext snapshot"):
+        load_snapshot('{"schema": 1, "snapshot": {"processes": [], "earlier": [' + opening * size)
+
+
+def test_what_is_beyond_the_limits_is_left_out_and_counted(monkeypatch):
+    for name, number in (("PROCESSES", 3), ("THREADS", 5), ("FRAMES_OF_A_THREAD", 4)):
+        monkeypatch.setattr(limits, name, number)
+    deep = ThreadStack("1", tuple(Frame(f"f{number}") for number in range(9)))
+    rank = [RankSnapshot(number, (deep, deep)) for number in range(7)]
+    read = load_snapshot(dump_snapshot(JobSnapshot(tuple(rank), taken_at=2.5)))
+    assert read.taken_at == 2.5, "what stands behind the processes is read"
+    assert read.problems == ("4 processes were left out: at most 3 are judged",)
+    assert [len(one.threads) for one in read.processes] == [2, 2, 1]
+    assert "1 threads were left out: at most 5 are judged" in read.processes[2].problems[0]
+    assert read.processes[2].state == "partial"
+    assert [frame.function for frame in read.processes[0].threads[0].frames] == ["f0", "f1", "f2", "f3"]
+    assert read.processes[0].threads[0].truncated == "the outer 5 frames were left out"
+
+
+def test_what_a_target_may_contain_can_be_read_again():
+    hostile = "\ud800" + "\U0001f600" * 100_000
+    rank = RankSnapshot(
+        0, (ThreadStack("1", (Frame(hostile, hostile, file=hostile),)),), environment={hostile: hostile}
+    )
+    (read,) = load_snapshot(dump_snapshot(JobSnapshot((rank,)))).processes
+    assert len(read.threads[0].frames[0].function or "") == limits.LONGEST_TEXT
+
+
+def test_names_and_items_are_found_wherever_the_window_ends(monkeypatch):
+    monkeypatch.setattr("gdbext.model.json_pieces.LONGEST", 700)
+    monkeypatch.setattr("gdbext.model.json_pieces._PIECE", 13)
+    for indent in (None, 1):
+        text = json.dumps(json.loads(dump_snapshot(SNAPSHOT)), indent=indent)
+        assert load_snapshot(text) == SNAPSHOT
+
+
+def test_mutations_give_an_answer_or_one_line():
+    """`scripts/fuzz` has many more."""
+    counts, failed = campaign.run(5, range(FUZZED), 60.0)
+    assert not failed and counts["read"] > FUZZED // 5 and counts[campaign.REFUSED] > FUZZED // 5

@@ -136,6 +136,22 @@ def test_control_c_while_the_rank_computes(opened):
     assert "\n100\n" in window.answer("p mine")
 
 
+def test_history_goes_through_no_link_and_into_no_folder_of_others(tmp_path, monkeypatch):
+    path, other = tmp_path / "gdbext" / "pdb", tmp_path / "other"
+    pdb_terminal.keep_history(path, ["p mine", "c"])
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("p mine\nc\n", 0o600)
+    other.write_text("as it was")
+    path.unlink()
+    path.symlink_to(other)
+    pdb_terminal.keep_history(path, ["p mine"])
+    assert path.is_symlink() and other.read_text() == "as it was"
+    path.unlink()
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    pdb_terminal.keep_history(path, ["p mine"])
+    assert not path.exists()
+
+
 def test_the_window_is_closed(opened):
     job, window = opened
     window.close()

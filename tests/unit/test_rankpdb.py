@@ -88,6 +88,55 @@ def test_release_lets_the_others_go_on_while_one_stays(prompt):
     ends_well(job)
 
 
+@pytest.fixture
+def before_a_collective(folder):
+    """Rank 1 stands in front of all_reduce, which the others cannot join."""
+    with PdbJob(folder, mode="collective").start() as job:
+        job.all_waiting()
+        terminal = job.terminal()
+        terminal.until("(Pdb) ")
+        while "-> all_reduce()" not in terminal.seen:  # pdb stops within the line of the breakpoint since 3.13
+            terminal.type("n")
+            terminal.until("(Pdb) ")
+        yield job, terminal
+
+
+def test_a_step_over_a_collective_is_held_back_once(before_a_collective):
+    job, terminal = before_a_collective
+    terminal.type("n")
+    said = terminal.until("(Pdb) ")
+    assert "all_reduce may wait for ever: ranks 0, 2 are held here. Type `release` first" in said
+    assert "in all_reduce" not in job[1].drained()
+    terminal.type("release")
+    terminal.until("(Pdb) ")
+    terminal.type("n")
+    assert "-> return number" in terminal.until("(Pdb) ")
+    terminal.type("c")
+    ends_well(job)
+
+
+def test_a_step_that_waits_is_freed_from_another_terminal(before_a_collective):
+    job, terminal = before_a_collective
+    for _ in range(2):
+        terminal.type("n")
+    job[1].has_said("in all_reduce")
+    terminal.until("This step is still running, and ranks 0, 2 are held here.")
+    terminal.until("gdbext pdb --release")
+    other = job.terminal("--release")
+    assert "rank 1 holds nobody any more; released: 0, 2" in other.rest()
+    assert other.process.returncode == 0
+    assert "-> return number" in terminal.until("(Pdb) ")
+    terminal.type("c")
+    ends_well(job)
+
+
+def test_there_is_nobody_to_release(folder):
+    with PdbJob(folder) as job:
+        nobody = job.terminal("--release")
+        assert "no rank of this host holds others" in nobody.rest()
+        assert nobody.process.returncode == 4
+
+
 def test_a_waiting_rank_is_killed(prompt):
     job, terminal = prompt
     job[0].signal(signal.SIGKILL)
@@ -268,8 +317,8 @@ def test_a_forked_child_is_no_rank_and_does_not_keep_it_alive(folder):
     with PdbJob(folder, mode="forked").start() as job:
         for talker in job.others():
             talker.has_said("child")
-        job[0].has_said("pdb_rank.py:17 for rank 1")
-        job[1].has_said("pdb_rank.py:17 in step")
+        job[0].has_said("pdb_rank.py:19 for rank 1")
+        job[1].has_said("pdb_rank.py:19 in step")
         job[1].signal(signal.SIGKILL)
         assert "rank 1 has ended" in job[0].until("done")
 

@@ -233,6 +233,20 @@ def test_it_ends_while_another_finds_it(tmp_path, monkeypatch):
     assert left(tmp_path) is None
 
 
+def test_the_last_reader_removes_what_a_rank_that_is_still_ending_has_left(tmp_path, monkeypatch):
+    """The process lives on for a moment after it wrote that it has ended, and looks no more for who reads it."""
+    place = ("train.py:33", 1)
+    monkeypatch.setattr(sheets, "host", lambda: HOSTS[1])
+    far, near = (shared.Folder(Identity(rank, 2, range(rank, rank + 1), JOB), str(tmp_path), LONG) for rank in (1, 0))
+    far.opens(place)
+    far.passes(place)
+    far.close()
+    assert left(tmp_path), "nobody has read it yet"
+    assert near.look(1, place).passed
+    near.close()
+    assert left(tmp_path) is None
+
+
 def test_many_ranks_sweep_at_once(start, tmp_path):
     """Six of them, thirty times, beside one that lives and writes."""
     alive, many = start(1), [start(0, host=HOSTS[0], job=OTHER) for _ in range(6)]

@@ -75,6 +75,8 @@ def test_a_diagnosis_is_the_contract():
         "absent": [],
         "decisive": {"process": 1, "thread": "7"},
         "missing": ["NCCL operation counts: the library has no symbols"],
+        "hangs": True,
+        "decided_by": None,
     }
 
 

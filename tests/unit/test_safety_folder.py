@@ -61,7 +61,7 @@ def test_it_is_not_made_where_there_is_no_room(monkeypatch, tmp_path):
     room = {str(tmp_path): 1000, "/dev/shm": 2 << 30}
     monkeypatch.setattr(private_folder.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(private_folder.tempfile, "mkdtemp", lambda prefix, dir: os.path.join(dir, prefix))
-    monkeypatch.setattr(private_folder, "Outliving", lambda *words: SimpleNamespace(tell=str, end=str))
+    monkeypatch.setattr(private_folder, "Outliving", lambda *words, **how: SimpleNamespace(tell=str, end=str))
     monkeypatch.setattr(
         private_folder.os, "statvfs", lambda path: SimpleNamespace(f_bavail=room.get(path, 0), f_frsize=1)
     )

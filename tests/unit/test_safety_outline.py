@@ -8,9 +8,9 @@ from gdbext.analysis.judge import judge
 from gdbext.capture.threads import ThreadTimes
 from gdbext.discovery.preflight import Preflight, Problem
 from gdbext.frontend import outline
-from gdbext.frontend.conclusion import exit_status
 from gdbext.frontend.live_rank import LiveRank
 from gdbext.model.codec import dump_snapshot, load_snapshot
+from gdbext.model.exit_status import exit_status
 from gdbext.model.job import RankProcess
 from gdbext.model.stack import OUTLINE, ThreadStack
 from gdbext.model.witness import Statement, Witness
@@ -49,7 +49,7 @@ def test_nothing_is_claimed_of_ranks_that_sleep():
     assert any("all stacks of ranks 0-2" in line for line in verdict.missing)
     assert not any("--no-stop" in line for line in verdict.missing)
     assert {one.wait.kind for one in found.processes} == {"unknown"}
-    assert exit_status(found) == 3
+    assert exit_status(found.hangs, found.snapshot.read) == 3
 
 
 def test_a_main_thread_that_uses_a_processor_is_named_and_not_accused():
@@ -132,7 +132,7 @@ def test_beside_a_rank_that_was_read():
     assert found.processes[0].wait.kind == "stream-sync"
     assert found.verdict.cause == "unknown"
     assert any("all threads of rank 1 sleep" in line for line in said(found.verdict))
-    assert exit_status(found) == 3
+    assert exit_status(found.hangs, found.snapshot.read) == 3
     alone = judge(job(syncing(0), syncing(2), closed(1))).verdict
     assert alone.culprits == () and alone.victims == (0, 1), "indexes: ranks 0 and 2"
 

@@ -1,24 +1,22 @@
 """Ranks that hold the same values find each other; hostile tensors end in an answer or in one line."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gdbext.analysis.tensors.agreement import agreement
+from gdbext.analysis.tensors.agreement import agreement, digested
 from gdbext.analysis.tensors.calculator import Calculator
 from gdbext.analysis.tensors.difference import Source, difference
 from gdbext.analysis.tensors.digest import digest
-from gdbext.analysis.tensors.files import save
 from gdbext.analysis.tensors.reading import Limits
 from gdbext.analysis.tensors.statistics import statistics
 from gdbext.knowledge.dtypes import ROWS
-from gdbext.model.errors import GdbextError, UsageError
+from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import TensorInfo
 from gdbext.render import Style, render
-from gdbext.render.document import dumps
-from tests.unit.tensor_memory import FakeMemory, tensor_of
+from gdbext.render.document import document, dumps
+from tests.unit.tensor_memory import FakeMemory, save, tensor_of
 
 
 def source(whole, view=None):
@@ -32,24 +30,36 @@ def test_groups_by_value():
     other[3, 4] = -1
     alone = whole.astype(np.float16)
     columns = np.ascontiguousarray(whole.T)
-    sources = {5: source(whole), 0: source(other), 1: source(whole), 2: source(columns, columns.T), 3: source(alone),
-               4: Missing("lost")}  # fmt: skip
-    found = agreement("w", sources)
+    sources = {5: whole, 0: other, 1: whole, 3: alone}
+    ranks = {rank: source(array) for rank, array in sources.items()}
+    ranks[2] = source(columns, columns.T)
+    found = agreement("w", [*((rank, digested(one)) for rank, one in ranks.items()), (4, Missing("lost"))])
     assert [group.ranks for group in found.groups] == [(1, 2, 5), (0,), (3,)]
     assert found.groups[0].differs is None
-    assert found.groups[1].differs.first == (3, 4) and found.groups[1].differs.first_values == (-1.0, 94.0)
+    assert found.groups[1].differs.first == (3, 4) and found.groups[1].differs.first_values == (94.0, -1.0)
     assert found.groups[2].differs.same  # the values are the same, the type is not
     assert [(one.rank, one.reason) for one in found.unread] == [(4, "lost")]
-    assert len(agreement("w", sources, "[4:]").groups) == 2
+    part = agreement("w", [(rank, digested(one, "[4:]")) for rank, one in ranks.items()])
+    assert (len(part.groups), part.index) == (2, "[4:]")
     assert "ranks 1-2,5 agree" in "\n".join(render(found, Style()))
 
 
-def test_a_rank_that_cannot_be_read_has_a_reason():
-    device = TensorInfo("w", dtype="fp32", shape=(2,), address=4096, unreadable="on GPU 0")
-    found = agreement("w", {0: Source(device, lambda address, size: None), 1: source(np.zeros(2, np.float32))})
-    assert found.unread[0].reason == "w: on GPU 0" and [group.ranks for group in found.groups] == [(1,)]
-    with pytest.raises(UsageError):
-        agreement("w", {0: source(np.zeros(2))}, "[7]")
+def of(*arrays, unread=0):
+    """What is said of ranks with these values, and more that cannot be read."""
+    ranks = [(rank, digested(source(array))) for rank, array in enumerate(arrays)]
+    ranks += [(len(arrays) + more, Missing("lost")) for more in range(unread)]
+    found = agreement("w", ranks)
+    return render(found, Style())[0], document(found)["agree"], document(found)["compared"]
+
+
+def test_only_ranks_that_were_compared_agree():
+    ones, twos = np.ones(3, np.float32), np.full(3, 2, np.float32)
+    assert of(ones, ones, ones) == ("w: all 3 ranks agree", True, 3)
+    assert of(ones, ones, unread=1) == ("w: 2 of 3 ranks agree, 1 rank could not be read", None, 2)
+    assert of(ones, unread=3) == ("w: only one of 4 ranks could be read: nothing was compared", None, 0)
+    assert of(ones) == ("w: only one rank: nothing was compared", None, 0)
+    assert of(unread=2) == ("w: no rank could be read: nothing was compared", None, 0)
+    assert of(ones, twos, unread=1) == ("w: 2 different values", False, 2)
 
 
 numbers = st.one_of(st.integers(0, 9), st.integers(-3, 2**62))
@@ -80,7 +90,7 @@ def test_nothing_hostile_gets_through(tmp_path_factory, dtype, shape, strides, a
         lambda: statistics(info, memory.read, index, here, limits=limits()),
         lambda: digest(info, memory.read, index, here, limits=limits()),
         lambda: difference(Source(info, memory.read), Source(info, memory.read), index, limits=limits()),
-        lambda: save(info, memory.read, path, index, overwrite=True, limits=limits()),
+        lambda: save(info, memory.read, path, index, force=True, limits=limits()),
     ):
         try:
             answer = ask()

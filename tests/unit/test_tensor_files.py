@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from gdbext.analysis.tensors import decode, files
 from gdbext.analysis.tensors.difference import Source, difference
-from gdbext.analysis.tensors.files import SavedTensor, save
+from gdbext.analysis.tensors.files import SavedTensor
 from gdbext.knowledge.dtypes import DTYPES
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.tensor import TensorInfo
-from tests.unit.tensor_memory import BASE, FakeMemory, tensor_of
+from tests.unit.tensor_memory import BASE, FakeMemory, save, tensor_of
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_nothing_is_overwritten_unasked(tmp_path):
     with pytest.raises(UsageError, match="exists"):
         save(info, memory.read, str(path))
     assert path.read_text() == "precious"
-    save(info, memory.read, str(path), overwrite=True)
+    save(info, memory.read, str(path), force=True)
     assert np.load(path).tolist() == list(range(5))
 
 

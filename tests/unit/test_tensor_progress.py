@@ -16,7 +16,7 @@ def told(monkeypatch):
         lines = []
         now = [0.0]
         monkeypatch.setattr(tensor_asked.time, "monotonic", lambda: now[0])
-        asked = tensor_asked.Asked(SimpleNamespace(say=lines.append, tensors=None), Namespace(expression=""), ())
+        asked = tensor_asked.Asked(SimpleNamespace(say=lines.append, tensors=None), Namespace(expression=""))
         tell = asked.progress("counted")
         for step in range(1, seconds * 100):
             now[0] = step / 100
@@ -47,7 +47,7 @@ def test_neither_the_start_of_a_helper_nor_a_second_look_spoils_the_guess(monkey
     """20 s until the first block, then 1,000 elements a second; after them the same once more."""
     lines, now = [], [0.0]
     monkeypatch.setattr(tensor_asked.time, "monotonic", lambda: now[0])
-    asked = tensor_asked.Asked(SimpleNamespace(say=lines.append, tensors=None), Namespace(expression=""), ())
+    asked = tensor_asked.Asked(SimpleNamespace(say=lines.append, tensors=None), Namespace(expression=""))
     tell = asked.progress("counted")
     now[0] = 20.0
     for done in [*range(100, 20_001, 100)] * 2:

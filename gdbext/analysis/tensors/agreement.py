@@ -2,72 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Optional, Union
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.tensors.calculator import Calculator
 from gdbext.analysis.tensors.comparing import Tolerance
 from gdbext.analysis.tensors.difference import Source, difference
 from gdbext.analysis.tensors.digest import digest
 from gdbext.analysis.tensors.statistics import Progress, silent
-from gdbext.model.errors import GdbextError, UsageError
-from gdbext.model.missing import Missing
-from gdbext.model.tensor import HashGroup, RankProblem, TensorAgreement, TensorDiff
+from gdbext.model.missing import Maybe, Missing
+from gdbext.model.tensor import HashGroup, RankProblem, TensorAgreement
 
 _EXACT = Tolerance()
 
 
+@dataclass(frozen=True)
+class Digested:
+    """What `index` selects of one rank's tensor, and the digest of that."""
+
+    source: Source
+    index: str
+    digest: str
+
+
+def digested(
+    source: Source, index: str = "", calculator: Optional[Calculator] = None, progress: Progress = silent
+) -> Maybe[Digested]:
+    """The digest of one rank's tensor; Missing where not all of it can be read. Raises GdbextError as `digest`."""
+    found = digest(source.info, source.read, index, calculator, progress)
+    if found.digest is None:
+        return Missing(found.problem or "not all elements can be read")
+    return Digested(source, index.strip(), found.digest)
+
+
 def agreement(
     name: str,
-    sources: Mapping[int, Union[Source, Missing]],
-    index: str = "",
+    ranks: Sequence[Tuple[int, Maybe[Digested]]],
     tolerance: Tolerance = _EXACT,
     calculator: Optional[Calculator] = None,
     progress: Progress = silent,
 ) -> TensorAgreement:
     """Group ranks by digest, the largest group first (of equal ones that of the lowest rank), and compare one rank of
-    every other group with one of the first. A rank that cannot be read is named with its reason; an index that is
-    typed wrongly raises `UsageError`.
+    every other group with one of the first. A rank that cannot be read is named with its reason.
     """
-    found: Dict[str, List[int]] = {}
+    members: Dict[str, List[int]] = {}
+    first: Dict[str, Digested] = {}
     unread: List[RankProblem] = []
-    for rank, source in sorted(sources.items()):
-        key = _digest_of(source, index, calculator, progress)
-        if isinstance(key, Missing):
-            unread.append(RankProblem(rank, key.reason))
+    for rank, found in sorted(ranks, key=lambda one: one[0]):
+        if isinstance(found, Missing):
+            unread.append(RankProblem(rank, found.reason))
         else:
-            found.setdefault(key, []).append(rank)
-    ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[1]))
+            members.setdefault(found.digest, []).append(rank)
+            first.setdefault(found.digest, found)
     groups: List[HashGroup] = []
-    for key, ranks in ordered:
-        source = sources[ranks[0]]
-        assert isinstance(source, Source)
-        differs = _compared(sources, ranks[0], groups[0].ranks[0], index, tolerance, calculator) if groups else None
-        groups.append(HashGroup(tuple(ranks), key, source.info, differs))
-    return TensorAgreement(name, tuple(groups), index.strip(), tuple(unread))
-
-
-def _digest_of(
-    source: Union[Source, Missing], index: str, calculator: Optional[Calculator], progress: Progress
-) -> Union[str, Missing]:
-    if isinstance(source, Missing):
-        return source
-    try:
-        found = digest(source.info, source.read, index, calculator, progress)
-    except UsageError:
-        raise
-    except GdbextError as error:
-        return Missing(str(error))
-    return found.digest or Missing(found.problem or "not read")
-
-
-def _compared(
-    sources: Mapping[int, Union[Source, Missing]],
-    rank: int,
-    first: int,
-    index: str,
-    tolerance: Tolerance,
-    calculator: Optional[Calculator],
-) -> TensorDiff:
-    here, there = sources[rank], sources[first]
-    assert isinstance(here, Source) and isinstance(there, Source)
-    return difference(here, there, index, tolerance, calculator)
+    for key in sorted(members, key=lambda key: (-len(members[key]), members[key])):
+        one = first[key]
+        other = first[groups[0].digest] if groups else None
+        differs = difference(other.source, one.source, one.index, tolerance, calculator, progress) if other else None
+        groups.append(HashGroup(tuple(members[key]), key, one.source.info, differs))
+    index = first[groups[0].digest].index if groups else ""
+    return TensorAgreement(name, tuple(groups), index, tuple(unread))

@@ -19,10 +19,15 @@ _NONE = Tolerance()
 
 @dataclass(frozen=True)
 class Source:
-    """A tensor and the memory it lies in (that of its own process)."""
+    """A tensor and the memory it lies in (that of its own process). `part`: an index, when not all of it is meant."""
 
     info: TensorInfo
     read: Read
+    part: str = ""
+
+    def view(self, index: str) -> View:
+        """What `index` selects of it. Raises `GdbextError`."""
+        return select(select(view_of(self.info), self.part), index)
 
 
 def difference(
@@ -36,7 +41,7 @@ def difference(
 ) -> TensorDiff:
     """Compare what `index` selects of both, value by value; the dtypes may differ. Raises `GdbextError` when one has
     nothing to read; tensors of different shapes are not compared, which `problem` says."""
-    views = select(view_of(left.info), index), select(view_of(right.info), index)
+    views = left.view(index), right.view(index)
     total = views[0].count
     if views[0].shape != views[1].shape:
         apart = f"shapes differ: {list(views[0].shape)} and {list(views[1].shape)}"

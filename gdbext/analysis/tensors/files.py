@@ -9,10 +9,9 @@ import ast
 import json
 import os
 import struct
-import tempfile
 import warnings
 from array import array
-from typing import IO, Any, Dict, List, Optional, Sequence, Tuple
+from typing import IO, Any, BinaryIO, Callable, ContextManager, Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.tensors import decode
 from gdbext.analysis.tensors.index import View, contiguous, position_of, select, view_of
@@ -49,6 +48,7 @@ SAFETENSORS: Dict[str, str] = {
 """Element types by the words of the two formats."""
 
 _LONGEST_HEADER = 1 << 20
+Create = Callable[[str], ContextManager[BinaryIO]]
 _MAGIC = b"\x93NUMPY"
 _FILE_BASE = 1 << 20  # where the first byte of a file lies in the memory that a saved tensor pretends to have
 
@@ -57,26 +57,26 @@ def save(
     info: TensorInfo,
     read: Read,
     path: str,
+    create: Create,
     index: str = "",
-    overwrite: bool = False,
     progress: Progress = silent,
     limits: Optional[Limits] = None,
 ) -> TensorSaved:
     """Write what `index` selects to a new file whose name says the format. A type that the format lacks is widened
-    without loss (said in `notes`). Written beside and renamed: whatever happens, no half file bears the name.
+    without loss (said in `notes`). `create` gives a file that gets its name when it is whole.
 
-    Raises `UsageError` when the file exists, `GdbextError` when not all elements can be read or the disk is full.
+    Raises what `create` raises, and `GdbextError` when not all elements can be read.
     """
     view = select(view_of(info), index)
     form = _format_of(path)
-    if os.path.exists(path) and not overwrite:
-        raise UsageError(f"{path} exists", "choose another name; --force overwrites it")
     stored = _stored_type(view.dtype, NPY if form == "npy" else SAFETENSORS, form)
     header = _npy_header(stored, view.shape) if form == "npy" else _safetensors_header(info, stored, view)
-    try:
-        nbytes = _write(path, header, Stream(view, read, limits), stored, overwrite, progress)
-    except OSError as error:
-        raise GdbextError(f"cannot write {path}: {error.strerror or error}") from None
+    with create(path) as file:
+        file.write(header)
+        _write_elements(file, Stream(view, read, limits), stored, progress)
+        file.flush()
+        os.fsync(file.fileno())
+        nbytes = file.tell()
     notes = () if stored == view.dtype else (f"{view.dtype.name} is written as {stored.name}, every value exactly",)
     return TensorSaved(info, path, nbytes, form, index.strip(), notes)
 
@@ -117,24 +117,6 @@ def _safetensors_header(info: TensorInfo, dtype: DType, view: View) -> bytes:
     return struct.pack("<Q", len(text.encode())) + text.encode()
 
 
-def _write(path: str, header: bytes, stream: Stream, stored: DType, overwrite: bool, progress: Progress) -> int:
-    """The bytes of the file."""
-    folder, name = os.path.split(os.path.abspath(path))
-    handle, beside = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(header)
-            _write_elements(file, stream, stored, progress)
-            file.flush()
-            os.fsync(file.fileno())
-            nbytes = file.tell()
-        _give_name(beside, path, overwrite)
-    except BaseException:
-        os.unlink(beside)
-        raise
-    return nbytes
-
-
 def _write_elements(file: IO[bytes], stream: Stream, stored: DType, progress: Progress) -> None:
     dtype = decode.element_type(stream.view.dtype)
     for chunk in stream:
@@ -152,21 +134,6 @@ def _widened(data: bytes, dtype: DType, stored: DType) -> bytes:
     if stored.kind == "complex":
         return array("f", (part for number in numbers for part in (number.real, number.imag))).tobytes()
     return array(decode.ARRAY_CODES[stored.name], numbers).tobytes()
-
-
-def _give_name(beside: str, path: str, overwrite: bool) -> None:
-    """The finished file gets its name, without a moment in which it could take the place of another."""
-    if overwrite:
-        os.replace(beside, path)
-        return
-    try:
-        os.link(beside, path)
-    except FileExistsError:
-        raise UsageError(f"{path} exists", "choose another name; --force overwrites it") from None
-    except OSError:  # a file system without hard links
-        os.rename(beside, path)
-    else:
-        os.unlink(beside)
 
 
 _NOT_A_FILE = (

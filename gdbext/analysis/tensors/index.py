@@ -17,6 +17,8 @@ ADDRESSES = 1 << 64
 
 Item = Union[int, slice, "ellipsis"]  # noqa: F821 - the type of `...` has no name before Python 3.10
 
+_GROUP = re.compile(r"\[[^\[\]]{0,4096}\]")
+_GROUPS = re.compile(r"\s*(?:\[[^\[\]]{0,4096}\]\s*)+\Z")
 _NUMBER = re.compile(r"[+-]?\d{1,19}\Z")
 
 
@@ -98,10 +100,16 @@ def _check(name: str, shape: Sequence[int], strides: Sequence[int]) -> None:
 
 
 def select(view: View, index: str) -> View:
-    """The part of a view that a numpy-like index names: `[0, :, -3:]`, `[...]`, `[::-2]`; "" is all of it.
+    """The part of a view that a numpy-like index names: `[0, :, -3:]`, `[...]`, `[::-2]`, `[3][0]`; "" is all of it.
 
     Raises `UsageError` for what is no index, and for one that is out of bounds.
     """
+    for group in _GROUP.findall(index) if _GROUPS.match(index) else [index]:
+        view = _select(view, group)
+    return view
+
+
+def _select(view: View, index: str) -> View:
     items = _items(index)
     given = [item for item in items if item is not ...]
     if len(given) > len(view.shape):

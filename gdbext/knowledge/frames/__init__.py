@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Tuple
 
+from gdbext.knowledge import api
 from gdbext.knowledge.frames import (
     ascend,
     cublas,
     cuda,
     engines,
+    failures,
     gloo,
     helpers,
     messages,
@@ -17,24 +19,29 @@ from gdbext.knowledge.frames import (
     os,
     python,
     python_libraries,
+    rocm,
     torch,
 )
 from gdbext.knowledge.schema import EmptyName, FrameRule, MessageRule, ThreadName
 
 RULES: Tuple[FrameRule, ...] = (
+    *api.RULES,
     *cuda.RULES,
+    *rocm.RULES,
     *cublas.RULES,
     *nccl.RULES,
     *ascend.RULES,
     *mpi.RULES,
     *gloo.RULES,
     *torch.RULES,
+    *failures.RULES,
     *engines.RULES,
     *python_libraries.RULES,
     *python.RULES,
     *python_libraries.INNERMOST,
     *os.RULES,
     *helpers.RULES,
+    *api.UNLISTED,
 )
 """All frame rules. On one frame the first that matches decides."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.frames.ranks import OUTER
+from gdbext.knowledge.ranks import OUTER
 from gdbext.knowledge.schema import FrameRule
 
 RULES = (

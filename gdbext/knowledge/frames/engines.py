@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.frames.ranks import LOCK, PYTHON, SILENT, STEP
+from gdbext.knowledge.ranks import LOCK, PYTHON, SILENT, STEP
 from gdbext.knowledge.schema import FrameRule
 
 _NAMES = (
@@ -256,41 +256,6 @@ _WAITS = (
     ),
 )
 
-_FAILURES = (
-    FrameRule(
-        "ft-check",
-        "cuda-error-throw",
-        r"(fastertransformer|turbomind|rtp_llm|tensorrt_llm::common)::check(Ex|_cuda_error)?(<.*>)?$",
-        "check_cuda_error: on a stack for longer than a call only while it throws",
-        rank=LOCK,
-        leaf=True,
-    ),
-    FrameRule(
-        "engine-throw",
-        "cuda-error-throw",
-        r"(turbomind::Report(CudaError|CuDrvError|NullError)|rtp_llm::ncclCheck|ggml_cuda_error|ggml_abort"
-        r"|(fastertransformer|turbomind|rtp_llm|tensorrt_llm::common)::throwRuntimeError|c10::cuda::CUDAKernelLaunchRegistry::snapshot)",
-        "called on failure only",
-        rank=STEP + 50,
-    ),
-    FrameRule(
-        "torch-throw",
-        "cuda-error-throw",
-        r"(__cxa_throw|_Unwind_RaiseException)$",
-        "a CUDA call failed and its error is being thrown",
-        rank=STEP + 50,
-        under=r"(c10::cuda::c10_cuda_check_implementation|(fastertransformer|turbomind|rtp_llm|tensorrt_llm::common)::check)",
-    ),
-    FrameRule(
-        "cuda-check-fail",
-        "cuda-error-throw",
-        r"c10::(detail::torchCheckFail|AcceleratorError|DistBackendError)",
-        "torch Exception.h",
-        rank=STEP + 50,
-        under=r"c10::cuda::c10_cuda_check_implementation|c10d::",
-    ),
-)
-
 _STEPS = (
     FrameRule(
         "engine-step",
@@ -302,4 +267,4 @@ _STEPS = (
     ),
 )
 
-RULES = (*_FAILURES, *_IDLE_WORKERS, *_WAITS, *_homes(), *_python_collectives(), *_STEPS)
+RULES = (*_IDLE_WORKERS, *_WAITS, *_homes(), *_python_collectives(), *_STEPS)

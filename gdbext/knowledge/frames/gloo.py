@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.frames.ranks import API, OUTER, STEP
+from gdbext.knowledge.ranks import API, OUTER, STEP
 from gdbext.knowledge.schema import FrameRule
+
+GLOO_WORKER = "Gloo worker"
+"""What a thread of torch that carries out Gloo's collectives is called while it has none."""
 
 _CALLS = (
     (r"AsyncAllreduce|AsyncSparseAllreduce|Allreduce", "all_reduce"),
@@ -59,7 +62,7 @@ RULES = (
         "condvar-idle",
         r"c10d::ProcessGroupGloo::runLoop$",
         "waits for work in its queue",
-        helper="Gloo worker",
+        helper=GLOO_WORKER,
         leaf=True,
     ),
     FrameRule(

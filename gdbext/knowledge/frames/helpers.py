@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.frames.ranks import LEAF, LOCK
+from gdbext.knowledge.ranks import LEAF, LOCK
 from gdbext.knowledge.schema import FrameRule, ThreadName
 
 
@@ -61,7 +61,12 @@ RULES = (
     _pool(
         "zmq-io", r"zmq::(epoll_t|poll_t|io_thread_t|thread_t|reaper_t)::", "libzmq's own threads", "ZeroMQ", leaf=False
     ),
-    _pool("hsa", r"(rocr::|HSA|hsa_)\w*", "ROCr event thread", "GPU driver events"),
+    _pool(
+        "hsa",
+        r"(rocr::core::Runtime::AsyncEventsLoop|(rocr::)?(core::)?(Runtime::)?AsyncEventsLoop|rocr::os::\w*Trampoline)",
+        "ROCr event thread",
+        "GPU driver events",
+    ),
 )
 
 NAMES = (

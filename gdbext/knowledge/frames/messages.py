@@ -5,7 +5,13 @@ from __future__ import annotations
 from gdbext.knowledge.schema import MessageRule
 
 RULES = (
-    MessageRule(r"(Bus error|SIGBUS|[Ss]ignal[: ]+7\b|BUS_ADRERR)", "sigbus", "Megatron-LM#516"),
+    MessageRule(r"(Bus error|SIGBUS|exitcode: -7\b|[Ss]ignal[: ]+7\b|BUS_ADRERR)", "sigbus", "Megatron-LM#516"),
+    MessageRule(
+        r"(CUDA (runtime )?error|(CUDA|HIP)_ERROR_(?!NOT_READY)[A-Z_]+|(cuda|hip)Error[A-Z]\w+"
+        r"|CUBLAS_STATUS_(?!SUCCESS)|AcceleratorError|device-side assert|Memory access fault by GPU)",
+        "cuda-error-throw",
+        "check functions",
+    ),
     MessageRule(
         r"(Segmentation fault|SIGSEGV|SIGABRT|SIGILL|SIGFPE|Fatal Python error|Aborted \(core dumped\)"
         r"|[Ss]ignal[: ]+(4|6|8|11)\b)",
@@ -13,14 +19,21 @@ RULES = (
         "sgl-project/sglang#4205; faulthandler",
     ),
     MessageRule(
-        r"(CUDA (runtime )?error|CUBLAS_STATUS_(?!SUCCESS)|cudaError[A-Z]\w+|AcceleratorError)",
-        "cuda-error-throw",
-        "check functions",
+        r"(panicked at|forked subprocess|^Process \w*Process-|terminated abnormally with signal"
+        r"|failed \(exitcode: |: line \d+: .*(Killed|Aborted|Segmentation fault|Terminated))",
+        "exited-or-crashed",
+        "Rust's panic hook; torch; bash",
     ),
     MessageRule(
         r"(store->get\(|c10d key-value store|TCPStore\b.*(time|Time)|Timed out after .* waiting for"
         r"|wait timeout .* keys?:)",
         "store-wait",
         "NVIDIA/nccl#865",
+    ),
+    MessageRule(
+        r"^(?!.*(?:[Tt]im(?:e|ed)[ _-]?out|synchronize failed|DistBackendError|Barrier))"
+        r"[\w.]*(Error|Exception|OutOfMemory\w*): ",
+        "exited-or-crashed",
+        "the last line of a Python traceback: the thread has left the place with an exception",
     ),
 )

@@ -1,67 +1,28 @@
-"""NCCL (and RCCL, same names): calls, the launch path under them, and its own threads.
+"""NCCL (and RCCL, same names) beside its public calls (`knowledge.api`): the launch path under them, its own threads.
 
 Internal names are those of the wheels from PyPI (they keep `.symtab`): 2.4 to 2.32.
 """
 
 from __future__ import annotations
 
-from typing import Tuple
-
-from gdbext.knowledge.frames.ranks import API, OUTER, STEP
+from gdbext.knowledge.ranks import API, OUTER, STEP
 from gdbext.knowledge.schema import FrameRule
 
 _TREE = "NCCL sources, 2.4-2.32"
 
-# Members of ncclComm, readable where the library has debug information (as in the wheels of PyPI).
-_COMMUNICATOR = ("comm->commHash", "comm->rank", "comm->nRanks", "comm->opCount")
-
-# Exported name, name of the collective, arguments worth reading.
-_CALLS = (
-    ("AllReduce", "all_reduce", ("count", "datatype", "op")),
-    ("Broadcast", "broadcast", ("count", "datatype", "root")),
-    ("Bcast", "broadcast", ("count", "datatype", "root")),
-    ("Reduce", "reduce", ("count", "datatype", "op", "root")),
-    ("AllGather", "all_gather", ("sendcount", "datatype")),
-    ("AllGatherV", "all_gather", ("sendcount", "datatype")),
-    ("ReduceScatter", "reduce_scatter", ("recvcount", "datatype", "op")),
-    ("All[Tt]oAll", "all_to_all", ("count", "datatype")),
-    ("Gather", "gather", ("count", "datatype", "root")),
-    ("Scatter", "scatter", ("count", "datatype", "root")),
-    ("Send", "send", ("count", "datatype", "peer")),
-    ("Recv", "recv", ("count", "datatype", "peer")),
-)
-
-
-def _calls() -> Tuple[FrameRule, ...]:
-    return tuple(
-        FrameRule(
-            f"nccl-{collective}",
-            "nccl-group-launch",
-            rf"p?nccl{name}$",
-            "nccl.h",
-            rank=API,
-            collective=collective,
-            captures=("comm", *_COMMUNICATOR, *captures, "stream"),
-        )
-        for name, collective, captures in _CALLS
-    )
-
-
 RULES = (
-    *_calls(),
     FrameRule(
+        "nccl-init-inside",
         "nccl-init",
-        "nccl-init",
-        r"p?nccl(CommInit(Rank|All)\w*|CommSplit|CommGrow|CommShrink|CommWindowRegister|DevCommCreate|GetUniqueId)$"
-        r"|ncclCommInitRank(Dev|Func)$|ncclCommInitChildComm",
+        r"ncclCommInitRank(Dev|Func)$|ncclCommInitChildComm",
         f"{_TREE}; NVIDIA/nccl#1774",
         rank=OUTER,
         captures=("nranks", "myrank", "comm"),
     ),
     FrameRule(
-        "nccl-destroy",
+        "nccl-destroy-inside",
         "nccl-destroy-abort",
-        r"p?ncclComm(Destroy|Abort|Finalize|Revoke)\w*$|comm(Free|DestroySync|Reclaim|Cleanup)$",
+        r"comm(Free|DestroySync|Reclaim|Cleanup)$",
         f"{_TREE}; NVIDIA/nccl#829, #1013, #1777",
         rank=OUTER + 1,
         captures=("comm",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.frames.ranks import FATAL, LEAF, LOCK
+from gdbext.knowledge.ranks import FATAL, LEAF, LOCK
 from gdbext.knowledge.schema import FrameRule
 
 _GLIBC = "glibc sources"
@@ -42,6 +42,22 @@ RULES = (
         r"|std::terminate|__verbose_terminate_handler|__gnu_cxx::__verbose_terminate_handler|ncclDebugAbort)$",
         _GLIBC,
         rank=FATAL,
+    ),
+    FrameRule(
+        "crash-handler",
+        "exited-or-crashed",
+        r"(ucs_handle_error|ucs_debug_\w+|ucs_fatal_error\w*|backtrace_handler|ggml_(abort|print_backtrace\w*)"
+        r"|google::(\(anonymous namespace\)::)?(FailureSignalHandler|DumpStackTrace\w*)"
+        r"|google::LogMessageFatal::\w+|google::LogMessage::(Fail|SendToLog))",
+        "UCX debug.c; glog signalhandler.cc; ggml.c",
+        rank=FATAL,
+    ),
+    FrameRule(
+        "rust-panic",
+        "exited-or-crashed",
+        r"(std::(sys::backtrace|panicking)::|core::panicking::|rust_begin_unwind|rust_panic\b|__rust_start_panic)",
+        "Rust library/std/src/panicking.rs",
+        rank=FATAL - 1,
     ),
     FrameRule("os-exit", "exited-or-crashed", r"(_exit|exit_group|do_exit)$", _GLIBC, rank=FATAL),
     FrameRule(

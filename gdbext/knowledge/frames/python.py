@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.frames.ranks import GIL, LEAF, LOCK, PYTHON, STEP
+from gdbext.knowledge.ranks import GIL, LEAF, LOCK, PYTHON, STEP
 from gdbext.knowledge.schema import FrameRule
 
 _C10D = r"torch/distributed/distributed_c10d\.py$"
@@ -54,9 +54,12 @@ _NATIVE = (
     FrameRule(
         "gil-take",
         "gil",
-        r"(take_gil|PyEval_(RestoreThread|AcquireThread|AcquireLock|AcquireGIL)|PyGILState_Ensure|_PyThreadState_Attach"
-        r"|pybind11::gil_scoped_acquire|nanobind::gil_scoped_acquire|pybind11::detail::get_internals)",
-        "CPython ceval_gil.c; rapidsai/ucx-py#187",
+        r"(take_gil|PyCOND_(TIMED)?WAIT$|PyEval_(RestoreThread|AcquireThread|AcquireLock|AcquireGIL)|PyGILState_Ensure|_PyThreadState_Attach"
+        r"|((pybind11|nanobind)::)?gil_scoped_acquire\b|pybind11::detail::get_internals"  # pybind11, nanobind
+        r"|__Pyx_(PyGILState_Ensure|FastGIL\w*Ensure\w*)|gil_ensure$|_cffi_\w*gil\w*"  # Cython, cffi
+        r"|c10::(impl::|detail::)?(\(anonymous namespace\)::)?(ConcretePyInterpreterVTable::decref|concrete_decref_fn)"
+        r"|THPVariable_(subclass_dealloc|clear)$)",
+        "CPython ceval_gil.c; rapidsai/ucx-py#187; pybind11, nanobind, Cython, cffi; torch PyInterpreter.cpp",
         rank=GIL,
     ),
     FrameRule(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.parsers.formats import crashes, debuggers, logs, people, python
+from gdbext.parsers.formats import crashes, debuggers, logs, loose, people, python
 from gdbext.parsers.formats.row import Grammar
 
 GRAMMAR = Grammar(
@@ -12,6 +12,7 @@ GRAMMAR = Grammar(
         *python.ROWS,
         *logs.ROWS,
         *people.ROWS,
+        *loose.ROWS,
     )
 )
 """On one line the first row that can read it decides."""

@@ -10,6 +10,10 @@ from gdbext.parsers.formats.row import Row, detail, number, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
 _FILE_LINE = regex(r"(\S+?):(\d{1,9})(?::\d{1,9})?\Z")
+_SYMBOL = (
+    r"(?P<lib>(?:/|\.|\[vdso|linux-vdso)[^\s(]*)\((?P<name>.*?)(?:\+0x[0-9a-f]{1,16})?\) ?\[(?P<pc>0x[0-9a-f]{1,16})\]"
+)
+_SYMBOLS = regex(_SYMBOL)
 
 
 def _ucx_thread(match: Match[str]) -> Event:
@@ -29,10 +33,27 @@ def _ucx_frame(match: Match[str]) -> Optional[Event]:
 
 
 def _symbols_frame(match: Match[str]) -> Event:
-    """What backtrace_symbols() makes: `/lib/libc.so.6(abort+0x12b) [0x7f..]`."""
+    """What backtrace_symbols() makes: `/lib/libc.so.6(abort+0x12b) [0x7f..]`, after c++filt with arguments."""
     place = Place(match.group("lib"))
-    count = match.group("number")
+    count = match.group("number") or match.group("plain")
     return FrameLine(named_frame(match.group("name"), place, number(match.group("pc"))), int(count) if count else None)
+
+
+def _coredump_frame(match: Match[str]) -> Event:
+    """`#1  0x00007f.. raise (libc.so.6 + 0x3abc)`; `n/a` where there is no name."""
+    name = "" if match.group("name") == "n/a" else match.group("name")
+    return FrameLine(
+        named_frame(name, Place(match.group("lib")), number(match.group("pc"))), int(match.group("number"))
+    )
+
+
+def _exception_frame(match: Match[str]) -> Event:
+    """A line of TensorRT-LLM's exceptions: `2  0x7eba487ddea1 ns::f(int) + 130`, or what backtrace_symbols() makes."""
+    where = _SYMBOLS.match(match.group("rest"))
+    name, place = match.group("rest").rpartition(" + ")[0] or match.group("rest"), Place()
+    if where is not None:
+        name, place = where.group("name"), Place(where.group("lib"))
+    return FrameLine(named_frame(name, place, number(match.group("pc"))), int(match.group("number")) - 1)
 
 
 def _glog_thread(match: Match[str]) -> Event:
@@ -101,12 +122,19 @@ ROWS: Tuple[Row, ...] = (
     ),
     row("", "====", r"={20,}$", detail, "ucx"),
     row(
+        "exception",
+        " 0x",
+        r"(?P<number>[1-9]\d{0,2})\s{2,8}(?P<pc>0x[0-9a-f]{8,16}) (?P<rest>\S.*(?: \+ \d{1,9}|\[0x[0-9a-f]{1,16}\]))$",
+        _exception_frame,
+    ),
+    row(
         "backtrace",
         "[0x",
-        r"(?:\[[\w.-]{1,80}:\d{1,9}\] ?)?(?:\[ ?(?P<number>\d{1,3})\] ?|\s{0,4}\d{1,3} {1,4})?"
-        r"(?P<lib>(?:/|\.|\[vdso)[^\s(]*)\((?P<name>[^)+]*)(?:\+0x[0-9a-f]+)?\) ?\[(?P<pc>0x[0-9a-f]+)\]",
+        r"(?:\[[\w.-]{1,80}:\d{1,9}\] ?)?(?:\[ ?(?P<number>\d{1,3})\] ?|\s{0,4}(?P<plain>\d{1,3}) {1,8})?"
+        r"(?:0x[0-9a-f]{6,16} )?" + _SYMBOL,
         _symbols_frame,
     ),
+    row("boost", "Signal (", r"Signal \(\d{1,2}\) received", _signal),
     row(
         "glog",
         "Stack for thread ",
@@ -130,6 +158,19 @@ ROWS: Tuple[Row, ...] = (
         lambda _: ThreadHead(outermost_first=True),
     ),
     row("paddle", "", r"(?P<number>\d{1,3}) {2,3}(?P<name>\S.*)", _paddle_frame, "paddle"),
+    row(
+        "coredump",
+        "tack trace of thread ",
+        r"\s{0,20}Stack trace of thread (?P<tid>\d{1,9}):",
+        _ucx_thread,
+    ),
+    row(
+        "coredump",
+        " + 0x",
+        r"\s{0,20}#(?P<number>\d{1,4})\s{1,4}(?P<pc>0x[0-9a-f]{6,16}) (?P<name>\S.{0,400}) "
+        r"\((?P<lib>\S{1,300}) \+ 0x[0-9a-f]{1,16}\)",
+        _coredump_frame,
+    ),
     row("glog", "tack trace: ***", r"\*\*\* Check failure stack trace: \*\*\*", lambda _: ThreadHead()),
     row("glog", "PC: @", r"PC: @ ", detail),
     row(

@@ -118,7 +118,7 @@ def _process(match: Match[str]) -> Event:
     return ProcessHead(pid=int(match.group("pid")))
 
 
-_COUNT = r"#(?P<number>\d{1,5}):?[ \t]+"
+_COUNT = r"#(?P<number>\d{1,7}):?[ \t]+"
 ROWS: Tuple[Row, ...] = (
     row("gdb", "Thread ", r"Thread (?P<id>(?:\d+\.)?\d+)\b(?P<rest> .*\b(?:LWP|process) \d.*)", _gdb_thread),
     row("gdb", "Thread 0x", r"Thread (?P<id>(?:\d+\.)?\d+) (?P<rest>\(Thread 0x.*)", _gdb_thread),

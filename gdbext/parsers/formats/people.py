@@ -12,6 +12,10 @@ _RANK = regex(r"(?i)\brank[ _#:=-]{0,3}(\d{1,6})\b")
 _PID = regex(r"(?i)\b(?:pid|process)[ _#:=]{0,3}(\d{2,9})\b")
 _HOST = regex(r"(?i)\b((?:node|host|worker)[ _-]?\d{1,6})\b")
 _OF_A_PROCESS = regex(r"(?i)\b(?:ranks?|nodes?|process(?:es)?|workers?|hosts?|pid|gpu)(?:[ _#:=-]{0,3}\d+)?\b")
+_OF_A_LOOK = regex(
+    r"(?i)\b(?:first|second|third|fourth|last|next|another|other|new|\d(?:st|nd|rd|th)?|re-?sampled?)\b.{0,20}"
+    r"\b(?:dump|sample|trace|stack|look|snapshot|run|attempt|capture|backtrace)s?\b|\b(?:dump|sample|snapshot) #?\d\b"
+)
 _THREAD = regex(r"\b[Tt]hread #?(\d{1,9})\b")
 _HOLDS_GIL = regex(r"(?i)\bthread\b.{0,60}\b(?:has|holds|holding|owns|owning) the GIL\b")
 _SENTENCE = regex(r"[a-z)]\. |, (?:and|but|so|which) ")
@@ -34,12 +38,18 @@ def _decorated(match: Match[str]) -> Optional[Event]:
     text = match.group("text").strip()
     if _OF_A_PROCESS.search(text):
         return heading(text)
-    return _mention(text)
+    return ThreadHead(firm=False) if _OF_A_LOOK.search(text) else _mention(text)
 
 
 def _plain(match: Match[str]) -> Optional[Event]:
     text = match.string.strip()
     return None if len(text) > _LONGEST or _SENTENCE.search(text) else heading(text.rstrip(":. "))
+
+
+def _short(match: Match[str]) -> Optional[Event]:
+    """`rank0 first sample`, `TP1-3`, `rank 2, dumped a minute later`."""
+    text = match.string.strip()
+    return None if _SENTENCE.search(text) else heading(text.rstrip(":. "))
 
 
 def _introduced(match: Match[str]) -> Optional[Event]:
@@ -93,6 +103,15 @@ ROWS: Tuple[Row, ...] = (
         "",
         r"(?i:(?:\d{1,4}|one|all|the)(?: \w{1,12}){0,2} (?:process(?:es)?|ranks?|workers?)(?: \S{1,20}){0,5}:?)$",
         _plain,
+    ),
+    row(
+        "",
+        "",
+        r"(?i:(?:rank|tp|pp|dp|ep|node|worker)[ _-]?\d{1,5}(?:-\d{1,5})?\b"
+        r"(?:[ ,(]{1,2}[^=:\"]{0,40}\b(?:sample|dump|stack|trace|bt|later|again|before|after|re-?sampled)\b"
+        r"[^=:\"]{0,40})?\)?)"
+        r"\s{0,4}:?$",
+        _short,
     ),
     row("", ":", r".", _introduced),
     row(

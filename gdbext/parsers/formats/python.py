@@ -21,7 +21,7 @@ def _spied_thread(match: Match[str]) -> Event:
     id = match.group("id")
     return ThreadHead(
         id,
-        int(id) if id.isdigit() else None,
+        int(id) if id and id.isdigit() else None,
         match.group("name"),
         True if match.group("gil") else None,
         _STATES[match.group("state")],
@@ -105,7 +105,8 @@ ROWS: Tuple[Row, ...] = (
     row(
         "py-spy",
         "Thread ",
-        r"Thread (?P<id>0x[0-9a-fA-F]+|\d+) \((?P<state>active|idle)(?P<gil>[+, ]{1,2}gil)?\)(?:: \"(?P<name>.*)\")?$",
+        r"Thread (?:(?P<id>0x[0-9a-fA-F]+|\d+) )?\((?P<state>active|idle)(?P<gil>[+, ]{1,2}gil)?\)"
+        r"(?::? ?\"(?P<name>[^\"]{0,200})\")?:?$",
         _spied_thread,
     ),
     row("py-spy", "Process ", r"Process (?P<pid>\d{1,9}): (?P<title>.*)", _process),

@@ -1,0 +1,88 @@
+"""`--json`, `--output FILE` and `--force`: the form of an answer, and where it goes. Every command has them."""
+
+from __future__ import annotations
+
+import os
+import re
+from argparse import Namespace
+from typing import List, Optional, Sequence, Tuple
+
+from gdbext.commands.declaration import Argument
+from gdbext.commands.files import check_writable
+from gdbext.model.errors import UsageError
+
+COMMON = (
+    Argument("--json", "print one JSON document, also of an error", flag=True),
+    Argument("--output", "write the answer to FILE instead", "FILE", completes="file"),
+    Argument("--force", "overwrite files that exist", flag=True),
+)
+
+
+def check_files(args: Namespace) -> None:
+    """Before the work: whether the files it names can be written. Raises as `check_writable` does."""
+    for name in (args.output, args.json_file, getattr(args, "save", None)):
+        if name is not None:
+            check_writable(name, args.force)
+
+
+def wants_json(words: Sequence[str]) -> bool:
+    """Whether a command line that may be wrong asks for JSON: its error is a document then."""
+    own = words[: words.index("--")] if "--" in words else words
+    return "--json" in own
+
+
+# --- `--json FILE`, as it was: for one more release ---
+
+_FILE_NAME = re.compile(r"\S*/\S*|\S+\.[A-Za-z]\w{0,7}")
+_JSON_NAME = re.compile(r"\S+\.json")
+_PIPES = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+
+
+def without_file(words: Sequence[str], arguments: str) -> Tuple[List[str], Optional[str]]:
+    """The words of a command line with a bare `--json`, and the FILE that an old `--json FILE` names.
+
+    A word behind `--json` is such a FILE only if it can be nothing else: `arguments` says what the command takes,
+    "pids", "files" (one that exists is to be read) or "text" (only NAME.json is no text).
+    Raises UsageError where FILE exists.
+    """
+    found: List[str] = []
+    file: Optional[str] = None
+    rest = list(words)
+    while rest and rest[0] != "--":
+        word, equals, value = rest.pop(0).partition("=")
+        if word != "--json":
+            found.append(word + equals + value)
+            continue
+        found.append(word)
+        if equals or (rest and _is_file(rest[0], arguments)):
+            file = _old_file(value if equals else rest.pop(0))
+    return found + rest, file
+
+
+def _is_file(word: str, arguments: str) -> bool:
+    if word == "-":
+        return arguments == "pids"
+    form = _JSON_NAME if arguments == "text" else _FILE_NAME
+    if word.startswith("-") or not form.fullmatch(word):
+        return False
+    device = word.startswith("/dev/") and not word.startswith(_PIPES)
+    return arguments != "files" or device or not os.path.lexists(word)
+
+
+def _old_file(name: str) -> str:
+    if not name or name.isdigit():
+        raise UsageError(f"--json takes no value, not {name or 'an empty one'}", "--json --output FILE writes a file")
+    if os.path.isfile(name):
+        raise UsageError(f"{name} exists, and --json takes no value any more", f"--json --output {name} --force")
+    return name
+
+
+def keep(args: Namespace, file: Optional[str]) -> str:
+    """Put the FILE of an old `--json FILE` into the arguments; returns what is to be said of it."""
+    args.json_file = None if file == "-" else file
+    if file is None:
+        return ""
+    if file == "-":
+        return "--json takes no value any more: leave the - out"
+    args.json = False  # as it was: the document into the file, the text to stdout
+    return f"--json takes no value any more: use --json --output {file} (this release still writes {file})"

@@ -1,0 +1,146 @@
+"""What a call does, by its name without the vendor's prefix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Tuple
+
+_GUIDE = "CUDA programming guide, implicit synchronization"
+
+
+@dataclass(frozen=True)
+class Verb:
+    """Calls of one effect. `names` is a regular expression for all that follows the prefix."""
+
+    id: str
+    kind: str  # label of labels.WAIT_KINDS
+    names: str
+    source: str
+    captures: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A collective or a part of one, as libraries spell it."""
+
+    collective: str
+    names: str  # regex
+    captures: Tuple[str, ...]  # parameters of NCCL
+
+
+DEVICE: Tuple[Verb, ...] = (
+    Verb(
+        "pinned-alloc",
+        "pinned-host-alloc",
+        r"MallocHost|HostAlloc|FreeHost|Host(Malloc|Free|Register|Unregister)"
+        r"|Mem(AllocHost|HostAlloc|FreeHost|HostRegister|HostUnregister)",
+        f"{_GUIDE}; NVIDIA/nccl#48",
+    ),
+    Verb(
+        "device-alloc",
+        "device-alloc",
+        r"Malloc(Pitch|3D|Array|3DArray|MipmappedArray|Managed|Async|FromPoolAsync|WithFlags|Physical|Align32|Cached)?"
+        r"|IpcOpen(Mem|Event)Handle|(Device(Enable|Disable)|CtxEnable)PeerAccess|MapMem"
+        r"|Mem(Alloc|AllocPitch|AllocManaged|AllocAsync|AllocFromPoolAsync|AllocDevice|Create|Map|SetAccess|AddressReserve)",
+        _GUIDE,
+        ("size",),
+    ),
+    Verb(
+        "device-free",
+        "device-free",
+        r"Free(Array|Async|MipmappedArray|Physical)?|IpcCloseMemHandle|UnmapMem"
+        r"|Mem(Free|FreeAsync|Unmap|Release|AddressFree|PoolTrimTo|PoolDestroy)",
+        f"{_GUIDE}; NVIDIA/nccl#239",
+    ),
+    Verb(
+        "module-load",
+        "module-load",
+        r"Module(Load\w*|Unload|GetFunction|GetGlobal|GetLoadingMode|Create)|Library\w+|Link\w+|BinaryLoad\w*"
+        r"|Kernel(GetFunction|GetAttribute|SetAttribute|Create)|Func(Load|[GS]etAttributes?|SetCacheConfig)"
+        r"|GetFuncBySymbol|GetSymbol(Address|Size)|Occupancy\w+",
+        "CUDA programming guide, lazy loading; torchcomms PR#2334",
+    ),
+    Verb(
+        "init",
+        "module-load",
+        r"Init(Device)?|SetDevice|GetDeviceCount|CtxCreate|CreateContext|DevicePrimaryCtxRetain",
+        "context creation; libcudart 12: cudaSetDevice initialises",
+    ),
+    Verb(
+        "launch",
+        "kernel-launch",
+        r"Launch(Kernel|KernelExC?|CooperativeKernel\w*|HostFunc|Device|Grid\w*|Callback)?|(Module|\w*)LaunchKernel\w*"
+        r"|Graph(Launch|Upload|Instantiate\w*)|InvokeKernel|Kernel(Launch|Launch\w+)"
+        r"|CommandListAppendLaunchKernel|CommandQueueExecuteCommandLists",
+        "NVIDIA/nccl#750, #1766",
+        ("stream",),
+    ),
+    Verb(
+        "stream-sync",
+        "stream-sync",
+        r"(Stream|Queue|CommandQueue|CommandList|Fence)(Host)?(Synchronize|Sync|Query|Wait)(WithTimeout)?"
+        r"|(Synchronize|Query)Stream(WithTimeout)?|QueryQueue|SyncQueue",
+        "NVIDIA/nccl#585, #1550",
+        ("stream",),
+    ),
+    Verb(
+        "event-sync",
+        "event-sync",
+        r"(Event|Notifier)(Host)?(Synchronize|Query|QueryStatus|Destroy|ElapsedTime|Wait)"
+        r"|(Synchronize|Query|Destroy|Wait)(Event|Notifier)\w*",
+        "vllm-project/vllm#42897",
+    ),
+    Verb(
+        "device-sync",
+        "device-sync",
+        r"(Device|Thread|Ctx)(Synchronize|Sync|Reset|Exit|Destroy)|DevicePrimaryCtx(Reset|Release)"
+        r"|(Synchronize|Sync|Reset)Device(WithTimeout)?|DestroyContext",
+        _GUIDE,
+    ),
+    Verb(
+        "memcpy",
+        "memcpy-sync",
+        r"(Memcpy|Memset|MemPrefetch)\w*",
+        f"{_GUIDE}; NVIDIA/nccl#613",
+        ("count", "kind", "stream"),
+    ),
+    Verb(
+        "pointer-query",
+        "mutex",
+        r"Pointer[GS]etAttributes?",
+        "takes the driver's lock only; libfabric#9003",
+    ),
+)
+
+COLLECTIVE: Tuple[Operation, ...] = (
+    Operation("all_reduce", r"[Aa]ll_?[Rr]educe", ("count", "datatype", "op")),
+    Operation("broadcast", r"[Bb]road_?cast|Bcast", ("count", "datatype", "root")),
+    Operation("reduce_scatter", r"[Rr]educe_?[Ss]catter(_block)?", ("recvcount", "datatype", "op")),
+    Operation("reduce", r"[Rr]educe", ("count", "datatype", "op", "root")),
+    Operation("all_gather", r"[Aa]ll_?[Gg]ather|fcollect", ("sendcount", "datatype")),
+    Operation("all_to_all", r"[Aa]ll_?[Tt]o_?[Aa]ll", ("count", "datatype")),
+    Operation("gather", r"[Gg]ather", ("count", "datatype", "root")),
+    Operation("scatter", r"[Ss]catter", ("count", "datatype", "root")),
+    Operation("barrier", r"[Bb]arrier(_all)?|sync_all", ()),
+    Operation("send_recv", r"BatchSendRecv", ()),
+    Operation("send", r"[Ss]end", ("count", "datatype", "peer")),
+    Operation("recv", r"[Rr]ecv", ("count", "datatype", "peer")),
+)
+
+COMMUNICATOR: Tuple[Verb, ...] = (
+    Verb(
+        "init",
+        "nccl-init",
+        r"CommInit\w*|Comm(Split|Grow|Shrink|WindowRegister)|DevCommCreate|GetUniqueId|GetRootInfo|CreateSubCommConfig"
+        r"|InitComm\w*|create_communicators?|init\w*",
+        "NCCL sources 2.4-2.32; CANN hccl.h; NVIDIA/nccl#1774",
+        ("nranks", "myrank", "comm"),
+    ),
+    Verb(
+        "destroy",
+        "nccl-destroy-abort",
+        r"Comm(Destroy|Abort|Finalize|Revoke|Suspend|Resume)\w*|finalize",
+        "NVIDIA/nccl#829, #1013, #1777",
+        ("comm",),
+    ),
+)

@@ -1,0 +1,54 @@
+"""Checks that failed: what stands on a stack only while an error of CUDA is thrown, or a process ends itself."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.ranks import FATAL, LOCK, STEP
+from gdbext.knowledge.schema import FrameRule
+
+RULES: Tuple[FrameRule, ...] = (
+    FrameRule(
+        "ft-check",
+        "cuda-error-throw",
+        r"(fastertransformer|turbomind|rtp_llm|tensorrt_llm(::_v1)?::common)::check(Ex|_cuda_error)?(<.*>)?$",
+        "check_cuda_error: on a stack for longer than a call only while it throws",
+        rank=LOCK,
+        leaf=True,
+    ),
+    FrameRule(
+        "engine-throw",
+        "cuda-error-throw",
+        r"(turbomind::Report(CudaError|CuDrvError)|rtp_llm::ncclCheck|ggml_cuda_error|ggml_abort"
+        r"|c10::cuda::CUDAKernelLaunchRegistry::snapshot)",
+        "called on failure only",
+        rank=STEP + 50,
+    ),
+    FrameRule(
+        "engine-assert",
+        "exited-or-crashed",
+        r"((fastertransformer|turbomind|rtp_llm|tensorrt_llm(::_v1)?::common)::(throwRuntimeError|myAssert)"
+        r"|turbomind::core::(CheckErrorStream::(Report|~CheckErrorStream)|ReportNullError|Logger::LogFatal\w*))$",
+        "assertions of the engines: called on failure only, and not of CUDA's errors alone",
+        rank=STEP + 49,
+    ),
+    FrameRule(
+        "check-aborted",
+        "cuda-error-throw",
+        r"(abort|__GI_abort|raise|__GI_raise|gsignal|pthread_kill|__pthread_kill_implementation|std::terminate"
+        r"|__cxa_throw|_Unwind_RaiseException)$",
+        "an exception of a check of CUDA's errors that nobody caught",
+        rank=FATAL + 1,
+        under=r"((fastertransformer|turbomind|rtp_llm|tensorrt_llm(::_v1)?::common)::(check(Ex|_cuda_error)?|syncAndCheck\w*"
+        r"|CheckError|ncclCheck)(<.*>)?$|turbomind::Report(CudaError|CuDrvError)$|ggml_cuda_error$"
+        r"|c10::cuda::c10_cuda_check_implementation)",
+    ),
+    FrameRule(
+        "cuda-check-fail",
+        "cuda-error-throw",
+        r"c10::(detail::torchCheckFail|AcceleratorError|DistBackendError)",
+        "torch Exception.h",
+        rank=STEP + 50,
+        under=r"c10::cuda::c10_cuda_check_implementation|c10d::",
+    ),
+)

@@ -1,0 +1,19 @@
+"""What is wrong with data from outside, and where."""
+
+from __future__ import annotations
+
+
+class Unfit(ValueError):
+    """Data that does not fit. `path` leads to it: `processes[3].threads[0].id`."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what, self.path = what, ""
+
+    def within(self, step: str) -> Unfit:
+        """The same, as seen from one level further out."""
+        self.path = step + ("." if self.path and not self.path.startswith("[") else "") + self.path
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.what}".lstrip()

@@ -1,0 +1,30 @@
+"""Excerpts of files by their paths, and requests to a batch gdb without any."""
+
+from gdbext.capture import excerpt
+from gdbext.opener.shelf import Shelf
+
+
+def opened(path):
+    return Shelf().open(str(path))
+
+
+def parts_of(path, *arguments, **named):
+    """The excerpt of a file; None where the file itself is better, or none can be made."""
+    return excerpt.look(opened(path), *arguments, **named).parts
+
+
+def weight_of(path):
+    """Bytes of it that gdb would go through."""
+    return excerpt.look(opened(path), []).weight
+
+
+def whole(copy, files):
+    """The `files` and `modules` of a request in which gdb gets every file as it is."""
+    rows = [
+        {"path": file.opened.link, "bias": file.bias, "name": file.path, "program": file.path == copy.exe}
+        for file in files
+        if file.opened
+    ]
+    links = {file.path: file.opened.link for file in files if file.opened}
+    modules = [(one.start, one.end, one.offset, one.file, links.get(one.file)) for one in copy.maps if one.is_file]
+    return {"files": rows, "modules": modules}

@@ -1,0 +1,129 @@
+"""Pasted crashes: the check that failed is message and place, the engine's frame is the one that was checked."""
+
+from pathlib import Path
+
+import pytest
+
+from gdbext.analysis.judge import judge
+from gdbext.parsers import parse_files
+from gdbext.parsers.cleaning import with_plus
+
+CRASHES = Path(__file__).parents[1] / "data" / "crashes"
+ILLEGAL = "an illegal memory access was encountered (cudaErrorIllegalAddress, 700)"
+FFN = "/opt/ft/src/fastertransformer/layers/FfnLayer.cc:214"
+EXPECTED = {  # name: cause, confidence, who, what the summary says, the engine's frame
+    "open-mpi-demangled": ("gpu-fault", "high", "pid 946", (f"{FFN}: {ILLEGAL}",),
+                           "fastertransformer::FfnLayer<__half>::forward"),
+    "open-mpi-mangled": ("gpu-fault", "high", "pid 946", (f"{FFN}: {ILLEGAL}",),
+                         "fastertransformer::ParallelGpt<…>::forward"),
+    "two-ranks": ("gpu-fault", "medium", "rank 1 and pid 8770", ("utils/allocator.h:160: " + ILLEGAL,),
+                  "fastertransformer::Allocator<(fastertransformer::AllocatorType)0>::malloc"),
+    "tagged-ranks": ("gpu-fault", "high", "rank 2", ("DecoderSelfAttentionLayer.cc:641: misaligned address",),
+                     "fastertransformer::DecoderSelfAttentionLayer<…>::forward"),
+    "tensorrt-llm-exception": ("gpu-fault", "high", "pid 40213", ("runtime/cudaEvent.h:66: " + ILLEGAL,),
+                               "tensorrt_llm::batch_manager::TrtGptModelInflightBatching::decoderSync"),
+    "triton-server": ("gpu-fault", "low", "process 0", ("utils/memory_utils.cu:96: " + ILLEGAL,),
+                      "fastertransformer::ParallelGpt<__half>::forward"),
+    "torch-watchdog": ("gpu-fault", "high", "thread 1 of rank 3", (ILLEGAL,), "c10::detail::torchCheckFail"),
+    "glog-check": ("gpu-fault", "high", "pid 685", ("attention_layer.cc:297", "cudaErrorIllegalAddress, 700"),
+                   "engine::AttentionLayer::Forward"),
+    "turbomind-log": ("gpu-fault", "medium", "", ("turbomind/core/stream.h:27: " + ILLEGAL,), None),
+    "turbomind-check": ("other", "medium", "process 0",
+                        ("unified_decoder.cc:112: Check failed: hidden.dtype() == residual.dtype() (half vs. float)",),
+                        "turbomind::UnifiedDecoder::Forward"),
+    "no-config": ("other", "medium", "pid 1", ("ParallelGptTritonModel.cc:182: Can't load /models/gpt",),
+                  "ParallelGptTritonModel<…>::ParallelGptTritonModel"),
+    "out-of-memory": ("other", "medium", "pid 946",
+                      ("memory_utils.cu:32: out of memory (cudaErrorMemoryAllocation, 2)", "gdbext error"),
+                      "fastertransformer::deviceMalloc<…>"),
+}  # fmt: skip
+
+
+def read(name, change=lambda text: text):
+    text = change((CRASHES / f"{name}.txt").read_text())
+    return judge(parse_files([(f"{name}.txt", text.encode())]))
+
+
+def engine_frame(answer):
+    process = next((one for one in answer.snapshot.processes if one.threads), None)
+    if process is None:
+        return None
+    judged = answer.processes[process.index]
+    position = next(at for at, one in enumerate(judged.threads) if one.id == (judged.wait.thread or "1"))
+    number = judged.threads[position].engine_frame
+    number = judged.threads[position].frame if number is None else number
+    return process.threads[position].frames[number].function
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_check_that_failed_is_message_and_place(name):
+    cause, confidence, who, said, frame = EXPECTED[name]
+    answer = read(name)
+    verdict = answer.verdict
+    assert (verdict.cause, verdict.confidence) == (cause, confidence), verdict.summary
+    assert verdict.summary.lower().startswith(f"{who} died of a failed check" if who else "a check failed at")
+    assert all(one in verdict.summary for one in said), verdict.summary
+    assert engine_frame(answer) == frame
+    quoted = [one.text for one in verdict.evidence if one.text.startswith("the failed check says: ")]
+    assert len(quoted) == 1 and "what()" not in quoted[0]
+    assert not any("could not be understood" in problem for problem in answer.snapshot.problems)
+
+
+def test_every_crash_is_expected_to_say_something():
+    assert {path.stem for path in CRASHES.glob("*.txt")} == set(EXPECTED)
+
+
+def plus_to_blank(text):
+    """What a form does to a text."""
+    return text.replace("+", " ")
+
+
+@pytest.mark.parametrize("name", sorted(set(EXPECTED) - {"turbomind-check"}))
+def test_a_blank_for_each_plus_changes_nothing(name):
+    def calls(answer):
+        return [[(frame.function, frame.module) for frame in thread.frames]
+                for process in answer.snapshot.processes for thread in process.threads]  # fmt: skip
+
+    plain, lost = read(name), read(name, plus_to_blank)
+    assert calls(lost) == calls(plain) and lost.verdict.summary == plain.verdict.summary
+
+
+@pytest.mark.parametrize(
+    ("line", "restored"),
+    [
+        ("/lib/libx.so(ft::f(char const*, int) 0x481)[0x7f01]", "/lib/libx.so(ft::f(char const*, int)+0x481)[0x7f01]"),
+        ("/usr/lib/libstdc  .so.6( 0x9e911) [0x7f01]", "/usr/lib/libstdc++.so.6(+0x9e911) [0x7f01]"),
+        ("/lib/libstdc.so.6(0x9e911)[0x7f01]", "/lib/libstdc++.so.6(+0x9e911)[0x7f01]"),
+        ("/lib/libc.so.6(abort0x12b) [0x7f01]", "/lib/libc.so.6(abort+0x12b) [0x7f01]"),
+        ("frame #1: <unknown function>   0x145c0 (0x7f01 in /opt/libtorch.so)",
+         "frame #1: <unknown function> + 0x145c0 (0x7f01 in /opt/libtorch.so)"),
+        ("3       0x7f01 ns::f(int)   1903", "3       0x7f01 ns::f(int) + 1903"),
+        ("#3  0x00007f01 in poll () from /lib/libc.so.6", "#3  0x00007f01 in poll () from /lib/libc.so.6"),
+        ("0x7f01 and   three blanks", "0x7f01 and   three blanks"),
+    ],
+)  # fmt: skip
+def test_where_a_plus_was(line, restored):
+    assert with_plus(line) == restored
+
+
+def test_lines_of_nobody_are_not_of_the_first_of_several_processes():
+    snapshot = read("two-ranks").snapshot
+    assert [one.pid for one in snapshot.processes] == [8771, 8770]
+    assert not any("CUDA" in line for one in snapshot.processes for line in one.said)
+    assert any("CUDA runtime error" in line for line in snapshot.said)
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("[FT][ERROR] CUDA runtime error: out of memory /w/a.cc:3", "unknown"),  # nobody died of it
+        (
+            "RuntimeError: [FT][ERROR] CUDA runtime error: an illegal memory access was encountered /w/a.cc:3",
+            "gpu-fault",
+        ),
+        ("[TM][FATAL][1122.10:43:33.428604][stream.cc:16] CUDA error: unspecified launch failure", "gpu-fault"),
+        ("NCCL WARN Call to connect returned Connection refused", "init-rendezvous"),
+    ],
+)
+def test_a_line_without_a_stack(said, cause):
+    assert judge(parse_files([("log.txt", f"[INFO] ready\n{said}\n".encode())])).verdict.cause == cause

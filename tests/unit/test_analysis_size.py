@@ -1,0 +1,70 @@
+"""Jobs of thousands of ranks are judged in time that grows with their number, not with its square."""
+
+import time
+
+import pytest
+
+from gdbext.analysis.judge import judge
+from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.locks import LockWait
+from gdbext.model.stack import Frame, ThreadStack
+from gdbext.parsers import parse_files
+
+RANKS = 6000
+SOON = 8.0
+"""Seconds of CPU; one or two are usual. The first two take 30 and 12 where parties are compared in pairs, by their
+times for 2,000 ranks; the others guard what was mended for jobs larger than these."""
+
+MAIN = Frame("main", "/bin/x")
+COLLECTIVES = tuple(Frame(name, "/l/libnccl.so.2") for name in ("ncclAllReduce", "ncclBroadcast", "ncclReduceScatter"))
+
+
+def rank(index, number, **more):
+    return RankSnapshot(index, threads(index, COLLECTIVES[0]), 1000 + index, number, **more)
+
+
+def threads(index, frame, state="S"):
+    return (ThreadStack(str(index + 1), (frame, MAIN), index + 1, state=state, cpu=0.0),)
+
+
+def half_of_them_dead():
+    lost = {"threads": (), "state": "lost", "alive": False}
+    made = (vars(rank(index, index)) for index in range(RANKS))
+    return [RankSnapshot(**{**one, **(lost if one["index"] % 2 else {})}) for one in made]
+
+
+def in_three_collectives():
+    return [RankSnapshot(number, threads(number, COLLECTIVES[number % 3]), rank=number) for number in range(RANKS)]
+
+
+def a_chain_of_locks():
+    lock = Frame("pthread_mutex_lock", "libc.so.6")
+    waits = tuple(LockWait(one + 1, "mutex", 64 * one, one + 2 if one + 1 < RANKS else 1) for one in range(RANKS))
+    return [RankSnapshot(0, tuple(threads(one, lock)[0] for one in range(RANKS)), 1, 0, locks=waits)]
+
+
+def two_jobs_of_equal_numbers():
+    return [rank(index, index % (RANKS // 2)) for index in range(RANKS)]
+
+
+@pytest.mark.parametrize(
+    ("processes", "cause"),
+    [
+        (half_of_them_dead, "missing-rank"),
+        (in_three_collectives, "collective-mismatch"),
+        (a_chain_of_locks, "lock-order-deadlock"),
+        (two_jobs_of_equal_numbers, "unknown"),
+    ],
+)
+def test_thousands(processes, cause):
+    job = JobSnapshot(tuple(processes()))
+    begin = time.process_time()
+    assert judge(job).verdict.cause == cause
+    assert time.process_time() - begin < SOON
+
+
+def test_frames_of_an_endless_recursion_are_counted_not_called_strange():
+    """gdb numbers them beyond 99999."""
+    frames = "".join(f"#{number}  0x{number:016x} in recurse () from /bin/x\n" for number in range(100_010))
+    (told,) = parse_files([("x", f"Thread 1 (LWP 7):\n{frames}".encode())]).problems
+    assert "98986 frames or threads beyond the limits were not kept" in told

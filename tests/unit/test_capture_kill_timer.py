@@ -1,0 +1,222 @@
+"""A tracer that stands still itself in the middle of a stop is ended by the kernel, and its targets run on."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gdbext.capture import kill_timer, stop, together
+from gdbext.capture.kill_timer import GRACE
+from gdbext.commands import private_folder
+from tests.inferiors.capture_process import CaptureProcess, wait_until
+
+LIMIT = 0.2  # of the stop, in seconds
+SLACK = 5.0  # seconds for a busy machine
+
+# Holds the processes of its arguments; says so when they stand still, and then does what the first argument says.
+HOLD = """
+import os, signal, sys, tempfile, time
+from dataclasses import replace
+from pathlib import Path
+from gdbext.capture import stop
+from gdbext.capture.kill_timer import Note
+from gdbext.commands.private_folder import private_copies
+
+def during(pid):
+    print("held", os.getpid(), flush=True)
+    if sys.argv[1] == "stopped":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(1000)
+
+with private_copies() as folder:
+    budget = stop.Budget(seconds=float(sys.argv[2]), note=Note(folder))
+    stop.copy_processes([int(pid) for pid in sys.argv[3:]], budget, during)
+"""
+
+
+@contextlib.contextmanager
+def holder(how, *processes, limit=LIMIT, **options):
+    """A gdbext that holds them, and stands still itself."""
+    words = [sys.executable, "-c", HOLD, how, str(limit), *(str(process.pid) for process in processes)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, **pipes, **options) as process:
+        try:
+            assert process.stdout.readline().startswith("held")
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("how", ["stopped", "blocked"])
+def test_a_tracer_that_stands_still_itself_is_ended_and_the_threads_run_on(how):
+    with CaptureProcess(threads=20) as process:
+        process.ask("reset")
+        with holder(how, process) as ours:
+            since = time.monotonic()
+            assert ours.wait() == -signal.SIGKILL
+            assert time.monotonic() - since < LIMIT + GRACE + SLACK
+            said = ours.stderr.read()
+        process.assert_free()
+        gaps = [end - start for _, start, end in process.hearts()]
+    assert all(GRACE * 1e9 < gap < (LIMIT + GRACE + SLACK) * 1e9 for gap in gaps)
+    assert f"in the middle of a stop of pid {process.pid} " in said and said.count("\n") == 1
+    assert re.search(r"stood still itself for [1-9]\d* s in the middle", said)
+
+
+def test_a_stop_signal_for_its_whole_group_does_not_reach_the_kernel():
+    """Ctrl-Z waits until the stop is over; `kill -STOP -PGID` does not, and there is no guard that it could stop."""
+    with CaptureProcess() as process, holder("blocked", process, start_new_session=True) as ours:
+        os.killpg(ours.pid, signal.SIGSTOP)
+        assert ours.wait() == -signal.SIGKILL
+        process.assert_free()
+
+
+def test_killed_early_it_says_nothing():
+    with CaptureProcess() as process, holder("blocked", process, limit=60) as ours:
+        ours.kill()
+        assert ours.stderr.read() == ""
+        process.assert_free()
+
+
+def test_a_signal_that_comes_between_the_seizing_and_the_stop_does_not_hold_a_thread(monkeypatch):
+    """It stops the thread until its tracer hands the signal over."""
+    script = """
+import os, signal, sys
+from gdbext.capture import ptrace, stop
+seized = ptrace.Tracees.seize_new
+def seize_new(self):
+    seized(self)
+    os.kill(self.pid, signal.SIGWINCH)
+    print("held", flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+ptrace.Tracees.seize_new = seize_new
+stop.copy_process(int(sys.argv[1]), stop.Budget(seconds=0.2))
+"""
+    with CaptureProcess() as process:
+        words = [sys.executable, "-c", script, str(process.pid)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as ours:
+            assert ours.stdout.readline() == "held\n"
+            wait_until(lambda: "t" in {process.state(tid) for tid in process.tids()})
+            assert ours.wait() == -signal.SIGKILL
+        process.assert_free()
+
+
+def cgroup_2():
+    """Where a cgroup of version 2 can be made; its freezer needs no controller."""
+    found = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    return next((Path(words[1]) for words in found if words[2] == "cgroup2" and os.access(words[1], os.W_OK)), None)
+
+
+@pytest.mark.skipif(cgroup_2() is None, reason="no cgroup of version 2 that we may write")
+def test_a_frozen_cgroup_holds_nobody_for_longer():
+    group = cgroup_2() / f"gdbext-test-{os.getpid()}"
+    group.mkdir()
+    try:
+        with CaptureProcess() as process, holder("blocked", process) as ours:
+            (group / "cgroup.procs").write_text(str(ours.pid))
+            (group / "cgroup.freeze").write_text("1")
+            assert ours.wait() == -signal.SIGKILL
+            process.assert_free()
+            (group / "cgroup.freeze").write_text("0")
+        wait_until(lambda: not (group / "cgroup.procs").read_text())
+    finally:
+        group.rmdir()
+
+
+def test_the_turns_have_it_too():
+    script = """
+import os, signal, sys
+from gdbext.capture import stop
+def read_registers(self):
+    os.kill(os.getpid(), signal.SIGSTOP)
+stop.Tracees.read_registers = read_registers
+stop.copy_in_turns({int(sys.argv[1]): [int(sys.argv[1])]}, stop.Budget(seconds=0.2))
+"""
+    with CaptureProcess() as process:
+        process.wait_asleep()
+        words = [sys.executable, "-c", script, str(process.pid)]
+        assert subprocess.run(words).returncode == -signal.SIGKILL
+        process.assert_free()
+
+
+def test_nobody_is_ended_after_a_stop_that_went_well():
+    """What was set is taken back: later than the limit this process, and its thread that traced, are long at rest."""
+    with CaptureProcess() as process:
+        words = [
+            "import sys, time; from gdbext.capture import kill_timer, stop; kill_timer.GRACE = 0.3",
+            "stop.copy_process(int(sys.argv[1]), stop.Budget(seconds=0.2)); time.sleep(0.7)",
+        ]
+        done = subprocess.run([sys.executable, "-c", "\n".join(words), str(process.pid)])
+    assert done.returncode == 0
+
+
+def test_where_there_is_no_timer_the_stop_is_as_it_was(monkeypatch):
+    monkeypatch.setattr(kill_timer, "_create", lambda *_: -1)
+    assert "timer_create: " in kill_timer.why_none()
+    monkeypatch.setattr(kill_timer, "_create", None)
+    assert kill_timer.why_none() == "the C library has no timer_create"
+    with CaptureProcess() as process:
+        assert stop.copy_process(process.pid).state == "ok"
+        process.assert_free()
+
+
+def test_it_can_be_had_here():
+    assert kill_timer.why_none() is None
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_one_of_several_that_is_stopped_costs_its_share_time_and_no_more(held, monkeypatch):
+    """The front end stays, copies that share once more, and tells the pause that it had."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(together, "_LOOK", 60.0 if held else 0.05)  # as where a frozen cgroup does not show it
+    parent = os.getpid()
+
+    def during(pid):
+        if pid == second.pid and os.getpid() != parent:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return (pid,)
+
+    with CaptureProcess() as first, CaptureProcess() as second:
+        pids = [first.pid, second.pid]
+        whole, late = together.copy_together(pids, stop.Budget(seconds=LIMIT), during)
+        first.assert_free()
+        second.assert_free()
+    assert (whole.during, late.during) == ((pids[0],), (pids[1],))
+    assert whole.problems == () and whole.felt_ms < LIMIT * 1e3
+    assert len(late.problems) == 1 and "stood still itself (SIGSTOP, a frozen cgroup?)" in late.problems[0]
+    assert late.felt_ms >= (1e3 * (LIMIT + GRACE) if held else 0) and late.pause_ms >= late.felt_ms > 50
+
+
+def test_a_child_that_is_stopped_after_it_let_go_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(together, "_LOOK", 0.05)
+    plain, parent = together._plain, os.getpid()
+
+    def stopped(copy):
+        if copy.pid == second.pid and os.getpid() != parent:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return plain(copy)
+
+    monkeypatch.setattr(together, "_plain", stopped)
+    with CaptureProcess() as first, CaptureProcess() as second:
+        whole, late = together.copy_together([first.pid, second.pid])
+        assert (whole.state, late.state) == ("ok", "partial")
+
+
+def test_the_janitor_reads_what_the_note_says(tmp_path):
+    """Its pids are as many as fit."""
+    note = kill_timer.Note(tmp_path)
+    note.holds(range(4_000_000, 4_000_500), 3.0)
+    first, rest = (tmp_path / kill_timer.HELD).read_text().split("\n")
+    since, limit, pids = first.split(maxsplit=2)
+    assert (limit, pids.split(" and ")[1].strip(), rest) == ("299", "492 more", "")
+    assert abs(int(since) / 100 - float(Path("/proc/uptime").read_text().split()[0])) < SLACK
+    note.free()
+    assert (tmp_path / kill_timer.HELD).read_text().strip() == ""
+    assert f"$1/{kill_timer.HELD}\n" in private_folder._CLEAN_UP

@@ -1,0 +1,161 @@
+"""No character of a name reaches a terminal alive, by whatever document: `jq -r` prints strings as they are."""
+
+import ast
+import dataclasses
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+import gdbext
+from gdbext.analysis.communicators import communicator_table
+from gdbext.model.codec import dump_snapshot, load_snapshot
+from gdbext.model.communicator import CommunicatorTable
+from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.watching import WatchEvent
+from gdbext.render import Style, dumps
+from gdbext.render.document import _DOCUMENTS, _LISTS
+from gdbext.render.json_text import Lines, json_text, visible
+from gdbext.render.text import clean, is_live
+from gdbext.render.watch import event_document
+from tests.fuzz.making import Maker
+
+LIVE = {
+    "C0": "\x00\x07\x08\x0b\x0c\r\x1b",
+    "DEL": "\x7f",
+    "C1": "\x80\x84\x85\x90\x9b\x9d",
+    "zero width": "\u200b\u200c\u200d\u2060\ufeff\u00ad\u180e",
+    "bidirectional": "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069",
+    "separators": "\u2028\u2029",
+    "tags": "\U000e0001\U000e0041\U000e007f",
+    "variation selectors": "\ufe00\ufe0f\U000e0100\U000e01ef\u180b",
+    "fillers": "\u115f\u1160\u3164\uffa0\u034f\u17b4",
+    "half characters": "\ud800\udbff\udc00",
+    "bytes that are no UTF-8": "\udc80\udcff",
+    "private and unassigned": "\ue000\U0010fffd\uffff\U000e0fff",
+    "annotations": "\ufff9\ufffa\ufffb",
+}
+HARMLESS = "größe 日本 \u00a0\u3000 😀 e\u0301 \\u202e \\ \" '"
+POISON = "".join(LIVE.values())
+
+
+def strings(value):
+    """Every string in a document, names of members too; those that may have lines are told apart by `json.loads` no
+    more, so callers allow for them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from (name, *strings(item))
+    elif isinstance(value, list):
+        for item in value:
+            yield from strings(item)
+
+
+def assert_tame(text, kept=""):
+    assert text.isascii() and text.isprintable(), "one line that any stream can take"
+    found = list(strings(json.loads(text, parse_constant=pytest.fail)))
+    assert not [one for one in found if any(is_live(letter) and letter not in kept for letter in one)]
+    return found
+
+
+@pytest.mark.parametrize("kind", LIVE)
+def test_each_of_them_is_live(kind):
+    for character in LIVE[kind]:
+        assert is_live(character), f"U+{ord(character):04X}"
+        assert visible(f"a{character}b") == f"a{visible(character)}b"
+        assert visible(character).isprintable() and visible(character).isascii()
+        assert not any(map(is_live, clean(f"a{character}b", Style())))
+
+
+def test_what_people_write_stays():
+    assert visible(HARMLESS) == HARMLESS
+    assert json.loads(json_text({HARMLESS: [HARMLESS]})) == {HARMLESS: [HARMLESS]}
+
+
+def test_words_for_them():
+    assert visible("\x1b[2J\n\t\x9b\u202e\udcff\U000e0041") == "\\u001b[2J\\n\\t\\u009b\\u202e\\udcff\\U000e0041"
+
+
+def test_lines_stay_where_somebody_laid_them_out():
+    assert json.loads(json_text([Lines("#0\tmain\n#1\x1b[2J"), "a\nb"])) == ["#0\tmain\n#1\\u001b[2J", "a\\nb"]
+
+
+def test_what_json_has_no_number_for_is_null():
+    assert json_text({"a": float("nan"), "b": [float("inf"), 1.5]}) == '{"a": null, "b": [null, 1.5]}'
+
+
+@pytest.mark.parametrize("kind", _DOCUMENTS, ids=lambda kind: kind.__name__)
+def test_every_document(kind):
+    for seed in range(4):
+        made = Maker(random.Random(seed), [f"name{POISON}\n\t"], full=True).of(kind)
+        if kind is CommunicatorTable:  # its members are numbers of its processes
+            numbered = enumerate(made.processes)
+            made = communicator_table([dataclasses.replace(one, index=number) for number, one in numbered])
+        found = assert_tame(dumps(made), kept="\n\t")
+        assert any("\\u202e" in one for one in found), "the name is there, written out"
+
+
+@pytest.mark.parametrize("kind", _LISTS, ids=lambda kind: kind.__name__)
+def test_every_list(kind):
+    made = Maker(random.Random(1), [f"name{POISON}"], full=True).of(kind)
+    assert any("\\u202e" in one for one in assert_tame(dumps((made, made))))
+
+
+def test_names_have_no_lines():
+    job = JobSnapshot(
+        (RankSnapshot(0, (ThreadStack("1\n", (Frame("f\n"),), name="a\nb"),), title="x\nrank 1 is well"),)
+    )
+    assert_tame(dumps(job))
+
+
+def test_events_of_a_watch():
+    found = assert_tame(event_document(WatchEvent(POISON, POISON, 1.5, POISON, POISON, POISON, (1,))))
+    assert any("\\u202e" in one for one in found)
+
+
+def test_what_is_kept_comes_back_as_it_was():
+    """But for halves of characters, which no text has."""
+    whole = POISON.translate(dict.fromkeys(map(ord, LIVE["half characters"])))
+    job = JobSnapshot((RankSnapshot(0, (), title=whole, environment={whole: whole}, said=(POISON,)),))
+    text = dump_snapshot(job)
+    assert text.isascii() and text.replace("\x7f", "").isprintable()
+    (process,) = load_snapshot(text).processes
+    assert (process.title, process.environment) == (whole, {whole: whole})
+    assert "\N{REPLACEMENT CHARACTER}" in process.said[0]
+
+
+PROTOCOLS = {
+    "analysis/tensors/calculator.py": "requests to our own helper",
+    "analysis/tensors/files.py": "the head of a safetensors file",
+    "analysis/tensors/helper.py": "answers of our own helper",
+    "debugger/batch.py": "the result of our own gdb",
+    "debugger/mending.py": "requests to our own helper",
+    "evidence/nvml_child.py": "the answer of our own child",
+    "frontend/gdbrun.py": "requests to our own gdb",
+    "frontend/pdb_inject.py": "a script that is injected, and its answer",
+    "frontend/vscode.py": "launch.json, whose values VS Code takes as they are; ASCII",
+    "model/codec.py": "snapshots, which are kept as they were; ASCII",
+    "opener/patient.py": "requests to our own child",
+    "opener/patient_child.py": "answers of our own child",
+    "rankpdb/sheets.py": "between ranks and terminals",
+    "rankpdb/wire.py": "between ranks and terminals",
+    "render/json_text.py": "this is it",
+}
+
+
+def test_nobody_else_writes_json():
+    root = Path(gdbext.__file__).parent
+    writers = set()
+    for path in root.rglob("*.py"):
+        calls = [ast.unparse(node) for node in ast.walk(ast.parse(path.read_text("utf-8"))) if _is_attribute(node)]
+        if {"json.dump", "json.dumps", "json.JSONEncoder"} & set(calls):
+            writers.add(str(path.relative_to(root)))
+    assert writers <= set(PROTOCOLS), "answers are written by render/json_text.py"
+    assert set(PROTOCOLS) <= writers | {"frontend/pdb_inject.py"}, "a row without a writer"
+
+
+def _is_attribute(node):
+    return isinstance(node, ast.Attribute)
