@@ -209,10 +209,10 @@ class RankBreaks:
             if one.is_valid() and not one.enabled:
                 one.enabled = True
         self._enabled = []
+        point = find(self._valid(), event)
         if self._next_stop.took(event) or self._gathering.active:
             return
         self._end_timers()
-        point = find(self._valid(), event)
         if point is not None:
             self._gathering.release()
             self._stands(Arrival(gdb.selected_inferior(), gdb.selected_thread(), point, True))

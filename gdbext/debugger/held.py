@@ -33,6 +33,7 @@ class Held:
     times: Mapping[int, threads.ThreadTimes] = field(default_factory=dict)  # right before the stop
     cpu: Mapping[int, float] = field(default_factory=dict)
     core: Optional[OpenCore] = None
+    stood: bool = False  # it was stopped before gdb came
 
 
 class HeldRanks:

@@ -48,12 +48,21 @@ class RankPoint(gdb.Breakpoint):
         self.errors: Dict[str, str] = {}  # by rank: why the condition could not be evaluated, the last time
         self._actions = actions
         self._last: Tuple[object, bool] = (None, False)  # a moment, and what was said of it
+        self._stops = False
 
     def stop(self) -> bool:
+        self._stops = False
         moment = _moment(gdb.selected_thread())
         if moment is None or moment != self._last[0]:
             self._last = (moment, self._judge(gdb.selected_inferior()))
-        return self._last[1]
+        self._stops = self._last[1]
+        return self._stops
+
+    def has_stopped(self) -> bool:
+        """Whether the stop that is reported now is its own. A Ctrl-C while it is asked stops the program too, before
+        anything was decided."""
+        stops, self._stops = self._stops, False
+        return stops
 
     def _judge(self, inferior: gdb.Inferior) -> bool:
         memory.forget()  # the program has run since anything was read
@@ -149,7 +158,8 @@ def chosen(points: List[RankPoint], inferiors: List[gdb.Inferior]) -> List[gdb.I
 
 def find(points: List[RankPoint], event: Optional[gdb.StopEvent]) -> Optional[RankPoint]:
     """The breakpoint of ours that stopped the program."""
+    stopped = [point for point in points if point.has_stopped()]
     if not isinstance(event, gdb.BreakpointEvent):
         return None
     numbers = [point.number for point in event.breakpoints]
-    return next((point for point in points if point.number in numbers), None)
+    return next((point for point in stopped if point.number in numbers), None)

@@ -52,6 +52,7 @@ WHILE_ATTACHING = {
     "python print-stack": "message",  # `compat.run` looks for it
     "debuginfod enabled": "off",  # would ask a question, or wait for the network while ranks stand still
 }
+_STOPS_AGAIN = 1.0  # seconds
 _NAMED = 3  # files whose names stand in a line
 ALREADY = "attached to this gdb already; use it as it is, or detach it first"
 STILL_STOPPED = "released, stopped by SIGSTOP"  # as it was before, or by a signal that came meanwhile
@@ -172,7 +173,7 @@ class GdbSession:
         now = threads.look(process.pid)
         start = time.monotonic()
         self._held.by_number[inferior.num] = held = Held(
-            process, start, True, added, None, now, threads.between(before, now)
+            process, start, True, added, None, now, threads.between(before, now), stood=_is_stopped(process.pid)
         )
         try:
             with nudged():
@@ -258,13 +259,14 @@ class GdbSession:
         if not held:
             raise GdbextError("no process is attached")
         by_number = {inferior.num: inferior for inferior in gdb.inferiors()}
+        stood = {number for number, one in self._held.by_number.items() if one.stood}
         with compat.settings(WHILE_ATTACHING):
             problems = self._release([by_number[rank.number] for rank in held if rank.number is not None])
         if self._together_before is not None:
             gdb.execute(f"set {TOGETHER} {self._together_before}", to_string=True)
             self._together_before = None
         self._guard.keep_attached()
-        rows = tuple(_released(rank, problems.get(rank.number or 0)) for rank in held)
+        rows = tuple(_released(rank, problems.get(rank.number or 0), rank.number in stood) for rank in held)
         return RankTable(rows, notes=_after_release(rows))
 
     def let_go(self, numbers: Sequence[int]) -> Sequence[RankProcess]:
@@ -379,6 +381,11 @@ class GdbSession:
         return outside.look(arguments, self.say, command)
 
 
+def _is_stopped(pid: int) -> bool:
+    stat = ProcFS().stat(pid)
+    return not isinstance(stat, Missing) and stat.state == "T"
+
+
 def _removed(pid: int) -> bool:
     """Its program is gone, so that nobody finds it by its name."""
     return str(ProcFS().exe(pid)).endswith(" (deleted)")
@@ -409,8 +416,8 @@ def _after_release(rows: Sequence[AttachedRank]) -> Tuple[str, ...]:
     return ("All of them run on.",) if alive and not still else ()
 
 
-def _released(rank: AttachedRank, problem: Optional[str]) -> AttachedRank:
-    """How /proc shows the process after the release."""
+def _released(rank: AttachedRank, problem: Optional[str], stood: bool) -> AttachedRank:
+    """How /proc shows the process after the release. `stood`: it was stopped before gdb came."""
     if rank.state == "core file":
         return replace(rank, number=None, current=False, state="closed", problem=problem)
     proc = ProcFS()
@@ -420,5 +427,18 @@ def _released(rank: AttachedRank, problem: Optional[str]) -> AttachedRank:
     tracer = status.get("TracerPid", "0")
     if tracer != "0":
         problem = problem or f"process {tracer} still traces it"
+    if stood:
+        status = _stops_again(proc, rank.process.pid, status)
     state = STILL_STOPPED if status.get("State", "")[:1] == "T" else "released"
     return replace(rank, number=None, current=False, state=state, problem=problem)
+
+
+def _stops_again(proc: ProcFS, pid: int, status: Dict[str, str]) -> Dict[str, str]:
+    """/proc/PID/status once a process has stopped that was stopped before: gdb gives it its SIGSTOP back, and it takes
+    that when it gets a processor."""
+    until = time.monotonic() + _STOPS_AGAIN
+    while status.get("State", "T")[:1] == "R" and time.monotonic() < until:
+        time.sleep(0.001)
+        again = proc.status(pid)
+        status = {} if isinstance(again, Missing) else again
+    return status

@@ -59,7 +59,7 @@ def test_frames_and_names_of_torch_ranks_are_the_same(tmp_path, monkeypatch, she
             (rank,), problems = request.ranks_of([copy], folder, shelf)
             assert problems == [[]]
             ranks.append({**rank, "index": number})
-        replaced = [[file["path"] for file in rank["files"] if str(tmp_path) in file["path"]] for rank in ranks]
+        replaced = [[file["path"] for file in rank["files"] if "excerpt" in file["path"]] for rank in ranks]
         assert len(replaced[0]) >= 2, "libtorch_cpu and libtorch_python"
         assert len(replaced[1]) == 1 and len(ranks[1]["files"]) < len(ranks[0]["files"])
         short = walked(gdbs()[-1], ranks, tmp_path)

@@ -1,5 +1,6 @@
 """How a look is taken and what it leaves: several looks, all ranks together, saved looks, and death in the middle."""
 
+import contextlib
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.inferiors.capture_process import wait_until
 from tests.inferiors.demo import DemoJob, state_of
 
 pytestmark = pytest.mark.gdb
@@ -88,25 +90,36 @@ def test_a_rank_that_another_debugger_holds_is_not_called_dead():
         assert_untouched(job)
 
 
-@pytest.mark.parametrize("victim", ["gdb", "front end"])
+@pytest.mark.parametrize("victim", ["gdb", "every gdb", "front end"])
 def test_kill_in_the_middle(victim):
-    """Whoever dies, the ranks run on; a dead gdb is one clear line."""
+    """Whoever dies, the ranks run on. One dead gdb is replaced; when all of them die, one clear line says so."""
     with DemoJob("pinned-alloc", wait="poll") as job, start(*job.pids.values(), "--json") as process:
         while "reading symbols" not in process.stderr.readline():
             assert process.poll() is None
-        pid = process.pid
-        while victim == "gdb" and pid == process.pid:
-            children = subprocess.run(
-                ["pgrep", "-P", str(process.pid), "-x", "gdb"], capture_output=True, text=True
-            ).stdout.split()
-            pid = int(children[0]) if children else process.pid
-        os.kill(pid, signal.SIGKILL)
+        if victim == "front end":
+            process.kill()
+        elif victim == "gdb":
+            wait_until(lambda: kill_gdbs_of(process.pid))
+        else:
+            while process.poll() is None:
+                kill_gdbs_of(process.pid)
         _, err = process.communicate(timeout=120)
         if victim == "gdb":
+            assert process.returncode == 1, err
+        elif victim == "every gdb":
             assert process.returncode == 4
             assert err.splitlines()[-1].startswith("gdbext:")
             assert "gave no result" in err
         assert_untouched(job)
+
+
+def kill_gdbs_of(pid):
+    """How many there were."""
+    children = subprocess.run(["pgrep", "-P", str(pid), "-x", "gdb"], capture_output=True, text=True).stdout.split()
+    for child in children:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(child), signal.SIGKILL)
+    return len(children)
 
 
 def test_two_at_once_on_one_job():
