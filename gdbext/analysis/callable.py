@@ -27,6 +27,18 @@ def restart_obstacle(number: int, result: int) -> Optional[str]:
     return "in a system call that cannot be begun again" if number >= 0 and result == RESTART_BLOCK else None
 
 
+def processor_obstacle(gdb_release: str, cpuinfo: str) -> Optional[str]:
+    """Why this gdb can call nothing on this processor, by its version and the text of /proc/cpuinfo.
+
+    To put a thread's registers back, gdb before 14 writes the 2.7 KB of extended state that it knows; AMX (Sapphire
+    Rapids and later) makes them 11 KB, and the kernel refuses the shorter write (seen with 13.1).
+    """
+    release = re.search(r"\b(\d+)\.\d", gdb_release)
+    if release is None or int(release.group(1)) >= 14 or not re.search(r"^flags\s*:.*\bamx_tile\b", cpuinfo, re.M):
+        return None
+    return f"gdb {release.group(1)} cannot write the registers of a processor with AMX"
+
+
 def _busy(frame: Frame) -> Optional[str]:
     return _reason(frame.library or "", frame.function or "")
 

@@ -9,6 +9,7 @@ from typing import Iterator, Tuple
 import gdb
 
 from gdbext.debugger import compat
+from gdbext.debugger.calls import processor_problem
 from gdbext.model.checkup import Point
 
 INSTALL = "python3 -m pip install tabulate pygments pyelftools"
@@ -23,11 +24,12 @@ _SETTINGS: Tuple[Tuple[str, str, str, str], ...] = (
 
 
 def about() -> Iterator[Point]:
-    """gdb, its Python and packages, GPU memory, settings."""
+    """gdb, its Python and packages, GPU memory, calls, settings."""
     name = "cuda-gdb" if compat.is_cuda_gdb() else "gdb"
     yield Point(name, "ok", f"{gdb.VERSION} with Python {platform.python_version()}")
     yield from _packages()
     yield _device_memory()
+    yield from _calls()
     for setting, harmful, harm, remedy in _SETTINGS:
         if compat.setting_text(setting) == harmful:
             yield Point(name, "warning", f"{setting} is {harmful}: {harm}", remedy)
@@ -44,6 +46,13 @@ def _packages() -> Iterator[Point]:
         yield Point("packages", "hindrance", f"not found by gdb's Python: {', '.join(missing)}", INSTALL)
     else:
         yield Point("packages", "ok", f"{', '.join(_PACKAGES)} are there")
+
+
+def _calls() -> Iterator[Point]:
+    problem = processor_problem()
+    if problem is not None:
+        text = f"{problem}: `print f()`, `return` and set llm allow-calls fail"
+        yield Point("calls", "warning", text, "gdb 14 or later")
 
 
 def _device_memory() -> Point:

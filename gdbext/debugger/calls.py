@@ -16,11 +16,12 @@ from typing import Callable, Dict, Iterator, List, Optional, Sequence, Set, Tupl
 
 import gdb
 
-from gdbext.analysis.callable import obstacle, restart_obstacle
+from gdbext.analysis.callable import obstacle, processor_obstacle, restart_obstacle
 from gdbext.debugger import alarm, compat, memory
 from gdbext.debugger.collect import Budget, Captures, Walker, by_number
 from gdbext.debugger.functions import address_of
 from gdbext.debugger.modules import Modules
+from gdbext.discovery.procfs import ProcFS
 from gdbext.model.missing import Maybe, Missing
 
 Argument = Tuple[str, int]
@@ -59,6 +60,9 @@ class Caller:
             return Missing("a core file has no process in which a function could be called")
         if not alarm.AVAILABLE:
             return Missing("functions of the program are called on x86-64 only")
+        problem = processor_problem()
+        if problem is not None:
+            return Missing(f"{problem}, so that it can call no function; gdb 14 and later can")
         if any(thread.is_running() for thread in self._inferior.threads()):
             return Missing("the process is running; `interrupt` stops it")
         if _waiting_interrupt(self._inferior.pid):
@@ -196,6 +200,12 @@ class Caller:
                     gdb.parse_and_eval(_expression(address, "int", ()))
             except (gdb.error, RuntimeError, KeyboardInterrupt):
                 _abandon()
+
+
+def processor_problem() -> Optional[str]:
+    """Why this gdb can call nothing on this processor; None when it can."""
+    cpuinfo = ProcFS().text("cpuinfo")
+    return None if isinstance(cpuinfo, Missing) else processor_obstacle(gdb.VERSION, cpuinfo)
 
 
 def _expression(address: int, result: str, arguments: Sequence[Argument]) -> str:

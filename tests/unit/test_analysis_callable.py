@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.analysis.callable import obstacle, restart_obstacle
+from gdbext.analysis.callable import obstacle, processor_obstacle, restart_obstacle
 from gdbext.model.stack import Frame, ThreadStack
 
 
@@ -56,3 +56,19 @@ def test_system_calls():
     assert "cannot be begun again" in restart_obstacle(7, -516)  # poll
     assert restart_obstacle(0, -512) is None  # read
     assert restart_obstacle(-1, -516) is None  # a number of the program's own
+
+
+@pytest.mark.parametrize(
+    "release, flags, named",
+    [
+        ("GNU gdb (Debian 13.1-3) 13.1", "fpu amx_bf16 amx_tile avx", True),
+        ("12.1", "amx_tile", True),
+        ("13.1", "fpu avx512f", False),
+        ("16.3", "amx_tile", False),
+        ("a version of its own", "amx_tile", False),
+    ],
+)
+def test_old_gdbs_cannot_write_the_registers_of_a_processor_with_amx(release, flags, named):
+    cpuinfo = f"processor\t: 0\nmodel name\t: x\nflags\t\t: {flags}\nbugs\t\t: none\n"
+    problem = processor_obstacle(release, cpuinfo)
+    assert (problem is not None) == named and (not named or "AMX" in problem)
