@@ -16,6 +16,8 @@ from gdbext.debugger.tap import NextStop, running
 from gdbext.model.attached import AttachedRank
 from gdbext.model.job import RankProcess, named
 
+_CTRL_C = "Ctrl-C"
+
 
 class Holder(Protocol):
     """The session: who attaches and detaches."""
@@ -76,12 +78,16 @@ class GoingOn:
             fates = self._fates.of_all()
             gathering.disturbed(_words(fates[0]) if fates else " ".join(str(error).split()))
             return bool(holding) and gathering.focus is not None
+        except KeyboardInterrupt:  # it came while gdb was in a function of ours: gdb has not stopped the ranks for it
+            gathering.disturbed(_CTRL_C)
+            return False
 
     def _still_running(self, why: str) -> bool:
-        """gdb could not resume every rank, and those that it has resumed run: they stop as soon as it comes to that."""
+        """gdb could not resume every rank, or was interrupted: those that run stop as soon as gdb comes to that."""
         pids = running()
         if pids:
-            self._say(f"gdb failed at a rank ({why}); those that it has resumed are stopped in a moment")
+            what = why if why == _CTRL_C else f"gdb failed at a rank ({why})"
+            self._say(f"{what}; those that it has resumed are stopped in a moment")
             self._next_stop.do(pids, partial(self._say, "stopped on the way; llm-continue resumes all"))
         return bool(pids)
 

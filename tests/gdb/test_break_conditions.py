@@ -118,3 +118,29 @@ def test_delete_asks_before_it_deletes_all(any_gdb, job):
         assert "No breakpoint of llm-break" in terminal.command("llm-break delete")
         terminal.command("llm-detach-all")
         job.assert_free(0, 1, 2)
+
+
+LOSES_AN_INTERRUPT = """python
+from gdbext.debugger import gathering
+def interrupted(command, run=gathering.compat.run):
+    gathering.compat.run = run
+    gdb.execute("continue &", to_string=True)
+    raise KeyboardInterrupt
+gathering.compat.run = interrupted
+end
+"""
+
+
+def test_a_ctrl_c_that_gdb_does_not_hand_to_the_ranks_stops_them(any_gdb, job):
+    """It comes while gdb is in a function of ours."""
+    with Held(any_gdb, job) as terminal:
+        terminal.command("llm-break decode_step --rank 1 --others hold --if 0 == 1")
+        for line in LOSES_AN_INTERRUPT.splitlines():
+            terminal.send(line + "\n")
+        terminal.expect(PROMPT)
+        terminal.send("llm-continue\n")
+        terminal.expect("Ctrl-C; those that it has resumed are stopped in a moment")
+        terminal.expect("stopped on the way; llm-continue resumes all")
+        assert "stopped" in terminal.command("llm-ranks")
+        terminal.command("llm-detach-all")
+        job.assert_free(0, 1, 2)
