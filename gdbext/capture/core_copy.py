@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Sequence
 
-from gdbext.capture.core_file import CoreBuffer, CoreFile
+from gdbext.capture.core_file import MOST_PARTS, CoreBuffer, CoreFile
 from gdbext.capture.core_notes import auxiliary
 from gdbext.capture.core_objects import CoreObjects
 from gdbext.capture.core_process import StartBlock
@@ -27,11 +27,10 @@ def copy_core(
     noted = [thread for thread in core.notes.threads if len(thread.registers) >= row.registers]
     if not noted:
         problems.append("the core has no threads in it: its notes are missing or cut off")
-    if len(noted) > budget.threads:
-        problems.append(f"only {budget.threads} of {len(noted)} threads were read")
-    registers: Dict[int, Sequence[int]] = {
-        thread.tid: thread.registers[: row.registers] for thread in noted[: budget.threads]
-    }
+    problems += core.limits
+    if core.notes.count > len(core.notes.threads):
+        problems.append(f"only {len(noted)} of {core.notes.count} threads were read")
+    registers: Dict[int, Sequence[int]] = {thread.tid: thread.registers[: row.registers] for thread in noted}
     buffer = CoreBuffer(core, budget.total)
     main_top = block.address if block is not None else 0
     stacks = StackCopier(core.notes.pid or 0, objects.maps, main_top, row, buffer, budget.stack)
@@ -52,6 +51,7 @@ def copy_core(
     unread = sum(thread.problem is not None for thread in threads)
     if unread:
         why = "cut off" if core.cut else "not dumped (see coredump_filter in core(5))"
+        why = "among those that were not looked at" if len(core.parts) == MOST_PARTS else why
         problems.append(f"the stacks of {unread} of {len(threads)} threads are not in the core: {why}")
     blocks = [Block(address, data) for address, data in buffer.pieces.items() if data]
     return ProcessCopy(

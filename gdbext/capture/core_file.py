@@ -6,16 +6,18 @@ From the kernel, from gcore, or one of our own; 64-bit Linux of this machine's k
 from __future__ import annotations
 
 import bisect
+import itertools
 import os
 import stat
 import struct
 from array import array
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+from gdbext.capture.core_kind import checked
 from gdbext.capture.core_notes import Notes, read_notes
 from gdbext.capture.maps import Mapping, MemoryMap
 from gdbext.capture.memory import READ_LIMIT, Memory, Range
-from gdbext.capture.ptrace import ARCHITECTURES, Architecture, this_machine
+from gdbext.capture.ptrace import this_machine
 from gdbext.model.errors import GdbextError
 
 ABSENT_INODE = -1
@@ -26,17 +28,11 @@ _PROGRAM = struct.Struct("<IIQQQQQQ")
 _ET_CORE, _PT_LOAD, _PT_NOTE = 4, 1, 4
 _PN_XNUM = 0xFFFF
 _MOST_HEADERS = 1 << 20
-_NOTES_LIMIT = 256 << 20  # thousands of threads with vector registers take tens of MB
+_HEADERS_PIECE = 4096
+MOST_PARTS = 1 << 18
+"""Pieces of memory: two for each thread, and four for each library. A kernel as it comes maps 65,530 at most."""
 _SAMPLE = 1 << 16
 _MACHINES = {3: "i386", 8: "MIPS", 21: "ppc64", 22: "s390x", 40: "32-bit ARM", 243: "RISC-V", 258: "LoongArch"}
-_KINDS = {1: "an object file", 2: "a program", 3: "a program or a library"}
-_PACKED = (
-    (b"\x28\xb5\x2f\xfd", "zstd", "zstd -d"),
-    (b"\x1f\x8b", "gzip", "gunzip -k"),
-    (b"\x04\x22\x4d\x18", "lz4", "lz4 -d"),
-    (b"\xfd7zXZ\0", "xz", "xz -dk"),
-    (b"BZh", "bzip2", "bunzip2 -k"),
-)
 
 Behind = Callable[[int, int], Optional[bytes]]
 """(address, size) -> bytes of memory that was left out because the mapped file has them too."""
@@ -72,13 +68,9 @@ class CoreFile(Memory):
                 raise GdbextError(f"{path} is no file", "name core files")
             self._length = status.st_size
             head = self._at(0, 64)
-            self.architecture = _checked(path, head)
+            self.architecture = checked(path, head)
             (self.machine,) = struct.unpack_from("<H", head, 18)
-            headers = list(self._headers())
-            self.parts = tuple(sorted(_part(one, self._length) for one in headers if one[0] == _PT_LOAD and one[6]))
-            notes = [self._at(one[2], min(one[5], _NOTES_LIMIT)) for one in headers if one[0] == _PT_NOTE]
-            self.notes: Notes = read_notes(b"".join(notes))
-            self.cut = _cut(self._length, headers)
+            self._read_headers()
         except (OSError, struct.error) as error:
             os.close(self._file)
             raise GdbextError(f"{path} cannot be read as a core file: {error}") from None
@@ -102,6 +94,45 @@ class CoreFile(Memory):
     def _at(self, offset: int, size: int) -> bytes:
         return os.pread(self._file, size, offset) if 0 <= offset < 1 << 62 else b""
 
+    def _read_headers(self) -> None:
+        parts: List[Part] = []
+        notes: List[Range] = []
+        count = pieces = wanted = 0
+        for header in self._headers():
+            kind, _, offset, _, _, in_file, in_memory, _ = header
+            count += 1
+            if kind in (_PT_LOAD, _PT_NOTE) and in_file:
+                wanted = max(wanted, offset + in_file)
+            if kind == _PT_NOTE:
+                notes.append((offset, max(0, min(in_file, self._length - offset))))
+            elif kind == _PT_LOAD and in_memory:
+                pieces += 1
+                if pieces <= MOST_PARTS:
+                    parts.append(_part(header, self._length))
+        self.parts = tuple(sorted(parts))
+        self.notes: Notes = read_notes(*self._joined(notes))
+        self.cut = _cut(self._length, count, wanted)
+        limits = [f"only {MOST_PARTS} of its {pieces} pieces of memory were looked at"] * (pieces > MOST_PARTS)
+        limits += ["it has more notes than are looked at"] * self.notes.cut
+        self.limits = tuple(limits)
+
+    def _joined(self, ranges: Sequence[Range]) -> Tuple[Callable[[int, int], bytes], int]:
+        """Reads pieces of the file as if there were nothing in between; and how many bytes they have."""
+        starts = list(itertools.accumulate((size for _, size in ranges), initial=0))
+
+        def read(at: int, size: int) -> bytes:
+            data = b""
+            while len(data) < size and at + len(data) < starts[-1]:
+                index = bisect.bisect_right(starts, at + len(data)) - 1
+                inside = at + len(data) - starts[index]
+                piece = self._at(ranges[index][0] + inside, min(size - len(data), ranges[index][1] - inside))
+                if not piece:
+                    break
+                data += piece
+            return data
+
+        return read, starts[-1]
+
     def _headers(self) -> Iterator[Tuple[int, ...]]:
         """(type, flags, offset, address, physical, bytes in the file, bytes in memory, alignment) of each."""
         fields = _HEADER.unpack(self._at(0, _HEADER.size))
@@ -110,8 +141,10 @@ class CoreFile(Memory):
             (count,) = struct.unpack("<I", self._at(sections + 44, 4))
         if size != _PROGRAM.size:
             raise GdbextError(f"{self.path} has program headers of {size} bytes: the core file is damaged")
-        data = self._at(table, size * min(count, _MOST_HEADERS))
-        yield from _PROGRAM.iter_unpack(data[: len(data) // size * size])
+        count = min(count, _MOST_HEADERS)
+        for first in range(0, count, _HEADERS_PIECE):
+            data = self._at(table + first * size, size * min(_HEADERS_PIECE, count - first))
+            yield from _PROGRAM.iter_unpack(data[: len(data) // size * size])
 
     # --- memory ---
 
@@ -245,44 +278,9 @@ def open_core(path: str) -> CoreFile:
     return core
 
 
-def looks_like_core(path: str) -> bool:
-    """Whether a file is meant as a core: an ELF file, or a packed or unreadable one that is called core."""
-    named = "core" in os.path.basename(path).lower().replace("score", "")
-    try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb", buffering=0) as file:
-            head = file.read(8) or b""
-    except OSError:
-        return named and os.path.exists(path)
-    if head.startswith(b"\x7fELF"):
-        return True
-    return named and (not head or any(head.startswith(magic) for magic, _, _ in _PACKED))
-
-
 def _cannot_open(path: str, error: OSError) -> GdbextError:
     denied = isinstance(error, PermissionError)
     return GdbextError(f"cannot read {path}: {error.strerror}", "run as its owner, or as root" if denied else "")
-
-
-def _checked(path: str, head: bytes) -> Optional[Architecture]:
-    """What machine the core is of; None for one that we do not know. Raises GdbextError for what is no core file."""
-    for magic, name, command in _PACKED:
-        if head.startswith(magic):
-            raise GdbextError(f"{path} is compressed ({name})", f"unpack it first: {command} {path}")
-    if not head:
-        raise GdbextError(f"{path} is empty: the dump failed", "a full disk or `ulimit -c` does that")
-    if not head.startswith(b"\x7fELF"):
-        raise GdbextError(f"{path} is no core file", "text with stacks is judged apart from cores")
-    if len(head) < 64:
-        raise GdbextError(f"{path} is cut short: {len(head)} bytes", "copy it again")
-    if head[4] != 2:
-        raise GdbextError(f"{path} is of a 32-bit program", "gdbext reads 64-bit ones only; open it with gdb")
-    if head[5] != 1:
-        raise GdbextError(f"{path} is of a big-endian machine", "open it with gdb-multiarch")
-    kind, machine = struct.unpack_from("<HH", head, 16)
-    if kind != _ET_CORE:
-        what = _KINDS.get(kind, "another ELF file")
-        raise GdbextError(f"{path} is {what}, no core file", "name a program with --exe FILE beside its cores")
-    return next((row for row in ARCHITECTURES if row.e_machine == machine), None)
 
 
 def _part(header: Sequence[int], length: int) -> Part:
@@ -291,9 +289,8 @@ def _part(header: Sequence[int], length: int) -> Part:
     return Part(address, address + in_memory, offset, in_file, flags)
 
 
-def _cut(length: int, headers: Sequence[Sequence[int]]) -> Optional[str]:
+def _cut(length: int, headers: int, wanted: int) -> Optional[str]:
     """How much of the file is missing at its end; `None` when it is whole."""
-    wanted = max((one[2] + one[5] for one in headers if one[0] in (_PT_LOAD, _PT_NOTE) and one[5]), default=0)
     if not headers:
         return "its program headers are missing"
     return f"{length} of {wanted} bytes are there" if length < wanted else None

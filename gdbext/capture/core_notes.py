@@ -6,16 +6,22 @@ Layouts: sys/procfs.h (elf_prstatus, elf_prpsinfo), asm-generic/siginfo.h, core(
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import Dict, Iterator, List, Optional, Tuple
+from array import array
+from dataclasses import dataclass, replace
+from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 from gdbext.capture.maps import Mapping
 
 NT_PRSTATUS, NT_PRPSINFO, NT_AUXV, NT_FILE, NT_SIGINFO = 1, 3, 6, 0x46494C45, 0x53494749
 PRSTATUS_HEAD = struct.Struct("<iiihxxQQiiii64x")  # signal, code, errno, cursig, pending, held, pid, ppid, pgrp, sid
 PRPSINFO = struct.Struct("<bbbbxxxxQIIiiii16s80s")
-_MOST_THREADS = 1 << 16
+MOST_THREADS = 4096
+"""Threads whose registers are kept: the first ones of the file, and the main thread. All are counted."""
+_MOST_NOTES = 1 << 21  # of which the kernel writes four or five for a thread
+_LONGEST = {NT_PRPSINFO: 4096, NT_AUXV: 4096, NT_SIGINFO: 4096, NT_FILE: 64 << 20}
+"""Bytes that are read of a note. The list of files has 4 MiB at most, where the kernel wrote it (core(5))."""
 _MOST_FILES = 1 << 18
+_WINDOW = 4096  # bytes that are read at once: the notes with vector registers in between are passed over
 _FROM_USER = 0  # si_code SI_USER: by kill(2); values below it by tgkill(2), sigqueue(3), ...; above it by the kernel
 
 
@@ -52,26 +58,47 @@ class Notes:
     signal: Optional[NotedSignal] = None
     auxv: bytes = b""
     files: Tuple[Mapping, ...] = ()
+    count: int = 0  # of all threads, also of those that are not among `threads`
+    cut: bool = False  # there are more notes than are looked at
 
 
-def read_notes(data: bytes) -> Notes:
-    """Never raises: what cannot be understood is left out."""
+Read = Callable[[int, int], bytes]
+"""(position in the notes, size) -> bytes."""
+
+
+def read_notes(read: Read, length: int) -> Notes:
+    """Those of all that is no thread, and of the threads that are kept; `length` bytes of notes there are. Never
+    raises: what cannot be understood is left out."""
     threads: List[NotedThread] = []
+    others, places = array("i"), array("Q")  # ids of those beyond the limit, and where their notes stand
     found: Dict[int, bytes] = {}
-    for kind, note in _notes(data):
-        if kind == NT_PRSTATUS:
-            thread = _thread(note)
-            if thread is not None and len(threads) < _MOST_THREADS:
-                threads.append(thread)
+    walk = _Walk(read, length)
+    for kind, at, size in walk:
+        if kind in _LONGEST:
+            if kind not in found:
+                found[kind] = walk.at(at, min(size, _LONGEST[kind]))
+        elif kind != NT_PRSTATUS:
+            continue
+        elif len(threads) < MOST_THREADS:
+            thread = _thread(walk.at(at, min(size, _WINDOW)))
+            threads += [thread] if thread is not None else []
         else:
-            found.setdefault(kind, note)
-    notes = Notes(
-        tuple(threads),
+            head = walk.at(at, PRSTATUS_HEAD.size)
+            if len(head) == PRSTATUS_HEAD.size:
+                others.append(PRSTATUS_HEAD.unpack(head)[6])
+                places.append(at)
+    notes = _with_process(
+        Notes(tuple(threads), count=len(threads) + len(others), cut=walk.cut), found.get(NT_PRPSINFO, b"")
+    )
+    if notes.pid is not None and notes.pid in others:
+        main = _thread(walk.at(places[others.index(notes.pid)], _WINDOW))
+        notes = replace(notes, threads=(*threads, main)) if main is not None else notes
+    return replace(
+        notes,
         signal=_signal(found.get(NT_SIGINFO, b"")),
         auxv=found.get(NT_AUXV, b""),
         files=tuple(_files(found.get(NT_FILE, b""))),
     )
-    return _with_process(notes, found.get(NT_PRPSINFO, b""))
 
 
 def auxiliary(auxv: bytes) -> Dict[int, int]:
@@ -80,18 +107,34 @@ def auxiliary(auxv: bytes) -> Dict[int, int]:
     return dict(zip(words[::2], words[1::2]))
 
 
-def _notes(data: bytes) -> Iterator[Tuple[int, bytes]]:
-    """(type, content) of the notes of core files; those of others (LINUX: vector registers) are passed over."""
-    at = 0
-    while at + 12 <= len(data):
-        name_size, size, kind = struct.unpack_from("<III", data, at)
-        name = at + 12
-        at = name + (name_size + 3 & ~3)
-        if at + size > len(data) and kind != NT_FILE:
-            return
-        if data[name : name + 5] == b"CORE\0":
-            yield kind, data[at : at + size]
-        at += size + 3 & ~3
+class _Walk:
+    """(type, position, size) of the notes of core files; those of others (LINUX: vector registers) are passed over."""
+
+    def __init__(self, read: Read, length: int) -> None:
+        self._read, self._length = read, length
+        self._from, self._window = 0, b""
+        self.cut = False
+
+    def at(self, at: int, size: int) -> bytes:
+        """Of the notes, from `at` on."""
+        if not self._from <= at <= at + size <= self._from + len(self._window):
+            self._from, self._window = at, self._read(at, max(size, _WINDOW))
+        return self._window[at - self._from : at - self._from + size]
+
+    def __iter__(self) -> Iterator[Tuple[int, int, int]]:
+        at = 0
+        for _ in range(_MOST_NOTES):
+            head = self.at(at, 20)
+            if len(head) < 12:
+                return
+            name_size, size, kind = struct.unpack_from("<III", head)
+            at += 12 + (name_size + 3 & ~3)
+            if head[12:17] == b"CORE\0":
+                if at + size > self._length and kind != NT_FILE:
+                    return
+                yield kind, at, size
+            at += size + 3 & ~3
+        self.cut = True
 
 
 def _thread(note: bytes) -> Optional[NotedThread]:
@@ -115,20 +158,16 @@ def _signal(note: bytes) -> Optional[NotedSignal]:
 
 def _with_process(notes: Notes, note: bytes) -> Notes:
     if len(note) < PRPSINFO.size:
-        pid = notes.threads[0].tid if notes.threads else None
-        return Notes(notes.threads, pid, signal=notes.signal, auxv=notes.auxv, files=notes.files)
+        return replace(notes, pid=notes.threads[0].tid if notes.threads else None)
     _, state, _, _, _, _, _, pid, parent, group, _, command, arguments = PRPSINFO.unpack_from(note)
-    return Notes(
-        notes.threads,
-        pid,
-        parent,
-        group,
-        chr(state) if 32 < state < 127 else "",
-        _text(command),
-        _text(arguments),
-        notes.signal,
-        notes.auxv,
-        notes.files,
+    return replace(
+        notes,
+        pid=pid,
+        parent=parent,
+        group=group,
+        state=chr(state) if 32 < state < 127 else "",
+        command=_text(command),
+        arguments=_text(arguments),
     )
 
 
@@ -142,7 +181,7 @@ def _files(note: bytes) -> Iterator[Mapping]:
         return
     count, page = struct.unpack_from("<QQ", note, 0)
     count = min(count, len(note) // 24, _MOST_FILES)
-    names: List[bytes] = note[16 + 24 * count :].split(b"\0")
+    names: List[bytes] = note[16 + 24 * count :].split(b"\0", count)
     for index in range(min(count, len(names))):
         start, end, offset = struct.unpack_from("<QQQ", note, 16 + 24 * index)
         # The note does not say the protection; "r-xp" lets every entry count as code.

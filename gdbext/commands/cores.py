@@ -100,7 +100,7 @@ def _dumped(core: CoreFile, objects: CoreObjects, block: Optional[StartBlock]) -
         notes.command,
         notes.parent,
         notes.group,
-        len(notes.threads),
+        notes.count,
         environ_of(core, objects, block),
         tuple(dict.fromkeys(mapping.file for mapping in notes.files)),
         objects.program,

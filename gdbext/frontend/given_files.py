@@ -9,7 +9,7 @@ import stat
 from dataclasses import replace
 from typing import Optional, Sequence, Tuple
 
-from gdbext.capture.core_file import looks_like_core
+from gdbext.capture.core_kind import looks_like_core
 from gdbext.frontend import bundle, reading
 from gdbext.frontend.interrupts import interrupts_wait
 from gdbext.frontend.terminal import Progress

@@ -5,11 +5,14 @@ import shutil
 import struct
 import subprocess
 import sys
+import tracemalloc
 
 import pytest
 
+from gdbext.capture import core_copy, core_file, core_notes
 from gdbext.capture.core_copy import copy_core
-from gdbext.capture.core_file import ABSENT_INODE, CoreFile, looks_like_core, maps_of, open_core
+from gdbext.capture.core_file import ABSENT_INODE, CoreFile, maps_of, open_core
+from gdbext.capture.core_kind import looks_like_core
 from gdbext.capture.core_notes import NotedSignal, NotedThread, Notes, auxiliary, read_notes
 from gdbext.capture.core_objects import CoreObjects
 from gdbext.capture.core_process import arguments_of, environ_of, start_block
@@ -78,6 +81,10 @@ def core_bytes(notes, parts, machine=62, kind=4, elf_class=2, order=1):
     identity = b"\x7fELF" + bytes([elf_class, order, 1]) + bytes(9)
     head = struct.pack("<16sHHIQQQIHHHHHH", identity, kind, machine, 1, 0, 64, 0, 0, 64, 56, count, 0, 0, 0)
     return head + headers + notes + b"".join(data for _, _, data, _ in parts)
+
+
+def notes_of(data):
+    return read_notes(lambda at, size: data[at : at + size], len(data))
 
 
 def registers(sp):
@@ -321,7 +328,58 @@ def test_a_crash_and_a_dump_on_request(notes, thread, says):
 
 def test_notes_of_nothing():
     for data in (b"", b"\0" * 11, b"\xff" * 64, note(1, b"short"), note(3, b"short"), note(0x53494749, b"")):
-        assert read_notes(data).threads == ()
+        assert notes_of(data).threads == ()
+
+
+def test_of_very_many_threads_the_first_are_read_and_the_main_one(tmp_path):
+    """A core of 100,000 threads: time and memory are those of the ones that are kept, all are counted."""
+    registers = [1 << 40 | number for number in range(27)]
+    threads = [
+        prstatus(1000 + number, 0, registers) + note(514, bytes(64), b"LINUX\0\0\0") for number in range(100_000)
+    ]
+    path = tmp_path / "core.100999"
+    path.write_bytes(core_bytes(prpsinfo(100_999) + b"".join(threads) + note(6, aux(7)), [(STACK, 6, b"x", PAGE)]))
+    del threads
+    tracemalloc.start()
+    try:
+        with open_core(str(path)) as core:
+            used = tracemalloc.get_traced_memory()[1]
+            copy = copy_core(core, CoreObjects(core), None)
+    finally:
+        tracemalloc.stop()
+    assert [thread.tid for thread in core.notes.threads] == [*range(1000, 5096), 100_999]
+    assert core.notes.count == 100_000 and core.notes.auxv == aux(7), "what stands behind the threads is read, too"
+    assert copy.threads[0].tid == 100_999 and "only 4097 of 100000 threads were read" in copy.problems
+    assert used < 16 << 20, f"{used >> 20} MiB"
+
+
+def test_pieces_and_notes_without_an_end_are_counted_and_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(core_file, "MOST_PARTS", 3)
+    monkeypatch.setattr(core_copy, "MOST_PARTS", 3)
+    monkeypatch.setattr(core_notes, "_MOST_NOTES", 5)
+    parts = [(STACK + number * PAGE, 6, b"x", PAGE) for number in range(9)]
+    notes = b"".join(prstatus(77 + number, 0, registers(STACK + 8 * PAGE)) for number in range(9))
+    path = tmp_path / "core.77"
+    path.write_bytes(core_bytes(notes, parts))
+    with open_core(str(path)) as core:
+        problems = copy_core(core, CoreObjects(core), None).problems
+    assert len(core.parts) == 3 and len(core.notes.threads) == 5
+    assert problems[:2] == (
+        "only 3 of its 9 pieces of memory were looked at",
+        "it has more notes than are looked at",
+    )
+    assert problems[2].startswith("the stacks of 5 of 5 threads are not in the core: among those that were not looked")
+
+
+def test_names_of_files_are_as_many_as_it_says():
+    """A list of files of 64 MiB of zeros is not as many names."""
+    body = struct.pack("<QQ", 2, PAGE) + struct.pack("<6Q", 0, PAGE, 0, PAGE, 2 * PAGE, 0) + bytes(8 << 20)
+    tracemalloc.start()
+    try:
+        assert len(notes_of(note(0x46494C45, body)).files) == 2
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_shell_says_one_line_and_four(tmp_path):

@@ -46,7 +46,7 @@ EXCEPTIONS = {
     """,
     "named by the user": """
         analysis/tensors/files.py:SavedTensor.__init__ capture/core_file.py:CoreFile.__init__
-        capture/core_file.py:looks_like_core capture/gpu_core.py:GpuCore.open capture/gpu_core.py:GpuCore.read
+        capture/core_kind.py:looks_like_core capture/gpu_core.py:GpuCore.open capture/gpu_core.py:GpuCore.read
         commands/cores.py:matching commands/files.py:_check_taken commands/files.py:_created
         commands/files.py:_descriptor_of commands/files.py:_nameless commands/files.py:_stream
         commands/files.py:append_private commands/files.py:check_writable commands/files.py:new_file

@@ -1,0 +1,55 @@
+"""Whether a file is a core that can be read here, by its first bytes, and what else it is."""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import Optional
+
+from gdbext.capture.ptrace import ARCHITECTURES, Architecture
+from gdbext.model.errors import GdbextError
+
+_ET_CORE = 4
+_KINDS = {1: "an object file", 2: "a program", 3: "a program or a library"}
+_PACKED = (
+    (b"\x28\xb5\x2f\xfd", "zstd", "zstd -d"),
+    (b"\x1f\x8b", "gzip", "gunzip -k"),
+    (b"\x04\x22\x4d\x18", "lz4", "lz4 -d"),
+    (b"\xfd7zXZ\0", "xz", "xz -dk"),
+    (b"BZh", "bzip2", "bunzip2 -k"),
+)
+
+
+def looks_like_core(path: str) -> bool:
+    """Whether a file is meant as a core: an ELF file, or a packed or unreadable one that is called core."""
+    named = "core" in os.path.basename(path).lower().replace("score", "")
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb", buffering=0) as file:
+            head = file.read(8) or b""
+    except OSError:
+        return named and os.path.exists(path)
+    if head.startswith(b"\x7fELF"):
+        return True
+    return named and (not head or any(head.startswith(magic) for magic, _, _ in _PACKED))
+
+
+def checked(path: str, head: bytes) -> Optional[Architecture]:
+    """What machine the core is of; None for one that we do not know. Raises GdbextError for what is no core file."""
+    for magic, name, command in _PACKED:
+        if head.startswith(magic):
+            raise GdbextError(f"{path} is compressed ({name})", f"unpack it first: {command} {path}")
+    if not head:
+        raise GdbextError(f"{path} is empty: the dump failed", "a full disk or `ulimit -c` does that")
+    if not head.startswith(b"\x7fELF"):
+        raise GdbextError(f"{path} is no core file", "text with stacks is judged apart from cores")
+    if len(head) < 64:
+        raise GdbextError(f"{path} is cut short: {len(head)} bytes", "copy it again")
+    if head[4] != 2:
+        raise GdbextError(f"{path} is of a 32-bit program", "gdbext reads 64-bit ones only; open it with gdb")
+    if head[5] != 1:
+        raise GdbextError(f"{path} is of a big-endian machine", "open it with gdb-multiarch")
+    kind, machine = struct.unpack_from("<HH", head, 16)
+    if kind != _ET_CORE:
+        what = _KINDS.get(kind, "another ELF file")
+        raise GdbextError(f"{path} is {what}, no core file", "name a program with --exe FILE beside its cores")
+    return next((row for row in ARCHITECTURES if row.e_machine == machine), None)
