@@ -183,7 +183,7 @@ def _unread(index: int, path: str, why: str) -> RankSnapshot:
 
 def _communicators(copy: ProcessCopy, core: CoreFile, objects: CoreObjects, stacks: Sequence[ThreadStack]) -> Search:
     """By what the stacks lead to, else by a scan of the whole core."""
-    memory = core.maps()
+    memory = objects.maps
     search = Search(memory, layouts_of(memory, objects.opens, layout_of), core.read, core.read_many, in_core)
     if search.possible:
         search.from_frames(stacks)
