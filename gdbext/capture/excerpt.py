@@ -27,6 +27,7 @@ from gdbext.capture.object_file import build_id_of, segments_of
 from gdbext.capture.separate_debug import ELSEWHERE, LINK, Apart, separate_debug_file
 from gdbext.capture.symbol_index import MOST, SymbolIndex
 from gdbext.capture.symbol_sweep import TimeUp
+from gdbext.capture.unpacked import MORE_SYMBOLS, is_packed, unpacked_size
 from gdbext.capture.unwind_entries import UnwindTable
 from gdbext.opener.shelf import Opened
 
@@ -36,9 +37,8 @@ LIMIT = 1 << 30
 """Bytes of symbols and debug information of one file beyond which gdb does not get it whole."""
 
 _SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
-_NOBITS = 8
 _DEBUG = frozenset((b".debug_info", b".zdebug_info", b".debug_types"))  # what gdb goes through, to know what there is
-_MORE_SYMBOLS, _MORE_ENTRIES = b".gnu_debugdata", b".debug_frame"
+_MORE_ENTRIES = b".debug_frame"
 _STUBS = b".plt"
 _LONGEST_NAME = 64 << 10
 _MOST_NAMES = 64 << 20  # bytes of all names in an excerpt
@@ -74,8 +74,8 @@ class Excerpt:
 
     @property
     def debug(self) -> int:
-        """Bytes of debug information, here and in the file that it may have for itself."""
-        return _debug_in(self._sections) + self._debug_apart
+        """Bytes of debug information as gdb has them, here and in the file that it may have for itself."""
+        return _debug_in(self._file, self._sections) + self._debug_apart
 
     @functools.cached_property
     def apart(self) -> Optional[Apart]:
@@ -88,8 +88,10 @@ class Excerpt:
     @functools.cached_property
     def _debug_apart(self) -> int:
         """Bytes in that file."""
-        sections = _sections_of(self.apart.file) if self.apart else ()
-        return _debug_in(sections) + sum(table.size for table in tables_of(sections))
+        if not self.apart:
+            return 0
+        sections = _sections_of(self.apart.file)
+        return _debug_in(self.apart.file, sections) + sum(table.size for table in tables_of(sections))
 
     @property
     def links(self) -> bool:
@@ -104,7 +106,7 @@ class Excerpt:
     @property
     def worth_it(self) -> bool:
         """Whether the file is big, and says nothing that an excerpt would leave out (debug information)."""
-        return self.weight >= WORTH_IT and not self.debug and not self._has(_MORE_SYMBOLS)
+        return self.weight >= WORTH_IT and not self.debug and not self._has(MORE_SYMBOLS)
 
     def _has(self, name: bytes) -> bool:
         return any(section.name == name for section in self._sections)
@@ -113,7 +115,7 @@ class Excerpt:
         """Whether gdb says the same with an excerpt, however small the file is: nothing stands in another file; no
         address is in a stub of the procedure linkage table, whose names gdb makes itself, or in code without an unwind
         entry, whose instructions gdb looks at."""
-        if self.debug or self._has(_MORE_SYMBOLS) or self._has(_MORE_ENTRIES):
+        if self.debug or self._has(MORE_SYMBOLS) or self._has(_MORE_ENTRIES):
             return False
         unwind = UnwindTable(self._data, self._sections)
         for section, inside in self._in_code(addresses, 0):
@@ -134,7 +136,8 @@ class Excerpt:
             symbols, named = tuple(self._symbols(wanted, say, until)), True
         except TimeUp:
             symbols, named = (), False
-        exported = bool(self._debug_apart) and not any(section.kind == SYMTAB for section in self._sections)
+        more = bool(self._debug_apart) or self._has(MORE_SYMBOLS)
+        exported = more and not any(section.kind == SYMTAB for section in self._sections)
         return Parts(self._machine, self._elf.fixed, tuple(code), unwind, symbols, self.debug, named, exported)
 
     def _in_code(self, addresses: Sequence[int], behind: int) -> List[Tuple[Section, Sequence[int]]]:
@@ -227,8 +230,9 @@ class Excerpt:
         return Symbol(self._data[start : end if end >= 0 else start], info, other, value, size)
 
 
-def _debug_in(sections: Sequence[Section]) -> int:
-    return sum(section.size for section in sections if section.name in _DEBUG and section.kind != _NOBITS)
+def _debug_in(file: Opened, sections: Sequence[Section]) -> int:
+    """Bytes that gdb goes through, or takes memory for to unpack them."""
+    return sum(unpacked_size(file.read, one) for one in sections if one.name in _DEBUG or is_packed(one))
 
 
 def _between(addresses: Sequence[int], start: int, end: int) -> Sequence[int]:

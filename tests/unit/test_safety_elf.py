@@ -1,5 +1,6 @@
 """Object files that lie: sizes, numbers, names and rules without a measure cost neither time nor memory."""
 
+import lzma
 import struct
 import subprocess
 import sys
@@ -10,13 +11,14 @@ import zlib
 import pytest
 
 from gdbext.capture import excerpt, libraries, nccl_dwarf
-from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.elf_symbols import ElfSymbols, Section
 from gdbext.capture.frame_pointer import _Files
 from gdbext.capture.in_time import in_time
 from gdbext.capture.libraries import MappedFile, words_of
 from gdbext.capture.memory import Block
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
 from gdbext.capture.symbol_index import SymbolIndex
+from gdbext.capture.unpacked import unpacked_size
 from gdbext.capture.unwind_entries import Entry
 from gdbext.capture.unwind_rules import row_at
 from gdbext.opener import files
@@ -269,6 +271,55 @@ def test_packed_debug_information_that_lies_about_its_size(tmp_path):
     chdr = struct.pack("<IIQQ", 1, 0, 1 << 40, 1) + zlib.compress(bytes(1 << 20))
     sections = [TEXT, (b".debug_info", PROGBITS, 0x800, 0, chdr, 0), (b".debug_abbrev", PROGBITS, 0, 0, b"\0", 0)]
     assert quickly(nccl_dwarf.layout_of, written(tmp_path, elf(sections))) is None
+
+
+def xz(size):
+    return lzma.compress(bytes(size), preset=0)
+
+
+TABLE = (b".eh_frame_hdr", PROGBITS, 2, 0x3000, struct.pack("<BBBBiI", 1, 0x1B, 3, 0x3B, 0, 0), 0)
+UNWOUND = [TEXT, (b".eh_frame", PROGBITS, 2, 0x2000, bytes(4), 0), TABLE]
+HUGE = 3 << 30
+NUMBER = bytes([0x80, 0x80, 0x80, 0x80, 0x04])  # 1 GiB, seven bits a byte
+PACKED = {
+    "the form of today": (b".debug_info", 0x800, struct.pack("<IIQQ", 1, 0, HUGE, 1) + b"x"),
+    "names beside it": (b".debug_str", 0x830, struct.pack("<IIQQ", 2, 0, HUGE, 1) + b"x"),
+    "the older form": (b".zdebug_line", 0, b"ZLIB" + struct.pack(">Q", HUGE) + b"x"),
+    "no room for its size": (b".debug_info", 0x800, b"x"),
+    "symbols of several blocks": (b".gnu_debugdata", 0, lzma.compress(b"")[:12] + b"\0\3" + 3 * (b"\5" + NUMBER)),
+    "an index beyond all measure": (b".gnu_debugdata", 0, bytes(16) + struct.pack("<II2s2s", 0, 1 << 30, b"", b"YZ")),
+}
+
+
+@pytest.mark.parametrize(("name", "flags", "data"), PACKED.values(), ids=PACKED)
+def test_what_gdb_would_unpack_counts_as_it_will_be(tmp_path, name, flags, data):
+    """250 KB of .gnu_debugdata became 1.5 GiB in gdb."""
+    if b"\0\3" in data:
+        index = data[12:] + bytes(-len(data[12:]) % 4) + bytes(4)
+        data = data[:12] + index + struct.pack("<II2s2s", 0, len(index) // 4 - 1, b"\0\4", b"YZ")
+    path = written(tmp_path, elf([*UNWOUND, (name, PROGBITS, flags, 0, data, 0)]))
+    found = quickly(excerpt.look, opened(path), [0x1004])
+    assert found.weight >= HUGE and found.parts is not None, "gdb gets an excerpt of such a file"
+    assert found.parts.debug >= HUGE, "and the answer says why frames have no lines"
+
+
+def test_symbols_that_are_packed_as_they_should_be(tmp_path):
+    data = xz(1 << 20)
+    more = (b".gnu_debugdata", PROGBITS, 0, 0, data, 0)
+    sections = [*UNWOUND, more, (b".zdebug_x", PROGBITS, 0, 0, b"as it is", 0)]
+    file = opened(written(tmp_path, elf(sections)))
+    found = excerpt.look(file, [0x1004])
+    assert found.weight == (1 << 20) + len(b"as it is") and found.parts is None, "gdb gets the file"
+    assert excerpt.look(file, [0x1004], limit=1 << 20).parts.exported, "only exported functions have a name then"
+
+
+def test_packed_bytes_that_are_cut_off_anywhere():
+    data = xz(1 << 16)
+    section = Section(b".gnu_debugdata", PROGBITS, 0, 0, len(data), 0)
+    for at in range(len(data)):
+        for mutated in (data[:at], data[:at] + b"\xff" + data[at + 1 :]):
+            size = unpacked_size(lambda offset, size, of=mutated: of[max(offset, 0) :][:size], section)
+            assert size >= len(data), (at, size)
 
 
 def test_work_that_ends_in_time_is_what_it_is():
