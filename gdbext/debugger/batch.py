@@ -34,9 +34,11 @@ from gdbext.debugger import compat, symbols
 from gdbext.debugger.collect import Budget, Captures, Walk, Walker, by_lwp
 from gdbext.debugger.modules import Modules
 from gdbext.debugger.values import also_from
+from gdbext.model.errors import MORE_MEMORY
 from gdbext.model.frame_table import FrameTable
 
 SCHEMA = 1
+_SOME = 8 << 20  # bytes that gdb always has, unless there is a limit
 _SET_PDEATHSIG = 1  # linux/prctl.h
 SETTINGS = {
     "confirm": "off",
@@ -78,14 +80,15 @@ def main(request_file: str, awaited: bool = False) -> None:
 def _read_early() -> bool:
     """Read the symbols of the libraries that are named on the standard input, a line each, into the first inferior,
     which nobody else uses: those of the ranks share them (debugger/symbols.py). An empty line: the request is there. At
-    the end nobody wants us any more: False."""
+    the end nobody wants us any more, and what failed halfway, as for want of memory, would be taken for read: False."""
     _end_with(os.getppid())
     with open(0, "rb", buffering=0, closefd=False) as lines, compat.settings(SETTINGS):
         for line in lines:
             if line == b"\n":
                 return True
             name = symbols.LITERALLY + os.fsdecode(line[:-1])
-            symbols.add([symbols.SymbolFile(name, 0, name)])  # what fails now will fail again, and be told
+            if symbols.add([symbols.SymbolFile(name, 0, name)]):
+                return False
     return False
 
 
@@ -124,10 +127,23 @@ def _read_all(request: Dict[str, Any], add: Callable[..., None]) -> None:
             walk = _walk(rank, inferior, budget, captures)
             entry["threads"] = table.pack(walk.threads)
             entry["problems"] += walk.problems
+            if _lacks_memory():  # it reads no symbols then, without a word
+                entry["problems"].append(f"gdb has no memory left: names may be missing; {MORE_MEMORY}")
         except (gdb.error, RuntimeError, OSError, ValueError, KeyError, TypeError) as error:
-            entry["problems"].append(f"cannot read the copy: {' '.join(str(error).split()) or type(error).__name__}")
+            why = " ".join(str(error).split()) or type(error).__name__
+            # Without memory it says of a good file that its format is not recognized.
+            why = f"gdb ran out of memory; {MORE_MEMORY}" if _lacks_memory() else why
+            entry["problems"].append(f"cannot read the copy: {why}")
         add(frames=table.rows[known:], rank=entry)
         before = inferior
+
+
+def _lacks_memory() -> bool:
+    try:
+        bytearray(_SOME)
+    except MemoryError:
+        return True
+    return False
 
 
 def _load(rank: Dict[str, Any]) -> List[str]:

@@ -13,15 +13,16 @@ import time
 from typing import Callable, List
 
 from gdbext.frontend.capacity import memory_of_gdb
-from gdbext.model.errors import GdbextError
+from gdbext.model.errors import MORE_MEMORY, GdbextError
 
 _NO_PYTHON = re.compile(r"not supported in this copy of GDB|Python scripting is not supported", re.IGNORECASE)
 _NOISE = re.compile(r"debuginfod|index-cache|^warning:|^$|^progress:")
 _NO_MEMORY = re.compile(
-    r"virtual memory exhausted|MemoryError|bad_alloc|annot allocate memory|failed to map segment"
-    r"|Recursive internal problem"  # gdb 13 and 18 under `ulimit -v`
+    r"memory exhausted|MemoryError|bad_alloc|annot allocate memory|failed to map segment"
+    r"|Recursive internal problem|can't load unicodedata module"  # gdb 13 and 18 under `ulimit -v`
 )
 _KILLED = "it was ended by signal"
+_WITHOUT_MEMORY = (signal.SIGKILL, signal.SIGABRT)  # of the kernel; of itself, also without a word (18.1)
 _ENDED = "gdb did not finish"
 _BUSY = re.compile(r"stacks of (\d+)/(\d+)$")  # which copy it reads (debugger/batch.py)
 _PART = 0.75
@@ -133,7 +134,7 @@ class GdbProcess:
         if self._timed_out:
             printed = [*printed, f"{_ENDED} in {min(deadline, self._ended_at - self._begun_at):.3g} s"]
         elif status < 0:
-            printed = [*printed, f"{_KILLED} {-status}" + (" (out of memory?)" if status == -9 else "")]
+            printed = [*printed, f"{_KILLED} {-status}" + (" (out of memory?)" if -status in _WITHOUT_MEMORY else "")]
         return GdbextError(*_why_no_result(gdb, printed))
 
 
@@ -167,8 +168,9 @@ def _why_no_result(gdb: str, printed: List[str]) -> tuple[str, str]:
     if any(_NO_MEMORY.search(line) for line in lines):
         return (
             f"{gdb} ran out of memory",
-            "give it more (ulimit -v, the limit of the container), or look at fewer ranks",
+            f"{MORE_MEMORY}, or look at fewer ranks",
         )
     if lines and lines[-1].startswith(_KILLED):
-        return f"{gdb} gave no result: {lines[-1]}", "every process runs on; try again"
+        hint = f"try again; {MORE_MEMORY}" if "memory" in lines[-1] else "try again"
+        return f"{gdb} gave no result: {lines[-1]}", f"every process runs on; {hint}"
     return f"{gdb} gave no result: {lines[-1] if lines else 'it printed nothing'}", "try --gdb PATH"

@@ -6,6 +6,9 @@ OK, FINDING, USAGE, UNTOLD, NOTHING, INTERRUPTED = 0, 1, 2, 3, 4, 130
 """Exit codes of `gdbext`: nothing hangs, a finding, wrong usage, it cannot be told, nothing could be read, Ctrl-C.
 `model.exit_status` tells which."""
 
+MORE_MEMORY = "give it more memory (ulimit -v, ulimit -d, the limit of the container)"
+"""The next step where gdb has too little."""
+
 
 class GdbextError(Exception):
     """Something the user can act on. `hint` is the next step."""

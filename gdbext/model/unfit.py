@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_LONGEST = 200  # characters of a path: a file can hold itself fifty times
+
 
 class Unfit(ValueError):
     """Data that does not fit. `path` leads to it: `processes[3].threads[0].id`."""
@@ -16,4 +18,7 @@ class Unfit(ValueError):
         return self
 
     def __str__(self) -> str:
-        return f"{self.path} {self.what}".lstrip()
+        path = self.path
+        if len(path) > _LONGEST:
+            path = f"{path[: _LONGEST // 2]}...{path[-_LONGEST // 2 :]}"
+        return f"{path} {self.what}".lstrip()

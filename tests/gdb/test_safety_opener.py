@@ -1,8 +1,10 @@
 """FIFOs and other traps where files of a target should be: neither we nor gdb open them, and the rest is read."""
 
 import contextlib
+import lzma
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -83,6 +85,35 @@ def walked(gdb, pid, folder, before_gdb=lambda: None):
     (rank,) = record["ranks"]
     assert rank["problems"] == []
     return unpack(record["frames"], rank["threads"])[0].frames, problems, time.monotonic() - begun
+
+
+def test_symbols_that_are_more_when_unpacked_are_not_handed_to_gdb(any_gdb, folder):
+    """250 KB of .gnu_debugdata became 1.5 GiB in gdb. This one says that it has 4 GiB."""
+    number = bytes([0x80, 0x80, 0x80, 0x80, 0x10])
+    index = b"\0\1\5" + number + bytes(8)
+    stream = lzma.compress(b"")[:12] + index + struct.pack("<II2s2s", 0, len(index) // 4 - 1, b"\0\4", b"YZ")
+    (folder / "more").write_bytes(stream)
+    subprocess.run(["strip", "-g", folder / "library.so"], check=True)
+    subprocess.run(["objcopy", f"--add-section=.gnu_debugdata={folder}/more", folder / "library.so"], check=True)
+    with running(folder) as pid:
+        frames, problems, _ = walked(any_gdb, pid, folder)
+    assert names(frames) == ["waits_in_library", "main"]
+    (problem,) = problems
+    assert problem.startswith("library.so: its 4,096 MiB of debug information were not read"), problem
+
+
+@pytest.mark.parametrize("mib", [24, 32, 36, 40, 48])
+def test_a_gdb_without_memory_is_told_and_not_blamed_on_the_copy(any_gdb, folder, mib):
+    limited = folder / "gdb"
+    limited.write_text(f'#!/bin/bash\nulimit -d {mib << 10}\nexec {any_gdb} "$@"\n')
+    limited.chmod(0o755)
+    with running(folder) as pid:
+        argv = [sys.executable, "-m", "gdbext", "diagnose", "--once", str(pid), "--gdb", str(limited)]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=300, cwd=folder)
+    said = done.stdout + done.stderr
+    whole = all(name in said for name in ("main ", "waits_in_library ", "pause "))
+    assert ("memory" in said and "give it more" in said) or whole, said
+    assert "Traceback" not in said and "not recognized" not in said
 
 
 def names(frames):

@@ -181,10 +181,20 @@ def test_one_copy_does_not_get_the_time_of_all(fake, tmp_path):
 
 
 def test_a_gdb_without_memory_is_one_line(fake, tmp_path):
-    for said in ("virtual memory exhausted: can't allocate 8 bytes.", "MemoryError", "Recursive internal problem."):
+    unicode = "Error occurred in Python: (unicode error) \\\\N escapes not supported (can't load unicodedata module)"
+    exhausted = "virtual memory exhausted: can't allocate 8 bytes."
+    for said in (exhausted, "MemoryError", "Recursive internal problem.", unicode):
         with pytest.raises(GdbextError, match="ran out of memory; give it more") as caught:
             run(fake(f'echo "{said}"; printf "\\000\\n"; kill -6 $$'), tmp_path)
         assert "\n" not in str(caught.value)
+
+
+def test_a_gdb_that_aborts_without_a_word_may_have_no_memory(fake, tmp_path):
+    """18.1 with 39 MB of data."""
+    with pytest.raises(
+        GdbextError, match=r"signal 6 \(out of memory\?\); every process runs on; try again; give it more"
+    ):
+        run(fake("kill -6 $$"), tmp_path)
 
 
 def test_a_gdb_has_a_limit_of_memory_and_leaves_no_core(fake, tmp_path, monkeypatch):

@@ -132,6 +132,16 @@ def test_deep_nesting_is_one_line(opening, size):
         load_snapshot('{"schema": 1, "snapshot": {"processes": [], "earlier": [' + opening * size)
 
 
+def test_a_field_that_is_very_deep_is_named_in_a_short_line():
+    """Found by the fuzz (seed 1, round 61815)."""
+    deep: object = 3
+    for _ in range(50):
+        deep = {"processes": [], "earlier": [deep]}
+    with pytest.raises(GdbextError, match="not a gdbext snapshot: earlier") as error:
+        load_snapshot(json.dumps({"schema": 1, "snapshot": deep}))
+    assert len(str(error.value)) < 400 and str(error.value).count("...") == 1
+
+
 def test_what_is_beyond_the_limits_is_left_out_and_counted(monkeypatch):
     for name, number in (("PROCESSES", 3), ("THREADS", 5), ("FRAMES_OF_A_THREAD", 4)):
         monkeypatch.setattr(limits, name, number)
