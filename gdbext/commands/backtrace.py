@@ -10,6 +10,7 @@ from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session, chosen_by_current
 from gdbext.model.backtrace import Backtrace
+from gdbext.model.digits import whole
 from gdbext.model.errors import UsageError
 
 
@@ -38,7 +39,7 @@ def _cut(one: Backtrace, count: int) -> Backtrace:
 
 def frame_count(text: str) -> int:
     """How many innermost frames. Raises ValueError."""
-    if not text.isdigit() or int(text) == 0:
+    if not whole(text):
         raise ValueError
     return int(text)
 

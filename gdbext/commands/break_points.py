@@ -12,6 +12,7 @@ from gdbext.commands.parsing import option_names
 from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session
 from gdbext.model.break_points import BreakTable
+from gdbext.model.digits import whole
 from gdbext.model.errors import GdbextError, UsageError
 
 LIMIT = 120.0
@@ -143,7 +144,7 @@ def condition(text: str) -> str:
 
 def positive(text: str) -> int:
     """Type of a count."""
-    if not text.isascii() or not text.isdigit() or int(text[:12]) == 0:
+    if not whole(text):
         raise ArgumentTypeError(f"not a number from 1 on: {text}")
     return int(text)
 

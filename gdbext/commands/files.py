@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO, Iterator, Optional
 
+from gdbext.model.digits import is_whole
 from gdbext.model.errors import GdbextError, UsageError
 
 _FORCE = "choose another name; --force overwrites it"
@@ -90,7 +91,7 @@ def _is_stream(mode: int) -> bool:
 def _descriptor_of(path: Path) -> Optional[int]:
     """The descriptor of ours that a name stands for: those of the kernel are links, and lead nowhere else."""
     named = {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(path))
-    if named is None and path.name.isdigit() and os.path.realpath(path.parent) == os.path.realpath("/proc/self/fd"):
+    if named is None and is_whole(path.name) and os.path.realpath(path.parent) == os.path.realpath("/proc/self/fd"):
         named = int(path.name)
     return named
 

@@ -12,6 +12,7 @@ from gdbext.commands.session import Session, chosen_by_current
 from gdbext.discovery.listing import choice, describe, started
 from gdbext.discovery.procfs import ProcFS
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
+from gdbext.model.digits import is_whole
 from gdbext.model.errors import UsageError
 from gdbext.model.job import Job
 
@@ -76,7 +77,7 @@ def detach_all(session: Session, args: Namespace) -> RankTable:
 
 def rank_number(text: str) -> int:
     """Type of an argument that names one rank."""
-    if not text.isdigit():
+    if not is_whole(text):
         raise ArgumentTypeError(f"{text} is no rank number and no pid")
     return int(text)
 

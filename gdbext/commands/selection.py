@@ -11,6 +11,7 @@ from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
 from gdbext.model.attached import AttachedRank
+from gdbext.model.digits import is_whole, whole
 from gdbext.model.errors import UsageError
 from gdbext.model.job import Job
 from gdbext.model.ranges import folded
@@ -20,7 +21,7 @@ _MOST_RANKS = 100_000
 
 def number(text: str) -> int:
     """A process or group id. Raises argparse's error for anything else."""
-    if not text.isascii() or not text.isdigit() or int(text) == 0:
+    if not whole(text):
         raise ArgumentTypeError(f"not a process id: {text}")
     return int(text)
 
@@ -63,7 +64,7 @@ def parse_ranks(text: str) -> Tuple[int, ...]:
     chosen: List[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
+        if not is_whole(first) or (dash and not is_whole(last)):
             raise UsageError(f"not a list of ranks: {text}", "write for example 0-3,7 or all")
         low, high = int(first), int(last or first)
         if high < low or high - low > _MOST_RANKS:

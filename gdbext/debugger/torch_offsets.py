@@ -11,6 +11,7 @@ from gdbext.debugger.nodes import Node, Read, StructNode, Unreadable
 from gdbext.knowledge.layouts import STRUCTS
 from gdbext.knowledge.layouts.torch import MEASURED
 from gdbext.knowledge.schema import StructRow
+from gdbext.model.digits import is_whole
 from gdbext.opener import files
 
 TENSOR = "c10::TensorImpl"
@@ -68,7 +69,7 @@ def _from_folder(package: str) -> Optional[Release]:
 
 def key_of(release: str) -> Tuple[int, ...]:
     """Releases in order: 2.9 before 2.10."""
-    return tuple(int(part) for part in release.split(".") if part.isdigit())
+    return tuple(int(part) for part in release.split(".") if is_whole(part))
 
 
 class Offsets(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Mapping, Optional, Sequence, Tuple
 
+from gdbext.model.digits import is_whole
+
 _FAMILIES: Tuple[Tuple[str, str, Tuple[str, ...]], ...] = (
     # name that frameworks use, device file, variables that choose and order devices (the first that is set counts)
     ("npu", r"^/dev/davinci(\d+)$", ("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES")),
@@ -43,4 +45,4 @@ def _text(name: str, index: int, host: str) -> str:
     """`host` is the number of the device on the host, or a UUID."""
     if host == str(index):
         return f"{name}:{index}"
-    return f"{name}:{index} (GPU {host})" if host.isdigit() else f"{name}:{index} ({host[:12]})"
+    return f"{name}:{index} (GPU {host})" if is_whole(host) else f"{name}:{index} ({host[:12]})"

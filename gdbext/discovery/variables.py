@@ -8,6 +8,7 @@ from typing import Mapping, Optional, Sequence, Tuple
 
 from gdbext.knowledge.launchers import LOOPBACK, VARIABLES
 from gdbext.knowledge.schema import RankVariable
+from gdbext.model.digits import whole
 
 _LARGEST = 10_000_000
 """No job has more ranks: a larger number is something else."""
@@ -65,7 +66,5 @@ def _claim(environ: Mapping[str, str], row: RankVariable) -> Optional[Claim]:
 
 def number(text: Optional[str]) -> Optional[int]:
     """A count or rank written in decimal; None for anything else."""
-    if text is None or not text.isascii() or not text.isdigit() or len(text) > len(str(_LARGEST)):
-        return None
-    value = int(text)
-    return value if value <= _LARGEST else None
+    value = whole(text)
+    return value if value is not None and value <= _LARGEST else None

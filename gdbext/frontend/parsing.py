@@ -8,6 +8,7 @@ from typing import Sequence
 from gdbext.commands.output import check_files, keep, without_file
 from gdbext.frontend.selection import chosen
 from gdbext.frontend.terminal import Progress
+from gdbext.model.digits import is_whole
 
 _FOREIGN = ("run", "launch")
 """Commands whose arguments are another program's command line."""
@@ -50,7 +51,7 @@ def _take_further(top: argparse.ArgumentParser, options: argparse.Namespace, wor
         top.error(f"unrecognized arguments: {' '.join(wrong or words)}")
     for word in words:
         files = _TAKES.get(options.command) == "files"
-        if not files and not word.isdigit():
+        if not files and not is_whole(word):
             top.error(f"argument PID: invalid int value: {word!r}")
         options.inputs.append(word if files else int(word))
 

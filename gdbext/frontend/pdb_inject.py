@@ -19,6 +19,7 @@ from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
 from gdbext.frontend import gdbrun, remote_exec
 from gdbext.frontend.terminal import Progress, private_folder, style_for
+from gdbext.model.digits import is_whole
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.missing import Missing
@@ -86,7 +87,7 @@ class Asked:
 def parse_place(text: str) -> Tuple[str, int]:
     """FILE:LINE. Raises UsageError."""
     file, colon, line = text.rpartition(":")
-    if not colon or not file or not line.isdigit():
+    if not colon or not file or not is_whole(line):
         raise UsageError(f"{text} is not FILE:LINE", "for example: gdbext pdb --inject train.py:33 --rank 2")
     return file, int(line)
 

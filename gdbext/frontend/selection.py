@@ -9,6 +9,7 @@ from gdbext.capture.environ import read_environ
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
 from gdbext.discovery.selectors import Selector
+from gdbext.model.digits import is_whole
 from gdbext.model.job import Job
 
 
@@ -33,5 +34,5 @@ def chosen_job(proc: ProcFS, options: argparse.Namespace, pids: Sequence[int] = 
 
 def split_inputs(inputs: Sequence[str]) -> Tuple[List[int], List[str]]:
     """Which arguments are pids and which are files. A name that is a number and a file is a file when it has a path."""
-    pids = [int(text) for text in inputs if text.isdigit()]
-    return pids, [text for text in inputs if not text.isdigit()]
+    pids = [int(text) for text in inputs if is_whole(text)]
+    return pids, [text for text in inputs if not is_whole(text)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Dict, List, Optional, Tuple
 
 from gdbext.knowledge.launchers import LAUNCHER_FILES
+from gdbext.model.digits import whole
 from gdbext.model.job import RankSnapshot
 from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame, ThreadStack
@@ -266,11 +267,11 @@ def thread_ids(threads: List[Thread]) -> Tuple[str, ...]:
 def _number(thread: Thread, id: Optional[str]) -> Optional[int]:
     """The number of a thread in gdb's listing, which its neighbours in the text continue."""
     listed = thread.kind == "gdb" and not thread.head.selected
-    return int(id) if listed and id is not None and id.isdigit() else None
+    return whole(id) if listed else None
 
 
 def _direction(threads: List[Thread]) -> int:
     """-1 for a listing from the highest number down, which is gdb's way, else 1."""
-    known = [int(thread.head.id) for thread in threads if thread.head.id is not None and thread.head.id.isdigit()]
+    known = [number for number in (whole(thread.head.id) for thread in threads) if number is not None]
     rising = sum(later > earlier for earlier, later in zip(known, known[1:]))
     return 1 if 2 * rising > len(known) - 1 else -1

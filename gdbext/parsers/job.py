@@ -9,6 +9,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from gdbext.knowledge.engines import PROFILES
 from gdbext.knowledge.launchers import RANK_ARGUMENTS
 from gdbext.knowledge.logs import LAUNCHER_SAW
+from gdbext.model.digits import whole
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.patterns import regex
 from gdbext.parsers import pyspy_json, source
@@ -219,7 +220,8 @@ def _numbered_by_arguments(process: RankSnapshot) -> RankSnapshot:
 
 def _rank(groups: Dict[str, Optional[str]], known: Optional[int]) -> Optional[int]:
     """A title's rank; where it has only the number in the tensor parallel group, that is the rank."""
-    numbers = {name: int(value) for name, value in groups.items() if value is not None and value.isdigit()}
+    found = {name: whole(value) for name, value in groups.items()}
+    numbers = {name: value for name, value in found.items() if value is not None}
     if known is not None or not numbers:
         return known
     return numbers.get("rank", numbers["tp"] if set(numbers) == {"tp"} else None)

@@ -18,7 +18,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import List, Optional, Tuple
 
-from gdbext.rankpdb.identity import is_ending, started
+from gdbext.rankpdb.identity import is_ending, started, whole
 from gdbext.rankpdb.wire import Wire, connect, short
 
 VARIABLE = "GDBEXT_PDB_DIR"
@@ -182,7 +182,7 @@ def reached(place: str) -> List[Tuple[Member, Wire]]:
     found = []
     for name in _names(place):
         parts = name.split(".")
-        if len(parts) != 3 or not all(part.isdigit() for part in parts):
+        if len(parts) != 3 or not all(whole(part) is not None for part in parts):
             continue
         path = os.path.join(place, name)
         wire = None if is_ending(int(parts[1]), parts[2]) else _reach(path)
@@ -200,7 +200,7 @@ def sweep() -> None:
             _, _, process = name.lstrip(".").partition(".")
             pid, _, start = process.partition(".")
             path = os.path.join(place, name)
-            if pid.isdigit() and started(int(pid)) != start and _reach(path) is None:
+            if whole(pid) and started(int(pid)) != start and _reach(path) is None:
                 remove(path)
 
 

@@ -14,7 +14,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 from gdbext.rankpdb.channel import Channel
 from gdbext.rankpdb.debugger import HELP, RankPdb
 from gdbext.rankpdb.folder import detour
-from gdbext.rankpdb.identity import Identity, identity
+from gdbext.rankpdb.identity import Identity, identity, whole
 from gdbext.rankpdb.station import Place, Station, nobody
 from gdbext.rankpdb.telling import say, words
 from gdbext.rankpdb.tidying import tidied
@@ -289,7 +289,7 @@ def _chosen(station: Station, asked: Optional[int]) -> int:
     if asked is not None:
         return asked
     text = os.environ.get(CHOICE, "")
-    return int(text) if text.isdigit() else 0
+    return whole(text) or 0
 
 
 def _limit(asked: Optional[float]) -> float:

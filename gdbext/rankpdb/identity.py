@@ -79,7 +79,12 @@ def _workers_of_msrun(parent: int) -> Optional[int]:
         return None
     option, after = "--local_worker_num", dict(zip(words, words[1:]))
     given = next((word.partition("=")[2] for word in words if word.startswith(f"{option}=")), after.get(option, "8"))
-    return int(given) if given.isdigit() else None
+    return whole(given)
+
+
+def whole(text: str) -> Optional[int]:
+    """A number as launchers write it; None for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
 def rank_of(environ: Mapping[str, str]) -> Optional[int]:
@@ -93,7 +98,7 @@ def is_no_rank(environ: Mapping[str, str]) -> bool:
 
 
 def _number(environ: Mapping[str, str], names: Tuple[str, ...]) -> Optional[int]:
-    return next((int(environ[name]) for name in names if environ.get(name, "").isdigit()), None)
+    return next((number for number in (whole(environ.get(name, "")) for name in names) if number is not None), None)
 
 
 def torch_distributed() -> Any:

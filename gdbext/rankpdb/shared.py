@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 from typing import Dict, Optional, Set, Tuple
 
-from gdbext.rankpdb.identity import Identity
+from gdbext.rankpdb.identity import Identity, whole
 from gdbext.rankpdb.sheets import Place, Sheet, Sheets, age_of_this_process
 
 STALE = 60.0
@@ -52,7 +52,7 @@ class Folder:
         again = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         self.open: Set[Place] = set()
         self._me, self._silence = me, silence
-        self._job = f"{me.job}-{again if again.isdigit() else 0}"
+        self._job = f"{me.job}-{whole(again) or 0}"
         self._sheets = Sheets(shared, self._job, me.rank)
         self._passed: Dict[str, int] = {}
         self._known: Dict[int, _Known] = {}

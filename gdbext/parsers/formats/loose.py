@@ -13,6 +13,7 @@ from typing import Match, Optional, Tuple
 from gdbext.knowledge.api import RULES as API_RULES
 from gdbext.knowledge.frames import owners
 from gdbext.knowledge.frames.helpers import ENTRIES
+from gdbext.model.digits import is_whole, whole
 from gdbext.model.patterns import either, regex
 from gdbext.model.stack import Frame
 from gdbext.parsers.events import Chain, Event, FrameLine, Location, Said, ThreadHead
@@ -40,7 +41,7 @@ def _spied(match: Match[str]) -> Optional[Event]:
 def _boost(match: Match[str]) -> Event:
     place = match.group("place") or ""
     file, _, line = place.rpartition(":")
-    at = Place(None, file, int(line)) if line.isdigit() and file else Place(place or None)
+    at = Place(None, file, whole(line)) if is_whole(line) and file else Place(place or None)
     return FrameLine(named_frame(match.group("name"), at), int(match.group("number")))
 
 

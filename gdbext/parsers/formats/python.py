@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Match, Optional, Tuple
 
+from gdbext.model.digits import whole
 from gdbext.model.names import bare_name
 from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
@@ -21,7 +22,7 @@ def _spied_thread(match: Match[str]) -> Event:
     id = match.group("id")
     return ThreadHead(
         id,
-        int(id) if id and id.isdigit() else None,
+        whole(id),
         match.group("name"),
         True if match.group("gil") else None,
         _STATES[match.group("state")],
