@@ -9,6 +9,7 @@ from gdbext.analysis.checks import is_raising
 from gdbext.analysis.frames import FrameBook, Known, without_lies
 from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES, owners
 from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.knowledge.logs import LOG_RULES
 from gdbext.knowledge.ranks import API, GIL, LEAF, OUTER, SILENT
 from gdbext.knowledge.schema import EngineProfile, FrameRule
 from gdbext.model.missing import Missing
@@ -21,6 +22,7 @@ BUSY = 0.3
 
 _COMMUNICATORS = ("comm", "info->comm", "nccl_param.nccl_comm_", "nccl_comm", "comm_")
 _MESSAGES = [(regex(rule.pattern), rule.kind) for rule in MESSAGES]
+_LOG_RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES if rule.wait]
 _NAMES = [(regex(row.pattern), row.helper) for row in THREAD_NAMES]
 _OWN_THREADS = [(regex(pattern), helper) for pattern, helper in owners.OWN_THREADS]
 _BOOK = FrameBook()
@@ -108,6 +110,13 @@ def kind_said(messages: Iterable[str]) -> Optional[str]:
     """What a thread died or waited in, by lines that were printed beside its stack."""
     lines = tuple(messages)
     return next((kind for pattern, kind in _MESSAGES if any(pattern.search(line) for line in lines)), None)
+
+
+def kind_of_log(lines: Sequence[str]) -> Optional[str]:
+    """Where a process stands of which only log lines were read: by the lines, then by the row that knows one."""
+    said = kind_said(lines)
+    known = (rule.wait for pattern, rule in _LOG_RULES if any(pattern.search(line) for line in lines))
+    return said or next(filter(None, known), None)
 
 
 def _captures(frames: Sequence[Frame]) -> Mapping[str, Captured]:

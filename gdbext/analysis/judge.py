@@ -19,7 +19,7 @@ from gdbext.analysis import (
     within,
 )
 from gdbext.analysis.candidate import Candidate, evidence_of
-from gdbext.analysis.classify import judge_thread, kind_said
+from gdbext.analysis.classify import judge_thread, kind_of_log
 from gdbext.analysis.decisive import decisive
 from gdbext.analysis.launches import PATTERNS as COUNTS
 from gdbext.analysis.launches import counted
@@ -127,7 +127,7 @@ def judge_process(process: RankSnapshot, engine: Optional[str] = None) -> Proces
     best = decisive(process, judged)
     if best is None:
         dead = process.state == "lost" and not process.alive
-        kind = "exited-or-crashed" if dead else (None if process.threads else kind_said(process.said)) or "unknown"
+        kind = "exited-or-crashed" if dead else (None if process.threads else kind_of_log(process.said)) or "unknown"
         return ProcessJudgement(process.index, Wait(kind), judged)
     one = judged[best]
     wait = Wait(one.kind, one.id, one.frame, one.collective, one.communicator, _operation_counts(one))

@@ -71,8 +71,8 @@ class MessageRule:
 class LogRule:
     """A log line in which a library says what went wrong.
 
-    A group `rank` of `pattern` (searched anywhere) has the numbers of the ranks to blame, as they are printed. Without
-    a cause the line is evidence only.
+    A group of `pattern` (searched anywhere) whose name begins with `rank` has the numbers of the ranks to blame, as they
+    are printed. Without a cause the line is evidence only.
     """
 
     id: str
@@ -81,6 +81,18 @@ class LogRule:
     source: str
     cause: str = ""  # label of labels.CAUSES
     confidence: str = "low"
+    wait: str = (
+        ""  # label of labels.WAIT_KINDS: where a process that says so stands, if no stack tells; "": about others
+    )
+    alone: str = ""  # the cause where no other process of the job shows: nobody is known to wait for this one
+
+
+@dataclass(frozen=True)
+class WriterRule:
+    """How a tool tells whose line it is. Groups of `pattern` (searched anywhere): pid, rank, host; pid2, rank2 as well."""
+
+    pattern: str
+    source: str
 
 
 @dataclass(frozen=True)

@@ -315,7 +315,7 @@ class Assembler:
             elif said.pid is not None and (process is None or process.head.pid != said.pid):
                 self._begin(ProcessHead(pid=said.pid))
         elif process is None or self._pending is not None or not is_about(process, said):
-            if len(self.messages) < 200:
+            if len(self.messages) < 200 and (said.text or said not in self.messages):
                 self.messages.append(said)
         else:
             process.tell(said.text)

@@ -164,7 +164,7 @@ class Process:
         return head.id is None or head.id != self._only[kind]
 
     def tell(self, text: str) -> None:
-        if len(self.said) < MOST_SAID and text[:LONGEST_PROBLEM] not in self.said:
+        if text and len(self.said) < MOST_SAID and text[:LONGEST_PROBLEM] not in self.said:
             self.said.append(text[:LONGEST_PROBLEM])
 
     def drop_what_says_nothing(self) -> None:

@@ -86,19 +86,23 @@ def _parse(name: str, data: bytes, tally: Tally) -> _Found:
     processes = [process for process in (*spied.processes, *written) if process.shows_stacks]
     loose = [(one.stream, message) for one in streams for message in one.messages]
     _number_by_launcher(processes, [message.text for _, message in loose])
-    said: List[str] = []
     speakers = Speakers()
     spoken_of = {_rank_of(stream, message) for stream, message in loose} - {None}
     nameless = len(processes) == 1 and processes[0].head.rank is None and len(spoken_of) == 1
+    named_only: List[Tuple[Stream, Said]] = []
     for stream, message in loose[:_MOST_MESSAGES]:
         rank = None if nameless else _rank_of(stream, message)  # one rank speaks and one process is seen: the same
+        pid = stream.pid if message.pid is None else message.pid
         owner = _owner(replace(message, rank=rank), processes)
-        if owner is None and (rank is not None or (message.pid is not None and not processes)):
-            owner = speakers.find(rank, message.pid)
+        if owner is None and (rank is not None or (pid is not None and not processes)):
+            owner = speakers.find(rank, pid)
         if owner is not None:
             owner.tell(message.text)
-        else:
-            said.append(_prefixed(stream, message.text))
+        elif message.text:
+            named_only.append((stream, message))
+    said = [_prefixed(stream, message.text) for stream, message in speakers.by_name(named_only, bool(processes))]
+    if not processes:
+        said = speakers.hear(said)
     speaking = speakers.finished(() if processes else said)
     found = [_identified(process.finished(0)) for process in (*processes, *speaking)]
     problems += [_PRINTED_AGAIN.format(label) for label in _printed_again(processes, found)]

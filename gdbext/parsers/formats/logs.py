@@ -2,101 +2,92 @@
 
 from __future__ import annotations
 
-from typing import Match, Optional, Tuple
+import functools
+from typing import Dict, List, Match, NamedTuple, Optional, Pattern, Sequence, Tuple
 
 from gdbext.knowledge.frames import MESSAGES
-from gdbext.knowledge.logs import LAUNCHER_SAW, LOG_RULES, RANK
-from gdbext.model.patterns import either, regex
+from gdbext.knowledge.logs import LOG_RULES, NAMED, WRITERS
+from gdbext.model.literals import needed
+from gdbext.model.patterns import regex
 from gdbext.parsers.events import Event, ProcessHead, Said
 from gdbext.parsers.formats.row import Row, row
 
-_EVIDENCE = either((*(rule.pattern for rule in MESSAGES), *(rule.pattern for rule in LOG_RULES)))
-_NEEDS = (
-    "rror",
-    "heck failed",
-    "ssertion fail",
-    "non NULL",
-    "ignal",
-    "SIG",
-    "BUS_",
-    "WARN",
-    "atchdog",
-    "WatchDog",
-    "imeout",
-    "imed out",
-    "ault",
-    "bort",
-    "store",
-    "TATUS",
-    "Xid",
-    "Active",
-    "terminate",
-    "left on",
-    "memory",
-    "onitoredBarrier",
-    "waiting for",
-    "mismatch",
-    "exitcode",
-    "oom-kill",
-    "Killed",
-    "GIL within",
-    "P2P between",
-    "mapping resources",
-    "NET/IB",
-    "ibv_",
-    "IBV_WC",
-    "onnection",
-    "No available",
-    "shm",
-    "ncorrectable",
-    "unexpectedly",
-    "oticed that process",
-    "uplicate GPU",
-    "ismatched NCCL",
-    "terminated with",
-    "is dead",
-    "srun: error",
-    "no socket interface",
-    "o usable interface",
-    "exit type",
-    "missing ranks",
-    "CUDA_ERROR_",
-    "HIP_ERROR",
-    "forked subprocess",
-    "launch failure",
-    "panicked at",
-    "misaligned",
-    "device-side",
-    "GPU reset",
-    "evict queue",
-    "sq_intr",
-    "ring ",
-    "abnormally",
-    "Process-",
-)
 _LONGEST = 2000
 _FATAL = "Fatal Python error"
-_WRITER = regex(r"(?:\[[\d :.,-]{8,40}\] )?\[?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9})[\s:]")
-_LAUNCHER_SAW = regex(LAUNCHER_SAW)
-_RANK = regex(RANK + r"|^[\w.]*:? ?\[(?P<setting_up>\d{1,6})\] is setting up NCCL communicator")
+_PARALLEL = regex(r"(?:TP|EP)(?P<rank>\d{1,5})\Z")
+
+
+class _Needs(NamedTuple):
+    """Expressions by what a line must hold to match one of them."""
+
+    by_literal: Tuple[Tuple[str, Tuple[Pattern[str], ...]], ...]
+    always: Tuple[Pattern[str], ...]
+
+    def finds(self, text: str) -> bool:
+        """Whether one of the expressions matches somewhere in the text."""
+        for literal, patterns in self.by_literal:
+            if literal in text and any(pattern.search(text) for pattern in patterns):
+                return True
+        return any(pattern.search(text) for pattern in self.always)
+
+
+def _by_need(patterns: Sequence[str]) -> _Needs:
+    found: Dict[str, List[Pattern[str]]] = {}
+    always: List[Pattern[str]] = []
+    for text in patterns:
+        literals = needed(text)
+        for literal in literals or ():
+            found.setdefault(literal, []).append(regex(text))
+        if literals is None:
+            always.append(regex(text))
+    return _Needs(tuple((literal, tuple(several)) for literal, several in found.items()), tuple(always))
+
+
+@functools.lru_cache(maxsize=None)
+def _evidence() -> _Needs:
+    return _by_need([*(rule.pattern for rule in MESSAGES), *(rule.pattern for rule in LOG_RULES)])
+
+
+_WRITERS = tuple(regex(rule.pattern) for rule in WRITERS)
+_NAMED = tuple(regex(rule.pattern) for rule in NAMED)
+
+
+class Writer(NamedTuple):
+    """Whose line it is, as far as the line tells."""
+
+    pid: Optional[int] = None
+    rank: Optional[int] = None
 
 
 def said(text: str) -> Optional[Said]:
     """The line as evidence, if it is."""
-    if not any(need in text for need in _NEEDS):
-        return None
     short = text[:_LONGEST].strip()
-    if not _EVIDENCE.search(short):
+    if not _evidence().finds(short):
         return None
-    writer, rank = _WRITER.match(short) or _LAUNCHER_SAW.search(short), rank_in(short)
-    pid = int(writer.group("pid")) if writer else None
+    pid, rank = writer_of(short)
     return Said(short, pid, rank, "next" if _is_head(short) else "", short.startswith(_FATAL))
+
+
+def writer_of(text: str) -> Writer:
+    """Pid and rank of the writer, by the first row that tells either."""
+    return _first(_WRITERS, text)
 
 
 def rank_in(text: str) -> Optional[int]:
     """The rank that torch's messages name as their own."""
-    found = _RANK.search(text[:_LONGEST])
-    return int(found.group("rank") or found.group("setting_up")) if found else None
+    return writer_of(text[:_LONGEST]).rank
+
+
+def _first(patterns: Sequence[Pattern[str]], text: str) -> Writer:
+    for pattern in patterns:
+        match = pattern.search(text)
+        if match:
+            numbers = {
+                name[:-1] if name[-1].isdigit() else name: value for name, value in match.groupdict().items() if value
+            }
+            pid, rank = numbers.get("pid"), numbers.get("rank")
+            return Writer(int(pid) if pid else None, int(rank) if rank else None)
+    return Writer()
 
 
 def _is_head(text: str) -> bool:
@@ -113,49 +104,29 @@ def _dump(match: Match[str]) -> Event:
 
 
 def _writer(match: Match[str]) -> Event:
+    """SGLang's prefix: the groups of the process; where it is of one group only, that number is its rank."""
     evidence = said(match.string[match.end() :].strip())
-    return evidence or ProcessHead(writer=match.group("tag"), firm=False)
+    tag = match.group("tag").strip()
+    own = _PARALLEL.match(tag)
+    if evidence is not None:
+        rank = int(own.group("rank")) if own and evidence.rank is None else evidence.rank
+        return Said(evidence.text, evidence.pid, rank, evidence.about, evidence.fatal)
+    return ProcessHead(writer=tag, firm=False)
 
 
-def _child(match: Match[str]) -> Event:
-    return Said(match.string.strip())
-
-
-def _coredump(match: Match[str]) -> Event:
-    return Said(match.string.strip()[:_LONGEST], int(match.group("pid")))
-
-
-def _exit_code(match: Match[str]) -> Event:
-    return Said(match.string.strip()[:_LONGEST], int(match.group("pid")), int(match.group("rank")))
-
-
-def _reaped(match: Match[str]) -> Event:
-    """A shell tells how its job ended: `script: line 28:  8156 Killed   python3 main.py`."""
-    return Said(match.string.strip()[:_LONGEST], int(match.group("pid")))
+def _takes_part(match: Match[str]) -> Optional[Event]:
+    """A line that is no evidence, of a process that has no other line perhaps."""
+    evidence = said(match.string)
+    if evidence is not None:
+        return evidence
+    pid, rank = _first(_NAMED, match.string)
+    return Said("", pid, rank) if pid is not None else None
 
 
 _STAMP = r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,6})?"
 ROWS: Tuple[Row, ...] = (
     row("", "dump for PID ", r".{0,120}(?:Pyspy|py-spy) dump for PID (?P<pid>\d{1,9})", _dump),
-    row(
-        "",
-        ": line ",
-        r".{1,200}: line \d{1,6}: {1,6}(?P<pid>\d{1,9}) (?:Killed|Aborted|Segmentation fault|Bus error|Terminated)\b",
-        _reaped,
-    ),
-    row("", "Process-", r"Process \S{0,60}Process-\d{1,6}(?::\d{1,6})*:$", _child),
-    row(
-        "",
-        "terminated abnormally",
-        r".{0,200}Process (?P<pid>\d{1,9}) \(.{1,64}\) of user \d+ terminated abnormally",
-        _coredump,
-    ),
-    row(
-        "",
-        "(exitcode: ",
-        r".{0,200}failed \(exitcode: -?\d{1,4}\) local_rank: (?P<rank>\d{1,6}) \(pid: (?P<pid>\d{1,9})\)",
-        _exit_code,
-    ),
     row("", "[20", _STAMP + r" (?P<tag>(?:(?:DP|PP|TP|EP|CP|ATTN_CP|MOE_DP)\d+ ?)+)\]", _writer),
+    row("", " NCCL ", r"(?:\[[\d :.,-]{8,40}\] )?[\w.-]{1,80}:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL ", _takes_part),
     row("", "", r".", _any),
 )

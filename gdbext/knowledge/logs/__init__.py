@@ -1,0 +1,41 @@
+"""Log lines of libraries, the kernel, launchers and engines that say what went wrong, the most telling first.
+
+A new line is a row: its pattern, what it means, where it is printed; the cause if it proves one; and what a process
+that says so waits in, for texts that have no stack of it.
+"""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.logs import deaths, devices, evidence, network, ranks
+from gdbext.knowledge.logs.writers import LAUNCHER_SAW, NAMED, RANK, WRITERS
+from gdbext.knowledge.schema import LogRule
+
+__all__ = ["GROUP", "LAUNCHER_SAW", "LOG_RULES", "NAMED", "PROGRESS", "RANK", "READY", "TIMED_OUT", "UNEVEN", "WRITERS"]
+
+LOG_RULES: Tuple[LogRule, ...] = (
+    *devices.RULES,
+    *ranks.RULES,
+    *deaths.RULES,
+    *network.RULES,
+    *evidence.RULES,
+)
+
+TIMED_OUT = (
+    r"Work(?:N|H|X|M|E)CCL\(SeqNum=(?P<seq>\d{1,12}), OpType=(?P<op>\w{1,40})"
+    r"(?:, NumelIn=(?P<count>\d{1,20}))?"
+)
+"""The collective that torch's watchdog gave up, with its number in the order of its process group."""
+
+READY = r"(?P<tensor>[^\s,]{1,300}) \[ready ranks: ?(?P<ranks>\d+(?:, ?\d+)*)\]"
+"""An operation that waits in Horovod's coordinator, and the ranks that have submitted it."""
+
+PROGRESS = r"last enqueued (?:\w{4} )?work: (?P<enqueued>-?\d{1,12}), last completed (?:\w{4} )?work: (?P<completed>-?\d{1,12})"
+"""How far a rank got in its process group."""
+
+GROUP = r"PG(?: ID \S{1,20})? GUID (?P<group>[^\s\])]{1,80})"
+"""Name of the process group; lines without it are of the default one."""
+
+UNEVEN = ("ALLTOALL", "ALLTOALL_BASE", "SEND", "RECV", "GATHER", "SCATTER", "BROADCAST", "COALESCED", "UNKNOWN")
+"""Operations whose sizes may differ between ranks, or whose number means something else on the two sides."""

@@ -1,0 +1,115 @@
+"""Lines of kernels, launchers, schedulers and engines that say that a process ended."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.schema import LogRule
+
+_DEAD, _MISSING = "exited-or-crashed", "missing-rank"
+_SIGNALS = r"(?:Killed|Out Of Memory|Segmentation fault|Aborted|Bus error|Illegal instruction)"
+
+RULES: Tuple[LogRule, ...] = (
+    LogRule(
+        "killed",
+        r"exitcode: -9\b.{0,40}local_rank: (?P<rank>\d+)|oom[-_]kill|Out of memory: Kill(?:ed)? process"
+        r"|is killed by signal: Killed|OOMKilled|OOM Killed|[Ee]xit(?:ed with| )? ?[Cc]ode:? {0,9}137\b"
+        r"|killed due to (?:the node running low on memory|memory pressure)|Killing process.{0,60}out of memory",
+        "a process of the job was killed, mostly for want of memory",
+        "torchrun; Linux oom killer; torch data loader; Slurm; Kubernetes; Ray memory_monitor.cc",
+        _MISSING,
+        "medium",
+        _DEAD,
+        alone="other",
+    ),
+    LogRule(
+        "worker-died",
+        r"Worker proc VllmWorker-(?P<rank>\d+) died unexpectedly|RayWorkerProc rank=\[(?P<rank2>\d+(?:, ?\d+)*)\] died"
+        r"|(?:Worker|Engine core) proc \S{1,80} died unexpectedly"
+        r"|Scheduler or DataParallelController \S{1,20} terminated with"
+        r"|Rank (?P<rank3>\d+) scheduler (?:is dead|died)|Rank \d+ scheduler is dead"
+        r"|actor died unexpectedly before finishing|Worker exit type: SYSTEM_ERROR"
+        r"|A worker died or was killed while executing|has been marked dead because the detector"
+        r"|Raylet is terminated|Owner's (?:worker|node) has (?:died|crashed)"
+        r"|(?:Worker|worker) (?:process )?(?:rank )?(?P<rank4>\d+) (?:died|is dead|has died|exited unexpectedly)"
+        r"|srun: error: \S{1,120} task (?P<rank5>\d+): "
+        + _SIGNALS
+        + r"|srun: error: \S{1,120} tasks? [\d,-]+: "
+        + _SIGNALS,
+        "a worker of the job ended while the others needed it",
+        "vLLM multiproc_executor.py, ray_executor_v2.py, core_client.py; SGLang engine.py; Ray gcs; Slurm",
+        _MISSING,
+        "medium",
+        _DEAD,
+    ),
+    LogRule(
+        "mpi-rank-died",
+        r"noticed that process rank (?P<rank>\d+) with PID \d+ .{0,120}exited on signal"
+        r"|MPI_ABORT was invoked on rank (?P<rank2>\d+) in communicator"
+        r"|RANK (?P<rank3>\d+) PID \d+ RUNNING AT|BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+        "the launcher saw a rank die",
+        "Open MPI's mpirun, PRRTE; MPICH's hydra",
+        _MISSING,
+        "medium",
+        _DEAD,
+        alone="other",
+    ),
+    LogRule(
+        "rank-exit-code",
+        r"failed \(exitcode: -?\d+\) local_rank: \d+ \(pid: \d+\)|exits with return code = -?\d+"
+        r"|received by PID \d{1,9}\b|srun: error: \S{1,120} task \d+: Exited with exit code",
+        "the launcher saw a rank end",
+        "torch elastic multiprocessing/api.py; DeepSpeed launcher/launch.py; Slurm",
+        wait=_DEAD,
+    ),
+    LogRule(
+        "crash-in-kernel-log",
+        r"traps: .{1,20}\[\d+\] (?:general protection|trap )|\]: segfault at [0-9a-f]{1,16} ip ",
+        "the kernel stopped a process for an access that is not allowed",
+        "Linux arch/x86/mm/fault.c, kernel/traps.c",
+        wait=_DEAD,
+    ),
+    LogRule(
+        "sanitizer-error",
+        r"ERROR: (?:Address|Leak|Memory)Sanitizer:",
+        "a sanitizer stopped the process at a wrong access",
+        "LLVM compiler-rt",
+        wait=_DEAD,
+    ),
+    LogRule(
+        "child-died",
+        r"^Process \S*Process-\d+(?::\d+)*:$|terminated abnormally with signal \d+|of user \d+ dumped core"
+        r"|: line \d{1,6}: {1,6}\d{1,9} (?:Killed|Aborted|Segmentation fault|Bus error|Terminated)\b",
+        "a process ended by an exception or a signal",
+        "cpython multiprocessing/process.py; systemd-coredump; bash",
+        wait=_DEAD,
+    ),
+    LogRule(
+        "engine-dead",
+        r"EngineDeadError|EngineCore (?:encountered (?:an issue|a fatal error)|failed to start)"
+        r"|Engine (?:core initialization failed|background task failed|loop has died)"
+        r"|(?:Actor(?:Died|Unavailable)|WorkerCrashed|NodeDied|NodeFailed|OwnerDied|RayActor)Error\b|\bNodeFailed\b"
+        r"|The actor is dead because|Received sigquit from a child process|Subprocess .{0,60}exited with code"
+        r"|Scheduler hit an exception|(?:MPI|Mpi)(?:Session|Pool)? worker .{0,40}(?:died|exited)",
+        "an engine or an actor of it ended",
+        "vLLM v1/engine/exceptions.py; Ray exceptions.py; SGLang scheduler.py; TensorRT-LLM executor/proxy.py",
+        wait=_DEAD,
+    ),
+    LogRule(
+        "batch-system-ended-it",
+        r"slurmstepd: error: \*{3} (?:STEP|JOB) \S{1,40} ON \S{1,80} (?:CANCELLED|FAILED)|DUE TO (?:TIME LIMIT|PREEMPTION)"
+        r"|(?:reason|Reason): ?(?:Evicted|Preempted|NodeLost|DeadlineExceeded)|CrashLoopBackOff"
+        r"|Back-off restarting failed container|(?:Liveness|Startup) probe failed",
+        "the batch system or the cluster ended the job",
+        "Slurm slurmstepd; Kubernetes kubelet events",
+        wait=_DEAD,
+    ),
+    LogRule(
+        "ended-by-launcher",
+        r"Sending process \d+ closing signal|Killing subprocess \d+|Process \d+ got signal: \d+"
+        r"|Received \d+ death signal, shutting down workers|Terminating worker|Force Terminated (?:job|Step)",
+        "the launcher ended a rank because another one had ended",
+        "torch elastic multiprocessing/api.py; DeepSpeed launcher/launch.py; Slurm",
+        wait=_DEAD,
+    ),
+)

@@ -1,0 +1,89 @@
+"""Lines of drivers and runtimes about a fault of the device, or of how a process may use it."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.schema import LogRule
+
+_XID = "NVIDIA Xid catalogue"
+_THROWS = "cuda-error-throw"
+
+RULES: Tuple[LogRule, ...] = (
+    LogRule(
+        "xid",
+        r"NVRM: Xid|\bXid \(|\bSXid \(",
+        "the kernel's driver reported a fault of the GPU",
+        _XID,
+        "gpu-fault",
+        "medium",
+        _THROWS,
+    ),
+    LogRule(
+        "ecc",
+        r"[Uu]ncorrectable (?:ECC|NVLink) error|CUDA_ERROR_ECC_UNCORRECTABLE",
+        "the GPU's memory or link reported an error that cannot be corrected",
+        _XID,
+        "gpu-fault",
+        "medium",
+        _THROWS,
+    ),
+    LogRule(
+        "illegal-access",
+        r"illegal memory access was encountered|misaligned address|unspecified launch failure"
+        r"|Memory access fault by GPU|device-side assert(?:ion)? triggered"
+        r"|CUDA_ERROR_(?:ILLEGAL|MISALIGNED|INVALID_PC|HARDWARE_STACK|LAUNCH_FAILED)",
+        "a kernel failed on the device; the call that reports it is mostly not the one that caused it",
+        "CUDA runtime API, error codes 700-719; ROCm",
+        "gpu-fault",
+        "medium",
+        _THROWS,
+    ),
+    LogRule(
+        "queue-aborted",
+        r"HSA_STATUS_ERROR_(?:MEMORY_APERTURE_VIOLATION|MEMORY_FAULT|ILLEGAL_INSTRUCTION|EXCEPTION|INVALID_PACKET_FORMAT)"
+        r"|HW Exception by GPU node|Queue 0x[0-9a-f]{1,16} aborting with error",
+        "the runtime of ROCm aborted a queue: a kernel failed on the device",
+        "ROCm rocdevice.cpp callbackQueue; ROCR hsa.h",
+        "gpu-fault",
+        "medium",
+        _THROWS,
+    ),
+    LogRule(
+        "npu-exception",
+        r"(?:ai ?core|AI ?Core|aivec|vector core|aicpu|AI CPU) (?:exception|execution failed|error)"
+        r"|fftsplus (?:aicore|aivector|mix) error|there is an? (?:aicore|aivec|aicpu) (?:error|exception)",
+        "a kernel failed on the NPU",
+        "CANN device_error_proc.cc",
+        "gpu-fault",
+        "medium",
+        _THROWS,
+    ),
+    LogRule(
+        "xpu-lost",
+        r"UR_RESULT_ERROR_DEVICE_LOST|ZE_RESULT_ERROR_DEVICE_LOST|PI_ERROR_DEVICE_LOST"
+        r"|i915.{0,60}GPU HANG|xe 0000:\S{1,20}.{0,40}(?:GPU reset|Timedout job)",
+        "the GPU was lost to the driver",
+        "oneAPI Unified Runtime ur_api.h; Linux i915, xe",
+        "gpu-fault",
+        "medium",
+        _THROWS,
+    ),
+    LogRule(
+        "gpu-reset",
+        r"amdgpu.{0,60}(?:GPU reset begin|ring \S+ timeout|\bpage fault\b)|amdkfd.{0,60}HW exception",
+        "the kernel's driver found the GPU not answering and resets it",
+        "Linux amdgpu_device.c, amdgpu_job.c",
+        "gpu-fault",
+        "medium",
+    ),
+    LogRule(
+        "fork-after-cuda",
+        r"Cannot re-?initialize (?:CUDA|HIP|NPU|XPU) in forked subprocess|initialization error.{0,60}fork",
+        "torch found that the process was forked after its parent had initialised CUDA",
+        "torch/cuda/__init__.py _lazy_init; vllm-project/vllm#12754",
+        "fork-after-cuda",
+        "high",
+        "exited-or-crashed",
+    ),
+)

@@ -1,0 +1,143 @@
+"""Lines about setting up communicators, and about transports that fail."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.schema import LogRule
+
+_NCCL = "NCCL sources, 2.4-2.32"
+_INIT, _NETWORK = "init-rendezvous", "network-transport"
+
+RULES: Tuple[LogRule, ...] = (
+    LogRule(
+        "duplicate-gpu",
+        r"Duplicate GPU detected ?: ?rank \d+ and rank \d+ both on CUDA device",
+        "two ranks were given the same GPU, which NCCL refuses",
+        "NCCL init.cc",
+        "other",
+        "medium",
+        "nccl-init",
+    ),
+    LogRule(
+        "version-mismatch",
+        r"Mismatched NCCL version detected",
+        "the ranks run different releases of NCCL",
+        "NCCL init.cc",
+        "other",
+        "medium",
+        "nccl-init",
+    ),
+    LogRule(
+        "no-interface",
+        r"[Bb]ootstrap ?: no socket interface found|NET/Socket ?: ?[Nn]o (?:usable )?interface",
+        "NCCL found no network interface to use: NCCL_SOCKET_IFNAME names none of this host",
+        "NCCL bootstrap.cc, net_socket.cc",
+        _NETWORK,
+        "medium",
+        "nccl-init",
+    ),
+    LogRule(
+        "clients-joined",
+        r"Timed out after .{0,60} waiting for clients\. \d+/\d+ clients joined",
+        "not all ranks came to the store",
+        "torch TCPStore.cpp",
+        _INIT,
+        "medium",
+        "store-wait",
+    ),
+    LogRule(
+        "store-connect",
+        r"client socket has (?:timed out|failed to connect)|Rendezvous(?:Timeout|Connection|Closed)Error"
+        r"|wait timeout after \d+ms, keys?: |failed to (?:connect|recv).{0,60}TCPStore|TCPStore.{0,80}(?:timed out|Broken pipe)"
+        r"|DEADLINE_EXCEEDED: (?:Barrier timed out|.{0,60}coordination service)",
+        "a rank did not reach the store, or a key of it never came",
+        "torch socket.cpp, TCPStore.cpp, elastic rendezvous/api.py; tsl coordination_service.cc",
+        _INIT,
+        "low",
+        "store-wait",
+    ),
+    LogRule(
+        "socket-of-rank",
+        r"Getting socket times out|Transport init error|EI0006|create link failed.{0,80}remoteRank",
+        "HCCL set up no connection to another rank in time",
+        "CANN error code EI0006; vllm-project/vllm-ascend#486",
+        _INIT,
+        "low",
+        "nccl-init",
+    ),
+    LogRule(
+        "gil-not-acquired",
+        r"Could not acquire GIL within \d+ ms",
+        "torch's monitor could not get the GIL",
+        "torch ProcessGroupNCCL.cpp",
+        "gil-deadlock",
+        "low",
+    ),
+    LogRule(
+        "peer-access",
+        r"NCCL WARN.*(?:enable peer access|cudaIpcOpenMemHandle|CUDA IPC|peer access is not supported)"
+        r"|Could not enable P2P between dev|peer mapping resources exhausted",
+        "direct access to another GPU's memory failed",
+        _NCCL,
+        "p2p-or-topology",
+        "medium",
+    ),
+    LogRule(
+        "infiniband",
+        r"NET/IB ?: ?Got (?:completion|async event)|Call to (?:wrap_)?ibv_\w+ failed|IBV_WC_\w+ERR"
+        r"|[Tt]ransport retry count(?:er)? exceeded|(?:Local|Remote) (?:QP operation|access|operation|invalid request)"
+        r"(?: error)? on mlx|Endpoint timeout|local protection error|syndrome 0x81",
+        "InfiniBand reported a transfer that failed",
+        "NCCL transport/net_ib.cc; UCX ib_mlx5_log.c; openucx/ucx#1920",
+        _NETWORK,
+        "medium",
+    ),
+    LogRule(
+        "unreachable",
+        r"NCCL WARN.*(?:No route to host|Connection timed out|Network is unreachable)",
+        "a peer's address cannot be reached from here",
+        "NCCL misc/socket.cc",
+        _NETWORK,
+        "medium",
+        "nccl-init",
+    ),
+    LogRule(
+        "refused",
+        r"NCCL WARN.*Connection refused|[Cc]onnection refused.*(?:retry|attempt)",
+        "a peer does not listen at its address: not started, gone, or another interface",
+        "NCCL misc/socket.cc; NVIDIA/nccl#1324",
+        _INIT,
+        "low",
+        "nccl-init",
+    ),
+    LogRule(
+        "peer-closed",
+        r"NCCL WARN.*(?:[Cc]onnection closed by (?:remote )?peer|Connection reset by peer|remote process exited)",
+        "a peer closed its connection: its process ended first",
+        "NCCL misc/socket.cc",
+        "missing-rank",
+        "low",
+    ),
+    LogRule(
+        "gloo-peer",
+        r"Connection closed by peer \[|gloo/transport/tcp/\S{1,40}\] (?:Read error|Write error|timed out|\S{0,40} timeout)"
+        r"|Timed out waiting \d+ ?ms for (?:send|recv) operation to complete",
+        "a peer of a collective of Gloo is gone or does not answer",
+        "gloo transport/tcp/pair.cc, unbound_buffer.cc",
+        "missing-rank",
+        "low",
+        "gloo",
+    ),
+    LogRule(
+        "mpi-peer",
+        r"(?:lost connection to|connection .{0,40}lost to|unable to communicate with).{0,60}(?:peer|daemon|ORTE|PRRTE)"
+        r"|peer process .{0,60}(?:unexpectedly|closed)|socket closed by remote peer|btl_tcp.{0,80}(?:failed|closed)"
+        r"|UCX {1,4}(?:ERROR|FATAL) .{0,200}(?:reset by remote peer|unreachable|Connection refused)",
+        "a peer of MPI or UCX is gone or cannot be reached",
+        "Open MPI oob, btl/tcp; UCX tcp_ep.c",
+        _NETWORK,
+        "low",
+        "mpi",
+    ),
+)

@@ -1,0 +1,122 @@
+"""Lines that say which ranks are missing, or that ranks call different things."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.schema import LogRule
+
+_MISSING, _MISMATCH = "missing-rank", "collective-mismatch"
+
+RULES: Tuple[LogRule, ...] = (
+    LogRule(
+        "missing-ranks",
+        r"\[missing ranks: ?(?P<rank>\d+(?:, ?\d+)*)\]"
+        r"|^(?P<rank2>\d{1,5}): \[.{0,400}(?i:allreduce|allgather|broadcast|alltoall|reducescatter)",
+        "Horovod's coordinator waits for ranks that have not submitted the tensor",
+        "horovod/common/stall_inspector.cc; horovod#1012",
+        _MISSING,
+        "medium",
+    ),
+    LogRule(
+        "ready-ranks",
+        r"\[ready ranks: ?\d+(?:, ?\d+)*\]",
+        "Horovod's coordinator lists the ranks that have submitted a tensor; the others have not",
+        "horovod/common/operations.cc before 0.16; horovod#336",
+    ),
+    LogRule(
+        "shm-segment",
+        r"shm(?:utils)?\.(?:h|cc):\d+ NCCL WARN .{0,80}No space left|dev/shm/nccl.*No space left"
+        r"|NCCL WARN .{0,60}(?:creating|extend)\w* (?:shared memory segment|/dev/shm)",
+        "there is no room in /dev/shm",
+        "NCCL shmutils.cc, shm.h; NVIDIA/nccl#290",
+        "shm-too-small",
+        "medium",
+        "nccl-init",
+    ),
+    LogRule(
+        "shm-full",
+        r"dev/shm.*(?:No space left|[Bb]us error)|No space left on device.*shm"
+        r"|(?:while creating|extend) shared memory segment|insufficient shared memory \(shm\)"
+        r"|are out of shared memory",
+        "there is no room in /dev/shm",
+        "torch data loader; vLLM shared memory",
+        "shm-too-small",
+        "medium",
+        "exited-or-crashed",
+    ),
+    LogRule(
+        "mismatch",
+        r"Detected mismatch between collectives on ranks",
+        "torch compared the calls of the ranks (TORCH_DISTRIBUTED_DEBUG=DETAIL) and they differ",
+        "torch ProcessGroupWrapper.cpp",
+        _MISMATCH,
+        "high",
+    ),
+    LogRule(
+        "mismatch-at-rank",
+        r"Mismatched collective detected, please check your collective calls at and around rank (?P<rank>\d+)",
+        "NCCL found that neighbouring ranks call different collectives",
+        "NCCL 2.6 init.cc, NCCL_CHECKS; NVIDIA/nccl#296",
+        _MISMATCH,
+        "medium",
+    ),
+    LogRule(
+        "mismatch-of-tensors",
+        r"Mismatched (?:MPI operations|\w+ operations|data types|(?:allreduce|broadcast|\w+) (?:tensor )?(?:shapes|root ranks))"
+        r"|op\.preamble\.length <= op\.nbytes|Ranks .{0,60}have inconsistent (?:sizes|shapes)"
+        r"|MPI_ERR_TRUNCATE|Message truncated, error stack",
+        "a library found that the ranks' operations differ in kind or size",
+        "horovod/common/controller.cc; gloo transport/tcp/pair.cc; MPI standard, MPI_ERR_TRUNCATE",
+        _MISMATCH,
+        "medium",
+    ),
+    LogRule(
+        "monitored-barrier",
+        r"[Rr]ank\(?s?\)? \[?(?P<rank>\d+(?:, ?\d+)*)\]? failed to pass monitoredBarrier"
+        r"|waiting for send/recv from rank (?P<rank2>\d+)",
+        "monitoredBarrier names the ranks that did not come",
+        "torch.distributed.monitored_barrier",
+        _MISSING,
+        "medium",
+        "gloo",
+    ),
+    LogRule(
+        "remote-rank-silent",
+        r"has not received the Notify record from remote rank: ?\[(?P<rank>\d+)\]"
+        r"|Cluster Exception Location\[IP/ID\]:\[[\d.:a-f]{2,40}/(?P<rank2>\d+)\]",
+        "HCCL waits for a device that does not answer",
+        "CANN error codes EI0002, EI0004; InternLM/lmdeploy#3354",
+        _MISSING,
+        "low",
+        "stream-sync",
+    ),
+    LogRule(
+        "task-lost",
+        r"/task:(?P<rank>\d+)\b.{0,200}(?:heartbeat timeout|stopped sending heartbeats|unhealthy|was preempted"
+        r"|disconnected|failed to send a heartbeat)"
+        r"|(?:heartbeat timeout|unhealthy|disconnected).{0,120}/task:(?P<rank2>\d+)\b",
+        "the coordination service of XLA lost a task",
+        "tsl coordination_service.cc",
+        _MISSING,
+        "medium",
+    ),
+    LogRule(
+        "expected-threads",
+        r"waiting for `initialize clique",
+        "XLA waits for all participants of a new communicator",
+        "xla/service/rendezvous.cc, collectives/gpu_clique.cc",
+        "init-rendezvous",
+        "low",
+        "nccl-init",
+    ),
+    LogRule(
+        "participants-missing",
+        r"Expected \d+ threads to join the rendezvous, but (?:only \d+|not all) of them arrived",
+        "a participant of a collective of XLA does not come",
+        "xla/service/rendezvous.cc",
+        _MISSING,
+        "low",
+        "nccl-group-launch",
+    ),
+)

@@ -1,0 +1,68 @@
+"""Whose a log line is: pid and rank as tools print them, where no collector has put them before the line."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.schema import WriterRule
+
+RANK = r"(?:\[|GUID [^\]]{1,80} |PG \d{1,6} )Rank (?P<rank>\d{1,6})\]"
+"""Whose line it is. Within another group than the default it is the number in that group."""
+
+LAUNCHER_SAW = r"noticed that process rank (?P<rank>\d{1,6}) with PID (?P<pid>\d{1,9}) "
+"""Open MPI's mpirun names rank and pid of the first process that died."""
+
+_FILE = r"(?![\w./-]{0,80}\.(?:cc?|cpp|cu|h|hpp|py|rs|go|inl?):)"
+
+WRITERS: Tuple[WriterRule, ...] = (
+    WriterRule(
+        r"^(?:\[[\d :.,-]{8,40}\] )?\[?" + _FILE + r"(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9}) {0,4}[\s:]",
+        "NCCL debug.cc: host:pid:thread; UCX log.c: [host:pid:thread]",
+    ),
+    WriterRule(LAUNCHER_SAW, "Open MPI"),
+    WriterRule(r"local_rank: (?P<rank>\d{1,6}) \(pid: (?P<pid>\d{1,9})\)", "torch elastic multiprocessing/api.py"),
+    WriterRule(
+        r"Sending process (?P<pid>\d{1,9}) closing signal|Killing subprocess (?P<pid2>\d{1,9})", "torch, DeepSpeed"
+    ),
+    WriterRule(r"[Rr]eceived by PID (?P<pid>\d{1,9})", "torch elastic multiprocessing/errors; glog"),
+    WriterRule(r"\(PID:(?P<pid>\d{1,9}), Device:-?\d{1,4}, RankID:(?P<rank>\d{1,6})\)", "torch_npu NPUException.h"),
+    WriterRule(r"\b[A-Z]{2}\d{4}: \[PID: (?P<pid>\d{1,9})\]", "CANN error messages"),
+    WriterRule(r"^\s*\[[A-Z]{4,7}\] [A-Z]{2,12}\((?P<pid>\d{1,9}),", "CANN plog"),
+    WriterRule(r"\brankId\[(?P<rank>\d{1,6})|localUserrank\[(?P<rank2>\d{1,6})\]", "CANN HCCL"),
+    WriterRule(r"\((?P<pid>\d{1,9})\) \|CCL_[A-Z]{4,5}\|", "oneCCL log.hpp"),
+    WriterRule(r"\[pid:(?P<pid>\d{1,9}) tid:", "ROCm clr debug.cpp"),
+    WriterRule(r"traps: .{1,20}\[(?P<pid>\d{1,9})\] |\S\[(?P<pid2>\d{1,9})\]: segfault at", "Linux"),
+    WriterRule(
+        r"Kill(?:ed)? process (?P<pid>\d{1,9}) \(|oom-kill:.{0,400},pid=(?P<pid2>\d{1,9})", "Linux mm/oom_kill.c"
+    ),
+    WriterRule(r"Process (?P<pid>\d{1,9}) \(.{1,64}\) of user \d+ ", "systemd-coredump"),
+    WriterRule(r": line \d{1,6}: {1,6}(?P<pid>\d{1,9}) [A-Z]", "bash: how a job ended"),
+    WriterRule(r"==(?P<pid>\d{1,9})==", "LLVM compiler-rt, valgrind"),
+    WriterRule(r"srun: error: \S{1,120} task (?P<rank>\d{1,6}): ", "Slurm: tasks are ranks"),
+    WriterRule(r"MPI_ABORT was invoked on rank (?P<rank>\d{1,6}) ", "Open MPI"),
+    WriterRule(r"RANK (?P<rank>\d{1,6}) PID (?P<pid>\d{1,9}) RUNNING AT", "MPICH hydra"),
+    WriterRule(r"^(?:\[[^\]]{0,60}\] ?){0,3}\[(?:RANK|rank|Rank) (?P<rank>\d{1,6})\]", "TensorRT-LLM, torch"),
+    WriterRule(r"\bRank\[(?P<rank>\d{1,6})\] failed", "LMDeploy model_agent.py"),
+    WriterRule(r"^[\w.]*:? ?\[(?P<rank>\d{1,6})\] is setting up NCCL communicator", "torch ProcessGroupNCCL.cpp"),
+    WriterRule(RANK, "torch ProcessGroupNCCL.cpp"),
+    WriterRule(r"\b(?:pid|PID|proc)[ =:]{1,2}(?P<pid>\d{1,9})\b", "as people and programs write it"),
+)
+"""The first that finds something decides."""
+
+NAMED: Tuple[WriterRule, ...] = (
+    WriterRule(
+        r"^(?:\[[\d :.,-]{8,40}\] )?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,4}\] NCCL INFO .{0,80}"
+        r"\brank (?P<rank>\d{1,6}) nranks ",
+        "NCCL init.cc",
+    ),
+    WriterRule(
+        r"^(?:\[[\d :.,-]{8,40}\] )?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,4}\] NCCL INFO "
+        r"(?:Ring|Channel|Tree) [\d/:, ]{1,12}:? ?(?P<rank>\d{1,6})\[[0-9a-f]{1,8}\] -> \d",
+        "NCCL transport.cc: the sender prints it",
+    ),
+    WriterRule(
+        r"^(?:\[[\d :.,-]{8,40}\] )?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,4}\] NCCL (?:INFO|TRACE) ",
+        "NCCL debug.cc",
+    ),
+)
+"""Lines that are no evidence and still show that a process takes part."""
