@@ -42,6 +42,7 @@ class ThreadHead:
     current: bool = False  # the thread that the error message before is about
     only: Optional[Frame] = None
     problem: str = ""  # what the same line says of it: a signal
+    recurs: bool = False  # the tool shows one thread at several moments: the same id is no second process
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,25 @@ class Chained:
 
 
 @dataclass(frozen=True)
+class Aside:
+    """Frames follow that are not where the thread stands: where it was created, where what it uses was allocated."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A call as a log of calls has it, innermost frame first: the thread stands in the last one."""
+
+    frames: Tuple[Frame, ...]
+
+
+@dataclass(frozen=True)
+class Several:
+    """What one line says of several things, in order."""
+
+    events: Tuple[Event, ...]
+
+
+@dataclass(frozen=True)
 class Cut:
     """The tool says that frames are missing here."""
 
@@ -114,4 +134,19 @@ class Detail:
     """Belongs to a format and says nothing that is kept: source text, locals, a debugger's chatter."""
 
 
-Event = Union[ProcessHead, ThreadHead, FrameLine, Chain, Standing, Location, Said, Chained, Cut, Prompt, Detail]
+Event = Union[
+    ProcessHead,
+    ThreadHead,
+    FrameLine,
+    Chain,
+    Trace,
+    Standing,
+    Location,
+    Said,
+    Chained,
+    Aside,
+    Several,
+    Cut,
+    Prompt,
+    Detail,
+]
