@@ -8,6 +8,7 @@ from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Pattern,
 from gdbext.analysis.checks import is_raising
 from gdbext.analysis.frames import FrameBook, Known, without_lies
 from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES, owners
+from gdbext.knowledge.frames.messages import HANDLERS
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.logs import LOG_RULES
 from gdbext.knowledge.ranks import API, GIL, LEAF, OUTER, SILENT
@@ -23,6 +24,8 @@ BUSY = 0.3
 _COMMUNICATORS = ("comm", "info->comm", "nccl_param.nccl_comm_", "nccl_comm", "comm_")
 _MESSAGES = [(regex(rule.pattern), rule.kind) for rule in MESSAGES]
 _LOG_RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES if rule.wait]
+_HANDLED = frozenset(HANDLERS.values())
+_SAYS_LITTLE = ("unknown", "native-compute", "python-code", "condvar-idle")
 _NAMES = [(regex(row.pattern), row.helper) for row in THREAD_NAMES]
 _OWN_THREADS = [(regex(pattern), helper) for pattern, helper in owners.OWN_THREADS]
 _BOOK = FrameBook()
@@ -58,6 +61,8 @@ def judge_thread(
     said = kind_said((*thread.problems, *messages))
     if said == "exited-or-crashed" and WAIT_GROUPS[kind] == "fatal":
         said = None  # the frames say of what
+    if said is None and kind in _SAYS_LITTLE and not _HANDLED.isdisjoint(thread.problems):
+        said = "exited-or-crashed"
     captures = _captures(thread.frames)
     return ThreadJudgement(
         thread.id,

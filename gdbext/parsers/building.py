@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Optional, Tuple
 
+from gdbext.knowledge.frames.messages import HANDLERS
 from gdbext.knowledge.launchers import LAUNCHER_FILES
 from gdbext.model.digits import whole
 from gdbext.model.job import RankSnapshot
@@ -84,10 +85,13 @@ class Thread:
             if len(frames) > MOST_FRAMES:
                 frames, truncated = frames[:MOST_FRAMES], f"only the innermost {MOST_FRAMES} frames are kept"
         if self.dropped:
-            self.complain(f"left out: {self.dropped} frame(s) of exceptions that followed from the first")
+            what = "other moments" if self.kind == "sanitizer" else "exceptions that followed from the first"
+            self.complain(f"left out: {self.dropped} frame(s) of {what}")
         if self.superseded is not None:
             self.complain("this thread is printed more than once; the last print counts")
         head = self.head
+        if head.id is None or self.kind == "ucx":
+            self.complain(HANDLERS.get(self.kind, ""))
         gaps = self._gaps()
         problems = (*self.problems, gaps) if gaps else tuple(self.problems)
         return ThreadStack(

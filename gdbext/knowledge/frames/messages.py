@@ -5,7 +5,7 @@ from __future__ import annotations
 from gdbext.knowledge.schema import MessageRule
 
 RULES = (
-    MessageRule(r"(Bus error|SIGBUS|exitcode: -7\b|[Ss]ignal[: ]+7\b|BUS_ADRERR)", "sigbus", "Megatron-LM#516"),
+    MessageRule(r"(Bus error|SIGBUS|exitcode: -7\b|[Ss]ignal[: ]+\(?7\b|BUS_ADRERR)", "sigbus", "Megatron-LM#516"),
     MessageRule(
         r"(CUDA (runtime )?error|(CUDA|HIP)_ERROR_(?!NOT_READY)[A-Z_]+|(cuda|hip)Error[A-Z]\w+"
         r"|CUBLAS_STATUS_(?!SUCCESS)|AcceleratorError|device-side assert|Memory access fault by GPU)",
@@ -14,9 +14,14 @@ RULES = (
     ),
     MessageRule(
         r"(Segmentation fault|SIGSEGV|SIGABRT|SIGILL|SIGFPE|Fatal Python error|Aborted \(core dumped\)"
-        r"|[Ss]ignal[: ]+(4|6|8|11)\b)",
+        r"|[Ss]ignal[: ]+\(?(4|6|8|11)\b)",
         "exited-or-crashed",
         "sgl-project/sglang#4205; faulthandler",
+    ),
+    MessageRule(
+        r"((?:Address|Leak|Memory)Sanitizer: |Segfault encountered)",
+        "exited-or-crashed",
+        "LLVM compiler-rt; vllm-project/vllm#44780",
     ),
     MessageRule(
         r"(panicked at|forked subprocess|^Process \w*Process-|terminated abnormally with signal"
@@ -37,3 +42,14 @@ RULES = (
         "the last line of a Python traceback: the thread has left the place with an exception",
     ),
 )
+
+HANDLERS = {
+    "ucx": "UCX prints a stack as the process dies",
+    "glog": "the handler of a fatal signal, or a failed check, prints this stack",
+    "exception": "the stack of an exception that was thrown",
+    "torch": "the stack of an exception of torch",
+    "caffe2": "the handler of a fatal signal prints this stack",
+    "hs_err": "Java's report of a crash",
+}
+"""Kinds of stacks that nothing prints but the end of a process, where they have no head of a live thread. A wait that
+their frames tell by name says more."""

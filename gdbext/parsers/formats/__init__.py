@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from gdbext.parsers.formats import crashes, debuggers, logs, loose, people, python
+from gdbext.parsers.formats import crashes, debuggers, logs, loose, machine, people, python, sanitizers
 from gdbext.parsers.formats.row import Grammar
 
 GRAMMAR = Grammar(
     (
+        *sanitizers.ROWS,
         *crashes.ROWS,
+        *machine.ROWS,
         *debuggers.ROWS,
         *python.ROWS,
         *logs.ROWS,

@@ -1,11 +1,11 @@
-"""Stacks that programs print of themselves: UCX, Open MPI and glibc's backtrace(), glog and abseil, sanitizers."""
+"""Stacks that programs print of themselves: UCX, Open MPI and glibc's backtrace(), glog and abseil, caffe2."""
 
 from __future__ import annotations
 
 from typing import Match, Optional, Tuple
 
 from gdbext.model.patterns import regex
-from gdbext.parsers.events import Event, FrameLine, Said, ThreadHead
+from gdbext.parsers.events import Cut, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
 from gdbext.parsers.formats.row import Row, detail, number, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
@@ -69,15 +69,20 @@ def _signal(match: Match[str]) -> Event:
     return Said(match.group(), about="next")
 
 
+def _caffe_thread(match: Match[str]) -> Event:
+    """`SIGABRT(6), PID: 18613, Thread 18625:`"""
+    tid, pid = match.group("tid"), int(match.group("pid"))
+    return Several((ProcessHead(pid=pid), ThreadHead(tid, int(tid), current=True, problem=match.group("signal"))))
+
+
+def _caffe_frame(match: Match[str]) -> Event:
+    """`[4] pthread_mutex_lock+0x55(0x7fd3a14b6025) in /lib/libpthread.so.0`"""
+    place = Place(match.group("lib"))
+    return FrameLine(named_frame(match.group("name"), place, number(match.group("pc"))), int(match.group("number")))
+
+
 def _paddle_frame(match: Match[str]) -> Event:
     return FrameLine(named_frame(match.group("name")), int(match.group("number")), outermost_first=True)
-
-
-def _tsan_frame(match: Match[str]) -> Event:
-    """`#0 pthread_mutex_lock <null> (demo+0x4a2f1)`"""
-    file, line = match.group("file"), match.group("line")
-    place = Place(match.group("lib"), None if file == "<null>" else file, int(line) if line else None)
-    return FrameLine(named_frame(match.group("name"), place), int(match.group("number")))
 
 
 def _glog_frame(match: Match[str]) -> Event:
@@ -95,21 +100,6 @@ def _java_frame(match: Match[str]) -> Event:
 def _kernel_frame(match: Match[str]) -> Event:
     """A line of /proc/PID/task/TID/stack."""
     return FrameLine(named_frame(match.group("name"), Place("[kernel]")))
-
-
-def _sanitizer_frame(match: Match[str]) -> Optional[Event]:
-    """`#1 0x4a in f /src/f.c:12:5` or `... in f (/lib/libc.so.6+0x123)`."""
-    name, _, place = match.group("rest").rpartition(" ")
-    found = _FILE_LINE.match(place)
-    if name.endswith(" at"):
-        return None  # gdb
-    if place.startswith("(") and "+0x" in place:
-        where = Place(place[1:].rpartition("+0x")[0])
-    elif found and name:
-        where = Place(None, found.group(1), int(found.group(2)))
-    else:
-        return None
-    return FrameLine(named_frame(name, where, number(match.group("pc"))), int(match.group("number")))
 
 
 ROWS: Tuple[Row, ...] = (
@@ -161,31 +151,26 @@ ROWS: Tuple[Row, ...] = (
     row(
         "coredump",
         "tack trace of thread ",
-        r"\s{0,20}Stack trace of thread (?P<tid>\d{1,9}):",
+        r"\s{0,80}Stack trace of thread (?P<tid>\d{1,9}):",
         _ucx_thread,
     ),
     row(
         "coredump",
         " + 0x",
-        r"\s{0,20}#(?P<number>\d{1,4})\s{1,4}(?P<pc>0x[0-9a-f]{6,16}) (?P<name>\S.{0,400}) "
+        r"\s{0,80}#(?P<number>\d{1,4})\s{1,4}(?P<pc>0x[0-9a-f]{6,16}) (?P<name>\S.{0,400}) "
         r"\((?P<lib>\S{1,300}) \+ 0x[0-9a-f]{1,16}\)",
         _coredump_frame,
     ),
     row("glog", "tack trace: ***", r"\*\*\* Check failure stack trace: \*\*\*", lambda _: ThreadHead()),
-    row("glog", "PC: @", r"PC: @ ", detail),
+    row("glog", "PC: @", r"(?:\[\d{4}-[^\]]{1,60}\] \S{1,60}:\d{1,6}: )?PC: @ ", detail),
+    row("", "@ ... and at least", r".{0,120}@ \.\.\. and at least", lambda _: Cut("the tool left out the outer frames"), "glog"),
     row(
         "glog",
         "@",
-        r"\s{1,8}@\s{1,20}(?:(?P<pc>0x[0-9a-f]+)\s{1,8})?(?:\d{1,9}\s{1,8})?"
+        r"(?:\[\d{4}-[^\]]{1,60}\] \S{1,60}:\d{1,6}:\s)?"
+        r"\s{1,8}@\s{1,20}(?:(?P<pc>0x[0-9a-f]+)\s{1,8})?(?:(?:\d{1,9}|\(unknown\))\s{1,8})?"
         r"(?:(?P<file>[\w./+-]{1,400}\.\w{1,4}):(?P<line>\d{1,9}) )?(?P<name>\S.*)",
         _glog_frame,
-    ),
-    row(
-        "sanitizer",
-        "+0x",
-        r"\s{1,8}#(?P<number>\d{1,3}) (?P<name>[^0\s].*) (?P<file><null>|/?[^\s:()]+)"
-        r"(?::(?P<line>\d{1,9}))?(?::\d{1,9})? \((?P<lib>[^()\s]+)\+0x[0-9a-f]+\)(?: \(BuildId.*)?$",
-        _tsan_frame,
     ),
     row(
         "hs_err",
@@ -195,10 +180,16 @@ ROWS: Tuple[Row, ...] = (
     ),
     row("kernel", "+0x", r"\[<[0-9a-f]{1,16}>\] (?P<name>[\w.]{1,200})\+0x", _kernel_frame),
     row(
-        "sanitizer",
-        " in ",
-        r"\s{1,8}#(?P<number>\d{1,3}) (?P<pc>0x[0-9a-f]+) in "
-        r"(?P<rest>\S.* (?:\(/\S+\+0x[0-9a-f]+\)|/\S+:\d+))(?: \(BuildId.*)?$",
-        _sanitizer_frame,
+        "caffe2",
+        ", PID: ",
+        r"(?P<signal>SIG[A-Z]{2,6}\(\d{1,2}\)), PID: (?P<pid>\d{1,9}), Thread (?P<tid>\d{1,19}):",
+        _caffe_thread,
     ),
+    row(
+        "caffe2",
+        ") in ",
+        r"\[(?P<number>\d{1,3})\] (?P<name>\S.{0,2000}?)(?:\+0x[0-9a-f]{1,16})?\((?P<pc>0x[0-9a-f]{6,16})\) in (?P<lib>/\S+)$",
+        _caffe_frame,
+    ),
+    row("", "", r"\[\d{1,3}\] \?\?\?\(0\)$", detail, "caffe2"),
 )

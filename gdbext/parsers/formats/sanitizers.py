@@ -1,0 +1,108 @@
+"""Reports of the address, memory and thread sanitizers: the stack that is wrong, and those of other moments beside it."""
+
+from __future__ import annotations
+
+from typing import Match, Optional, Tuple
+
+from gdbext.model.patterns import regex
+from gdbext.parsers.events import Aside, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
+from gdbext.parsers.formats.row import Row, detail, number, row
+from gdbext.parsers.frame_lines import Place, named_frame
+
+_FILE_LINE = regex(r"(\S+?):(\d{1,9})(?::\d{1,9})?\Z")
+
+
+def _frame(match: Match[str]) -> Event:
+    """`#0 pthread_mutex_lock <null> (demo+0x4a2f1)`"""
+    file, line = match.group("file"), match.group("line")
+    place = Place(match.group("lib"), None if file == "<null>" else file, int(line) if line else None)
+    return FrameLine(named_frame(match.group("name"), place), int(match.group("number")))
+
+
+def _addressed_frame(match: Match[str]) -> Optional[Event]:
+    """`#1 0x4a in f /src/f.c:12:5` or `... in f (/lib/libc.so.6+0x123)`."""
+    name, _, place = match.group("rest").rpartition(" ")
+    found = _FILE_LINE.match(place)
+    if name.endswith(" at"):
+        return None  # gdb
+    if place.startswith("(") and "+0x" in place:
+        where = Place(place[1:].rpartition("+0x")[0])
+    elif found and name:
+        where = Place(None, found.group(1), int(found.group(2)))
+    else:
+        return None
+    return FrameLine(named_frame(name, where, number(match.group("pc"))), int(match.group("number")))
+
+
+def _error(match: Match[str]) -> Event:
+    return Said(match.group("text"), int(match.group("pid")), about="next")
+
+
+def _warning(match: Match[str]) -> Event:
+    """Of the thread sanitizer, which goes on: nobody died."""
+    pid = int(match.group("pid"))
+    return Several((ProcessHead(pid=pid), Said(match.string.strip(), pid)))
+
+
+def _access(match: Match[str]) -> Event:
+    return ThreadHead(match.group("id") or "main", current=True, recurs=True)
+
+
+def _acquires(match: Match[str]) -> Event:
+    wanted, held = match.group("wanted"), match.group("held")
+    id = match.group("id") or "main"
+    return ThreadHead(id, recurs=True, problem=f"takes lock {wanted} while it holds {held}")
+
+
+def _aside(_: Match[str]) -> Event:
+    return Aside()
+
+
+ROWS: Tuple[Row, ...] = (
+    row(
+        "sanitizer",
+        "Sanitizer:",
+        r"\s{0,4}==(?P<pid>\d{1,9})==\s?(?P<text>ERROR: (?:Address|Leak|Memory|HWAddress)Sanitizer: .*)",
+        _error,
+    ),
+    row("sanitizer", "ThreadSanitizer:", r"\s{0,4}WARNING: ThreadSanitizer: .* \(pid=(?P<pid>\d{1,9})\)", _warning),
+    row(
+        "sanitizer",
+        " of size ",
+        r"\s{0,8}(?:atomic )?(?:READ|WRITE|Read|Write|read|write) of size \d{1,12} at 0x[0-9a-f]{1,16}"
+        r"(?: by)? (?:thread (?P<id>T\d{1,9})|main thread)\b",
+        _access,
+    ),
+    row(
+        "sanitizer",
+        "Mutex ",
+        r"\s{0,8}Mutex (?P<wanted>M\d{1,9}) acquired here while holding mutex (?P<held>M\d{1,9}) in "
+        r"(?:thread (?P<id>T\d{1,9})|main thread)",
+        _acquires,
+    ),
+    row(
+        "",
+        ":",
+        r"\s{0,8}(?:Mutex M\d{1,9} (?:previously acquired by|\(0x[0-9a-f]{1,16}\) created at|is already destroyed)"
+        r"|Previous (?:atomic )?(?:read|write) of size|Thread T\d{1,9} .{0,80}(?:created by|finished at)"
+        r"|(?:freed|previously allocated|allocated) by thread|Location is |Hint: Mutex|As if synchronized)",
+        _aside,
+        "sanitizer",
+    ),
+    row("", "SUMMARY: ", r"\s{0,8}SUMMARY: \w{1,20}Sanitizer", detail),
+    row("", "Cycle in lock order", r"\s{0,8}Cycle in lock order graph: ", detail),
+    row(
+        "sanitizer",
+        "+0x",
+        r"\s{1,8}#(?P<number>\d{1,3}) (?P<name>[^0\s].*) (?P<file><null>|/?[^\s:()]+)"
+        r"(?::(?P<line>\d{1,9}))?(?::\d{1,9})? \((?P<lib>[^()\s]+)\+0x[0-9a-f]+\)(?: \(BuildId.*)?$",
+        _frame,
+    ),
+    row(
+        "sanitizer",
+        " in ",
+        r"\s{1,8}#(?P<number>\d{1,3}) (?P<pc>0x[0-9a-f]+) in "
+        r"(?P<rest>\S.* (?:\(/\S+\+0x[0-9a-f]+\)|/?[\w.+/-]+\.\w{1,4}:\d+(?::\d+)?|/\S+:\d+))(?: \(BuildId.*)?$",
+        _addressed_frame,
+    ),
+)
