@@ -24,7 +24,8 @@ _PREFIXES = tuple(
     for pattern in (
         r"\[(?:rank|default|Rank )(?P<rank>\d{1,6})\]:[ ]?",  # torchrun, torch's own prefix
         r"\[\d+,(?P<rank>\d{1,6})\]<std(?:out|err|diag)>:[ ]?",  # mpirun --tag-output
-        r"\((?P<source>[\w.:-]{1,60}) pid=(?P<pid>\d{1,9})(?:, ip=[\w.:]{1,60})?\)[ ]?",  # Ray, vLLM
+        r"\((?P<source>[\w.:-]{1,60}(?: (?:[TPDE]P|PCP)\d{1,5}){0,4})(?: rank=(?P<rank>\d{1,6}))?"
+        r" pid=(?:(?P<pid>\d{1,9})|[.xXN*?]{1,9}|<\w{1,12}>)(?:, ip=[\w.:]{1,60})?\)[ ]?",  # Ray, vLLM
         r"\[pod/(?P<source>[^\]\s]{1,120})\][ ]?",  # kubectl logs --prefix
         r"(?P<source>[\w.-]{1,60})[ ]{1,40}\|(?:[ ]|$)",  # docker compose
         r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S{1,80} (?P<source>[\w.@-]{1,60})\[(?P<pid>\d{1,9})\]: ",  # journal
@@ -33,6 +34,8 @@ _PREFIXES = tuple(
         r"\[?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?(?: - [\w.-]{1,60})?(?: -)?"
         r" \[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\]?(?: -|:)?(?:[ ]|$)",  # Python's logging
         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?",  # container run times
+        r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?(?:\t|[ ](?=[ ]{2,}|#\d|==\d|[A-Z][a-z]+ (?:to|of) ))",
+        r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?=\[\d|[ #]|SIG|Thread |Traceback|\S{1,200}\()",  # a CI's clock
         r"(?P<rank>\d{1,5}): (?=#\d|Thread |Current thread |  |Traceback)",  # srun --label
         r"\((?:cuda-)?gdb\) (?=#\d|Thread \d|\[Switching)",  # a prompt that got output behind it
         r"(?:> ?){1,9}(?!>)",  # mail and markdown quotes
@@ -44,6 +47,10 @@ _PREFIXES = tuple(
 _ANY_PREFIX = either(prefix.pattern for prefix in _PREFIXES)
 _MOST_PREFIXES = 4
 _STRAY = regex("\x1b\\[[0-9;?]{0,20}[A-Za-z]|[\u200b\ufeff\x00]")
+_MI_STREAM = regex(r"(?:\d{1,9}: \(\d{1,9}\) )?(?:-> ?)?[~@]\"(?P<text>(?:[^\"\\]|\\.){0,8000})\"$")
+_MI_ESCAPES = {"\\n": "", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
+_ESCAPE = regex(r"\\.")
+_BULLET = regex(r"\s{0,8}(?:[-*+]|\d{1,3}[.)]) +(?=`{0,2}(?:#\d|0x[0-9a-f]|File \"|frame #|[A-Za-z_~<][\w:.<>~]{0,200}(?:\(\)| \()))")
 _PAGER = regex(r"-{2,3}Type <(?:RET|return)> [^-\n]{0,80}-{2,3}")
 _TAGS = regex(r"</?(?:details|summary|pre|code|p|br|b|blockquote|div)(?: [^>]{0,200})?/?>")
 _ENTITY = regex(r"&(?:lt|gt|amp|quot|nbsp|#39);")
@@ -76,15 +83,41 @@ def clean(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
             text = _PAGER.sub("", text)
             if len(text.strip()) <= 1:  # nothing but the answer to the prompt
                 continue
+        if text.endswith("\\n"):  # the line was written as a string: by JSON, by `repr`
+            text = text[:-2]
+        if '~"' in text[:24]:
+            text = _console(text)
         stream, text = split_prefix(text)
         stream, text = learned.split(stream, text)
         if "<" in text:
             text = _TAGS.sub("", text)
         if "&" in text and _ENTITY.search(text):
             text = html.unescape(text)
+        if "`" in text or text.lstrip(" ")[:1] in _BULLETS:
+            text = _without_markup(text)
         if "0x" in text:
             text = with_plus(text)
         yield stream, "" if text.startswith(("```", "~~~")) else text
+
+
+def _console(text: str) -> str:
+    """What gdb prints for people, as its machine interface wraps it: `~"#0  poll () from libc.so.6\\n"`."""
+    found = _MI_STREAM.match(text)
+    return _ESCAPE.sub(lambda one: _MI_ESCAPES.get(one.group(), ""), found.group("text")) if found else text
+
+
+_BULLETS = frozenset("-*+0123456789")
+
+
+def _without_markup(text: str) -> str:
+    """A frame in a list or in backticks."""
+    bullet = _BULLET.match(text)
+    if bullet:
+        return text[bullet.end() :].replace("`", "")
+    stripped = text.strip()
+    if stripped.startswith("`") and stripped.endswith("`") and not stripped.startswith("```") and len(stripped) > 2:
+        return stripped.strip("`")
+    return text
 
 
 def split_prefix(text: str) -> Tuple[Stream, str]:

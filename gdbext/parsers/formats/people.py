@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Match, Optional, Tuple
 
 from gdbext.model.patterns import regex
-from gdbext.parsers.events import Cut, Event, ProcessHead, ThreadHead
+from gdbext.model.stack import Frame
+from gdbext.parsers.events import Cut, Event, FrameLine, ProcessHead, Several, ThreadHead
 from gdbext.parsers.formats.row import Row, row
 
 _RANK = regex(r"(?i)\brank[ _#:=-]{0,3}(\d{1,6})\b")
@@ -18,6 +19,7 @@ _OF_A_LOOK = regex(
 )
 _THREAD = regex(r"\b[Tt]hread #?(\d{1,9})\b")
 _HOLDS_GIL = regex(r"(?i)\bthread\b.{0,60}\b(?:has|holds|holding|owns|owning) the GIL\b")
+_A_THREAD = regex(r"(?i)\w*thread\w*(?:[-_ ]\d+)?\Z|\w+[-_]\d+\Z|\w*(?:main|worker|executor|proxy|watchdog)\w*\Z")
 _SENTENCE = regex(r"[a-z)]\. |, (?:and|but|so|which) ")
 _LONGEST = 120
 _WHO = r"(?:(?:global|local|other|another|all|the|on|for|of|in|this is|here is|stack|backtrace|bt|trace|dump) ){0,4}"
@@ -82,7 +84,33 @@ def _command(match: Match[str]) -> Event:
     return ProcessHead(pid=int(match.group("pid")))
 
 
+_CALL = r"`?(?P<call>[A-Za-z_][\w.:]{1,200})(?:\(\))?`?(?: / `?[\w.:]{1,200}`?){0,4}"
+_STUCK = r"(?:(?:is |was )?(?:stuck|waiting|waits|blocked|hung|hanging|hangs|sleeping|parked|sits?|spinning) (?:in|at|on|inside) )?"
+
+
+def _told(match: Match[str]) -> Optional[Event]:
+    """A thread with its frames in a sentence: ``- `MainThread`: `dist.barrier` (`torch/x.py`) from `save` ``."""
+    thread = match.group("thread")
+    if not _A_THREAD.match(thread):
+        return None
+    file, caller = match.group("file"), match.group("caller")
+    name = match.group("call").rpartition(".")[2] if file else match.group("call")
+    line = match.group("line")
+    python = bool(file and file.endswith(".py"))
+    inner = Frame(name, file=file, line=int(line) if line else None, language="python" if python else "native")
+    frames = [inner, Frame(caller.rpartition(".")[2], language=inner.language)] if caller else [inner]
+    return Several((ThreadHead(thread, name=thread), *(FrameLine(frame) for frame in frames)))
+
+
 ROWS: Tuple[Row, ...] = (
+    row(
+        "told",
+        "`",
+        r"\s{0,6}(?:[-*+] )?`(?P<thread>[\w.:-]{1,64})`\s?[:\u2013\u2014-]{1,2}\s" + _STUCK + _CALL
+        + r"(?: \(`?(?P<file>[\w./+-]{1,300}\.\w{1,4})(?::(?P<line>\d{1,9}))?`?\))?"
+        + r"(?: (?:called )?(?:from|by|via|in) `?(?P<caller>[A-Za-z_][\w.:]{1,200})`?)?",
+        _told,
+    ),
     row(
         "",
         "hread ",

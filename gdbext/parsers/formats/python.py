@@ -8,7 +8,7 @@ from gdbext.model.digits import whole
 from gdbext.model.names import bare_name
 from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
-from gdbext.parsers.events import Chained, Cut, Event, FrameLine, ProcessHead, Said, ThreadHead
+from gdbext.parsers.events import Chained, Cut, Event, FrameLine, ProcessHead, Said, Several, ThreadHead, Trace
 from gdbext.parsers.formats.logs import rank_in
 from gdbext.parsers.formats.row import Row, detail, row
 from gdbext.parsers.frame_lines import Place, named_frame
@@ -96,6 +96,23 @@ def _pystack_frame(match: Match[str]) -> Event:
     )
 
 
+def _native_line(match: Match[str]) -> Event:
+    """`File "<unknown>", line 0, in cuEventQuery`: a native frame in the shape of Python's, innermost first."""
+    return FrameLine(named_frame(match.group("name")))
+
+
+def _traced(match: Match[str]) -> Event:
+    """A log of calls, vLLM's VLLM_TRACE_FUNCTION: `Call to f in FILE:9 from g in FILE:3`, `Return from f in ... to g in ...`."""
+    inner = Frame(match.group("name"), file=match.group("file"), line=int(match.group("line")), language="python")
+    outer = Frame(match.group("outer"), file=match.group("place"), line=int(match.group("at")), language="python")
+    return Trace((outer,) if match.group("done") else (inner, outer))
+
+
+def _segfault(match: Match[str]) -> Event:
+    """Said once by a process, right before its stack."""
+    return Several((ProcessHead(), Said(match.group("text"), about="next"), ThreadHead(current=True)))
+
+
 def _ended_by(match: Match[str]) -> Event:
     text = match.group().strip()
     return Said(text, rank=rank_in(text), about="before")
@@ -103,6 +120,15 @@ def _ended_by(match: Match[str]) -> Event:
 
 _FILE = r"[ \t]{0,12}File \"(?P<file>[^\"]{1,4096})\", line (?P<line>\d{1,9})"
 ROWS: Tuple[Row, ...] = (
+    row(
+        "trace",
+        " in ",
+        r"(?:[\d-]{8,10} [\d:.,]{8,18} )?(?:Call to|(?P<done>Return from)) (?P<name>[\w.<>]{1,200}) in (?P<file>\S{1,400}):(?P<line>\d{1,9})"
+        r" (?:from|to) (?P<outer>[\w.<>]{1,200}) in (?P<place>\S{1,400}):(?P<at>\d{1,9})$",
+        _traced,
+    ),
+    row("native", "egfault", r"!{3,12} (?P<text>[Ss]egfault encountered) !{3,12}", _segfault),
+    row("native", 'File "<unknown>"', r"[ \t]{0,12}File \"<unknown>\", line 0, in (?P<name>\S.*)", _native_line),
     row(
         "py-spy",
         "Thread ",
