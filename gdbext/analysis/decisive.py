@@ -23,6 +23,8 @@ _WEIGHT = {
     "unknown": (14, 4),  # a main thread that nobody knows says more than a side thread that listens
 }
 _IDLE = 20
+_FOR_ANOTHER = {"python-backward": 29}
+"""Rules of a main thread that waits for a thread of its own process: one that runs Python code decides instead."""
 _KINDS = {
     "condvar-idle": (45, 10),
     "io": (50, 12),
@@ -70,6 +72,8 @@ def _weight(judged: ThreadJudgement, main: bool) -> int:
         return 100 if fatal else _HELPER[0] if judged.rule or judged.running else _HELPER[1]
     if judged.idle:
         return _IDLE + int(main)
+    if main and judged.rule in _FOR_ANOTHER:
+        return _FOR_ANOTHER[judged.rule]
     pair = _KINDS.get(judged.kind) or _WEIGHT[WAIT_GROUPS[judged.kind]]
     return pair[0] if main else pair[1]
 

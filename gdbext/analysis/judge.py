@@ -64,6 +64,7 @@ PATTERNS: Tuple[Pattern, ...] = (
 )
 
 _FOR_GPUS = regex(r".*lib(nccl|rccl|cuda|hccl|ascendcl)\b")
+_OF_GLOO = regex(r"gloo/transport/|ProcessGroupGloo|\[gloo\]|Timed out waiting \d+ ?ms for (?:send|recv) operation")
 _PROFILES = {profile.name: profile for profile in PROFILES}
 _OPERATION_COUNTS = {"comm->opCount": "op", "comm->collOpCount": "collective"}
 
@@ -138,6 +139,8 @@ def _with_backend(process: RankSnapshot, judged: Tuple[ThreadJudgement, ...]) ->
     """A Python collective says nothing of its backend; where the process has a thread inside Gloo it is Gloo, and where
     it has Gloo's threads and no library for GPUs."""
     inside = any(one.kind == "gloo" and one.helper is None and one.collective for one in judged)
+    told = (*process.said, *(text for thread in process.threads for text in thread.problems))
+    inside = inside or any(_OF_GLOO.search(text) for text in told)
     threads = any(one.helper == GLOO_WORKER for one in judged)
     if not inside and (not threads or any(_FOR_GPUS.search(path) for path in process.libraries)):
         return judged
@@ -162,12 +165,7 @@ def _unknown(view: JobView) -> Candidate:
     """What can be said without a cause: who waits where, and what would help."""
     parties = [party for party in view.parties if party.group not in ("idle",)] or list(view.parties)
     if not parties:
-        return Candidate(
-            "unknown",
-            "low",
-            0,
-            "No thread that does the work of a rank could be read. Nothing can be said about the cause.",
-        )
+        return Candidate("unknown", "low", 0, told.without_stacks(view))
     kinds = {party.group for party in parties}
     if len(parties) == 1 and kinds == {"fatal"}:
         text = (
@@ -247,7 +245,8 @@ def _decisive_party(view: JobView, best: Candidate) -> Optional[Party]:
     nobody = best.cause == "not-a-hang" or best.decided_by is not None
     shown = [item.process for item in best.evidence[:1]] if nobody else []
     first = tuple(party for party in view.parties if party.index in shown)
-    for parties in (best.culprits, first, best.victims, view.parties):
+    dying = tuple(view.of("fatal")) if best.cause == "unknown" else ()
+    for parties in (best.culprits, first, dying, best.victims, view.parties):
         named = [party for party in parties if party.judged.id]
         for party in named:
             if view.processes[party.index].wait.thread == party.judged.id:

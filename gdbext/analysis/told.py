@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.candidate import Candidate
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.analysis.wording import start, verb, who
-from gdbext.knowledge.logs import GROUP, LOG_RULES, PROGRESS, RANK, TIMED_OUT, UNEVEN
+from gdbext.knowledge.logs import GROUP, LOG_RULES, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN
 from gdbext.knowledge.schema import LogRule
 from gdbext.model.job import RankSnapshot
 from gdbext.model.patterns import regex
@@ -16,7 +17,7 @@ from gdbext.model.ranges import ranks
 from gdbext.model.verdict import Evidence, ThreadJudgement
 
 _RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES]
-_TIMED_OUT, _PROGRESS, _GROUP, _RANK = (regex(text) for text in (TIMED_OUT, PROGRESS, GROUP, RANK))
+_TIMED_OUT, _PROGRESS, _GROUP, _RANK, _READY = map(regex, (TIMED_OUT, PROGRESS, GROUP, RANK, READY))
 _NUMBER = regex(r"\d{1,6}")
 _STRENGTH = {"high": 93, "medium": 85, "low": 60}
 _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
@@ -75,12 +76,27 @@ def speaker(view: JobView) -> Optional[Party]:
     return _party(view, telling) if telling is not None else None
 
 
+def without_stacks(view: JobView) -> str:
+    """What can be said where no stack of a rank was read: the line that tells most, and whose it is."""
+    telling = next((line for line in lines(view) if line.process is not None), None)
+    if telling is None or telling.process is None:
+        return "No thread that does the work of a rank could be read. Nothing can be said about the cause."
+    others = len({line.process.index for line in lines(view) if line.process is not None}) - 1
+    rest = f" {others} other {'process has' if others == 1 else 'processes have'} lines as well." if others else ""
+    return (
+        f"By the log of {telling.process.label}: {telling.rule.means}.{rest} No stack was read, so that the cause "
+        "stays open; the lines of that process before this one are the place to look."
+    )
+
+
 def told_by_log(view: JobView) -> Optional[Candidate]:
     """A library or the kernel said what went wrong."""
     telling = next((line for line in lines(view) if line.rule.cause), None)
     if telling is None:
         return None
     rule = telling.rule
+    if rule.alone and len(view.snapshot.processes) < 2:
+        rule = dataclasses.replace(rule, cause=rule.alone, confidence="low")
     blamed = _ranks_in(telling)
     if blamed:
         culprits = _of_ranks(view, blamed)
@@ -219,4 +235,25 @@ def _silent(view: JobView, group: _Group) -> Optional[Candidate]:
     return Candidate("missing-rank", "low", 60, summary, _of_ranks(view, missing), _of_ranks(view, waiting))
 
 
-PATTERNS = (told_by_log, told_by_watchdog)
+# Horovod's coordinator ------------------------------------------------------------------------------------------------
+
+
+def told_by_coordinator(view: JobView) -> Optional[Candidate]:
+    """Operations that wait, with the ranks that have submitted each: sets of ranks that wait for different operations."""
+    sets: Dict[Tuple[int, ...], str] = {}
+    for _, text in _all_lines(view):
+        for found in _READY.finditer(text):
+            ready = tuple(sorted(int(number) for number in _NUMBER.findall(found.group("ranks"))))
+            sets.setdefault(ready, found.group("tensor"))
+    if len(sets) < 2 or any(set(one) & set(other) for one in sets for other in sets if one != other):
+        return None
+    ordered = sorted(sets.items(), key=lambda one: len(one[0]))
+    odd, usual = ordered[0], ordered[-1]
+    words = "; ".join(f"{ranks(members)} with {tensor[:80]}" for members, tensor in ordered[:4])
+    summary = f"Horovod's coordinator: the ranks are ready with different operations: {words}. None of them can begin."
+    culprits = _of_ranks(view, odd[0] if len(odd[0]) < len(usual[0]) else (*odd[0], *usual[0]))
+    victims = _of_ranks(view, usual[0]) if len(odd[0]) < len(usual[0]) else ()
+    return Candidate("collective-mismatch", "medium", 91, summary, culprits, victims)
+
+
+PATTERNS = (told_by_log, told_by_watchdog, told_by_coordinator)

@@ -61,7 +61,14 @@ SIGNATURES: Tuple[Signature, ...] = (
         "ranks are in different collectives, or in the same one with different sizes",
         "the calls of one communicator must be the same on every rank, in the same order: none of them can complete",
         "NVIDIA/nccl#857; vllm-project/vllm#46097 (three in all-reduce, one a block ahead)",
-        ("different_collectives", "different_launches", "different_calls", "told_by_watchdog", "told_by_log"),
+        (
+            "different_collectives",
+            "different_launches",
+            "different_calls",
+            "told_by_watchdog",
+            "told_by_coordinator",
+            "told_by_log",
+        ),
     ),
     Signature(
         "multi-comm-ordering",

@@ -45,6 +45,8 @@ from gdbext.parsers.tally import Tally
 
 MOST_THREADS = 300_000
 MOST_FRAMES = 2_000_000
+_FIRST = 1
+"""The main thread of every container: no identity."""
 
 
 class State(enum.Enum):
@@ -182,6 +184,7 @@ class Assembler:
         """Open the thread of a head, or go on with it where the process has it already."""
         known = process.find(head.id)
         same = known is not None and (known.head.lwp is None or head.lwp is None or known.head.lwp == head.lwp)
+        same = same and (head.lwp != _FIRST or head.selected)
         if known is not None and head.recurs:
             self._start(replace(head, id=None), tool)
         elif known is not None and same and head.selected:

@@ -90,7 +90,7 @@ class Thread:
         if self.superseded is not None:
             self.complain("this thread is printed more than once; the last print counts")
         head = self.head
-        if head.id is None or self.kind == "ucx":
+        if (head.id is None or self.kind == "ucx") and not (self.kind == "traceback" and self._ended_well()):
             self.complain(HANDLERS.get(self.kind, ""))
         gaps = self._gaps()
         problems = (*self.problems, gaps) if gaps else tuple(self.problems)
@@ -107,6 +107,10 @@ class Thread:
             if hidden or (self.kind == "eu-stack" and frames[index].pc == frames[index - 1].pc):
                 frames[index - 1] = replace(frames[index - 1], inlined=True)
         return frames
+
+    def _ended_well(self) -> bool:
+        """Whether a traceback has its exception, or is none: of a stack that a program prints of itself."""
+        return bool(self.problems) or self.head.outermost_first is None
 
     def _gaps(self) -> str:
         """Which frame numbers are missing in the text."""

@@ -50,7 +50,9 @@ _STRAY = regex("\x1b\\[[0-9;?]{0,20}[A-Za-z]|[\u200b\ufeff\x00]")
 _MI_STREAM = regex(r"(?:\d{1,9}: \(\d{1,9}\) )?(?:-> ?)?[~@]\"(?P<text>(?:[^\"\\]|\\.){0,8000})\"$")
 _MI_ESCAPES = {"\\n": "", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
 _ESCAPE = regex(r"\\.")
-_BULLET = regex(r"\s{0,8}(?:[-*+]|\d{1,3}[.)]) +(?=`{0,2}(?:#\d|0x[0-9a-f]|File \"|frame #|[A-Za-z_~<][\w:.<>~]{0,200}(?:\(\)| \()))")
+_BULLET = regex(
+    r"\s{0,8}(?:[-*+]|\d{1,3}[.)]) +(?=`{0,2}(?:#\d|0x[0-9a-f]|File \"|frame #|[A-Za-z_~<][\w:.<>~]{0,200}(?:\(\)| \()))"
+)
 _PAGER = regex(r"-{2,3}Type <(?:RET|return)> [^-\n]{0,80}-{2,3}")
 _TAGS = regex(r"</?(?:details|summary|pre|code|p|br|b|blockquote|div)(?: [^>]{0,200})?/?>")
 _ENTITY = regex(r"&(?:lt|gt|amp|quot|nbsp|#39);")
@@ -197,6 +199,9 @@ _NEW_LINE = regex(
 _LOCATION = regex(r"\s+(?:at|from)\b(?! =)")
 _UNFINISHED = regex(r"(?:#\d+\s*(?:0x[0-9a-fA-F]+)?(?: in)?|\b(?:at|from|in))\s*\Z")
 _QUOTED_OR_PAREN = regex(r'"(?:[^"\\]|\\.){0,400}"|\'(?:[^\'\\]|\\.[^\']{0,4})\'|[()]')
+_BROKEN_PATH = regex(r"(?:\b(?:from|at) |File \"|[( ])(?:target:)?[\w.+~-]*/[\w./+~-]*\Z")
+_REST_OF_PATH = regex(r"[\w./+~-]{1,300}(?:\.so[\w.]{0,40}|:\d{1,9}|\", line \d{1,9}(?:, in .{1,400})?)\)?\Z")
+_ENDS_IN_PATH = regex(r"[ \t]{0,12}(?:File \"[^\"]{1,400}|\S[^()]{0,300} \([\w.+~-]*/[\w./+~-]{0,300})\Z")
 _TERMINAL = 76  # a line this long may have been broken by the terminal's width
 _MOST_PARTS = 60
 _LONGEST = 32 << 10
@@ -223,7 +228,7 @@ class Unwrapper:
             self._length += len(line)
             return []
         done = self.flush()
-        if _NUMBERED.match(line):
+        if _NUMBERED.match(line) or ("/" in line and _ENDS_IN_PATH.match(line)):
             self._parts, self._length = [line], len(line)
             return done
         return [*done, line]
@@ -237,6 +242,8 @@ class Unwrapper:
         if not line.strip() or _NEW_LINE.match(line) or len(self._parts) >= _MOST_PARTS or self._length > _LONGEST:
             return False
         held = "".join(self._parts)
+        if _is_path_broken(held, line):
+            return True
         if _UNFINISHED.search(held) or _LOCATION.match(line):
             return True
         indented = line[0] in " \t"
@@ -244,4 +251,11 @@ class Unwrapper:
 
     def _joint(self, line: str) -> str:
         """A debugger breaks at spaces and indents; a terminal breaks anywhere and does not."""
+        if _is_path_broken(self._parts[-1], line):
+            return line.strip()
         return " " + line.strip() if line[0] in " \t" or _UNFINISHED.search(self._parts[-1]) else line
+
+
+def _is_path_broken(held: str, line: str) -> bool:
+    """Whether a path goes on on the next line, which is nothing but the rest of it."""
+    return bool(_REST_OF_PATH.match(line.strip()) and _BROKEN_PATH.search(held))

@@ -106,6 +106,6 @@ def _accused(texts: Sequence[str]) -> List[int]:
             groups = match.groupdict() if match else {}
             numbers = [value for name, value in groups.items() if name.startswith("rank") and value]
             found.update(dict.fromkeys(int(number) for value in numbers for number in _NUMBER.findall(value)))
-        listed = {int(number) for one in _READY.finditer(text) for number in _NUMBER.findall(one.group("ranks"))}
-        found.update(dict.fromkeys(sorted(listed)))
-    return list(found)
+        listed = (int(number) for one in _READY.finditer(text) for number in _NUMBER.findall(one.group("ranks")))
+        found.update(dict.fromkeys(listed))
+    return sorted(found)

@@ -13,6 +13,7 @@ from gdbext.knowledge.frames import (
     failures,
     gloo,
     helpers,
+    kernel,
     messages,
     mpi,
     nccl,
@@ -40,6 +41,7 @@ RULES: Tuple[FrameRule, ...] = (
     *python.RULES,
     *python_libraries.INNERMOST,
     *os.RULES,
+    *kernel.RULES,
     *helpers.RULES,
     *api.UNLISTED,
 )

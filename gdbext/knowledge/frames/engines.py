@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.ranks import LOCK, PYTHON, SILENT, STEP
+from gdbext.knowledge.ranks import LEAF, LOCK, PYTHON, SILENT, STEP
 from gdbext.knowledge.schema import FrameRule
 
 _NAMES = (
@@ -239,6 +239,14 @@ _WAITS = (
         rank=LOCK,
     ),
     FrameRule("paddle-device", "device-sync", r"(paddle|phi)::(\w+::)*GpuDeviceSync", "Paddle gpu_info.h", rank=LOCK),
+    FrameRule(
+        "nccl-tests-poll",
+        "stream-sync",
+        r"(TimeTest|BenchTime|testStreamSynchronize|startColl|completeColl|CheckData)\b",
+        "NVIDIA/nccl-tests common.cu: polls cudaStreamQuery and yields",
+        rank=LEAF + 5,
+        leaf=True,
+    ),
     FrameRule(
         "llama-barrier",
         "condvar-idle",

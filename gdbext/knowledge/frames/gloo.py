@@ -68,7 +68,7 @@ RULES = (
     FrameRule(
         "gloo-wait",
         "gloo",
-        r"(gloo::transport::\w+::(UnboundBuffer|Pair|Buffer)|c10d::ProcessGroupGloo::(?!runLoop)|gloo::(?!transport)\w+)",
+        r"((std::(_V2::)?condition_variable\w*::wait\w*<.{0,2000})?gloo::transport::\w+::(UnboundBuffer|Pair|Buffer)|c10d::ProcessGroupGloo::(?!runLoop)|gloo::(?!transport)\w+)",
         "libtorch_cpu",
         rank=STEP,
     ),

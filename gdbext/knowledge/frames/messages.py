@@ -30,6 +30,11 @@ RULES = (
         "Rust's panic hook; torch; bash",
     ),
     MessageRule(
+        r"((?:ACL|NPU|acl\w*|hip|cuda|CUDA) ?[Ss]tream ?[Ss]ynchronize\w* failed|[Ss]ynchronize ?[Ss]tream\w*(?::| failed|,).{0,40}(?:error|failed|result))",
+        "stream-sync",
+        "Ascend/pytorch#54; CANN acl_rt.h",
+    ),
+    MessageRule(
         r"(store->get\(|c10d key-value store|TCPStore\b.*(time|Time)|Timed out after .* waiting for"
         r"|wait timeout .* keys?:)",
         "store-wait",
@@ -44,6 +49,7 @@ RULES = (
 )
 
 HANDLERS = {
+    "traceback": "the traceback of an exception, which is not in the text",
     "ucx": "UCX prints a stack as the process dies",
     "glog": "the handler of a fatal signal, or a failed check, prints this stack",
     "exception": "the stack of an exception that was thrown",

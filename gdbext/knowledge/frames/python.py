@@ -109,6 +109,16 @@ _STANDARD_LIBRARY = (
         r"(^|/)(threading|filelock/_\w+|logging/__init__)\.py$",
         "threading, filelock, logging",
     ),
+    FrameRule(
+        "python-bootstrap",
+        "unknown",
+        r"(run|_bootstrap(_inner)?)$",
+        "a thread whose function is no Python: what it does does not show",
+        file=r"(^|/)threading\.py$",
+        language="python",
+        rank=LEAF,
+        leaf=True,
+    ),
     _function(
         "python-future",
         "condvar-idle",

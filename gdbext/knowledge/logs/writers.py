@@ -16,7 +16,9 @@ _FILE = r"(?![\w./-]{0,80}\.(?:cc?|cpp|cu|h|hpp|py|rs|go|inl?):)"
 
 WRITERS: Tuple[WriterRule, ...] = (
     WriterRule(
-        r"^(?:\[[\d :.,-]{8,40}\] )?\[?" + _FILE + r"(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9}) {0,4}[\s:]",
+        r"^(?:\[[\d :.,-]{8,40}\] )?\[?"
+        + _FILE
+        + r"(?=[\d.-]{0,40}[A-Za-z])(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9}) {0,4}[\s:]",
         "NCCL debug.cc: host:pid:thread; UCX log.c: [host:pid:thread]",
     ),
     WriterRule(LAUNCHER_SAW, "Open MPI"),

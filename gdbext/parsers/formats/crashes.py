@@ -163,7 +163,13 @@ ROWS: Tuple[Row, ...] = (
     ),
     row("glog", "tack trace: ***", r"\*\*\* Check failure stack trace: \*\*\*", lambda _: ThreadHead()),
     row("glog", "PC: @", r"(?:\[\d{4}-[^\]]{1,60}\] \S{1,60}:\d{1,6}: )?PC: @ ", detail),
-    row("", "@ ... and at least", r".{0,120}@ \.\.\. and at least", lambda _: Cut("the tool left out the outer frames"), "glog"),
+    row(
+        "",
+        "@ ... and at least",
+        r".{0,120}@ \.\.\. and at least",
+        lambda _: Cut("the tool left out the outer frames"),
+        "glog",
+    ),
     row(
         "glog",
         "@",

@@ -6,13 +6,16 @@ import functools
 from typing import Dict, List, Match, NamedTuple, Optional, Pattern, Sequence, Tuple
 
 from gdbext.knowledge.frames import MESSAGES
-from gdbext.knowledge.logs import LOG_RULES, NAMED, WRITERS
+from gdbext.knowledge.logs import LOG_RULES, NAMED, READY, WRITERS
 from gdbext.model.literals import needed
 from gdbext.model.patterns import regex
-from gdbext.parsers.events import Event, ProcessHead, Said
+from gdbext.parsers.events import Event, ProcessHead, Said, Several
 from gdbext.parsers.formats.row import Row, row
 
 _LONGEST = 2000
+_MOST_LISTED = 12
+_LONGEST_LISTED = 250
+_READY = regex(READY)
 _FATAL = "Fatal Python error"
 _PARALLEL = regex(r"(?:TP|EP)(?P<rank>\d{1,5})\Z")
 
@@ -123,9 +126,16 @@ def _takes_part(match: Match[str]) -> Optional[Event]:
     return Said("", pid, rank) if pid is not None else None
 
 
+def _ready(match: Match[str]) -> Optional[Event]:
+    """Horovod lists all operations that wait on one line, longer than what is kept of a line: each is one of its own."""
+    found = list(_READY.finditer(match.string))[:_MOST_LISTED]
+    return Several(tuple(Said(one.group()[-_LONGEST_LISTED:]) for one in found)) if found else None
+
+
 _STAMP = r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,6})?"
 ROWS: Tuple[Row, ...] = (
     row("", "dump for PID ", r".{0,120}(?:Pyspy|py-spy) dump for PID (?P<pid>\d{1,9})", _dump),
+    row("", "[ready ranks:", r".", _ready),
     row("", "[20", _STAMP + r" (?P<tag>(?:(?:DP|PP|TP|EP|CP|ATTN_CP|MOE_DP)\d+ ?)+)\]", _writer),
     row("", " NCCL ", r"(?:\[[\d :.,-]{8,40}\] )?[\w.-]{1,80}:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL ", _takes_part),
     row("", "", r".", _any),

@@ -106,7 +106,9 @@ ROWS: Tuple[Row, ...] = (
     row(
         "told",
         "`",
-        r"\s{0,6}(?:[-*+] )?`(?P<thread>[\w.:-]{1,64})`\s?[:\u2013\u2014-]{1,2}\s" + _STUCK + _CALL
+        r"\s{0,6}(?:[-*+] )?`(?P<thread>[\w.:-]{1,64})`\s?[:\u2013\u2014-]{1,2}\s"
+        + _STUCK
+        + _CALL
         + r"(?: \(`?(?P<file>[\w./+-]{1,300}\.\w{1,4})(?::(?P<line>\d{1,9}))?`?\))?"
         + r"(?: (?:called )?(?:from|by|via|in) `?(?P<caller>[A-Za-z_][\w.:]{1,200})`?)?",
         _told,
@@ -140,6 +142,13 @@ ROWS: Tuple[Row, ...] = (
         r"[^=:\"]{0,40})?\)?)"
         r"\s{0,4}:?$",
         _short,
+    ),
+    row(
+        "",
+        "",
+        r"(?:VLLM::|sglang::|ray::)?(?:Vllm)?(?:Worker(?:Proc)?|EngineCore|[Ss]cheduler|DPCoordinator|APIServer|detokenizer)"
+        r"(?:[ _](?:DP|PP|TP|EP|PCP|DCP|CP)\d{1,5}){1,6}:?$",
+        lambda match: ProcessHead(match.string.strip(" :")),
     ),
     row("", ":", r".", _introduced),
     row(

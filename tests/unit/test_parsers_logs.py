@@ -1,0 +1,194 @@
+"""Log lines alone: whose they are, where that process stands, and what they mean. One line for each row that has one."""
+
+import pytest
+
+from gdbext.analysis.judge import judge
+from gdbext.knowledge.labels import WAIT_KINDS
+from gdbext.knowledge.logs import LOG_RULES, WRITERS
+from gdbext.model.literals import needed
+from gdbext.model.patterns import regex
+from gdbext.parsers import parse_files
+from gdbext.parsers.formats.logs import said, writer_of
+
+
+def answer(text):
+    return judge(parse_files([("log.txt", text.encode())]))
+
+
+@pytest.mark.parametrize("rule", LOG_RULES, ids=lambda rule: rule.id)
+def test_rows_can_be_looked_for_cheaply(rule):
+    assert needed(rule.pattern), "each alternative needs three plain characters in a row"
+    assert not rule.wait or rule.wait in WAIT_KINDS
+    assert not rule.alone or rule.cause
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literals"),
+    [
+        (r"(?:bus|page) fault", (" fault",)),
+        (r"ECC error|NVLink \d", ("ECC error", "NVLink ")),
+        (r"[Tt]ransport retry", ("ransport retry",)),
+        (r"a\d+b", None),
+        (r"(?:long enough)?x", None),
+        (r"(?:long enough){2}x", ("long enough",)),
+        (r"(?i:error)", None),
+    ],
+)
+def test_what_a_match_needs(pattern, literals):
+    assert needed(pattern) == literals
+
+
+@pytest.mark.parametrize(
+    ("line", "pid", "rank"),
+    [
+        ("node1:2143:2561 [1] include/shm.h:28 NCCL WARN Call to posix_fallocate failed", 2143, None),
+        ("[1612.123] [node1:19546:0:19546] ib_mlx5_log.c:139  Transport retry count exceeded", 19546, None),
+        ("init.cc:1247 NCCL WARN Mismatched collective detected", None, None),
+        ("ERROR:torch.distributed:failed (exitcode: -9) local_rank: 3 (pid: 812917) of binary: python", 812917, 3),
+        ("WARNING:torch.distributed.elastic:Sending process 812914 closing signal SIGTERM", 812914, None),
+        ("[2026-01-01 00:00:00,1] [INFO] [launch.py:315:sigkill_handler] Killing subprocess 4711", 4711, None),
+        ("[ERROR] 2025-04-08-18:07:20 (PID:1292363, Device:1, RankID:1) ERR01100 OPS call acl api failed.", 1292363, 1),
+        ("EI0002: [PID: 2969] 2025-10-11 The wait execution of the Notify register times out.", 2969, None),
+        ("[ERROR] HCCL(80812,):2026-06-17 [transport_manager.cc:954] Transport init error!", 80812, None),
+        ("]. group information: [group:[x], rankSize[8], rankId[3].] times out", None, 3),
+        ("2023:11:28-17:35:45:(35980) |CCL_ERROR| exec.cpp:134 start_workers: failed", 35980, None),
+        (":0:rocdevice.cpp :2984: 24113 us: [pid:872110 tid:0x7f17] Callback: Queue aborting with error", 872110, None),
+        ("[Tue Sep 8] traps: server[3838286] general protection fault ip:7f86 sp:7f43 error:0", 3838286, None),
+        ("[12.3] python3[77]: segfault at 8 ip 00007f sp 00007f error 4 in libcuda.so.1", 77, None),
+        ("Out of memory: Killed process 4711 (python3) total-vm:1kB", 4711, None),
+        ("kernel: NVRM: Xid (PCI:0000:dc:00): 45, pid=1818990, name=python3", 1818990, None),
+        ("node1 systemd-coredump[9]: Process 87058 (pt_main_thread) of user 0 dumped core.", 87058, None),
+        ("/var/spool/slurm_script: line 28:  8156 Killed                  python3 main.py", 8156, None),
+        ("==158983==ERROR: AddressSanitizer: heap-use-after-free", 158983, None),
+        ("srun: error: node7: task 12: Out Of Memory", None, 12),
+        ("MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD", None, 3),
+        ("=   RANK 5 PID 4242 RUNNING AT node2", 4242, 5),
+        ("[TRT-LLM] [RANK 1] [E] Hang detected after 300 seconds", None, 1),
+        ("2024-10-21 - lmdeploy - ERROR - model_agent.py:489 - Rank[2] failed.", None, 2),
+        ("mpirun noticed that process rank 1 with PID 8445 on node n exited on signal 11", 8445, 1),
+        ("Unhandled exception in thread <_MainThread>, proc 2834.", 2834, None),
+    ],
+)
+def test_whose_line_it_is(line, pid, rank):
+    assert writer_of(line) == (pid, rank)
+
+
+def test_every_writer_has_a_source():
+    assert all(rule.source and regex(rule.pattern).search("x" * 50) is None for rule in WRITERS)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "cause"),
+    [
+        ("(EngineCore pid=...) INFO [shm_broadcast.py:705] No available shared memory broadcast block found in 60 seconds",
+         "ipc-queue", "unknown"),
+        ("(EngineCore pid=12) ERROR [core.py:1] TimeoutError: RPC call to execute_model timed out.", "ipc-queue", "unknown"),
+        ("(APIServer pid=12) ERROR EngineDeadError: EngineCore encountered an issue.", "exited-or-crashed", "unknown"),
+        ("(raylet pid=3) The node with node id: 1 has been marked dead because the detector has missed too many heartbeats",
+         "exited-or-crashed", "missing-rank"),
+        ("node1:77:88 [0] misc/shmutils.cc:88 NCCL WARN Error: failed to extend /dev/shm/nccl-x to 96 bytes, error: No space left",
+         "nccl-init", "shm-too-small"),
+        ("node1:77:88 [0] NCCL WARN Bootstrap : no socket interface found", "nccl-init", "network-transport"),
+        ("[E socket.cpp:957] The client socket has timed out after 60s while trying to connect to (node1, 29500).",
+         "store-wait", "init-rendezvous"),
+        ("RuntimeError: Timed out waiting 1800000ms for send operation to complete", "gloo", "missing-rank"),
+        ("EI0006: [PID: 12] 2025-04-08 Getting socket times out. Reason: Remote Rank did not send the data in time.",
+         "nccl-init", "init-rendezvous"),
+        ("EI0002: [PID: 12] The wait execution of the Notify register times out. Reason: no record from remote rank: [unknown].",
+         "stream-sync", "unknown"),
+        ("E xla/service/rendezvous.cc:38] This thread has been waiting for `initialize clique for rank 6; x` for 10 seconds",
+         "nccl-init", "init-rendezvous"),
+        (":0:rocdevice.cpp:1: [pid:12 tid:0x7f] Callback: Queue 0x7e aborting with error : HSA_STATUS_ERROR_MEMORY_APERTURE_VIOLATION",
+         "cuda-error-throw", "gpu-fault"),
+        ("srun: error: node7: task 12: Out Of Memory", "exited-or-crashed", "missing-rank"),
+        ("slurmstepd: error: *** STEP 494583.0 ON node1 CANCELLED AT 2024-04-20 DUE TO TIME LIMIT ***",
+         "exited-or-crashed", "unknown"),
+        ("Warning  BackOff  kubelet  Back-off restarting failed container worker in pod x", "exited-or-crashed", "unknown"),
+        ("[12.3] python3[77]: segfault at 8 ip 00007f sp 00007f error 4 in libcuda.so.1", "exited-or-crashed", "unknown"),
+        ("[node1:31714:0] ib_mlx5_log.c:113  UCX  ERROR Error on QP 0x61f5: Transport retry count exceeded (synd 0x15)",
+         "unknown", "network-transport"),
+        ("Waiting for 1 local, 0 remote core engine proc(s) to start", "ipc-queue", "unknown"),
+        ("Memory cgroup out of memory: Killed process 4711 (python3) oom-kill", "exited-or-crashed", "other"),
+        ("[2025-06-22 17:13:55 TP3] Watchdog timeout (self.watchdog_timeout=300)", "unknown", "unknown"),
+        ("tensor x: enforce fail at pair.cc:431] op.preamble.length <= op.nbytes. 8 vs 4 RuntimeError: x", "*", "collective-mismatch"),
+    ],
+)  # fmt: skip
+def test_a_line_alone(line, kind, cause):
+    found = answer(line + "\n")
+    assert found.verdict.cause == cause, found.verdict.summary
+    assert found.verdict.confidence != "high"
+    if kind != "*":
+        assert found.processes[0].wait.kind == kind
+        assert found.verdict.decisive_process == 0
+
+
+def test_a_text_that_names_nobody_is_the_log_of_one_process():
+    text = "starting\nterminate called after throwing an instance of 'std::runtime_error'\n  what(): CUDA error: out of memory\n"
+    (process,) = answer(text).snapshot.processes
+    assert (process.rank, process.pid, process.threads) == (None, None, ())
+    assert len(process.said) == 2
+
+
+def test_the_kernels_lines_about_the_gpu_alone_are_of_no_process():
+    assert answer("amdgpu 0000:c1:00.0: amdgpu: Failed to evict queue 3\n").snapshot.processes == ()
+
+
+def test_processes_of_lines_that_are_no_evidence():
+    text = (
+        "node1:2144:2556 [2] NCCL INFO Ring 00 : 2[3d000] -> 3[3e000] via direct shared memory\n"
+        "node1:2143:2561 [1] NCCL INFO comm 0x7f rank 1 nranks 4 cudaDev 1 busId 1b000 - Init START\n"
+        "node1:2143:2561 [1] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device\n"
+    )
+    found = answer(text)
+    assert [(one.pid, one.rank) for one in found.snapshot.processes] == [(2144, 2), (2143, 1)]
+    assert (found.verdict.cause, found.verdict.culprits) == ("shm-too-small", (1,))
+
+
+def test_rank_and_pid_of_one_line_are_of_one_process():
+    text = (
+        "WARNING:torch.distributed.elastic:Sending process 11 closing signal SIGTERM\n"
+        "ERROR:torch.distributed.elastic:failed (exitcode: -11) local_rank: 1 (pid: 12) of binary: python\n"
+        "Root Cause: exitcode  : -11 (pid: 12)\n"
+    )
+    found = answer(text)
+    assert [(one.pid, one.rank) for one in found.snapshot.processes] == [(11, None), (12, 1)]
+    assert found.verdict.decisive_process == 1
+    assert "the launcher saw a rank end" in found.verdict.summary
+
+
+def test_vllms_prefix_with_rank_or_groups():
+    for prefix in (
+        "(Worker_TP1 pid=31)",
+        "(VllmWorker rank=1 pid=31)",
+        "(VllmWorker TP1 pid=31)",
+        "(Worker pid=31, ip=10.0.0.7)",
+    ):
+        (process,) = answer(
+            f"{prefix} ERROR RuntimeError: CUDA error: an illegal memory access was encountered\n"
+        ).snapshot.processes
+        assert process.pid == 31
+
+
+def test_lines_under_a_heading_are_of_its_process():
+    found = answer("rank 2:\n\nRuntimeError: Lack of device memory\n")
+    assert [process.rank for process in found.snapshot.processes] == [2]
+
+
+def test_sets_of_ranks_that_wait_for_different_operations():
+    text = "WARNING: stalled. Stalled ops: loss_0 [ready ranks: 3], grad_1 [ready ranks: 2, 0, 1], grad_2 [ready ranks: 0, 1, 2]\n"
+    found = answer(text)
+    assert (found.verdict.cause, found.verdict.culprits) == ("collective-mismatch", (3,))
+    same = "WARNING: stalled. Stalled ops: loss_0 [ready ranks: 0, 3], grad_1 [ready ranks: 3, 0, 1]\n"
+    assert answer(same).verdict.cause == "unknown"
+
+
+def test_a_death_is_a_missing_rank_only_where_somebody_waits():
+    line = "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=191.batch cgroup.\n"
+    assert answer(line).verdict.cause == "other"
+    others = "".join(f"[rank{n}]: RuntimeError: Connection closed by peer [10.0.0.1]:50\n" for n in (0, 1))
+    assert answer(others + line).verdict.cause == "missing-rank"
+
+
+@pytest.mark.parametrize("line", ["step 12 loss 0.3", "INFO server started on port 8000", "loading weights 42 % done"])
+def test_ordinary_lines_are_no_evidence(line):
+    assert said(line) is None
