@@ -1,10 +1,11 @@
-"""What a text must hold so that a regular expression can match anywhere in it: a look for it that costs next to nothing."""
+"""What a text must hold so that an expression can match in it: with many expressions, a look that costs next to nothing."""
 
 from __future__ import annotations
 
 import importlib
+import re
 import sys
-from typing import Any, Iterable, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Pattern, Tuple
 
 _PARSER: Any = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
 _SHORTEST = 3
@@ -14,7 +15,7 @@ _Found = Optional[Tuple[str, ...]]
 
 
 def needed(pattern: str) -> _Found:
-    """Literals of at least three characters, one of which every match of `pattern` holds; None where that cannot be told.
+    """Literals of three characters and more, one of which every match of `pattern` holds; None if that cannot be told.
 
     `(?:bus|page) fault` gives ` fault`, `ECC error|NVLink` gives both alternatives.
     """
@@ -64,3 +65,44 @@ def _better(one: _Found, other: _Found) -> _Found:
 
 def _worth(found: Tuple[str, ...]) -> int:
     return min(map(len, found), default=0)
+
+
+_COMMON = " etaoinsrhldcumfpgwyb0123456789v.-_/:k"
+"""Characters from the most frequent one on, as logs and stacks have them; all others are rarer."""
+
+
+def any_of(literals: Iterable[str]) -> Pattern[str]:
+    """An expression whose `search` finds something in every text that holds one of the literals; rarely in another.
+
+    Of each literal the part from its rarest character on is looked for: the search stops at few characters of a text.
+    """
+    return re.compile(_expression(_tree({literal[_rarest(literal) :] for literal in literals})) or "(?!)")
+
+
+def _rarest(literal: str) -> int:
+    """Where the rarest character stands that leaves three characters."""
+    places = range(max(1, len(literal) - _SHORTEST + 1))
+    return max(places, key=lambda at: _COMMON.find(literal[at]) if literal[at] in _COMMON else len(_COMMON))
+
+
+_Tree = Dict[str, Any]
+
+
+def _tree(words: Iterable[str]) -> _Tree:
+    root: _Tree = {}
+    for word in sorted(words):
+        node = root
+        for mark in word:
+            if "" in node:
+                break  # a shorter one is found first
+            node = node.setdefault(mark, {})
+        node.clear()
+        node[""] = {}
+    return root
+
+
+def _expression(node: _Tree) -> str:
+    if "" in node:
+        return ""
+    several = [re.escape(mark) + _expression(rest) for mark, rest in node.items()]
+    return several[0] if len(several) == 1 else f"(?:{'|'.join(several)})"

@@ -12,8 +12,8 @@ _SIGNALS = r"(?:Killed|Out Of Memory|Segmentation fault|Aborted|Bus error|Illega
 RULES: Tuple[LogRule, ...] = (
     LogRule(
         "killed",
-        r"exitcode: -9\b.{0,40}local_rank: (?P<rank>\d+)|oom[-_]kill|Out of memory: Kill(?:ed)? process"
-        r"|is killed by signal: Killed|OOMKilled|OOM Killed|[Ee]xit(?:ed with| )? ?[Cc]ode:? {0,9}137\b"
+        r"exitcode: -9\b.{0,40}local_rank: (?P<rank>\d+)|oom-kill|oom_kill|Out of memory: Kill(?:ed)? process"
+        r"|is killed by signal: Killed|OOMKilled|OOM Killed|xit Code: {0,9}137\b|xit code:? ?137\b|xited with code 137\b|xitCode:? ?137\b"
         r"|killed due to (?:the node running low on memory|memory pressure)|Killing process.{0,60}out of memory",
         "a process of the job was killed, mostly for want of memory",
         "torchrun; Linux oom killer; torch data loader; Slurm; Kubernetes; Ray memory_monitor.cc",
@@ -27,11 +27,11 @@ RULES: Tuple[LogRule, ...] = (
         r"Worker proc VllmWorker-(?P<rank>\d+) died unexpectedly|RayWorkerProc rank=\[(?P<rank2>\d+(?:, ?\d+)*)\] died"
         r"|(?:Worker|Engine core) proc \S{1,80} died unexpectedly"
         r"|Scheduler or DataParallelController \S{1,20} terminated with"
-        r"|Rank (?P<rank3>\d+) scheduler (?:is dead|died)|Rank \d+ scheduler is dead"
+        r"|Rank (?P<rank3>\d+) scheduler is dead"
         r"|actor died unexpectedly before finishing|Worker exit type: SYSTEM_ERROR"
         r"|A worker died or was killed while executing|has been marked dead because the detector"
         r"|Raylet is terminated|Owner's (?:worker|node) has (?:died|crashed)"
-        r"|(?:Worker|worker) (?:process )?(?:rank )?(?P<rank4>\d+) (?:died|is dead|has died|exited unexpectedly)"
+        r"|[Ww]orker (?:process )?(?:rank )?(?P<rank4>\d+) (?:has died|is dead|exited unexpectedly)"
         r"|srun: error: \S{1,120} task (?P<rank5>\d+): "
         + _SIGNALS
         + r"|srun: error: \S{1,120} tasks? [\d,-]+: "
@@ -88,9 +88,9 @@ RULES: Tuple[LogRule, ...] = (
         "engine-dead",
         r"EngineDeadError|EngineCore (?:encountered (?:an issue|a fatal error)|failed to start)"
         r"|Engine (?:core initialization failed|background task failed|loop has died)"
-        r"|(?:Actor(?:Died|Unavailable)|WorkerCrashed|NodeDied|NodeFailed|OwnerDied|RayActor)Error\b|\bNodeFailed\b"
+        r"|(?:ActorDied|ActorUnavailable|WorkerCrashed|NodeDied|NodeFailed|OwnerDied|RayActor)Error\b|\bNodeFailed\b"
         r"|The actor is dead because|Received sigquit from a child process|Subprocess .{0,60}exited with code"
-        r"|Scheduler hit an exception|(?:MPI|Mpi)(?:Session|Pool)? worker .{0,40}(?:died|exited)",
+        r"|Scheduler hit an exception|(?:MpiSession|MpiPool|MPI) worker .{0,40}(?:has died|died unexpectedly|exited unexpectedly)",
         "an engine or an actor of it ended",
         "vLLM v1/engine/exceptions.py; Ray exceptions.py; SGLang scheduler.py; TensorRT-LLM executor/proxy.py",
         wait=_DEAD,

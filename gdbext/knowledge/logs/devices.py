@@ -51,8 +51,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "npu-exception",
-        r"(?:ai ?core|AI ?Core|aivec|vector core|aicpu|AI CPU) (?:exception|execution failed|error)"
-        r"|fftsplus (?:aicore|aivector|mix) error|there is an? (?:aicore|aivec|aicpu) (?:error|exception)",
+        r"(?:aicore|AICore|ai core|AI Core|aivec|vector core|aicpu|AI CPU) (?:exception|execution failed|error)"
+        r"|fftsplus (?:aicore|aivector|mix) error",
         "a kernel failed on the NPU",
         "CANN device_error_proc.cc",
         "gpu-fault",

@@ -35,7 +35,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "notify-timeout",
         r"wait execution of the Notify register times out|fftsplus (?:task )?timeout|stuck notify (?:wait|num)"
-        r"|(?:[Ss]tream|[Dd]evice)(?:WithTimeout)? (?:execute )?failed.{0,60}timeout|synchronize (?:stream|device) failed"
+        r"|(?:StreamSynchronize|DeviceSynchronize)(?:WithTimeout)? execute failed|synchronize (?:stream|device) failed"
         r"|error code is 507048|ACL stream synchronize failed",
         "the NPU waited in a collective until its time was over",
         "CANN error code EI0002, 507048",
@@ -43,7 +43,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "device-runs-nccl",
-        r"^\*?\s{1,8}\d{1,6}\s.{0,120}\bActive\b.{0,120}\bnccl(?:Dev)?Kernel\w*",
+        r"^\*?\s{1,8}\d{1,6}\s.{0,120}\bActive\b.{0,120}\b(?:ncclDevKernel|ncclKernel)\w*",
         "cuda-gdb lists a kernel of NCCL as running on the device",
         "cuda-gdb manual, info cuda kernels",
     ),

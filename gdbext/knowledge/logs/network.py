@@ -85,7 +85,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "infiniband",
-        r"NET/IB ?: ?Got (?:completion|async event)|Call to (?:wrap_)?ibv_\w+ failed|IBV_WC_\w+ERR"
+        r"NET/IB ?: ?(?:Got completion|Got async event)|Call to (?:wrap_)?ibv_\w+ failed|IBV_WC_\w+ERR"
         r"|[Tt]ransport retry count(?:er)? exceeded|(?:Local|Remote) (?:QP operation|access|operation|invalid request)"
         r"(?: error)? on mlx|Endpoint timeout|local protection error|syndrome 0x81",
         "InfiniBand reported a transfer that failed",
@@ -131,7 +131,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "mpi-peer",
-        r"(?:lost connection to|connection .{0,40}lost to|unable to communicate with).{0,60}(?:peer|daemon|ORTE|PRRTE)"
+        r"(?:lost connection to|unable to communicate with).{0,60}(?:peer|daemon|ORTE|PRRTE)"
         r"|peer process .{0,60}(?:unexpectedly|closed)|socket closed by remote peer|btl_tcp.{0,80}(?:failed|closed)"
         r"|UCX {1,4}(?:ERROR|FATAL) .{0,200}(?:reset by remote peer|unreachable|Connection refused)",
         "a peer of MPI or UCX is gone or cannot be reached",

@@ -7,7 +7,7 @@ from typing import Dict, List, Match, NamedTuple, Optional, Pattern, Sequence, T
 
 from gdbext.knowledge.frames import MESSAGES
 from gdbext.knowledge.logs import LOG_RULES, NAMED, READY, WRITERS
-from gdbext.model.literals import needed
+from gdbext.model.literals import any_of, needed
 from gdbext.model.patterns import regex
 from gdbext.parsers.events import Event, ProcessHead, Said, Several
 from gdbext.parsers.formats.row import Row, row
@@ -20,35 +20,32 @@ _FATAL = "Fatal Python error"
 _PARALLEL = regex(r"(?:TP|EP)(?P<rank>\d{1,5})\Z")
 
 
-class _Needs(NamedTuple):
-    """Expressions by what a line must hold to match one of them."""
+class _Evidence:
+    """All expressions of evidence, by what a line must hold to match one of them."""
 
-    by_literal: Tuple[Tuple[str, Tuple[Pattern[str], ...]], ...]
-    always: Tuple[Pattern[str], ...]
+    def __init__(self, patterns: Sequence[str]) -> None:
+        found: Dict[str, List[Pattern[str]]] = {}
+        for text in patterns:
+            for literal in needed(text) or ("",):
+                found.setdefault(literal, []).append(regex(text))
+        self._by_literal = tuple((literal, tuple(several)) for literal, several in found.items())
+        self._quick = any_of(found)
 
     def finds(self, text: str) -> bool:
         """Whether one of the expressions matches somewhere in the text."""
-        for literal, patterns in self.by_literal:
-            if literal in text and any(pattern.search(text) for pattern in patterns):
-                return True
-        return any(pattern.search(text) for pattern in self.always)
-
-
-def _by_need(patterns: Sequence[str]) -> _Needs:
-    found: Dict[str, List[Pattern[str]]] = {}
-    always: List[Pattern[str]] = []
-    for text in patterns:
-        literals = needed(text)
-        for literal in literals or ():
-            found.setdefault(literal, []).append(regex(text))
-        if literals is None:
-            always.append(regex(text))
-    return _Needs(tuple((literal, tuple(several)) for literal, several in found.items()), tuple(always))
+        if not self._quick.search(text):
+            return False
+        for literal, patterns in self._by_literal:
+            if literal in text:
+                for pattern in patterns:
+                    if pattern.search(text):
+                        return True
+        return False
 
 
 @functools.lru_cache(maxsize=None)
-def _evidence() -> _Needs:
-    return _by_need([*(rule.pattern for rule in MESSAGES), *(rule.pattern for rule in LOG_RULES)])
+def _evidence() -> _Evidence:
+    return _Evidence([*(rule.pattern for rule in MESSAGES), *(rule.pattern for rule in LOG_RULES)])
 
 
 _WRITERS = tuple(regex(rule.pattern) for rule in WRITERS)

@@ -202,7 +202,7 @@ ROWS: Tuple[Row, ...] = (
     ),
     row("", ":", r"\s{8,}(?:Arguments|Locals):$|\s{12,}[\w.*]+: .*", detail, "py-spy"),
     row(
-        "",
+        "py-spy",
         ")",
         r"(?P<indent>\s*)(?P<call>\S.* \([^()\s][^()]*)\)(?:\s{1,4}(?:<[-=]|←|//|#).*)?$",
         _spied_frame,

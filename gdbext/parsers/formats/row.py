@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Callable, Dict, Match, Optional, Pattern, Sequence, Tuple
+from typing import Callable, Dict, List, Match, Optional, Pattern, Sequence, Tuple
 
-from gdbext.model.patterns import either, regex
+from gdbext.model.literals import any_of, needed
+from gdbext.model.patterns import regex
 from gdbext.parsers.events import Detail, Event
 
 Read = Callable[[Match[str]], Optional[Event]]
@@ -47,7 +48,7 @@ def number(text: Optional[str]) -> Optional[int]:
 
 
 class Grammar:
-    """Rows in order. Most lines of a log are no part of any stack: one expression over all rows tells that at once."""
+    """Rows in order. Most lines of a log are no part of any stack: one look for what the rows need tells that."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = tuple(rows)
@@ -68,18 +69,40 @@ class Grammar:
 
 
 class _Kind:
-    """The rows that count within stacks of one kind, and the expression over all that match only some lines."""
+    """The rows that count within stacks of one kind."""
 
     def __init__(self, rows: Sequence[Row], kind: str) -> None:
-        self._rows = tuple(one for one in rows if not one.inside or one.inside == kind)
-        self._loose = tuple(one for one in self._rows if one.loose)
-        self._gate = either(one.pattern.pattern for one in self._rows if not one.loose)
+        counting = [one for one in rows if not one.inside or one.inside == kind]
+        own = [one for one in counting if kind in _OWN_FIRST and one.kind == kind]
+        self._rows = (*own, *(one for one in counting if one not in own))
+        self._needless: Optional[Tuple[Row, ...]] = None
+        self._quick: Optional[Pattern[str]] = None
         self._lines = 0
 
     def worth_trying(self, line: str) -> Tuple[Row, ...]:
-        """All rows; only the loose ones where no other can match. A short text is read before the gate is compiled."""
+        """All rows; only those that need no text where the line has none of what the others need. A short text is read
+        before that is worked out."""
         self._lines += 1
-        return self._rows if self._lines <= _SHORT or self._gate.match(line) else self._loose
+        if self._lines <= _SHORT:
+            return self._rows
+        if self._quick is None or self._needless is None:
+            self._quick, self._needless = self._look_for()
+        return self._rows if self._quick.search(line) else self._needless
+
+    def _look_for(self) -> Tuple[Pattern[str], Tuple[Row, ...]]:
+        literals: List[str] = []
+        needless: List[Row] = []
+        for one in self._rows:
+            need = (one.need,) if len(one.need) >= _LONG_ENOUGH else None if one.loose else needed(one.pattern.pattern)
+            if need is None:
+                needless.append(one)
+            else:
+                literals += need
+        return any_of(literals), tuple(needless)
 
 
+_OWN_FIRST = ("gdb", "py-spy")
+"""Tools whose rows no other tool's line resembles within such a stack: most texts are of these."""
+
+_LONG_ENOUGH = 3
 _SHORT = 300  # lines
