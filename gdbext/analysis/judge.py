@@ -187,7 +187,7 @@ def _unknown(view: JobView) -> Candidate:
         text = (
             f"{start(who(parties))} all wait in {where(parties[0])}; nothing on the CPU's side tells them apart. "
             f"The {'device or the ' if on_gpu else ''}network does not finish, or the step just takes long: "
-            "a second look tells which."
+            f"{'a second look' if view.given == 'live' else 'a second dump'} tells which."
         )
     else:
         text = (

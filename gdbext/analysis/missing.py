@@ -15,6 +15,13 @@ from gdbext.model.stack import ThreadStack
 
 _MOST = 8
 
+_SECOND = {
+    "live": "a second look some seconds later: one look cannot tell slow from stuck",
+    "core": "a second moment: a core cannot tell slow from stuck",
+    "text": "a second dump some seconds later: one dump cannot tell slow from stuck",
+    "log": "stacks of the ranks: lines of a log do not say where a process stands",
+}
+
 
 def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
     """Lines for people, the most useful first."""
@@ -32,14 +39,14 @@ def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
         lines.append(f"{ranks(lost)} could not be read")
     lines += not_read(view)
     lines += _cut_short(view)
-    if not _has_times(view) and not any(process.outlined for process in snapshot.processes):
+    if view.given != "log" and not _has_times(view) and not any(process.outlined for process in snapshot.processes):
         lines.append("CPU time and state of the threads: spinning cannot be told from blocked")
-    if not _has_communicators(view):
+    if view.given != "log" and not _has_communicators(view):
         lines.append(
             "communicators and counts: NCCL's symbols were not found, so equal calls count as the same collective"
         )
     if not view.looked_twice and (best.cause in ("unknown", "not-a-hang") or best.confidence == "low"):
-        lines.append("a second look some seconds later: one look cannot tell slow from stuck")
+        lines.append(_SECOND.get(view.given, _SECOND["live"]))
     return tuple(lines[:_MOST])
 
 

@@ -29,6 +29,8 @@ def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
 def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) -> bool:
     if rule.kinds and kinds.isdisjoint(rule.kinds):
         return False
+    if rule.given and view.given not in rule.given:
+        return False
     if rule.set_in and not _is_set(view, rule.set_in):
         return False
     if rule.unset_in and _is_set(view, rule.unset_in):

@@ -133,6 +133,16 @@ class JobView:
         return self.snapshot.apart is not None or bool(self.before or self.moved or self.still)
 
     @property
+    def given(self) -> str:
+        """What was read: "live" processes, "core" files, "text" with stacks, or a "log" without any."""
+        sources = {process.source.split(":")[0] for process in self.snapshot.processes}
+        if sources and not sources & {"text", "core"}:
+            return "live"
+        if "core" in sources:
+            return "core"
+        return "text" if any(process.threads for process in self.snapshot.processes) else "log"
+
+    @property
     def stands_still(self) -> bool:
         """Whether two looks prove that nobody went on."""
         return bool(self.parties) and all(party.index in self.still for party in self.parties)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Mapping, Tuple
 
+from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.schema import RemedyRule
 
 _ALLOCATES = ("pinned-host-alloc", "device-alloc", "device-free")
@@ -13,6 +14,9 @@ SHOWN_BY: Mapping[str, Tuple[str, ...]] = {
     "mutex": ("lock-order-deadlock", "gil-deadlock"),
 }
 """Causes of which a wait is the sign, whatever the thread that is to blame waits in."""
+
+_FOR_THE_GPU = ("stream-sync", "event-sync", "device-sync", "kernel-launch", "memcpy-sync", "nccl-group-launch")
+_NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
 
 REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
@@ -361,12 +365,44 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "the rank that differs from the others is the finding; N-1 equal stacks are its victims",
         "field practice: NVIDIA/nccl#719, #857",
         alone=True,
+        given=("live",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Add the other ranks, a file or a core for each: gdbext diagnose rank*.txt, or the folder that they are in",
+        "the rank that differs from the others is the finding; N-1 equal stacks are its victims",
+        "field practice: NVIDIA/nccl#719, #857",
+        alone=True,
+        given=("text", "core"),
     ),
     RemedyRule(
         "unknown",
         "Look twice: gdbext diagnose --samples 2 --interval 10",
         "what moves between two looks is slow and not stuck",
         "field practice: NVIDIA/nccl#1730",
+        given=("live",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Take a second dump of the same processes half a minute after the first, and compare the two",
+        "what moves between two dumps is slow and not stuck; one dump cannot tell",
+        "field practice: NVIDIA/nccl#1730",
+        kinds=_NOT_DEAD,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Give the logs of all ranks and hosts together: gdbext diagnose FOLDER, with the lines before the first error",
+        "the rank whose log ends early, or has no line where all others time out, is the one to look at",
+        "field practice: NVIDIA/nccl#928; pytorch/pytorch#20630",
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
+        "When it hangs again take stacks before the watchdog ends it: py-spy dump --native --pid PID of every rank",
+        "log lines say who waited, and not where the one that did not come was",
+        "field practice: pytorch/pytorch#54818",
+        given=("log",),
     ),
     RemedyRule(
         "unknown",
@@ -375,6 +411,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "next run",
         "a wait for the GPU does not show on the stack which collective it is; their counters do",
         "NCCL RAS documentation; torch flight recorder",
-        kinds=("stream-sync", "event-sync", "device-sync", "kernel-launch", "memcpy-sync", "nccl-group-launch"),
+        kinds=_FOR_THE_GPU,
+        given=("live",),
+    ),
+    RemedyRule(
+        "unknown",
+        "For the next run set TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1, and keep the files it writes",
+        "a wait for the GPU does not show on the stack which collective it is; their counters do",
+        "torch flight recorder",
+        kinds=_FOR_THE_GPU,
+        given=("text", "core"),
     ),
 )

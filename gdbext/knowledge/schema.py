@@ -126,6 +126,7 @@ class RemedyRule:
     alone: Optional[bool] = None  # only where one process was seen / where several were
     said: str = ""  # a witness must have said this (knowledge/witnesses.py)
     not_said: str = ""  # useless where a witness said this
+    given: Tuple[str, ...] = ()  # only for what was read: "live", "core", "text" (stacks), "log" (lines alone)
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ _ESCAPE = regex(r"\\.")
 _BULLET = regex(
     r"\s{0,8}(?:[-*+]|\d{1,3}[.)]) +(?=`{0,2}(?:#\d|0x[0-9a-f]|File \"|frame #|[A-Za-z_~<][\w:.<>~]{0,200}(?:\(\)| \()))"
 )
+_SPAN = regex(r"`([^`]{1,2000})`")
 _PAGER = regex(r"-{2,3}Type <(?:RET|return)> [^-\n]{0,80}-{2,3}")
 _TAGS = regex(r"</?(?:details|summary|pre|code|p|br|b|blockquote|div)(?: [^>]{0,200})?/?>")
 _ENTITY = regex(r"&(?:lt|gt|amp|quot|nbsp|#39);")
@@ -115,7 +116,7 @@ def _without_markup(text: str) -> str:
     """A frame in a list or in backticks."""
     bullet = _BULLET.match(text)
     if bullet:
-        return text[bullet.end() :].replace("`", "")
+        return _SPAN.sub(r"\1", text[bullet.end() :])  # lldb has single backticks of its own
     stripped = text.strip()
     if stripped.startswith("`") and stripped.endswith("`") and not stripped.startswith("```") and len(stripped) > 2:
         return stripped.strip("`")
