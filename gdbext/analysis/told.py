@@ -228,11 +228,14 @@ def _silent(view: JobView, group: _Group) -> Optional[Candidate]:
         return None
     missing, waiting = sorted(one.rank or 0 for one in silent), sorted(group.timed_out)
     name = next(operation.lower().lstrip("_") for _, operation, _ in group.timed_out.values())
-    summary = (
-        f"torch's watchdog: {ranks(waiting)} timed out in {name}; there is no line of {ranks(missing)}. "
-        f"Either {ranks(missing)} never arrived there, or the log of {ranks(missing)} is not in the text."
+    read = all(one.problems for one in silent)  # its own file was read, and has no such line
+    summary = f"torch's watchdog: {ranks(waiting)} timed out in {name}; there is no line of {ranks(missing)}. " + (
+        f"So the log of {ranks(missing)} ends without: {silent[0].problems[0]}."
+        if read
+        else f"Either {ranks(missing)} never arrived there, or the log of {ranks(missing)} is not in the text."
     )
-    return Candidate("missing-rank", "low", 60, summary, _of_ranks(view, missing), _of_ranks(view, waiting))
+    culprits, victims = _of_ranks(view, missing), _of_ranks(view, waiting)
+    return Candidate("missing-rank", "medium" if read else "low", 60, summary, culprits, victims)
 
 
 # Horovod's coordinator ------------------------------------------------------------------------------------------------

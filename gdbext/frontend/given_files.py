@@ -7,10 +7,10 @@ import importlib
 import os
 import stat
 from dataclasses import replace
-from typing import Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from gdbext.capture.core_kind import looks_like_core
-from gdbext.frontend import bundle, reading
+from gdbext.frontend import bundle, log_folder, reading
 from gdbext.frontend.interrupts import interrupts_wait
 from gdbext.frontend.terminal import Progress
 from gdbext.model.codec import load_snapshot
@@ -29,6 +29,7 @@ def snapshot_of(
 
     Raises `GdbextError` where they say nothing, or one of them cannot be read.
     """
+    files, left_out = _expanded(files)
     sysroot, exe = getattr(options, "sysroot", None), getattr(options, "exe", None)
     for name in files:
         reading.refuse_device(name)
@@ -40,7 +41,22 @@ def snapshot_of(
         return snapshot, Origin.of(snapshot, tuple(files))
     if sysroot or exe:
         raise UsageError("--sysroot and --exe are for core files", "name some: gdbext diagnose core.*")
-    return _of_texts(files, progress)
+    snapshot, origin = _of_texts(files, progress)
+    return replace(snapshot, problems=(*left_out, *snapshot.problems)), origin
+
+
+def _expanded(files: Sequence[str]) -> Tuple[List[str], List[str]]:
+    """The files with those that are in folders, but for a folder that is a bundle; and what of them was left out."""
+    found: List[str] = []
+    notes: List[str] = []
+    for name in files:
+        if name == "-" or not os.path.isdir(name) or os.path.isfile(os.path.join(name, bundle.SNAPSHOT)):
+            found.append(name)
+            continue
+        inside, left = log_folder.files_in(name.rstrip("/") or "/")
+        found += inside
+        notes += left
+    return found, notes
 
 
 def _is_core(name: str) -> bool:

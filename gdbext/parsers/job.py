@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -9,6 +10,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from gdbext.knowledge.engines import PROFILES
 from gdbext.knowledge.launchers import RANK_ARGUMENTS
 from gdbext.knowledge.logs import LAUNCHER_SAW
+from gdbext.knowledge.logs.files import FILES
 from gdbext.model.digits import whole
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.patterns import regex
@@ -26,6 +28,8 @@ _FILE_RANK = regex(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
 _FILE_PID = regex(r"(?i)(?:pid|core)[-_.]?(\d{2,9})(?!\d)")
 _TITLES = tuple((regex(rule.pattern), profile.name) for profile in PROFILES for rule in profile.titles)
 _ARGUMENTS = tuple(regex(rule.pattern, re.IGNORECASE) for rule in RANK_ARGUMENTS)
+_FILES = tuple(regex(rule.pattern) for rule in FILES)
+_OUTPUT = regex(r"(?i)(?:stdout|stderr|\.out|\.err|error)[^/]{0,12}$")
 _GOES_ON = regex(
     r"frame #|Exception raised from |CUDA kernel errors might be |For debugging consider |Compile with `TORCH_|$"
 )
@@ -47,11 +51,15 @@ def parse_files(texts: Sequence[Tuple[str, bytes]]) -> JobSnapshot:
     processes: List[RankSnapshot] = []
     problems: List[str] = []
     said: List[str] = []
-    for name, data in texts:
-        found = _parse(name, data, tally)
+    names = [name for name, _ in texts]
+    shared = len(os.path.commonprefix([name.rpartition("/")[0] + "/" for name in names]).rpartition("/")[0])
+    whose = {name: _whose(name[shared:]) for name in names} if len(texts) > 1 else {}
+    for name, data in _together(texts, whose):
+        found = _parse(name, data, tally, whose.get(name, UNNAMED))
         processes += found.processes
         problems += found.problems
         said += found.said
+    processes = _once(processes)
     problems += _not_understood(tally)
     numbered = tuple(replace(process, index=index) for index, process in enumerate(processes))
     return JobSnapshot(
@@ -67,7 +75,35 @@ class _Found(NamedTuple):
     said: Sequence[str] = ()
 
 
-def _parse(name: str, data: bytes, tally: Tally) -> _Found:
+def _together(texts: Sequence[Tuple[str, bytes]], whose: Dict[str, Stream]) -> List[Tuple[str, bytes]]:
+    """What one rank wrote into several files (its output, its errors) is one text."""
+    found: Dict[object, Tuple[str, bytes]] = {}
+    for name, data in texts:
+        rank = whose[name].rank if name in whose else None
+        folder = name.rpartition("/")[0]
+        key: object = (folder, rank) if rank is not None and _OUTPUT.search(name) else name
+        earlier = found.get(key)
+        found[key] = (name, data) if earlier is None else (earlier[0], earlier[1] + b"\n" + data)
+    return list(found.values())
+
+
+def _whose(name: str) -> Stream:
+    """Whose log a file is, by its name."""
+    for pattern in _FILES:
+        match = pattern.search(name)
+        if match:
+            said = match.groupdict()
+            return Stream(said.get("host") or "", int(said["rank"]) if said.get("rank") else None)
+    return UNNAMED
+
+
+def _once(processes: List[RankSnapshot]) -> List[RankSnapshot]:
+    """A rank that one text only speaks of, and another one is of, is there once."""
+    shown = {process.rank for process in processes if process.threads or process.said}
+    return [one for one in processes if one.threads or one.said or one.rank is None or one.rank not in shown]
+
+
+def _parse(name: str, data: bytes, tally: Tally, whose: Stream = UNNAMED) -> _Found:
     whole = source.cut(name, data)
     text, unreadable = source.as_text(whole)
     problems = [*whole.problems, *unreadable]
@@ -77,7 +113,7 @@ def _parse(name: str, data: bytes, tally: Tally) -> _Found:
     problems += [f"{name}: {problem}" for problem in spied.problems]
     for process in spied.processes:
         tally.add(process)
-    streams = _assemble(spied.rest, tally)
+    streams = _assemble(spied.rest, tally, whose)
     written = [process for one in streams for process in one.processes]
     _drop_copies(streams)
     _keep_with_process(written)
@@ -105,6 +141,9 @@ def _parse(name: str, data: bytes, tally: Tally) -> _Found:
         said = speakers.hear(said)
     speaking = speakers.finished(() if processes else said)
     found = [_identified(process.finished(0)) for process in (*processes, *speaking)]
+    if whose.rank is not None and not found:  # its log tells nothing: that may tell all
+        silent = f"no line of {name} tells of a fault; it ends with: {_last_line(text)}"
+        found = [replace(speakers.find(whose.rank, None).finished(0), problems=(silent,))]
     problems += [_PRINTED_AGAIN.format(label) for label in _printed_again(processes, found)]
     return _Found(_named_after_file(name, found), problems, said)
 
@@ -120,13 +159,15 @@ def _printed_again(written: Sequence[Process], found: Sequence[RankSnapshot]) ->
     return [process.label for one, process in zip(written, found) if any(thread.superseded for thread in one.threads)]
 
 
-def _assemble(text: str, tally: Tally) -> List[Assembler]:
+def _assemble(text: str, tally: Tally, whose: Stream) -> List[Assembler]:
     streams: Dict[Stream, Assembler] = {}
     last = UNNAMED
     for stream, line in clean(source.lines(text)):
         if stream == UNNAMED and _GOES_ON.match(line):
             stream = last  # torch's loggers name the rank before the first line of a message only
         last = stream
+        if stream == UNNAMED:
+            stream = whose
         one = streams.get(stream)
         if one is None and len(streams) >= _MOST_STREAMS:
             one, stream = streams.get(UNNAMED), UNNAMED
@@ -256,6 +297,12 @@ def _not_understood(tally: Tally) -> List[str]:
     if tally.beyond:
         said.append(f"too many stacks: {tally.beyond} frames or threads beyond the limits were not kept")
     return said
+
+
+def _last_line(text: str) -> str:
+    """What a log ends with, as far as it is worth a look."""
+    lines = [line.strip() for line in text[-4000:].splitlines() if line.strip()]
+    return lines[-1][:160] if lines else "nothing"
 
 
 def _common(names: Sequence[Optional[str]]) -> Optional[str]:
