@@ -67,7 +67,7 @@ class Census:
             if taken or not workers or above & set(found) or not work_together(family, self.table, self.facts):
                 continue
             driver = self.table.entries.get(family.driver or 0)
-            if driver is not None and takes_part(driver, len(workers), self.proc):
+            if driver is not None and takes_part(driver, [self.table.entries[pid] for pid in workers], self.proc):
                 workers.append(driver.pid)
             found.update({pid: of_family(self.facts(pid), family.name) for pid in workers})
         self._first.update(found)

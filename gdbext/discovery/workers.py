@@ -21,6 +21,7 @@ from gdbext.model.patterns import regex
 _PYTHON = regex(r"^\S*python")
 _FORKSERVER = regex(FORKSERVER)
 _SHAPES = tuple((regex(row.pattern), row.replacement) for row in TITLE_SHAPES)
+_WITH_DRIVER = tuple(regex(row.pattern) for row in TITLE_SHAPES if row.with_driver)
 _MANAGER = regex(MANAGER_SOCKETS)
 _DRIVER_WAITS = regex(WAITS_OF_DRIVERS)
 _SUPERVISOR = regex(SUPERVISORS)
@@ -81,14 +82,17 @@ def managers(family: Family, proc: ProcFS, facts: FactsOf) -> Tuple[int, ...]:
     return found if len(found) < len(family.workers) else ()
 
 
-def takes_part(driver: Entry, workers: int, proc: ProcFS) -> bool:
-    """Whether the program that has started workers works with them, as far as the kernel shows it: its main thread does
-    not wait for any of many events. With one worker it counts, for one of the two waits for the other."""
+def takes_part(driver: Entry, workers: Sequence[Entry], proc: ProcFS) -> bool:
+    """Whether the program that has started workers works with them: by what their titles say of such programs, else as
+    far as the kernel shows it: its main thread does not wait for any of many events. With one worker it counts, for
+    one of the two waits for the other."""
     if _SUPERVISOR.search(driver.title):
         return False
+    if workers and any(pattern.search(workers[0].title) for pattern in _WITH_DRIVER):
+        return True
     place = proc.text(f"{driver.pid}/wchan")
     known = not isinstance(place, Missing) and place not in ("", "0")
-    return workers == 1 or (known and not _DRIVER_WAITS.match(str(place)))
+    return len(workers) == 1 or (known and not _DRIVER_WAITS.match(str(place)))
 
 
 def _starter(entry: Entry, table: ProcessTable) -> int:

@@ -218,7 +218,12 @@ FORKSERVER = r"\bmultiprocessing\.forkserver\s"
 TITLE_SHAPES: Tuple[TitleShape, ...] = (
     TitleShape(r"^.*\bmultiprocessing\.spawn\s.*", "multiprocessing.spawn", "cpython multiprocessing/spawn.py"),
     TitleShape(r"^.*\bmultiprocessing\.forkserver\s.*", "multiprocessing.forkserver", "cpython forkserver.py"),
-    TitleShape(r"^.*\bloky\.backend\.popen_\w+\s.*", "loky", "joblib/externals/loky/backend/popen_loky_posix.py"),
+    TitleShape(
+        r"^.*\bloky\.backend\.popen_\w+\s.*",
+        "loky",
+        "joblib/externals/loky/backend/popen_loky_posix.py; joblib/parallel.py _retrieve polls with a sleep",
+        with_driver=True,
+    ),
     TitleShape(r"^gunicorn: worker\b.*", "gunicorn: worker", "gunicorn util.py, where setproctitle is installed"),
     TitleShape(r"^ray::(\w+).*", r"ray::\1", "ray sets `ray::Class`, and `ray::Class.method` while a method runs"),
 )

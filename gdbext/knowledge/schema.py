@@ -167,6 +167,7 @@ class TitleShape:
     pattern: str
     replacement: str
     source: str
+    with_driver: bool = False  # the program that has started them takes part, wherever it waits: it hands out the tasks
 
 
 @dataclass(frozen=True)
