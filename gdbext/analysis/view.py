@@ -198,7 +198,7 @@ def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:
             nothing if best is None else judged.threads[best],
             gone,
         )
-    if best is None or judged.threads[best].helper is not None:
+    if best is None or (judged.threads[best].helper is not None and _group(judged.threads[best]) != "fatal"):
         return None
     thread = process.threads[best]
     return Party(process, thread, judged.threads[best], _group(judged.threads[best]))

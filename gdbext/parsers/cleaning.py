@@ -30,6 +30,7 @@ _PREFIXES = tuple(
         r"(?P<source>[\w.-]{1,60})[ ]{1,40}\|(?:[ ]|$)",  # docker compose
         r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S{1,80} (?P<source>[\w.@-]{1,60})\[(?P<pid>\d{1,9})\]: ",  # journal
         r"\[(?P<source>[\w.-]{1,80}):(?P<pid>\d{1,9})\] ",  # Open MPI
+        r"\[(?P<source>[\w.-]{1,80}):mpi_rank_(?P<rank>\d{1,6})\]\[\w{1,40}\][ ]?",  # MVAPICH
         r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})? \[[^\]\s]{1,80}\][ ]?",  # vLLM
         r"\[?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?(?: - [\w.-]{1,60})?(?: -)?"
         r" \[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\]?(?: -|:)?(?:[ ]|$)",  # Python's logging
@@ -53,6 +54,7 @@ _ESCAPE = regex(r"\\.")
 _BULLET = regex(
     r"\s{0,8}(?:[-*+]|\d{1,3}[.)]) +(?=`{0,2}(?:#\d|0x[0-9a-f]|File \"|frame #|[A-Za-z_~<][\w:.<>~]{0,200}(?:\(\)| \()))"
 )
+_FENCE = regex(r"~{3,20} ?\w{0,20}\s*\Z")
 _SPAN = regex(r"`([^`]{1,2000})`")
 _PAGER = regex(r"-{2,3}Type <(?:RET|return)> [^-\n]{0,80}-{2,3}")
 _TAGS = regex(r"</?(?:details|summary|pre|code|p|br|b|blockquote|div)(?: [^>]{0,200})?/?>")
@@ -100,7 +102,7 @@ def clean(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
             text = _without_markup(text)
         if "0x" in text:
             text = with_plus(text)
-        yield stream, "" if text.startswith(("```", "~~~")) else text
+        yield stream, "" if text.startswith("```") or (text.startswith("~~~") and _FENCE.match(text)) else text
 
 
 def _console(text: str) -> str:

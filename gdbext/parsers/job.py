@@ -162,9 +162,13 @@ def _printed_again(written: Sequence[Process], found: Sequence[RankSnapshot]) ->
 def _assemble(text: str, tally: Tally, whose: Stream) -> List[Assembler]:
     streams: Dict[Stream, Assembler] = {}
     last = UNNAMED
+    carried = False  # whether the lines of a stack follow that begins behind a prefix
     for stream, line in clean(source.lines(text)):
-        if stream == UNNAMED and _GOES_ON.match(line):
-            stream = last  # torch's loggers name the rank before the first line of a message only
+        if stream != UNNAMED:
+            carried = "Traceback (most recent" in line
+        elif _GOES_ON.match(line) or carried:
+            stream = last  # torch's and SGLang's loggers name the rank before the first line of a message only
+            carried = carried and (line[:1] in (" ", "\t") or line.startswith("Traceback"))
         last = stream
         if stream == UNNAMED:
             stream = whose

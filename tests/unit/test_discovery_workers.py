@@ -85,7 +85,11 @@ def test_a_program_that_waits_for_a_result_takes_part(tree, place, ranks):
 def test_a_program_that_polls_for_the_results_of_joblibs_workers(tree):
     tree.add(10, 1, "python fit.py")
     for pid in (20, 21):
-        tree.add(pid, 10, f"python -m joblib.externals.loky.backend.popen_loky_posix --process-name LokyProcess-{pid} --pipe {pid}")
+        tree.add(
+            pid,
+            10,
+            f"python -m joblib.externals.loky.backend.popen_loky_posix --process-name LokyProcess-{pid} --pipe {pid}",
+        )
     (tree.folder / "10" / "wchan").write_text("hrtimer_nanosleep")
     ((found, _),) = jobs(tree)
     assert [pid for _, pid in found] == [10, 20, 21]

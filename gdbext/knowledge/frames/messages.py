@@ -19,7 +19,7 @@ RULES = (
         "sgl-project/sglang#4205; faulthandler",
     ),
     MessageRule(
-        r"((?:Address|Leak|Memory)Sanitizer: |Segfault encountered)",
+        r"((?:Address|Leak|Memory)Sanitizer: |Segfault encountered|signal \(\d{1,2}(?:\.\d)?\): [A-Z]|segmentation violation|Fatal error in P?MPI_)",
         "exited-or-crashed",
         "LLVM compiler-rt; vllm-project/vllm#44780",
     ),
@@ -55,6 +55,7 @@ HANDLERS = {
     "exception": "the stack of an exception that was thrown",
     "torch": "the stack of an exception of torch",
     "caffe2": "the handler of a fatal signal prints this stack",
+    "cstack": "faulthandler prints the C stack as the process dies",
     "hs_err": "Java's report of a crash",
 }
 """Kinds of stacks that nothing prints but the end of a process, where they have no head of a live thread. A wait that

@@ -116,6 +116,31 @@ RULES = (
         _GLIBC,
         rank=LEAF,
     ),
+    FrameRule(
+        "go-park",
+        "condvar-idle",
+        r"runtime\.(gopark|goparkunlock|chanrecv\d?|selectgo|notesleep\w*|futexsleep)$|sync\.\(\*(Cond|WaitGroup)\)\.Wait$",
+        "Go runtime/proc.go, chan.go",
+        rank=LEAF,
+    ),
+    FrameRule("go-mutex", "mutex", r"sync\.(runtime_Semacquire\w*|\(\*(RW)?Mutex\)\.R?Lock)", "Go sync", rank=LOCK),
+    FrameRule(
+        "go-io", "io", r"internal/poll\.|poll\.\(?\*?(FD|pollDesc)|runtime\.netpollblock$", "Go netpoll", rank=LEAF + 1
+    ),
+    FrameRule(
+        "java-park",
+        "condvar-idle",
+        r"(jdk\.internal\.misc|sun\.misc)\.Unsafe\.park$|java\.lang\.(Object\.wait0?|Thread\.sleep0?)$",
+        "OpenJDK",
+        rank=LEAF,
+    ),
+    FrameRule(
+        "julia-wait",
+        "condvar-idle",
+        r"(jl_task_get_next|poptask|try_yieldto|task_done_hook)$",
+        "Julia task.jl",
+        rank=LEAF,
+    ),
     FrameRule("os-child", "io", r"_*(GI_)?_*(wait4|waitpid|waitid)\w*$", _GLIBC, rank=LEAF + 1),
     FrameRule(
         "os-io",

@@ -57,7 +57,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "rank-exit-code",
         r"failed \(exitcode: -?\d+\) local_rank: \d+ \(pid: \d+\)|exits with return code = -?\d+"
-        r"|received by PID \d{1,9}\b|srun: error: \S{1,120} task \d+: Exited with exit code",
+        r"|Signal \d{1,2} \(SIG\w{2,6}\) received by PID \d|srun: error: \S{1,120} task \d+: Exited with exit code",
         "the launcher saw a rank end",
         "torch elastic multiprocessing/api.py; DeepSpeed launcher/launch.py; Slurm",
         wait=_DEAD,

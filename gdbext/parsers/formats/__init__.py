@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.parsers.formats import crashes, debuggers, logs, loose, machine, people, python, sanitizers
+from gdbext.parsers.formats import crashes, debuggers, logs, loose, machine, people, python, runtimes, sanitizers
 from gdbext.parsers.formats.row import Grammar
 
 GRAMMAR = Grammar(
@@ -10,6 +10,7 @@ GRAMMAR = Grammar(
         *sanitizers.ROWS,
         *crashes.ROWS,
         *machine.ROWS,
+        *runtimes.ROWS,
         *debuggers.ROWS,
         *python.ROWS,
         *logs.ROWS,

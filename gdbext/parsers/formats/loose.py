@@ -116,6 +116,12 @@ def _waits(part: str) -> bool:
     return bool(_WAITS.match(name) or _KNOWN.match(name))
 
 
+def _numbered(match: Match[str]) -> Optional[Event]:
+    """`1: torch::autograd::Engine::execute()`, of whatever tool."""
+    name = match.group("name").strip()
+    return None if _WORDS.match(name) else FrameLine(named_frame(name), int(match.group("number")))
+
+
 def _known(match: Match[str]) -> Optional[Event]:
     name = match.group("name")
     return FrameLine(named_frame(name)) if _KNOWN.match(name) or _WAITS.fullmatch(name) else None
@@ -194,6 +200,12 @@ ROWS: Tuple[Row, ...] = (
         + _SOURCE
         + r"):(?P<line>\d{1,9})(?::\d{1,9})?\)?$",
         _native_place,
+    ),
+    row(
+        "loose",
+        "::",
+        r"\s{0,6}(?P<number>\d{1,3})[:)] {1,4}(?P<name>[A-Za-z_~<][\w~<>]{0,200}::\S.{0,400})$",
+        _numbered,
     ),
     row("chain", ">", r".{0,200}(?:->|=>)", _chain),
     row("chain", "<-", r".{0,200}<-", _chain),

@@ -118,7 +118,7 @@ def _ended_by(match: Match[str]) -> Event:
     return Said(text, rank=rank_in(text), about="before")
 
 
-_FILE = r"[ \t]{0,12}File \"(?P<file>[^\"]{1,4096})\", line (?P<line>\d{1,9})"
+_FILE = r"[ \t]{0,12}File:? \"(?P<file>[^\"]{1,4096})\", line (?P<line>\d{1,9})"
 ROWS: Tuple[Row, ...] = (
     row(
         "trace",
@@ -179,8 +179,8 @@ ROWS: Tuple[Row, ...] = (
         r"line (?P<line>\d{1,9}), in (?P<rest>\S.*)",
         _pystack_frame,
     ),
-    row("", 'File "', _FILE + r", in (?P<name>.{1,400})", _trace_frame, "traceback"),
-    row("traceback", 'File "', _FILE + r", in (?P<name>[\w.<>]{1,400})", _trace_frame),
+    row("", "File", _FILE + r", in (?P<name>.{1,400})", _trace_frame, "traceback"),
+    row("traceback", "File", _FILE + r", in (?P<name>[\w.<>]{1,400})", _trace_frame),
     row(
         "",
         "Exception in thread",

@@ -1,0 +1,134 @@
+"""Stacks that runtimes of other languages and other tools print: Go, Java, Julia, MPICH, pytest-timeout, compute-sanitizer."""
+
+from __future__ import annotations
+
+from typing import Match, Tuple
+
+from gdbext.model.stack import Frame
+from gdbext.parsers.events import Aside, Event, FrameLine, Location, Said, Several, ThreadHead
+from gdbext.parsers.formats.row import Row, detail, number, row
+from gdbext.parsers.frame_lines import Place, named_frame
+
+
+def _goroutine(match: Match[str]) -> Event:
+    return ThreadHead(match.group("id"), problem=f"goroutine in state {match.group('state')}")
+
+
+def _signal(match: Match[str]) -> Event:
+    return Said(match.group("text"), about="next")
+
+
+def _go_frame(match: Match[str]) -> Event:
+    """`github.com/x/llama._Cfunc_llama_decode(0x7f, {0x1})`: through cgo it is the C function."""
+    name = match.group("name").rpartition("/")[2]
+    return FrameLine(named_frame(name.rpartition("._Cfunc_")[2] or name))
+
+
+def _located(match: Match[str]) -> Event:
+    return Location(match.group("file"), int(match.group("line")))
+
+
+def _java_thread(match: Match[str]) -> Event:
+    lwp = number(match.group("nid"))
+    return ThreadHead(str(lwp), lwp, match.group("name"))
+
+
+def _java_frame(match: Match[str]) -> Event:
+    file, _, line = match.group("where").partition(":")
+    place = Place(None, file if "." in file else None, int(line) if line.isdigit() else None)
+    return FrameLine(named_frame(match.group("name"), place))
+
+
+def _julia_signal(match: Match[str]) -> Event:
+    pid = match.group("pid")
+    return Several((Said(match.group("text"), int(pid) if pid else None, about="next"), ThreadHead(current=True)))
+
+
+def _julia_frame(match: Match[str]) -> Event:
+    file, line = match.group("file"), match.group("line")
+    library = ".so" in file
+    place = Place(file) if library else Place(None, file, int(line) if line else None)
+    return FrameLine(named_frame(match.group("name"), place))
+
+
+def _mpich_error(match: Match[str]) -> Event:
+    return Several((Said(match.string.strip(), about="next"), ThreadHead(current=True, outermost_first=True)))
+
+
+def _mpich_frame(match: Match[str]) -> Event:
+    return FrameLine(named_frame(match.group("name")), outermost_first=True)
+
+
+def _stack_of(match: Match[str]) -> Event:
+    return ThreadHead(match.group("id"), name=match.group("name"), outermost_first=True)
+
+
+def _host_frame(match: Match[str]) -> Event:
+    library = match.group("lib")
+    return FrameLine(named_frame(match.group("name"), Place(library)))
+
+
+def _c_frame(match: Match[str]) -> Event:
+    """faulthandler of Python 3.14: `Binary file "/lib/libc.so.6", at poll+0x48 [0x7f..]`."""
+    frame: Frame = named_frame(match.group("name") or "", Place(match.group("lib")), number(match.group("pc")))
+    return FrameLine(frame)
+
+
+ROWS: Tuple[Row, ...] = (
+    row("go", "goroutine ", r"goroutine (?P<id>\d{1,12})(?: [^\[\]]{0,120})? \[(?P<state>[^\]]{1,80})\]:$", _goroutine),
+    row("go", "SIG", r"(?P<text>SIG[A-Z]{2,5}: [a-z].{3,80})$", _signal),
+    row("", "created by ", r"created by \S", lambda _: Aside(), "go"),
+    row("", "(", r"(?P<name>[A-Za-z_][\w./*()\[\]{}~·%-]{0,400}\.[\w.()*·-]{1,200})\(.{0,2000}\)$", _go_frame, "go"),
+    row("", ":", r"\s{1,8}(?P<file>\S{1,400}):(?P<line>\d{1,9})(?: \+0x[0-9a-f]{1,16}.{0,200})?$", _located, "go"),
+    row(
+        "java",
+        "nid=",
+        r"\"(?P<name>[^\"]{1,200})\" .{0,200}\bnid=(?P<nid>0x[0-9a-f]{1,8}|\d{1,9})\b",
+        _java_thread,
+    ),
+    row("java", "\tat ", r"\s{1,8}at (?P<name>[\w.$<>/@-]{3,400})\((?P<where>[^()]{0,200})\)$", _java_frame),
+    row("", "", r"\s{2,8}(?:java\.lang\.Thread\.State: |- \w)", detail, "java"),
+    row(
+        "julia",
+        "signal (",
+        r"(?:\[(?P<pid>\d{1,9})\] )?(?P<text>signal \(\d{1,2}(?:\.\d{1,3})?\): [A-Z][\w ]{3,40})$",
+        _julia_signal,
+    ),
+    row("", "in expression starting at", r"in expression starting at ", detail, "julia"),
+    row(
+        "",
+        " at ",
+        r"(?P<name>\S.{0,600}?) at (?P<file>\S{1,400}?)(?::(?P<line>\d{1,9})| \(unknown line\))(?: \[inlined\])?$",
+        _julia_frame,
+        "julia",
+    ),
+    row("mpich", "error stack:", r"(?:.{0,80} )?Fatal error in P?MPI_\w{2,40}: .{0,200}error stack:", _mpich_error),
+    row("mpich", ")..", r"\s{0,4}(?P<name>[A-Za-z_]\w{2,80})\(\d{1,6}\)\.{2,80}:", _mpich_frame, "mpich"),
+    row(
+        "traceback",
+        "tack of ",
+        r"[~=-]{2,80} ?Stack of (?P<name>.{1,80}?) \((?P<id>\d{1,20})\) ?[~=-]{2,80}$",
+        _stack_of,
+    ),
+    row("traceback", "hread: ", r"#{0,3} ?Thread: (?P<name>[\w.() -]{1,80}?) ?\((?P<id>\d{3,20})\)$", _stack_of),
+    row("", " Timeout ", r"\+{3,80} Timeout \+{3,80}$", detail),
+    row(
+        "compute-sanitizer",
+        "Host Frame",
+        r"=+\s{1,12}Host Frame: ?(?P<name>[^\s\[].{0,600}?) \[0x[0-9a-f]{1,16}\](?: in (?P<lib>\S{1,300}))?",
+        _host_frame,
+    ),
+    row("", "=== ", r"={9}\s{1,40}(?:in /|at 0x|at |by thread|Address |Saved |Device Frame)", detail),
+    row(
+        "cstack",
+        "C stack trace",
+        r"Current thread's C stack trace \(most recent call first\)",
+        lambda _: ThreadHead(outermost_first=False),
+    ),
+    row(
+        "cstack",
+        "Binary file ",
+        r"\s{1,8}Binary file \"(?P<lib>[^\"]{1,400})\", at (?P<name>[^\s+]{1,400})?(?:\+0x[0-9a-f]{1,16})?(?: \[(?P<pc>0x[0-9a-f]{1,16})\])?$",
+        _c_frame,
+    ),
+)

@@ -1,0 +1,117 @@
+"""Stacks of runtimes of other languages, and of tools that are no debuggers."""
+
+import pytest
+
+from gdbext.analysis.judge import judge
+from gdbext.parsers import parse_files
+
+
+def answer(text):
+    return judge(parse_files([("paste.txt", text.encode())]))
+
+
+@pytest.mark.parametrize(
+    ("text", "threads", "kind"),
+    [
+        (
+            "SIGSEGV: segmentation violation\nPC=0x7f2a3c m=12 sigcode=1 addr=0x8\n\n"
+            "goroutine 7 gp=0xc000184e00 m=12 [syscall]:\n"
+            "runtime.cgocall(0x5581e5e0b9a0, 0xc00008bba0)\n\t/usr/local/go/src/runtime/cgocall.go:167 +0x4b fp=0xc0\n"
+            "github.com/ollama/ollama/llama._Cfunc_llama_decode(0x7f2a1c, {0x1, 0x7f})\n\t_cgo_gotypes.go:545 +0x4a\n"
+            "created by main.serve in goroutine 1\n\t/src/main.go:12 +0x1d\n\n"
+            "goroutine 1 gp=0xc000002380 m=nil [chan receive]:\nruntime.gopark(0xc0?)\n\t/go/proc.go:424 +0xce\n",
+            {"7": ["runtime.cgocall", "llama_decode"], "1": ["runtime.gopark"]},
+            "exited-or-crashed",
+        ),
+        (
+            '"main" #1 prio=5 os_prio=0 tid=0x00007f1 nid=0x1c waiting on condition [0x00007f]\n'
+            "   java.lang.Thread.State: WAITING (parking)\n\tat sun.misc.Unsafe.park(Native Method)\n"
+            "\tat ml.dmlc.xgboost4j.java.RabitTracker.waitFor(RabitTracker.java:300)\n",
+            {"28": ["sun.misc.Unsafe.park", "ml.dmlc.xgboost4j.java.RabitTracker.waitFor"]},
+            "condvar-idle",
+        ),
+        (
+            "~~~~~~~~~~~~~~~~ Stack of MainThread (140012345678) ~~~~~~~~~~~~~~~~\n"
+            '  File "/x/test_dist.py", line 86, in test_barrier\n    run()\n'
+            '  File "/x/torch/distributed/distributed_c10d.py", line 3145, in barrier\n    work.wait()\n'
+            "++++++++++++++++ Timeout ++++++++++++++++\n",
+            {"140012345678": ["barrier", "test_barrier"]},
+            "nccl-group-launch",
+        ),
+        (
+            "========= Invalid __global__ read of size 4 bytes\n=========     at 0x150 in gemm_kernel(float*, int)\n"
+            "=========     Saved host backtrace up to driver entry point at kernel launch time\n"
+            "=========     Host Frame:cuLaunchKernel [0x2f5c2a]\n=========                in /usr/lib/libcuda.so.1\n"
+            "=========     Host Frame: ns::step(int) [0x9999] in /opt/libengine.so\n",
+            {"1": ["cuLaunchKernel", "ns::step"]},
+            "kernel-launch",
+        ),
+        (
+            "[4711] signal (11.1): Segmentation fault\nin expression starting at /root/train.jl:12\n"
+            "ncclGroupEnd at /root/lib/libnccl.so (unknown line)\ngroupEnd at /root/NCCL/src/group.jl:17 [inlined]\n",
+            {"1": ["ncclGroupEnd", "groupEnd"]},
+            "exited-or-crashed",
+        ),
+        (
+            "Fatal error in PMPI_Allreduce: Other MPI error, error stack:\n"
+            "PMPI_Allreduce(450).....................: MPI_Allreduce(sbuf=0x7f, count=1) failed\n"
+            "MPIDI_CH3I_Progress(196)................: fail failed\n",
+            {"1": ["MPIDI_CH3I_Progress", "PMPI_Allreduce"]},
+            "exited-or-crashed",
+        ),
+        (
+            "Current thread's C stack trace (most recent call first):\n"
+            '  Binary file "/usr/bin/python3", at _Py_DumpStack+0x48 [0x5555558d4a5c]\n'
+            '  Binary file "/lib/libc.so.6", at +0x29d90 [0x7ffff7c29d90]\n',
+            {"1": ["_Py_DumpStack", None]},
+            "exited-or-crashed",
+        ),
+        (
+            "[node7:mpi_rank_3][error_sighandler] Caught error: Segmentation fault (signal 11)\n"
+            "[node7:mpi_rank_3][print_backtrace]   0: /opt/lib/libmpi.so.12(print_backtrace+0x1c) [0x2b5]\n"
+            "[node7:mpi_rank_3][print_backtrace]   1: ./train(main+0x59) [0x405e8]\n",
+            {"1": ["print_backtrace", "main"]},
+            "exited-or-crashed",
+        ),
+        (
+            "1: c10d::ProcessGroupNCCL::WorkNCCL::synchronize()\n2: torch::autograd::Engine::execute\n",
+            {"1": ["c10d::ProcessGroupNCCL::WorkNCCL::synchronize", "torch::autograd::Engine::execute"]},
+            "nccl-group-launch",
+        ),
+        (
+            "[2024-05-01 10:00:01 TP1] Scheduler hit an exception: Traceback (most recent call last):\n"
+            '  File "/sgl/scheduler.py", line 2000, in run_scheduler_process\n    loop()\n'
+            '  File "/sgl/model_runner.py", line 700, in forward\n    sync()\n'
+            "RuntimeError: CUDA error: an illegal memory access was encountered\n",
+            {"1": ["forward", "run_scheduler_process"]},
+            "cuda-error-throw",
+        ),
+    ],
+    ids=[
+        "go",
+        "java",
+        "pytest-timeout",
+        "compute-sanitizer",
+        "julia",
+        "mpich",
+        "python-3.14",
+        "mvapich",
+        "numbered",
+        "sglang",
+    ],
+)
+def test_a_stack(text, threads, kind):
+    found = answer(text)
+    (process,) = found.snapshot.processes
+    assert {one.id: [frame.function for frame in one.frames] for one in process.threads} == threads
+    assert found.processes[0].wait.kind == kind
+
+
+def test_a_helper_that_dies_is_the_finding():
+    text = (
+        "*** SIGSEGV (@0x8) received by PID 4711 (TID 0x7f56d5b0800b) from PID 8; stack trace: ***\n"
+        "    @     0x7f56d5ccb420 (unknown)\n    @     0x7f56d5ccb999 ncclProxyProgress\n"
+    )
+    found = answer(text)
+    assert (found.snapshot.processes[0].pid, found.verdict.decisive_process) == (4711, 0)
+    assert "died" in found.verdict.summary
