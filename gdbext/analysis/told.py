@@ -242,7 +242,7 @@ def _silent(view: JobView, group: _Group) -> Optional[Candidate]:
 
 
 def told_by_coordinator(view: JobView) -> Optional[Candidate]:
-    """Operations that wait, with the ranks that have submitted each: sets of ranks that wait for different operations."""
+    """Operations that wait, with the ranks that have submitted each: sets of ranks wait for different ones."""
     sets: Dict[Tuple[int, ...], str] = {}
     for _, text in _all_lines(view):
         for found in _READY.finditer(text):
@@ -253,7 +253,7 @@ def told_by_coordinator(view: JobView) -> Optional[Candidate]:
     ordered = sorted(sets.items(), key=lambda one: len(one[0]))
     odd, usual = ordered[0], ordered[-1]
     words = "; ".join(f"{ranks(members)} with {tensor[:80]}" for members, tensor in ordered[:4])
-    summary = f"Horovod's coordinator: the ranks are ready with different operations: {words}. None of them can begin."
+    summary = f"Horovod's coordinator: ranks are ready with different operations: {words}. None can begin."
     culprits = _of_ranks(view, odd[0] if len(odd[0]) < len(usual[0]) else (*odd[0], *usual[0]))
     victims = _of_ranks(view, usual[0]) if len(odd[0]) < len(usual[0]) else ()
     return Candidate("collective-mismatch", "medium", 91, summary, culprits, victims)

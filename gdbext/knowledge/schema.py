@@ -71,8 +71,8 @@ class MessageRule:
 class LogRule:
     """A log line in which a library says what went wrong.
 
-    A group of `pattern` (searched anywhere) whose name begins with `rank` has the numbers of the ranks to blame, as they
-    are printed. Without a cause the line is evidence only.
+    A group of `pattern` (searched anywhere) whose name begins with `rank` has the numbers of the ranks to blame, as
+    they are printed. Without a cause the line is evidence only.
     """
 
     id: str
@@ -89,7 +89,7 @@ class LogRule:
 
 @dataclass(frozen=True)
 class WriterRule:
-    """How a tool tells whose line it is. Groups of `pattern` (searched anywhere): pid, rank, host; pid2, rank2 as well."""
+    """How a tool tells whose line it is. Groups of `pattern` (searched anywhere): pid, rank, host; also pid2, rank2."""
 
     pattern: str
     source: str

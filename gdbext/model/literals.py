@@ -1,4 +1,4 @@
-"""What a text must hold so that an expression can match in it: with many expressions, a look that costs next to nothing."""
+"""What a text must hold so that an expression can match in it: for many of them a look that costs nearly nothing."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 """Events of one stream of lines -> processes with threads: a machine whose states say what a frame would belong to.
 
-    state     what was read                                a frame               a head of a thread     a message about it
-    CLOSED    nothing yet, or a heading of a process       opens a stack: OPEN   opens a stack: OPEN    no change
-    OPEN      a head, or frames of a stack                 continues it, or      opens another: OPEN    whole: WHOLE (traceback)
-                                                           opens another where
-                                                           numbers start over
-                                                           or the tool differs
-    WHOLE     a stack and the line that ends it            opens another: OPEN   opens another: OPEN    no change
-    CHAINED   that another exception of it follows         opens another: OPEN   without an id: ASIDE   whole: WHOLE
-    ASIDE     a stack that is not where the thread stands  is counted only       opens another: OPEN    whole: WHOLE
+    state    what was read                          a frame                a head of a thread   a message about it
+    CLOSED   nothing yet, or a heading of a process opens a stack: OPEN    opens one: OPEN      no change
+    OPEN     a head, or frames of a stack           continues it; opens    opens another: OPEN  ends a traceback: WHOLE
+                                                    another where numbers
+                                                    start over or the tool
+                                                    is another
+    WHOLE    a stack and the line that ends it      opens another: OPEN    opens another: OPEN  no change
+    CHAINED  that another exception of it follows   opens another: OPEN    without id: ASIDE    ends a traceback: WHOLE
+    ASIDE    frames of another moment of it follow  is counted only        opens another: OPEN  ends a traceback: WHOLE
 
 A heading of a process leads from every state to CLOSED.
 """

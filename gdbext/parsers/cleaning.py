@@ -35,7 +35,8 @@ _PREFIXES = tuple(
         r"\[?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?(?: - [\w.-]{1,60})?(?: -)?"
         r" \[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\]?(?: -|:)?(?:[ ]|$)",  # Python's logging
         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?",  # container run times
-        r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?(?:\t|[ ](?=[ ]{2,}|#\d|==\d|[A-Z][a-z]+ (?:to|of) ))",
+        r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?(?:\t|[ ](?=[ ]{2,}|#\d|==\d"
+        r"|[A-Z][a-z]+ (?:to|of) ))",
         r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?=\[\d|[ #]|SIG|Thread |Traceback|\S{1,200}\()",  # a CI's clock
         r"(?P<rank>\d{1,5}): (?=#\d|Thread |Current thread |  |Traceback)",  # srun --label
         r"\((?:cuda-)?gdb\) (?=#\d|Thread \d|\[Switching)",  # a prompt that got output behind it
@@ -52,7 +53,8 @@ _MI_STREAM = regex(r"(?:\d{1,9}: \(\d{1,9}\) )?(?:-> ?)?[~@]\"(?P<text>(?:[^\"\\
 _MI_ESCAPES = {"\\n": "", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
 _ESCAPE = regex(r"\\.")
 _BULLET = regex(
-    r"\s{0,8}(?:[-*+]|\d{1,3}[.)]) +(?=`{0,2}(?:#\d|0x[0-9a-f]|File \"|frame #|[A-Za-z_~<][\w:.<>~]{0,200}(?:\(\)| \()))"
+    r"\s{0,8}(?:[-*+]|\d{1,3}[.)]) +(?=`{0,2}(?:#\d|0x[0-9a-f]|File \"|frame #|[A-Za-z_~<][\w:.<>~]{0,200}(?:\(\)"
+    r"| \()))"
 )
 _FENCE = regex(r"~{3,20} ?\w{0,20}\s*\Z")
 _SPAN = regex(r"`([^`]{1,2000})`")

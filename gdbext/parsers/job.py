@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import replace
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -52,7 +51,7 @@ def parse_files(texts: Sequence[Tuple[str, bytes]]) -> JobSnapshot:
     problems: List[str] = []
     said: List[str] = []
     names = [name for name, _ in texts]
-    shared = len(os.path.commonprefix([name.rpartition("/")[0] + "/" for name in names]).rpartition("/")[0])
+    shared = _shared_folders(names)
     whose = {name: _whose(name[shared:]) for name in names} if len(texts) > 1 else {}
     for name, data in _together(texts, whose):
         found = _parse(name, data, tally, whose.get(name, UNNAMED))
@@ -85,6 +84,17 @@ def _together(texts: Sequence[Tuple[str, bytes]], whose: Dict[str, Stream]) -> L
         earlier = found.get(key)
         found[key] = (name, data) if earlier is None else (earlier[0], earlier[1] + b"\n" + data)
     return list(found.values())
+
+
+def _shared_folders(names: Sequence[str]) -> int:
+    """How many characters at the beginning of all names are folders that they share: those tell nobody apart."""
+    parts = [name.split("/")[:-1] for name in names]
+    same = 0
+    for several in zip(*parts):
+        if len(set(several)) > 1:
+            break
+        same += len(several[0]) + 1
+    return same
 
 
 def _whose(name: str) -> Stream:

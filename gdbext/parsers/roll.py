@@ -68,8 +68,8 @@ class Roll:
         return known
 
     def tell(self, said: Said) -> None:
-        """A message to the process at hand if it can be its own; else it is kept for whoever it is about. Under a heading
-        whose stacks have not come it is of that process."""
+        """A message to the process at hand if it can be its own; else it is kept for whoever it is about. Under a
+        heading whose stacks have not come it is of that process."""
         if self.pending is not None and said.pid is None and said.rank is None:
             said = replace(said, pid=self.pending.pid, rank=self.pending.rank)
         if self.here is not None and self.pending is None and is_about(self.here, said):

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of logs are as long as they are
 """Log lines alone: whose they are, where that process stands, and what they mean. One line for each row that has one."""
 
 import pytest

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of logs are as long as they are
 """Reports that tools print of a moment: sanitizers, gdb's machine interface, crash handlers, logs of calls, lists of people."""
 
 import pytest

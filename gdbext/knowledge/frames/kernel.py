@@ -1,4 +1,4 @@
-"""Functions of Linux, as /proc/PID/stack, the watchdog of the kernel and perf print them: where a thread waits there."""
+"""Functions of Linux, as /proc/PID/stack, the kernel's watchdog and perf print them: where a thread waits there."""
 
 from __future__ import annotations
 

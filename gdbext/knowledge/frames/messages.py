@@ -19,7 +19,8 @@ RULES = (
         "sgl-project/sglang#4205; faulthandler",
     ),
     MessageRule(
-        r"((?:Address|Leak|Memory)Sanitizer: |Segfault encountered|signal \(\d{1,2}(?:\.\d)?\): [A-Z]|segmentation violation|Fatal error in P?MPI_)",
+        r"((?:Address|Leak|Memory)Sanitizer: |Segfault encountered|signal \(\d{1,2}(?:\.\d)?\): [A-Z]"
+        r"|segmentation violation|Fatal error in P?MPI_)",
         "exited-or-crashed",
         "LLVM compiler-rt; vllm-project/vllm#44780",
     ),
@@ -30,7 +31,8 @@ RULES = (
         "Rust's panic hook; torch; bash",
     ),
     MessageRule(
-        r"((?:ACL|NPU|acl\w*|hip|cuda|CUDA) ?[Ss]tream ?[Ss]ynchronize\w* failed|[Ss]ynchronize ?[Ss]tream\w*(?::| failed|,).{0,40}(?:error|failed|result))",
+        r"((?:ACL|NPU|acl\w*|hip|cuda|CUDA) ?[Ss]tream ?[Ss]ynchronize\w* failed|[Ss]ynchronize ?[Ss]tream\w*(?::"
+        r"| failed|,).{0,40}(?:error|failed|result))",
         "stream-sync",
         "Ascend/pytorch#54; CANN acl_rt.h",
     ),

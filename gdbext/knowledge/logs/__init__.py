@@ -31,7 +31,10 @@ TIMED_OUT = (
 READY = r"(?P<tensor>[^\s,]{1,300}) \[ready ranks: ?(?P<ranks>\d+(?:, ?\d+)*)\]"
 """An operation that waits in Horovod's coordinator, and the ranks that have submitted it."""
 
-PROGRESS = r"last enqueued (?:\w{4} )?work: (?P<enqueued>-?\d{1,12}), last completed (?:\w{4} )?work: (?P<completed>-?\d{1,12})"
+PROGRESS = (
+    r"last enqueued (?:\w{4} )?work: (?P<enqueued>-?\d{1,12}), "
+    r"last completed (?:\w{4} )?work: (?P<completed>-?\d{1,12})"
+)
 """How far a rank got in its process group."""
 
 GROUP = r"PG(?: ID \S{1,20})? GUID (?P<group>[^\s\])]{1,80})"

@@ -13,7 +13,8 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "killed",
         r"exitcode: -9\b.{0,40}local_rank: (?P<rank>\d+)|oom-kill|oom_kill|Out of memory: Kill(?:ed)? process"
-        r"|is killed by signal: Killed|OOMKilled|OOM Killed|xit Code: {0,9}137\b|xit code:? ?137\b|xited with code 137\b|xitCode:? ?137\b"
+        r"|is killed by signal: Killed|OOMKilled|OOM Killed|xit Code: {0,9}137\b|xit code:? ?137\b"
+        r"|xited with code 137\b|xitCode:? ?137\b"
         r"|killed due to (?:the node running low on memory|memory pressure)|Killing process.{0,60}out of memory",
         "a process of the job was killed, mostly for want of memory",
         "torchrun; Linux oom killer; torch data loader; Slurm; Kubernetes; Ray memory_monitor.cc",
@@ -90,14 +91,16 @@ RULES: Tuple[LogRule, ...] = (
         r"|Engine (?:core initialization failed|background task failed|loop has died)"
         r"|(?:ActorDied|ActorUnavailable|WorkerCrashed|NodeDied|NodeFailed|OwnerDied|RayActor)Error\b|\bNodeFailed\b"
         r"|The actor is dead because|Received sigquit from a child process|Subprocess .{0,60}exited with code"
-        r"|Scheduler hit an exception|(?:MpiSession|MpiPool|MPI) worker .{0,40}(?:has died|died unexpectedly|exited unexpectedly)",
+        r"|Scheduler hit an exception|(?:MpiSession|MpiPool|MPI) worker .{0,40}(?:has died|died unexpectedly"
+        r"|exited unexpectedly)",
         "an engine or an actor of it ended",
         "vLLM v1/engine/exceptions.py; Ray exceptions.py; SGLang scheduler.py; TensorRT-LLM executor/proxy.py",
         wait=_DEAD,
     ),
     LogRule(
         "batch-system-ended-it",
-        r"slurmstepd: error: \*{3} (?:STEP|JOB) \S{1,40} ON \S{1,80} (?:CANCELLED|FAILED)|DUE TO (?:TIME LIMIT|PREEMPTION)"
+        r"slurmstepd: error: \*{3} (?:STEP|JOB) \S{1,40} ON \S{1,80} (?:CANCELLED|FAILED)|DUE TO (?:TIME LIMIT"
+        r"|PREEMPTION)"
         r"|(?:reason|Reason): ?(?:Evicted|Preempted|NodeLost|DeadlineExceeded)|CrashLoopBackOff"
         r"|Back-off restarting failed container|(?:Liveness|Startup) probe failed",
         "the batch system or the cluster ended the job",

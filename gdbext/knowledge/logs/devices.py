@@ -31,7 +31,8 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "illegal-access",
         r"illegal memory access was encountered|misaligned address|unspecified launch failure"
-        r"|Memory access fault by GPU|Invalid __(?:global|shared|local)__ (?:read|write|atomic)|device-side assert(?:ion)? triggered"
+        r"|Memory access fault by GPU|Invalid __(?:global|shared|local)__ (?:read|write|atomic)|device-side assert"
+        r"(?:ion)? triggered"
         r"|CUDA_ERROR_(?:ILLEGAL|MISALIGNED|INVALID_PC|HARDWARE_STACK|LAUNCH_FAILED)",
         "a kernel failed on the device; the call that reports it is mostly not the one that caused it",
         "CUDA runtime API, error codes 700-719; ROCm",

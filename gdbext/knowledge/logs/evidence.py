@@ -26,7 +26,8 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "rpc-timeout",
         r"RPC call to \w{1,60} timed out|[Ww]aiting for \d+ local, \d+ remote core engine proc"
-        r"|Health check failed\. Server couldn't get a response|Timed out waiting for engine|[Ee]xecute_?[Mm]odel timed? ?out"
+        r"|Health check failed\. Server couldn't get a response|Timed out waiting for engine"
+        r"|[Ee]xecute_?[Mm]odel timed? ?out"
         r"|Ray Compiled (?:Graph|DAG).{0,80}timed? ?out|RayChannelTimeoutError|GetTimeoutError",
         "one process of the engine waited for the answer of another one in vain",
         "vLLM multiproc_executor.py, v1/utils.py; SGLang http_server.py; Ray compiled graphs",
@@ -75,7 +76,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "call-failed",
-        r"ERR\d{5} (?:PTA|OPS|DIST|RPC|GRAPH|PROF) call|ERR\d{5}.{0,40}call acl api failed|musa(?:rt)? error|MUSA error",
+        r"ERR\d{5} (?:PTA|OPS|DIST|RPC|GRAPH|PROF) call|ERR\d{5}.{0,40}call acl api failed|musa(?:rt)? error"
+        r"|MUSA error",
         "a call of the runtime failed",
         "torch_npu NPUException.h; torch_musa",
         wait=_THROWS,
@@ -96,7 +98,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "unhandled",
-        r"^Unhandled exception|Fatal error in P?MPI_\w+: |SIGSEGV: segmentation violation|signal \(\d{1,2}(?:\.\d)?\): [A-Z]|"
+        r"^Unhandled exception|Fatal error in P?MPI_\w+: |SIGSEGV: segmentation violation|signal \(\d{1,2}"
+        r"(?:\.\d)?\): [A-Z]|"
         r"Uncaught exception|Segfault encountered|Fatal Python error|Caught signal \d"
         r"|\*{3} (?:SIG[A-Z]{2,6}|Process) received|^(?:[\w.]{1,120}\.)?\w{1,80}(?:Error|Exception|Failed): \S"
         r"|\(core dumped\)",

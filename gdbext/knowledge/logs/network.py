@@ -49,7 +49,8 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "store-connect",
         r"client socket has (?:timed out|failed to connect)|Rendezvous(?:Timeout|Connection|Closed)Error"
-        r"|wait timeout after \d+ms, keys?: |failed to (?:connect|recv).{0,60}TCPStore|TCPStore.{0,80}(?:timed out|Broken pipe)"
+        r"|wait timeout after \d+ms, keys?: |failed to (?:connect|recv).{0,60}TCPStore|TCPStore.{0,80}(?:timed out"
+        r"|Broken pipe)"
         r"|DEADLINE_EXCEEDED: (?:Barrier timed out|.{0,60}coordination service)",
         "a rank did not reach the store, or a key of it never came",
         "torch socket.cpp, TCPStore.cpp, elastic rendezvous/api.py; tsl coordination_service.cc",
@@ -121,7 +122,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "gloo-peer",
-        r"Connection closed by peer \[|gloo/transport/tcp/\S{1,40}\] (?:Read error|Write error|timed out|\S{0,40} timeout)"
+        r"Connection closed by peer \[|gloo/transport/tcp/\S{1,40}\] (?:Read error|Write error|timed out"
+        r"|\S{0,40} timeout)"
         r"|Timed out waiting \d+ ?ms for (?:send|recv) operation to complete",
         "a peer of a collective of Gloo is gone or does not answer",
         "gloo transport/tcp/pair.cc, unbound_buffer.cc",

@@ -63,7 +63,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "mismatch-of-tensors",
-        r"Mismatched (?:MPI operations|\w+ operations|data types|(?:allreduce|broadcast|\w+) (?:tensor )?(?:shapes|root ranks))"
+        r"Mismatched (?:MPI operations|\w+ operations|data types|(?:allreduce|broadcast|\w+) (?:tensor )?(?:shapes"
+        r"|root ranks))"
         r"|op\.preamble\.length <= op\.nbytes|Ranks .{0,60}have inconsistent (?:sizes|shapes)"
         r"|MPI_ERR_TRUNCATE|Message truncated, error stack",
         "a library found that the ranks' operations differ in kind or size",

@@ -194,7 +194,8 @@ ROWS: Tuple[Row, ...] = (
     row(
         "caffe2",
         ") in ",
-        r"\[(?P<number>\d{1,3})\] (?P<name>\S.{0,2000}?)(?:\+0x[0-9a-f]{1,16})?\((?P<pc>0x[0-9a-f]{6,16})\) in (?P<lib>/\S+)$",
+        r"\[(?P<number>\d{1,3})\] (?P<name>\S.{0,2000}?)(?:\+0x[0-9a-f]{1,16})?\((?P<pc>0x[0-9a-f]{6,16})\) in "
+        r"(?P<lib>/\S+)$",
         _caffe_frame,
     ),
     row("", "", r"\[\d{1,3}\] \?\?\?\(0\)$", detail, "caffe2"),

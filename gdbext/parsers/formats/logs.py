@@ -124,7 +124,7 @@ def _takes_part(match: Match[str]) -> Optional[Event]:
 
 
 def _ready(match: Match[str]) -> Optional[Event]:
-    """Horovod lists all operations that wait on one line, longer than what is kept of a line: each is one of its own."""
+    """Horovod lists all operations that wait on one line, longer than what is kept of one: each becomes its own."""
     found = list(_READY.finditer(match.string))[:_MOST_LISTED]
     return Several(tuple(Said(one.group()[-_LONGEST_LISTED:]) for one in found)) if found else None
 

@@ -72,7 +72,8 @@ def _inside(match: Match[str]) -> Optional[Event]:
 
 def _offset(match: Match[str]) -> Event:
     library = match.group("before") or match.group("behind")
-    return FrameLine(named_frame(match.group("name"), Place(library), number(match.group("pc"))))
+    pc = match.group("pc")
+    return FrameLine(named_frame(match.group("name"), Place(library), int(pc, 16) if pc else None))
 
 
 def _python_place(match: Match[str]) -> Event:

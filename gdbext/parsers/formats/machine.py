@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Match, Optional, Tuple
 
+from gdbext.model.digits import whole
 from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
 from gdbext.parsers.events import Detail, Event, FrameLine, Several, ThreadHead
@@ -12,6 +13,7 @@ from gdbext.parsers.frame_lines import Place, named_frame
 
 _FIELD = regex(r"([a-z][\w-]{0,20})=\"((?:[^\"\\]|\\.){0,2000})\"")
 _PART = regex(r"frame=\{([^{}]{0,4000})|(?:\{|,|\A)id=\"(\d[\d.]{0,9})\",target-id=\"([^\"]{0,200})\"")
+_ADDRESS = regex(r"0x[0-9a-f]{1,16}\Z")
 _NAME = regex(r"\bname=\"([^\"]{1,64})\"")
 _LWP = regex(r"\b(?:LWP|process|Thread) (\d{1,9})\b")
 _STOPPED = regex(r"[*]stopped,.{0,4000}?thread-id=\"(\d[\d.]{0,9})\"")
@@ -21,8 +23,8 @@ _MOST = 1024
 def _frame_of(fields: Dict[str, str]) -> Frame:
     line, pc = fields.get("line", ""), fields.get("addr", "")
     file = fields.get("fullname") or fields.get("file")
-    place = Place(fields.get("from"), file, int(line) if line.isdigit() and file else None)
-    address = int(pc, 16) if pc.startswith("0x") and len(pc) <= 18 else None
+    place = Place(fields.get("from"), file, whole(line) if file else None)
+    address = int(pc, 16) if _ADDRESS.match(pc) else None
     return named_frame(fields.get("func", "").replace('\\"', '"'), place, address)
 
 
@@ -45,8 +47,8 @@ def _frames(match: Match[str]) -> Optional[Event]:
         fields = dict(_FIELD.findall(part.group(1)))
         if "addr" not in fields and "func" not in fields:
             continue
-        level = fields.get("level", "")
-        last = int(level) if level.isdigit() and len(level) < 6 else last
+        level = whole(fields.get("level"))
+        last = level if level is not None and level < _MOST else last
         events.append(FrameLine(_frame_of(fields), last, addressed=True))
         last += 1
         if len(events) >= _MOST:

@@ -85,7 +85,10 @@ def _command(match: Match[str]) -> Event:
 
 
 _CALL = r"`?(?P<call>[A-Za-z_][\w.:]{1,200})(?:\(\))?`?(?: / `?[\w.:]{1,200}`?){0,4}"
-_STUCK = r"(?:(?:is |was )?(?:stuck|waiting|waits|blocked|hung|hanging|hangs|sleeping|parked|sits?|spinning) (?:in|at|on|inside) )?"
+_STUCK = (
+    r"(?:(?:is |was )?(?:stuck|waiting|waits|blocked|hung|hanging|hangs|sleeping|parked|sits?|spinning)"
+    r" (?:in|at|on|inside) )?"
+)
 
 
 def _told(match: Match[str]) -> Optional[Event]:

@@ -102,7 +102,7 @@ def _native_line(match: Match[str]) -> Event:
 
 
 def _traced(match: Match[str]) -> Event:
-    """A log of calls, vLLM's VLLM_TRACE_FUNCTION: `Call to f in FILE:9 from g in FILE:3`, `Return from f in ... to g in ...`."""
+    """A log of calls, vLLM's VLLM_TRACE_FUNCTION: `Call to f in FILE:9 from g in FILE:3`, `Return from f in ...`."""
     inner = Frame(match.group("name"), file=match.group("file"), line=int(match.group("line")), language="python")
     outer = Frame(match.group("outer"), file=match.group("place"), line=int(match.group("at")), language="python")
     return Trace((outer,) if match.group("done") else (inner, outer))
@@ -123,7 +123,8 @@ ROWS: Tuple[Row, ...] = (
     row(
         "trace",
         " in ",
-        r"(?:[\d-]{8,10} [\d:.,]{8,18} )?(?:Call to|(?P<done>Return from)) (?P<name>[\w.<>]{1,200}) in (?P<file>\S{1,400}):(?P<line>\d{1,9})"
+        r"(?:[\d-]{8,10} [\d:.,]{8,18} )?(?:Call to|(?P<done>Return from)) (?P<name>[\w.<>]{1,200}) in "
+        r"(?P<file>\S{1,400}):(?P<line>\d{1,9})"
         r" (?:from|to) (?P<outer>[\w.<>]{1,200}) in (?P<place>\S{1,400}):(?P<at>\d{1,9})$",
         _traced,
     ),

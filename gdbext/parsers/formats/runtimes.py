@@ -1,9 +1,10 @@
-"""Stacks that runtimes of other languages and other tools print: Go, Java, Julia, MPICH, pytest-timeout, compute-sanitizer."""
+"""Stacks of other languages' runtimes and of other tools: Go, Java, Julia, MPICH, pytest-timeout, compute-sanitizer."""
 
 from __future__ import annotations
 
 from typing import Match, Tuple
 
+from gdbext.model.digits import whole
 from gdbext.model.stack import Frame
 from gdbext.parsers.events import Aside, Event, FrameLine, Location, Said, Several, ThreadHead
 from gdbext.parsers.formats.row import Row, detail, number, row
@@ -35,7 +36,7 @@ def _java_thread(match: Match[str]) -> Event:
 
 def _java_frame(match: Match[str]) -> Event:
     file, _, line = match.group("where").partition(":")
-    place = Place(None, file if "." in file else None, int(line) if line.isdigit() else None)
+    place = Place(None, file if "." in file else None, whole(line))
     return FrameLine(named_frame(match.group("name"), place))
 
 
@@ -128,7 +129,8 @@ ROWS: Tuple[Row, ...] = (
     row(
         "cstack",
         "Binary file ",
-        r"\s{1,8}Binary file \"(?P<lib>[^\"]{1,400})\", at (?P<name>[^\s+]{1,400})?(?:\+0x[0-9a-f]{1,16})?(?: \[(?P<pc>0x[0-9a-f]{1,16})\])?$",
+        r"\s{1,8}Binary file \"(?P<lib>[^\"]{1,400})\", at (?P<name>[^\s+]{1,400})?(?:\+0x[0-9a-f]{1,16})?(?: \["
+        r"(?P<pc>0x[0-9a-f]{1,16})\])?$",
         _c_frame,
     ),
 )

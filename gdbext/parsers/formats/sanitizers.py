@@ -1,4 +1,4 @@
-"""Reports of the address, memory and thread sanitizers: the stack that is wrong, and those of other moments beside it."""
+"""Reports of the address, memory and thread sanitizers: the stack that is wrong, and those of other moments."""
 
 from __future__ import annotations
 
