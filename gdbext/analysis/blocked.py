@@ -6,7 +6,7 @@ from typing import Iterator, Optional
 
 from gdbext.analysis.candidate import Candidate, evidence_of, shows
 from gdbext.analysis.classify import known
-from gdbext.analysis.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads, threads_of
+from gdbext.analysis.view import COMMUNICATION, WATCHDOG, JobView, Party, calls_of, matches_any, threads, threads_of
 from gdbext.analysis.wording import start, verb, where, who
 from gdbext.knowledge.frames import owners
 from gdbext.model.patterns import regex
@@ -16,7 +16,6 @@ _LOADER = regex(r"_*(GI_)?_*(dl_iterate_phdr|dl_open\w*|dlopen\w*|dl_close\w*|dl
 _POOLS = ("openmp-caller",)  # frame rules: waits for a pool of threads, which a forked child does not have
 _FORK = regex(r"(fork|_launch|__libc_fork|os_fork)$")
 _CUPTI = regex(r"(cupti\w+|_nv\d+cupti)")
-_WATCHDOG = "NCCL watchdog"  # of torch: the name its frames and its thread have in knowledge/
 
 
 def gil_deadlock(view: JobView) -> Optional[Candidate]:
@@ -34,7 +33,7 @@ def gil_deadlock(view: JobView) -> Optional[Candidate]:
                 or (proven and owner.group == "lock")
             ):
                 return _gil(waiter, owner, "high" if same_lock or (driver and proven) else "medium")
-            if proven and waiter.judged.helper == _WATCHDOG and owner.group in ("implicit", "teardown", *COMMUNICATION):
+            if proven and waiter.judged.helper == WATCHDOG and owner.group in ("implicit", "teardown", *COMMUNICATION):
                 return _gil(waiter, owner, "low")
         if driver:
             return _gil(waiter, None, "low")

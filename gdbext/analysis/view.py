@@ -16,6 +16,7 @@ from gdbext.model.verdict import ProcessJudgement, ThreadJudgement
 COMMUNICATION = ("collective", "device", "launch")
 """Groups that wait for the other ranks, or may: a launched collective makes the stream wait."""
 
+WATCHDOG = "NCCL watchdog"  # of torch: the name its frames and its thread have in knowledge/
 _PAIRS = ("send", "recv", "send_recv")
 # Endings of captured names that mean the same: `comm->commHash`, `info->comm->commHash`, ...
 _HASHES = ("commHash",)
@@ -198,10 +199,15 @@ def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:
             nothing if best is None else judged.threads[best],
             gone,
         )
-    if best is None or (judged.threads[best].helper is not None and _group(judged.threads[best]) != "fatal"):
+    if best is None or (judged.threads[best].helper is not None and not _died(judged.threads[best])):
         return None
     thread = process.threads[best]
     return Party(process, thread, judged.threads[best], _group(judged.threads[best]))
+
+
+def _died(helper: ThreadJudgement) -> bool:
+    """Whether a helper is what killed its process. torch's watchdog only reports what others did."""
+    return helper.kind == "exited-or-crashed" and helper.helper != WATCHDOG
 
 
 def _group(judged: ThreadJudgement) -> str:

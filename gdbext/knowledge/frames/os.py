@@ -119,13 +119,13 @@ RULES = (
     FrameRule(
         "go-park",
         "condvar-idle",
-        r"runtime\.(gopark|goparkunlock|chanrecv\d?|selectgo|notesleep\w*|futexsleep)$|sync\.\(\*(Cond|WaitGroup)\)\.Wait$",
+        r"runtime\.(gopark|goparkunlock|chanrecv1|chanrecv2|selectgo|notesleep\w*|futexsleep)$|sync\.\(\*(Cond|WaitGroup)\)\.Wait$",
         "Go runtime/proc.go, chan.go",
         rank=LEAF,
     ),
     FrameRule("go-mutex", "mutex", r"sync\.(runtime_Semacquire\w*|\(\*(RW)?Mutex\)\.R?Lock)", "Go sync", rank=LOCK),
     FrameRule(
-        "go-io", "io", r"internal/poll\.|poll\.\(?\*?(FD|pollDesc)|runtime\.netpollblock$", "Go netpoll", rank=LEAF + 1
+        "go-io", "io", r"internal/poll\.|poll\.\(\*(FD|pollDesc)\)|runtime\.netpollblock$", "Go netpoll", rank=LEAF + 1
     ),
     FrameRule(
         "java-park",
