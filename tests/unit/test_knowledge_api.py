@@ -43,6 +43,7 @@ KNOWN = [
     ("aclrtMemcpy", "memcpy-sync"),
     ("pncclAllReduce", "nccl-group-launch"),
     ("mcclAllReduce", "nccl-group-launch"),
+    ("bkcl_all_reduce", "nccl-group-launch"),
     ("HcclAllGatherV", "nccl-group-launch"),
     ("cnclBroadcast", "nccl-group-launch"),
     ("ccl::v1::allreduce", "nccl-group-launch"),

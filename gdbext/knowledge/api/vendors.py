@@ -33,6 +33,7 @@ COLLECTIVES: Tuple[Vendor, ...] = (
     Vendor("mccl", r"mccl", "mccl.h of MUSA and of MACA: the names of NCCL's", argument_names=True),
     Vendor("cncl", r"cncl", "Cambricon cncl.h", argument_names=True),
     Vendor("eccl", r"eccl", "Enflame eccl.h", argument_names=True),
+    Vendor("bkcl", r"bkcl_?", "Kunlun XPU bkcl.h: bkcl_all_reduce, bkcl_init_rank"),
     Vendor("flagcx", r"flagcx", "flagcx.h: one interface before several of these libraries", argument_names=True),
     Vendor("oneccl", r"ccl::(?:v\d+::)?", "oneCCL oneapi/ccl/api_functions.hpp"),
     Vendor("nvshmem", r"nvshmemx?_(?:\w+_)??", "nvshmem_api.h, nvshmemx_api.h: the type may stand before the verb"),
