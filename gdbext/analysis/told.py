@@ -110,6 +110,8 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
         f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} for what that prevents."
         if waiting
         else "The stacks that were read neither confirm nor contradict it."
+        if view.given != "log"
+        else "No stack was read."
     )
     return Candidate(rule.cause, rule.confidence, _STRENGTH[rule.confidence], summary, culprits, waiting)
 

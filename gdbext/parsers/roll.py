@@ -70,8 +70,8 @@ class Roll:
     def tell(self, said: Said) -> None:
         """A message to the process at hand if it can be its own; else it is kept for whoever it is about. Under a
         heading whose stacks have not come it is of that process."""
-        if self.pending is not None and said.pid is None and said.rank is None:
-            said = replace(said, pid=self.pending.pid, rank=self.pending.rank)
+        if self.pending is not None and said.rank is None and said.pid in (None, self.pending.pid or said.pid):
+            said = replace(said, pid=said.pid or self.pending.pid, rank=self.pending.rank)
         if self.here is not None and self.pending is None and is_about(self.here, said):
             self.here.tell(said.text)
         elif len(self.messages) < _MOST_MESSAGES and (said.text or said not in self.messages):

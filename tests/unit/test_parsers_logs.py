@@ -193,3 +193,33 @@ def test_a_death_is_a_missing_rank_only_where_somebody_waits():
 @pytest.mark.parametrize("line", ["step 12 loss 0.3", "INFO server started on port 8000", "loading weights 42 % done"])
 def test_ordinary_lines_are_no_evidence(line):
     assert said(line) is None
+
+
+def test_the_elastic_agents_table_of_failures():
+    text = (
+        "Root Cause (first observed failure):\n[0]:\n  time      : 2024-05-01_10:00:01\n  host      : node1\n"
+        "  rank      : 3 (local_rank: 3)\n  exitcode  : -9 (pid: 4711)\n  error_file: <N/A>\n"
+        "  traceback : Signal 9 (SIGKILL) received by PID 4711\n"
+    )
+    (process,) = answer(text).snapshot.processes
+    assert (process.rank, process.pid, len(process.said)) == (3, 4711, 2)
+
+
+def test_the_task_that_the_coordination_service_lost():
+    text = (
+        "F xla/client.h:80] Terminating process because the JAX distributed service detected fatal errors.\n"
+        "/job:jax_worker/replica:0/task:3\n"
+    )
+    found = answer(text)
+    (lost,) = (one for one in found.snapshot.processes if one.rank == 3)
+    assert (found.verdict.cause, found.verdict.culprits) == ("missing-rank", (lost.index,))
+
+
+def test_a_task_that_the_kernel_found_blocked():
+    text = (
+        "INFO: task python3:4711 blocked for more than 120 seconds.\n"
+        "task:python3         state:D stack:    0 pid: 4711 ppid:     1 flags:0x4\n"
+        " rwsem_down_write_slowpath+0x2d0/0x5c0\n nvidia_ioctl+0x12/0x34 [nvidia]\n"
+    )
+    (process,) = answer(text).snapshot.processes
+    assert [(one.id, one.name, len(one.frames)) for one in process.threads] == [("4711", "python3", 2)]

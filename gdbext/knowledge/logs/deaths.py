@@ -12,7 +12,8 @@ _SIGNALS = r"(?:Killed|Out Of Memory|Segmentation fault|Aborted|Bus error|Illega
 RULES: Tuple[LogRule, ...] = (
     LogRule(
         "killed",
-        r"exitcode: -9\b.{0,40}local_rank: (?P<rank>\d+)|oom-kill|oom_kill|Out of memory: Kill(?:ed)? process"
+        r"exitcode: -9\b.{0,40}local_rank: (?P<rank>\d+)|exitcode {1,9}: -9 \(pid|oom-kill|oom_kill"
+        r"|Out of memory: Kill(?:ed)? process"
         r"|is killed by signal: Killed|OOMKilled|OOM Killed|xit Code: {0,9}137\b|xit code:? ?137\b"
         r"|xited with code 137\b|xitCode:? ?137\b"
         r"|killed due to (?:the node running low on memory|memory pressure)|Killing process.{0,60}out of memory",
@@ -57,7 +58,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "rank-exit-code",
-        r"failed \(exitcode: -?\d+\) local_rank: \d+ \(pid: \d+\)|exits with return code = -?\d+"
+        r"failed \(exitcode: -?\d+\) local_rank: \d+ \(pid: \d+\)|exitcode {1,9}: -?\d{1,4} \(pid: \d"
+        r"|exits with return code = -?\d+"
         r"|Signal \d{1,2} \(SIG\w{2,6}\) received by PID \d|srun: error: \S{1,120} task \d+: Exited with exit code",
         "the launcher saw a rank end",
         "torch elastic multiprocessing/api.py; DeepSpeed launcher/launch.py; Slurm",
@@ -87,7 +89,10 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "engine-dead",
-        r"EngineDeadError|EngineCore (?:encountered (?:an issue|a fatal error)|failed to start)"
+        r"EngineDeadError|WorkerProc (?:hit an exception|failed to start|initialization failed)"
+        r"|Error executing method \w"
+        r"|JAX distributed service detected fatal errors|EngineCore (?:encountered (?:an issue|a fatal error)"
+        r"|failed to start)"
         r"|Engine (?:core initialization failed|background task failed|loop has died)"
         r"|(?:ActorDied|ActorUnavailable|WorkerCrashed|NodeDied|NodeFailed|OwnerDied|RayActor)Error\b|\bNodeFailed\b"
         r"|The actor is dead because|Received sigquit from a child process|Subprocess .{0,60}exited with code"

@@ -61,6 +61,13 @@ RULES: Tuple[LogRule, ...] = (
         wait="unknown",
     ),
     LogRule(
+        "hung-task",
+        r"task \S{1,40}:\d{1,9} blocked for more than \d{1,6} seconds",
+        "the kernel found a thread that has slept uninterruptibly for minutes",
+        "Linux kernel/hung_task.c",
+        wait="unknown",
+    ),
+    LogRule(
         "queue-eviction",
         r"amdgpu.{0,60}(?:Failed to evict queue|Failed to quiesce|sq_intr: error)",
         "the driver could not stop a queue of the GPU",

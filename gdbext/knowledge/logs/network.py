@@ -105,7 +105,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "refused",
-        r"NCCL WARN.*Connection refused|[Cc]onnection refused.*(?:retry|attempt)",
+        r"NCCL WARN.*(?:Connection refused|Connect to .{1,80} failed)|[Cc]onnection refused.*(?:retry|attempt)",
         "a peer does not listen at its address: not started, gone, or another interface",
         "NCCL misc/socket.cc; NVIDIA/nccl#1324",
         _INIT,

@@ -96,7 +96,8 @@ RULES: Tuple[LogRule, ...] = (
         "task-lost",
         r"/task:(?P<rank>\d+)\b.{0,200}(?:heartbeat timeout|stopped sending heartbeats|unhealthy|was preempted"
         r"|disconnected|failed to send a heartbeat)"
-        r"|(?:heartbeat timeout|unhealthy|disconnected).{0,120}/task:(?P<rank2>\d+)\b",
+        r"|(?:heartbeat timeout|unhealthy|disconnected).{0,120}/task:(?P<rank2>\d+)\b"
+        r"|^/job:\w{1,40}/replica:\d{1,6}/task:(?P<rank3>\d{1,6})$",
         "the coordination service of XLA lost a task",
         "tsl coordination_service.cc",
         _MISSING,

@@ -26,6 +26,7 @@ WRITERS: Tuple[WriterRule, ...] = (
     WriterRule(
         r"Sending process (?P<pid>\d{1,9}) closing signal|Killing subprocess (?P<pid2>\d{1,9})", "torch, DeepSpeed"
     ),
+    WriterRule(r"exitcode {1,9}: -?\d{1,4} \(pid: (?P<pid>\d{1,9})\)", "torch elastic multiprocessing/errors"),
     WriterRule(r"[Rr]eceived by PID (?P<pid>\d{1,9})", "torch elastic multiprocessing/errors; glog"),
     WriterRule(r"\(PID:(?P<pid>\d{1,9}), Device:-?\d{1,4}, RankID:(?P<rank>\d{1,6})\)", "torch_npu NPUException.h"),
     WriterRule(r"\b[A-Z]{2}\d{4}: \[PID: (?P<pid>\d{1,9})\]", "CANN error messages"),

@@ -184,6 +184,12 @@ ROWS: Tuple[Row, ...] = (
         r"[CVjJ]\s{1,4}\[(?P<lib>[^\]+\s]{1,400})\+0x[0-9a-f]+\](?:\s{1,4}(?P<name>\S.*))?",
         _java_frame,
     ),
+    row(
+        "kernel",
+        "state:",
+        r"(?:\[[ \d.]{5,20}\] )?task:(?P<name>\S{1,40})\s{1,40}state:[A-Z]\s.{0,80}?\bpid: {0,6}(?P<tid>\d{1,9})\b",
+        _glog_thread,
+    ),
     row("kernel", "+0x", r"\[<[0-9a-f]{1,16}>\] (?P<name>[\w.]{1,200})\+0x", _kernel_frame),
     row(
         "caffe2",

@@ -103,6 +103,11 @@ def _dump(match: Match[str]) -> Event:
     return ProcessHead(pid=int(match.group("pid")))
 
 
+def _failed_rank(match: Match[str]) -> Event:
+    """A line of the elastic agent's table of failures: what follows is of that rank."""
+    return ProcessHead(rank=int(match.group("rank")))
+
+
 def _writer(match: Match[str]) -> Event:
     """SGLang's prefix: the groups of the process; where it is of one group only, that number is its rank."""
     evidence = said(match.string[match.end() :].strip())
@@ -132,6 +137,7 @@ def _ready(match: Match[str]) -> Optional[Event]:
 _STAMP = r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,6})?"
 ROWS: Tuple[Row, ...] = (
     row("", "dump for PID ", r".{0,120}(?:Pyspy|py-spy) dump for PID (?P<pid>\d{1,9})", _dump),
+    row("", "(local_rank: ", r"\s{0,8}rank {1,10}: (?P<rank>\d{1,6}) \(local_rank: \d{1,6}\)$", _failed_rank),
     row("", "[ready ranks:", r".", _ready),
     row("", "[20", _STAMP + r" (?P<tag>(?:(?:DP|PP|TP|EP|CP|ATTN_CP|MOE_DP)\d+ ?)+)\]", _writer),
     row("", " NCCL ", r"(?:\[[\d :.,-]{8,40}\] )?[\w.-]{1,80}:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL ", _takes_part),
