@@ -9,7 +9,6 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from gdbext.knowledge.engines import PROFILES
 from gdbext.knowledge.launchers import RANK_ARGUMENTS
 from gdbext.knowledge.logs import LAUNCHER_SAW
-from gdbext.knowledge.logs.files import FILES
 from gdbext.model.digits import whole
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.patterns import regex
@@ -21,14 +20,13 @@ from gdbext.parsers.events import ProcessHead, Said
 from gdbext.parsers.heads import is_about
 from gdbext.parsers.speakers import Speakers
 from gdbext.parsers.tally import Tally
+from gdbext.parsers.whose import once, owner_of, shared_folders, together
 
 _LAUNCHER_SAW = regex(LAUNCHER_SAW)
 _FILE_RANK = regex(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
 _FILE_PID = regex(r"(?i)(?:pid|core)[-_.]?(\d{2,9})(?!\d)")
 _TITLES = tuple((regex(rule.pattern), profile.name) for profile in PROFILES for rule in profile.titles)
 _ARGUMENTS = tuple(regex(rule.pattern, re.IGNORECASE) for rule in RANK_ARGUMENTS)
-_FILES = tuple(regex(rule.pattern) for rule in FILES)
-_OUTPUT = regex(r"(?i)(?:stdout|stderr|\.out|\.err|error)[^/]{0,12}$")
 _GOES_ON = regex(
     r"frame #|Exception raised from |CUDA kernel errors might be |For debugging consider |Compile with `TORCH_|$"
 )
@@ -51,14 +49,14 @@ def parse_files(texts: Sequence[Tuple[str, bytes]]) -> JobSnapshot:
     problems: List[str] = []
     said: List[str] = []
     names = [name for name, _ in texts]
-    shared = _shared_folders(names)
-    whose = {name: _whose(name[shared:]) for name in names} if len(texts) > 1 else {}
-    for name, data in _together(texts, whose):
+    shared = shared_folders(names)
+    whose = {name: owner_of(name[shared:]) for name in names} if len(texts) > 1 else {}
+    for name, data in together(texts, whose):
         found = _parse(name, data, tally, whose.get(name, UNNAMED))
         processes += found.processes
         problems += found.problems
         said += found.said
-    processes = _once(processes)
+    processes = once(processes)
     problems += _not_understood(tally)
     numbered = tuple(replace(process, index=index) for index, process in enumerate(processes))
     return JobSnapshot(
@@ -72,45 +70,6 @@ class _Found(NamedTuple):
     processes: Sequence[RankSnapshot] = ()
     problems: Sequence[str] = ()
     said: Sequence[str] = ()
-
-
-def _together(texts: Sequence[Tuple[str, bytes]], whose: Dict[str, Stream]) -> List[Tuple[str, bytes]]:
-    """What one rank wrote into several files (its output, its errors) is one text."""
-    found: Dict[object, Tuple[str, bytes]] = {}
-    for name, data in texts:
-        rank = whose[name].rank if name in whose else None
-        folder = name.rpartition("/")[0]
-        key: object = (folder, rank) if rank is not None and _OUTPUT.search(name) else name
-        earlier = found.get(key)
-        found[key] = (name, data) if earlier is None else (earlier[0], earlier[1] + b"\n" + data)
-    return list(found.values())
-
-
-def _shared_folders(names: Sequence[str]) -> int:
-    """How many characters at the beginning of all names are folders that they share: those tell nobody apart."""
-    parts = [name.split("/")[:-1] for name in names]
-    same = 0
-    for several in zip(*parts):
-        if len(set(several)) > 1:
-            break
-        same += len(several[0]) + 1
-    return same
-
-
-def _whose(name: str) -> Stream:
-    """Whose log a file is, by its name."""
-    for pattern in _FILES:
-        match = pattern.search(name)
-        if match:
-            said = match.groupdict()
-            return Stream(said.get("host") or "", int(said["rank"]) if said.get("rank") else None)
-    return UNNAMED
-
-
-def _once(processes: List[RankSnapshot]) -> List[RankSnapshot]:
-    """A rank that one text only speaks of, and another one is of, is there once."""
-    shown = {process.rank for process in processes if process.threads or process.said}
-    return [one for one in processes if one.threads or one.said or one.rank is None or one.rank not in shown]
 
 
 def _parse(name: str, data: bytes, tally: Tally, whose: Stream = UNNAMED) -> _Found:

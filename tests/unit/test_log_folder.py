@@ -8,7 +8,7 @@ from gdbext.frontend.cli import main
 from gdbext.frontend.log_folder import files_in
 from gdbext.model.errors import GdbextError
 from gdbext.parsers import parse_files
-from gdbext.parsers.job import _whose
+from gdbext.parsers.whose import owner_of
 
 TIMED_OUT = (
     "[E1122 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective operation timeout: "
@@ -35,7 +35,7 @@ TIMED_OUT = (
     ],
 )
 def test_whose_a_file_is(name, rank, host):
-    whose = _whose(name)
+    whose = owner_of(name)
     assert (whose.rank, whose.source) == (rank, host)
 
 
