@@ -149,8 +149,8 @@ ROWS: Tuple[Row, ...] = (
     row(
         "",
         "",
-        r"(?:VLLM::|sglang::|ray::)?(?:Vllm)?(?:Worker(?:Proc)?|EngineCore|[Ss]cheduler|DPCoordinator|APIServer|detokenizer)"
-        r"(?:[ _](?:DP|PP|TP|EP|PCP|DCP|CP)\d{1,5}){1,6}:?$",
+        r"(?:VLLM::|sglang::|ray::)?[A-Za-z]{4,24}(?:_TP|_PP|_DP|_EP|_CP|_PCP|_DCP| TP| PP| DP| EP)\d{1,5}"
+        r"(?:[ _](?:DP|PP|TP|EP|PCP|DCP|CP)\d{1,5}){0,5}:?$",
         lambda match: ProcessHead(match.string.strip(" :")),
     ),
     row("", ":", r".", _introduced),
