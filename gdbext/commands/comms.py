@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from typing import Union
 
 from gdbext.analysis.communicators import communicator_table, why_nothing
 from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.diagnose import dated
 from gdbext.commands.selection import SELECTORS, as_words, pick_all
 from gdbext.commands.session import Session
 from gdbext.model.communicator import CommunicatorTable
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.job import JobSnapshot
+from gdbext.model.origin import FromFile
 
 _SELECTORS = tuple(argument for argument in SELECTORS if argument.option)
 
 
-def comms(session: Session, args: Namespace) -> CommunicatorTable:
+def comms(session: Session, args: Namespace) -> Union[CommunicatorTable, FromFile]:
     snapshot = _attached(session, args) if session.ranks() else _running(session, args)
     table = communicator_table(snapshot.processes)
     if args.ranks is not None:
@@ -23,7 +26,7 @@ def comms(session: Session, args: Namespace) -> CommunicatorTable:
         table = communicator_table([process for process in snapshot.processes if process.pid in pids])
     if not table.groups and not table.unreadable:
         raise NothingFound(why_nothing(table.processes), "" if args.scan else "--scan searches all of their memory")
-    return table
+    return dated(session, snapshot, table)
 
 
 def _attached(session: Session, args: Namespace) -> JobSnapshot:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from dataclasses import replace
+from typing import TypeVar, Union
 
 from gdbext.analysis.judge import judge
 from gdbext.analysis.merge import merge
@@ -14,8 +15,11 @@ from gdbext.commands.session import Session
 from gdbext.model.codec import dump_snapshot
 from gdbext.model.errors import UsageError
 from gdbext.model.job import JobSnapshot
+from gdbext.model.origin import FromFile, Origin
 from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
+
+Answer = TypeVar("Answer")
 
 SAVE = Argument("--save", "write the snapshot to FILE, for `gdbext diagnose FILE`", "FILE", completes="file")
 NO_STOP = Argument("--no-stop", "with nothing attached: stop nobody, read only threads that sleep", flag=True)
@@ -40,15 +44,23 @@ def look(session: Session, args: Namespace, command: str) -> JobSnapshot:
     return snapshot
 
 
-def diagnose(session: Session, args: Namespace) -> Diagnosis:
+def dated(session: Session, snapshot: JobSnapshot, answer: Answer) -> Union[Answer, FromFile]:
+    """With the date, where it is about core files alone: nobody should take them for the present."""
+    if not snapshot.processes or any(one.source != "core" for one in snapshot.processes):
+        return answer
+    return FromFile(answer, Origin.of(snapshot, tuple(session.core_files())))
+
+
+def diagnose(session: Session, args: Namespace) -> Union[Diagnosis, FromFile]:
     snapshot = look(session, args, "llm-nccl-diagnose")
     diagnosis = judge(snapshot)
-    return replace(diagnosis, tree=merge(snapshot, diagnosis.processes))
+    return dated(session, snapshot, replace(diagnosis, tree=merge(snapshot, diagnosis.processes)))
 
 
-def stacks(session: Session, args: Namespace) -> StackTree:
+def stacks(session: Session, args: Namespace) -> Union[StackTree, FromFile]:
     snapshot = look(session, args, "llm-stacks")
-    return merge(snapshot, judge(snapshot).processes)  # judged, so that helper threads can be folded
+    # Judged, so that helper threads can be folded.
+    return dated(session, snapshot, merge(snapshot, judge(snapshot).processes))
 
 
 COMMANDS = (

@@ -50,6 +50,9 @@ class Session(Protocol):
         """The stacks of all attached ranks, walked once within the budget of `set llm`, and their communicators;
         with `scan` all of their memory is searched for these."""
 
+    def core_files(self) -> Sequence[str]:
+        """Paths of the core files that are open, as the snapshot of them has no names."""
+
     def snapshot_from_outside(self, arguments: Sequence[str], command: str = "diagnose") -> JobSnapshot:
         """Let a `gdbext diagnose` (or `comms`) of its own look at ranks that are not attached, with these selectors."""
 

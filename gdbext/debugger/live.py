@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -19,7 +20,7 @@ from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.python_frames import freeze, resolve
 from gdbext.capture.python_runtime import interpreter_of
 from gdbext.commands.cores import OpenCore
-from gdbext.debugger import communicators, cores, settings
+from gdbext.debugger import communicators, compat, cores, settings
 from gdbext.debugger.collect import NOT_WALKED, Budget, Captures, Walker, by_number, modules_of
 from gdbext.debugger.waits import lock_waits
 from gdbext.discovery.peers import waits_for
@@ -32,6 +33,7 @@ from gdbext.model.job import Job, JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
+from gdbext.opener import files
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def snapshot(subjects: Sequence[Subject], jobs: Sequence[Job], scan: bool = Fals
 
     Raises NothingFound when no stack could be read.
     """
-    taken_at = time.time()
+    taken_at = _written(subjects) or time.time()
     captures = Captures()
     processes = tuple(_look(index, subject, captures, scan) for index, subject in enumerate(subjects))
     if not any(thread.frames for process in processes for thread in process.threads):
@@ -67,6 +69,18 @@ def snapshot(subjects: Sequence[Subject], jobs: Sequence[Job], scan: bool = Fals
         problems=tuple(note for job in jobs for note in job.notes),
         tool=f"gdbext {__version__}",
     )
+
+
+def _written(subjects: Sequence[Subject]) -> Optional[float]:
+    """When the last of the core files was written; None where a process is among them, or nobody can say."""
+    if not subjects or any(subject.rank.state != "core file" for subject in subjects):
+        return None
+    times = []
+    for subject in subjects:
+        path = subject.core.path if subject.core is not None else compat.core_path(subject.inferior)
+        with contextlib.suppress(OSError):
+            times.append(files.status(path or "").st_mtime)
+    return max(times, default=None)
 
 
 def _look(index: int, subject: Subject, captures: Captures, scan: bool) -> RankSnapshot:

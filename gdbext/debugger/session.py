@@ -377,6 +377,11 @@ class GdbSession:
             looks.append(live.Subject(inferior, rank, held.since or time.monotonic(), held.times, held.cpu, held.core))
         return live.snapshot(looks, self._jobs, scan)
 
+    def core_files(self) -> Sequence[str]:
+        numbers = {rank.number for rank in self.ranks() if rank.state == "core file"}
+        paths = (compat.core_path(inferior) for inferior in gdb.inferiors() if inferior.num in numbers)
+        return [path for path in paths if path]
+
     def snapshot_from_outside(self, arguments: Sequence[str], command: str = "diagnose") -> JobSnapshot:
         return outside.look(arguments, self.say, command)
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -85,6 +86,7 @@ def test_in_gdb(any_gdb, hung):
         any_gdb,
         f"llm-attach-all --core {pattern} --json",
         "llm-nccl-diagnose --json",
+        "llm-stacks",
         "llm-rank 1",
         "llm-rank apply --json all bt 20",
         "p $_llm_rank()",
@@ -98,8 +100,12 @@ def test_in_gdb(any_gdb, hung):
         (rank, "core file", None) for rank in range(3)
     ]
     assert verdict_of(judged) == verdict_of(live)
+    written = max(core.stat().st_mtime for core in cores)
+    assert judged["read_from"] == {"files": [str(core) for core in cores], "taken_at": written, "hosts": []}
     assert ["cudaMallocHost" in one["text"] for one in everywhere["outputs"]] == [False, True, False]
     assert "$1 = 1\n" in answer.out
+    date = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(written))
+    assert f"Core files written {date}" in answer.out, "as the look from the shell says it"
     word = re.search(r"^0x[0-9a-f]+.*:\s+(-?\d+)$", answer.out, re.MULTILINE)[1]
     assert word in json.dumps(tensor) and '"int64"' in json.dumps(tensor)
     assert [row["state"] for row in released["ranks"]] == ["closed"] * 3
