@@ -163,6 +163,8 @@ def parser() -> argparse.ArgumentParser:
     watch_it.add_argument("--deadline", type=float, default=120.0, metavar="S", help="for symbols and gdb (120)")
     watch_it.add_argument("--gdb", metavar="PATH", help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
     watch_it.add_argument("--json", action="store_true", help="one JSON document a line")
+    watch_it.add_argument("--output", metavar="FILE", help="write what is seen to FILE, a new one, not to stdout")
+    watch_it.add_argument("--force", action="store_true", help="let --output replace a file")
     watch_it.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
     _selection(watch_it)
     seven = add("launch", "Start a job with a log of each rank, and with the prompt of one rank in this terminal.")

@@ -23,6 +23,7 @@ from gdbext.analysis.merge import merge
 from gdbext.analysis.watching import Patience, Stillness
 from gdbext.capture import threads
 from gdbext.capture.environ import read_environ
+from gdbext.commands.files import append_private, write_private
 from gdbext.discovery.listing import describe
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.ranks import choose_job, find_jobs
@@ -40,15 +41,17 @@ from gdbext.model.job import Job, JobSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.verdict import Diagnosis
 from gdbext.model.watching import Pulse, ThreadPulse, WatchEvent
+from gdbext.render import PLAIN
 from gdbext.render.watch import event_document, event_lines
 
 _BUNDLE = re.compile(r"\d{8}-\d{6}-[a-z0-9-]+$")
 _RAS_EVERY = 10.0  # seconds; every rank answers it
+_TOLD = ("undecided", "no-hang", "hang", "moves", "gone")  # events that say how the job does
 _REFRESH = 30.0  # seconds after which the job's ranks are looked for again
 
 
 def run(options: argparse.Namespace) -> int:
-    """Watch until Ctrl-C. Status 1 when a hang was seen, else 0."""
+    """Watch until Ctrl-C. Status 1 when a hang was seen, 3 when the last standstill could not be told, else 0."""
     progress = Progress(options.quiet)
     if options.still <= 0 or options.every <= 0 or options.keep < 1 or options.spinning_after <= 0:
         raise UsageError("--still, --every, --keep and --spinning-after must be positive")
@@ -57,12 +60,15 @@ def run(options: argparse.Namespace) -> int:
         into.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise GdbextError(f"cannot write to {into}: {error.strerror}") from None
+    if options.output is not None:
+        write_private(options.output, "", options.force)
+        progress.say(f"what is seen is written to {options.output}")
     watch = Watch(selector_of(options, options.inputs), options, into, progress)
     try:
         watch.forever()
     except KeyboardInterrupt:
         progress.say("the watch ends; every process runs on")
-    return exit_status(watch.hangs > 0)
+    return exit_status(True if watch.hangs else None if watch.untold else False)
 
 
 class Watch:
@@ -71,12 +77,13 @@ class Watch:
     def __init__(self, selector: Selector, options: argparse.Namespace, into: Path, progress: Progress) -> None:
         self._selector, self._options, self._into, self._progress = selector, options, into, progress
         self._proc = ProcFS()
-        self._style = style_for(sys.stdout, os.environ)
+        self._style = PLAIN if options.output else style_for(sys.stdout, os.environ)
         self._job: Optional[Job] = None
         self._before: Optional[Job] = None  # the job that went away
         self._trouble = ""
         self._undecided: Optional[JobSnapshot] = None  # the look of this standstill that could not tell
         self.hangs = 0
+        self.untold = False  # what the last look could not tell is still so
 
     def forever(self) -> None:
         self._job = self._find()  # nothing to watch at the start is an error of the command
@@ -210,7 +217,13 @@ class Watch:
 
     def _tell(self, kind: str, text: str, **more: object) -> None:
         event = WatchEvent(kind, text, time.time(), **more)  # type: ignore[arg-type]
-        write_lines([event_document(event)] if self._options.json else event_lines(event, self._style))
+        if kind in _TOLD:
+            self.untold = kind == "undecided"
+        lines = [event_document(event)] if self._options.json else event_lines(event, self._style)
+        if self._options.output is None:
+            write_lines(lines)
+        else:
+            append_private(self._options.output, "\n".join(lines) + "\n")
 
     def _complain(self, text: str) -> None:
         """Once, until something else is wrong."""

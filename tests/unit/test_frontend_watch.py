@@ -67,3 +67,47 @@ def test_a_thread_that_woke_up_between_two_files_has_not_moved(monkeypatch):
         monkeypatch.setattr(threads, "look", lambda pid, one=one: {1: one, 2: other})
         polls.append(stillness.poll({7: watch.pulse_of(7)}))
     assert 0 == polls[0] < polls[1] < polls[2]
+
+
+def seen(monkeypatch, *events):
+    """A watch that sees these events, and is ended by Ctrl-C then."""
+
+    def forever(self):
+        for kind in events:
+            self._tell(kind, f"text of {kind}")
+            self.hangs += kind == "hang"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watch.Watch, "forever", forever)
+
+
+@pytest.mark.parametrize(
+    ("events", "status"),
+    [
+        ((), 0),
+        (("watching", "no-hang"), 0),
+        (("undecided",), 3),
+        (("undecided", "trouble"), 3),
+        (("undecided", "undecided"), 3),
+        (("undecided", "moves"), 0),
+        (("undecided", "gone", "watching"), 0),
+        (("undecided", "no-hang"), 0),
+        (("hang", "moves", "undecided"), 1),
+    ],
+)
+def test_what_could_not_be_told_is_no_all_clear(events, status, monkeypatch, tmp_path, capsys):
+    seen(monkeypatch, *events)
+    assert cli.main(["watch", "1", "--json", "--into", str(tmp_path / "x")]) == status
+    assert [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()] == list(events)
+
+
+def test_what_is_seen_goes_into_a_file_of_its_own(monkeypatch, tmp_path, capsys):
+    seen(monkeypatch, "watching", "no-hang")
+    file = tmp_path / "seen.jsonl"
+    argv = ["watch", "1", "--json", "--into", str(tmp_path / "x"), "--output", str(file)]
+    assert cli.main(argv) == 0
+    assert [json.loads(line)["event"] for line in file.read_text().splitlines()] == ["watching", "no-hang"]
+    assert capsys.readouterr().out == "" and file.stat().st_mode & 0o777 == 0o600
+    assert cli.main(argv) == 2, "it is there now"
+    assert cli.main([*argv, "--force"]) == 0
+    assert len(file.read_text().splitlines()) == 2
