@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import bisect
 import functools
-from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 _DELETED = " (deleted)"
+_MOST_KEPT = 4 << 20  # characters; a rank of 1,000 libraries has half a million
 
 
 class Mapping(NamedTuple):
@@ -60,13 +61,32 @@ class MemoryMap:
         return self._mappings[index]
 
 
-@functools.lru_cache(maxsize=32)  # a look asks for the map of a rank four times, and it seldom changes in between
 def parse_maps(text: str) -> MemoryMap:
     """Read the text of /proc/PID/maps. Lines of another shape are left out."""
-    return MemoryMap([mapping for mapping in map(_parse_line, text.split("\n")) if mapping])
+    return _kept(text) if len(text) <= _MOST_KEPT else _parsed(text)
 
 
-def _parse_line(line: str) -> Optional[Mapping]:
+def _parsed(text: str) -> MemoryMap:
+    names: Dict[str, str] = {}  # a file is mapped in many pieces, and its name may have 4,096 bytes
+    lines = (text[start:end] for start, end in _lines(text))
+    return MemoryMap([mapping for mapping in (_parse_line(line, names) for line in lines) if mapping])
+
+
+_kept = functools.lru_cache(maxsize=32)(_parsed)
+"""A look asks for the map of a rank four times, and it seldom changes in between."""
+
+
+def _lines(text: str) -> Iterator[Tuple[int, int]]:
+    """Begin and end of each."""
+    at = 0
+    while at < len(text):
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        yield at, end
+        at = end + 1
+
+
+def _parse_line(line: str, names: Dict[str, str]) -> Optional[Mapping]:
     fields = line.split(None, 5)
     if len(fields) < 5:
         return None
@@ -77,7 +97,8 @@ def _parse_line(line: str) -> Optional[Mapping]:
         return None
     # The kernel writes a newline in a name as \012 and leaves every other character alone.
     path = fields[5].replace("\\012", "\n") if len(fields) > 5 else ""
-    return Mapping(start, end, fields[1], offset, fields[3], inode, path)
+    name = names.setdefault
+    return Mapping(start, end, name(fields[1], fields[1]), offset, name(fields[3], fields[3]), inode, name(path, path))
 
 
 def read_maps_text(pid: int) -> str:
