@@ -223,7 +223,7 @@ class Assembler:
         self._thread, self._tool, self._state = thread, thread.kind, State.OPEN
 
     def _start(self, head: ThreadHead, tool: str, earlier: Optional[Thread] = None) -> Optional[Thread]:
-        process = self._roll.open()
+        process = self._roll.opened()
         self._tool = tool
         if self._tally.threads >= MOST_THREADS:
             self._tally.beyond += 1
@@ -308,7 +308,7 @@ class Assembler:
         self._has_commands = True
 
     def _stands(self, standing: Standing, tool: str) -> None:
-        process = self._roll.open()
+        process = self._roll.opened()
         process.standing = process.standing or standing.frame
 
     def _locate(self, place: Location, tool: str) -> None:

@@ -41,7 +41,7 @@ class Roll:
         else:
             self.pending = replace(self.pending or ProcessHead(), python=head.python)
 
-    def open(self) -> Process:
+    def opened(self) -> Process:
         """The process that a thread is to be added to."""
         if self.pending is not None or self.here is None:
             head = self.pending or ProcessHead()
@@ -54,7 +54,7 @@ class Roll:
 
     def of_inferior(self, group: Optional[str]) -> Process:
         """The process for an inferior's number; threads of one number are of one process."""
-        process = self.open()
+        process = self.opened()
         if group is None or process.group == group:
             return process
         known = next((one for one in self._last() if one.group == group), None)

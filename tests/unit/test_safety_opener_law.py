@@ -51,7 +51,8 @@ EXCEPTIONS = {
         commands/files.py:_descriptor_of commands/files.py:_nameless commands/files.py:_stream
         commands/files.py:append_private commands/files.py:check_writable commands/files.py:new_file
         commands/output.py:_old_file discovery/checkup.py:_room frontend/bundle.py:snapshot_in frontend/cores.py:_look
-        frontend/given_files.py:_is_pipe frontend/launch.py:_open_log frontend/launch.py:_start
+        frontend/given_files.py:_expanded frontend/given_files.py:_is_pipe frontend/launch.py:_open_log
+        frontend/launch.py:_start frontend/log_folder.py:_is_log
         frontend/pdb_inject.py:_ask frontend/reading.py:read frontend/reading.py:refuse_device
         frontend/terminal.py:write_lines frontend/vscode.py:_read frontend/watch.py:bundles_in
     """,
