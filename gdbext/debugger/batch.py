@@ -80,14 +80,15 @@ def main(request_file: str, awaited: bool = False) -> None:
 def _read_early() -> bool:
     """Read the symbols of the libraries that are named on the standard input, a line each, into the first inferior,
     which nobody else uses: those of the ranks share them (debugger/symbols.py). An empty line: the request is there. At
-    the end nobody wants us any more, and what failed halfway, as for want of memory, would be taken for read: False."""
+    the end nobody wants us any more, and what failed halfway for want of memory would be taken for read: False."""
     _end_with(os.getppid())
     with open(0, "rb", buffering=0, closefd=False) as lines, compat.settings(SETTINGS):
         for line in lines:
             if line == b"\n":
                 return True
             name = symbols.LITERALLY + os.fsdecode(line[:-1])
-            if symbols.add([symbols.SymbolFile(name, 0, name)]):
+            failed = symbols.add([symbols.SymbolFile(name, 0, name)])  # what fails now will fail again, and be told
+            if any("memory" in text for text in failed) or _lacks_memory():
                 return False
     return False
 
