@@ -32,7 +32,7 @@ KERNEL = """
 OTHERS = """
     model/digits.py rankpdb/identity.py evidence/flight_recorder.py evidence/ras.py commands/error.py
     parsers/mangled.py parsers/building.py analysis/stored_argument.py analysis/call_argument.py
-    commands/output.py frontend/error.py
+    commands/output.py frontend/error.py parsers/formats/logs.py
 """
 """With a limit of their own, or without a number."""
 
