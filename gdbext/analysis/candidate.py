@@ -9,6 +9,7 @@ from gdbext.analysis.view import JobView, Party
 from gdbext.analysis.wording import where, who
 from gdbext.knowledge.labels import CONFIDENCE, WAIT_KINDS
 from gdbext.model.verdict import Evidence
+from gdbext.model.waits import Edge, Hypothesis, Node
 
 MOST_EVIDENCE = 12
 
@@ -26,6 +27,10 @@ class Candidate:
     absent: Tuple[int, ...] = ()
     evidence: Tuple[Evidence, ...] = ()
     decided_by: Optional[str] = None  # as in `Verdict`
+    chain: Tuple[Edge, ...] = ()  # as in `Verdict`, and so are the next three
+    root: Optional[Node] = None
+    alternatives: Tuple[Hypothesis, ...] = ()
+    unexplained: Tuple[int, ...] = ()
 
 
 def shows(party: Party, text: str = "") -> Evidence:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.candidate import Candidate, evidence_of
 from gdbext.analysis.checks import failure_in_line
-from gdbext.analysis.view import COMMUNICATION, JobView, Party, threads
+from gdbext.analysis.view import COMMUNICATION, JobView, Party, calls_of, threads
 from gdbext.analysis.wording import place, start, verb, where, who
 from gdbext.model.check_report import Failure
 from gdbext.model.patterns import regex
@@ -20,6 +21,7 @@ _MARKS = (
 """A line without any of these is not looked at: a log of a thousand ranks has many."""
 _HIDES = ("cublasStatus_t", (13, 14))  # cuBLAS failed to run a kernel: the error of the kernel is hidden
 _LONGEST = 300
+_SHARED_MEMORY = regex(r"(shm|SharedMemory|ftruncate|memset|nccl)", re.IGNORECASE)
 
 
 class _Said(NamedTuple):
@@ -148,4 +150,29 @@ def _without_message(dying: Sequence[Party], view: JobView) -> Optional[Candidat
     return Candidate("gpu-fault", confidence, 92, summary, tuple(dying), victims, (), evidence_of(dying, victims))
 
 
-PATTERNS = (ended_by_check,)
+def bus_error(view: JobView) -> Optional[Candidate]:
+    """A thread whose memory is not there."""
+    dying = list(threads(view, ("sigbus",)))
+    if not dying:
+        return None
+    dead = {one.index for one in dying}
+    victims = [party for party in view.of(*COMMUNICATION, "init") if party.index not in dead]
+    shared = any(_SHARED_MEMORY.search(name) for one in dying for name in calls_of(one))
+    summary = f"{start(who(dying))} got SIGBUS in {where(dying[0])}: the memory behind a mapping is not there. " + (
+        "For NCCL's shared memory that mostly means that /dev/shm was full."
+        if shared
+        else "A full /dev/shm or a truncated file does that."
+    )
+    return Candidate(
+        "shm-too-small",
+        "medium" if shared else "low",
+        95,
+        summary,
+        tuple(dying),
+        tuple(victims),
+        (),
+        evidence_of(dying, victims),
+    )
+
+
+PATTERNS = (ended_by_check, bus_error)

@@ -1,38 +1,27 @@
-"""The verdict: every thread, every process, then the whole job against the known patterns."""
+"""The verdict: every thread, every process, then the whole job as a wait-for graph."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable, Dict, Optional, Tuple
+from typing import Dict, Optional, Tuple
 
 from gdbext.analysis import (
-    across,
-    blocked,
-    failed_checks,
-    healthy,
     locking,
-    mismatch,
     outline,
-    peers,
-    setup,
     told,
-    within,
 )
 from gdbext.analysis.candidate import Candidate, evidence_of
 from gdbext.analysis.classify import judge_thread, kind_of_log
 from gdbext.analysis.decisive import decisive
-from gdbext.analysis.launches import PATTERNS as COUNTS
 from gdbext.analysis.launches import counted
 from gdbext.analysis.missing import missing
 from gdbext.analysis.progress import between_copies, between_looks
 from gdbext.analysis.remedies import remedies
-from gdbext.analysis.running import PATTERNS as RUNNING
 from gdbext.analysis.several import jobs_of, joined, mixed_up, part
-from gdbext.analysis.slow import PATTERNS as SLOW
 from gdbext.analysis.slow import doubted
 from gdbext.analysis.unread import less_sure
 from gdbext.analysis.view import JobView, Party, look
-from gdbext.analysis.witnesses import PATTERNS as BESIDE
+from gdbext.analysis.waits.read import read_off
 from gdbext.analysis.witnesses import heard
 from gdbext.analysis.wording import start, verb, where, who
 from gdbext.knowledge.engines import PROFILES
@@ -43,26 +32,6 @@ from gdbext.model.missing import Missing
 from gdbext.model.patterns import regex
 from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait
 
-Pattern = Callable[[JobView], Optional[Candidate]]
-
-PATTERNS: Tuple[Pattern, ...] = (
-    *locking.PATTERNS,
-    *peers.PATTERNS,
-    *BESIDE,
-    *SLOW,
-    *RUNNING,
-    *told.PATTERNS,
-    *failed_checks.PATTERNS,
-    *within.PATTERNS,
-    *blocked.PATTERNS,
-    *across.PATTERNS,
-    *mismatch.PATTERNS,
-    *healthy.PATTERNS,
-    *COUNTS,
-    *setup.PATTERNS,
-    *outline.PATTERNS,
-)
-
 _FOR_GPUS = regex(r".*lib(nccl|rccl|cuda|hccl|ascendcl)\b")
 _OF_GLOO = regex(r"gloo/transport/|ProcessGroupGloo|\[gloo\]|Timed out waiting \d+ ?ms for (?:send|recv) operation")
 _PROFILES = {profile.name: profile for profile in PROFILES}
@@ -70,7 +39,9 @@ _OPERATION_COUNTS = {"comm->opCount": "op", "comm->collOpCount": "collective"}
 
 
 def judge(
-    snapshot: JobSnapshot, earlier: Optional[JobSnapshot] = None, spinning_after: float = SPINNING_AFTER
+    snapshot: JobSnapshot,
+    earlier: Optional[JobSnapshot] = None,
+    spinning_after: float = SPINNING_AFTER,
 ) -> Diagnosis:
     """Judge one look at a job, or the later of two: then what moved in between counts as well.
 
@@ -93,10 +64,7 @@ def _judge_job(snapshot: JobSnapshot, spinning_after: float) -> Diagnosis:
     for one in (*snapshot.earlier, snapshot):
         looks = (*looks, _view(one, looks))
     view = dataclasses.replace(looks[-1], spinning_after=spinning_after)
-    offered = [candidate for candidate in (pattern(view) for pattern in PATTERNS) if candidate is not None]
-    found = [candidate for candidate in (locking.weighed(view, one) for one in offered) if candidate is not None]
-    best = max(found, key=lambda candidate: candidate.strength, default=None) or _unknown(view)
-    best = less_sure(view, doubted(best))
+    best = less_sure(view, doubted(read_off(view, _unknown(view))))
     return Diagnosis(snapshot, view.processes, _verdict(view, heard(view, counted(view, best))))
 
 
@@ -221,6 +189,10 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
         outline.how_to_read(view, best) or remedies(view, best),
         missing(view, best),
         best.decided_by,
+        best.chain,
+        best.root,
+        best.alternatives,
+        tuple(index for index in best.unexplained if index not in culprits and index not in victims),
     )
 
 

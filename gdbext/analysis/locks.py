@@ -71,11 +71,6 @@ class LockGraph:
     def in_cycle(self, step: Step) -> bool:
         return self.node(step) in self._in_cycle
 
-    def wait_of(self, party: Party) -> Optional[LockWait]:
-        """What the thread of a party waits for."""
-        lwp = party.thread.lwp if party.thread is not None else None
-        return None if lwp is None else self._waits.get((party.index, lwp))
-
     def chain(self, party: Party) -> Tuple[Step, ...]:
         """The thread, the one it waits for, and so on to one that waits for no other, or once around a circle."""
         if party.thread is None or party.thread.lwp is None:
@@ -96,9 +91,6 @@ class LockGraph:
             if wait.owner == target[1] and self._next(node) == target:
                 return self._step(node), self._step(target)
         return ()
-
-    def ends_in_cycle(self, party: Party) -> bool:
-        return any(self.in_cycle(step) for step in self.chain(party)[-1:])
 
     def _next(self, node: Node) -> Optional[Node]:
         wait = self._waits.get(node)

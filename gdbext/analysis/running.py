@@ -30,11 +30,11 @@ def running(view: JobView) -> Optional[Candidate]:
         busy = [party for party in busy if party.process.rank is not None]  # the others are front ends
     if not waiting or not busy or view.threads_as_ranks:
         return None
-    if not view.looked_twice or any(_moves_about(view, party) for party in busy):
+    if not view.looked_twice or any(moves_about(view, party) for party in busy):
         return _slow(waiting, busy) if waiting_for_others(view) else None
     if view.gone or view.snapshot.absent or view.of("fatal") or any(party.index in view.moved for party in waiting):
         return None
-    seconds = min(_seconds_in_place(view, party, waiting) for party in busy)
+    seconds = min(seconds_in_place(view, party, waiting) for party in busy)
     place = f"{who(waiting)} {verb(waiting, 'waits', 'wait')} in {what(waiting)}"
     evidence = evidence_of(busy, waiting)
     if seconds >= view.spinning_after:
@@ -64,7 +64,7 @@ def _slow(waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
     return Candidate("not-a-hang", "low", 82, summary, (), tuple(waiting), (), evidence_of(busy, waiting))
 
 
-def _moves_about(view: JobView, party: Party) -> bool:
+def moves_about(view: JobView, party: Party) -> bool:
     """Whether it was at another place in the look before this one."""
     then = _same(view.before[-1], party) if view.before else None
     return then is not None and not _one_place(_place(then), _place(party))
@@ -90,7 +90,7 @@ def longer_look(view: JobView) -> str:
     return f"gdbext diagnose --samples 3 --interval {max(1.0, view.spinning_after / 2):g}{named}"
 
 
-def _seconds_in_place(view: JobView, party: Party, waiting: Sequence[Party]) -> float:
+def seconds_in_place(view: JobView, party: Party, waiting: Sequence[Party]) -> float:
     """For how long looks saw the party run at one place while those that wait for it stood. The second copy of a look
     has no names."""
     first = view

@@ -19,6 +19,7 @@ from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.patterns import regex
 from gdbext.model.ranges import folded
 from gdbext.model.verdict import Diagnosis, Evidence, Verdict
+from gdbext.model.waits import Edge, Hypothesis, Node
 
 Indexes = Tuple[int, ...]
 
@@ -133,6 +134,39 @@ def joined(snapshot: JobSnapshot, jobs: Sequence[Indexes], answers: Sequence[Dia
         victims=tuple(own[index] for index in verdict.victims),
         decisive_process=whole(verdict.decisive_process),
         evidence=tuple(dataclasses.replace(one, process=whole(one.process)) for one in verdict.evidence),
+        chain=tuple(_edge(edge, whole) for edge in verdict.chain),
+        root=None if verdict.root is None else _node(verdict.root, whole),
+        alternatives=tuple(_hypothesis(one, whole) for one in verdict.alternatives),
+        unexplained=tuple(own[index] for index in verdict.unexplained),
+    )
+
+
+_Whole = Callable[[Optional[int]], Optional[int]]
+
+
+def _node(node: Node, whole: _Whole) -> Node:
+    return dataclasses.replace(node, process=whole(node.process))
+
+
+def _edge(edge: Edge, whole: _Whole) -> Edge:
+    facts = tuple(dataclasses.replace(one, process=whole(one.process)) for one in edge.facts)
+    return dataclasses.replace(edge, source=_node(edge.source, whole), target=_node(edge.target, whole), facts=facts)
+
+
+def _hypothesis(one: Hypothesis, whole: _Whole) -> Hypothesis:
+    def nodes(some: Sequence[Node]) -> Tuple[Node, ...]:
+        return tuple(_node(node, whole) for node in some)
+
+    def indexes(some: Sequence[int]) -> Indexes:
+        return tuple(index for index in map(whole, some) if index is not None)
+
+    return dataclasses.replace(
+        one,
+        roots=nodes(one.roots),
+        chain=tuple(_edge(edge, whole) for edge in one.chain),
+        blamed=nodes(one.blamed),
+        explained=indexes(one.explained),
+        unexplained=indexes(one.unexplained),
     )
 
 

@@ -72,6 +72,11 @@ def doubted(best: Candidate) -> Candidate:
     return best
 
 
+def is_at_work(party: Party) -> bool:
+    """Whether the kernel's counters show that it works on."""
+    return _doing(party) is not None
+
+
 def _pages(view: JobView) -> Candidate:
     """Ranks that could not be stopped, because they sleep uninterruptibly until their pages come."""
     labels = ", ".join(process.label for process in view.unseen[:4])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
+from typing import Callable, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.decisive import decisive
 from gdbext.knowledge.labels import WAIT_GROUPS
@@ -241,14 +241,6 @@ def without(parties: Iterable[Party], others: Iterable[Party]) -> List[Party]:
     """Those of `parties` that are not among the others, in their order."""
     left_out = frozenset(others)
     return [party for party in parties if party not in left_out]
-
-
-def by_key(parties: Sequence[Party], key: Callable[[Party], object]) -> Dict[object, List[Party]]:
-    """Parties in groups of equal key, in order of appearance."""
-    groups: Dict[object, List[Party]] = {}
-    for party in parties:
-        groups.setdefault(key(party), []).append(party)
-    return groups
 
 
 def threads(view: JobView, kinds: Sequence[str] = ()) -> Iterator[Party]:

@@ -103,7 +103,7 @@ class Signature:
     seen: str
     why: str
     source: str
-    found_by: Tuple[str, ...]  # functions of analysis/ that look for it
+    found_by: Tuple[str, ...]  # rows of wait_causes.py, and functions of analysis/, that look for it
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How each cause looks on the stacks and why it comes about; `found_by` names the patterns that find it."""
+"""How each cause looks on the stacks and why it comes about; `found_by` names the rows and patterns that find it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "these calls wait until the device is idle or take the driver's lock, while the kernel of a collective keeps "
         "the device busy until this rank launches its part",
         "NVIDIA/nccl#48, #70, #239, #829; pytorch/pytorch#880; PR nccl#623",
-        ("implicit_sync",),
+        ("implicit",),
     ),
     Signature(
         "lazy-module-load-vs-collective",
@@ -22,7 +22,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "under CUDA_MODULE_LOADING=LAZY; the others wait in a collective or for the GPU",
         "a kernel that is loaded at its first launch takes the context's lock and may wait until the device is idle",
         "torchcomms PR#2334; NVIDIA/nvbench#136; CUDA programming guide, lazy loading",
-        ("implicit_sync", "blocked_launch"),
+        ("lazy", "lazy-launch"),
     ),
     Signature(
         "missing-rank",
@@ -30,7 +30,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "of any communication: in a read, a queue, a lock, Python code",
         "a collective completes only when every member has launched it",
         "NVIDIA/nccl#585, #857; vllm-project/vllm#48720; pytorch/pytorch#87995",
-        ("dead_rank", "rank_elsewhere", "local_barrier", "leader_first", "starved", "silent_peer"),
+        ("gone", "elsewhere", "local", "leader", "starved", "stopped-member"),
     ),
     Signature(
         "missing-rank",
@@ -38,7 +38,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "while another rank is inside a step",
         "the workers are victims: the engine core or the rank inside the step does not go on",
         "vllm-project/vllm#27313, #46611, #44185, #51921, #51986; vllm-ascend#3717",
-        ("idle_peer",),
+        ("idle-peer",),
     ),
     Signature(
         "missing-rank",
@@ -61,14 +61,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "ranks are in different collectives, or in the same one with different sizes",
         "the calls of one communicator must be the same on every rank, in the same order: none of them can complete",
         "NVIDIA/nccl#857; vllm-project/vllm#46097 (three in all-reduce, one a block ahead)",
-        (
-            "different_collectives",
-            "different_launches",
-            "different_calls",
-            "told_by_watchdog",
-            "told_by_coordinator",
-            "told_by_log",
-        ),
+        ("mismatch", "different_launches", "told_by_watchdog", "told_by_coordinator", "told_by_log"),
     ),
     Signature(
         "multi-comm-ordering",
@@ -76,14 +69,14 @@ SIGNATURES: Tuple[Signature, ...] = (
         "a launched collective can hold the launch queue or the SMs that the next one needs, so two orders block "
         "each other",
         "NVIDIA/nccl#1766, #899; NCCL user guide, using multiple communicators concurrently",
-        ("communicators_in_threads", "opposite_order", "crossed_order"),
+        ("order", "crossed_order"),
     ),
     Signature(
         "init-rendezvous",
         "ranks are in ncclCommInit*, bootstrap or the store; a member has not come, or waits elsewhere",
         "the set-up needs all members, found by address: a rank too few, a wrong interface or a firewall look the same",
         "NVIDIA/nccl#1260, #1324",
-        ("rendezvous", "told_by_log"),
+        ("set-up", "set-up-alone", "told_by_log"),
     ),
     Signature(
         "network-transport",
@@ -100,7 +93,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "direct access between GPUs is announced and does not work: IOMMU, PCIe ACS, a container without the peer's "
         "device, or a virtual machine",
         "NCCL user guide, troubleshooting (GPU direct, PCI access control services)",
-        ("peer_access", "told_by_log"),
+        ("peer-memory", "told_by_log"),
     ),
     Signature(
         "launch-serialisation",
@@ -110,7 +103,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "NCCL needs its launches to return: a launch that waits for its kernel waits for a peer that waits for this "
         "rank",
         "NVIDIA/nccl#750, PR#774, #1766",
-        ("all_in_launch", "blocked_launch"),
+        ("launches", "launch"),
     ),
     Signature(
         "gil-deadlock",
@@ -119,7 +112,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "a lock of the driver, the loader or another library",
         "the waiting thread keeps what the owner needs, and the owner keeps the GIL",
         "rapidsai/ucx-py#187; auto-round#1701; numba-cuda#317",
-        ("gil_deadlock",),
+        ("gil",),
     ),
     Signature(
         "gil-deadlock",
@@ -128,7 +121,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "GIL, or torch says `Could not acquire GIL`",
         "the CUDA call waits for work that only another thread completes, and that thread needs Python",
         "NVIDIA/Fuser#3055; torch ProcessGroupNCCL.cpp (pt_nccl_gil_chk)",
-        ("gil_deadlock", "told_by_log"),
+        ("gil", "told_by_log"),
     ),
     Signature(
         "gil-deadlock",
@@ -136,7 +129,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "waits for the GIL",
         "each keeps what the other needs, and neither gives up",
         "CPython ceval_gil.c, glibc nptl: owners as memory shows them",
-        ("circle",),
+        ("gil",),
     ),
     Signature(
         "lock-order-deadlock",
@@ -144,7 +137,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "waits for a lock that it holds itself",
         "every thread of the circle waits for the next one",
         "glibc nptl: owners as memory shows them",
-        ("circle", "owner_gone"),
+        ("locks", "joins"),
     ),
     Signature(
         "lock-order-deadlock",
@@ -152,21 +145,21 @@ SIGNATURES: Tuple[Signature, ...] = (
         "library",
         "each holds what the other waits for",
         "ofiwg/libfabric#9003",
-        ("lock_inside_driver", "loader_lock"),
+        ("locks",),
     ),
     Signature(
         "fork-after-cuda",
         "the owner in memory of the lock that a thread waits for is no thread of its process, but one of its parent",
         "the lock was held at the fork; the child has a copy of it, and not the thread that would release it",
         "fork(2), pthread_atfork(3)",
-        ("owner_gone",),
+        ("forked",),
     ),
     Signature(
         "fork-after-cuda",
         "a process that was forked has one thread, which waits for a lock, for a pool of threads or in CUDA",
         "the child has its parent's locks and CUDA state, but not the threads that would release or serve them",
         "torch.multiprocessing notes; libgomp, fork after a parallel region",
-        ("forked_child",),
+        ("forked",),
     ),
     Signature(
         "destructor-or-teardown",
@@ -175,7 +168,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "stream synchronise",
         "the teardown waits for a kernel or a helper thread that waits for a peer",
         "NVIDIA/nccl#829, #1013, #1777",
-        ("teardown",),
+        ("teardown", "teardown-alone"),
     ),
     Signature(
         "shm-too-small",
@@ -198,14 +191,14 @@ SIGNATURES: Tuple[Signature, ...] = (
         "the driver waits for the GPU or for itself, and no program can help that; do not attach to a thread in "
         "state D",
         "dlrover xpu_timer (skips such processes); syv-ai#107; pytorch/pytorch#60158",
-        ("kernel_driver", "profiler_lock"),
+        ("driver",),
     ),
     Signature(
         "not-a-hang",
         "every rank sits where an idle worker sits, or computes, or went on between two looks",
         "a server without requests, a compilation or a slow step look like a hang to whoever waits for them",
         "vllm-project/vllm#46611; sgl-project/sglang#17941; NVIDIA/nccl#865",
-        ("nothing_to_do", "all_busy", "goes_on", "rank_elsewhere", "changing_hands"),
+        ("nothing_to_do", "all_busy", "goes_on", "changing_hands"),
     ),
     Signature(
         "other",
@@ -215,7 +208,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "is "
         "another example",
         "horovod/horovod#2601",
-        ("owner_gone", "silent_peer"),
+        ("orphan", "other-program", "nobody"),
     ),
     Signature(
         "unknown",

@@ -54,3 +54,6 @@ FLIGHT_RECORDER_PREFIXES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TE
 """Variables with the beginning of a dump's name, the one that wins first (strings of libtorch 2.13)."""
 FLIGHT_RECORDER_DEFAULTS = ("{cache}/torch/comm_lib_trace_rank_", "/tmp/nccl_trace_rank_")  # noqa: S108 - torch's choice
 """Where torch writes without them: 2.13 (strings of libtorch), and before."""
+
+KERNEL_DRIVER = r"(nv(?!me|dimm|mem)|uvm|os_acquire)"
+"""Kernel functions (wchan) of NVIDIA's driver in which a thread sleeps."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple
 
+from gdbext.model.evidence import Evidence as Evidence
 from gdbext.model.exit_status import ALL
 from gdbext.model.job import JobSnapshot
 from gdbext.model.stack import Captured
 from gdbext.model.tree import StackTree
+from gdbext.model.waits import Edge, Hypothesis, Node
 
 
 @dataclass(frozen=True)
@@ -42,16 +44,6 @@ class Wait:
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """One statement and the place that shows it."""
-
-    text: str
-    process: Optional[int] = None  # index
-    thread: Optional[str] = None
-    frame: Optional[int] = None
-
-
-@dataclass(frozen=True)
 class Remedy:
     """Something to do, and why it helps here."""
 
@@ -75,6 +67,10 @@ class Verdict:
     remedies: Tuple[Remedy, ...] = ()
     missing: Tuple[str, ...] = ()  # what could not be read and would have helped
     decided_by: Optional[str] = None  # it cannot be told yet whether anything hangs: the command that tells
+    chain: Tuple[Edge, ...] = ()  # from a rank that waits to where the waiting ends, or once around a circle
+    root: Optional[Node] = None  # where it ends; on a circle the one that is told first
+    alternatives: Tuple[Hypothesis, ...] = ()  # what else explains as many ranks, the best first
+    unexplained: Tuple[int, ...] = ()  # process indexes of stuck ranks that the answer says nothing of
 
     @property
     def finding(self) -> bool:

@@ -21,6 +21,7 @@ from gdbext.model.tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait
 from gdbext.render.backtrace import backtrace_document
 from gdbext.render.break_points import break_document
+from gdbext.render.chain import alternative_document, chain_document, node_document
 from gdbext.render.check_report import CHECK_DOCUMENTS
 from gdbext.render.checkup import checkup_document
 from gdbext.render.comms import communicator_document
@@ -153,6 +154,10 @@ def _verdict(verdict: Verdict) -> Document:
         "remedies": [{"action": remedy.action, "reason": remedy.reason} for remedy in verdict.remedies],
         "missing": list(verdict.missing),
         "decided_by": verdict.decided_by,
+        "root": None if verdict.root is None else node_document(verdict.root),
+        "chain": chain_document(verdict.chain),
+        "alternatives": [alternative_document(one) for one in verdict.alternatives],
+        "unexplained": list(verdict.unexplained),
     }
 
 

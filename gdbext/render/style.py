@@ -36,6 +36,11 @@ class Style:
         """Stands before what the eye should find first."""
         return "▶" if self.unicode else ">"
 
+    @property
+    def arrow(self) -> str:
+        """Stands between one who waits and what is waited for."""
+        return "→" if self.unicode else "->"
+
     def paint(self, text: str, accent: str) -> str:
         """`text` in the colour of `accent` (a key of ACCENTS, or "" for none)."""
         if not (self.color and accent and text):

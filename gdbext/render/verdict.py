@@ -7,6 +7,7 @@ from typing import Callable, Dict, List, Mapping, Sequence
 
 from gdbext.model.job import RankSnapshot
 from gdbext.model.verdict import Diagnosis, Evidence, Verdict
+from gdbext.render.chain import chain_text
 from gdbext.render.stacks import compact_tree
 from gdbext.render.style import Style
 from gdbext.render.text import clean, counted, milliseconds, rank_set, shorten, wrapped
@@ -16,6 +17,7 @@ from gdbext.render.witnesses import witness_lines
 SCREEN = 50
 """Lines that a finding takes at most, about."""
 LEAST_TREE = 9
+_LONGEST_CHAIN = 4  # lines
 MOST_ROWS = 10
 
 
@@ -96,11 +98,28 @@ def _answer(diagnosis: Diagnosis, style: Style, most: int = 6) -> List[str]:
         facts.append(("absent", f"{_noun(verdict.absent)} {ranks}: no process found"))
     if verdict.victims:
         facts.append(("victims", who(diagnosis.snapshot.processes, verdict.victims, style)))
+    if verdict.unexplained:
+        facts.append(
+            ("left", f"{who(diagnosis.snapshot.processes, verdict.unexplained, style)}: not explained by this")
+        )
+    second = next((one for one in verdict.alternatives if one.confidence == verdict.confidence), None)
+    if second is not None and (second.cause, second.culprits) != (verdict.cause, verdict.culprits):
+        whom = who(diagnosis.snapshot.processes, second.culprits, style)
+        facts.append(("or", f"{second.cause}{f', {whom}' if whom else ''} ({second.confidence} confidence)"))
     for title, text in facts:
         lead = f"  {title:<8} "
         body = shorten(text, style.width - len(lead), style)
         lines.append(style.paint(lead, "dim") + style.paint(body, accent if title.startswith("culprit") else ""))
-    return lines
+    return [*lines, *_chain(verdict, style)]
+
+
+def _chain(verdict: Verdict, style: Style) -> List[str]:
+    """Who waits for what, from the ranks to where it ends."""
+    text = chain_text(verdict.chain, style)
+    if not text:
+        return []
+    lead = f"  {'chain':<8} "
+    return wrapped(text, style, indent=" " * len(lead), first=lead, most=_LONGEST_CHAIN)
 
 
 def who(processes: Sequence[RankSnapshot], indexes: Sequence[int], style: Style, details: bool = False) -> str:

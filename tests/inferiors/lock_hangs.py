@@ -110,7 +110,7 @@ LOCK_HANGS: Tuple[LockHang, ...] = (
     LockHang("two-mutexes", CIRCLE, "mutex", "wait for each other", _native("two-mutexes")),
     LockHang("three-mutexes", CIRCLE, "mutex", "circle", _native("three-mutexes")),
     LockHang("robust-mutexes", CIRCLE, "mutex", "wait for each other", _native("robust-mutexes"), UNNAMED),
-    LockHang("inheriting-mutexes", CIRCLE, "mutex", "never run again", _native("inheriting-mutexes"), UNNAMED),
+    LockHang("inheriting-mutexes", CIRCLE, "mutex", "wait for each other", _native("inheriting-mutexes"), UNNAMED),
     LockHang("rwlock", CIRCLE, "rwlock", "wait for each other", _native("rwlock")),
     LockHang("twice", CIRCLE, "mutex", "holds itself", _native("twice")),
     LockHang("dead-owner", "other", "mutex", "has ended", _native("dead-owner"), also_causes=(CIRCLE,)),

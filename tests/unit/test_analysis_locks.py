@@ -60,7 +60,7 @@ def graph_of(*ranks):
 def test_two_threads_that_wait_for_each_other():
     found = verdict(locked(0, (1, 2), wait(1, 2), wait(2, 1)))
     assert (found.cause, found.confidence, found.culprits) == ("lock-order-deadlock", "high", (0,))
-    assert "Two threads of rank 0 wait for each other: thread 1 waits for a mutex that thread 2 holds" in found.summary
+    assert "Two threads of rank 0 wait for each other: thread 1 waits for mutex 0x1000 that" in found.summary
     assert [(line.thread, line.process) for line in found.evidence[:2]] == [("1", 0), ("2", 0)]
     assert "0x1000" in found.evidence[0].text
 
@@ -73,7 +73,7 @@ def test_a_circle_of_three_and_one_that_only_joins_it():
 
 
 def test_a_thread_that_waits_for_itself():
-    assert "waits for a mutex that it holds itself" in verdict(locked(0, (1,), wait(1, 1))).summary
+    assert "waits for mutex 0x1000 that it holds itself" in verdict(locked(0, (1,), wait(1, 1))).summary
 
 
 @pytest.mark.parametrize("kind", ["mutex", "driver", "loader"])
@@ -223,7 +223,7 @@ def test_a_stopped_process_at_the_other_end():
     stopped = rank(1, thread(20, *READS, state="T"), pid=20)
     found = verdict(reading(0, Peer(1, "pipe:[7]", (20,), ("T",), ("worker",))), stopped)
     assert (found.cause, found.confidence, found.culprits, found.victims) == ("missing-rank", "high", (1,), (0,))
-    assert "pid 20 (worker, stopped)" in found.summary
+    assert "for rank 1, which is stopped by a signal" in found.summary
     helper = verdict(reading(0, Peer(1, "tcp 127.0.0.1:1 - 127.0.0.1:2", (20,), ("T",), ("tokenizer",))))
     assert (helper.cause, helper.culprits) == ("other", ())
 
@@ -237,7 +237,7 @@ def test_a_pipe_that_only_the_reader_has_open():
     alone = Peer(1, "pipe:[7]", (1,), ("S",), ("engine",))
     found = verdict(reading(0, alone))
     assert (found.cause, found.confidence) == ("other", "medium")
-    assert "nobody but itself" in found.summary
+    assert "nobody else has it open" in found.summary
     # A thread of its own may be the writer.
     assert verdict(rank(0, thread(1, *READS), thread(2), pid=1, peers=(alone,))).cause != "other"
 
@@ -248,7 +248,7 @@ def test_the_peer_of_the_thread_that_holds_the_lock_counts():
     both = rank(
         0, thread(1, "pause@libc.so.6", "main@engine"), holder, pid=1, locks=(wait(1, 2, "join"),), peers=(peer,)
     )
-    assert "pid 20 (worker, stopped)" in verdict(both).summary
+    assert "for pid 20 (worker), which is stopped by a signal" in verdict(both).summary
 
 
 # --- bounds ---

@@ -5,26 +5,15 @@ import re
 
 import pytest
 
-from gdbext.analysis import (
-    across,
-    blocked,
-    failed_checks,
-    healthy,
-    launches,
-    locking,
-    mismatch,
-    peers,
-    setup,
-    told,
-    within,
-)
-from gdbext.analysis.judge import PATTERNS
+from gdbext.analysis import failed_checks, healthy, launches, locking, told
+from gdbext.analysis.waits.read import PATTERNS
 from gdbext.commands.explain import LABELS, explain
 from gdbext.frontend.cli import main
 from gdbext.knowledge.causes import REMEDIES
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.knowledge.logs import LOG_RULES
 from gdbext.knowledge.signatures import SIGNATURES
+from gdbext.knowledge.wait_causes import CAUSES as ROWS
 from gdbext.model.errors import USAGE, UsageError
 
 # Issues of the table of hang signatures: each is the source of some row.
@@ -56,16 +45,23 @@ def test_labels_of_the_contract():
     assert {one.cause for one in REMEDIES} == set(CAUSES)
 
 
-_ROOMS = (across, blocked, failed_checks, healthy, launches, locking, mismatch, peers, setup, told, within)
+_ROOMS = (failed_checks, healthy, launches, locking, told)
 
 
-def test_signatures_name_the_patterns_that_look_for_them():
+def test_signatures_name_the_rows_and_patterns_that_look_for_them():
     named = {name for one in SIGNATURES for name in one.found_by}
+    rows = {row.id for row in ROWS}
     mine = {name for room in _ROOMS for name, _ in inspect.getmembers(room, inspect.isfunction)}
-    assert named <= mine
-    ours = {pattern.__name__ for pattern in PATTERNS if pattern.__module__ in
-            {room.__name__ for room in _ROOMS}}  # fmt: skip
-    assert ours <= named
+    assert named <= mine | rows
+    ours = {one.__name__ for one in PATTERNS if one.__module__ in {room.__name__ for room in _ROOMS}}
+    assert ours | rows <= named
+
+
+def test_a_row_speaks_of_its_cause():
+    for row in ROWS:
+        own = {name for one in SIGNATURES if one.cause == row.cause for name in one.found_by}
+        assert row.id in own, row.id
+        assert row.cause in CAUSES and row.source
 
 
 @pytest.mark.parametrize("issue", REPORTED)

@@ -1,0 +1,1 @@
+"""The wait-for graph: built from one look, read as a verdict."""

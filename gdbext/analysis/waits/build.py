@@ -1,0 +1,38 @@
+"""One look at a job as a wait-for graph: every rank, what it waits for, and who would have to act."""
+
+from __future__ import annotations
+
+from gdbext.analysis.view import JobView
+from gdbext.analysis.waits import holding, idioms, meeting
+from gdbext.analysis.waits.drawing import Drawing
+from gdbext.knowledge.witnesses import KERNEL_DRIVER
+from gdbext.model.patterns import regex
+
+_DRIVER = regex(KERNEL_DRIVER)
+
+
+def build(view: JobView) -> Drawing:
+    """The drawing of the graph; linear in threads, and in ranks for each of the collectives that are told apart."""
+    drawing = Drawing(view)
+    for party in view.parties:
+        drawing.rank(party)
+    for process in view.unseen:
+        drawing.process(process, "unread")
+    _kernel(drawing)
+    idioms.before(drawing)
+    holding.draw(drawing)
+    meeting.draw(drawing)
+    idioms.after(drawing)
+    return drawing
+
+
+def _kernel(drawing: Drawing) -> None:
+    """Threads that cannot be interrupted inside the kernel's GPU driver."""
+    for process, judged in zip(drawing.view.snapshot.processes, drawing.view.processes):
+        for thread, one in zip(process.threads, judged.threads):
+            if thread.state == "D" and _DRIVER.match(thread.wchan or ""):
+                party = next((own for own in drawing.view.parties if own.thread is thread), None)
+                node = drawing.rank(party) if party is not None else drawing.process(process, "unread")
+                driver = drawing.resource("driver", process.index, f"the kernel's driver ({thread.wchan})", "faulted")
+                facts = drawing.fact(party) if party is not None else ()
+                drawing.join(node, driver, one.kind, "proven", facts)

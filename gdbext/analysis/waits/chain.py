@@ -1,0 +1,89 @@
+"""The wait chain of an answer: from the ranks that wait to where the waiting ends, and what else would explain them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import List, Optional, Sequence, Tuple
+
+from gdbext.analysis.candidate import Candidate
+from gdbext.analysis.view import Party
+from gdbext.analysis.waits.drawing import Drawing
+from gdbext.analysis.wording import who
+from gdbext.knowledge.wait_causes import SPEAKS_UP
+from gdbext.model.waits import Edge, Hypothesis, Node, WaitGraph
+
+LONGEST = 64
+"""Edges of a chain; a longer one is cut."""
+_MOST_ALTERNATIVES = 3
+
+
+def explained(drawing: Drawing, graph: WaitGraph, found: Sequence[Hypothesis], best: Candidate) -> Candidate:
+    """The answer with its chain, where the graph agrees with whom it blames, and with the other hypotheses."""
+    if best.cause == "not-a-hang":
+        return best
+    own = next((one for one in found if _agrees(one, best)), None)
+    others = tuple(one for one in found if one is not own and one.share >= SPEAKS_UP)[:_MOST_ALTERNATIVES]
+    if own is not None:
+        chain = _of_all(drawing, graph, own.chain)[:LONGEST]
+        return replace(best, chain=chain, root=_root(own), alternatives=others, unexplained=own.unexplained)
+    if best.cause != "unknown":
+        return replace(best, alternatives=others)
+    chain = _of_all(drawing, graph, _longest(drawing, graph, best))
+    root = chain[-1].target if chain else None
+    return replace(best, chain=chain, root=root, alternatives=others)
+
+
+def _agrees(one: Hypothesis, best: Candidate) -> bool:
+    """Whether it blames the same ranks, or nobody for the same cause."""
+    culprits = tuple(sorted({party.index for party in best.culprits}))
+    if one.cause == "not-a-hang" or one.culprits != culprits or set(one.absent) != set(best.absent):
+        return False
+    return bool(culprits or best.absent) or one.cause == best.cause
+
+
+def _root(one: Hypothesis) -> Optional[Node]:
+    """The end; of a circle the one that is to blame."""
+    if one.circle and one.blamed:
+        named = {node.id for node in one.blamed}
+        return next((edge.target for edge in one.chain if edge.target.id in named), one.blamed[0])
+    return one.chain[-1].target if one.chain else (one.roots[0] if one.roots else None)
+
+
+def _of_all(drawing: Drawing, graph: WaitGraph, chain: Tuple[Edge, ...]) -> Tuple[Edge, ...]:
+    """The chain with all ranks that wait for the same thing at its beginning: `ranks 0,2-3`."""
+    if not chain or chain[0].source.kind != "rank" or chain[0].target.kind not in ("collective", "rendezvous"):
+        return chain
+    target = chain[0].target.id
+    later = {edge.target.id for edge in chain}
+    alike: List[Party] = []
+    for key, party in drawing.parties.items():
+        if key not in later and any(edge.target.id == target for edge in graph.after(key)):
+            alike.append(party)
+    if len(alike) < 2:
+        return chain
+    first = replace(chain[0].source, label=who(alike))
+    return (replace(chain[0], source=first), *chain[1:])
+
+
+def _longest(drawing: Drawing, graph: WaitGraph, best: Candidate) -> Tuple[Edge, ...]:
+    """Of the ranks of an answer without a cause the one whose wait is known furthest; nothing that is only assumed."""
+    parties = (best.culprits or best.victims or drawing.view.parties)[:LONGEST]
+    ways = [_walk(graph, drawing.rank(party)) for party in parties if not party.judged.idle]
+    chain = max(ways, key=len, default=())
+    return chain if len(chain) > 1 else ()
+
+
+def _walk(graph: WaitGraph, node: Node) -> Tuple[Edge, ...]:
+    """From a node along what it surely waits for, where that is one thing only."""
+    chain: List[Edge] = []
+    seen = {node.id}
+    while len(chain) < LONGEST:
+        edges = graph.after(node.id)
+        if len(edges) != 1 or edges[0].strength == "assumed" or edges[0].target.kind == "unknown":
+            break
+        chain.append(edges[0])
+        node = edges[0].target
+        if node.id in seen:
+            break
+        seen.add(node.id)
+    return tuple(chain)

@@ -1,0 +1,246 @@
+"""What could explain that the ranks wait: each circle and kind of end of the graph, by what it explains."""
+
+from __future__ import annotations
+
+from typing import Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from gdbext.analysis.view import COMMUNICATION, JobView
+from gdbext.analysis.waits.cycles import Circle, around, circles, reaching, reversed_edges, upstream
+from gdbext.knowledge.labels import CONFIDENCE
+from gdbext.knowledge.wait_causes import CAUSES, CauseRow
+from gdbext.model.waits import STRENGTHS, Edge, Hypothesis, Node, WaitGraph
+
+_ORDER = tuple(STRENGTHS)
+_OF_STRENGTH = {"assumed": "low", "inferred": "medium", "named": "high", "proven": "high"}
+_STUCK = (*COMMUNICATION, "implicit", "init", "teardown", "lock")
+_SUBJECTS = ("rank", "thread")
+_ROWS = {row.id: row for row in CAUSES}
+
+_Ways = Dict[str, Edge]
+
+
+class _End(NamedTuple):
+    """Ends that mean the same, and how ranks get there."""
+
+    nodes: List[Node]
+    ways: _Ways
+
+
+def hypotheses(view: JobView, graph: WaitGraph) -> Tuple[Hypothesis, ...]:
+    """All of them, the best first: in this order by how many of the stuck ranks they explain, by what contradicts them,
+    by their weakest edge."""
+    finder = _Finder(view, graph)
+    return tuple(sorted((*finder.of_circles(), *finder.of_ends()), key=_weight, reverse=True))
+
+
+def _weight(one: Hypothesis) -> Tuple[float, ...]:
+    strength = _ORDER.index(one.weakest)
+    return one.share, -len(one.contradictions), CONFIDENCE.index(one.confidence), one.circle, strength
+
+
+class _Finder:
+    def __init__(self, view: JobView, graph: WaitGraph) -> None:
+        self._graph = graph
+        self._before = reversed_edges(graph)
+        self._everybody = {party.index for party in view.parties}
+        self._stuck = {party.index for party in view.parties if party.group in _STUCK}
+        self._kinds = {party.index: party.kind for party in view.parties}
+        self._threads = view.threads_as_ranks
+
+    # --- circles ---
+
+    def of_circles(self) -> Iterator[Hypothesis]:
+        groups: Dict[str, List[Circle]] = {}
+        for circle in circles(self._graph):
+            row = self._row_of_circle(circle)
+            if row is not None:
+                groups.setdefault(row.id, []).append(circle)
+        for name, some in groups.items():
+            yield self._circle(_ROWS[name], max(some, key=self._sure), [node for one in some for node in one])
+
+    def _sure(self, circle: Circle) -> Tuple[int, int]:
+        """The weakest edge inside of it, and how long it is."""
+        inside = set(circle)
+        edges = (edge for one in circle for edge in self._graph.after(one) if edge.target.id in inside)
+        return min(_ORDER.index(edge.strength) for edge in edges), len(circle)
+
+    def _row_of_circle(self, circle: Circle) -> Optional[CauseRow]:
+        inside = set(circle)
+        kinds = {self._graph.nodes[one].kind for one in circle}
+        via = {edge.kind for one in circle for edge in self._graph.after(one) if edge.target.id in inside}
+        fitting = (row for row in CAUSES if row.circle and kinds.issuperset(row.resources))
+        return next((row for row in fitting if not row.via or not via.isdisjoint(row.via)), None)
+
+    def _circle(self, row: CauseRow, circle: Circle, nodes: Sequence[str]) -> Hypothesis:
+        ways = reaching(self._before, nodes)
+        inside = [self._graph.nodes[one] for one in nodes]
+        blamed = self._fewer(inside) if row.few else [one for one in inside if one.kind in _SUBJECTS]
+        named = {one.id for one in blamed}
+        first = next((one for one in circle if one in named), circle[0])
+        walked = _way(ways, self._victim(ways, blamed), set(circle))
+        entry = walked[-1].target.id if walked else first
+        turn = around(self._graph, circle, first)
+        chain = _once((*walked, *self._until(circle, entry, first), *turn))
+        # What holds up the others is the circle, however sure it is how they come to wait for it.
+        return self._made(row, inside, chain, blamed, {*self._reached(ways), *_processes(inside)}, turn)
+
+    def _until(self, circle: Circle, entry: str, first: str) -> Tuple[Edge, ...]:
+        """From where a chain enters a circle to the node that is told first."""
+        if entry == first:
+            return ()
+        ways = reaching(self._before, [first])
+        return _way({one: ways[one] for one in circle if one in ways}, entry, {first})
+
+    def _fewer(self, nodes: Sequence[Node]) -> List[Node]:
+        """All but the largest collective's ranks, unless these are half of them: then everybody."""
+        sides: Dict[str, List[Node]] = {}
+        for one in nodes:
+            if one.kind in _SUBJECTS:
+                target = next((edge.target.id for edge in self._graph.after(one.id)), "")
+                sides.setdefault(target, []).append(one)
+        *smaller, largest = sorted(sides.values(), key=len)
+        odd = [one for side in smaller for one in side]
+        return odd if len(odd) < len(largest) else [*odd, *largest]
+
+    # --- ends ---
+
+    def of_ends(self) -> Iterator[Hypothesis]:
+        above = upstream(self._graph)
+        alike: Dict[Tuple[object, ...], List[Node]] = {}
+        for node in self._graph.nodes.values():
+            if node.state is not None and not self._graph.after(node.id):
+                key = (node.kind, node.state, self._via(node), above.get(node.id, frozenset()))
+                alike.setdefault(key, []).append(node)
+        groups: Dict[str, _End] = {}
+        for (_, _, via, kinds), nodes in alike.items():
+            assert isinstance(via, frozenset) and isinstance(kinds, frozenset)
+            ways = reaching(self._before, (one.id for one in nodes))
+            row = self._row_of_end(nodes, via, kinds, ways)
+            if row is not None:
+                group = groups.setdefault(row.id, _End([], {}))
+                group.nodes.extend(nodes)
+                group.ways.update({key: way for key, way in ways.items() if key not in group.ways})
+        for name, end in groups.items():
+            yield self._end(_ROWS[name], end)
+
+    def _via(self, node: Node) -> FrozenSet[str]:
+        """How one waits there: kinds of the last edges, and a rank's own wait."""
+        own = [self._kinds.get(node.process, "")] if node.kind == "rank" and node.process is not None else []
+        return frozenset((*own, *(edge.kind for edge in self._before.get(node.id, ()))))
+
+    def _row_of_end(
+        self, nodes: Sequence[Node], via: FrozenSet[str], kinds: FrozenSet[str], ways: _Ways
+    ) -> Optional[CauseRow]:
+        blamed = {one.process for one in self._nearest(nodes)}
+        reached = self._reached(ways)
+        everybody = self._everybody <= {*reached, *blamed}
+        others = self._threads or bool(self._stuck.intersection(reached) - blamed)
+        for row in CAUSES:
+            if row.circle or not kinds.issuperset(row.resources) or (row.via and via.isdisjoint(row.via)):
+                continue
+            if (row.ends and nodes[0].kind not in row.ends) or (row.states and nodes[0].state not in row.states):
+                continue
+            if (row.everybody and not everybody) or (row.peers and not others):
+                continue
+            return row
+        return None
+
+    def _end(self, row: CauseRow, end: _End) -> Hypothesis:
+        nearest = self._nearest(end.nodes)
+        blamed = nearest if row.blames else [one for one in end.nodes if one.kind == "rank"]
+        victim = self._victim(end.ways, blamed)
+        chain = _way(end.ways, victim, {one.id for one in end.nodes})
+        weighed = _up_to(chain, {one.process for one in blamed}) if row.resources else chain
+        return self._made(row, end.nodes, chain, blamed, {*self._reached(end.ways), *_processes(nearest)}, weighed)
+
+    def _nearest(self, nodes: Iterable[Node]) -> List[Node]:
+        """The ranks and threads nearest to the ends: themselves, or those that wait there."""
+        found: List[Node] = []
+        layer = list(nodes)
+        seen = {one.id for one in layer}
+        while layer:
+            following: List[Node] = []
+            for one in layer:
+                if one.kind == "rank" or (one.kind == "thread" and one.process is not None):
+                    found.append(one)
+                    continue
+                for edge in self._before.get(one.id, ()):
+                    if edge.source.id not in seen:
+                        seen.add(edge.source.id)
+                        following.append(edge.source)
+            layer = following
+        return found
+
+    # --- both ---
+
+    def _reached(self, ways: _Ways) -> Set[int]:
+        return set(_processes(self._graph.nodes[one] for one in ways))
+
+    def _victim(self, ways: _Ways, blamed: Sequence[Node]) -> Optional[str]:
+        """A rank that waits, and is not to blame: where the chain begins; else one that is."""
+        ranks = [self._graph.nodes[one] for one in ways if self._graph.nodes[one].kind == "rank"]
+        named = {one.id for one in blamed}
+        others = [one for one in ranks if one.id not in named] or ranks
+        first = min(others, key=lambda one: (one.process is None, one.process or 0), default=None)
+        return first.id if first is not None else None
+
+    def _made(
+        self,
+        row: CauseRow,
+        roots: Sequence[Node],
+        chain: Tuple[Edge, ...],
+        blamed: Sequence[Node],
+        explained: Set[int],
+        weighed: Sequence[Edge],
+    ) -> Hypothesis:
+        weakest = min((edge.strength for edge in weighed), key=_ORDER.index, default="named")
+        confidence = min(_OF_STRENGTH[weakest], row.most, key=CONFIDENCE.index)
+        left = self._stuck - explained
+        if left and weakest != "proven":
+            confidence = min(confidence, "medium" if len(left) < len(explained) else "low", key=CONFIDENCE.index)
+        return Hypothesis(
+            row.id,
+            row.cause,
+            confidence,
+            tuple(roots),
+            chain,
+            tuple(blamed),
+            tuple(sorted(explained)),
+            tuple(sorted(left)),
+            weakest,
+            row.circle,
+            tuple(int(one.id.partition(":")[2]) for one in roots if one.id.startswith("absent:")),
+            share=len(self._stuck & explained) / len(self._stuck) if self._stuck else float(bool(explained)),
+        )
+
+
+def _processes(nodes: Iterable[Node]) -> Tuple[int, ...]:
+    return tuple(sorted({one.process for one in nodes if one.kind in _SUBJECTS and one.process is not None}))
+
+
+def _once(chain: Sequence[Edge]) -> Tuple[Edge, ...]:
+    """The chain up to where it first comes back to a node."""
+    seen: Set[str] = set()
+    for number, edge in enumerate(chain):
+        seen.add(edge.source.id)
+        if edge.target.id in seen:
+            return tuple(chain[: number + 1])
+    return tuple(chain)
+
+
+def _up_to(chain: Tuple[Edge, ...], processes: Set[Optional[int]]) -> Tuple[Edge, ...]:
+    """The chain up to the rank that others wait for: why it does not come is another question."""
+    for number, edge in enumerate(chain):
+        if edge.target.kind == "rank" and edge.target.process in processes:
+            return chain[: number + 1]
+    return chain
+
+
+def _way(ways: _Ways, first: Optional[str], ends: Set[str]) -> Tuple[Edge, ...]:
+    """The edges from a node to one of the ends."""
+    edges: List[Edge] = []
+    node = first
+    while node is not None and node not in ends and node in ways:
+        edges.append(ways[node])
+        node = ways[node].target.id
+    return tuple(edges)

@@ -1,0 +1,87 @@
+"""What a rank waits for outside of its locks: queues, conditions, pipes and sockets, and who has their other end."""
+
+from __future__ import annotations
+
+from gdbext.analysis.view import Party
+from gdbext.analysis.waits.drawing import Drawing
+from gdbext.analysis.waits.threads import STOPPED, Threads, decided
+from gdbext.knowledge.labels import OWN_SLEEPS
+from gdbext.knowledge.waits import PLAIN_NAME, WAITS
+from gdbext.model.job import RankSnapshot
+from gdbext.model.locks import Peer
+from gdbext.model.missing import Missing
+from gdbext.model.patterns import regex
+from gdbext.model.waits import ANY, Node
+
+_PLAIN = regex(PLAIN_NAME)
+
+
+def draw(drawing: Drawing, party: Party, rank: Node) -> None:
+    """A rank outside of communication: its own sleep is an end; a queue, pipe or condition is one step further."""
+    if party.kind in ("python-code", "native-compute") or party.judged.rule in OWN_SLEEPS:
+        return
+    if rank.state in ("progressing", "spinning"):
+        return
+    row = WAITS[party.kind]
+    if row.target == "lock":
+        return
+    label = _waited_for(party)
+    state = "unread" if party.kind == "unknown" else "external"
+    node = drawing.resource(row.target, rank.id, label, state)
+    drawing.join(rank, node, party.kind, row.strength, drawing.fact(party), row.needs)
+
+
+def _waited_for(party: Party) -> str:
+    name = _call(party)
+    return f"{name}()" if name else party.kind
+
+
+def _call(party: Party) -> str:
+    """The call that decides, by the name that programs use."""
+    name = decided(party)
+    plain = _PLAIN.match(name)
+    return plain.group("name") if plain else name
+
+
+def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
+    """Who is at the other end of what a thread of the graph waits for."""
+    for peer in process.peers:
+        party = threads.get(process.index, peer.thread)
+        if party is None or isinstance(peer.processes, Missing):
+            continue
+        source = drawing.known(party)
+        if source is None or source.state in ("progressing", "spinning") or party.group != "elsewhere":
+            continue
+        call = _call(party)
+        node = drawing.resource("peer", f"{process.index}:{peer.file}", f"{call}({peer.file})" if call else peer.file)
+        drawing.replace(source, node, party.kind, "proven", drawing.fact(party), ANY)
+        if not drawing.waits(node):
+            _other_ends(drawing, threads, process, node, peer)
+
+
+def _other_ends(drawing: Drawing, threads: Threads, process: RankSnapshot, node: Node, peer: Peer) -> None:
+    pids = peer.processes if not isinstance(peer.processes, Missing) else ()
+    others = [pid for pid in pids if pid != process.pid]
+    if not others:
+        alone = len(process.threads) == 1  # another thread may be the writer
+        name = "nobody else has it open" if pids else "nobody has it open"
+        gone = drawing.resource("process", node.id, name, "dead" if alone else "external")
+        drawing.join(node, gone, "other end", "inferred", needs=ANY)
+    for pid, name, state in zip(pids, peer.names, peer.states):
+        if pid == process.pid:
+            continue
+        index = threads.index.get(pid)
+        member = threads.parties.get(index) if index is not None else None
+        if member is not None:
+            target = drawing.rank(member)
+        else:
+            now = (
+                "stopped"
+                if state == STOPPED or pid in threads.stopped
+                else "dead"
+                if state in ("Z", "X")
+                else "external"
+            )
+            label = f"pid {pid} ({name})" if name else f"pid {pid}"
+            target = drawing.add(Node(f"pid:{pid}", "process", label, pid=pid, state=now))
+        drawing.join(node, target, "other end", "proven", needs=ANY)

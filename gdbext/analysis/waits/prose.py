@@ -1,0 +1,178 @@
+"""A hypothesis in words: the sentence of its row, with the roles filled in."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Sequence, Tuple
+
+from gdbext.analysis.locks import taken_in
+from gdbext.analysis.view import Party
+from gdbext.analysis.wording import operation, start, verb, what, where, who
+from gdbext.knowledge.wait_causes import CAUSES
+from gdbext.model.ranges import ranks
+from gdbext.model.waits import Edge, Hypothesis, Node
+
+_ROWS = {row.id: row for row in CAUSES}
+_MOST_STEPS, _MOST_SIDES = 8, 4
+_STATES = {"dead": "gone", "stopped": "stopped by a signal: kill -CONT lets it go on"}
+
+
+def summary(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]) -> str:
+    """Two sentences for a person."""
+    roles = {**_of_culprits(one, culprits, victims), **_of_victims(one, culprits, victims)}
+    turn = _circle_of(one)
+    roles["story"] = story(turn)
+    roles["Circle"] = _heading(turn)
+    roles["Circle_end"] = _circle_end(one, turn, culprits, victims)
+    roles["root"] = one.chain[-1].target.label if one.chain else one.roots[0].label
+    state = one.roots[0].state or ""
+    roles["state"] = _STATES.get(state, state)
+    return _ROWS[one.row].says.format_map(roles).replace("  ", " ").strip()
+
+
+def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]) -> Dict[str, str]:
+    told = list(culprits) or list(victims)
+    name = who(told) if told else "nobody that was seen"
+    return {
+        "Culprits": start(name),
+        "culprits": name,
+        "are": verb(told, "is", "are"),
+        "have": verb(told, "has", "have"),
+        "do": verb(told, "does", "do"),
+        "tear": verb(told, "tears", "tear"),
+        "wait_c": verb(told, "waits", "wait"),
+        "where": where(told[0]) if told else "a place that could not be read",
+        "Culprit_is_in": f"{start(who(told[:1]))} is in {where(told[0])}." if told else "",
+        "Culprits_and_absent": start(" and ".join(_away(one, culprits))) or "A member is missing",
+        "sides": _sides([*culprits, *victims]),
+        "different": _different([*culprits, *victims]),
+        "Same": "It is the same communicator, so none of them can complete."
+        if one.weakest in ("named", "proven")
+        else "If it is the same communicator, none of them can complete.",
+        "Both": "All ranks belong to both, so each side waits for the other."
+        if one.weakest in ("named", "proven")
+        else "Where they belong to both, each side waits for the other.",
+    }
+
+
+def _of_victims(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]) -> Dict[str, str]:
+    told = list(victims) or list(culprits)
+    waits = f"{start(who(told))} {verb(told, 'waits', 'wait')} in {where(told[0])} for that." if victims else ""
+    return {
+        "Victims": start(who(told)) if told else "Somebody",
+        "victims": who(told) if told else "somebody",
+        "wait": verb(told, "waits", "wait"),
+        "what": what(told) if told else "something",
+        "what_where": where(told[0]) if told else "something",
+        "Victims_wait": waits or ("None of them goes on." if one.circle else ""),
+        "Everybody": start(who([*culprits, *victims])) if told else "Nobody",
+    }
+
+
+def _away(one: Hypothesis, culprits: Sequence[Party]) -> List[str]:
+    """Those who do not come, and why."""
+    pieces = [f"{ranks(one.absent)} {'has' if len(one.absent) == 1 else 'have'} no process"] if one.absent else []
+    stopped = [party for party in culprits if party.group == "stopped"]
+    dead = [party for party in culprits if party.group in ("gone", "fatal")]
+    rest = [party for party in culprits if party.group not in ("stopped", "gone", "fatal")]
+    if stopped:
+        pieces.append(f"{who(stopped)} {verb(stopped, 'is', 'are')} stopped by a signal")
+    if dead:
+        pieces.append(f"{who(dead)} {verb(dead, 'is', 'are')} dead or dying")
+    if rest:
+        pieces.append(f"{who(rest)} {verb(rest, 'is', 'are')} in {where(rest[0])}")
+    return pieces
+
+
+def _different(parties: Sequence[Party]) -> str:
+    if not all(party.judged.collective for party in parties):
+        return "different calls of the library"
+    one = len({party.judged.collective for party in parties}) == 1
+    return "the same collective with different sizes" if one else "different collectives"
+
+
+def _sides(parties: Sequence[Party]) -> str:
+    """`rank 1 in all_gather; ranks 0,2 in all_reduce`, the smaller side first."""
+    groups: Dict[Tuple[object, ...], List[Party]] = {}
+    for party in parties:
+        groups.setdefault((operation(party), party.count, party.communicator), []).append(party)
+    several = len({party.communicator for party in parties}) > 1
+    pieces = []
+    for (name, count, communicator), members in sorted(groups.items(), key=lambda item: len(item[1]))[:_MOST_SIDES]:
+        size = f" of {count} elements" if count is not None else ""
+        group = f" of communicator {communicator}" if several and communicator else ""
+        pieces.append(f"{who(members)} in {name}{size}{group}")
+    return "; ".join(pieces)
+
+
+# --- circles of threads ---
+
+
+def _circle_of(one: Hypothesis) -> Tuple[Edge, ...]:
+    """The edges of the chain from where it first comes to a node that it reaches again."""
+    last = one.chain[-1].target.id if one.chain else ""
+    first = next((number for number, edge in enumerate(one.chain) if edge.source.id == last), 0)
+    return one.chain[first:]
+
+
+def _threads(turn: Sequence[Edge]) -> List[Node]:
+    return [edge.source for edge in turn if edge.source.kind in ("rank", "thread")]
+
+
+def _heading(turn: Sequence[Edge]) -> str:
+    """`Two threads of rank 0 wait for each other`."""
+    threads = _threads(turn)
+    processes = list(dict.fromkeys(_process(one) for one in threads))
+    place = " and ".join(processes[:_MOST_SIDES])
+    if len(threads) == 1:
+        several = any(edge.source.kind == "unknown" for edge in turn)
+        return f"A thread of {place} waits for {'one that waits for it' if several else 'itself'}"
+    count = {2: "Two"}.get(len(threads), f"{len(threads):,}")
+    words = "wait for each other" if len(threads) == 2 else "wait for one another in a circle"
+    return f"{count} threads of {place} {words}"
+
+
+def _process(one: Node) -> str:
+    return one.owner or one.label
+
+
+def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party], victims: Sequence[Party]) -> str:
+    if one.weakest == "assumed":
+        return "If one of them holds what another wants, neither goes on."
+    if not victims:
+        first = turn[0].source.thread if turn else None
+        party = next((party for party in culprits if party.judged.id == first), None)
+        return f"None of them goes on{f'; the first is in {taken_in(party)}' if party is not None else ''}."
+    blamed = _process(_threads(turn)[0])
+    return (
+        f"{start(who(victims))} {verb(victims, 'waits', 'wait')} in {where(victims[0])}, and {blamed} never gets there."
+    )
+
+
+def story(turn: Sequence[Edge]) -> str:
+    """`thread 1 waits for mutex 0x55.. that thread 2 holds; thread 2 waits for the end of thread 3`."""
+    several = len({one.process for one in _threads(turn)}) > 1
+    pieces: List[str] = []
+    for edge, following in zip(turn, (*turn[1:], *turn[:1])):
+        if edge.kind == "holds":
+            continue
+        subject = _name(edge.source, several)
+        if edge.target.kind in ("thread", "rank"):
+            pieces.append(f"{subject} waits for the end of {_name(edge.target, several)}")
+        elif following.kind == "holds" and following.target.id == edge.source.id:
+            pieces.append(f"{subject} waits for {edge.target.label} that it holds itself")
+        elif following.kind == "holds":
+            pieces.append(f"{subject} waits for {edge.target.label} that {_name(following.target, several)} holds")
+        else:
+            pieces.append(f"{subject} waits for {edge.target.label}")
+    told = pieces[:_MOST_STEPS]
+    if len(told) < len(pieces):
+        told.append(f"and so on over {len(pieces) - len(told):,} more")
+    return "; ".join(told)
+
+
+def _name(one: Node, several: bool) -> str:
+    """A thread by its number, also where it is the one that decides in its rank."""
+    if one.thread is None:
+        return one.label
+    number = one.label if one.kind == "thread" else f"thread {one.thread}"
+    return f"{number} of {_process(one)}" if several else number

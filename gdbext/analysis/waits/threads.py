@@ -1,0 +1,43 @@
+"""Threads of a look by what the kernel calls them."""
+
+from __future__ import annotations
+
+from typing import Dict, Optional, Tuple
+
+from gdbext.analysis.view import JobView, Party
+from gdbext.knowledge.labels import WAIT_GROUPS
+
+STOPPED = "T"
+
+
+class Threads:
+    """Threads as parties by process and LWP, and processes by pid."""
+
+    def __init__(self, view: JobView) -> None:
+        self._view = view
+        self._places: Dict[Tuple[int, int], int] = {}
+        self.parties = {one.index: one for one in view.parties}
+        states = ((one.pid, {thread.state for thread in one.threads}) for one in view.snapshot.processes)
+        self.stopped = {pid for pid, found in states if found == {STOPPED}}
+        self.index = {one.pid: one.index for one in view.snapshot.processes if one.pid is not None}
+        self.waiting: Dict[Tuple[int, int], int] = {}  # who waits for a thread's mutex
+        for process in view.snapshot.processes:
+            for wait in process.locks:
+                if wait.kind == "mutex" and isinstance(wait.owner, int) and wait.owner_process is None:
+                    self.waiting.setdefault((process.index, wait.owner), wait.thread)
+            for position, thread in enumerate(process.threads):
+                if thread.lwp is not None:
+                    self._places[process.index, thread.lwp] = position
+
+    def get(self, index: int, lwp: int) -> Optional[Party]:
+        position = self._places.get((index, lwp))
+        if position is None:
+            return None
+        process, judged = self._view.snapshot.processes[index], self._view.processes[index].threads[position]
+        return Party(process, process.threads[position], judged, WAIT_GROUPS[judged.kind], is_thread=True)
+
+
+def decided(party: Party) -> str:
+    """The function that decides what the thread waits for, by its name."""
+    frame = party.frame(party.judged.frame)
+    return (frame.function if frame is not None else None) or ""

@@ -1,0 +1,308 @@
+"""Which cause a circle or an end of the wait-for graph means, and the sentence that says so. Rows, no logic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Tuple
+
+
+@dataclass(frozen=True)
+class CauseRow:
+    """What a root of the waiting means. The first row that fits names the cause.
+
+    All `resources` are on the circle, or on a way to the end; one of `via` is the kind of an edge of the circle, or of
+    the last edge before the end (of an end that is a rank: its own wait). Empty: anything. `says` is the answer in
+    words; the roles in braces are put in by analysis/waits/prose.py.
+    """
+
+    id: str
+    cause: str  # label of labels.CAUSES
+    says: str
+    source: str
+    circle: bool = False
+    resources: Tuple[str, ...] = ()
+    via: Tuple[str, ...] = ()
+    ends: Tuple[str, ...] = ()  # kinds of nodes
+    states: Tuple[str, ...] = ()
+    most: str = "high"  # confidence that it has at most
+    everybody: bool = False  # only where all ranks that were judged end there
+    peers: bool = False  # only where others than the culprits wait for it
+    few: bool = False  # only the smaller side is to blame
+    blames: bool = True  # whether ranks that wait at the end are to blame, or only those that are an end themselves
+
+
+_IMPLICIT = ("pinned-host-alloc", "device-alloc", "device-free", "cublas")
+_STAYS = ("dead", "stopped", "external", "idle", "unread", "spinning")
+
+CAUSES: Tuple[CauseRow, ...] = (
+    CauseRow(
+        "gil",
+        "gil-deadlock",
+        "{Circle}: {story}. {Circle_end}",
+        "rapidsai/ucx-py#187",
+        circle=True,
+        resources=("lock",),
+        via=("gil",),
+    ),
+    CauseRow(
+        "order",
+        "multi-comm-ordering",
+        "{Culprits} {are} in one communicator and the others in another: {sides}. {Both}",
+        "NVIDIA/nccl#1766",
+        circle=True,
+        resources=("collective",),
+        via=("other communicator",),
+        few=True,
+    ),
+    CauseRow(
+        "locks",
+        "lock-order-deadlock",
+        "{Circle}: {story}. {Circle_end}",
+        "pthread_mutex_lock(3)",
+        circle=True,
+        resources=("lock",),
+    ),
+    CauseRow(
+        "joins",
+        "lock-order-deadlock",
+        "{Circle}: {story}. {Circle_end}",
+        "pthread_join(3)",
+        circle=True,
+        resources=("thread",),
+    ),
+    CauseRow(
+        "teardown",
+        "destructor-or-teardown",
+        "{Culprits} {tear} down a communicator in {where} and {do} not come out. {Victims_wait}",
+        "NVIDIA/nccl#829, #1013",
+        circle=True,
+        resources=("communicator", "collective"),
+    ),
+    CauseRow(
+        "implicit",
+        "implicit-sync-vs-collective",
+        "{Culprits} {are} in {where}, which waits for the device, and the device runs a collective. {Victims} "
+        "{wait} in {what} for the part of it that {culprits} cannot launch.",
+        "NVIDIA/nccl#48",
+        circle=True,
+        resources=("device", "collective"),
+        via=_IMPLICIT,
+    ),
+    CauseRow(
+        "lazy",
+        "lazy-module-load-vs-collective",
+        "{Culprits} {are} in {where}, which waits for the device, and the device runs a collective. {Victims} "
+        "{wait} in {what} for the part of it that {culprits} cannot launch before its code is loaded.",
+        "torchcomms PR#2334",
+        circle=True,
+        resources=("device", "collective"),
+        via=("module-load",),
+    ),
+    CauseRow(
+        "lazy-launch",
+        "lazy-module-load-vs-collective",
+        "{Culprits} {do} not get out of a kernel launch ({where}): under CUDA_MODULE_LOADING=LAZY the kernel "
+        "must be loaded first, and loading waits for the device. {Victims} {wait} in {what} for work that was "
+        "not launched.",
+        "CUDA programming guide, lazy loading",
+        circle=True,
+        resources=("device", "collective"),
+        via=("lazy launch",),
+        most="medium",
+    ),
+    CauseRow(
+        "launch",
+        "launch-serialisation",
+        "{Culprits} {do} not get out of a kernel launch ({where}): its launch queue is full behind a "
+        "collective, or the kernel must be loaded first and loading waits for the device. {Victims} {wait} in "
+        "{what} for work that was not launched.",
+        "NVIDIA/nccl#750",
+        circle=True,
+        resources=("device", "collective"),
+        via=("kernel-launch",),
+        most="medium",
+    ),
+    CauseRow(
+        "mismatch",
+        "collective-mismatch",
+        "The ranks are in {different}: {sides}. {Same}",
+        "NVIDIA/nccl#857",
+        circle=True,
+        resources=("collective",),
+        via=("called elsewhere",),
+        few=True,
+    ),
+    CauseRow(
+        "driver",
+        "driver-bug",
+        "{Culprits} {are} inside the GPU driver ({root}). The driver or the GPU is stuck; the kernel log has the Xid.",
+        "NVIDIA Xid catalogue; pytorch/pytorch#60158",
+        ends=("driver",),
+        most="medium",
+    ),
+    CauseRow(
+        "forked",
+        "fork-after-cuda",
+        "{Culprits} {are} a forked child and {wait} in {where}: {root} held at the fork what it waits for. "
+        "The child has the lock and not the thread that would release it.",
+        "torch.multiprocessing notes",
+        via=("forked",),
+        ends=("thread",),
+        states=("dead",),
+    ),
+    CauseRow(
+        "orphan",
+        "other",
+        "{Culprits} {wait} in {where} for a lock of {root}, which its process does not have: it has ended "
+        "without releasing it. {Victims_wait}",
+        "pthread_mutexattr_setrobust(3)",
+        via=("ended",),
+        ends=("thread",),
+        states=("dead",),
+    ),
+    CauseRow(
+        "peer-memory",
+        "p2p-or-topology",
+        "{Culprits} {are} opening another GPU's memory in {where} and {do} not come out of the driver. One "
+        "look cannot tell direct access that does not work from a slow first mapping.",
+        "NCCL user guide, troubleshooting",
+        via=("peer memory",),
+        ends=("device",),
+        most="medium",
+        everybody=True,
+    ),
+    CauseRow(
+        "set-up",
+        "init-rendezvous",
+        "{Victims} {wait} in {what} for the other members. {Culprits_and_absent}, so the communicator cannot "
+        "be set up.",
+        "NVIDIA/nccl#1260",
+        resources=("rendezvous",),
+        ends=("rank", "process", "peer", "queue", "condition", "unknown"),
+        states=_STAYS,
+        peers=True,
+    ),
+    CauseRow(
+        "set-up-alone",
+        "init-rendezvous",
+        "{Everybody} set up a communicator and wait for the other members in {where}. Which member does not "
+        "come, or cannot be reached, these stacks do not show.",
+        "NVIDIA/nccl#1324",
+        ends=("rendezvous",),
+        most="medium",
+        everybody=True,
+        blames=False,
+    ),
+    CauseRow(
+        "other-program",
+        "other",
+        "{Victims} {wait} in {where} for {root}, which is {state}. {Victims_wait}",
+        "kill(1)",
+        ends=("process",),
+        states=("stopped",),
+        blames=False,
+    ),
+    CauseRow(
+        "nobody",
+        "other",
+        "{Culprits} {wait_c} in {where}, and {root}: whoever should answer is gone. A process that closes its own "
+        "copy of the other end is told so. {Victims_wait}",
+        "pipe(7)",
+        ends=("process",),
+        states=("dead",),
+        most="medium",
+    ),
+    CauseRow(
+        "stopped-member",
+        "missing-rank",
+        "{Victims} {wait} in {what_where} for {root}, which is {state}.",
+        "kill(1)",
+        resources=("peer",),
+        ends=("rank",),
+        states=("dead", "stopped"),
+    ),
+    CauseRow(
+        "gone",
+        "missing-rank",
+        "{Victims} {wait} in {what}. {Culprits_and_absent}, so what the others wait for cannot complete.",
+        "NVIDIA/nccl#585",
+        resources=("collective",),
+        ends=("rank",),
+        states=("dead", "stopped"),
+        peers=True,
+    ),
+    CauseRow(
+        "idle-peer",
+        "missing-rank",
+        "{Victims} {wait} in {what}, {culprits} {wait_c} for the next order of the engine. Either the order "
+        "did not reach them, or the ranks disagree about how many steps there are.",
+        "vllm-project/vllm#27313",
+        resources=("collective",),
+        ends=("rank",),
+        states=("idle",),
+        most="low",
+        peers=True,
+    ),
+    CauseRow(
+        "leader",
+        "missing-rank",
+        "{Victims} {wait} in {what_where} until the first rank has finished work that it does alone. It is "
+        "late or slow (data preparation longer than the timeout is usual), not blocked by these ranks.",
+        "NVIDIA/nccl#865",
+        via=("leader first",),
+        most="low",
+        blames=False,
+    ),
+    CauseRow(
+        "local",
+        "missing-rank",
+        "{Victims} {wait} on the CPU until all ranks of the process have made the same call ({where}). A "
+        "local rank has not made it: no thread drives that GPU.",
+        "dmlc/xgboost#4523",
+        via=("local rank",),
+        most="low",
+        blames=False,
+    ),
+    CauseRow(
+        "starved",
+        "missing-rank",
+        "{Culprits} {wait_c} for input data in {where} and {are} in no collective. It is a member of a "
+        "distributed job: the others wait for it as soon as they reach the next collective.",
+        "pytorch/pytorch#87995",
+        via=("next collective",),
+        most="low",
+    ),
+    CauseRow(
+        "elsewhere",
+        "missing-rank",
+        "{Victims} {wait} in {what}; {culprits} {have} not come to it. {Culprit_is_in}",
+        "pytorch/pytorch#87995",
+        resources=("collective",),
+        states=("external",),
+        peers=True,
+    ),
+    CauseRow(
+        "teardown-alone",
+        "destructor-or-teardown",
+        "{Culprits} {tear} down a communicator or a context in {where} and {do} not come out. It waits for "
+        "work that cannot end, or the driver is already gone.",
+        "NVIDIA/nccl#829",
+        ends=("communicator",),
+        most="medium",
+    ),
+    CauseRow(
+        "launches",
+        "launch-serialisation",
+        "{Culprits} {do} not get out of a launch in {where}. Launches are blocking, or the launch queue is "
+        "full: the launch of a collective can then wait for a peer that waits for this rank.",
+        "NVIDIA/nccl#750",
+        via=("blocked launch",),
+        ends=("device",),
+        most="medium",
+        everybody=True,
+    ),
+)
+"""A new cause, or a new way to it, is a row; the first that fits counts."""
+
+SPEAKS_UP = 0.5
+"""Share of the stuck ranks that another hypothesis must explain to be told as an alternative."""

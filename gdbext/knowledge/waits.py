@@ -1,0 +1,73 @@
+"""What every kind of wait waits for: an edge of the wait-for graph. Rows, no logic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Mapping, Tuple
+
+from gdbext.model.waits import ALL, ANY
+
+
+@dataclass(frozen=True)
+class WaitRow:
+    """A thread in this kind of wait points to a node of kind `target`."""
+
+    target: str  # a key of model/waits.py NODES
+    strength: str
+    source: str
+    needs: str = ALL
+
+
+_CUDA = "CUDA programming guide, implicit synchronization; NVIDIA/nccl#48, #239"
+_DEVICE = WaitRow("device", "named", _CUDA)
+
+WAITS: Mapping[str, WaitRow] = {
+    "pinned-host-alloc": _DEVICE,
+    "device-alloc": _DEVICE,
+    "device-free": _DEVICE,
+    "cublas": _DEVICE,
+    "module-load": WaitRow("device", "named", "CUDA programming guide, lazy loading"),
+    "kernel-launch": WaitRow("device", "named", "NVIDIA/nccl#750, #1766"),
+    "stream-sync": _DEVICE,
+    "event-sync": _DEVICE,
+    "device-sync": _DEVICE,
+    "memcpy-sync": _DEVICE,
+    "nccl-init": WaitRow("rendezvous", "named", "NVIDIA/nccl#1260"),
+    "nccl-group-launch": WaitRow("collective", "named", "NCCL user guide"),
+    "nccl-destroy-abort": WaitRow("communicator", "named", "NVIDIA/nccl#829, #1013"),
+    "store-wait": WaitRow("rendezvous", "named", "torch TCPStore; NVIDIA/nccl#865"),
+    "mpi": WaitRow("collective", "named", "mpi.h"),
+    "gloo": WaitRow("collective", "named", "torch ProcessGroupGloo.cpp"),
+    "ipc-queue": WaitRow("queue", "named", "queues of the engines, multiprocessing", ANY),
+    "gil": WaitRow("lock", "named", "CPython ceval_gil.c"),
+    "mutex": WaitRow("lock", "named", "glibc nptl/"),
+    "condvar-idle": WaitRow("condition", "named", "glibc nptl/", ANY),
+    "io": WaitRow("peer", "named", "system calls of Linux", ANY),
+    "unknown": WaitRow("unknown", "assumed", "nothing was recognised", ANY),
+}
+"""By label of labels.WAIT_KINDS. Kinds without a row wait for nothing: the thread itself is an end."""
+
+LINKS = {
+    "runs": "the device runs it, or has it queued: it does not get free before",
+    "member": "has not reached it",
+    "holds": "holds it",
+    "other end": "has the other end open",
+    "ended": "held it and is gone",
+    "forked": "held it in the parent when the child was forked",
+    "called elsewhere": "is in another operation of the same communicator",
+    "other communicator": "is in an operation of another communicator",
+    "next collective": "will be missed at the next one",
+    "blocked launch": "launches are blocking, or the launch queue is full",
+    "peer memory": "opens the memory of another GPU",
+    "lazy launch": "loads the kernel first, which waits for the device",
+    "leader first": "works alone first, and the others wait on purpose",
+    "local rank": "is driven by no thread",
+    "exit": "frees it while the process exits",
+}
+"""Kinds of edges besides the labels of waits."""
+
+PLAIN_NAME = r"_*(?:GI_)?_*(?:libc_)?(?P<name>[a-z]\w*)$"
+"""How the C library spells the functions that programs call: `__GI___libc_read` is `read`."""
+
+LEFT_EARLY: Tuple[str, ...] = ("mpi-finalize",)
+"""Frame rules of ranks that are done: they come to no further collective."""
