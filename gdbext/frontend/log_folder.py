@@ -44,7 +44,8 @@ def files_in(folder: str) -> Tuple[List[str], List[str]]:
             break
     kept, left = _last_attempt(folder, found[:MOST_FILES])
     if not kept:
-        raise GdbextError(f"{folder} is a folder without logs in it", "give files, or a folder that --bundle wrote")
+        problem = f"{folder} is a folder without logs and without snapshot.json"
+        raise GdbextError(problem, "give files, or a folder that --bundle wrote")
     return kept, notes + left
 
 
