@@ -26,6 +26,7 @@ _MESSAGES = [(regex(rule.pattern), rule.kind) for rule in MESSAGES]
 _LOG_RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES if rule.wait]
 _HANDLED = frozenset(HANDLERS.values())
 _SAYS_LITTLE = ("unknown", "native-compute", "python-code", "condvar-idle")
+_RAISED = regex(r"[\w.]{0,200}(?:Error|Exception|Timeout|Expired)(?::|$)")  # whoever raises does not wait for work
 _NAMES = [(regex(row.pattern), row.helper) for row in THREAD_NAMES]
 _OWN_THREADS = [(regex(pattern), helper) for pattern, helper in owners.OWN_THREADS]
 _BOOK = FrameBook()
@@ -73,7 +74,7 @@ def judge_thread(
         reading.collective,
         _communicator(captures),
         helper,
-        idle=bool(rule and rule.idle and not said),
+        idle=bool(rule and rule.idle and not said) and not any(map(_RAISED.match, thread.problems)),
         running=running,
         rule=rule.id if rule else None,
         captures=captures,

@@ -49,6 +49,10 @@ _FIRST = 1
 """The main thread of every container: no identity."""
 
 
+_LISTED = {False: ("faulthandler",), True: ("faulthandler", "traceback")}
+"""Stacks that may be of threads which did not die, after a fatal signal and after CPython's own word of one."""
+
+
 class State(enum.Enum):
     """What the next frame would belong to; see the table above."""
 
@@ -232,7 +236,7 @@ class Assembler:
         self._tally.threads += 1
         thread = Thread(head, tool, superseded=earlier)
         thread.complain(head.problem)
-        if self._fatal is not None and (head.current or tool != "faulthandler"):
+        if self._fatal is not None and (head.current or tool not in _LISTED[self._fatal.fatal]):
             thread.complain(self._fatal.text)
             self._fatal = None
         process.add(thread)
@@ -324,6 +328,8 @@ class Assembler:
             self._tool = ""
             self._state = State.WHOLE if thread.kind == "traceback" else State.OPEN
         elif said.about == "next":
+            if self._fatal is not None and self._fatal.pid != said.pid:
+                self._roll.tell(replace(self._fatal, about=""))  # no stack of that one came
             self._fatal = said
             if process is not None and process.head.pid is None and self._tool == "glog":
                 process.head = replace(process.head, pid=said.pid)  # the check, then its signal

@@ -176,8 +176,11 @@ class Process:
             self.said.append(text[:LONGEST_PROBLEM])
 
     def drop_what_says_nothing(self) -> None:
-        """Forget single lines that only looked like frames, and the traceback of a launcher."""
+        """Forget single lines that only looked like frames, the traceback of a launcher, and beside stacks one of which
+        only the heading is there."""
         self.threads = [thread for thread in self.threads if not _says_nothing(thread)]
+        if any(thread.frames for thread in self.threads):
+            self.threads = [thread for thread in self.threads if not _is_heading(thread)]
 
     def finished(self, index: int) -> RankSnapshot:
         if not self.threads and self.standing is not None:
@@ -230,6 +233,10 @@ def _says_nothing(thread: Thread) -> bool:
         return True
     loose = thread.kind in LOOSE_KINDS and thread.head.id is None
     return loose and len(thread.frames) == 1 and not is_telling(thread.frames[0])
+
+
+def _is_heading(thread: Thread) -> bool:
+    return thread.kind == "traceback" and thread.head.id is None and not (thread.frames or thread.problems)
 
 
 def _is_only(head: ThreadHead, kind: str) -> bool:

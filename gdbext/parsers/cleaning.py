@@ -36,8 +36,11 @@ _PREFIXES = tuple(
         r" \[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\]?(?: -|:)?(?:[ ]|$)",  # Python's logging
         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?",  # container run times
         r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?(?:\t|[ ](?=[ ]{2,}|#\d|==\d"
-        r"|[A-Z][a-z]+ (?:to|of) ))",
+        r"|\[[\w.-]{1,80}:\d{1,9}[\]:]|[A-Z][a-z]+ (?:to|of) ))",
         r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?=\[\d|[ #]|SIG|Thread |Traceback|\S{1,200}\()",  # a CI's clock
+        r"(?:\d{1,6}: ?)?[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,4}\d{1,9} [\w./-]{1,200}:\d{1,6}\] "
+        r"(?=\*\*\* |PC: @| {1,8}@ )",  # a stack that glog has logged
+        r"\[\d{1,5}\] (?=\[\d{4}-\d\d-\d\d |Missing ranks:|\d{1,5}: \[)",  # horovodrun
         r"(?P<rank>\d{1,5}): (?=#\d|Thread |Current thread |  |Traceback)",  # srun --label
         r"\((?:cuda-)?gdb\) (?=#\d|Thread \d|\[Switching)",  # a prompt that got output behind it
         r"(?:> ?){1,9}(?!>)",  # mail and markdown quotes
@@ -83,7 +86,7 @@ def with_plus(text: str) -> str:
 
 def clean(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
     """Each line as its tool printed it, with the stream it belongs to. Pager prompts are left out."""
-    learned = LearnedPrefixes()
+    learned, indented = LearnedPrefixes(), Indented()
     for line in lines:
         text = _STRAY.sub("", line).replace("\xa0", " ").rstrip()
         if "--Type <" in text:
@@ -96,6 +99,7 @@ def clean(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
             text = _console(text)
         stream, text = split_prefix(text)
         stream, text = learned.split(stream, text)
+        text = indented.without(text)
         if "<" in text:
             text = _TAGS.sub("", text)
         if "&" in text and _ENTITY.search(text):
@@ -182,6 +186,25 @@ class LearnedPrefixes:
             alike = re.sub(r"\d+", r"\\d+", re.escape(prefix))
             self._shapes[alike] = re.compile(alike)
         return _with(stream, prefix), _behind(text, len(prefix))
+
+
+_INDENTED = regex(r"[ \t]{1,16}(?=Traceback \(most recent call last\))")
+
+
+class Indented:
+    """A traceback that stands further right, as in a box or a list, has its exception there too."""
+
+    def __init__(self) -> None:
+        self._margin = ""
+
+    def without(self, text: str) -> str:
+        """The line as far left as it was printed."""
+        if "Traceback (most" in text:
+            found = _INDENTED.match(text)
+            self._margin = found.group() if found else ""
+        elif self._margin and text.strip() and not text.startswith(self._margin):
+            self._margin = ""
+        return text[len(self._margin) :] if self._margin else text
 
 
 def _behind(text: str, end: int) -> str:

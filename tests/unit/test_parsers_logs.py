@@ -223,3 +223,23 @@ def test_a_task_that_the_kernel_found_blocked():
     )
     (process,) = answer(text).snapshot.processes
     assert [(one.id, one.name, len(one.frames)) for one in process.threads] == [("4711", "python3", 2)]
+
+
+def test_every_process_that_says_how_it_died_counts():
+    lines = [
+        f"[node1:{pid}:0:{pid + 9}] Caught signal 7 (Bus error: nonexistent physical address)\n" for pid in (41, 52)
+    ]
+    found = answer("".join(lines))
+    assert [(one.pid, judged.wait.kind) for one, judged in zip(found.snapshot.processes, found.processes)] == [
+        (41, "sigbus"),
+        (52, "sigbus"),
+    ]
+
+
+def test_horovods_list_behind_its_launchers_prefix():
+    stall = "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and waiting"
+    text = (
+        f"[0] [2026-01-26 03:23:58.477178: W /src/horovod/common/stall_inspector.cc:107] {stall}\n[0] Missing ranks:\n"
+    )
+    found = answer(text + "[0] 1: [broadcast.assign_bias, broadcast.assign_weight]\n")
+    assert found.verdict.cause == "missing-rank" and "rank 1" in found.verdict.summary

@@ -115,3 +115,56 @@ def test_a_helper_that_dies_is_the_finding():
     found = answer(text)
     assert (found.snapshot.processes[0].pid, found.verdict.decisive_process) == (4711, 0)
     assert "died" in found.verdict.summary
+
+
+GLOG = "*** SIGSEGV (@0x8) received by PID 4711 (TID 0x7f56d5b0800b) from PID 8; stack trace: ***\n"
+SIGNAL = "[node1:00956] *** Process received signal ***\n[node1:00956] Signal: Segmentation fault (11)\n"
+OPEN_MPI = "[node1:00956] [ 0] /lib/libc.so.6(+0x45330)[0x7d1d09933330]\n[node1:00956] [ 1] ./a.out(f+0x1)[0x55d0]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "id", "count"),
+    [
+        ("PC: @                0x0 (unknown)\n" + GLOG + "    @     0x7f56d5ccb420 f()\n", "0x7f56d5b0800b", 1),
+        (
+            "".join(
+                f"678: W0623 09:24:37.66153{number} 13798 init.cc:240] {line}\n"
+                for number, line in enumerate([*GLOG.splitlines(), "    @     0x7f56d5ccb420 f()", "    @   0x7f5 g()"])
+            ),
+            "0x7f56d5b0800b",
+            2,
+        ),
+        ("".join(f"2026-01-31 20:27:50 {line}\n" for line in (SIGNAL + OPEN_MPI).splitlines()), "1", 2),
+        (
+            '##### ProcessID=82627, ThreadID=4617211392 #####\nFile: "a.py", line 1, in <module>\n'
+            'File: "a.py", line 9, in run\n  step()\n',
+            "4617211392",
+            2,
+        ),
+    ],
+    ids=["glog", "glog in a log", "Open MPI with a clock", "a recipe"],
+)
+def test_the_thread_that_a_head_names(text, id, count):
+    (process,) = answer(text).snapshot.processes
+    (thread,) = process.threads
+    assert (thread.id, len(thread.frames)) == (id, count)
+
+
+def test_a_traceback_in_a_box_has_its_exception_and_waits_for_no_work():
+    lines = (
+        "Traceback (most recent call last):",
+        '  File "vllm/distributed/device_communicators/shm_broadcast.py", line 674, in acquire_read',
+        "    wait()",
+        "TimeoutError",
+    )
+    found = answer("  Stack trace:\n" + "".join(f"  {line}    \n" for line in lines) + "Bye\n")
+    assert found.snapshot.processes[0].threads[0].problems == ("TimeoutError",)
+    assert found.verdict.cause == "unknown" and not found.processes[0].idle
+
+
+def test_of_a_traceback_only_the_heading_is_there():
+    stack = "Fatal Python error: Segmentation fault\n\nThread 0x00001484 (most recent call first):\n"
+    stack += '  File "a.py", line 3 in barrier\n\n'
+    found = answer(stack + "Traceback (most recent call last):\n")
+    assert [thread.id for thread in found.snapshot.processes[0].threads] == ["0x00001484"]
+    assert found.processes[0].wait.kind == "exited-or-crashed"

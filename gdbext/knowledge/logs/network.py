@@ -38,6 +38,16 @@ RULES: Tuple[LogRule, ...] = (
         "nccl-init",
     ),
     LogRule(
+        "nvshmem-transport",
+        r"nvshmem setup connections failed|^connect EPS failed|^transport create connect failed"
+        r"|nvshmem/src/\S{1,200}:\d{1,6}: non-zero status: \d",
+        "NVSHMEM could not connect its transports",
+        "NVSHMEM host/transport/transport.cpp, host/init/init.cu",
+        _NETWORK,
+        "low",
+        "exited-or-crashed",
+    ),
+    LogRule(
         "clients-joined",
         r"Timed out after .{0,60} waiting for clients\. \d+/\d+ clients joined",
         "not all ranks came to the store",

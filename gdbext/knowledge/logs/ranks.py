@@ -25,6 +25,14 @@ RULES: Tuple[LogRule, ...] = (
         "horovod/common/operations.cc before 0.16; horovod#336",
     ),
     LogRule(
+        "stalled-tensors",
+        r"One or more tensors were submitted to be reduced, gathered or broadcast(?:ed)? by subset of ranks",
+        "Horovod's coordinator waits for ranks that have not submitted a tensor",
+        "horovod/common/stall_inspector.cc",
+        _MISSING,
+        "low",
+    ),
+    LogRule(
         "shm-segment",
         r"shm(?:utils)?\.(?:h|cc):\d+ NCCL WARN .{0,80}No space left|dev/shm/nccl.*No space left"
         r"|NCCL WARN .{0,60}(?:creating|extend)\w* (?:shared memory segment|/dev/shm)",

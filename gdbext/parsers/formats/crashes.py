@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Match, Optional, Tuple
 
+from gdbext.model.digits import whole
 from gdbext.model.patterns import regex
 from gdbext.parsers.events import Cut, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
 from gdbext.parsers.formats.row import Row, detail, number, row
@@ -63,6 +64,12 @@ def _glog_thread(match: Match[str]) -> Event:
 
 def _received(match: Match[str]) -> Event:
     return Said(match.group("text").strip(" ]"), int(match.group("pid")), about="next")
+
+
+def _died(match: Match[str]) -> Event:
+    """The stack of that thread follows."""
+    text, tid = match.group("text"), match.group("tid")
+    return Several((Said(text, int(match.group("pid")), about="next"), ThreadHead(tid, whole(tid), current=True)))
 
 
 def _signal(match: Match[str]) -> Event:
@@ -130,6 +137,12 @@ ROWS: Tuple[Row, ...] = (
         "Stack for thread ",
         r".{0,120}\bStack for thread (?P<name>[\w.-]{1,64})/(?P<tid>\d{1,9}):",
         _glog_thread,
+    ),
+    row(
+        "glog",
+        "tack trace: ***",
+        r"\s{0,4}(?P<text>\*\*\* .{0,80}received by PID (?P<pid>\d{1,9}) \(TID (?P<tid>0x[0-9a-f]{1,16}|\d{1,9})\).*)",
+        _died,
     ),
     row(
         "glog",

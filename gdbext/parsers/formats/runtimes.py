@@ -6,7 +6,7 @@ from typing import Match, Tuple
 
 from gdbext.model.digits import whole
 from gdbext.model.stack import Frame
-from gdbext.parsers.events import Aside, Event, FrameLine, Location, Said, Several, ThreadHead
+from gdbext.parsers.events import Aside, Event, FrameLine, Location, ProcessHead, Said, Several, ThreadHead
 from gdbext.parsers.formats.row import Row, detail, number, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
@@ -64,6 +64,13 @@ def _stack_of(match: Match[str]) -> Event:
     return ThreadHead(match.group("id"), name=match.group("name"), outermost_first=True)
 
 
+def _numbered_stack(match: Match[str]) -> Event:
+    """`### ProcessID=82627, ThreadID=4617211392 ###`: a recipe by sys._current_frames()."""
+    id, pid = match.group("id"), whole(match.group("pid"))
+    head = ThreadHead(id, outermost_first=True)
+    return head if pid is None else Several((ProcessHead(pid=pid), head))
+
+
 def _host_frame(match: Match[str]) -> Event:
     library = match.group("lib")
     return FrameLine(named_frame(match.group("name"), Place(library)))
@@ -110,6 +117,13 @@ ROWS: Tuple[Row, ...] = (
         "tack of ",
         r"[~=-]{2,80} ?Stack of (?P<name>.{1,80}?) \((?P<id>\d{1,20})\) ?[~=-]{2,80}$",
         _stack_of,
+    ),
+    row(
+        "traceback",
+        "hreadID",
+        r"[#*= -]{0,40}(?:[Pp]rocessID ?[=:] ?(?P<pid>\d{1,9})[,;]? ?)?"
+        r"[Tt]hreadID ?[=:] ?(?P<id>\d{3,20})[#*= -]{0,40}$",
+        _numbered_stack,
     ),
     row("traceback", "hread: ", r"#{0,3} ?Thread: (?P<name>[\w.() -]{1,80}?) ?\((?P<id>\d{3,20})\)$", _stack_of),
     row("", " Timeout ", r"\+{3,80} Timeout \+{3,80}$", detail),
