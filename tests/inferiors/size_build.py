@@ -25,12 +25,21 @@ PROGRAM = r"""
 #include <stdlib.h>
 #include <unistd.h>
 static int (**functions)(int (*)(int), int);
-static int count;
-static int wait_here(int x) { for (;;) pause(); return x; }
+static int count, total, arrived;
+static int wait_here(int x)
+{
+    if (__atomic_add_fetch(&arrived, 1, __ATOMIC_SEQ_CST) == total) {  /* all threads are where they stay */
+        puts("ready");
+        fflush(stdout);
+    }
+    for (;;) pause();
+    return x;
+}
 static void *run(void *number) { functions[(long)number % count](wait_here, 1); return 0; }
 int main(int argc, char **argv)
 {
     count = atoi(argv[2]);
+    total = atoi(argv[3]) ? atoi(argv[3]) : 1;
     functions = calloc(count, sizeof *functions);
     char name[4096];
     for (int i = 0; i < count; i++) {
@@ -41,12 +50,10 @@ int main(int argc, char **argv)
     pthread_attr_t small;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 128 << 10);
-    for (long i = 1; i < atoi(argv[3]); i++) {
+    for (long i = 1; i < total; i++) {
         pthread_t thread;
         if (pthread_create(&thread, &small, run, (void *)i)) return 4;
     }
-    puts("ready");
-    fflush(stdout);
     run(0);
 }
 """

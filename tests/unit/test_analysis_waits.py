@@ -248,6 +248,14 @@ def test_a_rank_in_a_collective_waits_for_no_pipe_and_a_stopped_one_for_nothing(
     assert steps(found) == ["rank", "collective", "rank"]
 
 
+def test_a_rank_that_is_stopped_comes_before_one_in_a_call_that_waits_for_the_device():
+    """That it stands is seen; that the device runs a collective is read from what the others wait in."""
+    stopped = rank(2, stack("poll@libc.so.6", "cudaStreamSynchronize@libcudart.so.12", *ENGINE, state="T"))
+    found = verdict(syncing(0), inside(1, "cudaMallocHost@libcudart.so.12"), stopped)
+    assert (found.cause, found.culprits) == ("missing-rank", (2,))
+    assert "implicit-sync-vs-collective" in {one.cause for one in found.alternatives}
+
+
 # --- circles and knots ---
 
 

@@ -35,7 +35,12 @@ def hypotheses(view: JobView, graph: WaitGraph) -> Tuple[Hypothesis, ...]:
 
 def _weight(one: Hypothesis) -> Tuple[float, ...]:
     strength = _ORDER.index(one.weakest)
-    return one.share, -len(one.contradictions), CONFIDENCE.index(one.confidence), one.circle, strength
+    return one.share, -len(one.contradictions), CONFIDENCE.index(one.confidence), _is_fact(one), one.circle, strength
+
+
+def _is_fact(one: Hypothesis) -> bool:
+    """Whether what the others end at is seen, not read from what they wait in: a process that is gone or stopped."""
+    return not one.circle and any(root.state in ("dead", "stopped") for root in one.roots)
 
 
 class _Finder:
