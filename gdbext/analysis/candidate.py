@@ -8,6 +8,7 @@ from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 from gdbext.analysis.view import JobView, Party
 from gdbext.analysis.wording import where, who
 from gdbext.knowledge.labels import CONFIDENCE, WAIT_KINDS
+from gdbext.model.considered import Considered
 from gdbext.model.verdict import Evidence
 from gdbext.model.waits import Edge, Hypothesis, Node
 
@@ -27,10 +28,11 @@ class Candidate:
     absent: Tuple[int, ...] = ()
     evidence: Tuple[Evidence, ...] = ()
     decided_by: Optional[str] = None  # as in `Verdict`
-    chain: Tuple[Edge, ...] = ()  # as in `Verdict`, and so are the next three
+    chain: Tuple[Edge, ...] = ()  # as in `Verdict`, and so are the next four
     root: Optional[Node] = None
     alternatives: Tuple[Hypothesis, ...] = ()
     unexplained: Tuple[int, ...] = ()
+    considered: Considered = Considered()
 
 
 def shows(party: Party, text: str = "") -> Evidence:

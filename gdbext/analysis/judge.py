@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Dict, Optional, Tuple
+from typing import Callable, Dict, Mapping, Optional, Tuple
 
 from gdbext.analysis import (
     locking,
@@ -27,6 +27,7 @@ from gdbext.analysis.wording import start, verb, where, who
 from gdbext.knowledge.engines import PROFILES
 from gdbext.knowledge.frames.gloo import GLOO_WORKER
 from gdbext.knowledge.slow import SPINNING_AFTER
+from gdbext.model.considered import Regrade
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.patterns import regex
@@ -35,6 +36,13 @@ from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJu
 _FOR_GPUS = regex(r".*lib(nccl|rccl|cuda|hccl|ascendcl)\b")
 _OF_GLOO = regex(r"gloo/transport/|ProcessGroupGloo|\[gloo\]|Timed out waiting \d+ ?ms for (?:send|recv) operation")
 _PROFILES = {profile.name: profile for profile in PROFILES}
+_REGRADES: Mapping[str, Callable[[JobView, Candidate], Candidate]] = {
+    "slow work": lambda _, best: doubted(best),
+    "unread": less_sure,
+    "counters": counted,
+    "witnesses": heard,
+}
+"""What changes the confidence after the graph was read, in this order, by keys of model/considered.py REGRADES."""
 _OPERATION_COUNTS = {"comm->opCount": "op", "comm->collOpCount": "collective"}
 
 
@@ -64,8 +72,19 @@ def _judge_job(snapshot: JobSnapshot, spinning_after: float) -> Diagnosis:
     for one in (*snapshot.earlier, snapshot):
         looks = (*looks, _view(one, looks))
     view = dataclasses.replace(looks[-1], spinning_after=spinning_after)
-    best = less_sure(view, doubted(read_off(view, _unknown(view))))
-    return Diagnosis(snapshot, view.processes, _verdict(view, heard(view, counted(view, best))))
+    best = read_off(view, _unknown(view))
+    for by, change in _REGRADES.items():
+        best = _regraded(by, best, change(view, best))
+    return Diagnosis(snapshot, view.processes, _verdict(view, best))
+
+
+def _regraded(by: str, before: Candidate, after: Candidate) -> Candidate:
+    """The candidate as it is now, with who changed its confidence."""
+    if before.confidence == after.confidence:
+        return after
+    return dataclasses.replace(
+        after, considered=after.considered.regraded(Regrade(by, before.confidence, after.confidence))
+    )
 
 
 def _view(snapshot: JobSnapshot, before: Tuple[JobView, ...]) -> JobView:
@@ -193,6 +212,7 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
         best.root,
         best.alternatives,
         tuple(index for index in best.unexplained if index not in culprits and index not in victims),
+        best.considered,
     )
 
 

@@ -15,6 +15,7 @@ from gdbext.analysis.candidate import one_lower
 from gdbext.analysis.wording import start
 from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.knowledge.launchers import VARIABLES
+from gdbext.model.considered import Considered, Regrade
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.patterns import regex
 from gdbext.model.ranges import folded
@@ -138,6 +139,7 @@ def joined(snapshot: JobSnapshot, jobs: Sequence[Indexes], answers: Sequence[Dia
         root=None if verdict.root is None else _node(verdict.root, whole),
         alternatives=tuple(_hypothesis(one, whole) for one in verdict.alternatives),
         unexplained=tuple(own[index] for index in verdict.unexplained),
+        considered=_considered(verdict.considered, whole),
     )
 
 
@@ -167,6 +169,19 @@ def _hypothesis(one: Hypothesis, whole: _Whole) -> Hypothesis:
         blamed=nodes(one.blamed),
         explained=indexes(one.explained),
         unexplained=indexes(one.unexplained),
+        weakest_edge=None if one.weakest_edge is None else _edge(one.weakest_edge, whole),
+    )
+
+
+def _considered(one: Considered, whole: _Whole) -> Considered:
+    def indexes(some: Sequence[int]) -> Indexes:
+        return tuple(index for index in map(whole, some) if index is not None)
+
+    return dataclasses.replace(
+        one,
+        hypotheses=tuple(_hypothesis(each, whole) for each in one.hypotheses),
+        beside=tuple(dataclasses.replace(each, culprits=indexes(each.culprits)) for each in one.beside),
+        stuck=indexes(one.stuck),
     )
 
 
@@ -179,9 +194,14 @@ def mixed_up(snapshot: JobSnapshot, verdict: Verdict) -> Verdict:
         f"rank {folded(numbers)} is there more than once: two jobs, or two looks at one, which nothing here tells "
         "apart; give one job at a time"
     )
+    confidence = one_lower(verdict.confidence)
+    considered = verdict.considered
+    if confidence != verdict.confidence:
+        considered = considered.regraded(Regrade("several jobs", verdict.confidence, confidence))
     return dataclasses.replace(
         verdict,
-        confidence=one_lower(verdict.confidence),
+        confidence=confidence,
+        considered=considered,
         evidence=(*verdict.evidence, Evidence(text)),
         missing=(text, *verdict.missing),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple
 
+from gdbext.model.considered import Considered
 from gdbext.model.evidence import Evidence as Evidence
 from gdbext.model.exit_status import ALL
 from gdbext.model.job import JobSnapshot
@@ -71,6 +72,7 @@ class Verdict:
     root: Optional[Node] = None  # where it ends; on a circle the one that is told first
     alternatives: Tuple[Hypothesis, ...] = ()  # what else explains as many ranks, the best first
     unexplained: Tuple[int, ...] = ()  # process indexes of stuck ranks that the answer says nothing of
+    considered: Considered = Considered()
 
     @property
     def finding(self) -> bool:
@@ -96,6 +98,7 @@ class Diagnosis:
     processes: Tuple[ProcessJudgement, ...]
     verdict: Verdict
     tree: Optional[StackTree] = None  # the stacks merged, where somebody merged them
+    explains: bool = False  # the renderers tell how the verdict came about as well
 
     @property
     def hangs(self) -> Optional[bool]:

@@ -104,6 +104,8 @@ class Hypothesis:
     absent: Tuple[int, ...] = ()  # rank numbers without a process that are to blame
     contradictions: Tuple[str, ...] = ()
     share: float = 1.0  # of the stuck ranks that it explains
+    weakest_edge: Optional[Edge] = None
+    limits: Tuple[str, ...] = ()  # keys of `LIMITS` in model/considered.py: why it is not surer
 
     @property
     def culprits(self) -> Tuple[int, ...]:

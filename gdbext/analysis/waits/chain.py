@@ -21,7 +21,7 @@ def explained(drawing: Drawing, graph: WaitGraph, found: Sequence[Hypothesis], b
     """The answer with its chain, where the graph agrees with whom it blames, and with the other hypotheses."""
     if best.cause == "not-a-hang":
         return best
-    own = next((one for one in found if _agrees(one, best)), None)
+    own = next((one for one in found if agrees(one, best)), None)
     others = tuple(one for one in found if one is not own and one.share >= SPEAKS_UP)[:_MOST_ALTERNATIVES]
     if own is not None:
         chain = _of_all(drawing, graph, own.chain)[:LONGEST]
@@ -33,7 +33,7 @@ def explained(drawing: Drawing, graph: WaitGraph, found: Sequence[Hypothesis], b
     return replace(best, chain=chain, root=root, alternatives=others)
 
 
-def _agrees(one: Hypothesis, best: Candidate) -> bool:
+def agrees(one: Hypothesis, best: Candidate) -> bool:
     """Whether it blames the same ranks, or nobody for the same cause."""
     culprits = tuple(sorted({party.index for party in best.culprits}))
     if one.cause == "not-a-hang" or one.culprits != culprits or set(one.absent) != set(best.absent):

@@ -13,6 +13,7 @@ from gdbext.model.waits import STRENGTHS, Edge, Hypothesis, Node, WaitGraph
 _ORDER = tuple(STRENGTHS)
 _OF_STRENGTH = {"assumed": "low", "inferred": "medium", "named": "high", "proven": "high"}
 _STUCK = (*COMMUNICATION, "implicit", "init", "teardown", "lock")
+_AT_WORK = ("progressing", "spinning")
 _SUBJECTS = ("rank", "thread")
 _ROWS = {row.id: row for row in CAUSES}
 
@@ -33,6 +34,11 @@ def hypotheses(view: JobView, graph: WaitGraph) -> Tuple[Hypothesis, ...]:
     return tuple(sorted((*finder.of_circles(), *finder.of_ends()), key=_weight, reverse=True))
 
 
+def stuck(view: JobView) -> Tuple[int, ...]:
+    """Process indexes of the ranks that wait for others."""
+    return tuple(sorted({party.index for party in view.parties if party.group in _STUCK}))
+
+
 def _weight(one: Hypothesis) -> Tuple[float, ...]:
     strength = _ORDER.index(one.weakest)
     return one.share, -len(one.contradictions), CONFIDENCE.index(one.confidence), _is_fact(one), one.circle, strength
@@ -48,7 +54,8 @@ class _Finder:
         self._graph = graph
         self._before = reversed_edges(graph)
         self._everybody = {party.index for party in view.parties}
-        self._stuck = {party.index for party in view.parties if party.group in _STUCK}
+        self._stuck = set(stuck(view))
+        self._moved = frozenset(view.moved)
         self._kinds = {party.index: party.kind for party in view.parties}
         self._threads = view.threads_as_ranks
 
@@ -198,11 +205,13 @@ class _Finder:
         explained: Set[int],
         weighed: Sequence[Edge],
     ) -> Hypothesis:
-        weakest = min((edge.strength for edge in weighed), key=_ORDER.index, default="named")
-        confidence = min(_OF_STRENGTH[weakest], row.most, key=CONFIDENCE.index)
+        edge = min(weighed, key=lambda one: _ORDER.index(one.strength), default=None)
+        weakest = edge.strength if edge is not None else "named"
+        at_most = {weakest: _OF_STRENGTH[weakest], "row": row.most}
         left = self._stuck - explained
         if left and weakest != "proven":
-            confidence = min(confidence, "medium" if len(left) < len(explained) else "low", key=CONFIDENCE.index)
+            at_most["unexplained"] = "medium" if len(left) < len(explained) else "low"
+        confidence = min(at_most.values(), key=CONFIDENCE.index)
         return Hypothesis(
             row.id,
             row.cause,
@@ -215,8 +224,17 @@ class _Finder:
             weakest,
             row.circle,
             tuple(int(one.id.partition(":")[2]) for one in roots if one.id.startswith("absent:")),
+            self._against(blamed),
             share=len(self._stuck & explained) / len(self._stuck) if self._stuck else float(bool(explained)),
+            weakest_edge=edge,
+            limits=tuple(name for name, most in at_most.items() if most == confidence != CONFIDENCE[-1]),
         )
+
+    def _against(self, blamed: Sequence[Node]) -> Tuple[str, ...]:
+        """Who is to blame and was seen to go on, though the hypothesis has it stand: being at work is no contradiction."""
+        standing = (one for one in blamed if one.kind == "rank" and one.state not in _AT_WORK)
+        went = {one.label for one in standing if one.process in self._moved}
+        return tuple(f"{label} went on between two looks" for label in sorted(went))
 
 
 def _processes(nodes: Iterable[Node]) -> Tuple[int, ...]:

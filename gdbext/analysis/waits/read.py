@@ -3,72 +3,63 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
-from gdbext.analysis import failed_checks, healthy, locking, outline, told
 from gdbext.analysis.across import sleeps_on
 from gdbext.analysis.candidate import Candidate, evidence_of
-from gdbext.analysis.launches import PATTERNS as COUNTS
 from gdbext.analysis.locks import taken_in
-from gdbext.analysis.running import PATTERNS as RUNNING
-from gdbext.analysis.slow import PATTERNS as SLOW
 from gdbext.analysis.view import JobView, Party, without
+from gdbext.analysis.waits.beside import Voices, told_beside, voices
 from gdbext.analysis.waits.build import build
-from gdbext.analysis.waits.chain import explained
+from gdbext.analysis.waits.chain import LONGEST, agrees, explained
 from gdbext.analysis.waits.drawing import Drawing
-from gdbext.analysis.waits.hypotheses import hypotheses
+from gdbext.analysis.waits.hypotheses import hypotheses, stuck
 from gdbext.analysis.waits.prose import summary
-from gdbext.analysis.witnesses import PATTERNS as BESIDE
 from gdbext.knowledge.labels import CONFIDENCE
+from gdbext.model.considered import Beside, Considered
 from gdbext.model.verdict import Evidence
 from gdbext.model.waits import Hypothesis
 
 _MOST_WAITS = 8
 
-_Pattern = Callable[[JobView], Optional[Candidate]]
-
-_MOVES: Tuple[_Pattern, ...] = (*SLOW, *RUNNING, healthy.goes_on)
-_IDLES: Tuple[_Pattern, ...] = (healthy.nothing_to_do, healthy.all_busy, locking.changing_hands)
-_SAID: Tuple[_Pattern, ...] = (
-    *BESIDE,
-    *failed_checks.PATTERNS,
-    *told.PATTERNS,
-    *COUNTS,
-    *outline.PATTERNS,
-)
-
-PATTERNS: Tuple[_Pattern, ...] = (*_MOVES, *_IDLES, *_SAID)
-"""What is said beside the graph: of progress, of idle jobs, by logs, witnesses and counters."""
-
-
 def read_off(view: JobView, unknown: Candidate) -> Candidate:
-    """The answer of the graph; `unknown` with the chain of a rank where nothing explains the waiting."""
+    """The answer of the graph; `unknown` with the chain of a rank where nothing explains the waiting. It carries all
+    that was weighed for it."""
     drawing = build(view)
     graph = drawing.graph
     found = hypotheses(view, graph)
-    best = _best(view, drawing, found[0] if found else None)
-    return explained(drawing, graph, found, best or unknown)
+    heard = voices(view)
+    best, winner = _best(drawing, found[0] if found else None, heard)
+    answer = explained(drawing, graph, found, best or unknown)
+    joined = winner == "said" and heard.said is not None and answer.culprits != heard.said.culprits
+    beside = told_beside(heard, winner, _proven(found[0] if found else None), joined)
+    return replace(answer, considered=_considered(view, found, answer, beside))
 
 
-def _best(view: JobView, drawing: Drawing, best: Optional[Hypothesis]) -> Optional[Candidate]:
-    moves, said = _surest(view, _MOVES), _surest(view, _SAID)
-    proven = best is not None and best.circle and best.weakest == "proven"
-    if moves is not None and not proven and (said is None or not _surer(said.confidence, moves.confidence)):
-        return moves
+def _considered(
+    view: JobView, found: Sequence[Hypothesis], answer: Candidate, beside: Tuple[Beside, ...]
+) -> Considered:
+    own = None if answer.cause == "not-a-hang" else next((one for one in found if agrees(one, answer)), None)
+    # The answer's chain names all ranks at its beginning.
+    told = tuple(replace(one, chain=answer.chain if one is own else one.chain[:LONGEST]) for one in found)
+    return Considered(told, beside, stuck(view), found.index(own) if own is not None else None)
+
+
+def _best(drawing: Drawing, best: Optional[Hypothesis], heard: Voices) -> Tuple[Optional[Candidate], str]:
+    """The answer, and who gives it: "progress", "idle", "said" or "graph"."""
+    moves, said = heard.moves, heard.said
+    if moves is not None and not _proven(best) and (said is None or not _surer(said.confidence, moves.confidence)):
+        return moves, "progress"
     if said is not None and (best is None or _surer(said.confidence, best.confidence)):
-        return _beside(drawing, said, best)
-    if best is None or best.confidence == "low":
-        return _surest(view, _IDLES) or (_candidate(drawing, best) if best is not None else None)
-    return _candidate(drawing, best)
+        return _beside(drawing, said, best), "said"
+    if heard.idles is not None and (best is None or best.confidence == "low"):
+        return heard.idles, "idle"
+    return _candidate(drawing, best) if best is not None else None, "graph"
 
 
-def _surest(view: JobView, patterns: Sequence[_Pattern]) -> Optional[Candidate]:
-    found: List[Candidate] = []
-    for pattern in patterns:
-        one = pattern(view)
-        if one is not None:
-            found.append(one)
-    return max(found, key=lambda one: (CONFIDENCE.index(one.confidence), one.strength), default=None)
+def _proven(best: Optional[Hypothesis]) -> bool:
+    """Whether memory proves a circle of waits."""
+    return best is not None and best.circle and best.weakest == "proven"
 
 
 def _surer(one: str, other: str) -> bool:
