@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.view import JobView, Party
@@ -32,7 +32,7 @@ class Candidate:
     root: Optional[Node] = None
     alternatives: Tuple[Hypothesis, ...] = ()
     unexplained: Tuple[int, ...] = ()
-    considered: Considered = Considered()
+    considered: Considered = field(default_factory=Considered)
 
 
 def shows(party: Party, text: str = "") -> Evidence:

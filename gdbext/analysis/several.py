@@ -159,29 +159,27 @@ def _hypothesis(one: Hypothesis, whole: _Whole) -> Hypothesis:
     def nodes(some: Sequence[Node]) -> Tuple[Node, ...]:
         return tuple(_node(node, whole) for node in some)
 
-    def indexes(some: Sequence[int]) -> Indexes:
-        return tuple(index for index in map(whole, some) if index is not None)
-
     return dataclasses.replace(
         one,
         roots=nodes(one.roots),
         chain=tuple(_edge(edge, whole) for edge in one.chain),
         blamed=nodes(one.blamed),
-        explained=indexes(one.explained),
-        unexplained=indexes(one.unexplained),
+        explained=_indexes(one.explained, whole),
+        unexplained=_indexes(one.unexplained, whole),
         weakest_edge=None if one.weakest_edge is None else _edge(one.weakest_edge, whole),
     )
 
 
-def _considered(one: Considered, whole: _Whole) -> Considered:
-    def indexes(some: Sequence[int]) -> Indexes:
-        return tuple(index for index in map(whole, some) if index is not None)
+def _indexes(some: Sequence[int], whole: _Whole) -> Indexes:
+    return tuple(index for index in map(whole, some) if index is not None)
 
+
+def _considered(one: Considered, whole: _Whole) -> Considered:
     return dataclasses.replace(
         one,
         hypotheses=tuple(_hypothesis(each, whole) for each in one.hypotheses),
-        beside=tuple(dataclasses.replace(each, culprits=indexes(each.culprits)) for each in one.beside),
-        stuck=indexes(one.stuck),
+        beside=tuple(dataclasses.replace(each, culprits=_indexes(each.culprits, whole)) for each in one.beside),
+        stuck=_indexes(one.stuck, whole),
     )
 
 

@@ -10,6 +10,7 @@ from gdbext.analysis.judge import judge
 from gdbext.analysis.merge import merge
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.files import write_private
+from gdbext.commands.output import EXPLAIN_VERDICT
 from gdbext.commands.selection import SELECTORS, as_words
 from gdbext.commands.session import Session
 from gdbext.model.codec import dump_snapshot
@@ -54,7 +55,8 @@ def dated(session: Session, snapshot: JobSnapshot, answer: Answer) -> Union[Answ
 def diagnose(session: Session, args: Namespace) -> Union[Diagnosis, FromFile]:
     snapshot = look(session, args, "llm-nccl-diagnose")
     diagnosis = judge(snapshot)
-    return dated(session, snapshot, replace(diagnosis, tree=merge(snapshot, diagnosis.processes)))
+    tree = merge(snapshot, diagnosis.processes)
+    return dated(session, snapshot, replace(diagnosis, tree=tree, explains=args.explain_verdict))
 
 
 def stacks(session: Session, args: Namespace) -> Union[StackTree, FromFile]:
@@ -69,9 +71,14 @@ COMMANDS = (
         "Say which rank hangs, why, and what to do",
         diagnose,
         "status",
-        (*SELECTORS, NO_STOP, SAVE),
+        (*SELECTORS, NO_STOP, SAVE, EXPLAIN_VERDICT),
         description=HOW,
-        examples=("llm-nccl-diagnose", "llm-nccl-diagnose --no-stop", "llm-nccl-diagnose --save hang.json"),
+        examples=(
+            "llm-nccl-diagnose",
+            "llm-nccl-diagnose --no-stop",
+            "llm-nccl-diagnose --save hang.json",
+            "llm-nccl-diagnose --explain-verdict",
+        ),
     ),
     Command(
         "llm-stacks",

@@ -17,6 +17,9 @@ COMMON = (
     Argument("--force", "overwrite files that exist", flag=True),
 )
 
+EXPLAIN_VERDICT = Argument("--explain-verdict", "tell all that was weighed, not the answer alone", flag=True)
+"""Of the commands that diagnose."""
+
 
 def check_files(args: Namespace) -> None:
     """Before the work: whether the files it names can be written. Raises as `check_writable` does."""

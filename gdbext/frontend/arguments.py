@@ -8,6 +8,7 @@ import re
 from typing import NoReturn
 
 from gdbext import __version__
+from gdbext.commands.output import EXPLAIN_VERDICT
 from gdbext.commands.parsing import add_output
 from gdbext.knowledge.slow import SPINNING_AFTER
 from gdbext.model.errors import UsageError
@@ -102,6 +103,7 @@ def parser() -> argparse.ArgumentParser:
         help="pids, core files, pasted stacks, saved snapshots; - is standard input",
     )
     one.add_argument("--bundle", metavar="DIR", help="write all that was read to a new folder, for a maintainer")
+    one.add_argument(EXPLAIN_VERDICT.name, action="store_true", help=EXPLAIN_VERDICT.help)
     two = add("stacks", "Print the merged stacks of all ranks.")
     two.add_argument(
         "inputs",

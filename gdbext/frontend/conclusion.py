@@ -40,6 +40,7 @@ def conclude(
     """
     snapshot = replace(snapshot, tool=f"gdbext {__version__}", command=" ".join(["gdbext", options.command]))
     diagnosis = judge(snapshot, None, options.spinning_after)
+    diagnosis = replace(diagnosis, explains=getattr(options, "explain_verdict", False))
     tree = merge(snapshot, diagnosis.processes)
     shown: object = replace(diagnosis, tree=tree) if options.command == "diagnose" else tree
     locks = report(diagnosis) if options.command == "locks" else None

@@ -21,7 +21,7 @@ SOURCES = {
 OUTCOMES = {
     "answer": "won: it is the answer",
     "cause": "won: it names the cause, the graph says who is to blame",
-    "weaker": "lost: another of its kind is surer",
+    "weaker": "lost: another voice beside the graph counts more",
     "circle": "lost: memory proves a circle of waits",
     "surer": "lost: what logs, witnesses or counters say is surer",
     "progress": "lost: progress was seen, and nothing surer speaks against it",

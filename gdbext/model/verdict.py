@@ -72,7 +72,7 @@ class Verdict:
     root: Optional[Node] = None  # where it ends; on a circle the one that is told first
     alternatives: Tuple[Hypothesis, ...] = ()  # what else explains as many ranks, the best first
     unexplained: Tuple[int, ...] = ()  # process indexes of stuck ranks that the answer says nothing of
-    considered: Considered = Considered()
+    considered: Considered = field(default_factory=Considered)
 
     @property
     def finding(self) -> bool:

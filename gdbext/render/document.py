@@ -25,6 +25,7 @@ from gdbext.render.chain import alternative_document, chain_document, node_docum
 from gdbext.render.check_report import CHECK_DOCUMENTS
 from gdbext.render.checkup import checkup_document
 from gdbext.render.comms import communicator_document
+from gdbext.render.considered import considered_document
 from gdbext.render.error import answer_document
 from gdbext.render.explanation import explanation_document, glossary_document
 from gdbext.render.json_text import Lines, json_text
@@ -79,10 +80,15 @@ def _diagnosis(diagnosis: Diagnosis) -> Document:
         "taken_at": snapshot.taken_at,
         "pause_ms": _pauses(snapshot.processes),
         "processes": [_judged_process(process, judged.get(process.index)) for process in snapshot.processes],
-        "verdict": {**_verdict(diagnosis.verdict), "hangs": diagnosis.hangs},
+        "verdict": {**_verdict(diagnosis.verdict), "hangs": diagnosis.hangs, **_reasons(diagnosis)},
         "problems": list(snapshot.problems),
         "witnesses": [witness_document(witness) for witness in snapshot.witnesses],
     }
+
+
+def _reasons(diagnosis: Diagnosis) -> Document:
+    """How the verdict came about, where that was asked for."""
+    return considered_document(diagnosis.verdict.considered) if diagnosis.explains else {}
 
 
 def _pauses(processes: Sequence[RankSnapshot]) -> Document:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Callable, Dict, List, Mapping, Sequence
 
 from gdbext.model.job import RankSnapshot
-from gdbext.model.verdict import Diagnosis, Evidence, Verdict
+from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.render.chain import chain_text
+from gdbext.render.considered import considered_lines
 from gdbext.render.stacks import compact_tree
 from gdbext.render.style import Style
 from gdbext.render.text import clean, counted, milliseconds, rank_set, shorten, wrapped
 from gdbext.render.waits import wait_table
+from gdbext.render.whom import noun, statement, who
 from gdbext.render.witnesses import witness_lines
 
 SCREEN = 50
@@ -95,7 +97,7 @@ def _answer(diagnosis: Diagnosis, style: Style, most: int = 6) -> List[str]:
         facts.append((title, who(diagnosis.snapshot.processes, verdict.culprits, style, details=True)))
     if verdict.absent:
         ranks = rank_set(verdict.absent, style, style.width // 2)
-        facts.append(("absent", f"{_noun(verdict.absent)} {ranks}: no process found"))
+        facts.append(("absent", f"{noun(verdict.absent)} {ranks}: no process found"))
     if verdict.victims:
         facts.append(("victims", who(diagnosis.snapshot.processes, verdict.victims, style)))
     if verdict.unexplained:
@@ -122,30 +124,6 @@ def _chain(verdict: Verdict, style: Style) -> List[str]:
     return wrapped(text, style, indent=" " * len(lead), first=lead, most=_LONGEST_CHAIN)
 
 
-def who(processes: Sequence[RankSnapshot], indexes: Sequence[int], style: Style, details: bool = False) -> str:
-    """`ranks 0-2,5`; with `details` and few of them `rank 3 (pid 4714, node17)`; pids where ranks are unknown."""
-    named = set(indexes)
-    meant = [one for one in processes if one.index in named]
-    if details and 0 < len(meant) <= 3:
-        return ", ".join(_in_full(one, style) for one in meant)
-    ranks = sorted(one.rank for one in meant if one.rank is not None)
-    others = [one.label for one in meant if one.rank is None]
-    pieces = [f"{_noun(ranks)} {rank_set(ranks, style, style.width // 2)}"] if ranks else []
-    if len(others) > 3:
-        others = [*others[:3], f"{counted(len(others) - 3, 'more process', 'more processes')}"]
-    return ", ".join(pieces + others)
-
-
-def _in_full(process: RankSnapshot, style: Style) -> str:
-    pid = f"pid {process.pid}" if process.rank is not None and process.pid is not None else ""
-    details = ", ".join(filter(None, [pid, clean(process.host, style)]))
-    return f"{process.label} ({details})" if details else process.label
-
-
-def _noun(ranks: Sequence[int]) -> str:
-    return "rank" if len(ranks) == 1 else "ranks"
-
-
 def _heading(text: str, style: Style) -> str:
     return style.paint(text, "strong")
 
@@ -156,21 +134,9 @@ def _evidence(diagnosis: Diagnosis, share: _Share, style: Style) -> List[str]:
         return []
     lines = [_heading("Evidence", style)]
     for item in items[: share.evidence]:
-        text = _statement(diagnosis.snapshot.processes, item, style)
+        text = statement(diagnosis.snapshot.processes, item, style)
         lines += wrapped(text, style, indent="    ", first="  ", most=share.lines)
     return lines + _more(len(items) - share.evidence, style)
-
-
-def _statement(processes: Sequence[RankSnapshot], item: Evidence, style: Style) -> str:
-    """`rank 3 waits for the device in cudaMallocHost [rank 3, thread 12, frame 4]`: what was seen, and where."""
-    process = next((one for one in processes if one.index == item.process), None)
-    place = [process.label] if process else []
-    if item.thread is not None:
-        place.append(f"thread {clean(item.thread, style)}")
-    if item.frame is not None:
-        place.append(f"frame {item.frame}")
-    text = clean(item.text, style)
-    return f"{text} [{', '.join(place)}]" if place else text
 
 
 def _stacks(diagnosis: Diagnosis, budget: int, style: Style) -> List[str]:
@@ -263,4 +229,10 @@ def _afterwards(processes: Sequence[RankSnapshot], style: Style) -> str:
     return "; " + ", ".join(pieces) if pieces else ""
 
 
-RENDERERS: Mapping[type, Callable[..., List[str]]] = {Diagnosis: diagnosis_lines}
+def _with_reasons(diagnosis: Diagnosis, style: Style) -> List[str]:
+    """The answer; below it how it came about, where that was asked for."""
+    lines = diagnosis_lines(diagnosis, style)
+    return _joined([lines, considered_lines(diagnosis, style)]) if diagnosis.explains else lines
+
+
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {Diagnosis: _with_reasons}

@@ -13,7 +13,7 @@ from gdbext.model.waits import STRENGTHS, Edge, Hypothesis, Node, WaitGraph
 _ORDER = tuple(STRENGTHS)
 _OF_STRENGTH = {"assumed": "low", "inferred": "medium", "named": "high", "proven": "high"}
 _STUCK = (*COMMUNICATION, "implicit", "init", "teardown", "lock")
-_AT_WORK = ("progressing", "spinning")
+_MAY_GO_ON = ("progressing", "external", "unread")
 _SUBJECTS = ("rank", "thread")
 _ROWS = {row.id: row for row in CAUSES}
 
@@ -231,8 +231,8 @@ class _Finder:
         )
 
     def _against(self, blamed: Sequence[Node]) -> Tuple[str, ...]:
-        """Who is to blame and was seen to go on, though the hypothesis has it stand: being at work is no contradiction."""
-        standing = (one for one in blamed if one.kind == "rank" and one.state not in _AT_WORK)
+        """Who is to blame for standing still, and was seen to go on. One that is elsewhere may well be at work."""
+        standing = (one for one in blamed if one.kind == "rank" and one.state not in _MAY_GO_ON)
         went = {one.label for one in standing if one.process in self._moved}
         return tuple(f"{label} went on between two looks" for label in sorted(went))
 

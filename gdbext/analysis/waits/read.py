@@ -22,6 +22,7 @@ from gdbext.model.waits import Hypothesis
 
 _MOST_WAITS = 8
 
+
 def read_off(view: JobView, unknown: Candidate) -> Candidate:
     """The answer of the graph; `unknown` with the chain of a rank where nothing explains the waiting. It carries all
     that was weighed for it."""
