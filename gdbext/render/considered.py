@@ -40,7 +40,8 @@ def considered_lines(diagnosis: Diagnosis, style: Style) -> List[str]:
         lines.append(_beside(diagnosis, said, style))
     lines += _more(len(considered.beside) - MOST, style)
     for change in considered.regrades:
-        text = f"The confidence of the answer became {change.after}, from {change.before}: {REGRADES[change.by]}."
+        reason = REGRADES.get(change.by, change.by)
+        text = f"The confidence of the answer became {change.after}, from {change.before}: {reason}."
         lines += wrapped(text, style, indent="  ")
     return lines
 
@@ -55,7 +56,7 @@ def _hypothesis(diagnosis: Diagnosis, number: int, one: Hypothesis, style: Style
         ("explains", _explained(diagnosis, one, style)),
         ("against", _contradictions(one, style)),
         ("weakest", _weakest(processes, one, style)),
-        ("not surer", "; ".join(LIMITS[name] for name in one.limits)),
+        ("not surer", "; ".join(LIMITS.get(name, name) for name in one.limits)),
         ("chain", chain_text(one.chain, style)),
     ]
     for title, text in facts:
@@ -102,7 +103,7 @@ def _weakest(processes: Sequence[RankSnapshot], one: Hypothesis, style: Style) -
         return "its end is told without an edge"
     step = f"{chain_text((edge,), style)} ({edge.kind}, {edge.strength})"
     if not edge.facts:
-        return f"{step}: {STRENGTHS[edge.strength]}"
+        return f"{step}: {STRENGTHS.get(edge.strength, edge.strength)}"
     fact = edge.facts[0]  # its place comes first: a long text is cut
     return f"{' '.join(filter(None, [step, seen_at(processes, fact, style)]))}: {clean(fact.text, style)}"
 
@@ -110,7 +111,8 @@ def _weakest(processes: Sequence[RankSnapshot], one: Hypothesis, style: Style) -
 def _beside(diagnosis: Diagnosis, one: Beside, style: Style) -> str:
     whom = who(diagnosis.snapshot.processes, one.culprits, style)
     cause = f"{one.cause}{f', {whom}' if whom else ''} ({one.confidence} confidence)"
-    return shorten(f"  {one.source:<9} {clean(cause, style)}: {OUTCOMES[one.outcome]}", style.width, style)
+    outcome = OUTCOMES.get(one.outcome, one.outcome)
+    return shorten(f"  {one.source:<9} {clean(cause, style)}: {outcome}", style.width, style)
 
 
 def _more(number: int, style: Style) -> List[str]:

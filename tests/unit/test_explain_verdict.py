@@ -1,4 +1,4 @@
-"""`--explain-verdict`: all that was weighed for an answer, as text and in JSON; and nothing of it without the option."""
+"""`--explain-verdict`: all that was weighed for an answer, as text and in JSON; nothing of it without the option."""
 
 import json
 from dataclasses import replace
