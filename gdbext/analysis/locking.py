@@ -19,6 +19,8 @@ _OWNED = ("mutex", "rwlock", "loader", "driver", "gil", "join")
 
 def changing_hands(view: JobView) -> Optional[Candidate]:
     """Every rank that does not idle waits for a lock or has one, and these locks were seen to move: contended only."""
+    if not any(_moves(wait) for process in view.snapshot.processes for wait in process.locks):
+        return None  # without the graph, which takes a while to build
     graph = graph_of(view)
     working = [party for party in view.parties if party.group != "idle"]
     moving = [(step, owner) for step, owner in graph.waits if step.wait is not None and _moves(step.wait)]

@@ -81,7 +81,8 @@ def _explained(diagnosis: Diagnosis, one: Hypothesis, style: Style) -> str:
     """`2 of 3 stuck ranks: ranks 0-1; not rank 2`."""
     processes, stuck = diagnosis.snapshot.processes, diagnosis.verdict.considered.stuck
     if not stuck:
-        return "no rank waits for others"
+        whom = who(processes, one.explained, style)
+        return f"{whom + '; ' if whom else ''}no rank is in a collective, a lock or a set-up"
     reached = [index for index in stuck if index not in set(one.unexplained)]
     text = f"{len(reached):,} of {counted(len(stuck), 'stuck rank')}"
     if reached:

@@ -243,7 +243,9 @@ def test_a_hypothesis_without_an_edge_has_none():
     bare = Hypothesis("nobody", "other", "low", (), (), (), (), (), "named")
     (one,) = keys(considered(deadlock(), hypotheses=(bare,)))["hypotheses"]
     assert one["weakest_edge"] is None and one["chain"] == []
-    assert "     explains  no rank waits for others" in told(considered(deadlock(), hypotheses=(bare,)))
+    assert "     explains  no rank is in a collective, a lock or a set-up" in told(
+        considered(deadlock(), hypotheses=(bare,))
+    )
 
 
 def test_what_stood_beside_is_in_the_document_too():
