@@ -231,7 +231,8 @@ def test_the_document_has_all_of_them():
     first, second = verdict["hypotheses"]
     assert (first["row"], first["cause"], first["agrees"], first["share"]) == ("locks", "lock-order-deadlock", True, 1)
     assert (first["contradictions"], first["limits"], first["weakest"]) == ([], [], "proven")
-    assert first["weakest_edge"]["facts"][0] | {"text": ""} == {"text": "", "process": 1, "thread": "1", "frame": 0}
+    (fact,) = first["weakest_edge"]["facts"]
+    assert (fact["process"], fact["thread"], fact["frame"]) == (1, "1", 0)
     assert first["chain"] == verdict["chain"]
     assert (second["row"], second["agrees"], second["limits"]) == ("elsewhere", False, ["unexplained"])
     assert (second["explained"], second["unexplained"], second["share"]) == ([0, 2, 3], [1], 0.6667)
@@ -251,10 +252,7 @@ def test_a_hypothesis_without_an_edge_has_none():
 def test_what_stood_beside_is_in_the_document_too():
     said = Beside("logs", "other", "low", "A line says so.", (1,), "graph")
     (one,) = keys(considered(deadlock(), beside=(said,)))["beside"]
-    assert one == {
-        "source": "logs", "cause": "other", "confidence": "low", "summary": "A line says so.", "culprits": [1],
-        "outcome": "graph",
-    }  # fmt: skip
+    assert one == {**vars(said), "culprits": [1]}
     assert one["source"] in SOURCES and one["outcome"] in OUTCOMES
 
 
@@ -284,10 +282,9 @@ def test_the_shell_has_it(saved, capsys):
     assert len(json.loads(capsys.readouterr().out)["verdict"]["hypotheses"]) == 2
 
 
-@pytest.mark.parametrize("words", ["--help", "-h"])
-def test_the_shell_tells_of_it(words, capsys):
+def test_the_shell_tells_of_it(capsys):
     with pytest.raises(SystemExit):
-        cli.main(["diagnose", words])
+        cli.main(["diagnose", "--help"])
     assert "--explain-verdict" in capsys.readouterr().out
 
 
