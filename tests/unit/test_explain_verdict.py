@@ -94,9 +94,8 @@ def test_an_absent_rank_is_blamed_by_its_number():
 
 
 def test_a_graph_without_an_explanation_says_so():
-    lines = told(judge(job(syncing(0), syncing(1))))
-    assert lines[1].startswith("  The graph has no circle")
-    assert any(line.startswith("  Nothing: no progress was seen") for line in lines)
+    text = "\n".join(told(judge(job(syncing(0), syncing(1)))))
+    assert "\n  The graph has no circle" in text and "\n  Nothing: no progress was seen" in text
 
 
 def test_a_hundred_hypotheses_are_twelve_and_how_many_are_left():
@@ -154,8 +153,7 @@ def test_a_deadlock_a_thread_of_which_went_on_is_contradicted():
     moved = job(reducing(0), locked(1, still=4), locked(2, still=0), apart=1.5)
     one = next(one for one in judge(moved).verdict.considered.hypotheses if one.row == "locks")
     assert one.contradictions == ("rank 1 went on between two looks",)
-    same = next(one for one in deadlock().verdict.considered.hypotheses if one.row == "locks")
-    assert same.contradictions == ()
+    assert deadlock().verdict.considered.hypotheses[0].contradictions == ()
     assert "     against   rank 1 went on between two looks" in told(judge(moved))
 
 
@@ -237,16 +235,13 @@ def test_the_document_has_all_of_them():
     assert (second["row"], second["agrees"], second["limits"]) == ("elsewhere", False, ["unexplained"])
     assert (second["explained"], second["unexplained"], second["share"]) == ([0, 2, 3], [1], 0.6667)
     assert verdict["beside"] == [] and verdict["regrades"] == []
-    json.dumps(verdict)
 
 
 def test_a_hypothesis_without_an_edge_has_none():
-    bare = Hypothesis("nobody", "other", "low", (), (), (), (), (), "named")
-    (one,) = keys(considered(deadlock(), hypotheses=(bare,)))["hypotheses"]
+    bare = considered(deadlock(), hypotheses=(Hypothesis("nobody", "other", "low", (), (), (), (), (), "named"),))
+    (one,) = keys(bare)["hypotheses"]
     assert one["weakest_edge"] is None and one["chain"] == []
-    assert "     explains  no rank is in a collective, a lock or a set-up" in told(
-        considered(deadlock(), hypotheses=(bare,))
-    )
+    assert "     explains  no rank is in a collective, a lock or a set-up" in told(bare)
 
 
 def test_what_stood_beside_is_in_the_document_too():
@@ -295,11 +290,8 @@ def test_gdb_has_it_in_help_and_completion():
 
 
 class Session:
-    def ranks(self):
-        return [1]
-
-    def snapshot(self):
-        return job(reducing(0), locked(1))
+    ranks = staticmethod(lambda: [1])
+    snapshot = staticmethod(lambda: job(reducing(0), locked(1)))
 
 
 @pytest.mark.parametrize(("line", "explains"), [("", False), ("--explain-verdict", True)])

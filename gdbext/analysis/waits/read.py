@@ -76,7 +76,7 @@ def _beside(drawing: Drawing, said: Candidate, best: Optional[Hypothesis]) -> Ca
 
 
 def _candidate(drawing: Drawing, best: Hypothesis) -> Candidate:
-    named = {one.id for one in best.blamed}
+    named = dict.fromkeys(one.id for one in best.blamed)  # in an order that no hash decides
     culprits = tuple(drawing.parties[one] for one in named if one in drawing.parties)
     culprits = tuple(sorted(culprits, key=lambda one: one.index))
     victims = _victims(drawing, best, culprits)
