@@ -157,6 +157,7 @@ class TorchJob:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
+        self.launcher.wait()  # it was killed, and ends when it gets a processor
         self._log.close()
         self._temporary.cleanup()
 
