@@ -1,4 +1,4 @@
-"""What a pattern found: a cause with who, how sure, and how strongly it speaks against other candidates."""
+"""What a pattern found: a cause with who and how sure."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ MOST_EVIDENCE = 12
 
 @dataclass(frozen=True)
 class Candidate:
-    """One possible verdict. The strongest is given; confidence says how far it is proven, strength which one it is."""
+    """One possible verdict. Which one is given, analysis/waits/hypotheses.py says."""
 
     cause: str
     confidence: str
-    strength: int
     summary: str
     culprits: Tuple[Party, ...] = ()
     victims: Tuple[Party, ...] = ()

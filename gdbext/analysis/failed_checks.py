@@ -44,13 +44,11 @@ def ended_by_check(view: JobView) -> Optional[Candidate]:
     culprits = own or [one for one in view.parties if one.index == said.process]
     dead = {one.index for one in culprits}
     victims = [one for one in view.of(*COMMUNICATION, "init") if one.index not in dead]
-    strength = (92 if own else 86) if fault else 80 if own else 45
     sure = fault and bool(own) and said.process is not None and _says_the_end(view)
     confidence = "high" if sure else "medium" if own or fault else "low"
     return Candidate(
         "gpu-fault" if fault else "other",
         confidence,
-        strength,
         _summary(said.failure, culprits, victims),
         tuple(culprits),
         tuple(victims),
@@ -147,7 +145,7 @@ def _without_message(dying: Sequence[Party], view: JobView) -> Optional[Candidat
         "What the others wait for cannot complete; the error's text and the kernel log (Xid) say which fault it was."
     )
     confidence = "medium" if victims else "low"
-    return Candidate("gpu-fault", confidence, 92, summary, tuple(dying), victims, (), evidence_of(dying, victims))
+    return Candidate("gpu-fault", confidence, summary, tuple(dying), victims, (), evidence_of(dying, victims))
 
 
 def bus_error(view: JobView) -> Optional[Candidate]:
@@ -166,7 +164,6 @@ def bus_error(view: JobView) -> Optional[Candidate]:
     return Candidate(
         "shm-too-small",
         "medium" if shared else "low",
-        95,
         summary,
         tuple(dying),
         tuple(victims),

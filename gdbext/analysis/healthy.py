@@ -36,9 +36,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         + ("A single process cannot show whether its peers are idle too." if alone else "Nothing hangs.")
     )
     confidence = "low" if alone else "high" if not others and len(members) > 1 else "medium"
-    return Candidate(
-        "not-a-hang", confidence, 70 if not alone else 30, summary, (), (), (), evidence_of((), view.parties)
-    )
+    return Candidate("not-a-hang", confidence, summary, (), (), (), evidence_of((), view.parties))
 
 
 def all_busy(view: JobView) -> Optional[Candidate]:
@@ -49,7 +47,7 @@ def all_busy(view: JobView) -> Optional[Candidate]:
     place = where(parties[0])
     if all(map(may_progress, parties)):
         summary = f"{start(who(parties))} are running code, for example {place}. No rank waits for another."
-        return Candidate("not-a-hang", "medium", 70, summary, (), (), (), evidence_of((), parties))
+        return Candidate("not-a-hang", "medium", summary, (), (), (), evidence_of((), parties))
     if not all(may_progress(party) or _in_own_code(party) for party in parties):
         return None
     asleep = [party for party in parties if not (may_progress(party) or _has_run(party))]
@@ -58,7 +56,7 @@ def all_busy(view: JobView) -> Optional[Candidate]:
             f"{start(who(parties))} run and sleep in code of their own, for example {place}: they ran between two "
             "copies, and no rank waits for another."
         )
-        return Candidate("not-a-hang", "low", 70, summary, (), (), (), evidence_of((), parties))
+        return Candidate("not-a-hang", "low", summary, (), (), (), evidence_of((), parties))
     if any(party.thread is None or party.thread.switches is None for party in asleep):
         return None  # nobody counted
     lead = "It cannot be told yet whether anything hangs: no rank waits for another, "
@@ -66,7 +64,7 @@ def all_busy(view: JobView) -> Optional[Candidate]:
         summary = f"{lead}and {who(asleep)} {verb(asleep, 'sleeps', 'sleep')} in {where(asleep[0])}."
     else:
         summary = f"{lead}and they exchanged nothing between two copies. {start(who(parties))} wake up in {place}."
-    return Candidate("unknown", "low", 70, summary, (), (), (), evidence_of((), parties), decided_by=longer_look(view))
+    return Candidate("unknown", "low", summary, (), (), (), evidence_of((), parties), decided_by=longer_look(view))
 
 
 def _in_own_code(party: Party) -> bool:
@@ -110,7 +108,7 @@ def goes_on(view: JobView) -> Optional[Candidate]:
     )
     whole = len(went) > 1 or view.world_size == 1  # one of several ranks speaks for itself only
     confidence = "high" if all_of_them and whole else "medium"
-    return Candidate("not-a-hang", confidence, 88, summary, (), (), (), evidence_of((), went))
+    return Candidate("not-a-hang", confidence, summary, (), (), (), evidence_of((), went))
 
 
 def _the_rest(parties: Sequence[Party]) -> str:

@@ -152,7 +152,7 @@ def _unknown(view: JobView) -> Candidate:
     """What can be said without a cause: who waits where, and what would help."""
     parties = [party for party in view.parties if party.group not in ("idle",)] or list(view.parties)
     if not parties:
-        return Candidate("unknown", "low", 0, told.without_stacks(view))
+        return Candidate("unknown", "low", told.without_stacks(view))
     kinds = {party.group for party in parties}
     if len(parties) == 1 and kinds == {"fatal"}:
         text = (
@@ -182,7 +182,7 @@ def _unknown(view: JobView) -> Candidate:
             "They fit no known pattern."
         )
     waiting = tuple(parties) if len(parties) > 1 else ()
-    return Candidate("unknown", "low", 0, text, (), waiting, (), evidence_of((), parties))
+    return Candidate("unknown", "low", text, (), waiting, (), evidence_of((), parties))
 
 
 def _verdict(view: JobView, best: Candidate) -> Verdict:

@@ -80,9 +80,7 @@ def different_launches(view: JobView) -> Optional[Candidate]:
         if one.crossed():
             text = f"The ranks launched different collectives on communicator {one.group.name}"
             ending = "None of them can complete"
-            return _candidate(
-                view, "collective-mismatch", 84, text, ending, one.by_process, [one.group], one.sure(view)
-            )
+            return _candidate(view, "collective-mismatch", text, ending, one.by_process, [one.group], one.sure(view))
     return None
 
 
@@ -96,7 +94,7 @@ def crossed_order(view: JobView) -> Optional[Candidate]:
             text = f"The ranks use communicators {one.group.name} and {other.group.name} in different order"
             ending = "Each side waits for what the other launches later"
             sure = "high" if view.stands_still else "medium"  # threads of their own may use each without an order
-            return _candidate(view, "multi-comm-ordering", 83, text, ending, joined, [one.group, other.group], sure)
+            return _candidate(view, "multi-comm-ordering", text, ending, joined, [one.group, other.group], sure)
     return None
 
 
@@ -117,9 +115,7 @@ def launched_less(view: JobView) -> Optional[Candidate]:
             f"Nobody moves, and {who(late)} {verb(late, 'has', 'have')} launched less on communicator {one.group.name} "
             f"than {who(others)}: {one.group.notes[0]}. {start(who(late[:1]))} is in {where(late[0])}."
         )
-        return Candidate(
-            "missing-rank", "medium", 58, summary, tuple(late), tuple(others), (), evidence_of(late, others)
-        )
+        return Candidate("missing-rank", "medium", summary, tuple(late), tuple(others), (), evidence_of(late, others))
     return None
 
 
@@ -129,7 +125,6 @@ PATTERNS = (different_launches, crossed_order, launched_less)
 def _candidate(
     view: JobView,
     cause: str,
-    strength: int,
     text: str,
     ending: str,
     counts: Dict[int, Counts],
@@ -149,7 +144,7 @@ def _candidate(
         f"{note} on {group.name}" if len(groups) > 1 else note for group in groups for note in group.notes
     )
     summary = f"{text}: {notes}. {ending}."
-    return Candidate(cause, confidence, strength, summary, tuple(odd), tuple(victims), (), evidence_of(odd, victims))
+    return Candidate(cause, confidence, summary, tuple(odd), tuple(victims), (), evidence_of(odd, victims))
 
 
 def _parties(view: JobView, indexes: Sequence[int]) -> List[Party]:

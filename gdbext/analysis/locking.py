@@ -34,7 +34,7 @@ def changing_hands(view: JobView) -> Optional[Candidate]:
         f"for it in {taken_in(step.party)}, and a second look found another owner or no wait. "
         "It is contended, nobody is stuck."
     )
-    return Candidate("not-a-hang", "medium", 74, summary, (), (), (), shown([step], moving[0][1]))
+    return Candidate("not-a-hang", "medium", summary, (), (), (), shown([step], moving[0][1]))
 
 
 def _moves(wait: LockWait) -> bool:

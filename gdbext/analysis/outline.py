@@ -18,8 +18,6 @@ from gdbext.model.ranges import ranks
 from gdbext.model.stack import ThreadStack
 from gdbext.model.verdict import Evidence, Remedy
 
-_STRENGTH = 86  # as of a rank that is gone while others are seen to wait for it
-
 
 class _Fact(NamedTuple):
     """One statement on one rank; equal ones of several ranks become one line."""
@@ -44,10 +42,10 @@ def out_of_reach(view: JobView) -> Optional[Candidate]:
         part = verb(view.gone, "it has", "they have")
         summary = f"{start(away)}, so nothing that {part} a part in can complete. {start(reason)}"
         confidence = "medium" if all(map(_asleep, others)) else "low"
-        return Candidate("missing-rank", confidence, _STRENGTH, summary, view.gone)
+        return Candidate("missing-rank", confidence, summary, view.gone)
     absent = view.snapshot.absent  # of those that were asked for: the others may be there all the same
     missing = f" Of {ranks(absent)} no process was found." if absent else ""
-    return Candidate("unknown", "low", 1, f"Unknown, because {reason}{f' {start(away)}.' if away else ''}{missing}")
+    return Candidate("unknown", "low", f"Unknown, because {reason}{f' {start(away)}.' if away else ''}{missing}")
 
 
 PATTERNS = (out_of_reach,)

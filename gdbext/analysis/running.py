@@ -16,7 +16,6 @@ from gdbext.analysis.wording import start, verb, what, where, who
 from gdbext.knowledge.slow import SPINNING_AFTER
 from gdbext.model.stack import Frame
 
-_STRENGTH = 86  # above what calls them missing, below what shows that they work
 _MOST_PIDS = 16
 
 _Place = List[Tuple[Optional[str], Optional[int]]]
@@ -43,14 +42,12 @@ def running(view: JobView) -> Optional[Candidate]:
             f"{place} without moving. That is most likely a loop that does not end; a long computation in code that "
             "gdbext does not know looks the same."
         )
-        return Candidate("missing-rank", "low", _STRENGTH, summary, tuple(busy), tuple(waiting), (), evidence)
+        return Candidate("missing-rank", "low", summary, tuple(busy), tuple(waiting), (), evidence)
     summary = (
         f"It cannot be told yet whether anything hangs: {place} for {who(busy)}, which "
         f"{_do(busy)} in {where(busy[0])}. A step that takes long looks like a loop that does not end."
     )
-    return Candidate(
-        "unknown", "low", _STRENGTH, summary, (), tuple(waiting), (), evidence, decided_by=longer_look(view)
-    )
+    return Candidate("unknown", "low", summary, (), tuple(waiting), (), evidence, decided_by=longer_look(view))
 
 
 def _slow(waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
@@ -61,7 +58,7 @@ def _slow(waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
         "That is how a healthy job looks between two collectives; if it stays so in a second look, that code is "
         "too slow or loops."
     )
-    return Candidate("not-a-hang", "low", 82, summary, (), tuple(waiting), (), evidence_of(busy, waiting))
+    return Candidate("not-a-hang", "low", summary, (), tuple(waiting), (), evidence_of(busy, waiting))
 
 
 def moves_about(view: JobView, party: Party) -> bool:

@@ -178,7 +178,6 @@ def _considered(one: Considered, whole: _Whole) -> Considered:
     return dataclasses.replace(
         one,
         hypotheses=tuple(_hypothesis(each, whole) for each in one.hypotheses),
-        beside=tuple(dataclasses.replace(each, culprits=_indexes(each.culprits, whole)) for each in one.beside),
         stuck=_indexes(one.stuck, whole),
     )
 

@@ -19,7 +19,6 @@ from gdbext.model.verdict import Evidence, ThreadJudgement
 _RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES]
 _TIMED_OUT, _PROGRESS, _GROUP, _RANK, _READY = map(regex, (TIMED_OUT, PROGRESS, GROUP, RANK, READY))
 _NUMBER = regex(r"\d{1,6}")
-_STRENGTH = {"high": 93, "medium": 85, "low": 60}
 _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
 _MOST_QUOTED = 3
 _LONGEST_QUOTE = 160
@@ -113,7 +112,7 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
         if view.given != "log"
         else "No stack was read."
     )
-    return Candidate(rule.cause, rule.confidence, _STRENGTH[rule.confidence], summary, culprits, waiting)
+    return Candidate(rule.cause, rule.confidence, summary, culprits, waiting)
 
 
 def _ranks_in(line: Line) -> Tuple[int, ...]:
@@ -201,7 +200,7 @@ def _different_operations(view: JobView, group: _Group) -> Optional[Candidate]:
             f"{words}. None of them can complete."
         )
         confidence = "high" if group.named else "medium"
-        return Candidate("collective-mismatch", confidence, 93, summary, culprits, victims)
+        return Candidate("collective-mismatch", confidence, summary, culprits, victims)
     return None
 
 
@@ -220,7 +219,7 @@ def _behind(view: JobView, group: _Group) -> Optional[Candidate]:
         f"What {ranks(late)} did instead shows on {'its' if len(late) == 1 else 'their'} own stack."
     )
     confidence = "high" if group.named and numbers else "medium"
-    return Candidate("missing-rank", confidence, 93, summary, _of_ranks(view, late), _of_ranks(view, waiting))
+    return Candidate("missing-rank", confidence, summary, _of_ranks(view, late), _of_ranks(view, waiting))
 
 
 def _silent(view: JobView, group: _Group) -> Optional[Candidate]:
@@ -237,7 +236,7 @@ def _silent(view: JobView, group: _Group) -> Optional[Candidate]:
         else f"Either {ranks(missing)} never arrived there, or the log of {ranks(missing)} is not in the text."
     )
     culprits, victims = _of_ranks(view, missing), _of_ranks(view, waiting)
-    return Candidate("missing-rank", "medium" if read else "low", 60, summary, culprits, victims)
+    return Candidate("missing-rank", "medium" if read else "low", summary, culprits, victims)
 
 
 # Horovod's coordinator ------------------------------------------------------------------------------------------------
@@ -258,7 +257,7 @@ def told_by_coordinator(view: JobView) -> Optional[Candidate]:
     summary = f"Horovod's coordinator: ranks are ready with different operations: {words}. None can begin."
     culprits = _of_ranks(view, odd[0] if len(odd[0]) < len(usual[0]) else (*odd[0], *usual[0]))
     victims = _of_ranks(view, usual[0]) if len(odd[0]) < len(usual[0]) else ()
-    return Candidate("collective-mismatch", "medium", 91, summary, culprits, victims)
+    return Candidate("collective-mismatch", "medium", summary, culprits, victims)
 
 
 PATTERNS = (told_by_log, told_by_watchdog, told_by_coordinator)

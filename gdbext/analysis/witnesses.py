@@ -39,7 +39,7 @@ def gpu_fault(view: JobView) -> Optional[Candidate]:
     summary = f"The GPU of {who(hit)} had a fault: {said.text}. What runs on it cannot complete" + (
         f", and {who(others)} {verb(others, 'waits', 'wait')} for it." if others else "."
     )
-    return Candidate("gpu-fault", "high", 94, summary, tuple(hit), tuple(others), (), evidence_of(hit, others))
+    return Candidate("gpu-fault", "high", summary, tuple(hit), tuple(others), (), evidence_of(hit, others))
 
 
 def shm_full(view: JobView) -> Optional[Candidate]:
@@ -58,7 +58,6 @@ def shm_full(view: JobView) -> Optional[Candidate]:
     return Candidate(
         "shm-too-small",
         confidence,
-        96 if fatal else 86,
         summary,
         tuple(setting_up),
         (),
@@ -79,7 +78,7 @@ def behind(view: JobView) -> Optional[Candidate]:
     what = "is in another operation than its peers" if odd else "has not launched what its peers wait for"
     summary = f"Nobody moves, and {who(suspects)} {what}: {said.text}."
     cause = "collective-mismatch" if odd else "missing-rank"
-    return Candidate(cause, "medium", 57, summary, tuple(suspects), tuple(others), (), evidence_of(suspects, others))
+    return Candidate(cause, "medium", summary, tuple(suspects), tuple(others), (), evidence_of(suspects, others))
 
 
 PATTERNS = (gpu_fault, shm_full, behind)

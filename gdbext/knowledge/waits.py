@@ -63,6 +63,7 @@ LINKS = {
     "leader first": "works alone first, and the others wait on purpose",
     "local rank": "is driven by no thread",
     "exit": "frees it while the process exits",
+    "said": "is named by a log line, a witness or a counter",
 }
 """Kinds of edges besides the labels of waits."""
 

@@ -1,4 +1,4 @@
-"""How a verdict came about: every hypothesis of the graph, what stood beside it, and who lowered the confidence."""
+"""How a verdict came about: every hypothesis, and what changed the confidence."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Optional, Tuple
 from gdbext.model.waits import Hypothesis
 
 SOURCES = {
+    "graph": "the stacks and locks of the ranks",
     "progress": "what moved between two looks, and work that was counted",
     "idle": "ranks that wait for work or run code of their own",
     "witnesses": "NCCL RAS, NVML, the kernel's log, shared memory",
@@ -16,19 +17,7 @@ SOURCES = {
     "counters": "operations that the communicators launched",
     "unread": "what the kernel tells of ranks that could not be read",
 }
-"""Who speaks beside the graph."""
-
-OUTCOMES = {
-    "answer": "won: it is the answer",
-    "cause": "won: it names the cause, the graph says who is to blame",
-    "weaker": "lost: another voice beside the graph counts more",
-    "circle": "lost: memory proves a circle of waits",
-    "surer": "lost: what logs, witnesses or counters say is surer",
-    "progress": "lost: progress was seen, and nothing surer speaks against it",
-    "graph": "lost: the graph is at least as sure",
-    "explained": "lost: the graph explains the waiting with more than low confidence",
-}
-"""What became of it."""
+"""What a hypothesis rests on."""
 
 LIMITS = {
     "assumed": "an edge of its chain is only assumed",
@@ -49,18 +38,6 @@ REGRADES = {
 
 
 @dataclass(frozen=True)
-class Beside:
-    """What was said beside the graph."""
-
-    source: str  # a key of `SOURCES`
-    cause: str
-    confidence: str
-    summary: str
-    culprits: Tuple[int, ...]  # process indexes
-    outcome: str = "graph"  # a key of `OUTCOMES`
-
-
-@dataclass(frozen=True)
 class Regrade:
     """A change of the answer's confidence."""
 
@@ -74,7 +51,6 @@ class Considered:
     """All that was weighed for one verdict, the best first."""
 
     hypotheses: Tuple[Hypothesis, ...] = ()
-    beside: Tuple[Beside, ...] = ()
     stuck: Tuple[int, ...] = ()  # process indexes
     answer: Optional[int] = None  # position of the hypothesis that blames whom the answer blames
     regrades: Tuple[Regrade, ...] = ()

@@ -91,7 +91,7 @@ class WaitGraph:
 class Hypothesis:
     """One way to explain why the ranks wait."""
 
-    row: str  # id of a row of knowledge/waits.py
+    row: str  # id of a row of knowledge/wait_causes.py, or what said it
     cause: str  # label of knowledge/labels.py
     confidence: str
     roots: Tuple[Node, ...]  # where the waiting ends: equal ends, or the nodes of a circle
@@ -106,6 +106,7 @@ class Hypothesis:
     share: float = 1.0  # of the stuck ranks that it explains
     weakest_edge: Optional[Edge] = None
     limits: Tuple[str, ...] = ()  # keys of `LIMITS` in model/considered.py: why it is not surer
+    source: str = "graph"  # a key of `SOURCES` in model/considered.py
 
     @property
     def culprits(self) -> Tuple[int, ...]:

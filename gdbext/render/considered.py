@@ -1,44 +1,40 @@
-"""How a verdict came about: each hypothesis of the wait-for graph, and what stood beside it; lines and documents."""
+"""How a verdict came about: each hypothesis, with what speaks for and against it; lines and documents."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from gdbext.model.considered import LIMITS, OUTCOMES, REGRADES, Beside, Considered
+from gdbext.model.considered import LIMITS, REGRADES, Considered
 from gdbext.model.job import RankSnapshot
 from gdbext.model.ranges import folded
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.model.waits import STRENGTHS, Edge, Hypothesis
 from gdbext.render.chain import alternative_document, chain_document, chain_text
 from gdbext.render.style import Style
-from gdbext.render.text import clean, counted, shorten, wrapped
+from gdbext.render.text import clean, counted, wrapped
 from gdbext.render.whom import noun, seen_at, who
 
 Document = Dict[str, Any]
 
 MOST = 12
-"""Hypotheses that are printed, and lines of what stood beside the graph."""
-_NO_HYPOTHESIS = "The graph has no circle, and no end of a kind that explains why ranks wait."
-_NOTHING_BESIDE = "Nothing: no progress was seen, nothing shows an idle job, no log, witness or counter names a cause."
+"""Hypotheses that are printed."""
+_NO_HYPOTHESIS = (
+    "The graph has no circle, and no end of a kind that explains why ranks wait. No progress was seen, and no log, "
+    "witness or counter names a cause."
+)
 _SEVERAL = 3  # contradictions that are printed
 _LINES = 3  # of one fact
 
 
 def considered_lines(diagnosis: Diagnosis, style: Style) -> List[str]:
-    """The hypotheses, the best first; a line for each that spoke beside the graph; who changed the confidence then."""
+    """The hypotheses, the best first; what changed the confidence then."""
     considered = diagnosis.verdict.considered
-    lines = [style.paint("Hypotheses of the wait-for graph, the best first", "strong")]
+    lines = [style.paint("Hypotheses, the best first", "strong")]
     if not considered.hypotheses:
         lines += wrapped(_NO_HYPOTHESIS, style, indent="  ")
     for number, one in enumerate(considered.hypotheses[:MOST]):
         lines += _hypothesis(diagnosis, number, one, style)
     lines += _more(len(considered.hypotheses) - MOST, style)
-    lines += ["", style.paint("Beside the graph", "strong")]
-    if not considered.beside:
-        lines += wrapped(_NOTHING_BESIDE, style, indent="  ")
-    for said in considered.beside[:MOST]:
-        lines.append(_beside(diagnosis, said, style))
-    lines += _more(len(considered.beside) - MOST, style)
     for change in considered.regrades:
         reason = REGRADES.get(change.by, change.by)
         text = f"The confidence of the answer became {change.after}, from {change.before}: {reason}."
@@ -48,7 +44,8 @@ def considered_lines(diagnosis: Diagnosis, style: Style) -> List[str]:
 
 def _hypothesis(diagnosis: Diagnosis, number: int, one: Hypothesis, style: Style) -> List[str]:
     processes = diagnosis.snapshot.processes
-    head = f"{one.cause} (row {one.row}), {one.confidence} confidence{_role(diagnosis.verdict, number, one)}"
+    rests = "row" if one.source == "graph" else one.source
+    head = f"{one.cause} ({rests} {one.row}), {one.confidence} confidence{_role(diagnosis.verdict, number, one)}"
     lead = f"  {number + 1}. "
     lines = wrapped(clean(head, style), style, indent=" " * len(lead), first=lead, most=2)
     facts = [
@@ -109,13 +106,6 @@ def _weakest(processes: Sequence[RankSnapshot], one: Hypothesis, style: Style) -
     return f"{' '.join(filter(None, [step, seen_at(processes, fact, style)]))}: {clean(fact.text, style)}"
 
 
-def _beside(diagnosis: Diagnosis, one: Beside, style: Style) -> str:
-    whom = who(diagnosis.snapshot.processes, one.culprits, style)
-    cause = f"{one.cause}{f', {whom}' if whom else ''} ({one.confidence} confidence)"
-    outcome = OUTCOMES.get(one.outcome, one.outcome)
-    return shorten(f"  {one.source:<9} {clean(cause, style)}: {outcome}", style.width, style)
-
-
 def _more(number: int, style: Style) -> List[str]:
     return [style.paint(f"  {style.ellipsis} {number:,} more, all in --json", "dim")] if number > 0 else []
 
@@ -126,23 +116,13 @@ def considered_document(considered: Considered) -> Document:
         "hypotheses": [
             _hypothesis_document(one, number == considered.answer) for number, one in enumerate(considered.hypotheses)
         ],
-        "beside": [
-            {
-                "source": one.source,
-                "cause": one.cause,
-                "confidence": one.confidence,
-                "summary": one.summary,
-                "culprits": list(one.culprits),
-                "outcome": one.outcome,
-            }
-            for one in considered.beside
-        ],
         "regrades": [{"by": one.by, "before": one.before, "after": one.after} for one in considered.regrades],
     }
 
 
 def _hypothesis_document(one: Hypothesis, agrees: bool) -> Document:
     return {
+        "source": one.source,
         "row": one.row,
         **alternative_document(one),
         "unexplained": list(one.unexplained),

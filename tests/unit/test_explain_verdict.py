@@ -5,15 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.candidate import Candidate
 from gdbext.analysis.judge import judge
-from gdbext.analysis.waits.beside import Voices, told_beside
+from gdbext.analysis.waits.hypotheses import contradicted
 from gdbext.commands import diagnose
 from gdbext.commands.parsing import help_text, option_names, parse
 from gdbext.frontend import cli
 from gdbext.knowledge.wait_causes import CAUSES as ROWS
 from gdbext.model.codec import dump_snapshot
-from gdbext.model.considered import LIMITS, OUTCOMES, REGRADES, SOURCES, Beside, Considered, Regrade
+from gdbext.model.considered import LIMITS, REGRADES, SOURCES, Considered, Regrade
 from gdbext.model.errors import FINDING
 from gdbext.model.locks import LockWait
 from gdbext.model.waits import Hypothesis
@@ -25,7 +24,7 @@ from tests.unit.stacks import ENGINE, gloo_reducing, inside, job, rank, reducing
 LOCKS = ("__lll_lock_wait@libc.so.6", "pthread_mutex_lock@libc.so.6")
 READS = ("read@libc.so.6", "receive@engine ipc.cc:9", "main@engine main.cc:9")
 ASCII = Style(width=100, unicode=False)
-HEADING = "Hypotheses of the wait-for graph, the best first"
+HEADING = "Hypotheses, the best first"
 (DIAGNOSE,) = (one for one in diagnose.COMMANDS if one.name == "llm-nccl-diagnose")
 
 
@@ -95,16 +94,15 @@ def test_an_absent_rank_is_blamed_by_its_number():
 
 def test_a_graph_without_an_explanation_says_so():
     text = "\n".join(told(judge(job(syncing(0), syncing(1)))))
-    assert "\n  The graph has no circle" in text and "\n  Nothing: no progress was seen" in text
+    assert "\n  The graph has no circle" in text and "No progress was seen" in text
 
 
 def test_a_hundred_hypotheses_are_twelve_and_how_many_are_left():
     one = deadlock().verdict.considered.hypotheses[0]
     many = tuple(replace(one, row=f"row{number}") for number in range(100))
-    voices = tuple(Beside("logs", "other", "low", "x" * 5000, (), "graph") for _ in range(50))
-    lines = told(considered(deadlock(), hypotheses=many, beside=voices, stuck=(0, 1, 3)))
+    lines = told(considered(deadlock(), hypotheses=many, stuck=(0, 1, 3)))
     assert sum("lock-order-deadlock (row" in line for line in lines) == MOST == 12
-    assert "  ... 88 more, all in --json" in lines and "  ... 38 more, all in --json" in lines
+    assert "  ... 88 more, all in --json" in lines
     assert len(lines) < 200
 
 
@@ -159,44 +157,48 @@ def test_a_deadlock_a_thread_of_which_went_on_is_contradicted():
 
 def test_a_rank_elsewhere_may_well_go_on():
     away = stack("clock_nanosleep@libc.so.6", "reload@engine x.cc:1", "main@engine", still=3, switches=9)
-    (one,) = judge(job(syncing(0), rank(1, away), syncing(2), apart=1.5)).verdict.considered.hypotheses
-    assert one.row == "elsewhere" and one.contradictions == ()
+    found = judge(job(syncing(0), rank(1, away), syncing(2), apart=1.5)).verdict.considered.hypotheses
+    (one,) = (one for one in found if one.source == "graph")
+    assert one.row == "elsewhere" and not any("rank 1 went on" in text for text in one.contradictions)
 
 
-def test_progress_that_wins_and_a_hypothesis_that_stays():
+def test_progress_that_was_seen_is_the_first_and_speaks_against_the_others():
     polls = ("sched_yield@libc.so.6", "??@libcuda.so.1", "cudaStreamSynchronize@libcudart.so.12", *ENGINE)
     found = judge(job(*(rank(n, stack(*polls, still=5, switches=50)) for n in (0, 1)), apart=1.5))
-    assert [(one.source, one.outcome) for one in found.verdict.considered.beside] == [("progress", "answer")]
-    assert f"  progress  not-a-hang (high confidence): {OUTCOMES['answer']}" in told(found)
+    first = found.verdict.considered.hypotheses[0]
+    assert (first.source, first.row, first.cause) == ("progress", "goes-on", "not-a-hang")
+    assert "  1. not-a-hang (progress goes-on), high confidence" in told(found)
     assert found.verdict.considered.answer is None
 
 
-def candidate(confidence, strength=1):
-    return Candidate("other", confidence, strength, "It is said.")
-
-
-def heard(**surest):
-    found = tuple((source, one) for source, some in surest.items() for one in some)
-    firsts = {source: some[0] for source, some in surest.items()}
-    return Voices(found, firsts.get("progress"), firsts.get("idle"), firsts.get("logs"))
+def hypothesis(source, confidence, weakest="named", circle=False):
+    return Hypothesis(source, "other", confidence, (), (), (), (), (), weakest, circle, source=source)
 
 
 @pytest.mark.parametrize(
-    ("winner", "proven", "joined", "outcomes"),
+    ("one", "against"),
     [
-        ("progress", False, False, ["answer", "progress", "progress", "weaker"]),
-        ("said", False, False, ["surer", "surer", "answer", "weaker"]),
-        ("said", False, True, ["surer", "surer", "cause", "weaker"]),
-        ("graph", False, False, ["surer", "explained", "graph", "weaker"]),
-        ("graph", True, False, ["circle", "explained", "graph", "weaker"]),
-        ("idle", False, False, ["surer", "answer", "graph", "weaker"]),
+        (hypothesis("graph", "high"), True),
+        (hypothesis("idle", "high"), True),
+        (hypothesis("logs", "medium"), True),
+        (hypothesis("logs", "high"), False),
+        (hypothesis("graph", "high", "named", circle=True), True),
+        (hypothesis("graph", "high", "proven", circle=True), False),
     ],
 )
-def test_what_became_of_those_beside_the_graph(winner, proven, joined, outcomes):
-    some = heard(progress=[candidate("low")], idle=[candidate("low")], logs=[candidate("high"), candidate("low")])
-    lines = told_beside(some, winner, proven, joined)
-    assert [one.source for one in lines] == ["progress", "idle", "logs", "logs"]
-    assert [one.outcome for one in lines] == outcomes and set(outcomes) <= set(OUTCOMES)
+def test_what_progress_speaks_against(one, against):
+    told, going = contradicted([one, hypothesis("progress", "medium")])
+    assert bool(told.contradictions) == against
+    assert bool(going.contradictions) == (one.circle and one.weakest == "proven")
+
+
+def test_a_log_line_does_not_remove_a_culprit():
+    """The line names a cause and nobody: who is to blame stays whom the stacks show."""
+    line = "rank 0: NCCL WARN NET/IB : Got completion from peer with status=12 opcode=0 len=0 vendor err 129"
+    ranks = (syncing(0), inside(1, "cudaMallocHost@libcudart.so.12"), syncing(2))
+    alone = judge(job(*ranks)).verdict
+    told = judge(job(*ranks, said=(line,))).verdict
+    assert alone.culprits == told.culprits == (1,)
 
 
 def test_who_changed_the_confidence_is_told():
@@ -234,7 +236,7 @@ def test_the_document_has_all_of_them():
     assert first["chain"] == verdict["chain"]
     assert (second["row"], second["agrees"], second["limits"]) == ("elsewhere", False, ["unexplained"])
     assert (second["explained"], second["unexplained"], second["share"]) == ([0, 2, 3], [1], 0.6667)
-    assert verdict["beside"] == [] and verdict["regrades"] == []
+    assert {one["source"] for one in verdict["hypotheses"]} == {"graph"} and verdict["regrades"] == []
 
 
 def test_a_hypothesis_without_an_edge_has_none():
@@ -244,17 +246,19 @@ def test_a_hypothesis_without_an_edge_has_none():
     assert "     explains  no rank is in a collective, a lock or a set-up" in told(bare)
 
 
-def test_what_stood_beside_is_in_the_document_too():
-    said = Beside("logs", "other", "low", "A line says so.", (1,), "graph")
-    (one,) = keys(considered(deadlock(), beside=(said,)))["beside"]
-    assert one == {**vars(said), "culprits": [1]}
-    assert one["source"] in SOURCES and one["outcome"] in OUTCOMES
+def test_what_a_log_says_is_one_of_the_hypotheses():
+    line = "Watchdog caught collective operation timeout"
+    found = keys(
+        judge(job(syncing(0), sleeping(1), said=("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", line)))
+    )
+    (one,) = (one for one in found["hypotheses"] if one["source"] == "logs")
+    assert (one["row"], one["cause"]) == ("told-by-log", "gpu-fault") and one["source"] in SOURCES
 
 
 def test_without_the_option_nothing_of_it_is_there():
     found = deadlock()
     assert found.explains is False and found.verdict.considered.hypotheses
-    assert not {"hypotheses", "beside", "regrades"} & set(document(found)["verdict"])
+    assert not {"hypotheses", "regrades"} & set(document(found)["verdict"])
     assert HEADING not in render(found, ASCII)
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from gdbext.analysis import failed_checks, healthy, launches, locking, told
-from gdbext.analysis.waits.beside import PATTERNS
+from gdbext.analysis.waits.facts import PATTERNS
 from gdbext.commands.explain import LABELS, explain
 from gdbext.frontend.cli import main
 from gdbext.knowledge.causes import REMEDIES

@@ -21,8 +21,8 @@ def explained(drawing: Drawing, graph: WaitGraph, found: Sequence[Hypothesis], b
     """The answer with its chain, where the graph agrees with whom it blames, and with the other hypotheses."""
     if best.cause == "not-a-hang":
         return best
-    own = next((one for one in found if agrees(one, best)), None)
-    others = tuple(one for one in found if one is not own and one.share >= SPEAKS_UP)[:_MOST_ALTERNATIVES]
+    own = own_of(found, best)
+    others = tuple(one for one in found if _is_another(one, own, best))[:_MOST_ALTERNATIVES]
     if own is not None:
         chain = _of_all(drawing, graph, own.chain)[:LONGEST]
         return replace(best, chain=chain, root=_root(own), alternatives=others, unexplained=own.unexplained)
@@ -33,7 +33,22 @@ def explained(drawing: Drawing, graph: WaitGraph, found: Sequence[Hypothesis], b
     return replace(best, chain=chain, root=root, alternatives=others)
 
 
-def agrees(one: Hypothesis, best: Candidate) -> bool:
+def own_of(found: Sequence[Hypothesis], best: Candidate) -> Optional[Hypothesis]:
+    """The hypothesis that blames whom the answer blames; of several one with a chain."""
+    if best.cause == "not-a-hang":
+        return None
+    agreeing = [one for one in found if _agrees(one, best)]
+    return next((one for one in agreeing if one.chain), agreeing[0] if agreeing else None)
+
+
+def _is_another(one: Hypothesis, own: Optional[Hypothesis], best: Candidate) -> bool:
+    """Whether it is worth to be told beside the answer."""
+    if one is own or one.share < SPEAKS_UP or one.cause == "unknown":
+        return False
+    return one.source == "graph" or not (one.source in ("progress", "idle") or _agrees(one, best))
+
+
+def _agrees(one: Hypothesis, best: Candidate) -> bool:
     """Whether it blames the same ranks, or nobody for the same cause."""
     culprits = tuple(sorted({party.index for party in best.culprits}))
     if one.cause == "not-a-hang" or one.culprits != culprits or set(one.absent) != set(best.absent):

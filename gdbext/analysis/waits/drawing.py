@@ -81,12 +81,12 @@ class Drawing:
     def rank(self, party: Party) -> Node:
         """The node of a party; a thread that is a rank of its own has one as well."""
         key = f"rank:{party.index}:{party.judged.id}" if party.is_thread else f"rank:{party.index}"
+        self.parties.setdefault(key, party)
         known = self._nodes.get(key)
         if known is not None:
             return known
         state = self.ends.state(party)
         thread = party.judged.id or None
-        self.parties[key] = party
         label = f"thread {party.judged.id}" if party.is_thread else who([party])
         return self.add(Node(key, "rank", label, party.index, thread, party.process.pid, state, party.process.label))
 

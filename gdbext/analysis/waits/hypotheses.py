@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from gdbext.analysis.view import COMMUNICATION, JobView
+from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.analysis.waits.cycles import Circle, around, circles, reaching, reversed_edges, upstream
+from gdbext.analysis.waits.facts import Fact
 from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.knowledge.wait_causes import CAUSES, CauseRow
 from gdbext.model.waits import STRENGTHS, Edge, Hypothesis, Node, WaitGraph
@@ -27,11 +29,35 @@ class _End(NamedTuple):
     ways: _Ways
 
 
-def hypotheses(view: JobView, graph: WaitGraph) -> Tuple[Hypothesis, ...]:
+def hypotheses(view: JobView, graph: WaitGraph, facts: Sequence[Fact] = ()) -> Tuple[Hypothesis, ...]:
     """All of them, the best first: in this order by how many of the stuck ranks they explain, by what contradicts them,
     by their weakest edge."""
     finder = _Finder(view, graph)
-    return tuple(sorted((*finder.of_circles(), *finder.of_ends()), key=_weight, reverse=True))
+    found = [*finder.of_circles(), *finder.of_ends(), *finder.of_facts(facts)]
+    return tuple(sorted(contradicted(found), key=_weight, reverse=True))
+
+
+def contradicted(found: Sequence[Hypothesis]) -> Iterator[Hypothesis]:
+    """With what they say against each other. Who was seen to go on does not hang, unless memory proves a circle."""
+    going = max((one for one in found if one.source == "progress"), key=_sureness, default=None)
+    circle = next((one for one in found if one.circle and one.weakest == "proven"), None)
+    for one in found:
+        against = one.contradictions
+        if one.source == "progress" and circle is not None:
+            against += ("memory proves a circle of waits",)
+        elif going is not None and one is not circle and _speaks_against(going, one):
+            against += (f"progress was seen: {going.row}",)
+        yield replace(one, contradictions=against)
+
+
+def _speaks_against(going: Hypothesis, one: Hypothesis) -> bool:
+    """Whether progress is at least as sure as what a log or a witness says; it always is as what stacks look like."""
+    looks = one.source in ("graph", "idle")
+    return looks or (one.source != "progress" and _sureness(one) <= _sureness(going))
+
+
+def _sureness(one: Hypothesis) -> int:
+    return CONFIDENCE.index(one.confidence)
 
 
 def stuck(view: JobView) -> Tuple[int, ...]:
@@ -41,7 +67,8 @@ def stuck(view: JobView) -> Tuple[int, ...]:
 
 def _weight(one: Hypothesis) -> Tuple[float, ...]:
     strength = _ORDER.index(one.weakest)
-    return one.share, -len(one.contradictions), CONFIDENCE.index(one.confidence), _is_fact(one), one.circle, strength
+    stacks = one.source == "graph"
+    return one.share, -len(one.contradictions), _sureness(one), stacks, _is_fact(one), one.circle, strength
 
 
 def _is_fact(one: Hypothesis) -> bool:
@@ -183,7 +210,44 @@ class _Finder:
             layer = following
         return found
 
-    # --- both ---
+    # --- facts ---
+
+    def of_facts(self, facts: Sequence[Fact]) -> Iterator[Hypothesis]:
+        """What logs, witnesses and counters say. One that names nobody speaks of all that wait."""
+        for fact in facts:
+            said = fact.said
+            blamed = [*self._nodes_of(said.culprits), *(self._graph.nodes[f"absent:{one}"] for one in said.absent)]
+            ways = reaching(self._before, (one.id for one in fact.roots))
+            named = {party.index for party in (*said.culprits, *said.victims)}
+            explained = {*self._reached(ways), *named} if said.culprits or said.absent else self._stuck | named
+            chain = _way(ways, self._victim(ways, blamed), {one.id for one in fact.roots})
+            edge = next((one for one in chain if one.kind == "said"), None)
+            yield Hypothesis(
+                row=fact.row,
+                cause=said.cause,
+                confidence=said.confidence,
+                roots=fact.roots,
+                chain=chain,
+                blamed=tuple(blamed),
+                explained=tuple(sorted(explained)),
+                unexplained=tuple(sorted(self._stuck - explained)),
+                weakest=fact.strength,
+                absent=said.absent,
+                contradictions=self._against(blamed) if said.cause == "missing-rank" else (),
+                share=self._share(explained) if self._stuck else 1.0,
+                weakest_edge=edge,
+                source=fact.source,
+            )
+
+    def _nodes_of(self, parties: Iterable[Party]) -> List[Node]:
+        keys = (f"rank:{one.index}:{one.judged.id}" if one.is_thread else f"rank:{one.index}" for one in parties)
+        return [self._graph.nodes[key] for key in keys if key in self._graph.nodes]
+
+    # --- all ---
+
+    def _share(self, explained: Set[int]) -> float:
+        """Of the stuck ranks; where none is stuck, whether anything is explained."""
+        return len(self._stuck & explained) / len(self._stuck) if self._stuck else float(bool(explained))
 
     def _reached(self, ways: _Ways) -> Set[int]:
         return set(_processes(self._graph.nodes[one] for one in ways))
@@ -225,7 +289,7 @@ class _Finder:
             row.circle,
             tuple(int(one.id.partition(":")[2]) for one in roots if one.id.startswith("absent:")),
             self._against(blamed),
-            share=len(self._stuck & explained) / len(self._stuck) if self._stuck else float(bool(explained)),
+            share=self._share(explained),
             weakest_edge=edge,
             limits=tuple(name for name, most in at_most.items() if most == confidence != CONFIDENCE[-1]),
         )

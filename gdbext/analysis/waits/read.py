@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import List, Optional, Sequence, Tuple
+from typing import List, Mapping, Sequence
 
 from gdbext.analysis.across import sleeps_on
 from gdbext.analysis.candidate import Candidate, evidence_of
 from gdbext.analysis.locks import taken_in
 from gdbext.analysis.view import JobView, Party, without
-from gdbext.analysis.waits.beside import Voices, told_beside, voices
 from gdbext.analysis.waits.build import build
-from gdbext.analysis.waits.chain import LONGEST, agrees, explained
+from gdbext.analysis.waits.chain import LONGEST, explained, own_of
 from gdbext.analysis.waits.drawing import Drawing
+from gdbext.analysis.waits.facts import draw, gathered
 from gdbext.analysis.waits.hypotheses import hypotheses, stuck
 from gdbext.analysis.waits.prose import summary
-from gdbext.knowledge.labels import CONFIDENCE
-from gdbext.model.considered import Beside, Considered
+from gdbext.model.considered import Considered
 from gdbext.model.verdict import Evidence
 from gdbext.model.waits import Hypothesis
 
@@ -27,52 +26,33 @@ def read_off(view: JobView, unknown: Candidate) -> Candidate:
     """The answer of the graph; `unknown` with the chain of a rank where nothing explains the waiting. It carries all
     that was weighed for it."""
     drawing = build(view)
+    facts = draw(drawing, gathered(view))
     graph = drawing.graph
-    found = hypotheses(view, graph)
-    heard = voices(view)
-    best, winner = _best(drawing, found[0] if found else None, heard)
-    answer = explained(drawing, graph, found, best or unknown)
-    joined = winner == "said" and heard.said is not None and answer.culprits != heard.said.culprits
-    beside = told_beside(heard, winner, _proven(found[0] if found else None), joined)
-    return replace(answer, considered=_considered(view, found, answer, beside))
+    found = hypotheses(view, graph, facts)
+    said = {fact.row: fact.said for fact in facts}
+    best = _best(drawing, found, said) if found else unknown
+    answer = explained(drawing, graph, found, best)
+    return replace(answer, considered=_considered(view, found, answer))
 
 
-def _considered(
-    view: JobView, found: Sequence[Hypothesis], answer: Candidate, beside: Tuple[Beside, ...]
-) -> Considered:
-    own = None if answer.cause == "not-a-hang" else next((one for one in found if agrees(one, answer)), None)
+def _considered(view: JobView, found: Sequence[Hypothesis], answer: Candidate) -> Considered:
+    own = own_of(found, answer)
     # The answer's chain names all ranks at its beginning.
     told = tuple(replace(one, chain=answer.chain if one is own else one.chain[:LONGEST]) for one in found)
-    return Considered(told, beside, stuck(view), found.index(own) if own is not None else None)
+    return Considered(told, stuck(view), found.index(own) if own is not None else None)
 
 
-def _best(drawing: Drawing, best: Optional[Hypothesis], heard: Voices) -> Tuple[Optional[Candidate], str]:
-    """The answer, and who gives it: "progress", "idle", "said" or "graph"."""
-    moves, said = heard.moves, heard.said
-    if moves is not None and not _proven(best) and (said is None or not _surer(said.confidence, moves.confidence)):
-        return moves, "progress"
-    if said is not None and (best is None or _surer(said.confidence, best.confidence)):
-        return _beside(drawing, said, best), "said"
-    if heard.idles is not None and (best is None or best.confidence == "low"):
-        return heard.idles, "idle"
-    return _candidate(drawing, best) if best is not None else None, "graph"
-
-
-def _proven(best: Optional[Hypothesis]) -> bool:
-    """Whether memory proves a circle of waits."""
-    return best is not None and best.circle and best.weakest == "proven"
-
-
-def _surer(one: str, other: str) -> bool:
-    return CONFIDENCE.index(one) > CONFIDENCE.index(other)
-
-
-def _beside(drawing: Drawing, said: Candidate, best: Optional[Hypothesis]) -> Candidate:
-    """What logs, witnesses or counters say; who is to blame by the graph stays so where they name nobody."""
-    if said.culprits or said.absent or best is None or not best.blamed:
-        return said
-    own = _candidate(drawing, best)
-    return replace(said, culprits=own.culprits, victims=own.victims, evidence=(*said.evidence, *own.evidence))
+def _best(drawing: Drawing, found: Sequence[Hypothesis], said: Mapping[str, Candidate]) -> Candidate:
+    """The first hypothesis. One that names a cause and nobody leaves those to blame whom the graph blames."""
+    best = found[0]
+    if best.source == "graph":
+        return _candidate(drawing, best)
+    told = said[best.row]
+    graph = next((one for one in found if one.source == "graph"), None)
+    if best.source in ("progress", "idle") or told.culprits or told.absent or graph is None or not graph.blamed:
+        return told
+    own = _candidate(drawing, graph)
+    return replace(told, culprits=own.culprits, victims=own.victims, evidence=(*told.evidence, *own.evidence))
 
 
 def _candidate(drawing: Drawing, best: Hypothesis) -> Candidate:
@@ -82,7 +62,7 @@ def _candidate(drawing: Drawing, best: Hypothesis) -> Candidate:
     victims = _victims(drawing, best, culprits)
     text = summary(best, culprits, victims)
     evidence = (*_waits(drawing, best), *evidence_of(culprits, victims), *sleeps_on(culprits))
-    return Candidate(best.cause, best.confidence, 0, text, culprits, tuple(victims), best.absent, evidence)
+    return Candidate(best.cause, best.confidence, text, culprits, tuple(victims), best.absent, evidence)
 
 
 def _victims(drawing: Drawing, best: Hypothesis, culprits: Sequence[Party]) -> List[Party]:
