@@ -35,7 +35,9 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         f"where an idle worker sits. "
         + ("A single process cannot show whether its peers are idle too." if alone else "Nothing hangs.")
     )
-    confidence = "low" if alone else "high" if not others and len(members) > 1 else "medium"
+    # Of a text one does not know whether it has all processes: who feeds the workers may be what hangs.
+    whole = not others and len(members) > 1 and view.given == "live"
+    confidence = "low" if alone else "high" if whole else "medium"
     return Candidate("not-a-hang", confidence, summary, (), (), (), evidence_of((), view.parties))
 
 

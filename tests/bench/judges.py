@@ -23,6 +23,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 from tabulate import tabulate
 
 from gdbext.analysis.judge import judge
+from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.model.job import JobSnapshot
 from gdbext.parsers import parse_files
 
@@ -132,6 +133,7 @@ def main() -> None:
     known = json.loads(options.against.read_text()) if options.against else {}
     totals: Dict[Tuple[str, str], Counter] = {}
     changed: Dict[str, List[List[str]]] = {"better": [], "worse": []}
+    graded: Dict[Tuple[str, str], Counter] = {}
     saved: Dict[str, Answer] = {}
     for case in cases(options.corpus):
         name = f"{case.set}/{case.name}"
@@ -141,6 +143,9 @@ def main() -> None:
             total = totals.setdefault((case.set, judged_by), Counter())
             total.update([grade(case, said), "cases"])
             total["decisive"] += is_named(case, said)
+            if judged_by == "now" and said.cause != "unknown":
+                sure = graded.setdefault((case.set, said.confidence), Counter())
+                sure.update(["answers", "right" if said.cause in case.causes else "wrong"])
         old, new = ((_GRADES.index(grade(case, one)), not is_named(case, one)) for one in (before, now))
         row = [name, case.causes[0], str(before), str(now), f"{now.process}, {now.thread}"]
         if new[0] > old[0] or new[1] > old[1]:
@@ -150,9 +155,22 @@ def main() -> None:
     if options.save:
         options.save.write_text(json.dumps(saved))
     print(tabulate(_rows(totals), ["set", "judge", "cases", *_GRADES, "decisive"], tablefmt="github"))
+    print("\nOf the answers that name a cause, by their confidence\n")
+    print(tabulate(_by_confidence(graded), ["confidence", "set", "answers", "right"], tablefmt="github"))
     for title, rows in changed.items() if known else ():
         print(f"\n{title}: {len(rows)}\n")
         print(tabulate(rows, ["case", "label", "before", "now", "decisive now"], tablefmt="github"))
+
+
+def _by_confidence(graded: Dict[Tuple[str, str], Counter]) -> List[List[object]]:
+    """How often an answer of each confidence is right, in each set and in all of them."""
+    rows: List[List[object]] = []
+    for confidence in reversed(CONFIDENCE):
+        sets = {name: total for (name, one), total in graded.items() if one == confidence}
+        whole = sum(sets.values(), Counter())
+        for name, total in (*sets.items(), ("together", whole)):
+            rows.append([confidence, name, total["answers"], total["right"]])
+    return rows
 
 
 def _rows(totals: Dict[Tuple[str, str], Counter]) -> List[List[object]]:
