@@ -9,15 +9,18 @@ from typing import List, Match, Optional, Tuple, Union
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.session import Session
 from gdbext.knowledge.causes import REMEDIES, SHOWN_BY
+from gdbext.knowledge.end_states import END_STATES
 from gdbext.knowledge.frames import MESSAGES, RULES
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.knowledge.schema import FrameRule, RemedyRule
 from gdbext.knowledge.signatures import SIGNATURES
+from gdbext.knowledge.wait_causes import CAUSES as ROOTS
 from gdbext.model.errors import UsageError
 from gdbext.model.explanation import Explanation, Glossary, Sign
 from gdbext.model.verdict import Remedy
+from gdbext.model.waits import STATES
 
-LABELS: Tuple[str, ...] = (*CAUSES, *(kind for kind in WAIT_KINDS if kind not in CAUSES))
+LABELS: Tuple[str, ...] = tuple(dict.fromkeys((*CAUSES, *WAIT_KINDS, *STATES)))
 """Everything that can be explained."""
 
 _MOST_NAMES = 12
@@ -33,12 +36,14 @@ _ONE_OF = re.compile(r"\[[^]]*\](\\w)?[*+]?")
 def explain(label: Optional[str]) -> Union[Explanation, Glossary]:
     """The explanation of one label, or all labels. Raises `UsageError` for a label that is none, naming near ones."""
     if not label:
-        return Glossary(tuple(map(_wait, WAIT_KINDS)), tuple(map(_cause, CAUSES)))
+        return Glossary(tuple(map(_wait, WAIT_KINDS)), tuple(map(_cause, CAUSES)), tuple(map(_state, STATES)))
     label = label.strip().lower().replace("_", "-")
     if label in CAUSES:
         return _cause(label)
     if label in WAIT_KINDS:
         return _wait(label)
+    if label in STATES:
+        return _state(label)
     near = [one for one in LABELS if label in one or one in label or one[:4] == label[:4]]
     hint = f"did you mean {' or '.join(near[:3])}" if near else "without a label all are listed"
     raise UsageError(f"{label} is no label", hint)
@@ -79,6 +84,15 @@ def _wait(label: str) -> Explanation:
         tuple(Remedy(f"{rule.action} ({rule.cause})", rule.reason) for rule in remedies),
         _unique([*causes, *(rule.cause for rule in remedies)]),
         _unique([sign.source for sign in signs]),
+    )
+
+
+def _state(label: str) -> Explanation:
+    row = next(one for one in END_STATES if one.state == label)
+    causes = _unique([root.cause for root in ROOTS if label in root.states])
+    signs = tuple(Sign(text, row.source) for text in row.seen)
+    return Explanation(
+        label, "state", STATES[label], signs, (Remedy(row.action, row.reason),), causes, _unique([row.source])
     )
 
 
@@ -190,7 +204,7 @@ COMMANDS = (
         "Say what a label of the answer means, how it is recognised and what to do",
         _body,
         "status",
-        (Argument("label", "a cause or a wait; none: all of them", "LABEL", nargs="?", completes="label"),),
+        (Argument("label", "a cause, a wait or a state; none: all of them", "LABEL", nargs="?", completes="label"),),
         examples=("llm-explain missing-rank", "llm-explain pinned-host-alloc"),
     ),
 )

@@ -132,7 +132,7 @@ def parser() -> argparse.ArgumentParser:
     _selection(health)
     add_output(health)
     five = add("explain", "Say what a label of the answer means, how it is recognised and what to do.")
-    five.add_argument("label", nargs="?", metavar="LABEL", help="a cause or a wait; none: all of them")
+    five.add_argument("label", nargs="?", metavar="LABEL", help="a cause, a wait or a state; none: all of them")
     add_output(five)
     six = add("comms", "List the NCCL communicators of all ranks and who is behind in what; no rank is stopped.")
     six.add_argument("inputs", nargs="*", metavar="PID|FILE", help="pids, or a saved snapshot")

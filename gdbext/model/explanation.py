@@ -19,10 +19,10 @@ class Sign:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A wait or a cause: `sort` says which. Remedies come with the condition under which they are given."""
+    """A wait, a cause or the state of an end: `sort` says which. Remedies come with their condition."""
 
     label: str
-    sort: str  # "wait" or "cause"
+    sort: str  # "wait", "cause" or "state"
     meaning: str
     signs: Tuple[Sign, ...] = ()
     remedies: Tuple[Remedy, ...] = ()
@@ -36,3 +36,4 @@ class Glossary:
 
     waits: Tuple[Explanation, ...]
     causes: Tuple[Explanation, ...]
+    states: Tuple[Explanation, ...]  # of what a wait chain ends at

@@ -38,7 +38,11 @@ def explanation_lines(one: Explanation, style: Style) -> List[str]:
 def glossary_lines(glossary: Glossary, style: Style) -> List[str]:
     """Every label with its line of meaning."""
     lines: List[str] = []
-    for title, group in (("Causes", glossary.causes), ("Waits", glossary.waits)):
+    for title, group in (
+        ("Causes", glossary.causes),
+        ("Waits", glossary.waits),
+        ("States at the end of a wait chain", glossary.states),
+    ):
         lines += [""] * bool(lines) + [style.paint(title, "strong")]
         width = max((len(one.label) for one in group), default=0)
         for one in group:
@@ -71,7 +75,7 @@ def explanation_document(one: Explanation) -> Dict[str, Any]:
 
 def glossary_document(glossary: Glossary) -> Dict[str, Any]:
     """Labels and meanings."""
-    return {"causes": _meanings(glossary.causes), "waits": _meanings(glossary.waits)}
+    return {name: _meanings(getattr(glossary, name)) for name in ("causes", "waits", "states")}
 
 
 def _meanings(group: Sequence[Explanation]) -> Dict[str, str]:

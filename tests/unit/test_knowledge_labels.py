@@ -15,6 +15,7 @@ from gdbext.knowledge.logs import LOG_RULES
 from gdbext.knowledge.signatures import SIGNATURES
 from gdbext.knowledge.wait_causes import CAUSES as ROWS
 from gdbext.model.errors import USAGE, UsageError
+from gdbext.model.waits import STATES
 
 # Issues of the table of hang signatures: each is the source of some row.
 REPORTED = (
@@ -40,7 +41,7 @@ def test_every_wait_with_a_rule_says_which_frames():
 
 
 def test_labels_of_the_contract():
-    assert set(LABELS) == {*CAUSES, *WAIT_KINDS}
+    assert set(LABELS) == {*CAUSES, *WAIT_KINDS, *STATES}
     assert {one.cause for one in SIGNATURES} == set(CAUSES)
     assert {one.cause for one in REMEDIES} == set(CAUSES)
 
