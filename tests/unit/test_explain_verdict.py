@@ -201,6 +201,15 @@ def test_a_log_line_does_not_remove_a_culprit():
     assert alone.culprits == told.culprits == (1,)
 
 
+def test_a_line_is_older_than_a_stack_that_shows_the_rank_where_the_others_wait():
+    line = "RuntimeError: Rank 2 failed to pass monitoredBarrier in 1800000 ms"
+    ranks = (reducing(0), inside(1, "cudaMallocHost@libcudart.so.12"), reducing(2))
+    found = judge(job(*ranks, said=(line,))).verdict
+    (said,) = (one for one in found.considered.hypotheses if one.source == "logs")
+    assert said.culprits == (2,) and said.contradictions == ("rank 2 has come to what the others wait for",)
+    assert found.culprits == (1,)
+
+
 def test_who_changed_the_confidence_is_told():
     ranks = (reducing(0), locked(1), reads(2), reducing(3))
     found = judge(job(*(replace(one, source="text:loose") for one in ranks)))

@@ -84,7 +84,9 @@ def _draw(drawing: Drawing, fact: Fact) -> Tuple[Node, ...]:
             drawing.join(rank, waits[0], "said", fact.strength, shown)
     for node in waits:
         for rank in blamed:
-            if all(edge.target.id != rank.id for edge in drawing.leaving(node)):
+            known = any(edge.target.id == rank.id for edge in drawing.leaving(node))
+            arrived = any(edge.target.id == node.id for edge in drawing.leaving(rank))
+            if not (known or arrived):
                 drawing.join(node, rank, "said", fact.strength, shown)
     if said.cause not in _MEANS:
         return tuple(blamed)

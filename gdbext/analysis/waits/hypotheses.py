@@ -233,7 +233,7 @@ class _Finder:
                 unexplained=tuple(sorted(self._stuck - explained)),
                 weakest=fact.strength,
                 absent=said.absent,
-                contradictions=self._against(blamed) if said.cause == "missing-rank" else (),
+                contradictions=self._of_log(blamed, said.victims) if fact.source == "logs" else (),
                 share=self._share(explained) if self._stuck else 1.0,
                 weakest_edge=edge,
                 source=fact.source,
@@ -242,6 +242,12 @@ class _Finder:
     def _nodes_of(self, parties: Iterable[Party]) -> List[Node]:
         keys = (f"rank:{one.index}:{one.judged.id}" if one.is_thread else f"rank:{one.index}" for one in parties)
         return [self._graph.nodes[key] for key in keys if key in self._graph.nodes]
+
+    def _of_log(self, blamed: Sequence[Node], victims: Iterable[Party]) -> Tuple[str, ...]:
+        """Ranks that a line names as missing, and that stand where the others wait for them: the line is older."""
+        joined = {edge.target.id for one in self._nodes_of(victims) for edge in self._graph.after(one.id)}
+        there = {one.label for one in blamed for edge in self._graph.after(one.id) if edge.target.id in joined}
+        return tuple(f"{label} has come to what the others wait for" for label in sorted(there))
 
     # --- all ---
 
