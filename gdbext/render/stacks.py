@@ -29,6 +29,8 @@ MOST_LINES = 1_000
 _RANKS_WIDTH = 20
 _NAMELESS = "??"
 _C_LIBRARY = re.compile(r"(^|/)(libc|libpthread|ld-linux-x86-64|ld)[.-][^/]*so|\[vdso\]")
+_INSTALLED = re.compile(r"/(site|dist)-packages/|/lib(64)?/python\d|^/usr/(include|lib)|^<|/bits/|\.tcc$|/std_\w+\.h$")
+_MOST_OF_USER = 24
 _VDSO = ("clock_gettime", "gettimeofday", "time", "getcpu")
 
 _Call = Union[TreeNode, Frame]
@@ -79,8 +81,8 @@ def compact_tree(tree: StackTree, style: Style, budget: int, culprits: FrozenSet
     aside = _set_aside(tree, style)
     room = max(budget - len(aside) - 1, 4)
     drawn: List[_Line] = []
-    for limits in _TIGHTER:
-        drawn = list(_Drawing(limits, style, culprits).fork(tree.roots))
+    for limits, whole in (*((limits, True) for limits in _TIGHTER), (_TIGHTER[-1], False)):
+        drawn = list(_Drawing(limits, style, culprits, whole).fork(tree.roots))
         if len(drawn) <= room:
             return _laid_out(drawn, tree.counts, style, culprits) + aside
     hidden = drawn[room - 1 :]
@@ -93,9 +95,13 @@ def compact_tree(tree: StackTree, style: Style, budget: int, culprits: FrozenSet
 class _Drawing:
     """One pass over a tree. Forks are followed by recursion (at most DEEPEST_FORK), runs by a loop."""
 
-    def __init__(self, limits: _Limits, style: Style, culprits: FrozenSet[int] = frozenset()) -> None:
+    def __init__(
+        self, limits: _Limits, style: Style, culprits: FrozenSet[int] = frozenset(), whole: bool = False
+    ) -> None:
+        """`whole`: leave out nothing of what culprits do in the user's code."""
         self._limits = limits
         self._culprits = culprits
+        self._whole = culprits if whole else frozenset()
         self._mark = style.ellipsis
         self._glyphs = ("├─ ", "└─ ", "│  ", "   ") if style.unicode else ("|- ", "`- ", "|  ", "   ")
 
@@ -121,7 +127,7 @@ class _Drawing:
         inner = nodes[-1].children
         prefix, threads = first, 0
         ranks: Tuple[int, ...] = ()
-        for part in _abridged(_folded(nodes), self._limits.calls):
+        for part in _abridged(_folded(nodes), self._limits.calls, self._whole):
             if isinstance(part, int):
                 yield self._left_out(prefix, counted(part, "call"))
             else:
@@ -150,9 +156,10 @@ def _folded(calls: Sequence[_Call]) -> List[_Part]:
     return [(group[0], len(group)) for group in groups]
 
 
-def _abridged(parts: Sequence[_Part], limit: int) -> List[Union[_Part, int]]:
+def _abridged(parts: Sequence[_Part], limit: int, whole: FrozenSet[int]) -> List[Union[_Part, int]]:
     """At most `limit` parts; the number of calls left out stands in place of the middle. Inner calls say more, but
-    those of the driver and the C library, innermost of all, say least: they go first."""
+    those of the driver and the C library, innermost of all, say least: they go first. What `whole` ranks do in the
+    user's own code stays."""
     if len(parts) <= limit:
         return list(parts)
     telling = len(parts)
@@ -167,7 +174,24 @@ def _abridged(parts: Sequence[_Part], limit: int) -> List[Union[_Part, int]]:
     head = max(1, limit // 4)
     tail = max(limit - head - 1, 1)
     middle = kept[head : len(kept) - tail]
-    return [*kept[:head], _calls(middle), *kept[len(kept) - tail :], *bottom]
+    return [*kept[:head], *_without(middle, whole), *kept[len(kept) - tail :], *bottom]
+
+
+def _without(parts: Sequence[_Part], whole: FrozenSet[int]) -> Iterator[Union[_Part, int]]:
+    """How many calls are left out, and between them the innermost of the user's own."""
+    own = [number for number, (call, _) in enumerate(parts) if _is_of_user(call, whole)][-_MOST_OF_USER:]
+    for stays, some in groupby(enumerate(parts), key=lambda item: item[0] in own):
+        group = [part for _, part in some]
+        if stays:
+            yield from group
+        else:
+            yield _calls(group)
+
+
+def _is_of_user(call: _Call, whole: FrozenSet[int]) -> bool:
+    """A call with a source line outside of installed libraries, of such ranks only."""
+    ranks = getattr(call, "ranks", ())
+    return bool(ranks) and whole.issuperset(ranks) and bool(call.line) and not _INSTALLED.search(call.file or "<")
 
 
 def _calls(parts: Sequence[_Part]) -> int:

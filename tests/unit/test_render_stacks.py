@@ -151,3 +151,21 @@ def test_one_thread():
         "     corrupt stack",
     ]
     assert render(ThreadStack("1", ()), STYLE) == ["Thread 1"]
+
+
+def test_what_a_culprit_does_in_the_users_code_is_never_left_out():
+    """Installed libraries, the C library and what all ranks share may be; the user's own lines of the culprit not."""
+    torch = [Frame(f"torch_{n}", file="/x/site-packages/torch/nn.py", line=n + 1, language="python") for n in range(9)]
+    own = [Frame(f"user_{n}", file="/srv/train.py", line=n + 1, language="python") for n in range(3)]
+    waits = [Frame(f"wait_{n}", "/bin/engine") for n in range(9)]
+    branches = (
+        joined(tree_of((*waits, *torch, *own, *torch), (1,))),
+        joined(tree_of((*waits, *torch, *own, *torch), (0, 2))),
+    )
+    tree = StackTree((joined(tree_of((MAIN,), (0, 1, 2)), branches),))
+    lines = compact_tree(tree, STYLE, 30, frozenset({1}))
+    split = next(number for number, line in enumerate(lines) if line.startswith("0,2"))
+    culprit, others = "\n".join(lines[:split]), "\n".join(lines[split:])
+    assert all(f"user_{n}  train.py:{n + 1}" in culprit for n in range(3))
+    assert culprit.count("calls") == 2 and "calls" in others
+    assert not all(f"user_{n}" in others for n in range(3))
