@@ -123,7 +123,7 @@ def test_a_step_that_waits_is_freed_from_another_terminal(before_a_collective):
     terminal.until("This step is still running, and ranks 0, 2 are held here.")
     terminal.until("gdbext pdb --release")
     other = job.terminal("--release")
-    assert "rank 1 holds nobody any more; released: 0, 2" in other.rest()
+    assert "rank 1 no longer holds other ranks; released: 0, 2" in other.rest()
     assert other.process.returncode == 0
     assert "-> return number" in terminal.until("(Pdb) ")
     terminal.type("c")
