@@ -139,10 +139,8 @@ class Station:
     def forget(self) -> None:
         """In a forked child: the sockets are its parent's, who must not seem alive because of us."""
         atexit.unregister(self.close)
-        self._server.close()
-        for waiting in self._waiting.values():
-            for _, wire in waiting:
-                os.close(wire.fileno())
+        for number in _ends_of(self._server.getsockname()):
+            os.close(number)
         self._waiting.clear()
 
     # --- where we are ---
@@ -262,3 +260,18 @@ class Station:
         for _, wire in waiting:
             wire.send(message)
             wire.close()
+
+
+def _ends_of(address: str) -> List[int]:
+    """File descriptors of the socket that listens at an address and of all that were accepted there, whoever holds
+    them: a thread that was in the midst of a question when its process was forked does not run in the child, and its
+    descriptors stay."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            with socket.fromfd(int(name), socket.AF_UNIX, socket.SOCK_STREAM) as one:
+                if one.getsockname() == address:
+                    found.append(int(name))
+        except OSError:  # no socket, or closed meanwhile
+            continue
+    return found

@@ -79,6 +79,17 @@ def forked(number):
     return step(number)
 
 
+def asked(number):
+    breakpoint_(rank=1, timeout=0.01)
+    say("may be asked")
+    sys.stdin.readline()
+    if os.fork() == 0:
+        say("child")
+        sys.stdin.read()
+        os._exit(0)
+    return step(number)
+
+
 def main(mode, steps):
     for number in range(steps):
         if mode == "forked" and number:

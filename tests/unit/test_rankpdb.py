@@ -2,13 +2,14 @@
 
 import os
 import signal
+import socket
 import sys
 import timeit
 
 import pytest
 
 from gdbext import rankpdb
-from tests.inferiors.pdb_job import PdbJob
+from tests.inferiors.pdb_job import DEADLINE, PdbJob
 
 
 @pytest.fixture
@@ -321,6 +322,23 @@ def test_a_forked_child_is_no_rank_and_does_not_keep_it_alive(folder):
         job[1].has_said("pdb_rank.py:19 in step")
         job[1].signal(signal.SIGKILL)
         assert "rank 1 has ended" in job[0].until("done")
+
+
+def test_a_forked_child_does_not_keep_a_question_open(folder):
+    """One that its parent had accepted and not yet read when it forked."""
+    with PdbJob(folder, mode="asked").start() as job, socket.socket(socket.AF_UNIX) as silent:
+        job[1].has_said("may be asked")
+        (path,) = folder.glob("pdb-*/1.*")
+        silent.connect(str(path))
+        with socket.socket(socket.AF_UNIX) as answered:  # accepted after it: so that was accepted as well
+            answered.connect(str(path))
+            answered.sendall(b'{"status": true}\n')
+            assert answered.recv(1)
+        job[1].type("fork")
+        job[1].has_said("child")
+        job[1].signal(signal.SIGKILL)
+        silent.settimeout(DEADLINE)
+        assert silent.recv(1) == b""
 
 
 def test_a_folder_that_others_can_read_is_not_used(folder):
