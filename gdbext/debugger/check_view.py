@@ -41,8 +41,8 @@ def report_of(failure: Failure, rank: AttachedRank, tensors: TensorPort, environ
     is_core = rank.state == "core file"
     with compat.kept_selection():
         look = live.one_thread(gdb.selected_inferior(), thread, is_core)
-        native = look.native.frames[:MOST_FRAMES]
-        frames = look.stack.frames[:MOST_FRAMES]
+        native = tuple(look.native.frames[:MOST_FRAMES])
+        frames = tuple(look.stack.frames[:MOST_FRAMES])
         inside = checks.engine_frame(native)
         failure = placed_by_caller(failure, native, list(newest_frames(len(native))))
         failure = checks.with_frames(failure, native)

@@ -7,32 +7,42 @@ import dataclasses
 import gc
 import json
 from collections.abc import Mapping as AbstractMapping
-from typing import Any, Iterator, Union
+from typing import Any, Iterator, Optional, Union
 
 from gdbext import __version__
 from gdbext.model import limits
-from gdbext.model.decoding import LONE_SURROGATE, reader
+from gdbext.model.decoding import LONE_SURROGATE, fields_of, reader
 from gdbext.model.errors import GdbextError
-from gdbext.model.job import SCHEMA, JobSnapshot
+from gdbext.model.job import SAVED, JobSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.saved_snapshot import SnapshotReader
+from gdbext.model.stack import ThreadStack
+from gdbext.model.stack_table import StackTable
 from gdbext.model.unfit import Unfit
 
 TOOL = f"gdbext {__version__}"
 _ADVICE = "give a file that --save wrote"
 
 
-def encode(value: Any) -> Any:
-    """Plain JSON data of a model object; fields at their default are left out to keep snapshots small."""
+def encode(value: Any, table: Optional[StackTable] = None) -> Any:
+    """Plain JSON data of a model object; fields at their default are left out to keep snapshots small. With a `table`
+    the frames of threads go there."""
+    if isinstance(value, str):
+        return _bounded(value)
+    if value is None or isinstance(value, (int, float)):
+        return value
     if isinstance(value, Missing):
         return {"missing": _bounded(value.reason)}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: encode(got) for name, got, default in _fields_of(value) if got != default}
-    if isinstance(value, (list, tuple)):
-        return [encode(item) for item in value]
+    if dataclasses.is_dataclass(value):
+        placed = table.place(value.frames) if table is not None and isinstance(value, ThreadStack) else {}
+        fields = fields_of(type(value)).items()
+        own = (
+            (name, getattr(value, name), field.default) for name, field in fields if not (placed and name == "frames")
+        )
+        return {**{name: encode(got, table) for name, got, default in own if got != default}, **placed}
     if isinstance(value, AbstractMapping):
-        return {encode(str(key)): encode(item) for key, item in value.items()}
-    return _bounded(value) if isinstance(value, str) else value
+        return {encode(str(key)): encode(item, table) for key, item in value.items()}
+    return [encode(item, table) for item in value]
 
 
 def _bounded(text: str) -> str:
@@ -42,17 +52,6 @@ def _bounded(text: str) -> str:
     return text if text.isascii() else LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _fields_of(value: Any) -> Any:
-    for field in dataclasses.fields(value):
-        if field.default is not dataclasses.MISSING:
-            default = field.default
-        elif field.default_factory is not dataclasses.MISSING:
-            default = field.default_factory()
-        else:
-            default = dataclasses.MISSING
-        yield field.name, getattr(value, field.name), default
-
-
 def decode(kind: Any, data: Any) -> Any:
     """The inverse of `encode` for the type `kind`. Raises `ValueError` that names the field which does not fit."""
     return reader(kind)(data)
@@ -60,7 +59,10 @@ def decode(kind: Any, data: Any) -> Any:
 
 def dump_snapshot(snapshot: JobSnapshot) -> str:
     """The text of a snapshot file. It is ASCII: no character of a name in it does anything to a terminal."""
-    return json.dumps({"schema": SCHEMA, "tool": TOOL, "snapshot": encode(snapshot)})
+    table = StackTable()
+    encoded = encode(snapshot, table)
+    stacks = {"calls": encode(table.calls), **table.rows()}
+    return json.dumps({"schema": SAVED, "tool": TOOL, "snapshot": {"stacks": stacks, **encoded}})
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import dataclasses
 import re
 import sys
 from collections.abc import Mapping as AbstractMapping
+from collections.abc import Sequence as AbstractSequence
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, TypeVar, Union, get_type_hints
 
 from gdbext.model import limits
@@ -14,6 +15,8 @@ from gdbext.model.missing import Missing
 from gdbext.model.unfit import Unfit
 
 T = TypeVar("T")
+
+_LISTS = (tuple, AbstractSequence)
 
 Reader = Callable[[Any], Any]
 """Takes JSON data, gives the value of a field. Raises `Unfit`."""
@@ -39,6 +42,7 @@ class Field:
 
 
 _FIELDS: Dict[Any, Mapping[str, Field]] = {}
+_REQUIRED: Dict[Any, List[str]] = {}
 
 
 def fields_of(kind: Any) -> Mapping[str, Field]:
@@ -53,9 +57,9 @@ def fields_of(kind: Any) -> Mapping[str, Field]:
 
 def _field(field: Any, hint: Any, rule: Optional[Rule]) -> Field:
     origin, arguments = _generic(hint)
-    item = reader(arguments[0], rule) if origin is tuple else None
+    item = reader(arguments[0], rule) if origin in _LISTS else None
     member = reader(arguments[1], rule) if origin is AbstractMapping else None
-    objects = origin is tuple and dataclasses.is_dataclass(arguments[0])
+    objects = origin in _LISTS and dataclasses.is_dataclass(arguments[0])
     return Field(reader(hint, rule), item, objects, member, _default(field))
 
 
@@ -67,13 +71,12 @@ def _default(field: Any) -> Any:
 
 def built(kind: Type[T], found: Mapping[str, Any]) -> T:
     """The object with these values. Raises `Unfit` where one is missing that has no default."""
-    values = []
-    for name, field in fields_of(kind).items():
-        value = found.get(name, field.default)
-        if value is REQUIRED:
+    if kind not in _REQUIRED:
+        _REQUIRED[kind] = [name for name, field in fields_of(kind).items() if field.default is REQUIRED]
+    for name in _REQUIRED[kind]:
+        if name not in found:
             raise Unfit("is missing").within(name)
-        values.append(value)
-    return kind(*values)
+    return kind(**found)
 
 
 def reader(kind: Any, rule: Optional[Rule] = None) -> Reader:
@@ -83,7 +86,7 @@ def reader(kind: Any, rule: Optional[Rule] = None) -> Reader:
     origin, arguments = _generic(kind)
     if origin is Union:
         return _union_reader(arguments, rule)
-    if origin is tuple:
+    if origin in _LISTS:
         return _tuple_reader(arguments[0], rule)
     if origin is AbstractMapping:
         return _mapping_reader(arguments[1], rule)
@@ -264,7 +267,7 @@ def _json_types(kind: Any) -> Tuple[type, ...]:
         return (float, int)
     if kind in _JSON_NAMES:
         return (kind,)
-    return (list,) if _generic(kind)[0] is tuple else (dict,)
+    return (list,) if _generic(kind)[0] in _LISTS else (dict,)
 
 
 def _shown(data: Any) -> str:

@@ -16,6 +16,9 @@ from gdbext.model.witness import Witness
 SCHEMA = 1
 """Version of every JSON document of gdbext; raised when a key changes its meaning or goes away."""
 
+SAVED = 2
+"""Version of saved snapshots. Before it, frames stood in each thread; since then, in the table of its stacks."""
+
 STATES = ("ok", "partial", "lost")
 """How much of a process was read (`RankSnapshot.state`)."""
 

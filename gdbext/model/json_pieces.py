@@ -52,6 +52,15 @@ class JsonPieces:
             raise Unfit("is nested too deeply") from None
         return found
 
+    def short_value(self) -> Any:
+        """The value, whole; None for one that has to be entered, or is none, and before which this stands then."""
+        self._next()
+        try:
+            found, self._at = self._decoder.raw_decode(self._window, self._at)
+        except (ValueError, RecursionError):
+            return None
+        return found
+
     def names(self) -> Iterator[str]:
         """The names of an object's members, each when this stands before its value, which must be read then."""
         self._enter("{", "is not an object")
@@ -91,11 +100,8 @@ class JsonPieces:
         """The items of a list, each whole."""
         if self._next() != "[":
             raise Unfit("is not a list")
-        try:  # in one go, which is faster, where all of it is in the window
-            found, self._at = self._decoder.raw_decode(self._window, self._at)
-        except (ValueError, RecursionError):
-            found = self._one_by_one()
-        yield from found
+        found = self.short_value()  # in one go, which is faster, where all of it is in the window
+        yield from self._one_by_one() if found is None else found
 
     def _one_by_one(self) -> Iterator[Any]:
         for number in self.items():

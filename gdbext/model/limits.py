@@ -5,7 +5,10 @@ from __future__ import annotations
 PROCESSES = 65_536
 THREADS = 300_000
 FRAMES = 2_000_000
-"""Of all processes together: some 600 MB."""
+"""That are different, or stand for themselves, in all processes together: some 600 MB."""
+
+PLACED = 10_000_000
+"""Frames of all threads, equal ones of several threads too."""
 
 FRAMES_OF_A_THREAD = 16_384
 """Innermost first; a deeper recursion says nothing more."""

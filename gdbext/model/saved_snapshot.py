@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Tuple
 
 from gdbext.model import limits
 from gdbext.model.consistency import check
 from gdbext.model.decoding import MEMBER_NAME, Field, Reader, built, fields_of, place_of, reader
 from gdbext.model.errors import GdbextError
-from gdbext.model.job import SCHEMA, JobSnapshot, RankSnapshot
+from gdbext.model.job import SAVED, JobSnapshot, RankSnapshot
 from gdbext.model.json_pieces import JsonPieces
 from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.stack_table import SavedStacks
 from gdbext.model.unfit import Unfit
 from gdbext.model.witness import Witness
 
 _FRAME = reader(Frame)
-_LIMITS = ("PROCESSES", "THREADS", "FRAMES", "OBJECTS", "TEXTS")
+_OF_THREAD = fields_of(ThreadStack)
+_LIMITS = ("PROCESSES", "THREADS", "FRAMES", "PLACED", "OBJECTS", "TEXTS")
 _LEVELS = {"processes": 4, "threads": 2}
 """How deep one has to go into an item of these lists to what is never long."""
 _DEEPEST = 8
@@ -33,6 +35,7 @@ class SnapshotReader:
         self._text = JsonPieces(data)
         self._room = {name.lower(): getattr(limits, name) for name in _LIMITS}  # for so many more
         self._cut_threads = 0  # of the process that is being read
+        self._stacks = SavedStacks()
         self.tool = ""
 
     def snapshot(self) -> JobSnapshot:
@@ -58,23 +61,49 @@ class SnapshotReader:
     def _schema(self) -> int:
         schema = self._text.value()
         if type(schema) is not int or not 0 < schema < 1000:
-            raise Unfit(f"is not {SCHEMA}").within("schema")
-        if schema != SCHEMA:
-            raise GdbextError(f"snapshot has schema {schema}, this gdbext reads {SCHEMA}")
+            raise Unfit(f"is not {SAVED}").within("schema")
+        if schema > SAVED:
+            raise GdbextError(f"snapshot has schema {schema}, this gdbext reads 1 to {SAVED}")
         return schema
 
     def _job(self) -> JobSnapshot:
         left: _Left = {}
         own: _Own = {
+            "stacks": self._table,
             "processes": lambda: self._bounded("processes", self._process, left),
             "earlier": lambda: self._list(self._job),
             "witnesses": lambda: self._list(self._witness),
         }
         found = self._object(JobSnapshot, own)
+        found.pop("stacks", None)
         if left.get("processes"):
             text = f"{left['processes']:,} processes were left out: at most {limits.PROCESSES:,} are judged"
             found["problems"] = (text, *found.get("problems", ()))
         return built(JobSnapshot, found)
+
+    def _table(self) -> None:
+        """The stacks of this look and of those before it; they stand before the threads that have them."""
+        rows = {"stacks": self._stacks.add_stack, "offsets": self._stacks.add_offsets}
+        for name in self._text.names():
+            try:
+                if name == "calls":
+                    self._stacks.calls += self._list(lambda: _FRAME(self._text.value()), "frames")
+                elif name in rows:
+                    self._list(lambda: rows[name](*self._numbers()))
+                else:
+                    self._text.skip(_DEEPEST)
+            except Unfit as problem:
+                raise problem.within(name) from None
+
+    def _numbers(self) -> Tuple[List[Any], int]:
+        """The items of a row as far as they are kept, and how many there are."""
+        kept: List[Any] = []
+        size = 0
+        for size, number in enumerate(self._text.values(), 1):
+            if size <= limits.FRAMES_OF_A_THREAD:
+                self._take("texts")
+                kept.append(number)
+        return kept, size
 
     def _process(self) -> RankSnapshot:
         self._cut_threads = 0
@@ -95,11 +124,41 @@ class SnapshotReader:
 
     def _thread(self) -> ThreadStack:
         left: _Left = {}
-        found = self._object(ThreadStack, {"frames": lambda: self._frames(left)})
+        data = self._text.short_value()
+        if data is None:
+            found = self._object(ThreadStack, {"frames": lambda: self._frames(self._text.values(), left)})
+        else:
+            found = self._short_thread(data, left)
         if left.get("frames"):
             self._cut_threads += 1
             found["truncated"] = f"the outer {left['frames']:,} frames were left out"
         return built(ThreadStack, found)
+
+    def _short_thread(self, data: Any, left: _Left) -> Dict[str, Any]:
+        """The fields of a thread, of which there are many: read in one go."""
+        if type(data) is not dict:
+            raise Unfit("is not an object")
+        found: Dict[str, Any] = {}
+        if "stack" in data:
+            room = min(limits.FRAMES_OF_A_THREAD, self._room["placed"])
+            found["frames"], left["frames"] = self._stacks.frames_of(data, room)
+            self._room["placed"] -= len(found["frames"])
+        for name, value in data.items():
+            field = _OF_THREAD.get(name)
+            if field is None or name in found:
+                continue
+            try:
+                if name == "frames":
+                    if type(value) is not list:
+                        raise Unfit("is not a list")
+                    found[name] = self._frames(value, left)
+                else:
+                    found[name] = field.read(value)
+                    if field.item is not None:
+                        self._take("texts", len(value))
+            except Unfit as problem:
+                raise problem.within(name) from None
+        return found
 
     def _witness(self) -> Witness:
         return built(Witness, self._object(Witness, {}))
@@ -113,10 +172,10 @@ class SnapshotReader:
             try:
                 if name in found:
                     raise Unfit("is there twice")
-                if field is None:  # of a later release
-                    self._text.skip(_DEEPEST)
-                elif name in own:
+                if name in own:
                     found[name] = own[name]()
+                elif field is None:  # of a later release
+                    self._text.skip(_DEEPEST)
                 else:
                     found[name] = self._field(field)
             except Unfit as problem:
@@ -149,10 +208,10 @@ class SnapshotReader:
                 raise problem.within(place_of(name)) from None
         return kept
 
-    def _take(self, what: str) -> None:
-        if not self._room[what]:
+    def _take(self, what: str, count: int = 1) -> None:
+        if self._room[what] < count:
             raise Unfit(f"is one too many: at most {getattr(limits, what.upper()):,} {what} are read")
-        self._room[what] -= 1
+        self._room[what] -= count
 
     def _bounded(self, what: str, one: Callable[[], Any], left: _Left) -> Tuple[Any, ...]:
         """A list of long objects, as far as there is room for them; `left` is told how many are left out."""
@@ -169,11 +228,12 @@ class SnapshotReader:
                 raise problem.within(f"[{number}]") from None
         return tuple(kept)
 
-    def _frames(self, left: _Left) -> Tuple[Frame, ...]:
+    def _frames(self, values: Iterable[Any], left: _Left) -> Tuple[Frame, ...]:
+        """The frames of a thread that stand in it."""
         kept: List[Frame] = []
         room = min(limits.FRAMES_OF_A_THREAD, self._room["frames"])
         number = -1
-        for number, data in enumerate(self._text.values()):
+        for number, data in enumerate(values):
             try:
                 if number < room:
                     kept.append(_FRAME(data))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Mapping, Optional, Tuple, Union
+from typing import Iterator, Mapping, Optional, Sequence, Tuple, Union, overload
 
 from gdbext.model.missing import Missing
 
@@ -40,12 +40,74 @@ class Frame:
         return self.module.rsplit("/", 1)[-1] if self.module else None
 
 
+Offsets = Tuple[Optional[int], ...]
+"""Addresses of a stack's frames as seen from the first that is known; () where none is."""
+
+
+class Placed(Sequence[Frame]):
+    """The frames of one thread: `calls`, one object for all threads with an equal stack, and where they lie for this
+    one. A frame is made when it is asked for; of most threads nobody asks."""
+
+    __slots__ = ("_pc", "_pcs", "_sp", "_sps", "calls")
+
+    def __init__(self, calls: Tuple[Frame, ...], pc: int, pcs: Offsets, sp: int, sps: Offsets) -> None:
+        self.calls = calls
+        self._pc, self._pcs, self._sp, self._sps = pc, pcs, sp, sps
+
+    @property
+    def places(self) -> Mapping[str, Tuple[int, Offsets]]:
+        """The first address of a kind that is known, and the others as seen from there."""
+        return {"pc": (self._pc, self._pcs), "sp": (self._sp, self._sps)}
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    @overload
+    def __getitem__(self, number: int) -> Frame: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Tuple[Frame, ...]: ...
+
+    def __getitem__(self, number: Union[int, slice]) -> Union[Frame, Tuple[Frame, ...]]:
+        if isinstance(number, slice):
+            return tuple(self[one] for one in range(*number.indices(len(self.calls))))
+        call = self.calls[number]
+        return Frame(
+            call.function,
+            call.module,
+            _at(self._pc, self._pcs, number),
+            call.file,
+            call.line,
+            call.language,
+            call.inlined,
+            call.captures,
+            call.module_offset,
+            _at(self._sp, self._sps, number),
+        )
+
+    def __iter__(self) -> Iterator[Frame]:
+        return map(self.__getitem__, range(len(self.calls)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (Placed, tuple)) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as frames have none
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def _at(first: int, offsets: Offsets, number: int) -> Optional[int]:
+    offset = offsets[number] if offsets else None
+    return None if offset is None else first + offset
+
+
 @dataclass(frozen=True)
 class ThreadStack:
     """One thread: frames innermost first, and what the kernel says of it."""
 
     id: str  # as the source prints it: gdb thread number, LWP, or py-spy's id
-    frames: Tuple[Frame, ...]
+    frames: Sequence[Frame]
     lwp: Optional[int] = None
     name: Optional[str] = None
     state: Optional[str] = None  # letter of /proc/PID/task/TID/stat: R, S, D, T, ...
@@ -61,6 +123,11 @@ class ThreadStack:
     switches: Optional[int] = None  # how often it went to sleep or was preempted in between
     left: Optional[int] = None  # so many of its calls, from the innermost one, have returned in between
     turns: Tuple[int, ...] = ()  # switches so far, before the look and after its last stop: two looks, two such pairs
+
+    @property
+    def calls(self) -> Sequence[Frame]:
+        """The frames as far as threads share them: where stacks are equal one object, without addresses."""
+        return self.frames.calls if isinstance(self.frames, Placed) else self.frames
 
     @property
     def unread(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Mapping
+from collections.abc import Sequence as AbstractSequence
 from typing import Any, Sequence, Tuple, Union, get_type_hints
 
 from gdbext.model.field_rules import RULES
@@ -33,7 +34,7 @@ class Maker:
         origin, arguments = getattr(kind, "__origin__", None), getattr(kind, "__args__", ())
         if origin is Union:
             return self.of(self._chance.choice(self._choices(arguments, depth)), rule, depth)
-        if origin is tuple and arguments[-1] is Ellipsis:
+        if origin is AbstractSequence or (origin is tuple and arguments[-1] is Ellipsis):
             return tuple(self.of(arguments[0], rule, depth) for _ in range(self._several(depth)))
         if origin is tuple:
             return tuple(self.of(one, rule, depth) for one in arguments)

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import random
 from collections.abc import Mapping
+from collections.abc import Sequence as AbstractSequence
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple, Union, get_type_hints
 
@@ -69,7 +70,7 @@ def places(kind: Any, data: Any) -> List[Place]:
         for choice in arguments:
             if choice not in (Missing, type(None)):
                 found += places(choice, data)
-    elif origin is tuple and isinstance(data, list):
+    elif origin in (tuple, AbstractSequence) and isinstance(data, list):
         for number, item in enumerate(data):
             found += [Place(data, number, arguments[0]), *places(arguments[0], item)]
     elif isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(data, dict):
