@@ -24,7 +24,7 @@ def sleeps_on(away: Sequence[Party]) -> Iterator[Evidence]:
         ends = party.thread.sleeps if party.thread is not None else None
         if ends is not None:
             text = f"{who([party])} has asked to sleep, for {ends:,.0f} s more at most"
-            yield Evidence(text, party.index, party.judged.id or None)
+            yield Evidence(text, party.index, party.id or None)
 
 
 def may_progress(party: Party) -> bool:

@@ -16,9 +16,9 @@ of which each thread has one. A call that waits too would overwrite it."""
 
 def obstacle(stack: ThreadStack) -> Optional[str]:
     """Why no function may be called on this thread, in words behind "thread 3 is"; None when one may."""
-    if not stack.frames:
+    if not stack.calls:
         return "not readable"
-    found = next((reason for frame in stack.frames for reason in [_busy(frame)] if reason), None)
+    found = next((reason for frame in stack.calls for reason in [_busy(frame)] if reason), None)
     return found or (f"readable in part only ({stack.truncated})" if stack.truncated else None)
 
 

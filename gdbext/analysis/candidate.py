@@ -39,7 +39,7 @@ def shows(party: Party, text: str = "") -> Evidence:
     judged = party.judged
     meaning = WAIT_KINDS[judged.kind].split(":")[0]
     said = text or f"{who([party])} is in {where(party)}: {meaning}"
-    return Evidence(said, party.index, judged.id or None, judged.frame)
+    return Evidence(said, party.index, party.id or None, judged.frame)
 
 
 def shown_together(parties: Iterable[Party]) -> List[Evidence]:
@@ -52,7 +52,7 @@ def shown_together(parties: Iterable[Party]) -> List[Evidence]:
     for members in groups.values():
         first = members[0]
         text = f"{who(members)} {'is' if len(members) == 1 else 'are'} in {where(first)}"
-        lines.append(Evidence(text, first.index, first.judged.id or None, first.judged.frame))
+        lines.append(Evidence(text, first.index, first.id or None, first.judged.frame))
     return lines
 
 

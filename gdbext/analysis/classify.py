@@ -44,14 +44,31 @@ class _Reading(NamedTuple):
     engine: Optional[int]
 
 
+class Judged:
+    """Judgements of the threads of a look: those with one stack, of which the same is known, share one."""
+
+    def __init__(self) -> None:
+        self._known: Dict[Tuple[object, ...], ThreadJudgement] = {}
+
+    def of(self, thread: ThreadStack, profile: Optional[EngineProfile], messages: Tuple[str, ...]) -> ThreadJudgement:
+        calls, cpu = thread.calls, thread.cpu
+        busy = cpu if cpu is None else cpu >= BUSY
+        about = (thread.name, thread.state, busy, thread.truncated, thread.problems, messages)
+        key = (id(calls), profile and profile.name, *about)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = judge_thread(thread, profile, messages)
+        return found
+
+
 def judge_thread(
     thread: ThreadStack, profile: Optional[EngineProfile] = None, messages: Iterable[str] = ()
 ) -> ThreadJudgement:
     """What `thread` does. `messages` are error lines printed beside its stack (its own problems count as well)."""
     if thread.unread:
         kind = kind_said((*thread.problems, *messages)) or "unknown"
-        return ThreadJudgement(thread.id, kind, thread.name, helper=_named_helper(thread.name))
-    reading = _read(thread.frames, profile)
+        return ThreadJudgement(kind, helper=_named_helper(thread.name))
+    reading = _read(thread.calls, profile)
     rule = reading.rule
     kind, frame, running = _kind(thread, reading)
     helper = reading.helper
@@ -64,11 +81,9 @@ def judge_thread(
         said = None  # the frames say of what
     if said is None and kind in _SAYS_LITTLE and not _HANDLED.isdisjoint(thread.problems):
         said = "exited-or-crashed"
-    captures = _captures(thread.frames)
+    captures = _captures(thread.calls)
     return ThreadJudgement(
-        thread.id,
         said or kind,
-        thread.name,
         frame,
         reading.engine,
         reading.collective,

@@ -7,7 +7,7 @@ from typing import Optional, Sequence, Tuple
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.model.job import RankSnapshot
 from gdbext.model.stack import ThreadStack
-from gdbext.model.verdict import ThreadJudgement
+from gdbext.model.verdict import ThreadJudgement, grouped
 
 # How much a wait explains: (on the main thread, on another one). Work for the GPU explains most, a pool least.
 _WEIGHT = {
@@ -47,15 +47,20 @@ _MAIN_FUNCTIONS = (
 def decisive(process: RankSnapshot, judged: Sequence[ThreadJudgement]) -> Optional[int]:
     """Position of the decisive thread; None when no thread has a frame or a judgement that says anything."""
     best: Optional[Tuple[int, int, int]] = None
-    for position, (thread, judgement) in enumerate(zip(process.threads, judged)):
-        if not thread.frames and judgement.kind == "unknown":
-            continue
-        main = is_main(process, thread)
-        key = (_weight(judgement, main), int(main), -position)
-        best = key if best is None else max(best, key)
+    mains = {position for position, thread in enumerate(process.threads) if is_main(process, thread)}
+    for judgement, positions in grouped(judged):
+        for main in (True, False):
+            first = next((one for one in positions if (one in mains) == main and _says(process, one, judgement)), None)
+            if first is not None:
+                key = (_weight(judgement, main), int(main), -first)
+                best = key if best is None else max(best, key)
     if best is None or _may_be_another(process, judged, best[0], bool(best[1])):
         return None
     return -best[2]
+
+
+def _says(process: RankSnapshot, position: int, judged: ThreadJudgement) -> bool:
+    return judged.kind != "unknown" or bool(process.threads[position].calls)
 
 
 def _may_be_another(process: RankSnapshot, judged: Sequence[ThreadJudgement], weight: int, main: bool) -> bool:
@@ -84,7 +89,7 @@ def is_main(process: RankSnapshot, thread: ThreadStack) -> bool:
         return thread.lwp == process.pid
     if thread.name == "MainThread" or (process.pid is not None and thread.id == str(process.pid)):
         return True
-    outer = thread.frames[-3:]
+    outer = thread.calls[-3:]
     if any(frame.function in _MAIN_FUNCTIONS or frame.function == "<module>" for frame in outer):
         return True
     return thread.id == "1" and process.source not in ("text:py-spy",)

@@ -23,7 +23,7 @@ def engine_of(threads: Iterable[ThreadStack], known: Optional[str]) -> Optional[
     """The engine whose functions occur most on the stacks, where `known` is none or only a launcher's name."""
     if known is not None and known not in GENERIC:
         return known
-    functions = {frame.function for thread in threads for frame in thread.frames if frame.function}
+    functions = {frame.function for thread in threads for frame in thread.calls if frame.function}
     matches = {name: [one for one in functions if pattern.match(one)] for name, pattern in _namespaces()}
     # Engines inherit each other's namespaces (RTP-LLM has fastertransformer::): the one of that name comes first.
     own = {name: sum(one.startswith(name.replace("-", "_") + "::") for one in found) for name, found in matches.items()}

@@ -131,7 +131,7 @@ def _quoted(said: _Said, culprits: Sequence[Party]) -> Evidence:
     text = f"the failed check says: {said.failure.message[:_LONGEST]}"
     if said.process is None or not culprits:
         return Evidence(text, said.process)
-    return Evidence(text, said.process, culprits[0].judged.id or None, culprits[0].judged.engine_frame)
+    return Evidence(text, said.process, culprits[0].id or None, culprits[0].judged.engine_frame)
 
 
 def _without_message(dying: Sequence[Party], view: JobView) -> Optional[Candidate]:

@@ -11,7 +11,7 @@ from gdbext.analysis import (
     told,
 )
 from gdbext.analysis.candidate import Candidate, evidence_of
-from gdbext.analysis.classify import judge_thread, kind_of_log
+from gdbext.analysis.classify import Judged, kind_of_log
 from gdbext.analysis.decisive import decisive
 from gdbext.analysis.launches import counted
 from gdbext.analysis.missing import missing
@@ -31,7 +31,7 @@ from gdbext.model.considered import Regrade
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.patterns import regex
-from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait
+from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait, grouped
 
 _FOR_GPUS = regex(r".*lib(nccl|rccl|cuda|hccl|ascendcl)\b")
 _OF_GLOO = regex(r"gloo/transport/|ProcessGroupGloo|\[gloo\]|Timed out waiting \d+ ?ms for (?:send|recv) operation")
@@ -63,7 +63,8 @@ def judge(
         answer = _judge_job(snapshot, spinning_after)
         return dataclasses.replace(answer, verdict=mixed_up(snapshot, answer.verdict))
     answers = [judge(part(snapshot, indexes), None, spinning_after) for indexes in jobs]
-    processes = tuple(judge_process(process, snapshot.engine) for process in snapshot.processes)
+    known = Judged()
+    processes = tuple(judge_process(process, snapshot.engine, known) for process in snapshot.processes)
     return Diagnosis(snapshot, processes, joined(snapshot, jobs, answers))
 
 
@@ -89,7 +90,8 @@ def _regraded(by: str, before: Candidate, after: Candidate) -> Candidate:
 
 def _view(snapshot: JobSnapshot, before: Tuple[JobView, ...]) -> JobView:
     """One look, compared with the one before it."""
-    processes = tuple(judge_process(process, snapshot.engine) for process in snapshot.processes)
+    known = Judged()
+    processes = tuple(judge_process(process, snapshot.engine, known) for process in snapshot.processes)
     went, stood = between_copies(snapshot, processes)
     if before:
         differs, alike = between_looks(before[-1].snapshot, snapshot, processes)
@@ -107,36 +109,40 @@ def _numbered(snapshot: JobSnapshot) -> JobSnapshot:
     return dataclasses.replace(snapshot, processes=tuple(renumbered))
 
 
-def judge_process(process: RankSnapshot, engine: Optional[str] = None) -> ProcessJudgement:
-    """All threads of one process, and the one that decides."""
+def judge_process(
+    process: RankSnapshot, engine: Optional[str] = None, known: Optional[Judged] = None
+) -> ProcessJudgement:
+    """All threads of one process, and the one that decides. `known`: what was judged of the same look before."""
+    known = known or Judged()
     profile = _PROFILES.get(process.engine or engine or "")
     alone = (*process.problems, *process.said) if len(process.threads) == 1 else ()
-    judged = _with_backend(process, tuple(judge_thread(thread, profile, alone) for thread in process.threads))
+    judged = _with_backend(process, tuple(known.of(thread, profile, alone) for thread in process.threads))
     best = decisive(process, judged)
     if best is None:
         dead = process.state == "lost" and not process.alive
         kind = "exited-or-crashed" if dead else (None if process.threads else kind_of_log(process.said)) or "unknown"
         return ProcessJudgement(process.index, Wait(kind), judged)
     one = judged[best]
-    wait = Wait(one.kind, one.id, one.frame, one.collective, one.communicator, _operation_counts(one))
+    wait = Wait(one.kind, process.threads[best].id, one.frame, one.collective, one.communicator, _operation_counts(one))
     return ProcessJudgement(process.index, wait, judged, idle=one.idle)
 
 
 def _with_backend(process: RankSnapshot, judged: Tuple[ThreadJudgement, ...]) -> Tuple[ThreadJudgement, ...]:
     """A Python collective says nothing of its backend; where the process has a thread inside Gloo it is Gloo, and where
     it has Gloo's threads and no library for GPUs."""
-    inside = any(one.kind == "gloo" and one.helper is None and one.collective for one in judged)
+    different = [one for one, _ in grouped(judged)]
+    inside = any(one.kind == "gloo" and one.helper is None and one.collective for one in different)
     told = (*process.said, *(text for thread in process.threads for text in thread.problems))
     inside = inside or any(_OF_GLOO.search(text) for text in told)
-    threads = any(one.helper == GLOO_WORKER for one in judged)
+    threads = any(one.helper == GLOO_WORKER for one in different)
     if not inside and (not threads or any(_FOR_GPUS.search(path) for path in process.libraries)):
         return judged
-    return tuple(
-        dataclasses.replace(one, kind="gloo")
+    gloo = {
+        id(one): dataclasses.replace(one, kind="gloo")
+        for one in different
         if one.kind == "nccl-group-launch" and (one.rule or "").startswith(("python-", "torch-work"))
-        else one
-        for one in judged
-    )
+    }
+    return tuple(gloo.get(id(one), one) for one in judged)
 
 
 def _operation_counts(one: ThreadJudgement) -> Optional[Dict[str, int]]:
@@ -197,7 +203,7 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
         victims,
         best.absent,
         shown.index if shown else None,
-        (shown.judged.id or None) if shown else None,
+        (shown.id or None) if shown else None,
         (
             *best.evidence,
             *locking.held_up(view, best),
@@ -224,7 +230,7 @@ def _stood_still(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
         return ()
     threads = f"the waiting {verb(asleep, 'thread', 'threads')} of {who(asleep)}"
     text = f"{threads} did not run in the {view.snapshot.apart:.1f} s between two copies"
-    return (Evidence(text, asleep[0].index, asleep[0].judged.id or None, asleep[0].judged.frame),)
+    return (Evidence(text, asleep[0].index, asleep[0].id or None, asleep[0].judged.frame),)
 
 
 def _indexes(parties: Tuple[Party, ...]) -> Tuple[int, ...]:
@@ -239,9 +245,9 @@ def _decisive_party(view: JobView, best: Candidate) -> Optional[Party]:
     first = tuple(party for party in view.parties if party.index in shown)
     dying = tuple(view.of("fatal")) if best.cause == "unknown" else ()
     for parties in (best.culprits, first, dying, best.victims, view.parties):
-        named = [party for party in parties if party.judged.id]
+        named = [party for party in parties if party.id]
         for party in named:
-            if view.processes[party.index].wait.thread == party.judged.id:
+            if view.processes[party.index].wait.thread == party.id:
                 return party
         if named:
             return named[0]
@@ -252,6 +258,6 @@ def _any_thread(view: JobView) -> Optional[Party]:
     """Where only helpers were seen: the one that the process judgement chose."""
     for process, judged in zip(view.snapshot.processes, view.processes):
         for thread, one in zip(process.threads, judged.threads):
-            if one.id == judged.wait.thread:
+            if thread.id == judged.wait.thread:
                 return Party(process, thread, one, "unknown")
     return None

@@ -51,7 +51,7 @@ def _kind(party: Party) -> Optional[str]:
     if label == "gil":
         return label
     # The C library's call may stand behind a helper of its own, which decided.
-    found = (kind_of_call(frame.function or "") for frame in party.thread.frames[: decisive + 2])
+    found = (kind_of_call(frame.function or "") for frame in party.thread.calls[: decisive + 2])
     return next(filter(None, found), _MAY_WAIT[label])
 
 

@@ -63,5 +63,5 @@ def held_up(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
             chain = graph.held_up_by(party)
         if len(chain) > 1:
             first = chain[0].party
-            lines.append(Evidence(story(chain), first.index, first.judged.id or None, first.judged.frame))
+            lines.append(Evidence(story(chain), first.index, first.id or None, first.judged.frame))
     return tuple(lines[:_MOST_CHAINS])

@@ -178,7 +178,7 @@ def shown(chain: Sequence[Step], after: Optional[Step] = None) -> Tuple[Evidence
     """One line of evidence for each thread of a chain: what it waits for, and the call that does so."""
     following: List[Optional[Step]] = [*chain[1:], after]
     return tuple(
-        Evidence(_with_place(step, owner), step.party.index, step.party.judged.id or None, step.party.judged.frame)
+        Evidence(_with_place(step, owner), step.party.index, step.party.id or None, step.party.judged.frame)
         for step, owner in list(zip(chain, following))[:LONGEST]
     )
 

@@ -7,9 +7,9 @@ from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from gdbext.analysis.judge import judge_process
 from gdbext.model.job import JobSnapshot
-from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.stack import Frame
 from gdbext.model.tree import StackTree, TreeNode
-from gdbext.model.verdict import ProcessJudgement, ThreadJudgement
+from gdbext.model.verdict import ProcessJudgement
 
 _Key = Tuple[Optional[str], Optional[str], Optional[str], Optional[int], str]
 IDLE = "waiting to be woken"
@@ -25,46 +25,62 @@ LONGEST_STACK = 512
 class _Node:
     """A call while the tree grows."""
 
-    __slots__ = ("children", "frame", "ranks", "threads")
+    __slots__ = ("children", "frame", "stacks")
 
     def __init__(self, frame: Optional[Frame]) -> None:
         self.frame = frame
-        self.ranks: Set[int] = set()
-        self.threads = 0
+        self.stacks: List[_Stack] = []
         self.children: Dict[_Key, _Node] = {}
 
 
+class _Stack:
+    """A stack, and who has it."""
+
+    __slots__ = ("calls", "ranks", "threads")
+
+    def __init__(self, calls: Sequence[Frame]) -> None:
+        self.calls = calls
+        self.ranks: Set[int] = set()
+        self.threads = 0
+
+
 def merge(snapshot: JobSnapshot, judgements: Optional[Sequence[ProcessJudgement]] = None) -> StackTree:
-    """Merge the threads that do work; helpers and idle pools are only counted, by kind. Linear in the number of frames.
+    """Merge the threads that do work; helpers and idle pools are only counted, by kind. Linear in the number of frames
+    of different stacks, and in the threads.
 
     Nodes carry rank numbers; process indexes where some process has no rank of its own.
     """
     judged = judgements if judgements is not None else [judge_process(one) for one in snapshot.processes]
     numbers = [process.rank for process in snapshot.processes]
     by_rank = None not in numbers and len(set(numbers)) == len(numbers)
-    top = _Node(None)
+    stacks: Dict[int, _Stack] = {}
     folded: Dict[str, int] = {}
     for process, judgement in zip(snapshot.processes, judged):
         number = process.rank if by_rank and process.rank is not None else process.index
-        for thread, one in zip(process.threads, judgement.threads):
-            set_aside = None if one.id == judgement.wait.thread else _set_aside(one)
-            if set_aside is not None:
-                folded[set_aside] = folded.get(set_aside, 0) + 1
-            elif thread.frames:
-                _add(top, thread, number)
+        for thread, aside in zip(process.threads, _set_aside(judgement)):
+            if aside is not None and thread.id != judgement.wait.thread:
+                folded[aside] = folded.get(aside, 0) + 1
+            elif thread.calls:
+                stack = stacks.get(id(thread.calls))
+                if stack is None:
+                    stack = stacks[id(thread.calls)] = _Stack(thread.calls)
+                stack.ranks.add(number)
+                stack.threads += 1
+    top = _Node(None)
+    for stack in stacks.values():
+        _add(top, stack)
     return StackTree(_finished(top), folded, "rank" if by_rank else "process")
 
 
-def _set_aside(one: ThreadJudgement) -> Optional[str]:
-    """What kind of thread it is if it tells nothing: a helper, or one of a pool that waits to be woken."""
-    if one.helper is not None:
-        return one.helper
-    return IDLE if one.kind == "condvar-idle" else None
+def _set_aside(judged: ProcessJudgement) -> List[Optional[str]]:
+    """Of each thread what kind it is if it tells nothing: a helper, or one of a pool that waits to be woken."""
+    kinds = {id(one): one.helper or (IDLE if one.kind == "condvar-idle" else None) for one, _ in judged.groups}
+    return [kinds[id(one)] for one in judged.threads]
 
 
-def _add(top: _Node, thread: ThreadStack, number: int) -> None:
+def _add(top: _Node, stack: _Stack) -> None:
     node = top
-    for frame in reversed(thread.frames[-LONGEST_STACK:]):
+    for frame in reversed(stack.calls[-LONGEST_STACK:]):
         key = (
             frame.function,
             frame.module if frame.function is None else frame.library,
@@ -75,8 +91,7 @@ def _add(top: _Node, thread: ThreadStack, number: int) -> None:
         child = node.children.get(key)
         if child is None:
             child = node.children[key] = _Node(frame)
-        child.ranks.add(number)
-        child.threads += 1
+        child.stacks.append(stack)
         node = child
 
 
@@ -89,15 +104,19 @@ def _finished(top: _Node) -> Tuple[TreeNode, ...]:
         order.append(node)
         todo.extend(node.children.values())
     done: Dict[int, TreeNode] = {}
+    ranks: Dict[Tuple[int, ...], Tuple[int, ...]] = {}
     for node in reversed(order):
         children = sorted((done.pop(id(child)) for child in node.children.values()), key=_size)
-        frame = node.frame
+        frame, stacks = node.frame, node.stacks
         if frame is None:
             return tuple(children)
+        key = tuple(map(id, stacks))
+        if key not in ranks:  # along a call of one other it is the same ranks
+            ranks[key] = tuple(sorted(stacks[0].ranks.union(*(one.ranks for one in stacks[1:]))))
         done[id(node)] = TreeNode(
             frame.function,
-            tuple(sorted(node.ranks)),
-            node.threads,
+            ranks[key],
+            sum(one.threads for one in stacks),
             frame.module,
             frame.file,
             frame.line,

@@ -61,7 +61,7 @@ def _cut_short(view: JobView) -> List[str]:
 
 
 def _only_nameless(thread: ThreadStack) -> bool:
-    outermost = thread.frames[-1] if thread.frames else None
+    outermost = thread.calls[-1] if thread.calls else None
     return outermost is not None and outermost.function is None and bool(outermost.library)
 
 

@@ -57,10 +57,10 @@ def between_copies(
     went: List[int] = []
     stood: List[int] = []
     for process, judgement in zip(snapshot.processes, judged):
-        thread = next((one for one in process.threads if one.id == judgement.wait.thread), None)
-        if thread is None or thread.still is None:
+        pairs = zip(process.threads, judgement.threads)
+        thread, one = next((pair for pair in pairs if pair[0].id == judgement.wait.thread), (None, None))
+        if thread is None or one is None or thread.still is None:
             continue
-        one = next(one for one in judgement.threads if one.id == thread.id)
         if thread.still == 0 and not ran(thread):
             stood.append(process.index)
         elif _went_on(thread, one):
@@ -87,7 +87,7 @@ def _went_on(thread: ThreadStack, one: ThreadJudgement) -> bool:
         return False
     if one.kind in SLEEPING and changed > 0 and ran(thread):
         return True
-    if thread.frames[deciding].language == "python":  # its return does not show, but that of what it had called
+    if thread.calls[deciding].language == "python":  # its return does not show, but that of what it had called
         return 0 < deciding <= over
     return one.kind in BLOCKING and over > deciding
 
@@ -113,14 +113,14 @@ def _differs(old: RankSnapshot, new: RankSnapshot, judged: ProcessJudgement) -> 
     if was is None or now is None:
         return True
     start = judged.wait.frame or 0
-    depth = len(now.frames) - start
+    depth = len(now.calls) - start
     return _calls(was, depth) != _calls(now, depth) or _values(was) != _values(now)
 
 
 def _calls(thread: ThreadStack, depth: int) -> _Place:
     """The outermost `depth` calls."""
-    return tuple((frame.function, frame.line) for frame in thread.frames[len(thread.frames) - depth :] if depth > 0)
+    return tuple((frame.function, frame.line) for frame in thread.calls[len(thread.calls) - depth :] if depth > 0)
 
 
 def _values(thread: ThreadStack) -> List[object]:
-    return [value for frame in thread.frames for _, value in sorted(frame.captures.items())]
+    return [value for frame in thread.calls for _, value in sorted(frame.captures.items())]

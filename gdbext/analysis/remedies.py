@@ -64,7 +64,7 @@ def _has_python(view: JobView) -> bool:
     if any(process.python is not None for process in view.snapshot.processes):
         return True
     threads = (party.thread for party in view.parties if party.thread is not None)
-    return any(frame.language == "python" for thread in threads for frame in thread.frames)
+    return any(frame.language == "python" for thread in threads for frame in thread.calls)
 
 
 def _release_fits(rule: RemedyRule, view: JobView) -> bool:

@@ -109,7 +109,7 @@ def _in_place(earlier: JobView, later: JobView, last: JobView, party: Party, wai
         old, new = _same(earlier, one), _same(later, one)
         if old is None or new is None or _waits_elsewhere(old, one) or new.index in later.moved:
             return False
-        if ran_between(old.process, new.process, one.judged.id):
+        if ran_between(old.process, new.process, one.id):
             return False
     return True
 
@@ -126,7 +126,7 @@ def _waits_elsewhere(old: Party, new: Party) -> bool:
 
 def _place(party: Party) -> _Place:
     """The calls of a party from the outermost to the one that decides."""
-    frames: Sequence[Frame] = party.thread.frames if party.thread is not None else ()
+    frames: Sequence[Frame] = party.thread.calls if party.thread is not None else ()
     return [(one.function or one.library, one.line) for one in reversed(frames[party.judged.frame or 0 :])]
 
 

@@ -134,7 +134,7 @@ def _moved(count: Optional[int], seconds: float) -> str:
 
 
 def _on_stack(party: Party, function: Pattern[str], file: Pattern[str]) -> bool:
-    frames = party.thread.frames if party.thread is not None else ()
+    frames = party.thread.calls if party.thread is not None else ()
     return any(_is(frame, function, file) for frame in frames)
 
 
@@ -146,7 +146,7 @@ def _computes(party: Party, function: Pattern[str], file: Pattern[str]) -> Optio
     """That a thread of the rank is busy inside such a library: the one that decides, or one that it waits for."""
     waits = party.kind == "condvar-idle" and party.judged.rule not in OWN_SLEEPS
     for thread in party.process.threads if waits else filter(None, (party.thread,)):
-        inner = next((frame for frame, one in zip(thread.frames, known(thread.frames)) if not one.system), None)
+        inner = next((frame for frame, one in zip(thread.calls, known(thread.calls)) if not one.system), None)
         if inner is not None and _is(inner, function, file) and (thread.cpu or 0.0) >= BUSY:
             return (
                 f"{'its thread' if thread is party.thread else f'thread {thread.id}'} used {thread.cpu:.0%} of a core"
@@ -156,7 +156,7 @@ def _computes(party: Party, function: Pattern[str], file: Pattern[str]) -> Optio
 
 def _launches_from_the_host(party: Party) -> bool:
     """Launching, and not inside the device's libraries: there a spinning thread proves nothing."""
-    frames = party.thread.frames if party.thread is not None else ()
+    frames = party.thread.calls if party.thread is not None else ()
     native = [frame.library for frame in frames if frame.language == "native" and frame.library]
     return party.group == "launch" and bool(native) and not any(_DEVICE.match(name) for name in native)
 

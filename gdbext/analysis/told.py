@@ -128,7 +128,7 @@ def _of_ranks(view: JobView, numbers: Sequence[int]) -> Tuple[Party, ...]:
 def _party(view: JobView, process: RankSnapshot) -> Party:
     """The process as a party, also where none of its stacks was read."""
     known = next((party for party in view.parties if party.index == process.index), None)
-    return known or Party(process, None, ThreadJudgement("", "unknown"), "unknown")
+    return known or Party(process, None, ThreadJudgement("unknown"), "unknown")
 
 
 # torch's watchdog -----------------------------------------------------------------------------------------------------

@@ -85,7 +85,5 @@ def _others_matter(view: JobView, parties: Sequence[Party]) -> bool:
 
 def _workers(process: RankSnapshot, judged: ProcessJudgement) -> int:
     """Threads that ran and are not known to be helpers."""
-    return sum(
-        thread.unread and not thread.outlined and one.helper is None
-        for thread, one in zip(process.threads, judged.threads)
-    )
+    workers = judged.those(lambda one: one.helper is None)
+    return sum(thread.unread and not thread.outlined for thread in map(process.threads.__getitem__, workers))

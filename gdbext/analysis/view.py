@@ -55,6 +55,11 @@ class Party:
         return self.process.index
 
     @property
+    def id(self) -> str:
+        """The thread's id as the source prints it; "" without one."""
+        return self.thread.id if self.thread is not None else ""
+
+    @property
     def kind(self) -> str:
         return self.judged.kind
 
@@ -96,9 +101,9 @@ class Party:
 
     def frame(self, number: Optional[int]) -> Optional[Frame]:
         """Frame `number` of the thread; None when there is none."""
-        if number is None or self.thread is None or not 0 <= number < len(self.thread.frames):
+        if number is None or self.thread is None or not 0 <= number < len(self.thread.calls):
             return None
-        return self.thread.frames[number]
+        return self.thread.calls[number]
 
     def _captured(self, endings: Tuple[str, ...]) -> Captured:
         for name, value in self.judged.captures.items():
@@ -192,7 +197,7 @@ def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:
     gone = _gone(process)
     best = decisive(process, judged.threads)
     if gone:
-        nothing = ThreadJudgement("", "exited-or-crashed")
+        nothing = ThreadJudgement("exited-or-crashed")
         return Party(
             process,
             None if best is None else process.threads[best],
@@ -228,12 +233,10 @@ def _threads_as_parties(snapshot: JobSnapshot, processes: Sequence[ProcessJudgem
     """One process whose threads wait in the GPU's calls side by side: each may drive a GPU of its own."""
     if len(processes) != 1:
         return []
-    process = snapshot.processes[0]
-    members = [
-        Party(process, thread, judged, _group(judged), is_thread=True)
-        for thread, judged in zip(process.threads, processes[0].threads)
-        if judged.helper is None and _group(judged) in (*COMMUNICATION, "implicit")
-    ]
+    process, judged = snapshot.processes[0], processes[0].threads
+    waits = (*COMMUNICATION, "implicit")
+    found = processes[0].those(lambda one: one.helper is None and _group(one) in waits)
+    members = [Party(process, process.threads[one], judged[one], _group(judged[one]), is_thread=True) for one in found]
     return members if len(members) > 1 else []
 
 
@@ -245,24 +248,23 @@ def without(parties: Iterable[Party], others: Iterable[Party]) -> List[Party]:
 
 def threads(view: JobView, kinds: Sequence[str] = ()) -> Iterator[Party]:
     """Every thread of every process as a party of its own; only those of these kinds if given."""
-    for process, judged in zip(view.snapshot.processes, view.processes):
-        for thread, one in zip(process.threads, judged.threads):
-            if not kinds or one.kind in kinds:
-                yield Party(process, thread, one, WAIT_GROUPS[one.kind], is_thread=True)
+    for index in range(len(view.processes)):
+        yield from threads_of(view, index, lambda one: not kinds or one.kind in kinds)
 
 
 def calls_of(party: Party, outside: int = -1) -> List[str]:
     """Names of the party's frames further out than frame `outside`, innermost first."""
     if party.thread is None:
         return []
-    return [frame.function or "" for frame in party.thread.frames[outside + 1 :]]
+    return [frame.function or "" for frame in party.thread.calls[outside + 1 :]]
 
 
 def matches_any(pattern: Pattern[str], names: Iterable[str]) -> bool:
     return any(pattern.match(name) for name in names)
 
 
-def threads_of(view: JobView, index: int) -> Iterator[Party]:
+def threads_of(view: JobView, index: int, wanted: Callable[[ThreadJudgement], bool] = lambda _: True) -> List[Party]:
+    """Threads of one process as parties; only those with such a judgement if given."""
     process, judged = view.snapshot.processes[index], view.processes[index]
-    for thread, one in zip(process.threads, judged.threads):
-        yield Party(process, thread, one, WAIT_GROUPS[one.kind], is_thread=True)
+    chosen = ((process.threads[one], judged.threads[one]) for one in judged.those(wanted))
+    return [Party(process, thread, one, WAIT_GROUPS[one.kind], is_thread=True) for thread, one in chosen]

@@ -110,7 +110,7 @@ def _processor_time(view: JobView, best: Candidate) -> Iterator[Evidence]:
         )
         first = spinning[0]
         ending = f"{verb(spinning, 'polls', 'poll')} or {verb(spinning, 'computes', 'compute')}"
-        yield Evidence(text + ending, first.index, first.judged.id or None, first.judged.frame)
+        yield Evidence(text + ending, first.index, first.id or None, first.judged.frame)
 
 
 def _statements(view: JobView, says: str) -> Iterator[Tuple[str, Statement]]:
@@ -129,4 +129,4 @@ def _closed(view: JobView, says: str) -> List[Party]:
     """The same of ranks that nobody could read: for what is true whatever their stacks are."""
     indexes = {statement.process for _, statement in _statements(view, says)}
     closed = (one for one in view.unseen if one.outlined and one.index in indexes)
-    return [Party(one, None, ThreadJudgement("", "unknown"), "unknown") for one in closed]
+    return [Party(one, None, ThreadJudgement("unknown"), "unknown") for one in closed]

@@ -17,7 +17,7 @@ LONGEST_NAME = 80
 def who(parties: Sequence[Party]) -> str:
     """`ranks 0-2,5`, `pid 4711`, `thread 3 of rank 0`: what people call them."""
     if any(party.is_thread for party in parties):
-        names = ", ".join(dict.fromkeys(str(party.judged.id) for party in parties))
+        names = ", ".join(dict.fromkeys(str(party.id) for party in parties))
         process = parties[0].process.label
         return f"{'thread' if len(parties) == 1 else 'threads'} {names} of {process}"
     known = [party.process.rank for party in parties if party.process.rank is not None]
@@ -87,7 +87,7 @@ _SIGNALS = ("signal-shared-memory", "signal-in-nccl", "os-signal")
 
 def _library_alone(party: Party) -> str:
     """The library whose frames without a name are all there is, the C library apart."""
-    frames = party.thread.frames if party.thread is not None else ()
+    frames = party.thread.calls if party.thread is not None else ()
     nameless = {frame.library for frame in frames if frame.function is None and frame.library}
     return f"{nameless.pop()}, in code without a name" if len(nameless) == 1 else ""
 

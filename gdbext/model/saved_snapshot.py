@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Tuple
 
 from gdbext.model import limits
@@ -89,21 +90,21 @@ class SnapshotReader:
                 if name == "calls":
                     self._stacks.calls += self._list(lambda: _FRAME(self._text.value()), "frames")
                 elif name in rows:
-                    self._list(lambda: rows[name](*self._numbers()))
+                    self._list(partial(self._row, rows[name]))
                 else:
                     self._text.skip(_DEEPEST)
             except Unfit as problem:
                 raise problem.within(name) from None
 
-    def _numbers(self) -> Tuple[List[Any], int]:
-        """The items of a row as far as they are kept, and how many there are."""
+    def _row(self, add: Callable[[List[Any], int], None]) -> None:
+        """A row of numbers, as far as they are kept, and how many there are."""
         kept: List[Any] = []
         size = 0
         for size, number in enumerate(self._text.values(), 1):
             if size <= limits.FRAMES_OF_A_THREAD:
                 self._take("texts")
                 kept.append(number)
-        return kept, size
+        add(kept, size)
 
     def _process(self) -> RankSnapshot:
         self._cut_threads = 0

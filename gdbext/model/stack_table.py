@@ -97,7 +97,7 @@ class SavedStacks:
         self._offsets.append(_Row(tuple(offsets), size, min(known, default=0), max(known, default=0)))
 
     def frames_of(self, thread: Mapping[str, Any], room: int) -> Tuple[Placed, int]:
-        """The innermost frames of a thread, as many as there is room for, and how many were left out. Raises `Unfit`."""
+        """The innermost frames of a thread, as there is room for, and how many were left out. Raises `Unfit`."""
         try:
             calls, size, _, _ = _item(self._stacks, thread["stack"])
         except Unfit as problem:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Mapping, Optional, Tuple
+from functools import cached_property
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.model.considered import Considered
 from gdbext.model.evidence import Evidence as Evidence
@@ -16,11 +17,9 @@ from gdbext.model.waits import Edge, Hypothesis, Node
 
 @dataclass(frozen=True)
 class ThreadJudgement:
-    """What one thread does. `kind` is a wait label of knowledge/labels.py."""
+    """What a thread does. `kind` is a wait label of knowledge/labels.py. Threads with equal stacks share one."""
 
-    id: str
     kind: str
-    name: Optional[str] = None
     frame: Optional[int] = None  # number of the frame that decided the kind
     engine_frame: Optional[int] = None  # first frame of the engine's own code
     collective: Optional[str] = None  # "all_reduce", ...
@@ -30,6 +29,9 @@ class ThreadJudgement:
     running: bool = False  # was using the CPU outside of any known wait
     rule: Optional[str] = None  # id of the frame rule that decided
     captures: Mapping[str, Captured] = field(default_factory=dict)
+
+
+Groups = Sequence[Tuple[ThreadJudgement, Sequence[int]]]
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,22 @@ class ProcessJudgement:
     wait: Wait
     threads: Tuple[ThreadJudgement, ...]
     idle: bool = False  # the whole process waits for work: normal
+
+    @cached_property
+    def groups(self) -> Groups:
+        return grouped(self.threads)
+
+    def those(self, wanted: Callable[[ThreadJudgement], bool]) -> List[int]:
+        """Positions of the threads with such a judgement; asked once for each that is different."""
+        return sorted(position for one, positions in self.groups if wanted(one) for position in positions)
+
+
+def grouped(judged: Sequence[ThreadJudgement]) -> Groups:
+    """Each judgement with the positions of the threads that share it."""
+    positions: Dict[int, List[int]] = {}
+    for position, one in enumerate(judged):
+        positions.setdefault(id(one), []).append(position)
+    return [(judged[some[0]], some) for some in positions.values()]
 
 
 @dataclass(frozen=True)

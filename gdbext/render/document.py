@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext import __version__
 from gdbext.model.attached import RankOutputs, RankTable
@@ -104,12 +104,7 @@ def _pauses(processes: Sequence[RankSnapshot]) -> Document:
 
 def _judged_process(process: RankSnapshot, judgement: Optional[ProcessJudgement]) -> Document:
     wait = judgement.wait if judgement else _NOT_JUDGED
-    by_id = {thread.id: thread for thread in process.threads}
-    threads: Iterable[ThreadJudgement] = (
-        judgement.threads
-        if judgement
-        else [ThreadJudgement(id=thread.id, kind="unknown", name=thread.name) for thread in process.threads]
-    )
+    judged = judgement.threads if judgement else [ThreadJudgement("unknown")] * len(process.threads)
     return {
         "index": process.index,
         "rank": process.rank,
@@ -127,23 +122,23 @@ def _judged_process(process: RankSnapshot, judgement: Optional[ProcessJudgement]
             "communicator": wait.communicator,
             "op_count": None if wait.op_count is None else dict(wait.op_count),
         },
-        "threads": [_judged_thread(thread, by_id.get(thread.id)) for thread in threads],
+        "threads": list(map(_judged_thread, process.threads, judged)),
         "locks": [wait_document(wait) for wait in process.locks],
         "peers": [peer_document(peer) for peer in process.peers],
         "after": process.after,
     }
 
 
-def _judged_thread(thread: ThreadJudgement, seen: Optional[ThreadStack]) -> Document:
+def _judged_thread(thread: ThreadStack, judged: ThreadJudgement) -> Document:
     return {
         "id": thread.id,
         "name": thread.name,
-        "kind": thread.kind,
-        "helper": thread.helper,
-        "idle": thread.idle,
-        "state": seen.state if seen is not None else None,
-        "cpu": seen.cpu if seen is not None else None,
-        "wchan": seen.wchan if seen is not None else None,
+        "kind": judged.kind,
+        "helper": judged.helper,
+        "idle": judged.idle,
+        "state": thread.state,
+        "cpu": thread.cpu,
+        "wchan": thread.wchan,
     }
 
 

@@ -111,17 +111,19 @@ def _look(
         collective=clean(wait.collective, style) if wait else "",
         thread_id=clean(wait.thread, style) if wait else "",
         thread_name=clean(thread.name, style) if thread else "",
-        where=_where(judgement, thread, style),
+        where=_where(process, judgement, thread, style),
         state=clean(process.state, style) if states_matter else "",
         culprit=process.index in culprits,
     )
 
 
-def _where(judgement: Optional[ProcessJudgement], thread: Optional[ThreadStack], style: Style) -> str:
+def _where(
+    process: RankSnapshot, judgement: Optional[ProcessJudgement], thread: Optional[ThreadStack], style: Style
+) -> str:
     """The first frame of the engine's own code in the thread that decides, else the frame that decided."""
     if judgement is None or thread is None:
         return ""
-    judged = next((one for one in judgement.threads if one.id == thread.id), None)
+    judged = next((one for seen, one in zip(process.threads, judgement.threads) if seen is thread), None)
     for number in (judged.engine_frame if judged else None, judgement.wait.frame):
         if number is not None and 0 <= number < len(thread.frames):
             return frame_text(thread.frames[number], style)

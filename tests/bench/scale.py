@@ -50,8 +50,8 @@ def row(name, ranks, threads, got):
 def ratios(ranks, threads, new, old):
     names = ("seconds", "peaks")
     read, judged, shown, *peaks = (one / other for name in names for one, other in zip(new[name], old[name]))
-    size = new["size"] / max(1, old["size"])
-    return ["new / old", ranks, f"{ranks * threads:,}", *(f"{one:.2f}" for one in (size, read, judged, shown, *peaks[:2])), ""]  # fmt: skip
+    shares = (new["size"] / max(1, old["size"]), read, judged, shown, *peaks[:2])
+    return ["new / old", ranks, f"{ranks * threads:,}", *(f"{one:.2f}" for one in shares), ""]
 
 
 def tree_of(name, folder):

@@ -1,4 +1,4 @@
-"""One step of `scripts/bench scale` with whatever gdbext is imported: FILE to measure; FILE RANKS THREADS to make it."""
+"""A step of `scripts/bench scale` with whatever gdbext is imported: FILE measures it, FILE RANKS THREADS makes it."""
 
 import json
 import os

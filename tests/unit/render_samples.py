@@ -55,7 +55,7 @@ def process(index, frames, kind, collective=None, engine_frame=4, name="engine-l
     thread = ThreadStack(id="7", frames=frames, name=name, lwp=5000 + index)
     seen = RankSnapshot(
         index=index,
-        threads=(thread,),
+        threads=(thread, ThreadStack("8", (), name="cuda-EvtHandlr")),
         pid=4711 + index,
         rank=index,
         host="node17",
@@ -67,8 +67,8 @@ def process(index, frames, kind, collective=None, engine_frame=4, name="engine-l
         index=index,
         wait=Wait(kind, thread="7", frame=engine_frame - 1, collective=collective, communicator="0x55d0c0ffee00"),
         threads=(
-            ThreadJudgement("7", kind, name=name, frame=engine_frame - 1, engine_frame=engine_frame),
-            ThreadJudgement("8", "condvar-idle", name="cuda-EvtHandlr", helper="driver-event"),
+            ThreadJudgement(kind, frame=engine_frame - 1, engine_frame=engine_frame),
+            ThreadJudgement("condvar-idle", helper="driver-event"),
         ),
     )
     return seen, judged

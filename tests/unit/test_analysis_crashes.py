@@ -49,7 +49,7 @@ def engine_frame(answer):
     if process is None:
         return None
     judged = answer.processes[process.index]
-    position = next(at for at, one in enumerate(judged.threads) if one.id == (judged.wait.thread or "1"))
+    position = next(at for at, one in enumerate(process.threads) if one.id == (judged.wait.thread or "1"))
     number = judged.threads[position].engine_frame
     number = judged.threads[position].frame if number is None else number
     return process.threads[position].frames[number].function

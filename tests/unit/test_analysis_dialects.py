@@ -23,8 +23,9 @@ def cases():
 def test_a_dialect(text, expected):
     answer = judge(parse_files([("dialect.txt", text.encode())]))
     verdict = answer.verdict
-    threads = answer.processes[verdict.decisive_process].threads if verdict.decisive_process is not None else ()
-    kind = next((one.kind for one in threads if one.id == verdict.decisive_thread), None)
+    index = verdict.decisive_process
+    threads = zip(answer.snapshot.processes[index].threads, answer.processes[index].threads) if index is not None else ()
+    kind = next((one.kind for thread, one in threads if thread.id == verdict.decisive_thread), None)
     assert str(kind) in expected["wait"].split(",")
     assert verdict.cause in expected["cause"].split(","), verdict.summary
     assert verdict.confidence in expected.get("conf", "high,medium,low").split(",")

@@ -20,8 +20,9 @@ def answers():
 @pytest.mark.parametrize("name", LABELS)
 def test_wait_and_decisive_thread(name, answers):
     truth, answer = LABELS[name], answers[name]
-    threads = answer.processes[truth["process"]].threads
-    kinds = [one.kind for one in threads if one.id.lower() == truth["thread"].lower()]
+    index = truth["process"]
+    threads = zip(answer.snapshot.processes[index].threads, answer.processes[index].threads)
+    kinds = [one.kind for thread, one in threads if thread.id.lower() == truth["thread"].lower()]
     assert kinds and kinds[0] in truth["wait"]
     verdict = answer.verdict
     assert (verdict.decisive_process, verdict.decisive_thread) == (truth["process"], truth["thread"])

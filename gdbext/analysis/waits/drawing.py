@@ -70,7 +70,7 @@ class Drawing:
         if decides is not None:
             return self.rank(decides)
         thread = party.thread
-        id_ = party.judged.id or (thread.id if thread is not None else "")
+        id_ = party.id
         name = thread.name if thread is not None else None
         label = f"thread {id_} {name}" if name else f"thread {id_}"
         state = "progressing" if party.kind == "native-compute" or party.judged.running else "external"
@@ -80,14 +80,14 @@ class Drawing:
 
     def rank(self, party: Party) -> Node:
         """The node of a party; a thread that is a rank of its own has one as well."""
-        key = f"rank:{party.index}:{party.judged.id}" if party.is_thread else f"rank:{party.index}"
+        key = f"rank:{party.index}:{party.id}" if party.is_thread else f"rank:{party.index}"
         self.parties.setdefault(key, party)
         known = self._nodes.get(key)
         if known is not None:
             return known
         state = self.ends.state(party)
-        thread = party.judged.id or None
-        label = f"thread {party.judged.id}" if party.is_thread else who([party])
+        thread = party.id or None
+        label = f"thread {party.id}" if party.is_thread else who([party])
         return self.add(Node(key, "rank", label, party.index, thread, party.process.pid, state, party.process.label))
 
     def absent(self, rank: int) -> Node:
@@ -102,7 +102,7 @@ class Drawing:
     def known(self, party: Party) -> Optional[Node]:
         """The node of a thread, if the graph has one."""
         decides = self.deciding.get((party.index, id(party.thread)))
-        return self.rank(decides) if decides is not None else self._nodes.get(f"thread:{party.index}:{party.judged.id}")
+        return self.rank(decides) if decides is not None else self._nodes.get(f"thread:{party.index}:{party.id}")
 
     def clear(self, node: Node) -> None:
         """Forget what the node waits for: something better is known."""

@@ -123,9 +123,8 @@ def _lock_waiters(view: JobView) -> List[Party]:
     """Threads that wait for a lock; linear in all threads."""
     found: List[Party] = []
     for process, judged in zip(view.snapshot.processes, view.processes):
-        for thread, one in zip(process.threads, judged.threads):
-            if one.kind in ("gil", "mutex"):
-                found.append(Party(process, thread, one, "lock", is_thread=True))
+        for at in judged.those(lambda one: one.kind in ("gil", "mutex")):
+            found.append(Party(process, process.threads[at], judged.threads[at], "lock", is_thread=True))
     return found
 
 

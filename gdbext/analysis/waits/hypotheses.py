@@ -240,7 +240,7 @@ class _Finder:
             )
 
     def _nodes_of(self, parties: Iterable[Party]) -> List[Node]:
-        keys = (f"rank:{one.index}:{one.judged.id}" if one.is_thread else f"rank:{one.index}" for one in parties)
+        keys = (f"rank:{one.index}:{one.id}" if one.is_thread else f"rank:{one.index}" for one in parties)
         return [self._graph.nodes[key] for key in keys if key in self._graph.nodes]
 
     def _of_log(self, blamed: Sequence[Node], victims: Iterable[Party]) -> Tuple[str, ...]:

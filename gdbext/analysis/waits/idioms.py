@@ -64,15 +64,15 @@ def _forked(drawing: Drawing) -> None:
 def _local_barriers(drawing: Drawing) -> None:
     view = drawing.view
     for process, judged in zip(view.snapshot.processes, view.processes):
-        for thread, one in zip(process.threads, judged.threads):
-            if one.rule == "nccl-cpu-barrier":
-                party = Party(process, thread, one, "collective", is_thread=True)
-                node = drawing.resource("collective", f"local:{process.index}", "the ranks of this process")
-                drawing.clear(drawing.of(party))
-                drawing.join(drawing.of(party), node, one.kind, "named", drawing.fact(party))
-                rank = drawing.resource("unknown", f"local:{process.index}", "a rank of this process", "unread")
-                drawing.join(node, rank, "local rank", "assumed")
-                return
+        for position in judged.those(lambda one: one.rule == "nccl-cpu-barrier"):
+            one = judged.threads[position]
+            party = Party(process, process.threads[position], one, "collective", is_thread=True)
+            node = drawing.resource("collective", f"local:{process.index}", "the ranks of this process")
+            drawing.clear(drawing.of(party))
+            drawing.join(drawing.of(party), node, one.kind, "named", drawing.fact(party))
+            rank = drawing.resource("unknown", f"local:{process.index}", "a rank of this process", "unread")
+            drawing.join(node, rank, "local rank", "assumed")
+            return
 
 
 def _threads_apart(drawing: Drawing) -> None:
@@ -103,4 +103,4 @@ def _threads_apart(drawing: Drawing) -> None:
 
 
 def _in_nccl(view: JobView, index: int) -> List[Party]:
-    return [one for one in threads_of(view, index) if one.judged.helper is None and in_nccl(one)]
+    return [one for one in threads_of(view, index, lambda one: one.helper is None) if in_nccl(one)]

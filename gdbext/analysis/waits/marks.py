@@ -43,7 +43,7 @@ def under_driver(party: Party) -> bool:
     """Whether the wait stands in code that the CUDA driver called: a callback, or a hook of its allocations."""
     if party.thread is None or party.judged.frame is None:
         return False
-    stack = known(party.thread.frames)
+    stack = known(party.thread.calls)
     inside = True
     for frame in stack[party.judged.frame + 1 :]:
         if _DRIVER.match(frame.library):
@@ -54,7 +54,7 @@ def under_driver(party: Party) -> bool:
 
 def owners_of_gil(view: JobView, waiter: Party) -> Iterator[Party]:
     """Threads of the waiter's process that may own the GIL: the known one, else those blocked in native code."""
-    others = [one for one in threads_of(view, waiter.index) if one.judged.id != waiter.judged.id and one.kind != "gil"]
+    others = [one for one in threads_of(view, waiter.index) if one.id != waiter.id and one.kind != "gil"]
     certain = [one for one in others if one.thread is not None and one.thread.gil]
     for one in certain or others:
         if one.judged.helper is None and one.group in ("lock", "implicit", *COMMUNICATION, "teardown"):
@@ -81,7 +81,7 @@ def is_exiting(party: Party) -> bool:
 
 def blocked_inside(party: Party) -> bool:
     """Whether the stack inside of a teardown shows a join, a CUDA call or a lock: it is stuck, not about to start."""
-    frames = known(party.thread.frames if party.thread else ())
+    frames = known(party.thread.calls if party.thread else ())
     return matches_any(_ENDS_IN, [frame.name or "" for frame in frames][: party.judged.frame or 0])
 
 
@@ -106,7 +106,7 @@ def is_starved(party: Party) -> bool:
     """A member of a distributed job that waits for its input data."""
     if party.kind not in ("ipc-queue", "io"):
         return False
-    files = [frame.file or "" for frame in party.thread.frames] if party.thread is not None else []
+    files = [frame.file or "" for frame in party.thread.calls] if party.thread is not None else []
     names = calls_of(party)
     return matches_any(_LOADS_DATA, names) and any(_DISTRIBUTED.search(text) for text in (*files, *names))
 

@@ -140,7 +140,7 @@ def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party]
         return "If one of them holds what another wants, neither goes on."
     if not victims:
         first = turn[0].source.thread if turn else None
-        party = next((party for party in culprits if party.judged.id == first), None)
+        party = next((party for party in culprits if party.id == first), None)
         return f"None of them goes on{f'; the first is in {taken_in(party)}' if party is not None else ''}."
     blamed = _process(_threads(turn)[0])
     return (

@@ -15,7 +15,7 @@ class Threads:
 
     def __init__(self, view: JobView) -> None:
         self._view = view
-        self._places: Dict[Tuple[int, int], int] = {}
+        self._places: Dict[int, Dict[Optional[int], int]] = {}  # of processes that were asked for
         self.parties = {one.index: one for one in view.parties}
         states = ((one.pid, {thread.state for thread in one.threads}) for one in view.snapshot.processes)
         self.stopped = {pid for pid, found in states if found == {STOPPED}}
@@ -25,15 +25,15 @@ class Threads:
             for wait in process.locks:
                 if wait.kind == "mutex" and isinstance(wait.owner, int) and wait.owner_process is None:
                     self.waiting.setdefault((process.index, wait.owner), wait.thread)
-            for position, thread in enumerate(process.threads):
-                if thread.lwp is not None:
-                    self._places[process.index, thread.lwp] = position
 
     def get(self, index: int, lwp: int) -> Optional[Party]:
-        position = self._places.get((index, lwp))
+        process = self._view.snapshot.processes[index]
+        if index not in self._places:
+            self._places[index] = {thread.lwp: position for position, thread in enumerate(process.threads)}
+        position = self._places[index].get(lwp)
         if position is None:
             return None
-        process, judged = self._view.snapshot.processes[index], self._view.processes[index].threads[position]
+        judged = self._view.processes[index].threads[position]
         return Party(process, process.threads[position], judged, WAIT_GROUPS[judged.kind], is_thread=True)
 
 
