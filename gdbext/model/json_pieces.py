@@ -12,6 +12,9 @@ from gdbext.model.unfit import Unfit
 LONGEST = 4 << 20
 """Characters of one value that is read whole. What is longer has to be entered by `names` and `items`."""
 
+LONG = object()
+"""Stands for a value that may be longer."""
+
 _PIECE = 1 << 20  # bytes that are added at a time
 
 _DIGITS = 400  # of a number: the largest float has 309
@@ -50,15 +53,6 @@ class JsonPieces:
             raise Unfit(f"is longer than {LONGEST:,} characters, or {_BROKEN}" if long else _BROKEN) from None
         except RecursionError:
             raise Unfit("is nested too deeply") from None
-        return found
-
-    def short_value(self) -> Any:
-        """The value, whole; None for one that has to be entered, or is none, and before which this stands then."""
-        self._next()
-        try:
-            found, self._at = self._decoder.raw_decode(self._window, self._at)
-        except (ValueError, RecursionError):
-            return None
         return found
 
     def names(self) -> Iterator[str]:
@@ -100,8 +94,24 @@ class JsonPieces:
         """The items of a list, each whole."""
         if self._next() != "[":
             raise Unfit("is not a list")
-        found = self.short_value()  # in one go, which is faster, where all of it is in the window
-        yield from self._one_by_one() if found is None else found
+        found = self._short()
+        yield from self._one_by_one() if found is LONG else found
+
+    def entries(self) -> Iterator[Any]:
+        """The items of a list, each whole, or `LONG`: then this stands before it, and it must be entered."""
+        if self._next() != "[":
+            raise Unfit("is not a list")
+        found = self._short()
+        yield from (self._short() for _ in self.items()) if found is LONG else found
+
+    def _short(self) -> Any:
+        """The value in one go, which is faster; `LONG` where not all of it is in the window, or it is none."""
+        self._next()
+        try:
+            found, self._at = self._decoder.raw_decode(self._window, self._at)
+        except (ValueError, RecursionError):
+            return LONG
+        return found
 
     def _one_by_one(self) -> Iterator[Any]:
         for number in self.items():

@@ -10,14 +10,14 @@ from gdbext.model.consistency import check
 from gdbext.model.decoding import MEMBER_NAME, Field, Reader, built, fields_of, place_of, reader
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import SAVED, JobSnapshot, RankSnapshot
-from gdbext.model.json_pieces import JsonPieces
+from gdbext.model.json_pieces import LONG, JsonPieces
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.stack_table import SavedStacks
 from gdbext.model.unfit import Unfit
 from gdbext.model.witness import Witness
 
 _FRAME = reader(Frame)
-_OF_THREAD = fields_of(ThreadStack)
+_OF_THREAD = {name: (field.read, field.item is not None) for name, field in fields_of(ThreadStack).items()}
 _LIMITS = ("PROCESSES", "THREADS", "FRAMES", "PLACED", "OBJECTS", "TEXTS")
 _LEVELS = {"processes": 4, "threads": 2}
 """How deep one has to go into an item of these lists to what is never long."""
@@ -109,7 +109,7 @@ class SnapshotReader:
     def _process(self) -> RankSnapshot:
         self._cut_threads = 0
         left: _Left = {}
-        found = self._object(RankSnapshot, {"threads": lambda: self._bounded("threads", self._thread, left)})
+        found = self._object(RankSnapshot, {"threads": lambda: self._threads(left)})
         problems = []
         if left.get("threads"):
             found["state"] = "partial"
@@ -123,39 +123,51 @@ class SnapshotReader:
             found["problems"] = (*problems, *found.get("problems", ()))
         return built(RankSnapshot, found)
 
-    def _thread(self) -> ThreadStack:
+    def _threads(self, left: _Left) -> Tuple[ThreadStack, ...]:
+        """There are many, so those that are short are read in one go."""
+        kept: List[ThreadStack] = []
+        for number, data in enumerate(self._text.entries()):
+            try:
+                if self._room["threads"]:
+                    self._room["threads"] -= 1
+                    kept.append(self._thread(data))
+                else:
+                    left["threads"] = left.get("threads", 0) + 1
+                    if data is LONG:
+                        self._text.skip(_LEVELS["threads"])
+            except Unfit as problem:
+                raise problem.within(f"[{number}]") from None
+        return tuple(kept)
+
+    def _thread(self, data: Any) -> ThreadStack:
         left: _Left = {}
-        data = self._text.short_value()
-        if data is None:
+        if data is LONG:
             found = self._object(ThreadStack, {"frames": lambda: self._frames(self._text.values(), left)})
+        elif type(data) is not dict:
+            raise Unfit("is not an object")
         else:
-            found = self._short_thread(data, left)
+            found = self._fields_of_thread(data, left)
         if left.get("frames"):
             self._cut_threads += 1
             found["truncated"] = f"the outer {left['frames']:,} frames were left out"
         return built(ThreadStack, found)
 
-    def _short_thread(self, data: Any, left: _Left) -> Dict[str, Any]:
-        """The fields of a thread, of which there are many: read in one go."""
-        if type(data) is not dict:
-            raise Unfit("is not an object")
+    def _fields_of_thread(self, data: Mapping[str, Any], left: _Left) -> Dict[str, Any]:
         found: Dict[str, Any] = {}
         if "stack" in data:
             room = min(limits.FRAMES_OF_A_THREAD, self._room["placed"])
             found["frames"], left["frames"] = self._stacks.frames_of(data, room)
             self._room["placed"] -= len(found["frames"])
         for name, value in data.items():
-            field = _OF_THREAD.get(name)
-            if field is None or name in found:
+            if name not in _OF_THREAD or name in found:
                 continue
+            read, is_list = _OF_THREAD[name]
             try:
-                if name == "frames":
-                    if type(value) is not list:
-                        raise Unfit("is not a list")
+                if name == "frames" and type(value) is list:
                     found[name] = self._frames(value, left)
                 else:
-                    found[name] = field.read(value)
-                    if field.item is not None:
+                    found[name] = read(value)
+                    if is_list:
                         self._take("texts", len(value))
             except Unfit as problem:
                 raise problem.within(name) from None
