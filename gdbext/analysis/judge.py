@@ -5,11 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Callable, Dict, Mapping, Optional, Tuple
 
-from gdbext.analysis import (
-    locking,
-    outline,
-    told,
-)
+from gdbext.analysis import outline, told
 from gdbext.analysis.candidate import Candidate, evidence_of
 from gdbext.analysis.classify import Judged, kind_of_log
 from gdbext.analysis.decisive import decisive
@@ -206,7 +202,6 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
         (shown.id or None) if shown else None,
         (
             *best.evidence,
-            *locking.held_up(view, best),
             *told.quoted(view, best),
             *_stood_still(view, best),
             *outline.seen(view),

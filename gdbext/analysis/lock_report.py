@@ -6,15 +6,20 @@ from collections import Counter
 from typing import Collection, Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.lock_frames import is_text, waits_of
-from gdbext.analysis.locks import LockGraph, Node, Step, lowered, story, taken_in
 from gdbext.analysis.peers import other_end
-from gdbext.analysis.view import look
-from gdbext.analysis.wording import start, where
+from gdbext.analysis.view import JobView, Party, look
+from gdbext.analysis.waits.chain import walk
+from gdbext.analysis.waits.cycles import circles
+from gdbext.analysis.waits.holding import locks_alone
+from gdbext.analysis.waits.prose import story, told
+from gdbext.analysis.waits.threads import Threads
+from gdbext.analysis.wording import start, taken_in, where
 from gdbext.knowledge.locks import NO_OWNER
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import KINDS, LockReport, LockRow, LockWait, PeerRow
 from gdbext.model.stack import ThreadStack
 from gdbext.model.verdict import Diagnosis
+from gdbext.model.waits import Edge
 
 _MOST_STORIES = 8
 _DEADLOCKS = ("lock-order-deadlock", "gil-deadlock")
@@ -23,14 +28,36 @@ _BY_FRAMES = (
 )
 
 
+class _Locks:
+    """The waits for locks of a job, and where they lead: the wait-for graph of what memory shows."""
+
+    def __init__(self, view: JobView, only: Optional[Collection[int]]) -> None:
+        self.drawing = locks_alone(view)
+        self.graph = self.drawing.graph
+        self.threads = Threads(view)
+        found = self.threads.waits()
+        self.waits = [one for one in found if only is None or one[0].index in only]
+        self.of = {self.node(party): wait for party, wait in self.threads.waits()}
+        order = {node: number for number, node in enumerate(self.of)}
+        turns = (min((one for one in circle if one in order), key=order.__getitem__) for circle in circles(self.graph))
+        self.circles = [
+            walk(self.graph, self.graph.nodes[one], len(order) * 2) for one in sorted(turns, key=order.__getitem__)
+        ]
+        self.circle = {edge.source.id: number for number, turn in enumerate(self.circles) for edge in turn}
+
+    def node(self, party: Party) -> str:
+        return self.drawing.of(party).id
+
+    def owner(self, party: Party, wait: LockWait) -> Optional[Party]:
+        return self.threads.owner(party.process, wait)
+
+
 def report(diagnosis: Diagnosis, only: Optional[Collection[int]] = None) -> LockReport:
     """The report on a judged snapshot; of the processes with these indexes where `only` is given."""
     view = look(diagnosis.snapshot, diagnosis.processes)
-    graph = LockGraph(view)
-    chosen = [pair for pair in graph.waits if only is None or pair[0].party.index in only]
-    circles = {graph.node(step): number for number, cycle in enumerate(graph.cycles) for step in cycle}
-    rows = [_row(graph, circles, step, owner) for step, owner in chosen if not _ownerless(step.wait)]
-    kinds = Counter(step.wait.kind for step, _ in chosen if step.wait is not None and _ownerless(step.wait))
+    locks = _Locks(view, only)
+    rows = [_row(locks, party, wait) for party, wait in locks.waits if not _ownerless(wait)]
+    kinds = Counter(wait.kind for _, wait in locks.waits if _ownerless(wait))
     seen = [process for process in diagnosis.snapshot.processes if only is None or process.index in only]
     by_frames, ownerless = waits_of(view, [one.index for one in seen if is_text(one.source) and not one.locks])
     rows = sorted(rows + by_frames, key=lambda row: (row.circle is None, row.circle or 0, row.process))
@@ -45,7 +72,7 @@ def report(diagnosis: Diagnosis, only: Optional[Collection[int]] = None) -> Lock
     )
     return LockReport(
         tuple(rows),
-        (*suspicion, *_stories(graph, chosen)),
+        (*suspicion, *_stories(locks)),
         peers,
         tuple(kinds.most_common()),
         tuple(notes),
@@ -71,13 +98,13 @@ def _thread_id(threads: Sequence[ThreadStack], lwp: int) -> str:
     return next((one.id for one in threads if one.lwp == lwp), str(lwp))
 
 
-def _ownerless(wait: Optional[LockWait]) -> bool:
-    return wait is None or wait.kind in NO_OWNER or wait.kind == "futex"
+def _ownerless(wait: LockWait) -> bool:
+    return wait.kind in NO_OWNER or wait.kind == "futex"
 
 
-def _row(graph: LockGraph, circles: Dict[Node, int], step: Step, owner: Optional[Step]) -> LockRow:
-    wait, party = step.wait, step.party
-    assert wait is not None and party.thread is not None
+def _row(locks: _Locks, party: Party, wait: LockWait) -> LockRow:
+    assert party.thread is not None
+    owner = locks.owner(party, wait)
     return LockRow(
         party.index,
         party.process.label,
@@ -85,23 +112,25 @@ def _row(graph: LockGraph, circles: Dict[Node, int], step: Step, owner: Optional
         party.thread.name or "",
         wait,
         taken_in(party),
-        _owner(step, owner, wait),
-        _does(owner, graph) if owner is not None else _why_unknown(wait),
-        circles.get(graph.node(step)),
+        _name(party, owner, wait),
+        _does(owner, locks) if owner is not None else _why_unknown(wait),
+        locks.circle.get(locks.node(party)),
     )
 
 
-def _owner(step: Step, owner: Optional[Step], wait: LockWait) -> str:
-    if owner is not None:
-        elsewhere = f" of {owner.party.process.label}" if owner.party.index != step.party.index else ""
-        return f"{owner.name}{elsewhere}"
-    return f"thread {wait.owner}" if isinstance(wait.owner, int) else ""
+def _name(party: Party, owner: Optional[Party], wait: LockWait) -> str:
+    """`thread 12 (updater) of rank 2`."""
+    if owner is None or owner.thread is None:
+        return f"thread {wait.owner}" if isinstance(wait.owner, int) else ""
+    name = f" ({owner.thread.name})" if owner.thread.name else ""
+    return f"thread {owner.thread.id}{name}" + (f" of {owner.process.label}" if owner.index != party.index else "")
 
 
-def _does(owner: Step, graph: LockGraph) -> str:
-    if owner.wait is None:
-        return f"is in {where(owner.party)}"
-    return "waits too" if graph.in_cycle(owner) else f"waits for {KINDS[owner.wait.kind]}"
+def _does(owner: Party, locks: _Locks) -> str:
+    node = locks.node(owner)
+    if node not in locks.of:
+        return f"is in {where(owner)}"
+    return "waits too" if node in locks.circle else f"waits for {KINDS[locks.of[node].kind]}"
 
 
 def _why_unknown(wait: LockWait) -> str:
@@ -112,29 +141,31 @@ def _why_unknown(wait: LockWait) -> str:
     return "has ended, or was left in the parent by a fork" if wait.gone else "was not seen"
 
 
-def _stories(graph: LockGraph, chosen: Sequence[Tuple[Step, Optional[Step]]]) -> Tuple[str, ...]:
+def _stories(locks: _Locks) -> Tuple[str, ...]:
     """Circles, then the longest chains that no longer chain contains."""
-    told: List[str] = []
-    wanted = {graph.node(step) for step, _ in chosen}
-    for cycle in graph.cycles:
-        if any(graph.node(step) in wanted for step in cycle):
-            label = cycle[0].party.process.label
-            told.append(f"Circle in {label}: {story(cycle, cycle[0])}. None of them ever goes on.")
-    waited_for = {graph.node(owner) for _, owner in chosen if owner is not None}
-    heads: Dict[Node, List[Step]] = {}  # by the thread they wait for
-    for step, owner in chosen:
-        if owner is not None and graph.node(step) not in waited_for:
-            heads.setdefault(graph.node(owner), []).append(step)
-    chains = sorted(((graph.chain(steps[0].party), len(steps)) for steps in heads.values()), key=_length, reverse=True)
-    told += [
-        f"{_label(step)}: {_told(graph, [step])}." for step, _ in chosen if step.wait is not None and step.wait.gone
+    wanted = {locks.node(party) for party, _ in locks.waits}
+    lines = [
+        f"Circle in {turn[0].source.owner}: {story(turn)}. None of them ever goes on."
+        for turn in locks.circles
+        if any(edge.source.id in wanted for edge in turn)
     ]
-    told += [f"{_label(chain[0])}: {_told(graph, chain)}{_also(count - 1)}." for chain, count in chains[:_MOST_STORIES]]
-    return tuple(told[: 2 * _MOST_STORIES])
+    waited_for = {edge.target.id for edges in locks.graph.edges.values() for edge in edges}
+    heads: Dict[str, List[Party]] = {}  # by the thread they wait for
+    owned = [(party, wait) for party, wait in locks.waits if not _ownerless(wait)]
+    for party, wait in owned:
+        owner = locks.owner(party, wait)
+        if owner is not None and locks.node(party) not in waited_for:
+            heads.setdefault(locks.node(owner), []).append(party)
+    chains = [(way, some) for way, some in ((_way(locks, some[0]), some) for some in heads.values()) if way]
+    chains.sort(key=lambda one: (len(one[0]), len(one[1])), reverse=True)
+    gone = [party for party, wait in owned if wait.gone and locks.node(party) not in locks.circle]
+    lines += [f"{_label(party)}: {_told(locks, _way(locks, party)[:2])}." for party in gone]
+    lines += [f"{_label(some[0])}: {_told(locks, way)}{_also(len(some) - 1)}." for way, some in chains[:_MOST_STORIES]]
+    return tuple(lines[: 2 * _MOST_STORIES])
 
 
-def _length(chain: Tuple[Sequence[Step], int]) -> Tuple[int, int]:
-    return len(chain[0]), chain[1]
+def _way(locks: _Locks, party: Party) -> Tuple[Edge, ...]:
+    return walk(locks.graph, locks.drawing.of(party), 2 * len(locks.of))
 
 
 def _also(others: int) -> str:
@@ -142,19 +173,13 @@ def _also(others: int) -> str:
     return f". {others} more {'threads wait' if others > 1 else 'thread waits'} like the first" if others else ""
 
 
-def _label(step: Step) -> str:
-    return start(step.party.process.label)
+def _label(party: Party) -> str:
+    return start(party.process.label)
 
 
-def _told(graph: LockGraph, chain: Sequence[Step]) -> str:
-    """A chain up to where it enters a circle, or to a thread whose wait says why it does not go on."""
-    circle = next((number for number, step in enumerate(chain) if graph.in_cycle(step)), None)
-    if circle is not None:
-        return f"{lowered(story(chain[:circle], chain[circle]))}, which is in the circle"
-    last = chain[-1]
-    if last.wait is None:
-        return lowered(story(chain))
-    if last.wait.gone and not last.wait.owner:
-        return f"{lowered(story(chain))}; {_why_unknown(last.wait)}"
-    why = f", which {_why_unknown(last.wait)}" if last.wait.gone else f" in {taken_in(last.party)}"
-    return f"{lowered(story(chain))}{why}"
+def _told(locks: _Locks, way: Sequence[Edge]) -> str:
+    """A chain up to where it enters a circle, or to a thread that waits for no other."""
+    entry = next((number for number, edge in enumerate(way) if edge.source.id in locks.circle), None)
+    if entry is not None:
+        return f"{story(way[:entry])}, which is in the circle"
+    return told(way, locks.drawing.parties)

@@ -1,15 +1,21 @@
-"""What lock owners say beside the wait-for graph: locks that change hands, and whom deciding threads wait for."""
+"""What lock owners say beside the answer of the wait-for graph: locks that change hands, and whom deciding threads
+wait for."""
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
+from typing import List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.analysis.candidate import Candidate
-from gdbext.analysis.locks import graph_of, shown, story, taken_in
-from gdbext.analysis.view import JobView, Party
-from gdbext.analysis.wording import start, verb, who
-from gdbext.model.locks import LockWait
+from gdbext.analysis.candidate import Candidate, shows
+from gdbext.analysis.view import JobView
+from gdbext.analysis.waits.chain import walk
+from gdbext.analysis.waits.cycles import reversed_edges
+from gdbext.analysis.waits.drawing import Drawing
+from gdbext.analysis.waits.prose import told
+from gdbext.analysis.waits.threads import Threads
+from gdbext.analysis.wording import start, taken_in, verb, who
+from gdbext.model.locks import KINDS, LockWait
 from gdbext.model.verdict import Evidence
+from gdbext.model.waits import JOINS, Edge, Node, WaitGraph
 
 _MOST_NAMES, _MOST_CHAINS = 4, 2
 _OWN = ("lock-order-deadlock", "gil-deadlock", "fork-after-cuda")
@@ -20,21 +26,26 @@ _OWNED = ("mutex", "rwlock", "loader", "driver", "gil", "join")
 def changing_hands(view: JobView) -> Optional[Candidate]:
     """Every rank that does not idle waits for a lock or has one, and these locks were seen to move: contended only."""
     if not any(_moves(wait) for process in view.snapshot.processes for wait in process.locks):
-        return None  # without the graph, which takes a while to build
-    graph = graph_of(view)
-    working = [party for party in view.parties if party.group != "idle"]
-    moving = [(step, owner) for step, owner in graph.waits if step.wait is not None and _moves(step.wait)]
-    taking_part = {graph.node(one) for pair in moving for one in pair if one is not None}
-    outside = [party for party in working if party.group not in ("lock", "elsewhere", "unknown")]
-    if not working or outside or not all(_node(party) in taking_part for party in working):
         return None
-    step = moving[0][0]
+    threads = Threads(view)
+    moving = [(waiter, wait) for waiter, wait in threads.waits() if _moves(wait)]
+    taking_part = {
+        id(one.thread)
+        for waiter, wait in moving
+        for one in (waiter, threads.owner(waiter.process, wait))
+        if one is not None
+    }
+    working = [party for party in view.parties if party.group != "idle"]
+    outside = [party for party in working if party.group not in ("lock", "elsewhere", "unknown")]
+    if not moving or not working or outside or not all(id(party.thread) in taking_part for party in working):
+        return None
+    first, wait = moving[0]
+    waited = f"thread {first.id} waited for {KINDS[wait.kind]} in {taken_in(first)}"
     summary = (
-        f"{start(who(working))} {verb(working, 'takes', 'take')} part in a lock that changes hands: {step.name} waited "
-        f"for it in {taken_in(step.party)}, and a second look found another owner or no wait. "
-        "It is contended, nobody is stuck."
+        f"{start(who(working))} {verb(working, 'takes', 'take')} part in a lock that changes hands: {waited}, and a "
+        "second look found another owner or no wait. It is contended, nobody is stuck."
     )
-    return Candidate("not-a-hang", "medium", summary, (), (), (), shown([step], moving[0][1]))
+    return Candidate("not-a-hang", "medium", summary, (), (), (), (shows(first, waited),))
 
 
 def _moves(wait: LockWait) -> bool:
@@ -42,26 +53,37 @@ def _moves(wait: LockWait) -> bool:
     return wait.still is False and wait.kind in _OWNED and not (wait.gone or wait.timed)
 
 
-def _node(party: Party) -> Tuple[int, int]:
-    lwp = party.thread.lwp if party.thread is not None else None
-    return party.index, lwp or 0
-
-
-def held_up(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
-    """What the graph adds to a verdict that it did not make: whom its decisive threads wait for, and who for them."""
-    if (
-        best.cause == "not-a-hang"
-        or not any(process.locks for process in view.snapshot.processes)
-        or any(best.cause == cause for cause in _OWN)
-    ):
+def held_up(drawing: Drawing, graph: WaitGraph, best: Candidate) -> Tuple[Evidence, ...]:
+    """What locks add to an answer that is none of them: whom its decisive threads wait for, and who for them."""
+    if best.cause in ("not-a-hang", *_OWN) or not any(one.locks for one in drawing.view.snapshot.processes):
         return ()
-    graph = graph_of(view)
+    before = reversed_edges(graph)
     lines: List[Evidence] = []
     for party in (*best.culprits, *best.victims)[:_MOST_NAMES]:
-        chain = graph.chain(party) if party.thread is not None else ()
-        if len(chain) < 2:
-            chain = graph.held_up_by(party)
-        if len(chain) > 1:
-            first = chain[0].party
-            lines.append(Evidence(story(chain), first.index, first.id or None, first.judged.frame))
+        node = drawing.of(party)
+        way = _to_holders(walk(graph, node)) or _to_waiter(before, node)
+        first = drawing.parties.get(way[0].source.id) if way else None
+        if first is not None:
+            lines.append(shows(first, start(told(way, drawing.parties))))
     return tuple(lines[:_MOST_CHAINS])
+
+
+def _to_holders(way: Sequence[Edge]) -> Tuple[Edge, ...]:
+    """The beginning of a way that leads over locks and joins, up to the last thread that is known."""
+    count = next((number for number, edge in enumerate(way) if not _is_of_locks(edge)), len(way))
+    while count and way[count - 1].target.thread is None:
+        count -= 1
+    return tuple(way[:count])
+
+
+def _is_of_locks(edge: Edge) -> bool:
+    return edge.target.kind == "lock" or edge.kind == "holds" or (edge.kind == JOINS and edge.target.thread is not None)
+
+
+def _to_waiter(before: Mapping[str, Sequence[Edge]], node: Node) -> Tuple[Edge, ...]:
+    """The way of one that waits for the thread."""
+    last = next((edge for edge in before.get(node.id, ()) if _is_of_locks(edge)), None)
+    if last is None or last.kind != "holds":
+        return (last,) if last is not None else ()
+    first = next(iter(before.get(last.source.id, ())), None)
+    return (first, last) if first is not None else ()

@@ -78,6 +78,12 @@ def where(party: Party) -> str:
     return f"{name}, called from {place(outer)}"
 
 
+def taken_in(party: Party) -> str:
+    """The engine's call that takes a lock; what kind of lock it is needs no second name."""
+    engine = party.frame(party.judged.engine_frame)
+    return place(engine) if engine is not None else where(party)
+
+
 _LOCKS = ("os-mutex", "os-loader-lock")
 """Frame rules whose function says more than that the thread waits."""
 

@@ -45,6 +45,9 @@ STATES = {
 }
 """What a node is in at which the waiting ends."""
 
+JOINS = "condvar-idle"
+"""The kind of an edge to a thread whose end another one waits for: the call sleeps as a wait for a condition does."""
+
 ALL, ANY = "all", "any"
 """A wait needs all that it points to (a lock's holder, every member), or any one of them (a queue, a condition)."""
 

@@ -100,7 +100,7 @@ def test_every_owner_is_a_thread_that_there_is(snapshots):
 def test_the_story_of_a_circle(snapshots):
     made = report(judge(snapshots["three-mutexes"]))
     assert [row.circle for row in made.rows] == [0, 0, 0, None]
-    assert made.stories[0].count("waits for a mutex that thread") == 3
+    assert made.stories[0].count("waits for mutex ") == made.stories[0].count(" holds") == 3
     assert "waits for the end of thread" in made.stories[1]
     assert made.stories[1].endswith("which is in the circle.")
 

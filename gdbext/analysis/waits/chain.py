@@ -83,16 +83,16 @@ def _of_all(drawing: Drawing, graph: WaitGraph, chain: Tuple[Edge, ...]) -> Tupl
 def _longest(drawing: Drawing, graph: WaitGraph, best: Candidate) -> Tuple[Edge, ...]:
     """Of the ranks of an answer without a cause the one whose wait is known furthest; nothing that is only assumed."""
     parties = (best.culprits or best.victims or drawing.view.parties)[:LONGEST]
-    ways = [_walk(graph, drawing.rank(party)) for party in parties if not party.judged.idle]
+    ways = [walk(graph, drawing.rank(party)) for party in parties if not party.judged.idle]
     chain = max(ways, key=len, default=())
     return chain if len(chain) > 1 else ()
 
 
-def _walk(graph: WaitGraph, node: Node) -> Tuple[Edge, ...]:
-    """From a node along what it surely waits for, where that is one thing only."""
+def walk(graph: WaitGraph, node: Node, most: int = LONGEST) -> Tuple[Edge, ...]:
+    """From a node along what it surely waits for, where that is one thing only; of a circle once around."""
     chain: List[Edge] = []
     seen = {node.id}
-    while len(chain) < LONGEST:
+    while len(chain) < most:
         edges = graph.after(node.id)
         if len(edges) != 1 or edges[0].strength == "assumed" or edges[0].target.kind == "unknown":
             break

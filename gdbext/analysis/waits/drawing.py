@@ -18,8 +18,9 @@ _ENDED = ("dead", "stopped", "faulted")
 class Drawing:
     """Nodes and edges so far. A process and the thread of it that decides are one node."""
 
-    def __init__(self, view: JobView) -> None:
+    def __init__(self, view: JobView, ended: Sequence[str] = _ENDED) -> None:
         self.view = view
+        self._ended = ended  # states of ranks that wait for nothing, whatever their stacks show
         self.ends = Ends(view)
         self.deciding: Dict[Tuple[int, int], Party] = {}  # by process and id of its `ThreadStack`
         self.parties: Dict[str, Party] = {}  # by the id of their node
@@ -58,8 +59,8 @@ class Drawing:
         facts: Sequence[Evidence] = (),
         needs: str = ALL,
     ) -> None:
-        """An edge. Who is dead or stopped waits for nothing, whatever its stack shows."""
-        if source.kind == "rank" and source.state in _ENDED:
+        """An edge. Who is dead or stopped waits for nothing."""
+        if source.kind == "rank" and source.state in self._ended:
             return
         known = self._edges.setdefault(source.id, [])
         known.append(Edge(source, target, kind, strength, tuple(facts), needs))

@@ -20,17 +20,14 @@ from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import KINDS, LockWait
 from gdbext.model.missing import Missing
 from gdbext.model.verdict import Evidence
-from gdbext.model.waits import Node
+from gdbext.model.waits import JOINS, Node
 
 _OF_DRIVER = ("implicit", "lock", *COMMUNICATION)
 
 
 def draw(drawing: Drawing) -> None:
     """Locks, joins, conditions, queues, pipes and sockets with their edges."""
-    holders = Threads(drawing.view)
-    for process in drawing.view.snapshot.processes:
-        for wait in process.locks:
-            _lock(drawing, holders, process, wait)
+    threads = _by_memory(drawing)
     waiters = _lock_waiters(drawing.view)
     for party in waiters:
         _by_frames(drawing, party)
@@ -41,28 +38,39 @@ def draw(drawing: Drawing) -> None:
         if party.group in ("elsewhere", "lock", "unknown"):
             outside.draw(drawing, party, drawing.rank(party))
     for process in drawing.view.snapshot.processes:
-        outside.peers(drawing, holders, process)
+        outside.peers(drawing, threads, process)
     for party in list(drawing.parties.values()):
         node = drawing.of(party)
         if node.kind == "thread" and party.group == "elsewhere" and not drawing.waits(node):
             outside.draw(drawing, party, node)
 
 
-def _lock(drawing: Drawing, threads: Threads, process: RankSnapshot, wait: LockWait) -> None:
-    waiter = threads.get(process.index, wait.thread)
-    if waiter is None or (wait.kind in NO_OWNER and (process.index, id(waiter.thread)) not in drawing.deciding):
-        return
-    source = drawing.of(waiter)
-    if wait.kind in NO_OWNER or wait.kind == "futex":
-        return
+def locks_alone(view: JobView) -> Drawing:
+    """Only what memory says of locks and joins, also of processes that are stopped or gone."""
+    drawing = Drawing(view, ended=())
+    _by_memory(drawing)
+    return drawing
+
+
+def _by_memory(drawing: Drawing) -> Threads:
+    threads = Threads(drawing.view)
+    for waiter, wait in threads.waits():
+        if wait.kind not in NO_OWNER and wait.kind != "futex":
+            _lock(drawing, threads, waiter, wait)
+    return threads
+
+
+def _lock(drawing: Drawing, threads: Threads, waiter: Party, wait: LockWait) -> None:
+    process, source = waiter.process, drawing.of(waiter)
     facts = drawing.fact(waiter)
     strength = "inferred" if wait.timed or _at_two_moments(process, wait) else "proven"
     kind = waiter.judged.kind if waiter.judged.kind in ("gil", "mutex") else "mutex"
+    moves = wait.still is False or (isinstance(wait.owner, Missing) and wait.owner.reason in MOVING and not wait.still)
     if wait.kind == "join":
-        _owner(drawing, threads, source, process, wait, "condvar-idle", strength, facts)
+        if not moves:
+            _owner(drawing, threads, source, process, wait, JOINS, strength, facts)
         return
     where = f"{process.index}:{wait.address:#x}" if wait.address else f"{process.index}:{wait.thread}"
-    moves = wait.still is False or (isinstance(wait.owner, Missing) and wait.owner.reason in MOVING and not wait.still)
     lock = drawing.resource("lock", where, _lock_name(wait), "progressing" if moves else None)
     drawing.join(source, lock, "gil" if wait.kind == "gil" else kind, strength, facts)
     unknown = isinstance(wait.owner, Missing) and not wait.gone
@@ -101,9 +109,8 @@ def _owner(
         node = drawing.resource("thread", f"parked:{source.id}", wait.owner.reason, "dead")
         drawing.join(source, node, "ended", strength, facts)
         return
-    index = process.index if wait.owner_process is None else threads.index.get(wait.owner_process)
-    owner = threads.get(index, wait.owner) if index is not None else None
-    if owner is not None and not wait.gone:
+    owner = threads.owner(process, wait)
+    if owner is not None:
         drawing.join(source, drawing.of(owner), kind, strength, facts)
     elif wait.gone:
         parent = f" of its parent (pid {wait.owner_process})" if wait.owner_process is not None else ""
@@ -112,7 +119,9 @@ def _owner(
         node = drawing.resource("thread", f"gone:{process.index}:{wait.owner}", f"thread {wait.owner}{parent}", "dead")
         drawing.join(source, node, "forked" if parent else "ended", strength, facts)
     else:
-        node = drawing.resource("thread", f"{index}:{wait.owner}", f"thread {wait.owner}", "unread")
+        node = drawing.resource(
+            "thread", f"{wait.owner_process or process.index}:{wait.owner}", f"thread {wait.owner}", "unread"
+        )
         drawing.join(source, node, kind, strength, facts)
 
 

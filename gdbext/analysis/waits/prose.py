@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Sequence, Tuple
+from itertools import zip_longest
+from typing import Dict, List, Mapping, Sequence, Tuple
 
-from gdbext.analysis.locks import taken_in
 from gdbext.analysis.view import Party
-from gdbext.analysis.wording import operation, start, verb, what, where, who
+from gdbext.analysis.wording import operation, start, taken_in, verb, what, where, who
+from gdbext.knowledge.locks import PARKED
 from gdbext.knowledge.wait_causes import CAUSES
+from gdbext.knowledge.waits import LINKS
 from gdbext.model.ranges import ranks
 from gdbext.model.waits import Edge, Hypothesis, Node
 
 _ROWS = {row.id: row for row in CAUSES}
+_HELD = ("holds", "ended", "forked")
 _MOST_STEPS, _MOST_SIDES = 8, 4
 _STATES = {"dead": "gone", "stopped": "stopped by a signal: kill -CONT lets it go on"}
 
@@ -148,26 +151,44 @@ def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party]
     )
 
 
-def story(turn: Sequence[Edge]) -> str:
+def story(way: Sequence[Edge]) -> str:
     """`thread 1 waits for mutex 0x55.. that thread 2 holds; thread 2 waits for the end of thread 3`."""
-    several = len({one.process for one in _threads(turn)}) > 1
+    several = len({one.process for edge in way for one in (edge.source, edge.target) if one.process is not None}) > 1
     pieces: List[str] = []
-    for edge, following in zip(turn, (*turn[1:], *turn[:1])):
-        if edge.kind == "holds":
+    around = way[:1] if way and way[-1].target.id == way[0].source.id else ()
+    for edge, following in zip_longest(way, (*way[1:], *around)):
+        if edge.kind in _HELD:
             continue
         subject = _name(edge.source, several)
         if edge.target.kind in ("thread", "rank"):
             pieces.append(f"{subject} waits for the end of {_name(edge.target, several)}")
-        elif following.kind == "holds" and following.target.id == edge.source.id:
-            pieces.append(f"{subject} waits for {edge.target.label} that it holds itself")
-        elif following.kind == "holds":
-            pieces.append(f"{subject} waits for {edge.target.label} that {_name(following.target, several)} holds")
-        else:
+        elif following is None or following.kind not in _HELD:
             pieces.append(f"{subject} waits for {edge.target.label}")
+        elif following.kind != "holds":
+            why = following.target.label
+            why = why if why == PARKED else f"{why} {LINKS[following.kind]}"
+            pieces.append(f"{subject} waits for {edge.target.label}: {why}")
+        elif following.target.id == edge.source.id:
+            pieces.append(f"{subject} waits for {edge.target.label} that it holds itself")
+        else:
+            pieces.append(f"{subject} waits for {edge.target.label} that {_name(following.target, several)} holds")
     told = pieces[:_MOST_STEPS]
     if len(told) < len(pieces):
         told.append(f"and so on over {len(pieces) - len(told):,} more")
     return "; ".join(told)
+
+
+def told(way: Sequence[Edge], parties: Mapping[str, Party]) -> str:
+    """A way in words, and what the last thread of it does, where it waits for no other."""
+    if not way:
+        return "nothing holds it up any more"
+    end = way[-1].target
+    if end.kind == "lock" and end.state == "progressing":
+        return f"{story(way)}, which changes hands"
+    last = parties.get(end.id)
+    if last is None or any(edge.source.id == end.id for edge in way):
+        return story(way)
+    return f"{story(way)}; {_name(end, end.process != way[0].source.process)} is in {where(last)}"
 
 
 def _name(one: Node, several: bool) -> str:

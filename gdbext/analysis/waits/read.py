@@ -7,7 +7,7 @@ from typing import List, Mapping, Sequence
 
 from gdbext.analysis.across import sleeps_on
 from gdbext.analysis.candidate import Candidate, evidence_of
-from gdbext.analysis.locks import taken_in
+from gdbext.analysis.locking import held_up
 from gdbext.analysis.view import JobView, Party, without
 from gdbext.analysis.waits.build import build
 from gdbext.analysis.waits.chain import LONGEST, explained, own_of
@@ -15,6 +15,7 @@ from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.facts import draw, gathered
 from gdbext.analysis.waits.hypotheses import hypotheses, stuck
 from gdbext.analysis.waits.prose import summary
+from gdbext.analysis.wording import taken_in
 from gdbext.model.considered import Considered
 from gdbext.model.verdict import Evidence
 from gdbext.model.waits import Hypothesis
@@ -32,7 +33,8 @@ def read_off(view: JobView, unknown: Candidate) -> Candidate:
     said = {fact.row: fact.said for fact in facts}
     best = _best(drawing, found, said) if found else unknown
     answer = explained(drawing, graph, found, best)
-    return replace(answer, considered=_considered(view, found, answer))
+    evidence = (*answer.evidence, *held_up(drawing, graph, answer))
+    return replace(answer, evidence=evidence, considered=_considered(view, found, answer))
 
 
 def _considered(view: JobView, found: Sequence[Hypothesis], answer: Candidate) -> Considered:

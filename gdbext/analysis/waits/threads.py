@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Dict, Optional, Tuple
+from typing import Dict, Iterator, Optional, Tuple
 
 from gdbext.analysis.view import JobView, Party
 from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.model.job import RankSnapshot
+from gdbext.model.locks import LockWait
 
 STOPPED = "T"
 
@@ -35,6 +37,21 @@ class Threads:
             return None
         judged = self._view.processes[index].threads[position]
         return Party(process, process.threads[position], judged, WAIT_GROUPS[judged.kind], is_thread=True)
+
+    def owner(self, process: RankSnapshot, wait: LockWait) -> Optional[Party]:
+        """The thread that must act before a wait of this process ends, where it was seen."""
+        if wait.gone or not isinstance(wait.owner, int):
+            return None
+        index = process.index if wait.owner_process is None else self.index.get(wait.owner_process)
+        return self.get(index, wait.owner) if index is not None else None
+
+    def waits(self) -> Iterator[Tuple[Party, LockWait]]:
+        """Who waits for a lock, by the memory of all processes."""
+        for process in self._view.snapshot.processes:
+            for wait in process.locks:
+                waiter = self.get(process.index, wait.thread)
+                if waiter is not None:
+                    yield waiter, wait
 
 
 def decided(party: Party) -> str:
