@@ -47,6 +47,11 @@ class FutexCall(NamedTuple):
         """Whether the word still is what the thread went to sleep on; otherwise somebody has let it go meanwhile."""
         return self.operation in LOCKS_OF_KERNEL or self.word(0) == self.expected
 
+    @property
+    def woken(self) -> bool:
+        """Whether the word was read, and is another one."""
+        return self.word(0) is not None and not self.asleep
+
 
 def futex_call(tid: int, syscall: Optional[Sequence[int]]) -> Optional[FutexCall]:
     """The futex call that a system call (number and six arguments) is, if it is one that waits."""

@@ -84,7 +84,9 @@ def _wait(call: FutexCall, kind: str, callers: Sequence[Frame], around: Surround
     )
     reader = _READERS.get(kind)
     if reader is None:
-        return replace(row, owner=Missing(NO_OWNER.get(kind, "no frame names what it waits for")))
+        nobody = Missing(NO_OWNER.get(kind, "no frame names what it waits for"))
+        shared = not call.private and around.shared(call.address)
+        return replace(row, owner=_LET_GO if call.woken else nobody, shared=shared)
     found = reader(call)
     if isinstance(found, Missing):
         return replace(row, owner=found)
@@ -94,7 +96,8 @@ def _wait(call: FutexCall, kind: str, callers: Sequence[Frame], around: Surround
     if kind in ("mutex", "rwlock"):
         row = replace(row, kind=_refined(row, callers))
     if isinstance(found.owner, Missing):
-        return replace(row, owner=found.owner, gone=found.owner.reason == PARKED)
+        woken = call.woken and kind in NO_OWNER
+        return replace(row, owner=_LET_GO if woken else found.owner, gone=found.owner.reason == PARKED)
     return _owned(row, found.owner, around) if call.asleep else replace(row, owner=_LET_GO)
 
 

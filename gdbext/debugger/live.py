@@ -123,6 +123,7 @@ def _look(index: int, subject: Subject, captures: Captures, scan: bool) -> RankS
         communicators=found.found if found else (),
         communicator_notes=tuple(found.notes) if found else (),
         locks=lock_waits(subject.inferior, stacks, is_core),
+        handlers=None if is_core else ProcFS().handlers(process.pid),
         peers=() if is_core else waits_for(ProcFS(), process.pid, {one.lwp: one.syscall for one in stacks if one.lwp}),
     )
 

@@ -104,6 +104,16 @@ class ProcFS:
         pairs = (line.split(":", 1) for line in data.decode("utf-8", "replace").splitlines() if ":" in line)
         return {name: value.strip() for name, value in pairs}
 
+    def handlers(self, pid: int) -> Optional[Tuple[int, ...]]:
+        """Numbers of the signals that the process has handlers for; None where that cannot be read."""
+        status = self.status(pid)
+        mask = "" if isinstance(status, Missing) else status.get("SigCgt", "")
+        try:
+            caught = int(mask, 16)
+        except ValueError:
+            return None
+        return tuple(number for number in range(1, 65) if caught >> number - 1 & 1)
+
     def stat(self, pid: int) -> Maybe[Stat]:
         data = self._read(f"{pid}/stat")
         return data if isinstance(data, Missing) else parse_stat(data)

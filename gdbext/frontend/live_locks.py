@@ -14,7 +14,7 @@ from gdbext.model.missing import Missing
 
 
 def name_locks(proc: ProcFS, ranks: Sequence[LiveRank]) -> None:
-    """Fill in `locks` and `peers`: by the futexes, and by the names of the frames."""
+    """Fill in `locks`, `peers` and `handlers`: by the futexes, and by the names of the frames."""
     ids = {rank.pid: _thread_ids(rank) for rank in ranks}
     files = surroundings.SharedFiles({rank.pid: rank.copy.maps for rank in ranks if rank.copy is not None})
     for rank in ranks:
@@ -22,6 +22,7 @@ def name_locks(proc: ProcFS, ranks: Sequence[LiveRank]) -> None:
         others = {tid: (pid, lwp) for pid, one in ids.items() if pid != rank.pid for tid, lwp in one.lwps.items()}
         around = replace(_surroundings(proc, rank, ids[rank.pid]), others=others, sharers=files.with_process(rank.pid))
         rank.locks = locks.resolve(_waits(rank.copy), rank.stacks, around)
+        rank.handlers = proc.handlers(rank.pid)
         rank.peers = waits_for(proc, rank.pid, _lasting_calls(rank))
         if rank.second is not None and rank.second.state != "lost":
             rank.locks = locks.still(rank.locks, locks.resolve(_waits(rank.second), rank.stacks, around))

@@ -69,6 +69,7 @@ class LiveRank:
     peers: Tuple[Peer, ...] = ()
     communicators: Optional[Search] = None
     activity: Optional[Activity] = None
+    handlers: Optional[Tuple[int, ...]] = None  # as in `RankSnapshot`
     blocked: bool = False  # must not or cannot be stopped
     traced: bool = False  # by somebody, when we came
     barred: bool = False  # for want of the right to
@@ -124,6 +125,7 @@ class LiveRank:
             locks=self.locks,
             peers=self.peers,
             after=self.after,
+            handlers=self.handlers,
         )
 
 

@@ -71,6 +71,25 @@ NO_OWNER = {
 """Why some kinds never have one."""
 
 
+OF_RUNTIMES = {
+    4: "an illegal instruction: faulthandler and engines print a stack, and the process dies",
+    5: "a trap: the same",
+    6: "abort: the same",
+    7: "a bus error: the same",
+    8: "an arithmetic fault: the same",
+    11: "a wrong address: the same",
+    32: "glibc's own, for pthread_cancel (nptl/nptl-init.c, SIGCANCEL)",
+    33: "glibc's own, for set*id calls of all threads (SIGSETXID)",
+}
+"""Signals whose handlers let no thread go on."""
+
+KEYBOARD = 2
+"""SIGINT: Python always has a handler for it, which ends what waits with an exception (signal, default_int_handler)."""
+
+BY_HANDLER = {"semaphore": True, "futex": True, "condvar": False}
+"""Waits that a signal handler can end, and whether it may: it may post a semaphore, and must not wake a condition
+variable (signal-safety(7)); some do."""
+
 LET_GO = "it was let go just before the look: the thread is about to run"
 HANDED_OVER = "nobody holds it at this moment: it is being handed over"
 PARKED = (

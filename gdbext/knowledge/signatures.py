@@ -141,6 +141,14 @@ SIGNATURES: Tuple[Signature, ...] = (
     ),
     Signature(
         "lock-order-deadlock",
+        "every thread of a process waits without a time-out for a lock, a join, a condition or a semaphore that only "
+        "another thread of it could give",
+        "all of them wait: no thread is left that could wake another one",
+        "futex(2); glibc nptl; signal-safety(7)",
+        ("left",),
+    ),
+    Signature(
+        "lock-order-deadlock",
         "threads wait for mutexes and none works; or a hook that the CUDA driver called waits for a lock of another "
         "library",
         "each holds what the other waits for",

@@ -45,6 +45,15 @@ CAUSES: Tuple[CauseRow, ...] = (
         via=("gil",),
     ),
     CauseRow(
+        "left",
+        "lock-order-deadlock",
+        "{Circle}: {story}. No file, no timer and no other process ends these waits. {Circle_end}",
+        "futex(2)",
+        circle=True,
+        resources=("condition",),
+        via=("left",),
+    ),
+    CauseRow(
         "order",
         "multi-comm-ordering",
         "{Culprits} {are} in one communicator and the others in another: {sides}. {Both}",

@@ -62,6 +62,7 @@ LINKS = {
     "lazy launch": "loads the kernel first, which waits for the device",
     "leader first": "works alone first, and the others wait on purpose",
     "local rank": "is driven by no thread",
+    "left": "waits as well, and no other thread is left",
     "exit": "frees it while the process exits",
     "said": "is named by a log line, a witness or a counter",
 }

@@ -100,6 +100,7 @@ class RankSnapshot:
     locks: Tuple[LockWait, ...] = ()  # threads that wait for other threads
     peers: Tuple[Peer, ...] = ()  # what its threads wait for from other processes
     after: Optional[str] = None  # what its threads did when all was read, by a word of `AFTER`; None: nobody looked
+    handlers: Optional[Tuple[int, ...]] = None  # signals that it has handlers for; None: not known
 
     @property
     def outlined(self) -> bool:

@@ -80,7 +80,7 @@ def test_cause_culprit_and_lock(hang, snapshots):
         return
     assert hang.culprit in verdict.summary
     assert verdict.culprits == hang.culprits
-    assert verdict.confidence == "high" or hang.cause == "other"
+    assert verdict.confidence == hang.confidence or hang.cause == "other"
     if hang.lock:
         assert hang.lock in {wait.kind for wait in snapshot.processes[0].locks}
 

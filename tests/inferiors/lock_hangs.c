@@ -317,7 +317,7 @@ static void dead_peer(void) {
     read_reply(ends[0]);
 }
 
-// --- nothing wrong ---
+// --- nothing wrong, but for a pool and consumers that nobody can feed ---
 
 __attribute__((noreturn)) static void *contend(void *unused) {
     named("contender");
@@ -342,27 +342,80 @@ __attribute__((noreturn)) static void *wait_for_work(void *unused) {
     for (;;) pthread_cond_wait(&work, &locks[0]);
 }
 
-static void pool(void) {
+static pthread_t *workers(int count) {
     pthread_t *thread = NULL;
-    for (int number = 0; number < 4; number++) thread = start(wait_for_work, NULL);
-    until_waiting(4);
+    for (int number = 0; number < count; number++) thread = start(wait_for_work, NULL);
+    until_waiting(count);
+    return thread;
+}
+
+static void pool(void) {
+    pthread_t *thread = workers(4);
     ready();
     pthread_join(*thread, NULL);
 }
 
-__attribute__((noreturn)) static void *take_items(void *unused) {
+static void pool_with_orders(void) {
+    int ends[2];
+    if (pipe(ends)) _exit(1);
+    if (!fork()) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pause();
+        _exit(write(ends[1], "x", 1) < 0);
+    }
+    close(ends[1]);
+    workers(4);
+    read_reply(ends[0]);
+}
+
+static void pool_with_housekeeper(void) {
+    pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+    struct timespec until;
+    workers(4);
+    ready();
+    pthread_mutex_lock(&own);
+    for (clock_gettime(CLOCK_REALTIME, &until);; until.tv_sec += 3600) pthread_cond_timedwait(&never, &own, &until);
+}
+
+__attribute__((noreturn)) static void *take_items(void *from) {
     named("consumer");
     for (;;)
-        while (sem_wait(&items) && errno == EINTR) {}
+        while (sem_wait(from) && errno == EINTR) {}
+}
+
+static void consume(sem_t *from) {
+    pthread_t *thread = start(take_items, from);
+    start(take_items, from);
+    until_waiting(2);
+    ready();
+    pthread_join(*thread, NULL);
 }
 
 static void semaphore(void) {
     sem_init(&items, 0, 0);
-    pthread_t *thread = start(take_items, NULL);
-    start(take_items, NULL);
-    until_waiting(2);
-    ready();
-    pthread_join(*thread, NULL);
+    consume(&items);
+}
+
+static void post(int number) { sem_post(&items); }
+
+static void semaphore_with_handler(void) {
+    sem_init(&items, 0, 0);
+    signal(SIGUSR1, post);
+    consume(&items);
+}
+
+static void shared_semaphore(void) {
+    sem_t *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    sem_init(shared, 1, 0);
+    pid_t child = fork();
+    if (!child) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pause();
+        sem_post(shared);
+        _exit(0);
+    }
+    consume(shared);
 }
 
 static const struct {
@@ -384,7 +437,11 @@ static const struct {
     {"dead-peer", dead_peer},
     {"contended", contended},
     {"pool", pool},
+    {"pool-with-orders", pool_with_orders},
+    {"pool-with-housekeeper", pool_with_housekeeper},
     {"semaphore", semaphore},
+    {"semaphore-with-handler", semaphore_with_handler},
+    {"shared-semaphore", shared_semaphore},
 };
 
 int main(int count, char **arguments) {

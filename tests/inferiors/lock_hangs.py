@@ -3,7 +3,8 @@
     with BY_NAME["two-mutexes"].start() as started:
         started.pids      # what to diagnose, the culprit first
 
-The programs are lock_hangs.c, lock_library.c (a constructor under the loader's lock) and lock_gil.py with lock_gil.c.
+The programs are lock_hangs.c, lock_library.c (a constructor under the loader's lock), lock_gil.py with lock_gil.c, and
+lock_queue.py.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class LockHang:
     also_causes: Tuple[str, ...] = ()
     healthy: bool = False
     culprits: Tuple[int, ...] = (0,)  # positions in `pids`
+    confidence: str = "high"
 
 
 def build(name: str, source: str, flags: Sequence[str]) -> str:
@@ -81,6 +83,10 @@ def _python(library: str, *flags: str) -> Callable[[], object]:
         return [sys.executable, "-S", str(HERE / "lock_gil.py"), made]
 
     return lambda: _running(argv())
+
+
+def _queue(how: str) -> Callable[[], object]:
+    return lambda: _running([sys.executable, "-S", str(HERE / "lock_queue.py"), how])
 
 
 @contextmanager
@@ -129,8 +135,19 @@ LOCK_HANGS: Tuple[LockHang, ...] = (
     LockHang("stopped-pipe-peer", "missing-rank", "", "stopped", _native("stopped-pipe-peer"), also_causes=("other",)),
     LockHang("dead-peer", "missing-rank", "", "nobody", _native("dead-peer"), also_causes=("other",)),
     LockHang("contended", "not-a-hang", "mutex", "", _native("contended"), healthy=True),
-    LockHang("pool", "not-a-hang", "condvar", "", _native("pool"), healthy=True),
-    LockHang("semaphore", "not-a-hang", "semaphore", "", _native("semaphore"), healthy=True),
+    # What these look like is an idle pool. They are none: the main thread waits for the end of a thread that waits for
+    # a condition, or an item, that only another thread of the same process could give, and all of those wait as well.
+    # No file, timer, signal handler or other process can ever end that.
+    LockHang("pool", CIRCLE, "", "is left that could wake", _native("pool")),
+    LockHang("semaphore", CIRCLE, "", "is left that could wake", _native("semaphore")),
+    # The same in Python, where Ctrl-C would at least end it.
+    LockHang("python-join", CIRCLE, "", "is left that could wake", _queue("join"), confidence="medium"),
+    # Idle ones: an order from outside, a clock, a signal or another process can wake them.
+    LockHang("pool-with-orders", "not-a-hang", "", "", _native("pool-with-orders"), healthy=True),
+    LockHang("pool-with-housekeeper", "not-a-hang", "", "", _native("pool-with-housekeeper"), healthy=True),
+    LockHang("semaphore-with-handler", "not-a-hang", "", "", _native("semaphore-with-handler"), healthy=True),
+    LockHang("shared-semaphore", "not-a-hang", "", "", _native("shared-semaphore"), healthy=True),
+    LockHang("python-select", "not-a-hang", "", "", _queue("select"), healthy=True),
 )
 
 BY_NAME = {hang.name: hang for hang in LOCK_HANGS}

@@ -11,7 +11,8 @@ Circle = Tuple[str, ...]
 
 
 def circles(graph: WaitGraph) -> Tuple[Circle, ...]:
-    """Deadlocks: circles of waits that need all they point to, and knots of others that nothing outside can end."""
+    """Deadlocks: circles of waits that need all they point to, and knots of others that nothing outside can end (of
+    these the ranks first)."""
     strict = _components(graph.nodes, lambda node: [one.target.id for one in graph.after(node) if one.needs == ALL])
     found = [one for one in strict if _is_circle(one, graph, True)]
     taken = {node for one in found for node in one}
@@ -20,7 +21,7 @@ def circles(graph: WaitGraph) -> Tuple[Circle, ...]:
         inside = set(one)
         leaves = any(edge.target.id not in inside for node in one for edge in graph.after(node))
         if _is_circle(one, graph, False) and not leaves and not inside & taken:
-            found.append(one)
+            found.append(tuple(sorted(one, key=lambda node: graph.nodes[node].kind != "rank")))
     return tuple(found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, List, Optional, Tuple
 
 from gdbext.analysis.view import COMMUNICATION, WATCHDOG, JobView, Party
-from gdbext.analysis.waits import outside
+from gdbext.analysis.waits import inside, outside
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.marks import (
     called_by_loader,
@@ -28,6 +28,7 @@ _OF_DRIVER = ("implicit", "lock", *COMMUNICATION)
 def draw(drawing: Drawing) -> None:
     """Locks, joins, conditions, queues, pipes and sockets with their edges."""
     threads = _by_memory(drawing)
+    inside.draw(drawing, threads)
     waiters = _lock_waiters(drawing.view)
     for party in waiters:
         _by_frames(drawing, party)
@@ -71,7 +72,7 @@ def _lock(drawing: Drawing, threads: Threads, waiter: Party, wait: LockWait) -> 
             _owner(drawing, threads, source, process, wait, JOINS, strength, facts)
         return
     where = f"{process.index}:{wait.address:#x}" if wait.address else f"{process.index}:{wait.thread}"
-    lock = drawing.resource("lock", where, _lock_name(wait), "progressing" if moves else None)
+    lock = drawing.resource("lock", where, inside.name(wait), "progressing" if moves else None)
     drawing.join(source, lock, "gil" if wait.kind == "gil" else kind, strength, facts)
     unknown = isinstance(wait.owner, Missing) and not wait.gone
     if not (moves or unknown or drawing.waits(lock)):
@@ -82,12 +83,6 @@ def _at_two_moments(process: RankSnapshot, wait: LockWait) -> bool:
     """Whether the two processes of a wait were looked at one after the other, and only once."""
     other = wait.owner_process not in (None, process.pid) and not wait.gone
     return other and process.source == "live" and not wait.still
-
-
-def _lock_name(wait: LockWait) -> str:
-    """`mutex 0x55..`; what KINDS says of it without its article."""
-    name = KINDS[wait.kind].split(" ", 1)[-1] if wait.kind not in ("gil", "loader") else KINDS[wait.kind]
-    return f"{name} {wait.address:#x}" if wait.address and wait.kind in ("mutex", "rwlock", "driver") else name
 
 
 def _owner(

@@ -126,6 +126,8 @@ def _heading(turn: Sequence[Edge]) -> str:
     threads = _threads(turn)
     processes = list(dict.fromkeys(_process(one) for one in threads))
     place = " and ".join(processes[:_MOST_SIDES])
+    if any(edge.kind == "left" for edge in turn):
+        return f"No thread of {place} is left that could wake another one"
     if len(threads) == 1:
         several = any(edge.source.kind == "unknown" for edge in turn)
         return f"A thread of {place} waits for {'one that waits for it' if several else 'itself'}"
@@ -157,7 +159,7 @@ def story(way: Sequence[Edge]) -> str:
     pieces: List[str] = []
     around = way[:1] if way and way[-1].target.id == way[0].source.id else ()
     for edge, following in zip_longest(way, (*way[1:], *around)):
-        if edge.kind in _HELD:
+        if edge.kind in (*_HELD, "left"):
             continue
         subject = _name(edge.source, several)
         if edge.target.kind in ("thread", "rank"):

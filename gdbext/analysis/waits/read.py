@@ -14,6 +14,7 @@ from gdbext.analysis.waits.chain import LONGEST, explained, own_of
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.facts import draw, gathered
 from gdbext.analysis.waits.hypotheses import hypotheses, stuck
+from gdbext.analysis.waits.inside import ways_out
 from gdbext.analysis.waits.prose import summary
 from gdbext.analysis.wording import taken_in
 from gdbext.model.considered import Considered
@@ -34,6 +35,8 @@ def read_off(view: JobView, unknown: Candidate) -> Candidate:
     best = _best(drawing, found, said) if found else unknown
     answer = explained(drawing, graph, found, best)
     evidence = (*answer.evidence, *held_up(drawing, graph, answer))
+    waiting = (answer.victims or view.parties)[:1] if answer.cause == "unknown" else ()
+    evidence += tuple(line for party in waiting for line in ways_out(view, party))
     return replace(answer, evidence=evidence, considered=_considered(view, found, answer))
 
 

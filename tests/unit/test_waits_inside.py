@@ -1,0 +1,154 @@
+"""Processes of which every thread waits for another one of them, and those that look alike and have a way out."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from gdbext.analysis.judge import judge
+from gdbext.capture.futexes import FutexCall
+from gdbext.capture.locks import resolve
+from gdbext.capture.surroundings import Surroundings
+from gdbext.discovery.procfs import ProcFS
+from gdbext.knowledge.locks import BY_HANDLER, LET_GO, NO_OWNER
+from gdbext.model.job import RankSnapshot
+from gdbext.model.locks import KINDS, LockWait
+from gdbext.model.missing import Missing
+from tests.unit.stacks import job, rank, reducing, stack
+
+SLEEPS = ("__futex_abstimed_wait_common64@libc.so.6", "pthread_cond_wait@libc.so.6", "work@engine pool.cc:3")
+JOINS = ("__futex_abstimed_wait_common64@libc.so.6", "__pthread_clockjoin_ex@libc.so.6", "main@engine main.cc:9")
+ACCEPTS = ("accept4@libc.so.6", "serve@engine server.cc:7", "main@engine main.cc:9")
+
+
+def thread(lwp, *frames, **fields):
+    return stack(*(frames or SLEEPS), id=str(lwp), lwp=lwp, **fields)
+
+
+def waits(lwp, kind="condvar", owner=None, **fields):
+    fields.setdefault("still", True)
+    return LockWait(
+        lwp, kind, 0x1000 * lwp, Missing(NO_OWNER.get(kind, "nothing")) if owner is None else owner, **fields
+    )
+
+
+def pool(*locks, threads=(), **fields):
+    """A main thread that waits for the end of a worker, the worker, and more."""
+    fields.setdefault("handlers", ())
+    found = (waits(1, "join", 2), *locks)
+    return rank(0, thread(1, *JOINS), thread(2), *threads, pid=1, locks=found, **fields)
+
+
+def verdict(*ranks):
+    return judge(job(*ranks)).verdict
+
+
+@pytest.mark.parametrize(
+    ("process", "confidence"),
+    [
+        (pool(waits(2)), "high"),
+        (pool(waits(2, still=None)), "high"),
+        (pool(waits(2, "semaphore")), "high"),
+        (pool(waits(2, "barrier")), "high"),
+        (pool(waits(2, "once")), "high"),
+        (pool(waits(2, "rwlock", Missing("held by 1 reader"), detail="held by 1 reader")), "high"),
+        (pool(waits(2, "futex")), "medium"),
+        (pool(waits(2, "semaphore"), handlers=(2, 11, 32), python="3.11"), "medium"),
+        (pool(waits(2), handlers=None, source="core"), "medium"),
+        (rank(0, thread(1), pid=1, locks=(waits(1),), handlers=()), "high"),
+        (pool(waits(2), waits(3, "mutex", 2), threads=(thread(3),)), "high"),
+        (pool(waits(2), threads=(thread(3, state="Z"),)), "high"),
+    ],
+    ids=lambda one: "" if isinstance(one, RankSnapshot) else one,
+)
+def test_nobody_is_left(process, confidence):
+    found = verdict(process)
+    assert (found.cause, found.confidence, found.culprits) == ("lock-order-deadlock", confidence, (0,))
+    assert "No thread of rank 0 is left that could wake another one" in found.summary
+    assert found.chain[-1].target.id in {edge.source.id for edge in found.chain}
+
+
+@pytest.mark.parametrize(
+    ("process", "why"),
+    [
+        (pool(waits(2), threads=(thread(3, *ACCEPTS),)), "thread 3 is in serve"),
+        (pool(waits(2), waits(3), threads=(thread(3), thread(4))), "thread 4 is in work"),  # a wait that nobody saw
+        (pool(waits(2), waits(3, timed=True), threads=(thread(3),)), "thread 3 waits with a time-out"),
+        (pool(waits(2), waits(3, "semaphore", shared=True), threads=(thread(3),)), "other processes have"),
+        (pool(waits(2, "semaphore"), waits(3), threads=(thread(3),), handlers=(15,)), "handler of signal 15"),
+        (pool(waits(2), waits(3), threads=(thread(3),), handlers=(2,)), "handler of signal 2"),  # of no Python
+        (pool(waits(2, "semaphore"), handlers=None, source="core"), "may be woken by a signal handler"),
+        (pool(waits(2), waits(3, "condvar", Missing(LET_GO)), threads=(thread(3),)), "thread 3 is about to go on"),
+        (pool(waits(2), waits(3, still=False), threads=(thread(3),)), "thread 3 is about to go on"),
+        (pool(waits(2), waits(3, "mutex", Missing("torn")), threads=(thread(3),)), "nobody is known to hold (torn)"),
+        (pool(waits(2), waits(3, "mutex", 77), threads=(thread(3),)), "its owner was not seen"),
+        (pool(waits(2), state="partial"), "not all of the process was read"),
+    ],
+    ids=lambda one: "" if isinstance(one, RankSnapshot) else one,
+)
+def test_a_way_out_leaves_it_open_and_is_told(process, why):
+    found = verdict(process)
+    assert (found.cause, found.culprits) == ("unknown", ())
+    told = [line.text for line in found.evidence if "what may wake threads" in line.text]
+    assert why in "".join(told) or why == "not all of the process was read"
+
+
+def test_a_rank_that_waits_for_others_is_not_left_alone():
+    inside = stack("sched_yield@libc.so.6", "ncclAllReduce@libnccl.so.2", "main@engine", id="3", lwp=3)
+    found = verdict(pool(waits(2), waits(3), threads=(inside,)), reducing(1))
+    assert found.cause != "lock-order-deadlock"
+
+
+def test_the_others_wait_for_the_process_that_nobody_in_it_can_wake():
+    found = verdict(pool(waits(2)), reducing(1), reducing(2))
+    assert (found.cause, found.culprits, found.victims) == ("lock-order-deadlock", (0,), (1, 2))
+
+
+def test_a_circle_of_two_in_it_is_the_answer():
+    found = verdict(pool(waits(2), waits(3, "mutex", 4), waits(4, "mutex", 3), threads=(thread(3), thread(4))))
+    assert found.cause == "lock-order-deadlock"
+    assert "Two threads of rank 0 wait for each other" in found.summary
+
+
+def test_a_lock_of_one_that_has_ended_is_the_answer():
+    found = verdict(pool(waits(2, "mutex", 99, gone=True), waits(3), threads=(thread(3),)))
+    assert (found.cause, found.confidence) == ("other", "high")
+
+
+def test_thousands_of_them():
+    count = 4000
+    threads = tuple(replace(thread(1), id=str(lwp), lwp=lwp) for lwp in range(1, count))
+    began = time.process_time()
+    found = verdict(RankSnapshot(0, threads, pid=1, rank=0, locks=tuple(map(waits, range(1, count))), handlers=()))
+    assert time.process_time() - began < 10
+    assert found.cause == "lock-order-deadlock"
+    assert len(found.summary) < 1000
+
+
+# --- capture: who is asleep, and on what ---
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) & {*NO_OWNER, *BY_HANDLER}))
+def test_a_word_that_has_changed_is_a_thread_that_is_about_to_run(kind):
+    calls = {"semaphore": "sem_wait", "once": "__pthread_once", "barrier": "pthread_barrier_wait", "malloc": "malloc"}
+    calls.update(condvar="pthread_cond_wait", futex="??")
+    one = stack(f"{calls[kind]}@libc.so.6", "main@engine", lwp=7)
+    for word, about_to_run in ((0, False), (2, True)):
+        memory = word.to_bytes(4, "little") + bytes(60)
+        call = FutexCall(7, 0x5000, 0, 0, timed=False, private=True, before=bytes(48), memory=memory)
+        (row,) = resolve({7: call}, [one], Surroundings({}))
+        assert row.kind == kind
+        assert (row.owner == Missing(LET_GO)) == about_to_run
+        assert not row.shared
+    open_to_others = call._replace(private=False, memory=bytes(64))
+    (row,) = resolve({7: open_to_others}, [one], Surroundings({}))
+    assert row.shared
+
+
+def test_handlers_of_a_process(tmp_path):
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "status").write_text("Name:\tx\nSigCgt:\t0000000180004002\n")
+    assert ProcFS(str(tmp_path)).handlers(7) == (2, 15, 32, 33)
+    assert ProcFS(str(tmp_path)).handlers(8) is None
+    (tmp_path / "7" / "status").write_text("Name:\tx\n")
+    assert ProcFS(str(tmp_path)).handlers(7) is None
