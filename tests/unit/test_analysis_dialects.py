@@ -24,8 +24,9 @@ def test_a_dialect(text, expected):
     answer = judge(parse_files([("dialect.txt", text.encode())]))
     verdict = answer.verdict
     index = verdict.decisive_process
-    threads = zip(answer.snapshot.processes[index].threads, answer.processes[index].threads) if index is not None else ()
-    kind = next((one.kind for thread, one in threads if thread.id == verdict.decisive_thread), None)
+    threads = answer.snapshot.processes[index].threads if index is not None else ()
+    judged = answer.processes[index].threads if index is not None else ()
+    kind = next((one.kind for thread, one in zip(threads, judged) if thread.id == verdict.decisive_thread), None)
     assert str(kind) in expected["wait"].split(",")
     assert verdict.cause in expected["cause"].split(","), verdict.summary
     assert verdict.confidence in expected.get("conf", "high,medium,low").split(",")
