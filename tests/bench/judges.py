@@ -1,4 +1,4 @@
-"""Two judges on all labelled data: `scripts/bench judges [--corpus FOLDER] [--save FILE] [--against FILE]`.
+"""Two judges on all labelled data: `scripts/bench judges [--corpus FOLDER] [--save FILE] [--against FILE] [--pin]`.
 
 Run it with --save at one commit and with --against at another: a row for each set and judge, then every case that got
 better and every one that got worse. Read are the open batches of tests/data/real, tests/data/field,
@@ -9,6 +9,8 @@ open      the label names a cause and the answer is "unknown"
 wrong     another cause; `sure` of them with high confidence
 decisive  the labelled process and thread are named
 A case got worse when its grade fell (right > open > wrong > wrong and sure), or its deciding thread was lost.
+
+With --pin the answers of this commit become those that tests/unit/test_analysis_answers.py expects.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from gdbext.model.job import JobSnapshot
 from gdbext.parsers import parse_files
 
 DATA = Path(__file__).resolve().parents[1] / "data"
+PINNED = DATA / "answers.json"
+"""What the judge answers to every case of the repository that is open: a change of it is made on purpose."""
 _GRADES = ("right", "open", "wrong", "sure")
 
 
@@ -90,6 +94,7 @@ class Answer(NamedTuple):
     confidence: str
     process: Optional[int]
     thread: Optional[str]
+    culprits: Tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.cause} ({self.confidence})"
@@ -98,7 +103,14 @@ class Answer(NamedTuple):
 def answer(case: Case) -> Answer:
     """Of the judge of this commit."""
     verdict = judge(case.snapshot).verdict
-    return Answer(verdict.cause, verdict.confidence, verdict.decisive_process, verdict.decisive_thread)
+    decisive = verdict.decisive_process, verdict.decisive_thread
+    return Answer(verdict.cause, verdict.confidence, *decisive, verdict.culprits)
+
+
+def pin(answers: Dict[str, Answer]) -> None:
+    """A line for each case, so that a difference shows which one changed."""
+    lines = (f" {json.dumps(name)}: {json.dumps(said)}" for name, said in sorted(answers.items()))
+    PINNED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def grade(case: Case, said: Answer) -> str:
@@ -129,7 +141,11 @@ def main() -> None:
     )
     parser.add_argument("--save", type=Path, help="write the answers of this commit to a file")
     parser.add_argument("--against", type=Path, help="compare with the answers in a file")
+    parser.add_argument("--pin", action="store_true", help=f"write the answers to {PINNED.name}, which a test expects")
     options = parser.parse_args()
+    if options.pin:
+        pin({f"{case.set}/{case.name}": answer(case) for case in cases()})
+        return
     known = json.loads(options.against.read_text()) if options.against else {}
     totals: Dict[Tuple[str, str], Counter] = {}
     changed: Dict[str, List[List[str]]] = {"better": [], "worse": []}
