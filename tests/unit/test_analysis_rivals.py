@@ -1,0 +1,544 @@
+"""Pairs of explanations that both fit a look: which one is the answer, whom it blames, how sure it is, and what is told
+beside it. Each look shows why the one is preferred; the same look without the winner shows that the other one fits."""
+
+from dataclasses import replace
+
+import pytest
+
+from gdbext.analysis.judge import judge
+from gdbext.model.communicator import Communicator
+from gdbext.model.job import RankSnapshot
+from gdbext.model.locks import LockWait, Peer
+from gdbext.model.witness import Statement, Witness
+from tests.unit.stacks import (
+    DRIVER,
+    ENGINE,
+    gloo_reducing,
+    inside,
+    job,
+    rank,
+    reducing,
+    sleeping,
+    stack,
+    syncing,
+)
+
+LOCKS = ("__lll_lock_wait@libc.so.6", "pthread_mutex_lock@libc.so.6")
+READS = ("read@libc.so.6", "receive@engine ipc.cc:9", "main@engine main.cc:9")
+MISMATCH = "Detected mismatch between collectives on ranks. Rank 0 is running collective"  # high confidence
+XID = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."  # medium
+BARRIER = "RuntimeError: Rank 2 failed to pass monitoredBarrier in 1800000 ms"  # medium
+
+
+def thread(lwp, *frames, **fields):
+    return stack(*(frames or (*LOCKS, f"step{lwp}@engine engine.cc:{lwp}", ENGINE[1])), id=str(lwp), lwp=lwp, **fields)
+
+
+def holds(lwp, owner, kind="mutex", **fields):
+    return LockWait(lwp, kind, 0x1000 * lwp, owner, **fields)
+
+
+def locked(number, *waits, **fields):
+    """Two threads that wait for each other, as memory shows it."""
+    return rank(number, thread(1, **fields), thread(2, **fields), locks=waits or (holds(1, 2), holds(2, 1)))
+
+
+def hurried(number):
+    """The same, but one of them waits with a time-out: it may give up."""
+    return locked(number, holds(1, 2, timed=True), holds(2, 1))
+
+
+def perhaps_locked(number):
+    """Two threads in locks whose holders were not read."""
+    return rank(number, thread(1), thread(2))
+
+
+def gil(number):
+    """One thread has the GIL and wants the loader's lock, the other one the other way round."""
+    owns = thread(1, "futex_wait@libc.so.6", "pthread_mutex_lock@libc.so.6", "dl_iterate_phdr@libc.so.6", "f@a.py:1")
+    wants = ("pthread_cond_timedwait@libc.so.6", "PyEval_RestoreThread@python3", "dl_iterate_phdr@libc.so.6")
+    return rank(number, owns, thread(2, *wants))
+
+
+def both_locks(number):
+    """A circle through the GIL and a mutex, as memory shows it."""
+    wants = ("pthread_cond_timedwait@libc.so.6", "take_gil@python3", "PyEval_RestoreThread@python3", "hook@ext.so")
+    waits = (holds(1, 2), holds(2, 1, "gil"))
+    return rank(number, thread(1, *LOCKS, "f@a.py:3"), thread(2, *wants), locks=waits)
+
+
+def reads(number):
+    return rank(number, stack(*READS))
+
+
+def piped(number, state):
+    """It reads a pipe whose other end a program in this state has open."""
+    return rank(number, thread(1, *READS), peers=(Peer(1, "pipe:[7]", (880,), (state,), ("tokenizer",)),))
+
+
+def stopped(number):
+    return rank(number, stack(*ENGINE, state="T"))
+
+
+def lost(number):
+    return RankSnapshot(number, (), rank=number, pid=1000 + number, state="lost")
+
+
+def idle(number):
+    return rank(number, stack("dequeue@/v/vllm/distributed/device_communicators/shm_broadcast.py:510"))
+
+
+def setting_up(number):
+    return rank(
+        number, stack("poll@libc.so.6", "bootstrapAllGather@libnccl.so.2", "ncclCommInitRank@libnccl.so.2", *ENGINE)
+    )
+
+
+def aborting(number):
+    frames = ("futex@libc.so.6", "__pthread_clockjoin_ex@libc.so.6", "??@libnccl.so.2", "ncclCommAbort@libnccl.so.2")
+    return rank(number, stack(*frames, *ENGINE))
+
+
+def pinning(number):
+    return inside(number, "cudaMallocHost@libcudart.so.12")
+
+
+def launching(number, **environment):
+    return replace(inside(number, "cudaLaunchKernel@libcudart.so.12"), environment=environment)
+
+
+def in_driver(number):
+    return rank(number, stack("ioctl@libc.so.6", "??@libcuda.so.1", *ENGINE, state="D", wchan="nvidia_ioctl"))
+
+
+def child(number):
+    """Forked while a thread of its parent held what it waits for."""
+    return rank(number, thread(7), locks=(holds(7, 99, gone=True, owner_process=5),))
+
+
+def gathers(number, **fields):
+    return reducing(number, name="all_gather", **fields)
+
+
+def other_comm(number, members=4):
+    return reducing(number, comm_hash=0xDEF, members=members)
+
+
+def going(number):
+    """It polls, and its frames changed between two copies."""
+    polls = ("sched_yield@libc.so.6", "??@libcuda.so.1", "cudaStreamSynchronize@libcudart.so.12", *ENGINE)
+    return rank(number, stack(*polls, still=5, switches=50))
+
+
+def still(one):
+    """It did not run between two copies."""
+    return replace(one, threads=tuple(replace(thread, still=0, switches=0) for thread in one.threads))
+
+
+def counted(one, all_reduce, all_gather=3):
+    """With the counts of the one communicator that all ranks are in."""
+    counts = {"all_reduce": all_reduce, "all_gather": all_gather, "broadcast": 0}
+    fields = {"init_state": "ncclSuccess", "async_error": "ncclSuccess", "moved": False}
+    end = Communicator(0x7F00, "a pointer", "DWARF", hash=0xAAAA, rank=one.rank, n_ranks=3, counts=counts, **fields)
+    return replace(still(one), communicators=(end,))
+
+
+def witness(says, process, text="seen"):
+    return (Witness("kernel log", "present", "", (Statement(text, says, process),)),)
+
+
+def verdict(*ranks, **fields):
+    return judge(job(*ranks, **fields)).verdict
+
+
+def answer(found):
+    """`locks`-like words: cause, confidence, whom it blames by number, absent ones negative."""
+    return found.cause, found.confidence, (*found.culprits, *(-one for one in found.absent))
+
+
+def others(found):
+    """The alternatives, by row."""
+    return [
+        (one.row, one.confidence, (*one.culprits, *(-number for number in one.absent))) for one in found.alternatives
+    ]
+
+
+DEADLOCK, MISSING, IMPLICIT = "lock-order-deadlock", "missing-rank", "implicit-sync-vs-collective"
+ORDER, SIZES, TEARDOWN, SET_UP = (
+    "multi-comm-ordering",
+    "collective-mismatch",
+    "destructor-or-teardown",
+    "init-rendezvous",
+)
+AWAY = ("elsewhere", "medium")
+OF_FOUR = {"world_size": 4, "absent": (3,)}
+
+# name: ranks, fields of the job, answer, alternatives, unexplained
+EXPLAINS_MORE = {
+    "a circle in memory and a rank without a process": (
+        (reducing(0), locked(1), reducing(2)), OF_FOUR, (DEADLOCK, "high", (1,)), [("gone", "medium", (-3,))], (),
+    ),
+    "a circle in memory and a rank that is stopped": (
+        (reducing(0), locked(1), stopped(2), reducing(3)), {}, (DEADLOCK, "high", (1,)), [("gone", "medium", (2,))], (),
+    ),
+    "a circle in memory and a rank that is dead": (
+        (reducing(0), locked(1), lost(2), reducing(3)), {}, (DEADLOCK, "high", (1,)), [("gone", "medium", (2,))], (),
+    ),
+    "a circle in memory and a rank elsewhere": (
+        (reducing(0), locked(1), reads(2), reducing(3)), {}, (DEADLOCK, "high", (1,)), [(*AWAY, (2,))], (),
+    ),
+    "a circle that may end by itself and a surer rank elsewhere": (
+        (reducing(0), hurried(1), reads(2), reducing(3)), {}, (DEADLOCK, "medium", (1,)), [(*AWAY, (2,))], (),
+    ),
+    "a circle that is only assumed and a surer rank elsewhere": (
+        (reducing(0), perhaps_locked(1), reads(2), reducing(3)), {}, (DEADLOCK, "low", (1,)), [(*AWAY, (2,))], (),
+    ),
+    "the GIL and a rank elsewhere": (
+        (reducing(0), gil(1), reads(2), reducing(3)), {}, ("gil-deadlock", "high", (1,)), [(*AWAY, (2,))], (),
+    ),
+    "the GIL and a rank that is stopped": (
+        (reducing(0), gil(1), stopped(2), reducing(3)), {}, ("gil-deadlock", "high", (1,)),
+        [("gone", "medium", (2,))], (),
+    ),
+    "a circle in memory and an allocation that waits for the device": (
+        (syncing(0), pinning(1), locked(2), syncing(3)), {}, (DEADLOCK, "high", (2,)), [("implicit", "medium", (1,))],
+        (),
+    ),
+    "a circle in memory and ranks in another communicator": (
+        (reducing(0, members=4), other_comm(1), locked(2), reducing(3, members=4)), {}, (DEADLOCK, "high", (2,)),
+        [("order", "medium", (1,))], (),
+    ),
+    "a circle in memory and a teardown": (
+        (syncing(0), aborting(1), locked(2), syncing(3)), {}, (DEADLOCK, "high", (2,)),
+        [("teardown", "medium", (1,))], (),
+    ),
+    "a circle in memory and a set-up that lacks a member": (
+        (setting_up(0), locked(1), reads(2), setting_up(3)), {}, (DEADLOCK, "high", (1,)),
+        [("set-up", "medium", (2,))], (),
+    ),
+    "a forked child and a rank elsewhere": (
+        (reducing(0), child(1), reads(2), reducing(3)), {}, ("fork-after-cuda", "high", (1,)), [(*AWAY, (2,))], (),
+    ),
+    "a circle in memory and a GPU that failed, of a rank that waits": (
+        (reducing(0), locked(1), reducing(2)), {"witnesses": witness("gpu-fault", 0)}, (DEADLOCK, "high", (1,)),
+        [("gpu-fault", "high", (0,))], (),
+    ),
+}  # fmt: skip
+
+SURER = {
+    "stacks that are clear and a log line that names the cause": (
+        (gloo_reducing(0), sleeping(1), gloo_reducing(2)), {"said": (MISMATCH,)}, (MISSING, "high", (1,)),
+        [("told-by-log", "high", ())], (),
+    ),
+    "a rank without a process and a log line of less": (
+        (reducing(0), reducing(1)), {"said": (XID,), "world_size": 3, "absent": (2,)}, (MISSING, "high", (-2,)),
+        [("told-by-log", "medium", ())], (),
+    ),
+    "a rank elsewhere and one that waits for work": (
+        (reducing(0), reads(1), idle(2), reducing(3)), {}, (MISSING, "high", (1,)), [("idle-peer", "low", (2,))], (),
+    ),
+    "a rank that is stopped and one that waits for work": (
+        (reducing(0), stopped(1), idle(2), reducing(3)), {}, (MISSING, "high", (1,)), [("idle-peer", "low", (2,))], (),
+    ),
+    "different collectives and a rank that waits for work": (
+        (reducing(0), idle(1), gathers(2), reducing(3)), {}, (SIZES, "medium", (2,)), [("idle-peer", "low", (1,))], (),
+    ),
+    "a rank elsewhere and collectives that may be of different moments": (
+        (reducing(0), reads(1), gathers(2), reducing(3)), {}, (MISSING, "high", (1,)), [("mismatch", "medium", (2,))],
+        (),
+    ),
+    "a rank elsewhere and communicators that may share no rank": (
+        (reducing(0, members=2), other_comm(1, 2), reads(2), reducing(3, members=2)), {}, (MISSING, "high", (2,)),
+        [("order", "low", (1,))], (),
+    ),
+    "a teardown and a rank that waits for work": (
+        (reducing(0), aborting(1), idle(2), reducing(3)), {}, (TEARDOWN, "high", (1,)), [("idle-peer", "low", (2,))],
+        (),
+    ),
+    "a rank elsewhere and one that reads what nobody writes": (
+        (reducing(0), piped(1, "Z"), reads(2), reducing(3)), {}, (MISSING, "high", (2,)), [("nobody", "medium", (1,))],
+        (),
+    ),
+    "a rank elsewhere and one inside the kernel's driver": (
+        (reducing(0), in_driver(1), reads(2), reducing(3)), {}, (MISSING, "high", (2,)), [("driver", "medium", (1,))],
+        (),
+    ),
+    "a GPU that failed and different collectives": (
+        (reducing(0), gathers(1), reducing(2)), {"witnesses": witness("gpu-fault", 0)}, ("gpu-fault", "high", (0,)),
+        [("mismatch", "medium", (1,))], (),
+    ),
+    "a GPU that failed and a rank that may be stopped for another reason": (
+        (syncing(0), stopped(1), syncing(2)), {"witnesses": witness("gpu-fault", 0)}, ("gpu-fault", "high", (0,)),
+        [("gone", "medium", (1,))], (),
+    ),
+    "counts that prove different launches and a rank that may be missing": (
+        (counted(syncing(0), 4), counted(syncing(1), 3, 4), counted(reads(2), 4)), {"apart": 1.5},
+        (SIZES, "high", (1,)), [(*AWAY, (2,))], (),
+    ),
+    "counts that prove different launches and an allocation that waits for the device": (
+        (counted(syncing(0), 4), counted(pinning(1), 3, 4), counted(syncing(2), 4)), {"apart": 1.5},
+        (SIZES, "high", (1,)), [("implicit", "medium", (1,))], (),
+    ),
+    "a GPU that failed and an allocation on it that waits for the device": (
+        (syncing(0), pinning(1), syncing(2)), {"witnesses": witness("gpu-fault", 1)}, ("gpu-fault", "high", (1,)),
+        [("implicit", "medium", (1,))], (),
+    ),
+}  # fmt: skip
+
+SEEN = {
+    "a rank that is dead and one elsewhere": (
+        (reducing(0), reads(1), lost(2), reducing(3)), {}, (MISSING, "high", (2,)), [("elsewhere", "high", (1,))], (),
+    ),
+    "a rank that is stopped and one elsewhere": (
+        (reducing(0), reads(1), stopped(2), reducing(3)), {}, (MISSING, "high", (2,)), [("elsewhere", "high", (1,))],
+        (),
+    ),
+    "a rank without a process and one elsewhere": (
+        (reducing(0), reads(1), reducing(2)), OF_FOUR, (MISSING, "high", (-3,)), [("elsewhere", "high", (1,))], (),
+    ),
+    "a rank without a process and an allocation that waits for the device": (
+        (syncing(0), pinning(1), syncing(2)), OF_FOUR, (MISSING, "medium", (-3,)), [("implicit", "medium", (1,))], (),
+    ),
+    "a rank that is stopped and a teardown": (
+        (reducing(0), aborting(1), stopped(2), reducing(3)), {}, (MISSING, "high", (2,)), [("teardown", "high", (1,))],
+        (),
+    ),
+    "a rank that is stopped and ranks in another communicator": (
+        (reducing(0, members=4), other_comm(1), stopped(2), reducing(3, members=4)), {}, (MISSING, "high", (2,)),
+        [("order", "high", (1,))], (),
+    ),
+    "a rank that is stopped and different collectives of one number": (
+        (reducing(0, operations=9), gathers(1, operations=9), stopped(2), reducing(3, operations=9)), {},
+        (MISSING, "high", (2,)), [("mismatch", "high", (1,))], (),
+    ),
+    "a rank that is stopped and one inside the kernel's driver": (
+        (syncing(0), in_driver(1), stopped(2), syncing(3)), {}, (MISSING, "medium", (2,)),
+        [("driver", "medium", (1,))], (),
+    ),
+    "a rank that is stopped and a program that is, which another rank reads from": (
+        (reducing(0), piped(1, "T"), stopped(2), reducing(3)), {}, (MISSING, "high", (2,)),
+        [("other-program", "high", ())], (),
+    ),
+    "a program that is stopped and a rank elsewhere": (
+        (reducing(0), piped(1, "T"), reads(2), reducing(3)), {}, ("other", "high", ()), [("elsewhere", "high", (2,))],
+        (),
+    ),
+    "a rank that is stopped and a counter that is behind": (
+        (stopped(0), still(syncing(1)), still(syncing(2))), {"apart": 1.5, "witnesses": witness("behind", 1)},
+        (MISSING, "medium", (0,)), [], (),
+    ),
+}  # fmt: skip
+
+NEVER_ENDS = {
+    "an allocation that waits for the device and a rank elsewhere": (
+        (syncing(0), pinning(1), reads(2), syncing(3)), {}, (IMPLICIT, "medium", (1,)), [(*AWAY, (2,))], (),
+    ),
+    "a teardown and a rank elsewhere": (
+        (reducing(0), aborting(1), reads(2), reducing(3)), {}, (TEARDOWN, "high", (1,)), [("elsewhere", "high", (2,))],
+        (),
+    ),
+    "ranks in another communicator and one elsewhere": (
+        (reducing(0, members=4), other_comm(1), reads(2), reducing(3, members=4)), {}, (ORDER, "high", (1,)),
+        [("elsewhere", "high", (2,))], (),
+    ),
+    "different collectives of one number and a rank elsewhere": (
+        (reducing(0, operations=9), gathers(1, operations=9), reads(2), reducing(3, operations=9)), {},
+        (SIZES, "high", (1,)), [("elsewhere", "high", (2,))], (),
+    ),
+    "a call that waits for the device and one inside the kernel's driver": (
+        (syncing(0), in_driver(1), pinning(2), syncing(3)), {}, (IMPLICIT, "medium", (2,)),
+        [("driver", "medium", (1,))], (),
+    ),
+}  # fmt: skip
+
+STACKS = {
+    "a log line that is as sure and names another rank": (
+        (syncing(0), reads(1), syncing(2)), {"said": (BARRIER,)}, (MISSING, "medium", (1,)),
+        [("told-by-log", "medium", (2,))], (),
+    ),
+    "a log line that is as sure and names one of two": (
+        (syncing(0), reads(1), reads(2), syncing(3)), {"said": (BARRIER,)}, (MISSING, "medium", (1, 2)),
+        [("told-by-log", "medium", (2,))], (),
+    ),
+    "a log line that is as sure and names a cause": (
+        (syncing(0), pinning(1), syncing(2)), {"said": (XID,)}, (IMPLICIT, "medium", (1,)),
+        [("told-by-log", "medium", ())], (),
+    ),
+    "a counter that names another rank": (
+        (still(pinning(0)), still(syncing(1)), still(syncing(2))),
+        {"apart": 1.5, "witnesses": witness("behind", 1)}, (IMPLICIT, "medium", (0,)), [("behind", "medium", (1,))],
+        (),
+    ),
+    "a counter that names a rank beside one elsewhere": (
+        (counted(syncing(0), 4), counted(syncing(1), 3), counted(reads(2), 4)), {"apart": 1.5},
+        (MISSING, "medium", (2,)), [("launched-less", "medium", (1,))], (),
+    ),
+    "a flight recorder beside a rank without a process": (
+        (still(syncing(0)), still(syncing(1)), still(syncing(2))),
+        {"apart": 1.5, "witnesses": witness("mismatch", 1), **OF_FOUR}, (MISSING, "medium", (-3,)),
+        [("behind", "medium", (1,))], (),
+    ),
+    "a flight recorder beside a circle in memory": (
+        (still(syncing(0)), still(syncing(1)), still(locked(2))),
+        {"apart": 1.5, "witnesses": witness("mismatch", 1)}, (DEADLOCK, "high", (2,)), [("behind", "medium", (1,))],
+        (),
+    ),
+    "a line that is older than the stack of the rank it names": (
+        (reducing(0, operations=9), gathers(1, operations=9), reducing(2, operations=9)), {"said": (BARRIER,)},
+        (SIZES, "high", (1,)), [("told-by-log", "medium", (2,))], (),
+    ),
+}  # fmt: skip
+
+BOTH = {
+    "two ranks in allocations": (
+        (syncing(0), pinning(1), inside(2, "cudaFree@libcudart.so.12"), syncing(3)), {}, (IMPLICIT, "medium", (1, 2)),
+        [], (),
+    ),
+    "an allocation and a launch that has no room": (
+        (syncing(0), launching(1), pinning(2), syncing(3)), {}, (IMPLICIT, "medium", (2,)), [], (),
+    ),
+    "two circles in memory": (
+        (reducing(0), locked(1), locked(2), reducing(3)), {}, (DEADLOCK, "high", (1, 2)), [], (),
+    ),
+    "a set-up that lacks one rank elsewhere and one without a process": (
+        (setting_up(0), reads(1), setting_up(2)), OF_FOUR, (SET_UP, "high", (1, -3)), [], (),
+    ),
+    "a set-up that lacks one rank elsewhere and one that is stopped": (
+        (setting_up(0), reads(1), stopped(2), setting_up(3)), {}, (SET_UP, "medium", (1, 2)), [], (),
+    ),
+    "a circle through the GIL and one without it, as sure and as large": (
+        (reducing(0), both_locks(1), locked(2), reducing(3)), {}, ("gil-deadlock", "high", (1,)),
+        [("locks", "high", (2,))], (2,),
+    ),
+    "a circle in memory and the GIL as frames show it": (
+        (reducing(0), gil(1), locked(2), reducing(3)), {}, (DEADLOCK, "high", (2,)), [("gil", "medium", (1,))], (1,),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ranks", "fields", "said", "beside", "unexplained"),
+    [
+        pytest.param(*row, id=f"{why}: {name}")
+        for why, rows in {
+            "it explains more": EXPLAINS_MORE,
+            "it is surer": SURER,
+            "it was seen": SEEN,
+            "a circle never ends": NEVER_ENDS,
+            "stacks before others": STACKS,
+            "both": BOTH,
+        }.items()
+        for name, row in rows.items()
+    ],
+)
+def test_rivals(ranks, fields, said, beside, unexplained):
+    found = verdict(*ranks, **fields)
+    assert answer(found) == said, found.summary
+    assert others(found) == beside
+    assert found.unexplained == unexplained
+
+
+# --- progress ---
+
+
+@pytest.mark.parametrize(
+    ("ranks", "fields", "said"),
+    [
+        pytest.param((going(0), locked(1), going(2)), {}, (DEADLOCK, "high", (1,)), id="a circle in memory"),
+        pytest.param((going(0), hurried(1), going(2)), {}, ("not-a-hang", "medium", ()), id="one that may end"),
+        pytest.param((going(0), reads(1), going(2)), {}, ("not-a-hang", "medium", ()), id="elsewhere"),
+        pytest.param((going(0), still(pinning(1)), going(2)), {}, ("not-a-hang", "medium", ()), id="allocation"),
+        pytest.param((going(0), stopped(1), going(2)), {}, ("not-a-hang", "medium", ()), id="stopped"),
+        pytest.param((going(0), going(1)), {"said": (MISMATCH,)}, ("not-a-hang", "high", ()), id="all against a line"),
+        pytest.param(
+            (going(0), still(syncing(1))), {"said": (MISMATCH,)}, (SIZES, "high", ()), id="one against a surer line"
+        ),
+        pytest.param(
+            (going(0), still(syncing(1))), {"said": (XID,)}, ("not-a-hang", "medium", ()), id="one against a line"
+        ),
+    ],
+)
+def test_progress_and_what_says_that_the_job_hangs(ranks, fields, said):
+    found = verdict(*ranks, apart=1.5, **fields)
+    assert answer(found) == said, found.summary
+    going_on = next(one for one in found.considered.hypotheses if one.source == "progress")
+    proven = any(one.circle and one.weakest == "proven" for one in found.considered.hypotheses)
+    assert bool(going_on.contradictions) == proven
+    against = {one.row for one in found.considered.hypotheses if "progress was seen: goes-on" in one.contradictions}
+    hangs = {one.row for one in found.considered.hypotheses if one.source != "progress"}
+    assert against == (set() if said[0] != "not-a-hang" else hangs)
+
+
+def test_a_gpu_that_failed_makes_progress_less_sure():
+    found = verdict(going(0), going(1), apart=1.5, witnesses=witness("gpu-fault", 0))
+    assert answer(found) == ("not-a-hang", "medium", ())
+    assert [(one.by, one.before, one.after) for one in found.considered.regrades] == [("witnesses", "high", "medium")]
+
+
+# --- a job that waits for work ---
+
+
+@pytest.mark.parametrize(
+    ("ranks", "fields", "said"),
+    [
+        ((idle(0), idle(1)), {}, ("not-a-hang", "high", ())),
+        ((idle(0), idle(1), locked(2)), {}, (DEADLOCK, "high", (2,))),
+        ((idle(0), idle(1)), {"witnesses": witness("gpu-fault", 1)}, ("gpu-fault", "high", (1,))),
+        ((idle(0), idle(1)), {"said": (XID,)}, ("not-a-hang", "high", ())),
+        ((idle(0), idle(1), stopped(2)), {}, ("unknown", "low", ())),
+        ((idle(0), gathers(1), reducing(2), reducing(3)), {}, (SIZES, "medium", (1,))),
+    ],
+    ids=["idle", "circle in memory", "failed GPU", "a line", "stopped", "different collectives"],
+)
+def test_a_job_that_waits_for_work(ranks, fields, said):
+    assert answer(verdict(*ranks, **fields)) == said
+
+
+# --- what counts say of an answer ---
+
+
+@pytest.mark.parametrize(
+    ("launched", "confidence"), [((4, 3, 4), "high"), ((4, 4, 4), "low"), ((3, 4, 4), "low"), ((3, 3, 4), "medium")]
+)
+def test_counts_prove_or_contradict_an_allocation_that_waits_for_the_device(launched, confidence):
+    ranks = [counted(make(n), launched[n]) for n, make in enumerate((syncing, pinning, syncing))]
+    assert answer(verdict(*ranks, apart=1.5)) == (IMPLICIT, confidence, (1,))
+
+
+# --- a rival that is less sure stands alone, and blames nobody else ---
+
+
+@pytest.mark.parametrize(
+    ("less", "confidence"), [(hurried(1), "medium"), (perhaps_locked(1), "low")], ids=["with a time-out", "assumed"]
+)
+def test_a_circle_in_memory_makes_no_other_one_surer(less, confidence):
+    found = verdict(reducing(0), less, locked(2), reducing(3))
+    assert answer(found) == (DEADLOCK, "high", (2,))
+    assert [(row, culprits) for row, _, culprits in others(found)] == [("locks", (1,))]
+    assert found.unexplained == (1,)
+    alone = verdict(reducing(0), less, reducing(2), reducing(3))
+    assert answer(alone) == (DEADLOCK, confidence, (1,))
+
+
+def test_a_gpu_that_failed_keeps_every_rank_that_waits_for_its_device():
+    """What rank 1 allocates waits for a collective that cannot end without rank 0's GPU."""
+    found = verdict(syncing(0), pinning(1), syncing(2), witnesses=witness("gpu-fault", 0))
+    assert answer(found) == ("gpu-fault", "high", (0,))
+    assert found.victims == (1, 2)
+    assert others(found) == [("implicit", "medium", (1,))]
+
+
+def test_a_launch_that_loads_its_kernel_and_a_rank_elsewhere():
+    lazy = launching(1, CUDA_MODULE_LOADING="LAZY")
+    assert answer(verdict(syncing(0), lazy, syncing(2)))[0] == "lazy-module-load-vs-collective"
+    assert answer(verdict(syncing(0), launching(1), syncing(2)))[0] == "launch-serialisation"
+    assert answer(verdict(syncing(0), lazy, reads(2), syncing(3))) == (MISSING, "medium", (2,))
+
+
+def test_the_deepest_call_of_a_rank_in_the_driver():
+    """Pages are pinned in the kernel: that is usual, and the collective that the device runs is why it lasts."""
+    frames = (*DRIVER, "cudaMallocHost@libcudart.so.12", *ENGINE)
+    pins = rank(1, stack(*frames, state="D", wchan="nvidia_ioctl"))
+    found = verdict(syncing(0), pins, syncing(2))
+    assert answer(found) == (IMPLICIT, "medium", (1,))
+    assert others(found) == [("driver", "medium", (1,))]
