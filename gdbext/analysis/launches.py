@@ -184,7 +184,7 @@ def _support(view: JobView, best: Candidate) -> Optional[bool]:
         members = set(one.by_process)
         if culprits <= members and victims & members:
             behind = set(one.behind())
-            if behind:
+            if behind & culprits:
                 return True if behind <= culprits else None
             known = True
     return False if known else None
