@@ -34,7 +34,7 @@ def gpu_fault(view: JobView) -> Optional[Candidate]:
     if not hit:
         return None
     failed = {party.index for party in hit}
-    others = [party for party in view.of(*COMMUNICATION, "init") if party.index not in failed]
+    others = [party for party in view.of(*COMMUNICATION, "implicit", "init") if party.index not in failed]
     said = next(statement for _, statement in _statements(view, "gpu-fault"))
     summary = f"The GPU of {who(hit)} had a fault: {said.text}. What runs on it cannot complete" + (
         f", and {who(others)} {verb(others, 'waits', 'wait')} for it." if others else "."
