@@ -371,7 +371,7 @@ STACKS = {
     ),
     "a counter that names a rank beside one elsewhere": (
         (counted(syncing(0), 4), counted(syncing(1), 3), counted(reads(2), 4)), {"apart": 1.5},
-        (MISSING, "medium", (2,)), [("launched-less", "medium", (1,))], (),
+        (MISSING, "low", (2,)), [("launched-less", "medium", (1,))], (),
     ),
     "a flight recorder beside a rank without a process": (
         (still(syncing(0)), still(syncing(1)), still(syncing(2))),

@@ -89,12 +89,12 @@ class _Finder:
     # --- circles ---
 
     def of_circles(self) -> Iterator[Hypothesis]:
-        groups: Dict[str, List[Circle]] = {}
+        groups: Dict[Tuple[str, int], List[Circle]] = {}
         for circle in circles(self._graph):
             row = self._row_of_circle(circle)
-            if row is not None:
-                groups.setdefault(row.id, []).append(circle)
-        for name, some in groups.items():
+            if row is not None:  # one that is sure makes no other one surer
+                groups.setdefault((row.id, self._sure(circle)[0]), []).append(circle)
+        for (name, _), some in groups.items():
             yield self._circle(_ROWS[name], max(some, key=self._sure), [node for one in some for node in one])
 
     def _sure(self, circle: Circle) -> Tuple[int, int]:
