@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Pattern, Sequence, Tuple
 
+from gdbext.analysis.at_rest import AT_REST, rests
 from gdbext.analysis.checks import is_raising
 from gdbext.analysis.frames import FrameBook, Known, without_lies
 from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES, owners
+from gdbext.knowledge.frames.helpers import CALLERS
 from gdbext.knowledge.frames.messages import HANDLERS
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.logs import LOG_RULES
@@ -183,8 +185,10 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
     server: Optional[FrameRule] = None
     collective: Optional[str] = None
     transparent = True  # nothing but nameless and C library frames so far
+    quiet = True  # nothing of Python's own, nor of a library, so far
     for number, frame in enumerate(stack):
-        matching = [row for row in frame.rules if _fits(row, stack, number, transparent)]
+        alone = quiet if frame.python else transparent
+        matching = [row for row in frame.rules if _fits(row, stack, number, alone if row.helper else transparent)]
         for row in matching:
             if row.helper is None and row.rank > SILENT:
                 if rule is None or row.rank > rule.rank:
@@ -193,9 +197,12 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
         server = server or next((row for row in matching if row.helper), None)
         collective = next((row.collective for row in matching if row.collective), collective)
         transparent = transparent and (frame.name is None or frame.system)
+        quiet = quiet and not frame.python and (frame.name is None or _is_interpreter(frame))
     if server is not None and rule is not None and _does_more(server, rule):
         server = None
     helper = server.helper if server is not None else None if _calls_pool(rule) else _own_thread(stack)
+    if helper is None and rule is not None and rests(rule, stack):
+        helper = AT_REST
     python = next((number for number, frame in enumerate(stack) if frame.python), None)
     if python is not None and any(not _is_interpreter(frame) for frame in stack[:python]):
         python = None
@@ -213,7 +220,7 @@ def _does_more(server: FrameRule, rule: FrameRule) -> bool:
 
 
 def _calls_pool(rule: Optional[FrameRule]) -> bool:
-    return rule is not None and rule.id in _CALLERS_OF_POOLS
+    return rule is not None and rule.id in CALLERS
 
 
 def _fits(rule: FrameRule, stack: List[Known], number: int, transparent: bool) -> bool:
@@ -244,7 +251,6 @@ def _called_by(caller: str, stack: List[Known], number: int) -> bool:
     return False
 
 
-_CALLERS_OF_POOLS = ("openmp-caller",)
 _COPIES = regex(r"_*(GI_)?_*mem(set|cpy|move|cmp)\w*")
 _INTERPRETER = regex(owners.INTERPRETER)
 _INTERPRETER_MODULE = regex(owners.INTERPRETER_MODULES)

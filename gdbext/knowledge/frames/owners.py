@@ -20,8 +20,11 @@ C_LIBRARY_FUNCTIONS = (
     r"|std::(_V2::|__\w+::)*(condition_variable|unique_lock|mutex|this_thread|thread|__future_base|__basic_future|future|_Function_handler"
     r"|__invoke\w*|chrono|function|call_once|recursive_mutex|shared_mutex|__atomic_wait\w*|__detail)\b"
     r"|__gthread_\w+|(std::)?execute_native_thread_routine"
+    r"|nsync::|AbslInternal(PerThreadSem|SpinLock)\w*|absl::(\w+::)?(synchronization_internal|base_internal|CondVar|Mutex|Notification)\b"
+    r"|(tensorflow|tsl)::(condition_variable|mutex)\b|std::(sys|sys_common)::|parking_lot(_core)?::|lock_api::|folly::(Baton|detail::Futex)"
+    r"|__psynch_\w+|__ulock_\w+|semaphore_\w*trap|_pthread_\w+"
 )
-"""Functions of the C library and of C++ threading, wherever they are linked in."""
+"""Functions of the C library, of C++ and Rust threading and of what stands in for them, wherever they are linked in."""
 
 C_LIBRARY_FILES = (
     r"(^|/)(nptl|sysdeps|libio|elf|posix|signal)/|gthr-default\.h$"

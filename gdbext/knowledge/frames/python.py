@@ -239,14 +239,6 @@ _TORCH = (
 _HELPERS = (
     _function("python-tqdm", "condvar-idle", r"run", r"tqdm/_monitor\.py$", "tqdm's monitor", helper="tqdm monitor"),
     _function(
-        "python-pool",
-        "condvar-idle",
-        r"_worker",
-        r"concurrent/futures/(thread|process)\.py$",
-        "idle in its queue",
-        helper="thread pool",
-    ),
-    _function(
         "python-compile-reader",
         "condvar-idle",
         r"_read_thread|_recv_msg",
