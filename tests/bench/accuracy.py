@@ -1,12 +1,14 @@
 """How often the verdict is right: every hang program, several rounds, with each gdb; the tables of docs/accuracy.md.
 
 A verdict is right when its cause is the true one or one that is right as well, wrong when it is another one, and open
-when it is "unknown". Healthy jobs are right with not-a-hang. The culprits count where the cause is the true one.
+when it is "unknown". Healthy jobs are right with not-a-hang; a false alarm is an exit status of 1 for one of them. The
+culprits count where the cause is the true one, in the live matrix where it is right.
 """
 
 import argparse
 import collections
-import contextlib
+import functools
+import importlib.util
 import json
 import os
 import platform
@@ -20,10 +22,12 @@ from tabulate import tabulate
 
 from tests.conftest import gdbs
 from tests.inferiors.demo import DemoJob
+from tests.inferiors.live.table import BY_NAME as LIVE
 from tests.inferiors.lock_hangs import LOCK_HANGS
 from tests.inferiors.scenarios import SCENARIOS
 from tests.inferiors.slow_hangs import SLOW_HANGS
 
+_LIVE = {row.family for row in LIVE.values()}
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -37,6 +41,12 @@ class Program:
     causes: tuple  # the true one first
     culprits: object = None
     says: str = ""  # words that the summary of a right verdict has
+    roles: tuple = ()  # of the live matrix: the sets of roles any of which is the right blame
+    needs: str = ""  # what must be installed
+
+    @property
+    def healthy(self):
+        return self.causes[0] == "not-a-hang"
 
 
 @dataclass(frozen=True)
@@ -48,8 +58,14 @@ class Result:
     cause: str
     confidence: str
     culprit: str  # "right", "wrong" or "" where it does not count
+    status: int
     seconds: float
     summary: str
+
+    @property
+    def hangs_said(self):
+        """What the exit status says of it."""
+        return {0: "healthy", 1: "finding", 3: "not yet"}.get(self.status, f"status {self.status}")
 
     @property
     def grade(self):
@@ -67,28 +83,40 @@ def programs():
         yield Program("locks", row.name, row.start, causes, says=row.culprit)
     for row in SLOW_HANGS:
         yield Program("slow or stuck", row.name, row.start, (row.cause, *row.also_causes), row.culprits)
+    for name, row in LIVE.items():
+        yield Program(row.family, name.partition("/")[2], row.start, row.causes, roles=row.culprits, needs=row.needs)
 
 
-def look(program, gdb):
-    """Start the program, diagnose it once from outside, end it."""
-    with contextlib.ExitStack() as stack:
-        started = stack.enter_context(program.start())
-        pids = started.pids.values() if isinstance(started.pids, dict) else started.pids
-        begin = time.monotonic()
-        argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "-q", "--gdb", gdb, *map(str, pids)]
-        done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
-        seconds = time.monotonic() - begin
+def looks(program, chosen_gdbs, number):
+    """Start the program, diagnose it so often with each gdb from outside, end it."""
+    with program.start() as started:
+        for _ in range(number):
+            for gdb in chosen_gdbs:
+                yield look(program, gdb, started)
+
+
+def look(program, gdb, started):
+    pids = started.pids.values() if isinstance(started.pids, dict) else started.pids
+    begin = time.monotonic()
+    argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "-q", "--gdb", gdb]
+    argv += map(str, getattr(started, "asked", pids))
+    done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
+    seconds = time.monotonic() - begin
     if not done.stdout:
-        return Result(program, gdb, "no answer", "", "", seconds, done.stderr.strip()[-200:])
+        return Result(program, gdb, "no answer", "", "", done.returncode, seconds, done.stderr.strip()[-200:])
     answer = json.loads(done.stdout)
-    verdict = answer["verdict"]
+    if "verdict" not in answer:
+        return Result(program, gdb, "no answer", "", "", done.returncode, seconds, str(answer.get("error")))
+    verdict, culprit = answer["verdict"], _culprit(program, answer, started)
     return Result(
-        program, gdb, verdict["cause"], verdict["confidence"], _culprit(program, answer), seconds, verdict["summary"]
+        program, gdb, verdict["cause"], verdict["confidence"], culprit, done.returncode, seconds, verdict["summary"]
     )
 
 
-def _culprit(program, answer):
+def _culprit(program, answer, started):
     verdict = answer["verdict"]
+    if program.roles and verdict["cause"] in program.causes:
+        return _role(program, answer, started.pids)
     if verdict["cause"] != program.causes[0]:
         return ""
     if program.says:
@@ -98,6 +126,16 @@ def _culprit(program, answer):
     ranks = {process["index"]: process["rank"] for process in answer["processes"]}
     blamed = {ranks[index] for index in verdict["culprits"]} | set(verdict["absent"])
     return "right" if blamed == set(program.culprits) else "wrong"
+
+
+def _role(program, answer, pids):
+    """A process that was not asked for can only be the root."""
+    verdict = answer["verdict"]
+    of_index = {process["index"]: process["pid"] for process in answer["processes"]}
+    blamed = {of_index[index] for index in verdict["culprits"]} | {pids.get(str(rank)) for rank in verdict["absent"]}
+    root = {(verdict["root"] or {}).get("pid")}
+    right = [{pids[role] for role in roles} for roles in program.roles]
+    return "right" if blamed in right or root in right else "wrong"
 
 
 def confusion(results):
@@ -125,6 +163,19 @@ def totals(results):
     return tabulate(lines, heads, tablefmt="github", disable_numparse=True)
 
 
+def alarms(results):
+    """What the exit status said, of hangs and of healthy programs."""
+    rows = collections.defaultdict(collections.Counter)
+    for one in results:
+        rows["healthy" if one.program.healthy else "hangs", _release(one.gdb)][one.hangs_said] += 1
+    said = ("finding", "healthy", "not yet")
+    lines = [[*key, sum(row.values()), *(row[one] for one in said), sum(row.values()) - sum(row[one] for one in said)]
+             for key, row in sorted(rows.items())]  # fmt: skip
+    heads = ["programs", "gdb", "looks", "a finding (1)", "healthy (0)", "not yet (3)", "other"]
+    return tabulate(lines, heads, tablefmt="github", disable_numparse=True)
+
+
+@functools.lru_cache(maxsize=None)
 def _release(gdb):
     return subprocess.run([gdb, "--version"], capture_output=True, text=True).stdout.split("\n", 1)[0].split()[-1]
 
@@ -145,26 +196,40 @@ def machine():
 
 def main():
     parser = argparse.ArgumentParser(prog="scripts/bench accuracy", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="how often each program is started")
+    parser.add_argument("--looks", type=int, default=1, help="with each gdb, in each round")
     parser.add_argument("--only", metavar="TEXT", default="", help="programs whose name has this in it")
-    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--family", nargs="+", help="programs of these tables; live: those of the live matrix")
+    parser.add_argument("--which", choices=("hangs", "healthy"), help="only these")
+    parser.add_argument("--json", metavar="FILE", help="the looks as JSON too, written after each program")
     options = parser.parse_args()
-    chosen = [one for one in programs() if options.only in one.name]
+    rows = []
     results = []
+    chosen = [one for one in programs() if _is_chosen(one, options)]
     for number in range(options.rounds):
         for program in chosen:
-            for gdb in gdbs():
-                one = look(program, gdb)
+            for one in looks(program, gdbs(), options.looks):
                 results.append(one)
+                rows.append({"program": f"{one.program.table}/{one.program.name}", "healthy": one.program.healthy,
+                             "true": one.program.causes[0], "gdb": _release(one.gdb), "cause": one.cause,
+                             "confidence": one.confidence, "grade": one.grade, "culprit": one.culprit,
+                             "status": one.status, "seconds": one.seconds, "summary": one.summary})  # fmt: skip
                 print(f"{number + 1}: {program.table}/{program.name}: {one.cause} ({one.confidence}) {one.grade}"
-                      f"{', culprit ' + one.culprit if one.culprit else ''}, {one.seconds:.1f} s"
-                      f"{'' if one.grade == 'right' else ': ' + one.summary}", file=sys.stderr)  # fmt: skip
+                      f"{', culprit ' + one.culprit if one.culprit else ''}, {one.hangs_said}, {one.seconds:.1f} s"
+                      f"{'' if one.grade == 'right' else ': ' + one.summary}", file=sys.stderr, flush=True)  # fmt: skip
+            if options.json:
+                Path(options.json).write_text(json.dumps(rows, indent=1))
     print(f"{len(chosen)} programs, {options.rounds} rounds. {machine()}.\n")
-    print(totals(results), confusion(results), "Not right:\n\n" + misses(results), sep="\n\n")
-    if options.json:
-        rows = [{"program": one.program.name, "gdb": one.gdb, "cause": one.cause, "confidence": one.confidence,
-                 "grade": one.grade, "culprit": one.culprit, "seconds": one.seconds} for one in results]  # fmt: skip
-        Path(options.json).write_text(json.dumps(rows, indent=1))
+    print(totals(results), alarms(results), confusion(results), "Not right:\n\n" + misses(results), sep="\n\n")
+
+
+def _is_chosen(program, options):
+    if program.needs and importlib.util.find_spec(program.needs) is None:
+        print(f"{program.table}/{program.name}: {program.needs} is not installed", file=sys.stderr)
+        return False
+    families = {"live" if program.table in _LIVE else "", program.table}
+    return (options.only in program.name and (not options.family or families & set(options.family))
+            and options.which in (None, "healthy" if program.healthy else "hangs"))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -91,16 +91,18 @@ class LiveJob:
                 raise RuntimeError(f"{self._name} did not come to its place: {self._said()}")
             select.select([], [], [], 0.02)
         self.pids = {role: int((self._folder / role).read_text()) for role in self._roles}
+        until = min(self._until, time.monotonic() + (1.5 if self._how == "mpirun" else 5.0))
         for pid in self.pids.values() if self._settles else ():
-            self._until_settled(pid)
+            self._until_settled(pid, until)
 
     def _said(self) -> str:
         missing = [role for role in self._roles if not (self._folder / role).exists()]
         return f"no {', '.join(missing)}; {(self._folder / 'log').read_text(errors='replace')[-1500:]}"
 
-    def _until_settled(self, pid: int) -> None:
-        """The place is told just before the wait: until the main thread has slept for a while, or polls (MPI)."""
-        quiet, before, until = 0, "", min(self._until, time.monotonic() + 3)
+    @staticmethod
+    def _until_settled(pid: int, until: float) -> None:
+        """The place is told just before the wait: until the main thread has slept for a while; MPI's never does."""
+        quiet, before = 0, ""
         while quiet < 4 and time.monotonic() < until:
             with contextlib.suppress(OSError):
                 now = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text()

@@ -61,11 +61,12 @@ def save_on_first_rank_only():
 
 
 def group_of_some():
-    """new_group is for all ranks; rank 2, which is no member, goes on without it."""
+    """new_group is for all ranks; rank 2, which is no member, leaves it out, and counts groups differently from then on."""
     join_group()
     at(RANK)
     if RANK < 2:
         dist.new_group([0, 1])
+    dist.new_group([0, 1, 2])
     all_reduce()
 
 

@@ -158,18 +158,18 @@ def nested_rpc():
     """Each of two agents has one thread for requests, and a request that asks back."""
     import torch.distributed.rpc as rpc
 
-    options = rpc.TensorPipeRpcBackendOptions(num_worker_threads=1, rpc_timeout=0)
+    options = rpc.TensorPipeRpcBackendOptions(num_worker_threads=1, rpc_timeout=86400)
     rpc.init_rpc(f"worker{RANK}", rank=RANK, world_size=2, rpc_backend_options=options)
     at(RANK)
     if RANK == 0:
-        rpc.rpc_sync("worker1", ask_back, args=(1, 4), timeout=0)
+        rpc.rpc_sync("worker1", ask_back, args=(1, 4))
     rpc.shutdown()
 
 
 def ask_back(me, depth):
     import torch.distributed.rpc as rpc
 
-    return depth and rpc.rpc_sync(f"worker{1 - me}", ask_back, args=(1 - me, depth - 1), timeout=0)
+    return depth and rpc.rpc_sync(f"worker{1 - me}", ask_back, args=(1 - me, depth - 1))
 
 
 def train(batches):
