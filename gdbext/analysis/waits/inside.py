@@ -89,7 +89,7 @@ def _waits(view: JobView, threads: Threads, process: RankSnapshot) -> Iterator[T
         if thread is None or thread.state in _ENDED:
             continue
         wait = waits.get(thread.lwp or 0)
-        told = f"thread {party.judged.id}"
+        told = f"thread {party.id}"
         if wait is None:
             yield party, nothing, Missing(f"{told} is in {where(party)}")
         elif process.state != "ok":
