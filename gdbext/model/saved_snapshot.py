@@ -115,9 +115,10 @@ class SnapshotReader:
             found["state"] = "partial"
             problems.append(f"{left['threads']:,} threads were left out: at most {limits.THREADS:,} are judged")
         if self._cut_threads:
+            most = limits.PLACED if self._stacks.calls else limits.FRAMES
             problems.append(
                 f"the outer frames of {self._cut_threads:,} threads were left out: at most "
-                f"{limits.FRAMES_OF_A_THREAD:,} of a thread and {limits.FRAMES:,} of all are judged"
+                f"{limits.FRAMES_OF_A_THREAD:,} of a thread and {most:,} of all are judged"
             )
         if problems:
             found["problems"] = (*problems, *found.get("problems", ()))

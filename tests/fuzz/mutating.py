@@ -6,14 +6,14 @@ import copy
 import dataclasses
 import json
 import random
-from collections.abc import Mapping
 from collections.abc import Sequence as AbstractSequence
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple, Union, get_type_hints
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union, get_type_hints
 
-from gdbext.model.codec import encode
+from gdbext.model.codec import dump_snapshot, encode
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
+from gdbext.model.stack import Frame, ThreadStack
 from gdbext.parsers import parse_files
 from tests.fuzz.making import Maker
 
@@ -58,10 +58,21 @@ class Place(NamedTuple):
         return self.holder[self.key]
 
 
+_ROWS = Tuple[Tuple[int, ...], ...]
+_OF_THE_TABLE: Mapping[Any, Mapping[str, Any]] = {
+    JobSnapshot: {"stacks": Mapping[str, _ROWS]},
+    Mapping[str, _ROWS]: {"calls": Tuple[Frame, ...], "stacks": _ROWS, "offsets": _ROWS},
+    ThreadStack: {"stack": int, "pc": Tuple[int, ...], "sp": Tuple[int, ...]},
+}
+
+
 def places(kind: Any, data: Any) -> List[Place]:
     """All values below `data`, which has that type; fields that are not written (at their default) too."""
     found: List[Place] = []
     origin, arguments = getattr(kind, "__origin__", None), getattr(kind, "__args__", ())
+    if isinstance(data, dict):  # what stands in no field of the model
+        for name, hint in _OF_THE_TABLE.get(kind, {}).items():
+            found += [Place(data, name, hint), *places(hint, data[name])] if name in data else []
     if dataclasses.is_dataclass(kind) and isinstance(data, dict):
         for name, hint in get_type_hints(kind).items():
             found.append(Place(data, name, hint))
@@ -170,7 +181,7 @@ def bases() -> List[Dict[str, Any]]:
     """Documents to start from: real stacks of all kinds, and made ones, in which every field has a value."""
     found = [json.loads(path.read_text("utf-8", "surrogateescape")) for path in (DATA / "snapshots").glob("*.json")]
     for path in sorted((DATA / "field").glob("*.txt")):
-        found.append({"schema": 1, "snapshot": encode(parse_files([(path.name, path.read_bytes())]))})
+        found.append(json.loads(dump_snapshot(parse_files([(path.name, path.read_bytes())]))))
     found = [one for one in found if len(json.dumps(one)) < _LARGEST]
     words = sorted({place.value for one in found for place in places(JobSnapshot, one["snapshot"]) if _is_word(place)})
     return found + [made(random.Random(seed), words) for seed in range(len(found))]

@@ -54,7 +54,7 @@ def test_nothing_is_said_of_a_thread_that_ran():
     found = judge(job(one, unstopped(syncing(1))))
     assert found.processes[0].wait.kind == "unknown"
     assert found.processes[0].wait.thread is None
-    threads = {thread.id: thread for thread in found.processes[0].threads}
+    threads = {thread.id: judged for thread, judged in zip(one.threads, found.processes[0].threads)}
     assert (threads["1000"].kind, threads["1000"].running, threads["1000"].idle) == ("unknown", False, False)
     assert found.verdict.culprits == ()
     assert any("rank 0" in line and "--no-stop" in line for line in found.verdict.missing)

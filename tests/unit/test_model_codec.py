@@ -67,7 +67,7 @@ def test_values_of_another_type_are_refused(data):
 
 @pytest.mark.parametrize("name", ["every-field.json", "bundle/snapshot.json"])
 def test_what_earlier_releases_wrote_is_read(name):
-    """Written before texts were ASCII: a byte that is no UTF-8 stands there as it is."""
+    """Written before texts were ASCII: a byte that is no UTF-8 stands there as it is. Frames stand in their threads."""
     snapshot = load_snapshot((SAMPLES / name).read_bytes())
     assert len(snapshot.processes) == 2 and snapshot.earlier
     assert load_snapshot(dump_snapshot(snapshot)) == snapshot
@@ -75,6 +75,44 @@ def test_what_earlier_releases_wrote_is_read(name):
 
 def test_a_byte_that_is_no_utf8_is_kept():
     assert (load_snapshot((SAMPLES / "every-field.json").read_bytes()).processes[0].title or "").endswith("\udcff")
+
+
+def test_frames_in_their_threads_are_read_and_named():
+    document = {"schema": 1, "snapshot": encode(SNAPSHOT)}
+    assert load_snapshot(json.dumps(document)) == SNAPSHOT
+    thread = document["snapshot"]["processes"][0]["threads"][0]
+    for frames, says in (
+        ([{"function": "f", "line": "7"}], r"frames\[0\]\.line is a text"),
+        (None, "frames is not a list"),
+    ):
+        thread["frames"] = frames
+        with pytest.raises(GdbextError, match=r"processes\[0\]\.threads\[0\]\." + says):
+            load_snapshot(json.dumps(document))
+
+
+def test_equal_stacks_stand_once_and_are_one_object():
+    def thread(lwp: int, function: str = "f") -> ThreadStack:
+        frames = (Frame(function, "/lib/x.so", lwp << 20, sp=lwp << 30), Frame("main", pc=(lwp << 20) + 7), Frame(None))
+        return ThreadStack(str(lwp), frames, lwp)
+
+    ranks = (RankSnapshot(0, (thread(5), thread(6))), RankSnapshot(1, (thread(7), thread(8, "g"))))
+    snapshot = JobSnapshot(ranks, earlier=(JobSnapshot(ranks[:1]),))
+    saved = json.loads(dump_snapshot(snapshot))["snapshot"]["stacks"]
+    assert {name: len(rows) for name, rows in saved.items()} == {"calls": 4, "stacks": 2, "offsets": 2}
+    read = load_snapshot(dump_snapshot(snapshot))
+    assert read == snapshot
+    looks = (read, *read.earlier)
+    five, six, seven, eight, earlier, _ = (one for look in looks for rank in look.processes for one in rank.threads)
+    assert five.calls is six.calls is seven.calls is earlier.calls
+    assert eight.calls is not five.calls
+    assert (six.frames[1].pc, six.frames[-1].pc, six.frames[0].sp, six.frames[1].sp) == (
+        (6 << 20) + 7,
+        None,
+        6 << 30,
+        None,
+    )
+    assert six.frames[1:] == snapshot.processes[0].threads[1].frames[1:]
+    assert dump_snapshot(read) == dump_snapshot(snapshot)
 
 
 LOCK = {"thread": 1, "kind": "mutex", "address": 1, "owner": 2}
@@ -95,8 +133,19 @@ LOCK = {"thread": 1, "kind": "mutex", "address": 1, "owner": 2}
         (("processes", 0, "title"), "\ud800", "processes[0].title has half a character"),
         (("processes", 0, "title"), "x" * 70_000, "processes[0].title is longer than 65,536 characters"),
         (("processes", 0, "environment", "RANK"), 3, "processes[0].environment[RANK] is not a text"),
-        (("processes", 0, "threads", 0, "frames", 1, "line"), "7", "processes[0].threads[0].frames[1].line is a text"),
-        (("processes", 0, "threads", 0, "frames", 1), [], "processes[0].threads[0].frames[1] is not an object"),
+        (("stacks", "calls", 1, "line"), "7", "stacks.calls[1].line is a text"),
+        (("stacks", "calls", 1), [], "stacks.calls[1] is not an object"),
+        (("stacks", "stacks", 0, 1), 2, "stacks.stacks[0] is no number of a row: there are 2"),
+        (("stacks", "stacks", 0, 1), True, "stacks.stacks[0] is no number of a row"),
+        (("stacks", "stacks", 0), {}, "stacks.stacks[0] is not a list"),
+        (("stacks", "offsets", 0, 0), 1 << 130, "stacks.offsets[0] has what is no offset"),
+        (("stacks", "offsets", 0), [1], "threads[0].pc has 1 offsets for 2 frames"),
+        (("processes", 0, "threads", 0, "stack"), -1, "processes[0].threads[0].stack is no number of a row: there are"),
+        (("processes", 0, "threads", 0, "pc"), 4096, "threads[0].pc is no pair of an address and"),
+        (("processes", 0, "threads", 0, "pc", 1), 9, "threads[0].pc is no number of a row: there are 1"),
+        (("processes", 0, "threads", 0, "pc", 0), (1 << 128) + 1, "threads[0].pc is no address"),
+        (("processes", 0, "threads", 0), [], "processes[0].threads[0] is not an object"),
+        (("processes", 0, "threads", 0, "syscall", 0), "x", "processes[0].threads[0].syscall[0] is not a whole number"),
         (("processes", 0, "threads", 0, "lwp"), True, "processes[0].threads[0].lwp is true or false"),
         (("taken_at",), 1e300, "taken_at is 1e+300, not between 0"),
         (("absent", 1), -1, "absent[1] is -1"),
@@ -155,6 +204,18 @@ def test_what_is_beyond_the_limits_is_left_out_and_counted(monkeypatch):
     assert read.processes[2].state == "partial"
     assert [frame.function for frame in read.processes[0].threads[0].frames] == ["f0", "f1", "f2", "f3"]
     assert read.processes[0].threads[0].truncated == "the outer 5 frames were left out"
+
+
+@pytest.mark.parametrize("table", [True, False])
+def test_the_frames_of_all_threads_together_are_limited(monkeypatch, table):
+    monkeypatch.setattr(limits, "PLACED" if table else "FRAMES", 12)
+    thread = ThreadStack("1", tuple(Frame(f"f{number}", pc=number) for number in range(5)))
+    snapshot = JobSnapshot((RankSnapshot(0, (thread,) * 4),))
+    text = dump_snapshot(snapshot) if table else json.dumps({"schema": 1, "snapshot": encode(snapshot)})
+    (read,) = load_snapshot(text).processes
+    assert [len(one.frames) for one in read.threads] == [5, 5, 2, 0]
+    assert [one.pc for one in read.threads[2].frames] == [0, 1]
+    assert "the outer frames of 2 threads were left out" in read.problems[0] and "and 12 of all" in read.problems[0]
 
 
 def test_what_a_target_may_contain_can_be_read_again():

@@ -94,9 +94,9 @@ def test_snapshots_of_ranks():
     assert render(snapshot.processes, STYLE) == [
         "rank   pid  title           threads  state   pause  host",
         "----  ----  --------------  -------  -----  ------  ------",
-        "   0  4711  rtp_llm_rank-0        1  ok     3.5 ms  node17",
-        "   1  4712  rtp_llm_rank-1        1  ok     3.6 ms  node17",
-        "   2  4713  rtp_llm_rank-2        1  ok     3.7 ms  node17",
+        "   0  4711  rtp_llm_rank-0        2  ok     3.5 ms  node17",
+        "   1  4712  rtp_llm_rank-1        2  ok     3.6 ms  node17",
+        "   2  4713  rtp_llm_rank-2        2  ok     3.7 ms  node17",
     ]
     assert render(snapshot, STYLE) == render(snapshot.processes, STYLE)
     assert render(JobSnapshot((), problems=("no permission",)), STYLE) == ["No process was read.", "no permission"]
