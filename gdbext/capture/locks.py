@@ -56,7 +56,13 @@ def resolve(
     """One row for each thread that waits in a futex, in the order of the stacks."""
     gil = [stack.lwp for stack in stacks if stack.gil and stack.lwp is not None]
     rows = (_row(frozen.get(stack.lwp or 0), stack, around, gil) for stack in stacks)
-    return tuple(row for row in rows if row is not None)
+    return tuple(_named(row, around) for row in rows if row is not None)
+
+
+def _named(row: LockWait, around: Surroundings) -> LockWait:
+    """Whoever joins a thread sleeps on a word of glibc's."""
+    name = around.variable(row.address) if row.address and row.kind not in ("join", "gil", "loader") else ""
+    return replace(row, name=name) if name else row
 
 
 def _row(call: Optional[FutexCall], stack: ThreadStack, around: Surroundings, gil: Sequence[int]) -> Optional[LockWait]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.capture.maps import MemoryMap
+from gdbext.capture.variables import file_at
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class Surroundings:
     words: Mapping[int, int] = field(default_factory=dict)  # address of that id -> LWP
     complete: bool = False  # of all of them: an id that is not there is no thread of this process
     place: Callable[[int], Optional[str]] = lambda address: None  # the file whose memory an address is
+    variable: Callable[[int], str] = lambda address: ""  # the variable that an address is in
     shared: Callable[[int], bool] = lambda address: True  # whether other processes may have that memory too
     others: Mapping[int, Tuple[int, int]] = field(default_factory=dict)  # id in memory -> pid, LWP: the job's others
     exists: Callable[[int], bool] = lambda owner: True  # whether any process has this thread; True when nobody knows
@@ -26,15 +28,11 @@ class Surroundings:
 
 
 def place_in(memory: MemoryMap) -> Callable[[int], Optional[str]]:
-    """The file that memory belongs to: a library's data, and what follows it without a name (its .bss)."""
-    mappings = list(memory)
+    """The file that memory belongs to."""
 
     def place(address: int) -> Optional[str]:
-        found = memory.find(address)
-        if found is None or found.path:
-            return found.file if found is not None else None
-        before = next((one for one in mappings if one.end == found.start), None)
-        return before.file if before is not None and before.is_file else None
+        found = file_at(memory, address)
+        return found.file if found is not None else None
 
     return place
 

@@ -17,7 +17,7 @@ from gdbext.analysis.stored_argument import stored_at
 from gdbext.debugger import compat
 from gdbext.debugger.exceptions import read_std_string
 from gdbext.debugger.memory import NOW
-from gdbext.debugger.tensor_access import symbol_at
+from gdbext.debugger.symbols import symbol_at
 from gdbext.knowledge.check_switches import SWITCHES, SwitchRow
 from gdbext.model.attached import AttachedRank
 from gdbext.model.check_report import SwitchResult, SwitchResults

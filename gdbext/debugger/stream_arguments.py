@@ -15,7 +15,7 @@ from gdbext.debugger import compat
 from gdbext.debugger.frames import register
 from gdbext.debugger.memory import TargetMemory
 from gdbext.debugger.modules import Modules
-from gdbext.debugger.tensor_access import symbol_at
+from gdbext.debugger.symbols import symbol_at
 from gdbext.debugger.values import read_variable
 from gdbext.knowledge.stream_calls import REGISTERS, CallRow
 from gdbext.model.missing import Maybe, Missing

@@ -55,6 +55,15 @@ def add_program(file: SymbolFile) -> Tuple[str, ...]:
     return ()
 
 
+def symbol_at(address: int) -> Optional[str]:
+    """The symbol that an address lies in."""
+    try:
+        text = gdb.execute(f"info symbol {address:#x}", to_string=True)
+    except gdb.error:
+        return None
+    return None if text.startswith("No symbol") else text
+
+
 def _lacking(file: SymbolFile, error: gdb.error) -> str:
     opened = file.path[len(LITERALLY) :] if file.path.startswith(LITERALLY) else file.path
     return f"no symbols of {file.name}: {first_line(error).replace(file.path, file.name).replace(opened, file.name)}"

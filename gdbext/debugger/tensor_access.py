@@ -14,6 +14,7 @@ from gdbext.debugger.frames import newest_frames
 from gdbext.debugger.nodes import Node, Null, Read, StructNode, Unreadable, one_line
 from gdbext.debugger.python_objects import PYTHON_TYPES, tensor_of
 from gdbext.debugger.python_tensors import in_python_frames
+from gdbext.debugger.symbols import symbol_at
 from gdbext.debugger.tensors import MOST_ENTRIES, MOST_STEPS, Described, Reader, UnknownType, mentions_tensor
 from gdbext.debugger.value_nodes import ValueNode
 from gdbext.knowledge.dtypes import dtype_named
@@ -179,15 +180,6 @@ def _release(bytes_of: memory.TargetMemory) -> Optional[torch_offsets.Release]:
     return torch_offsets.loaded_release(bytes_of.files(), bytes_of.root)
 
 
-def symbol_at(address: int) -> Optional[str]:
-    """The symbol that an address lies in."""
-    try:
-        text = gdb.execute(f"info symbol {address:#x}", to_string=True)
-    except gdb.error:
-        return None
-    return None if text.startswith("No symbol") else text
-
-
 def _value(expression: str) -> gdb.Value:
     """Evaluates without calling functions of the program: `*shared` and `map["key"]` would be calls."""
     try:
@@ -288,4 +280,4 @@ def _step(key: str) -> str:
     return key if key.startswith("[") else f".{key}"
 
 
-__all__ = ["Null", "TensorAccess", "reader", "symbol_at"]
+__all__ = ["Null", "TensorAccess", "reader"]

@@ -11,6 +11,7 @@ from gdbext.capture.core_file import maps_of
 from gdbext.capture.maps import MemoryMap, read_maps
 from gdbext.debugger import compat
 from gdbext.debugger.memory import TargetMemory
+from gdbext.debugger.symbols import symbol_at
 from gdbext.discovery.procfs import ProcFS
 from gdbext.model.errors import GdbextError
 from gdbext.model.locks import LockWait
@@ -38,8 +39,8 @@ def lock_waits(inferior: gdb.Inferior, stacks: Sequence[ThreadStack], is_core: b
 
         frozen = futexes.freeze(calls, read_many)
         ids = futexes.ids_at(pointers, read_many)
-    around = _surroundings(inferior, ids, len(ids.lwps) == len(threads), is_core)
-    return locks.resolve(frozen, stacks, around)
+        around = _surroundings(inferior, ids, len(ids.lwps) == len(threads), is_core)
+        return locks.resolve(frozen, stacks, around)
 
 
 def _look(thread: gdb.InferiorThread, calls: Dict[int, Tuple[int, ...]], pointers: Dict[int, int]) -> None:
@@ -60,7 +61,8 @@ def _surroundings(
 ) -> surroundings.Surroundings:
     memory = _map(inferior, is_core)
     if is_core:
-        return surroundings.Surroundings(ids.lwps, ids.words, complete, surroundings.place_in(memory))
+        place = surroundings.place_in(memory)
+        return surroundings.Surroundings(ids.lwps, ids.words, complete, place, _variable)
     proc = ProcFS()
     stat = proc.stat(inferior.pid)
     parent = None if isinstance(stat, Missing) else stat.parent
@@ -70,6 +72,7 @@ def _surroundings(
         ids.words,
         complete,
         surroundings.place_in(memory),
+        _variable,
         surroundings.shared_in(memory),
         others=_beside(inferior, ids, proc),
         exists=surroundings.exists_beside(ids.lwps),
@@ -91,3 +94,9 @@ def _map(inferior: gdb.Inferior, is_core: bool) -> MemoryMap:
         return maps_of(compat.core_path(inferior) or "") if is_core else read_maps(inferior.pid)
     except (OSError, ValueError, GdbextError):
         return MemoryMap(())
+
+
+def _variable(address: int) -> str:
+    """`cache`, or `table+0x40`, of the selected inferior."""
+    name, _, offset = (symbol_at(address) or "").split(" in section ")[0].strip().rpartition(" + ")
+    return f"{name}+{int(offset):#x}" if name and offset.isdigit() else f"{name}{offset}"

@@ -7,10 +7,12 @@ from typing import Dict, Mapping, Sequence
 
 from gdbext.capture import futexes, locks, stop, surroundings
 from gdbext.capture.memory import ProcessMemory
+from gdbext.capture.variables import variable_in
 from gdbext.discovery.peers import waits_for
 from gdbext.discovery.procfs import ProcFS
 from gdbext.frontend.live_rank import LiveRank
 from gdbext.model.missing import Missing
+from gdbext.parsers.mangled import qualified_name
 
 
 def name_locks(proc: ProcFS, ranks: Sequence[LiveRank]) -> None:
@@ -61,6 +63,7 @@ def _surroundings(proc: ProcFS, rank: LiveRank, ids: futexes.ThreadIds) -> surro
         ids.words,
         set(ids.lwps.values()) >= {thread.tid for thread in rank.copy.threads} | set(rank.times),
         surroundings.place_in(rank.copy.maps),
+        variable_in(rank.copy.maps, f"{proc.root}/{rank.pid}/root", qualified_name),
         surroundings.shared_in(rank.copy.maps),
         exists=surroundings.exists_beside(ids.lwps, proc.root),
         parent=parent,

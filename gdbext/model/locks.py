@@ -37,6 +37,7 @@ class LockWait:
     timed: bool = False  # gives up by itself some time
     shared: bool = False  # lies in memory that other processes use as well
     place: Optional[str] = None  # file whose memory it lies in
+    name: str = ""  # of the variable that it is, `serve::cache`
     detail: str = ""  # "recursive, taken 2 times", "held by 3 readers", ...
     still: Optional[bool] = None  # a second look found the same wait and the same owner; None when there was none
 

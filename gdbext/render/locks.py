@@ -79,7 +79,7 @@ def _row(row: LockRow, style: Style) -> Row:
             clean(row.owner.replace("thread ", "", 1), style),
             clean(row.owner_does, style),
             located(clean(where, style), clean(place.rstrip(")"), style)) if where else clean(row.where, style),
-            f"{wait.address:#x}" if wait.address else "",
+            " ".join(filter(None, (clean(wait.name, style), f"{wait.address:#x}" if wait.address else ""))),
         ),
         "bad" if row.circle is not None or wait.gone else "",
     )
@@ -126,6 +126,7 @@ def wait_document(wait: LockWait) -> Dict[str, Any]:
         "lwp": wait.thread or None,
         "kind": wait.kind,
         "address": hex(wait.address) if wait.address else None,
+        "symbol": wait.name or None,
         "owner": known(wait.owner),
         "owner_unknown": wait.owner.reason if isinstance(wait.owner, Missing) else None,
         "owner_pid": wait.owner_process,

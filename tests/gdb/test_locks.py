@@ -105,6 +105,15 @@ def test_the_story_of_a_circle(snapshots):
     assert made.stories[1].endswith("which is in the circle.")
 
 
+def test_locks_have_the_names_of_their_variables(snapshots):
+    (circle,) = {edge.target.label for edge in judge(snapshots["twice"]).verdict.chain if edge.target.kind == "lock"}
+    assert circle == "mutex locks"
+    names = {wait.name for wait in snapshots["two-mutexes"].processes[0].locks if wait.kind == "mutex"}
+    assert names == {"locks", "locks+0x28"}
+    labels = [edge.target.label for edge in judge(snapshots["semaphore"]).verdict.chain]
+    assert "semaphore items" in labels
+
+
 def test_peers_are_found_by_inode_and_port(snapshots, running):
     for name, begin in (("stopped-peer", "tcp 127.0.0.1:"), ("stopped-pipe-peer", "pipe:[")):
         (peer,) = snapshots[name].processes[-1].peers

@@ -64,11 +64,11 @@ def ways_out(view: JobView, party: Party) -> Tuple[Evidence, ...]:
 
 
 def name(wait: LockWait) -> str:
-    """What is waited for, without its article: `mutex 0x55..`."""
+    """What is waited for, without its article: `mutex serve::cache`, `mutex 0x55..`."""
     if wait.kind in ("gil", "loader"):
         return KINDS[wait.kind]
     kind = "futex" if wait.kind == "futex" else KINDS[wait.kind].split(" ", 1)[-1]
-    return f"{kind} {wait.address:#x}" if wait.address else kind
+    return f"{kind} {wait.name or hex(wait.address)}" if wait.address else kind
 
 
 def _parties(view: JobView, process: RankSnapshot) -> List[Party]:
