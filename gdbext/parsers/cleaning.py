@@ -47,12 +47,13 @@ _PREFIXES = tuple(
         r"\\(?=#\d)",  # escaped for markdown
         r"#{2,6} ",  # markdown headings; a frame is `#4`
         r"[ ]{0,6}\d{1,6}\t(?=#\d|Thread |[ ]{4}|Traceback)",  # cat -n
+        r"[^\n]{0,200}?(?:\d%\|[^|]{0,120}\||\d% Completed \|)[^\n]{0,80}?(?=Fatal Python error: |Traceback \(most|Timeout \(\d)",  # tqdm, dask
     )
 )
 _ANY_PREFIX = either(prefix.pattern for prefix in _PREFIXES)
 _MOST_PREFIXES = 4
 _STRAY = regex("\x1b\\[[0-9;?]{0,20}[A-Za-z]|[\u200b\ufeff\x00]")
-_MI_STREAM = regex(r"(?:\d{1,9}: \(\d{1,9}\) )?(?:-> ?)?[~@]\"(?P<text>(?:[^\"\\]|\\.){0,8000})\"$")
+_MI_STREAM = regex(r"(?:\d{1,9}: \(\d{1,9}\) )?(?:-?> ?)?[~@]\"(?P<text>(?:[^\"\\]|\\.){0,8000})\"$")
 _MI_ESCAPES = {"\\n": "", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
 _ESCAPE = regex(r"\\.")
 _BULLET = regex(
@@ -154,6 +155,9 @@ _PART_OF_STACK = regex(
     r"[^\s\"'(][^\"]{0,160}?[\]>:|)\s](?=\s{0,40}(?:File \"[^\"]{1,400}\", line \d|#\d{1,3}\s+0x[0-9a-f]{6,16} ))"
 )
 _BEGINS_STACK = regex(r"(?!.*C\+\+ Trace)[^\s\"'][^\"]{0,300}?(?=Traceback \(most recent call (?:last|first)\))")
+_LABEL = regex(r"\[(\d{1,5})\] (?=\S|\s{2})")
+_NOTEBOOK = regex(r"[A-Z]\w{0,60} {2,80}Traceback \(most recent call last\)\Z")
+"""IPython's head of a traceback: the exception comes first."""
 _NOT_A_PREFIX = regex(r"(?:\((?:Python|C|P|Cython)\)|=>|\*|>|\|)\s*\Z")
 _SAID_RANK = regex(r"\[(?:rank|default|Rank )(\d{1,6})\]")
 _SAID_SOURCE = regex(r"(?i)\b(?:worker|node|host|rank|tp|dp|pp)[-_ ]?\d{1,6}\b")
@@ -166,12 +170,25 @@ class LearnedPrefixes:
 
     def __init__(self) -> None:
         self._shapes: Dict[str, Pattern[str]] = {}
+        self._label = ""  # of the line before
+        self._labels = False
+
+    def _labelled(self, stream: Stream, text: str) -> Tuple[Stream, str]:
+        """`[3] text` of `mpirun -l`: the number of a frame would not come twice."""
+        found = _LABEL.match(text)
+        label, self._label = self._label, found.group(1) if found else ""
+        if found is None:
+            return stream, text
+        self._labels = self._labels or (label == found.group(1) and "0x" not in text)
+        return (stream._replace(rank=int(label)), text[found.end() :]) if self._labels and label == found.group(1) else (stream, text)
 
     def split(self, stream: Stream, text: str) -> Tuple[Stream, str]:
         """The line without such a prefix, with what that says of its writer."""
         if "Traceback (most" in text and not text.lstrip().startswith("Traceback"):
-            found = _BEGINS_STACK.match(text)
+            found = None if _NOTEBOOK.match(text) else _BEGINS_STACK.match(text)
             return (_with(stream, found.group()), text[found.end() :]) if found else (stream, text)
+        if text.startswith("["):
+            stream, text = self._labelled(stream, text)
         for shape in self._shapes.values():
             known = shape.match(text)
             if known:

@@ -6,7 +6,9 @@ from gdbext.knowledge.ranks import LEAF
 from gdbext.knowledge.schema import FrameRule
 
 
-def _thread(id: str, function: str, file: str, source: str, helper: str, leaf: bool = False) -> FrameRule:
+def _thread(
+    id: str, function: str, file: str, source: str, helper: str, leaf: bool = False, under: str = ""
+) -> FrameRule:
     """`leaf`: only while nothing of Python's own stands inside, for functions that run what they are given."""
     return FrameRule(
         id,
@@ -18,6 +20,7 @@ def _thread(id: str, function: str, file: str, source: str, helper: str, leaf: b
         rank=LEAF,
         helper=helper,
         leaf=leaf,
+        under=under,
     )
 
 
@@ -29,6 +32,15 @@ RULES = (
         "an executor's thread without work",
         "thread pool",
         leaf=True,
+    ),
+    _thread(
+        "python-event-loop",
+        r"select|_poll",
+        r"(^|/)selectors\.py$",
+        "asyncio base_events.py: a loop without events",
+        "event loop",
+        leaf=True,
+        under=r"_run_once$",
     ),
     _thread(
         "python-process-pool",

@@ -57,6 +57,16 @@ RULES: Tuple[LogRule, ...] = (
         alone="other",
     ),
     LogRule(
+        "container-failed",
+        r"Container rank (?P<rank>\d+) status failed cmd ",
+        "Paddle's launcher saw a rank end",
+        "paddle/distributed/launch/controllers/controller.py; Paddle#47326",
+        _MISSING,
+        "medium",
+        _DEAD,
+        alone="unknown",
+    ),
+    LogRule(
         "rank-exit-code",
         r"failed \(exitcode: -?\d+\) local_rank: \d+ \(pid: \d+\)|exitcode {1,9}: -?\d{1,4} \(pid: \d"
         r"|exits with return code = -?\d+"

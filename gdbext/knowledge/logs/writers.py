@@ -45,6 +45,7 @@ WRITERS: Tuple[WriterRule, ...] = (
     WriterRule(r"MPI_ABORT was invoked on rank (?P<rank>\d{1,6}) ", "Open MPI"),
     WriterRule(r"RANK (?P<rank>\d{1,6}) PID (?P<pid>\d{1,9}) RUNNING AT", "MPICH hydra"),
     WriterRule(r"^(?:\[[^\]]{0,60}\] ?){0,3}\[(?:RANK|rank|Rank) (?P<rank>\d{1,6})\]", "TensorRT-LLM, torch"),
+    WriterRule(r"^Container rank (?P<rank>\d{1,6}) status ", "Paddle's launcher"),
     WriterRule(r"\bRank\[(?P<rank>\d{1,6})\] failed", "LMDeploy model_agent.py"),
     WriterRule(r"^[\w.]*:? ?\[(?P<rank>\d{1,6})\] is setting up NCCL communicator", "torch ProcessGroupNCCL.cpp"),
     WriterRule(RANK, "torch ProcessGroupNCCL.cpp"),

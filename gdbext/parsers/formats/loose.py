@@ -65,6 +65,11 @@ def _addressed(match: Match[str]) -> Optional[Event]:
     return FrameLine(read_frame(f"{match.group('pc')} in {body}")) if looks_like_frame(body) else None
 
 
+def _resolved(match: Match[str]) -> Event:
+    """gdb's `list *ADDRESS`: `0x560ed is in je_malloc_mutex_lock_slow (src/mutex.c:69).`"""
+    return FrameLine(named_frame(match.group("name"), Place(None, match.group("file"), int(match.group("line")))))
+
+
 def _inside(match: Match[str]) -> Optional[Event]:
     body = match.group("body")
     return FrameLine(read_frame(body)) if looks_like_frame(body) else None
@@ -170,6 +175,12 @@ ROWS: Tuple[Row, ...] = (
         "(",
         r"\s{0,12}(?P<name>\S.{0,600}?) \((?P<place>" + _LIBRARY + r"(?::\d{1,9})?)\)(?:\s{1,4}(?:<[-=]|←|//|#).*)?$",
         _spied,
+    ),
+    row(
+        "loose",
+        " is in ",
+        r"\s{0,8}0x[0-9a-f]{1,16} is (?:in|at) (?P<name>\S.{0,400}?) \((?P<file>[^():]{1,400}):(?P<line>\d{1,9})\)\.?$",
+        _resolved,
     ),
     row("loose", "0x", r"\s{0,8}(?P<pc>0x[0-9a-f]{6,16}):?\s{1,4}(?:in )?(?P<body>[A-Za-z_~:][^<].*)", _addressed),
     row("loose", "in ", r"\s{0,8}in (?P<body>\S{1,300} ?\(.{0,400}\) (?:from|at) \S{1,400})$", _inside),

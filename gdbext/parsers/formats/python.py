@@ -74,6 +74,18 @@ def _trace_frame(match: Match[str]) -> Event:
     return FrameLine(frame, outermost_first=True)
 
 
+def _notebook(match: Match[str]) -> Event:
+    """IPython names the exception before its traceback."""
+    return Several((Said(match.group("text"), about="next"), ThreadHead(outermost_first=True)))
+
+
+def _notebook_frame(match: Match[str]) -> Event:
+    """IPython: `~/dask/base.py in compute(self, **kwargs)`, newer ones `File ~/dask/base.py:99, in compute(self)`."""
+    line = match.group("line")
+    frame = Frame(match.group("name"), file=match.group("file"), line=int(line) if line else None, language="python")
+    return FrameLine(frame, outermost_first=True)
+
+
 def _pystack_thread(match: Match[str]) -> Event:
     id = match.group("id")
     gil = True if "Has the GIL" in match.string else None
@@ -168,6 +180,12 @@ ROWS: Tuple[Row, ...] = (
         lambda _: ThreadHead(outermost_first=True),
     ),
     row(
+        "traceback",
+        "Traceback (most recent call last)",
+        r"(?P<text>[A-Z]\w{0,60}) {2,80}Traceback \(most recent call last\)$",
+        _notebook,
+    ),
+    row(
         "pystack",
         "Traceback for thread ",
         r"Traceback for thread (?P<id>\d{1,19})(?: \((?P<name>.{0,64}?)\))?(?: \[[^\]]*\])* \(most recent call last\)",
@@ -179,6 +197,13 @@ ROWS: Tuple[Row, ...] = (
         r"[ \t]{0,12}\((?P<kind>Python|C|P|Cython)\) File \"(?P<file>[^\"]{1,4096})\", "
         r"line (?P<line>\d{1,9}), in (?P<rest>\S.*)",
         _pystack_frame,
+    ),
+    row(
+        "traceback",
+        " in ",
+        r"(?:File )?(?P<file>(?:[/~.]|[A-Za-z]:\\)\S{0,400}\.pyx?|<ipython-input-[\w-]{1,40}>|<timed \w{1,8}>)(?::(?P<line>\d{1,9}),)? in "
+        r"(?P<name>[\w.<>]{1,200})(?:\(.*\)?)?$",
+        _notebook_frame,
     ),
     row("", "File", _FILE + r", in (?P<name>.{1,400})", _trace_frame, "traceback"),
     row("traceback", "File", _FILE + r", in (?P<name>[\w.<>]{1,400})", _trace_frame),
