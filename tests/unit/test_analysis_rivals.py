@@ -542,3 +542,19 @@ def test_the_deepest_call_of_a_rank_in_the_driver():
     found = verdict(syncing(0), pins, syncing(2))
     assert answer(found) == (IMPLICIT, "medium", (1,))
     assert others(found) == [("driver", "medium", (1,))]
+
+
+@pytest.mark.parametrize(
+    ("culprit", "row"),
+    [(pinning(1), "implicit"), (launching(1), "launch"), (reads(1), "elsewhere"), (aborting(1), "teardown")],
+    ids=["allocation", "launch", "elsewhere", "teardown"],
+)
+def test_a_line_that_names_the_cause_leaves_what_the_stacks_say_as_the_other_explanation(culprit, row):
+    """It blames whom the stacks blame, and is not its own alternative."""
+    found = verdict(syncing(0), culprit, syncing(2), said=(MISMATCH,))
+    if row == "teardown":  # as sure as the line
+        assert answer(found) == (TEARDOWN, "high", (1,))
+        assert others(found) == [("told-by-log", "high", ())]
+    else:
+        assert answer(found) == (SIZES, "high", (1,))
+        assert others(found) == [(row, "medium", (1,))]

@@ -43,7 +43,8 @@ def own_of(found: Sequence[Hypothesis], best: Candidate) -> Optional[Hypothesis]
 
 def _is_another(one: Hypothesis, own: Optional[Hypothesis], best: Candidate) -> bool:
     """Whether it is worth to be told beside the answer."""
-    if one is own or one.share < SPEAKS_UP or one.cause == "unknown":
+    is_answer = one.cause == best.cause and (one is own or not (one.culprits or one.absent))
+    if is_answer or one.share < SPEAKS_UP or one.cause == "unknown":
         return False
     return one.source == "graph" or not (one.source in ("progress", "idle") or _agrees(one, best))
 
