@@ -10,7 +10,8 @@ wrong     another cause; `sure` of them with high confidence
 decisive  the labelled process and thread are named
 A case got worse when its grade fell (right > open > wrong > wrong and sure), or its deciding thread was lost.
 
-With --pin the answers of this commit become those that tests/unit/test_analysis_answers.py expects.
+With --pin the answers of this commit become those that the tests expect: of all these texts
+(tests/unit/test_analysis_answers.py), and of the looks of tests/unit/verdict_scenes.py.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from gdbext.analysis.judge import judge
 from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.model.job import JobSnapshot
 from gdbext.parsers import parse_files
+from tests.unit import verdict_scenes
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 PINNED = DATA / "answers.json"
@@ -141,10 +143,11 @@ def main() -> None:
     )
     parser.add_argument("--save", type=Path, help="write the answers of this commit to a file")
     parser.add_argument("--against", type=Path, help="compare with the answers in a file")
-    parser.add_argument("--pin", action="store_true", help=f"write the answers to {PINNED.name}, which a test expects")
+    parser.add_argument("--pin", action="store_true", help="write what the tests expect")
     options = parser.parse_args()
     if options.pin:
         pin({f"{case.set}/{case.name}": answer(case) for case in cases()})
+        verdict_scenes.TEXT.write_text(verdict_scenes.all_told())
         return
     known = json.loads(options.against.read_text()) if options.against else {}
     totals: Dict[Tuple[str, str], Counter] = {}

@@ -30,8 +30,8 @@ HERE = Path(__file__).resolve().parents[2]
 WORK = HERE / ".cache" / "mutate"
 MUTATED = "gdbext/analysis/waits"
 TESTS = (
-    *("waits", "rivals", "judge", "locks", "communicators", "witnesses", "told", "running", "progress", "unread"),
-    *("several", "crashes", "watching", "engine", "callable", "answers"),
+    *("scenes", "rivals", "waits", "judge", "locks", "communicators", "witnesses", "told", "running", "progress"),
+    *("unread", "several", "crashes", "watching", "engine", "callable", "answers"),
 )
 """Of tests/unit/test_analysis_*.py: fast, and of the whole verdict."""
 OTHERS = ("test_explain_verdict", "test_render_chain")
