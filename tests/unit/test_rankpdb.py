@@ -2,13 +2,13 @@
 
 import os
 import signal
-import socket
 import sys
 import timeit
 
 import pytest
 
 from gdbext import rankpdb
+from gdbext.rankpdb.wire import connect
 from tests.inferiors.pdb_job import DEADLINE, PdbJob
 
 
@@ -326,19 +326,17 @@ def test_a_forked_child_is_no_rank_and_does_not_keep_it_alive(folder):
 
 def test_a_forked_child_does_not_keep_a_question_open(folder):
     """One that its parent had accepted and not yet read when it forked."""
-    with PdbJob(folder, mode="asked").start() as job, socket.socket(socket.AF_UNIX) as silent:
+    with PdbJob(folder, mode="asked").start() as job:
         job[1].has_said("may be asked")
-        (path,) = folder.glob("pdb-*/1.*")
-        silent.connect(str(path))
-        with socket.socket(socket.AF_UNIX) as answered:  # accepted after it: so that was accepted as well
-            answered.connect(str(path))
-            answered.sendall(b'{"status": true}\n')
-            assert answered.recv(1)
+        (path,) = map(str, folder.glob("pdb-*/1.*"))
+        silent, answered = connect(path), connect(path)
+        assert answered.send({"status": True}) and answered.receive(DEADLINE)  # so the one before it was accepted
         job[1].type("fork")
         job[1].has_said("child")
         job[1].signal(signal.SIGKILL)
-        silent.settimeout(DEADLINE)
-        assert silent.recv(1) == b""
+        assert silent.receive(DEADLINE) is None
+        silent.close()
+        answered.close()
 
 
 def test_a_folder_that_others_can_read_is_not_used(folder):
