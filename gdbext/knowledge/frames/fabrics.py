@@ -43,7 +43,7 @@ RULES = (
         "libfabric",
         "mpi",
         r"(fi|ofi|rxm|rxd|tcpx|xnet|sock|udpx|smr|sm2|vrb|efa|rxr|cxip|opx|_*gnix|psmx\d?|mrail|lnx)"
-        r"_(?!getinfo|fabric$|domain$|init|ini$|freeinfo)\w+",
+        r"_(?!getinfo|fabric$|domain$|init|ini$|freeinfo|\w*monitor|mr_|memhooks|intercept)\w+",
         f"rdma/fi_*.h and the providers of libfabric; {_PROGRESS}",
         rank=STEP,
     ),
