@@ -29,6 +29,7 @@ from gdbext.parsers.events import (
     Detail,
     Event,
     FrameLine,
+    Interrupted,
     Location,
     ProcessHead,
     Prompt,
@@ -81,6 +82,7 @@ class Assembler:
         self._mention: Optional[ThreadHead] = None
         self._fatal: Optional[Said] = None
         self._writer = ""
+        self._is_interrupted = False
         self._has_commands = False  # somebody typed at a debugger: frames are printed again by `up` and `frame 3`
         self._taking: Dict[Type[Event], Callable[..., None]] = {
             ThreadHead: self._head,
@@ -92,6 +94,7 @@ class Assembler:
             Aside: lambda event, tool: self._set_aside(State.ASIDE),
             Cut: self._cut,
             Prompt: self._command,
+            Interrupted: self._interrupt,
             Standing: self._stands,
             Location: self._locate,
             Several: self._take_several,
@@ -115,6 +118,8 @@ class Assembler:
             self._take(whole)
         if self._fatal is not None:
             self._roll.tell(replace(self._fatal, about=""))
+        if self._is_interrupted:
+            self._roll.interrupted()
 
     def _take(self, line: str) -> None:
         if not line.strip():
@@ -310,6 +315,9 @@ class Assembler:
 
     def _command(self, prompt: Prompt, tool: str) -> None:
         self._has_commands = True
+
+    def _interrupt(self, _: Interrupted, tool: str) -> None:
+        self._is_interrupted = True
 
     def _stands(self, standing: Standing, tool: str) -> None:
         process = self._roll.opened()

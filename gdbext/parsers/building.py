@@ -24,6 +24,9 @@ MOST_SAID = 24
 LONGEST_PROBLEM = 300
 
 
+INTERRUPT = "KeyboardInterrupt"
+"""What a Ctrl-C raises: whoever is interrupted was alive, in the wait that the traceback shows."""
+
 _LAUNCHER = regex(LAUNCHER_FILES)
 
 
@@ -42,6 +45,7 @@ class Thread:
     dropped: int = 0
     superseded: Optional[Thread] = None  # the same thread, printed earlier
     last: int = -1  # highest frame number so far
+    interrupted: bool = False  # by Ctrl-C, as all of its text
     _shown: Dict[int, Frame] = field(default_factory=dict)
 
     def add(self, line: FrameLine, kind: str) -> bool:
@@ -91,7 +95,7 @@ class Thread:
             self.complain("this thread is printed more than once; the last print counts")
         head = self.head
         if (head.id is None or self.kind == "ucx") and not (self.kind == "traceback" and self._ended_well()):
-            self.complain(HANDLERS.get(self.kind, ""))
+            self.complain(INTERRUPT if self.interrupted and self.kind == "traceback" else HANDLERS.get(self.kind, ""))
         gaps = self._gaps()
         problems = (*self.problems, gaps) if gaps else tuple(self.problems)
         return ThreadStack(

@@ -154,7 +154,7 @@ def split_prefix(text: str) -> Tuple[Stream, str]:
 _PART_OF_STACK = regex(
     r"[^\s\"'(][^\"]{0,160}?[\]>:|)\s](?=\s{0,40}(?:File \"[^\"]{1,400}\", line \d|#\d{1,3}\s+0x[0-9a-f]{6,16} ))"
 )
-_BEGINS_STACK = regex(r"(?!.*C\+\+ Trace)[^\s\"'][^\"]{0,300}?(?=Traceback \(most recent call (?:last|first)\))")
+_BEGINS_STACK = regex(r"(?!\^C|.*C\+\+ Trace)[^\s\"'][^\"]{0,300}?(?=Traceback \(most recent call (?:last|first)\))")
 _LABEL = regex(r"\[(\d{1,5})\] (?=\S|\s{2})")
 _NOTEBOOK = regex(r"[A-Z]\w{0,60} {2,80}Traceback \(most recent call last\)\Z")
 """IPython's head of a traceback: the exception comes first."""
@@ -180,7 +180,11 @@ class LearnedPrefixes:
         if found is None:
             return stream, text
         self._labels = self._labels or (label == found.group(1) and "0x" not in text)
-        return (stream._replace(rank=int(label)), text[found.end() :]) if self._labels and label == found.group(1) else (stream, text)
+        return (
+            (stream._replace(rank=int(label)), text[found.end() :])
+            if self._labels and label == found.group(1)
+            else (stream, text)
+        )
 
     def split(self, stream: Stream, text: str) -> Tuple[Stream, str]:
         """The line without such a prefix, with what that says of its writer."""

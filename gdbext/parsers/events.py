@@ -78,6 +78,11 @@ class Location:
 
 
 @dataclass(frozen=True)
+class Interrupted:
+    """Somebody typed Ctrl-C: tracebacks show where their processes were, alive."""
+
+
+@dataclass(frozen=True)
 class Said:
     """A log line that is evidence: an error, a watchdog, a signal. `pid` and `rank` say of whom, if known.
 
@@ -138,6 +143,7 @@ Event = Union[
     ProcessHead,
     ThreadHead,
     FrameLine,
+    Interrupted,
     Chain,
     Trace,
     Standing,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import List, Optional
 
+from gdbext.model.patterns import regex
 from gdbext.parsers.building import Process
 from gdbext.parsers.cleaning import Stream
 from gdbext.parsers.events import ProcessHead, Said
 from gdbext.parsers.heads import is_about, joined
 
+_OF_CHILD = regex(r"\s*Process \S{0,80}Process-\d")
 _MOST_REMEMBERED = 2048
 _MOST_MESSAGES = 200
 
@@ -33,6 +35,15 @@ class Roll:
             self.here, self.pending = known, None
         else:
             self.pending = joined(self.pending, head) if self.pending else head
+
+    def interrupted(self) -> None:
+        """Somebody typed Ctrl-C: a traceback without its exception is of a process that lived, and so is the line with
+        which a child begins one."""
+        self.messages = [one for one in self.messages if not _OF_CHILD.match(one.text)]
+        for process in self.processes:
+            process.said = [text for text in process.said if not _OF_CHILD.match(text)]
+            for thread in process.threads:
+                thread.interrupted = True
 
     def learn(self, head: ProcessHead) -> None:
         """A line about the process at hand tells its Python."""

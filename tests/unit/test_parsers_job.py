@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from gdbext.analysis.judge import judge
 from gdbext.parsers import parse_files, source
 from tests.unit.test_parsers_formats import FRAMES, STACKS, calls, read, text
 
@@ -198,3 +199,31 @@ def test_cuts_and_splices_end_without_an_exception():
         for index, process in enumerate(snapshot.processes):
             ids = [thread.id for thread in process.threads]
             assert process.index == index and len(set(ids)) == len(ids)
+
+
+CUT = 'Traceback (most recent call last):\n  File "/srv/train.py", line 9, in main\n    thread.join()\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"^C{CUT}",
+        f"^C^C{CUT}",
+        f"^C\n{CUT}",
+        f"^CProcess Process-3:\n{CUT}",
+        f"^CProcess SpawnProcess-3:\nProcess SpawnProcess-2:\n{CUT}",
+        f"{CUT}KeyboardInterrupt\n{CUT}",
+    ],
+)
+def test_whoever_is_interrupted_was_alive(text):
+    """Ctrl-C shows where a process waited; the exception itself is often cut off."""
+    found = judge(parse_files([("paste.txt", text.encode())]))
+    assert {one.wait.kind for one in found.processes} <= {"python-code", "condvar-idle"}, found.processes
+    assert "died" not in found.verdict.summary
+
+
+def test_an_exception_of_its_own_counts_beside_a_ctrl_c():
+    found = judge(parse_files([("paste.txt", f"{CUT}RuntimeError: no\n^C\n".encode())]))
+    assert [one.wait.kind for one in found.processes] == ["exited-or-crashed"]
+    cut = judge(parse_files([("paste.txt", CUT.encode())]))
+    assert [one.wait.kind for one in cut.processes] == ["exited-or-crashed"]

@@ -209,13 +209,27 @@ ROWS: Tuple[Row, ...] = (
     row(
         "kernel",
         " 0x",
-        _CLOCK + r"(?P<name>\S{1,40})\s{1,30}[DRSTXZIt]\s{1,4}(?:[0-9a-f]{16}\s{1,8})?\d{1,6}\s{1,8}(?P<tid>\d{1,9})\s{1,8}\d{1,9} 0x[0-9a-f]{8}\b",
+        _CLOCK
+        + r"(?P<name>\S{1,40})\s{1,30}[DRSTXZIt]\s{1,4}(?:[0-9a-f]{16}\s{1,8})?\d{1,6}\s{1,8}(?P<tid>\d{1,9})\s{1,8}\d{1,9} 0x[0-9a-f]{8}\b",
         _glog_thread,
     ),
     row("kernel", "+0x", _CLOCK + r"(?:\[<[0-9a-f]{1,16}>\] )?\? [\w.]{1,200}\+0x[0-9a-f]{1,9}/0x", detail),
     row("kernel", "+0x", _CLOCK + r"\[<[0-9a-f]{1,16}>\] (?P<name>[\w.]{1,200})\+0x", _kernel_frame),
-    row("kernel", "+0x", _CLOCK + r"(?P<name>[\w.]{1,200})\+0x[0-9a-f]{1,9}/0x[0-9a-f]{1,9}(?: \[|$)", _kernel_frame, "kernel"),
-    row("kernel", "", _CLOCK + r"(?:(?:[0-9a-f]{16} ?){2,4}$|(?i:call trace):|</?TASK>|R[A-Z0-9]{2}: |\"echo 0 > |Not tainted|Tainted: )", detail, "kernel"),
+    row(
+        "kernel",
+        "+0x",
+        _CLOCK + r"(?P<name>[\w.]{1,200})\+0x[0-9a-f]{1,9}/0x[0-9a-f]{1,9}(?: \[|$)",
+        _kernel_frame,
+        "kernel",
+    ),
+    row(
+        "kernel",
+        "",
+        _CLOCK
+        + r"(?:(?:[0-9a-f]{16} ?){2,4}$|(?i:call trace):|</?TASK>|R[A-Z0-9]{2}: |\"echo 0 > |Not tainted|Tainted: )",
+        detail,
+        "kernel",
+    ),
     row(
         "caffe2",
         ", PID: ",

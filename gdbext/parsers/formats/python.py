@@ -8,7 +8,18 @@ from gdbext.model.digits import whole
 from gdbext.model.names import bare_name
 from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
-from gdbext.parsers.events import Chained, Cut, Event, FrameLine, ProcessHead, Said, Several, ThreadHead, Trace
+from gdbext.parsers.events import (
+    Chained,
+    Cut,
+    Event,
+    FrameLine,
+    Interrupted,
+    ProcessHead,
+    Said,
+    Several,
+    ThreadHead,
+    Trace,
+)
 from gdbext.parsers.formats.logs import rank_in
 from gdbext.parsers.formats.row import Row, detail, row
 from gdbext.parsers.frame_lines import Place, named_frame
@@ -178,6 +189,20 @@ ROWS: Tuple[Row, ...] = (
         "Traceback (most recent call last)",
         r"[ \t+|]{0,12}(?:Exception Group )?Traceback \(most recent call last\)",
         lambda _: ThreadHead(outermost_first=True),
+    ),
+    row(
+        "traceback",
+        "^CTraceback (most recent call last)",
+        r"\s{0,8}(?:\^C)+Traceback \(most recent call last\)",
+        lambda _: Several((Interrupted(), ThreadHead(outermost_first=True))),
+    ),
+    row("", "^C", r"\s{0,8}(?:\^C)+", lambda _: Interrupted()),
+    row(
+        "",
+        "KeyboardInterrupt",
+        r"\s{0,8}KeyboardInterrupt\b",
+        lambda match: Several((Interrupted(), _ended_by(match))),
+        "traceback",
     ),
     row(
         "traceback",
