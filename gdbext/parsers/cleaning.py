@@ -41,6 +41,7 @@ _PREFIXES = tuple(
         r"(?:\d{1,6}: ?)?[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,4}\d{1,9} [\w./-]{1,200}:\d{1,6}\] "
         r"(?=\*\*\* |PC: @| {1,8}@ )",  # a stack that glog has logged
         r"\[\d{1,5}\] (?=\[\d{4}-\d\d-\d\d |Missing ranks:|\d{1,5}: \[)",  # horovodrun
+        r"\[(?P<rank>\d{1,5})\] (?=#\d|Thread \d|Current thread |Traceback)",  # mpirun -l, GASNet
         r"(?P<rank>\d{1,5}): (?=#\d|Thread |Current thread |  |Traceback)",  # srun --label
         r"\((?:cuda-)?gdb\) (?=#\d|Thread \d|\[Switching)",  # a prompt that got output behind it
         r"(?:> ?){1,9}(?!>)",  # mail and markdown quotes
