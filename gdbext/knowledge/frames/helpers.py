@@ -9,7 +9,9 @@ from gdbext.knowledge.schema import FrameRule, ThreadName
 def _pool(
     id: str, function: str, source: str, helper: str, module: str = "", leaf: bool = True, under: str = ""
 ) -> FrameRule:
-    return FrameRule(id, "condvar-idle", function, source, module=module, rank=LEAF, helper=helper, leaf=leaf, under=under)
+    return FrameRule(
+        id, "condvar-idle", function, source, module=module, rank=LEAF, helper=helper, leaf=leaf, under=under
+    )
 
 
 def _caller(id: str, function: str, source: str, kind: str = "condvar-idle", under: str = "") -> FrameRule:
@@ -22,7 +24,9 @@ CALLERS = ("openmp-caller", "blas-caller", "tbb-caller", "pool-caller", "ucx-pro
 
 
 RULES = (
-    _caller("openmp-caller", r"(GOMP_(parallel|barrier|taskwait|loop)\w*|__kmpc_(fork_call|barrier)\w*)", "libgomp, libomp"),
+    _caller(
+        "openmp-caller", r"(GOMP_(parallel|barrier|taskwait|loop)\w*|__kmpc_(fork_call|barrier)\w*)", "libgomp, libomp"
+    ),
     _caller(
         "blas-caller",
         r"(exec_blas(_async_wait)?$|\w*gemm_thread_\w+$|cblas_\w+$|mkl_(blas|lapack)_\w+$|([sdcz]|ss|dd)?(gemm|getr[fs]|potr[fs]|gesv|syrk|trsm|gemv)_(64_)?$)",
@@ -142,9 +146,17 @@ RULES = (
         "thread pool",
     ),
     _pool(
-        "aws-loop", r"(aws_(event_loop|thread|\w*client_bootstrap)\w*|s_event_thread|curl_multi_(wait|poll)|Curl_\w*poll\w*)$", "aws-c-io, libcurl", "event loop"
+        "aws-loop",
+        r"(aws_(event_loop|thread|\w*client_bootstrap)\w*|s_event_thread|curl_multi_(wait|poll)|Curl_\w*poll\w*)$",
+        "aws-c-io, libcurl",
+        "event loop",
     ),
-    _pool("dispatch", r"(_?start_wqthread|_pthread_wqthread|__workq_kernreturn)$", "Darwin: a worker without work", "thread pool"),
+    _pool(
+        "dispatch",
+        r"(_?start_wqthread|_pthread_wqthread|__workq_kernreturn)$",
+        "Darwin: a worker without work",
+        "thread pool",
+    ),
     _pool(
         "rocclr-queue",
         r"amd::(HostQueue::(loop|Thread::run|Thread::acceptor)|Thread::(main|entry)|Semaphore::|Monitor::)",

@@ -35,7 +35,12 @@ RULES = (
         r"|amdgpu_\w*(reset|recover)\w*|xe_guc_\w*wait\w*|habanalabs_\w*wait\w*|hl_\w*wait\w*|devmm_\w*wait\w*|trs_\w*wait\w*",
         LEAF + 2,
     ),
-    _function("kernel-driver-lock", "mutex", r"os_(cond_)?acquire_(semaphore|mutex|rwlock\w*|spinlock)|rmapiLock\w*|rmGpuLock\w*", LEAF + 2),
+    _function(
+        "kernel-driver-lock",
+        "mutex",
+        r"os_(cond_)?acquire_(semaphore|mutex|rwlock\w*|spinlock)|rmapiLock\w*|rmGpuLock\w*",
+        LEAF + 2,
+    ),
     _function(
         "kernel-lock",
         "mutex",

@@ -29,7 +29,9 @@ RULES = (
         "jemalloc src/mutex.c; jemalloc#2402",
         rank=LOCK,
     ),
-    FrameRule("lock-malloc-private", "mutex", r"mi_lock_\w+|_mi_prim_\w*lock|ptmalloc_lock", "mimalloc, ptmalloc", rank=LOCK),
+    FrameRule(
+        "lock-malloc-private", "mutex", r"mi_lock_\w+|_mi_prim_\w*lock|ptmalloc_lock", "mimalloc, ptmalloc", rank=LOCK
+    ),
     FrameRule(
         "lock-nsync",
         "mutex",

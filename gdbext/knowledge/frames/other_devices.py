@@ -7,7 +7,13 @@ from gdbext.knowledge.schema import FrameRule
 
 RULES = (
     FrameRule("opencl-finish", "stream-sync", r"cl(Finish|Flush)(\w*)$", "CL/cl.h", rank=API),
-    FrameRule("opencl-event", "event-sync", r"cl(WaitForEvents|EnqueueWaitForEvents|GetEvent(Profiling)?Info)$", "CL/cl.h", rank=API),
+    FrameRule(
+        "opencl-event",
+        "event-sync",
+        r"cl(WaitForEvents|EnqueueWaitForEvents|GetEvent(Profiling)?Info)$",
+        "CL/cl.h",
+        rank=API,
+    ),
     FrameRule(
         "opencl-copy",
         "memcpy-sync",
@@ -15,11 +21,37 @@ RULES = (
         "CL/cl.h: blocking reads, writes and maps",
         rank=API,
     ),
-    FrameRule("opencl-build", "module-load", r"cl(Build|Compile|Link)Program\w*|clCreateProgram\w*$", "CL/cl.h", rank=API),
     FrameRule(
-        "opencl-launch", "kernel-launch", r"clEnqueue(NDRangeKernel|Task|NativeKernel|Barrier\w*|Marker\w*)$", "CL/cl.h", rank=API
+        "opencl-build", "module-load", r"cl(Build|Compile|Link)Program\w*|clCreateProgram\w*$", "CL/cl.h", rank=API
     ),
-    FrameRule("opencl-queue", "condvar-idle", r"cl(Create|Release)(CommandQueue|Context)\w*$", "CL/cl.h; ROCT-Thunk-Interface#56", rank=LOCK),
+    FrameRule(
+        "opencl-launch",
+        "kernel-launch",
+        r"clEnqueue(NDRangeKernel|Task|NativeKernel|Barrier\w*|Marker\w*)$",
+        "CL/cl.h",
+        rank=API,
+    ),
+    FrameRule(
+        "opencl-queue",
+        "condvar-idle",
+        r"cl(Create|Release)(CommandQueue|Context)\w*$",
+        "CL/cl.h; ROCT-Thunk-Interface#56",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "openmp-offload",
+        "stream-sync",
+        r"__tgt_rtl_(synchronize\w*|query_async)|llvm::omp::target::plugin::\w+::(wait\w*|\w*[Ss]ynchronize\w*)",
+        "LLVM openmp/libomptarget plugins; llvm-project#64572",
+        rank=STEP,
+    ),
+    FrameRule(
+        "iree-wait",
+        "event-sync",
+        r"iree_hal_(\w+_)?(semaphore|device|fence)\w*_(wait|multi_wait)\w*",
+        "iree/hal/semaphore.h; amd-shark-ai#888",
+        rank=STEP,
+    ),
     FrameRule(
         "sycl-wait",
         "stream-sync",

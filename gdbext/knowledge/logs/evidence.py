@@ -52,6 +52,12 @@ RULES: Tuple[LogRule, ...] = (
         "nccl-warning", r"NCCL WARN |RCCL WARN |\|CCL_ERROR\|", "the library of collectives warned", "NCCL, oneCCL"
     ),
     LogRule(
+        "watchdog-stuck",
+        r"watchdog got stuck for \d+ seconds",
+        "torch's watchdog does not get on itself: a CUDA call of it does not return, or it waits for the GIL",
+        _TORCH,
+    ),
+    LogRule(
         "watchdog",
         r"[Ww]atchdog (?:caught|[Tt]imeout)|WatchDog|Timeout at (?:NCCL|HCCL|XCCL) work|(?:N|H|X)CCL work .* timed out"
         r"|failure detected by watchdog|Heartbeat monitor timed out|Hang detected (?:on rank|after)"

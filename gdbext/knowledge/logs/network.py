@@ -69,6 +69,25 @@ RULES: Tuple[LogRule, ...] = (
         "store-wait",
     ),
     LogRule(
+        "no-connection",
+        r"Connecting to rank \d{1,6} failed, waiting for \d+ milliseconds|connectFullMesh failed"
+        r"|connect to (?:the )?tracker.{0,40} failed|Timed out (?:trying to connect|during handshake while connecting) to"
+        r"|failed to connect to all addresses|Failed to connect to GCS|Could not connect to scheduler",
+        "a process of the job did not reach another one while they set up their connections",
+        "LightGBM linkers_socket.cpp; gloo; rabit; distributed comm/core.py; gRPC; Ray gcs_client",
+        _INIT,
+        "low",
+    ),
+    LogRule(
+        "transfer-failed",
+        r"(?:Mooncake|NIXL|UCX|KV(?: ?cache)?) transfer failed|Failed to connect to (?:target|segment): "
+        r"|Failed to transfer KV cache|NIXL_ERR_(?:REMOTE_DISCONNECT|BACKEND)",
+        "a transfer to another process of the engine failed",
+        "Mooncake transfer engine; NIXL; vLLM kv_connector",
+        _NETWORK,
+        "low",
+    ),
+    LogRule(
         "socket-of-rank",
         r"Getting socket times out|Transport init error|EI0006|create link failed.{0,80}remoteRank",
         "HCCL set up no connection to another rank in time",

@@ -95,6 +95,13 @@ ROWS: Tuple[Row, ...] = (
         _java_thread,
     ),
     row("java", "\tat ", r"\s{1,8}at (?P<name>[\w.$<>/@-]{3,400})\((?P<where>[^()]{0,200})\)$", _java_frame),
+    row(
+        "java",
+        "(",
+        r"(?P<name>[a-z][\w$]{0,60}(?:\.[\w$<>/]{1,120}){2,12})"
+        r"\((?P<where>Native Method|Unknown Source|\w{1,120}\.(?:java|scala|kt):\d{1,6})\)$",
+        _java_frame,
+    ),
     row("", "", r"\s{2,8}(?:java\.lang\.Thread\.State: |- \w)", detail, "java"),
     row(
         "julia",
