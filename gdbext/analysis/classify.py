@@ -11,6 +11,7 @@ from gdbext.analysis.frames import FrameBook, Known, without_lies
 from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES, owners
 from gdbext.knowledge.frames.helpers import CALLERS
 from gdbext.knowledge.frames.messages import HANDLERS
+from gdbext.knowledge.frames.python_helpers import WAITS_FOR_WORK
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.logs import LOG_RULES
 from gdbext.knowledge.ranks import API, GIL, LEAF, OUTER, SILENT
@@ -197,7 +198,7 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
         server = server or next((row for row in matching if row.helper), None)
         collective = next((row.collective for row in matching if row.collective), collective)
         transparent = transparent and (frame.name is None or frame.system)
-        quiet = quiet and not frame.python and (frame.name is None or _is_interpreter(frame))
+        quiet = quiet and (frame.name is None or _is_quiet(frame))
     if server is not None and rule is not None and _does_more(server, rule):
         server = None
     helper = server.helper if server is not None else None if _calls_pool(rule) else _own_thread(stack)
@@ -212,6 +213,11 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
     fatal = rule is not None and WAIT_GROUPS[rule.kind] == "fatal"
     engine = _engine_frame(stack, frames, at or 0, profile, fatal)
     return _Reading(rule, at, helper, collective, python, busy, engine)
+
+
+def _is_quiet(frame: Known) -> bool:
+    """The interpreter, or a wait of Python's standard library: what stands inside a thread that has no work."""
+    return any(row.id in WAITS_FOR_WORK for row in frame.rules) if frame.python else _is_interpreter(frame)
 
 
 def _does_more(server: FrameRule, rule: FrameRule) -> bool:

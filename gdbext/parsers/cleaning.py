@@ -48,7 +48,8 @@ _PREFIXES = tuple(
         r"\\(?=#\d)",  # escaped for markdown
         r"#{2,6} ",  # markdown headings; a frame is `#4`
         r"[ ]{0,6}\d{1,6}\t(?=#\d|Thread |[ ]{4}|Traceback)",  # cat -n
-        r"[^\n]{0,200}?(?:\d%\|[^|]{0,120}\||\d% Completed \|)[^\n]{0,80}?(?=Fatal Python error: |Traceback \(most|Timeout \(\d)",  # tqdm, dask
+        r"[^\n]{0,200}?(?:\d%\|[^|]{0,120}\||\d% Completed \|)[^\n]{0,80}?(?=Fatal Python error: |Traceback \(most"
+        r"|Timeout \(\d)",  # tqdm, dask
     )
 )
 _ANY_PREFIX = either(prefix.pattern for prefix in _PREFIXES)

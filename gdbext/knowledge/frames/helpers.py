@@ -29,18 +29,21 @@ RULES = (
     ),
     _caller(
         "blas-caller",
-        r"(exec_blas(_async_wait)?$|\w*gemm_thread_\w+$|cblas_\w+$|mkl_(blas|lapack)_\w+$|([sdcz]|ss|dd)?(gemm|getr[fs]|potr[fs]|gesv|syrk|trsm|gemv)_(64_)?$)",
+        r"(exec_blas(_async_wait)?$|\w*gemm_thread_\w+$|cblas_\w+$|mkl_(blas|lapack)_\w+$|([sdcz]|ss|dd)?(gemm"
+        r"|getr[fs]|potr[fs]|gesv|syrk|trsm|gemv)_(64_)?$)",
         "OpenBLAS blas_server.c, MKL: a threaded product",
         kind="native-compute",
     ),
     _caller(
         "tbb-caller",
-        r"tbb::.*(external_waiter|market_context|detail::r1::(wait|execute_and_wait|spawn_and_wait)$|_scheduler\w*(<.*>)?::\w*wait)",
+        r"tbb::.*(external_waiter|market_context|detail::r1::(wait|execute_and_wait|spawn_and_wait)$"
+        r"|_scheduler\w*(<.*>)?::\w*wait)",
         "oneTBB src/tbb/waiters.h: who started the tasks",
     ),
     _caller(
         "pool-caller",
-        r"onnxruntime::concurrency::\w*ThreadPool\w*(<.*>)?::(RunIn|Parallel|Simple)|Eigen::ThreadPoolDevice::|tensorflow::thread::ThreadPool::Parallel",
+        r"onnxruntime::concurrency::\w*ThreadPool\w*(<.*>)?::(RunIn|Parallel|Simple)|Eigen::ThreadPoolDevice::"
+        r"|tensorflow::thread::ThreadPool::Parallel",
         "ONNX Runtime threadpool.h, Eigen",
     ),
     _pool("openmp-gomp", r"(gomp_\w+|do_wait|do_spin|gomp_thread_start)$", "libgomp", "OpenMP pool", module=r"libgomp"),
@@ -56,14 +59,16 @@ RULES = (
     _pool("tbb", r"(tbb::|rml::)", "TBB", "thread pool"),
     _pool(
         "eigen-pool",
-        r"(Eigen::\w*ThreadPool|Eigen::EventCount|tsl::thread|onnxruntime::concurrency|(tensorflow|tsl)::(thread::|\(anonymous namespace\)::PThread))",
+        r"(Eigen::\w*ThreadPool|Eigen::EventCount|tsl::thread|onnxruntime::concurrency|(tensorflow|tsl)::(thread::"
+        r"|\(anonymous namespace\)::PThread))",
         "Eigen",
         "thread pool",
     ),
     _pool("grpc", r"(grpc_core::|grpc_event_engine::|grpc::(Server|Thread)|gpr_cv_wait|gpr_\w+)", "gRPC", "gRPC"),
     _pool(
         "grpc-poller",
-        r"(grpc_)?pollset_work\w*|pollable_\w+|run_poller|do_epoll_wait|begin_worker|grpc_completion_queue_next|grpc::CompletionQueue::AsyncNext",
+        r"(grpc_)?pollset_work\w*|pollable_\w+|run_poller|do_epoll_wait|begin_worker|grpc_completion_queue_next"
+        r"|grpc::CompletionQueue::AsyncNext",
         "gRPC ev_*_linux.cc: a thread that serves its queue",
         "gRPC",
         under=r"(grpc_completion_queue_next|grpc::CompletionQueue::AsyncNext|run_poller|.*(PollEvents|PollLoop|HandleRPCs|start_thread|clone))",
@@ -89,7 +94,8 @@ RULES = (
     _pool("mio", r"mio::(sys|poll)::", "Rust mio", "event loop"),
     _pool(
         "rust-pool",
-        r"(tokio::runtime::(scheduler|thread_pool|basic_scheduler|blocking|io|time|driver|signal)|rayon_core::(sleep|registry)|async_io::"
+        r"(tokio::runtime::(scheduler|thread_pool|basic_scheduler|blocking|io|time|driver|signal)"
+        r"|rayon_core::(sleep|registry)|async_io::"
         r"|tracing_appender::|smol::|async_executor::|hyper::|reqwest::blocking::client::ClientHandle)",
         "Rust tokio, rayon, tracing",
         "thread pool",
@@ -103,7 +109,8 @@ RULES = (
     ),
     _pool(
         "julia-idle",
-        r"i?jl_(task_get_next|process_events|gc_\w*threadfun|safepoint_wait_\w+)|(julia_)?(poptask|try_yieldto)\w*|signal_listener$|jl_signal_\w+",
+        r"i?jl_(task_get_next|process_events|gc_\w*threadfun|safepoint_wait_\w+)|(julia_)?(poptask|try_yieldto)\w*"
+        r"|signal_listener$|jl_signal_\w+",
         "Julia partr.c, signals-unix.c: threads without a task",
         "Julia run-time",
         under=r"((julia_|japi1_)?task_done_hook|i?jl_finish_task|i?jl_threadfun|jl_thread_\w*main|start_thread|clone)",
@@ -113,41 +120,49 @@ RULES = (
     _pool("brpc", r"(bthread::TaskGroup::(wait_task|run_main_task)|brpc::|butil::|bvar::)", "brpc", "RPC pool"),
     _pool(
         "mxnet",
-        r"(mxnet::engine::ThreadedEngine\w*::\w*(Worker|Pool)|dmlc::(ConcurrentBlockingQueue|ThreadedIter|ThreadGroup)|ps::(Van|Customer)::(Receiving|Heartbeat|Transport)"
+        r"(mxnet::engine::ThreadedEngine\w*::\w*(Worker|Pool)|dmlc::(ConcurrentBlockingQueue|ThreadedIter"
+        r"|ThreadGroup)|ps::(Van|Customer)::(Receiving|Heartbeat|Transport)"
         r"|std::thread::_State_impl<.*(mxnet|dmlc|ps)::)",
         "MXNet engine, dmlc-core, ps-lite",
         "thread pool",
     ),
     _pool(
         "tensorflow-threads",
-        r"tensorflow::(EventMgr::PollLoop|\(anonymous namespace\)::(StatsThread|GrpcWorkerServiceThread)|Grpc\w+Cache|MasterSession::\w*Heartbeat|data::\w*(Thread|Runner)\w*)",
+        r"tensorflow::(EventMgr::PollLoop|\(anonymous namespace\)::(StatsThread|GrpcWorkerServiceThread)"
+        r"|Grpc\w+Cache|MasterSession::\w*Heartbeat|data::\w*(Thread|Runner)\w*)",
         "TensorFlow run-time",
         "thread pool",
     ),
     _pool(
         "tensorpipe",
-        r"(tensorpipe::|torch::distributed::rpc::\w+::(pollTimeout\w*|listenLoop\w*|pollTimedOut\w*)|torch::distributed::autograd::\w+::(poll|cleanup)\w*)",
+        r"(tensorpipe::|torch::distributed::rpc::\w+::(pollTimeout\w*|listenLoop\w*|pollTimedOut\w*)"
+        r"|torch::distributed::autograd::\w+::(poll|cleanup)\w*)",
         "TensorPipe and torch RPC loops",
         "RPC pool",
     ),
     _pool(
         "folly",
-        r"folly::(\w*ThreadPoolExecutor|EventBase|HHWheelTimer|FunctionScheduler|LifoSem|UnboundedBlockingQueue|UnboundedQueue)",
+        r"folly::(\w*ThreadPoolExecutor|EventBase|HHWheelTimer|FunctionScheduler|LifoSem|UnboundedBlockingQueue"
+        r"|UnboundedQueue)",
         "folly executors",
         "thread pool",
         under=r"folly::(\w*ThreadPoolExecutor|EventBase::loopForever|FunctionScheduler)",
     ),
     _pool(
         "pools",
-        r"(httplib::ThreadPool::worker|arrow::internal::(WorkerLoop|\w*ThreadPool)|cv::(WorkerThread|ThreadPool)|spdlog::details::(periodic_worker|thread_pool)"
-        r"|opentelemetry::.*(Background|PeriodicExporting)|triton::core::(RateLimiter|\w*Scheduler)|dnnl::\w*threadpool|sycl::_V\d+::detail::ThreadPool"
-        r"|Aws::\w*Executor|rocksdb::ThreadPoolImpl|duckdb::TaskScheduler|velox::|PerfGraphLivePrint|dcgm::|tbb_misc::|proxygen::)",
+        r"(httplib::ThreadPool::worker|arrow::internal::(WorkerLoop|\w*ThreadPool)|cv::(WorkerThread|ThreadPool)"
+        r"|spdlog::details::(periodic_worker|thread_pool)"
+        r"|opentelemetry::.*(Background|PeriodicExporting)|triton::core::(RateLimiter|\w*Scheduler)"
+        r"|dnnl::\w*threadpool|sycl::_V\d+::detail::ThreadPool"
+        r"|Aws::\w*Executor|rocksdb::ThreadPoolImpl|duckdb::TaskScheduler|velox::|PerfGraphLivePrint|dcgm::"
+        r"|tbb_misc::|proxygen::)",
         "threads of common libraries that wait for work",
         "thread pool",
     ),
     _pool(
         "aws-loop",
-        r"(aws_(event_loop|thread|\w*client_bootstrap)\w*|s_event_thread|curl_multi_(wait|poll)|Curl_\w*poll\w*)$",
+        r"(aws_(event_loop|thread|\w*client_bootstrap)\w*|s_event_thread|curl_multi_(wait|poll)"
+        r"|Curl_\w*poll\w*)$",
         "aws-c-io, libcurl",
         "event loop",
     ),
@@ -213,7 +228,8 @@ NAMES = (
 )
 
 ENTRIES = (
-    r"(start_thread|clone3?|__clone3?|pthread_create\w*|thread_start|std::execute_native_thread_routine|execute_native_thread_routine"
+    r"(start_thread|clone3?|__clone3?|pthread_create\w*|thread_start|std::execute_native_thread_routine"
+    r"|execute_native_thread_routine"
     r"|std::thread::_\w+|_start)$"
 )
 """Where a thread begins: a public function called directly by these is the nearest name of something private."""

@@ -24,15 +24,18 @@ RULES = (
         "kernel-gpu-fence",
         "device-sync",
         r"dma_fence_(default_)?wait\w*|amdgpu_\w*(fence|sync)\w*wait\w*|drm_sched_entity_flush|amdgpu_cs_wait_\w+"
-        r"|i915_\w*wait\w*|xe_\w*wait\w*fence\w*|evict_process_queues_cpsch|unmap_queues_cpsch|dma_resv_wait\w*|ttm_bo_wait\w*"
+        r"|i915_\w*wait\w*|xe_\w*wait\w*fence\w*|evict_process_queues_cpsch|unmap_queues_cpsch|dma_resv_wait\w*"
+        r"|ttm_bo_wait\w*"
         r"|drm_\w*(wait|flush)\w*",
         LEAF + 3,
     ),
     _function(
         "kernel-gpu-driver",
         "device-sync",
-        r"uvm_(spin_loop|\w*wait\w*)|wait_for_entry_with_spin|nv_wait_\w+|nvkms_\w*wait\w*|dxgvmb_send_\w+|kfd_process_\w*evict\w*"
-        r"|amdgpu_\w*(reset|recover)\w*|xe_guc_\w*wait\w*|habanalabs_\w*wait\w*|hl_\w*wait\w*|devmm_\w*wait\w*|trs_\w*wait\w*",
+        r"uvm_(spin_loop|\w*wait\w*)|wait_for_entry_with_spin|nv_wait_\w+|nvkms_\w*wait\w*|dxgvmb_send_\w+"
+        r"|kfd_process_\w*evict\w*"
+        r"|amdgpu_\w*(reset|recover)\w*|xe_guc_\w*wait\w*|habanalabs_\w*wait\w*|hl_\w*wait\w*|devmm_\w*wait\w*"
+        r"|trs_\w*wait\w*",
         LEAF + 2,
     ),
     _function(
@@ -53,11 +56,16 @@ RULES = (
         "io",
         r"io_schedule\w*|folio_wait_\w+|wait_on_page_\w+|rpc_wait_bit_killable|nfs\w*_wait\w*|pipe_(read|write|wait\w*)"
         r"|unix_stream_\w+|tcp_recvmsg\w*|sk_wait_data|inet_csk_accept|jbd2_log_wait_commit|fuse_\w+|cifs_\w*wait\w*"
-        r"|request_wait_answer|cl_sync_io_wait\w*|ptlrpc_\w*wait\w*|do_wait|kernel_wait4|blk_mq_get_tag|ep_poll|do_sys_poll"
-        r"|poll_schedule_timeout\w*|do_select|n_tty_read|wait_transaction_locked|add_transaction_credits|start_this_handle|jbd2_\w+"
-        r"|(xfs|ext4|btrfs|ceph|nfs4?|gfs2|ocfs2|beegfs|fhgfs|cifs|smb2|9p)_\w*(wait|lock|force|commit|sync|open|discover)\w*"
-        r"|(ll|osc|mdc|ldlm|lov|ptlrpc|obd)_\w+|rpc_\w+|cxiWaitEventWait|kxWait\w*|(__)?cv_(timed)?wait\w*|zil_\w+|txg_\w+|zio_wait|dmu_\w+"
-        r"|wait_on_buffer|__wait_on_bit\w*|bit_wait_io|submit_bio_wait|blk_\w*wait\w*|sync_inodes\w*|writeback_\w+|balance_dirty_pages\w*",
+        r"|request_wait_answer|cl_sync_io_wait\w*|ptlrpc_\w*wait\w*|do_wait|kernel_wait4|blk_mq_get_tag|ep_poll"
+        r"|do_sys_poll"
+        r"|poll_schedule_timeout\w*|do_select|n_tty_read|wait_transaction_locked|add_transaction_credits"
+        r"|start_this_handle|jbd2_\w+"
+        r"|(xfs|ext4|btrfs|ceph|nfs4?|gfs2|ocfs2|beegfs|fhgfs|cifs|smb2|9p)_\w*(wait|lock|force|commit|sync|open"
+        r"|discover)\w*"
+        r"|(ll|osc|mdc|ldlm|lov|ptlrpc|obd)_\w+|rpc_\w+|cxiWaitEventWait|kxWait\w*|(__)?cv_(timed)?wait\w*|zil_\w+"
+        r"|txg_\w+|zio_wait|dmu_\w+"
+        r"|wait_on_buffer|__wait_on_bit\w*|bit_wait_io|submit_bio_wait|blk_\w*wait\w*|sync_inodes\w*|writeback_\w+"
+        r"|balance_dirty_pages\w*",
         LEAF + 1,
     ),
     _function(
@@ -69,7 +77,8 @@ RULES = (
     _function(
         "kernel-wait",
         "condvar-idle",
-        r"wait_for_completion\w*|wait_for_common|(__)?wait_rcu_gp|synchronize_(rcu|srcu|net)\w*|(__)?flush_work\w*|kthread_stop|wait_woken"
+        r"wait_for_completion\w*|wait_for_common|(__)?wait_rcu_gp|synchronize_(rcu|srcu|net)\w*|(__)?flush_work\w*"
+        r"|kthread_stop|wait_woken"
         r"|do_sigtimedwait|sigsuspend|pipe_wait|do_semtimedop|do_msgrcv|ipc_\w*wait\w*",
         LEAF,
     ),

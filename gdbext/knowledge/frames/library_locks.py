@@ -11,21 +11,24 @@ RULES = (
     FrameRule(
         "lock-absl",
         "mutex",
-        rf"{_ABSL}(base_internal::(SpinLock|CallOnce|call_once)|Mutex::(Reader|Writer)?Lock|call_once)|AbslInternalSpinLockDelay",
+        rf"{_ABSL}(base_internal::(SpinLock|CallOnce|call_once)|Mutex::(Reader|Writer)?Lock|call_once)"
+        rf"|AbslInternalSpinLockDelay",
         "abseil-cpp base/internal/spinlock.cc, synchronization/mutex.cc; grpc#38020",
         rank=LOCK,
     ),
     FrameRule(
         "lock-tcmalloc",
         "mutex",
-        r"(base::(internal|subtle)::)?SpinLock(Delay|Holder|::)|tcmalloc::CentralCacheLockAll|tcmalloc::tcmalloc_internal::AllocationGuard",
+        r"(base::(internal|subtle)::)?SpinLock(Delay|Holder|::)|tcmalloc::CentralCacheLockAll"
+        r"|tcmalloc::tcmalloc_internal::AllocationGuard",
         "gperftools src/base/spinlock.cc; gperftools#932, #1212",
         rank=LOCK,
     ),
     FrameRule(
         "lock-jemalloc",
         "mutex",
-        r"(je_|_rjem_je_)?(malloc_mutex_(lock|prefork)\w*|mutex_pool_lock\w*|jemalloc_prefork|arena_prefork\w*|tcache_prefork|extents_prefork|base_prefork)",
+        r"(je_|_rjem_je_)?(malloc_mutex_(lock|prefork)\w*|mutex_pool_lock\w*|jemalloc_prefork|arena_prefork\w*"
+        r"|tcache_prefork|extents_prefork|base_prefork)",
         "jemalloc src/mutex.c; jemalloc#2402",
         rank=LOCK,
     ),
@@ -42,7 +45,8 @@ RULES = (
     FrameRule(
         "lock-rust",
         "mutex",
-        r"(parking_lot::|lock_api::|std::(sys|sync|sys_common)::|spin::)(\w+::)*(Raw)?(Mutex|RwLock|FairMutex|ReentrantLock|ReentrantMutex|Once)"
+        r"(parking_lot::|lock_api::|std::(sys|sync|sys_common)::|spin::)(\w+::)*(Raw)?(Mutex|RwLock|FairMutex"
+        r"|ReentrantLock|ReentrantMutex|Once)"
         r"(<.*>)?::(lock|read|write|call|wait)",
         "Rust std::sync, parking_lot, spin",
         rank=LOCK,
@@ -57,8 +61,10 @@ RULES = (
     FrameRule(
         "lock-library",
         "mutex",
-        r"ucs_(recursive_)?(spin|mutex)_lock|bthread_mutex_\w*lock|bthread::\w*Mutex\w*::lock|boost::(\w+::)*\w*mutex::\w*lock"
-        r"|Q(Basic)?Mutex::lock|tbb::(\w+::)*\w*(spin|queuing|rw)_\w*mutex|uv_(mutex|rwlock)_\w*lock|CRYPTO_THREAD_\w+_lock"
+        r"ucs_(recursive_)?(spin|mutex)_lock|bthread_mutex_\w*lock|bthread::\w*Mutex\w*::lock"
+        r"|boost::(\w+::)*\w*mutex::\w*lock"
+        r"|Q(Basic)?Mutex::lock|tbb::(\w+::)*\w*(spin|queuing|rw)_\w*mutex|uv_(mutex|rwlock)_\w*lock"
+        r"|CRYPTO_THREAD_\w+_lock"
         r"|H5TS_mutex_\w*lock|H5_api_lock|sqlite3_mutex_enter|pthreadMutexEnter|i?jl_mutex_(lock|wait)|jl_spin_wait",
         "UCX, brpc, Boost, Qt, TBB, libuv, OpenSSL, HDF5, SQLite, Julia",
         rank=LOCK,
@@ -66,14 +72,16 @@ RULES = (
     FrameRule(
         "lock-openmp",
         "mutex",
-        r"GOMP_critical(_name)?_start|gomp_mutex_lock|omp_set_(nest_)?lock|__kmpc_(critical|set_lock)|__kmp_(acquire_\w*lock|lock_suspend_mx)",
+        r"GOMP_critical(_name)?_start|gomp_mutex_lock|omp_set_(nest_)?lock|__kmpc_(critical|set_lock)"
+        r"|__kmp_(acquire_\w*lock|lock_suspend_mx)",
         "libgomp, libomp",
         rank=LOCK + 1,
     ),
     FrameRule(
         "lock-darwin",
         "mutex",
-        r"(__psynch_(mutexwait|rw_\w+)|_pthread_mutex_(firstfit_)?lock\w*|_?os_unfair_(recursive_)?lock_\w*|OSSpinLockLock|objc_sync_enter"
+        r"(__psynch_(mutexwait|rw_\w+)|_pthread_mutex_(firstfit_)?lock\w*|_?os_unfair_(recursive_)?lock_\w*"
+        r"|OSSpinLockLock|objc_sync_enter"
         r"|_dispatch_once_wait|dispatch_once(_f)?|_dispatch_sync_(wait|f_slow)|__DISPATCH_WAIT_FOR_QUEUE__)$",
         "Darwin libpthread, libplatform and libdispatch",
         rank=LOCK,
@@ -88,7 +96,8 @@ RULES = (
     FrameRule(
         "wait-darwin",
         "condvar-idle",
-        r"(__psynch_cvwait|semaphore_(timed)?wait(_signal)?_trap|__ulock_wait2?|__semwait_signal(_nocancel)?|__workq_kernreturn|swtch_pri"
+        r"(__psynch_cvwait|semaphore_(timed)?wait(_signal)?_trap|__ulock_wait2?|__semwait_signal(_nocancel)?"
+        r"|__workq_kernreturn|swtch_pri"
         r"|cthread_yield|_?dispatch_(semaphore|sema4|group|thread_event)_wait\w*)$",
         "Darwin",
         rank=LEAF,
@@ -110,7 +119,8 @@ RULES = (
     FrameRule(
         "wait-absl",
         "condvar-idle",
-        rf"{_ABSL}(synchronization_internal::|Mutex::(Block|Await)|CondVar::|Notification::WaitFor|BlockingCounter::Wait|Barrier::Block)"
+        rf"{_ABSL}(synchronization_internal::|Mutex::(Block|Await)|CondVar::|Notification::WaitFor"
+        rf"|BlockingCounter::Wait|Barrier::Block)"
         r"|AbslInternalPerThreadSem",
         "abseil-cpp synchronization/",
         rank=LEAF,
@@ -118,14 +128,16 @@ RULES = (
     FrameRule(
         "wait-standard",
         "condvar-idle",
-        r"_*(GI_)?_*pthread_barrier_wait|std::(latch|barrier(<.*>)?|counting_semaphore(<.*>)?|__atomic\w*wait\w*|__atomic_semaphore\w*)",
+        r"_*(GI_)?_*pthread_barrier_wait|std::(latch|barrier(<.*>)?|counting_semaphore(<.*>)?|__atomic\w*wait\w*"
+        r"|__atomic_semaphore\w*)",
         "POSIX, C++20",
         rank=LEAF,
     ),
     FrameRule(
         "wait-rust",
         "condvar-idle",
-        r"std::(thread::park|sys::(\w+::)*(futex_wait|Parker::park|Condvar::wait)|sync::mpsc::)|parking_lot::condvar::|crossbeam_(channel|utils)::"
+        r"std::(thread::park|sys::(\w+::)*(futex_wait|Parker::park|Condvar::wait)|sync::mpsc::)"
+        r"|parking_lot::condvar::|crossbeam_(channel|utils)::"
         r"|tokio::(runtime::park|runtime::context|runtime::runtime|loom|sync)::|futures_executor::|pollster::",
         "Rust std, parking_lot, crossbeam, tokio",
         rank=LEAF,
@@ -133,9 +145,12 @@ RULES = (
     FrameRule(
         "wait-library",
         "condvar-idle",
-        r"folly::(Baton|LifoSem|detail::Futex|Latch|futures::detail::waitImpl)|boost::(\w+::)*(condition_variable\w*|barrier|interprocess_\w*(sem|cond)\w*)::\w*wait"
-        r"|c10::ivalue::Future::wait|(tsl|xla|tensorflow)::(BlockUntilReady|Notification::WaitFor|BlockingCounter::Wait)|Eigen::(Barrier|Notification)::Wait"
-        r"|Q(WaitCondition::wait|Semaphore::acquire)|uv_(cond|sem|barrier)_\w*wait|amd::(Semaphore|Monitor)::|bthread::butex_wait|bthread_(join|id_join)",
+        r"folly::(Baton|LifoSem|detail::Futex|Latch|futures::detail::waitImpl)"
+        r"|boost::(\w+::)*(condition_variable\w*|barrier|interprocess_\w*(sem|cond)\w*)::\w*wait"
+        r"|c10::ivalue::Future::wait|(tsl|xla|tensorflow)::(BlockUntilReady|Notification::WaitFor"
+        r"|BlockingCounter::Wait)|Eigen::(Barrier|Notification)::Wait"
+        r"|Q(WaitCondition::wait|Semaphore::acquire)|uv_(cond|sem|barrier)_\w*wait|amd::(Semaphore|Monitor)::"
+        r"|bthread::butex_wait|bthread_(join|id_join)",
         "folly, Boost, torch, XLA, Eigen, Qt, libuv, ROCclr, brpc",
         rank=LEAF,
     ),

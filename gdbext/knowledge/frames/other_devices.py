@@ -1,4 +1,4 @@
-"""Waits for accelerators behind other interfaces than CUDA's and HIP's: OpenCL, SYCL, Level Zero, Metal, Vulkan, ROCclr."""
+"""Waits behind other interfaces than CUDA's and HIP's: OpenCL, SYCL, Level Zero, Metal, Vulkan, ROCclr."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ RULES = (
     FrameRule(
         "opencl-launch",
         "kernel-launch",
-        r"clEnqueue(NDRangeKernel|Task|NativeKernel|Barrier\w*|Marker\w*)$",
+        r"clEnqueue(NDRangeKernel|Task|NativeKernel|Barrier\w*"
+        r"|Marker\w*)$",
         "CL/cl.h",
         rank=API,
     ),
@@ -55,28 +56,32 @@ RULES = (
     FrameRule(
         "sycl-wait",
         "stream-sync",
-        r"(sycl|cl::sycl)::(_V\d+::)?(queue|detail::queue_impl)::(wait\w*|finish|throw_asynchronous)|(ur|pi|zur)Queue(Finish|Flush)",
+        r"(sycl|cl::sycl)::(_V\d+::)?(queue|detail::queue_impl)::(wait\w*|finish|throw_asynchronous)|(ur|pi"
+        r"|zur)Queue(Finish|Flush)",
         "SYCL 2020 queue::wait; Unified Runtime",
         rank=STEP,
     ),
     FrameRule(
         "sycl-event",
         "event-sync",
-        r"(sycl|cl::sycl)::(_V\d+::)?(event|detail::event_impl)::\w*(wait|get_profiling)\w*|(ur|pi)Events?(Wait\w*|GetInfo|GetProfilingInfo)|L0::EventImp\w*(<.*>)?::(host|query)\w*",
+        r"(sycl|cl::sycl)::(_V\d+::)?(event|detail::event_impl)::\w*(wait|get_profiling)\w*|(ur|pi)Events?(Wait\w*"
+        r"|GetInfo|GetProfilingInfo)|L0::EventImp\w*(<.*>)?::(host|query)\w*",
         "SYCL 2020 event::wait; Unified Runtime, Level Zero",
         rank=STEP,
     ),
     FrameRule(
         "intel-driver",
         "device-sync",
-        r"NEO::(\w+::)*(wait\w*|\w*[Ww]aitFor\w*|ioctl)$|L0::(CommandQueue|Fence|CommandList)\w*(<.*>)?::\w*(ynchronize|[Ww]ait)\w*",
+        r"NEO::(\w+::)*(wait\w*|\w*[Ww]aitFor\w*|ioctl)$|L0::(CommandQueue|Fence"
+        r"|CommandList)\w*(<.*>)?::\w*(ynchronize|[Ww]ait)\w*",
         "intel/compute-runtime",
         rank=LOCK,
     ),
     FrameRule(
         "metal-wait",
         "stream-sync",
-        r"[-+]\[\w+ waitUntil(Completed|Scheduled)|at::mps::MPS(Stream::synchronize|Hooks::deviceSynchronize)|torch::mps::MPSModule_\w*[sS]ynchronize"
+        r"\W\W\w+ waitUntil(Completed|Scheduled)|at::mps::MPS(Stream::synchronize|Hooks::deviceSynchronize)"
+        r"|torch::mps::MPSModule_\w*[sS]ynchronize"
         r"|mlx::core::(synchronize|eval|array::wait)|ggml_(backend_)?metal_\w*synchronize",
         "Metal MTLCommandBuffer; torch MPSStream.mm",
         rank=STEP,
@@ -84,14 +89,16 @@ RULES = (
     FrameRule(
         "vulkan-wait",
         "stream-sync",
-        r"vk(WaitForFences|WaitSemaphores\w*|QueueWaitIdle|DeviceWaitIdle|GetFenceStatus)$|ggml_vk_(wait_for_fence|synchronize)|vk::\w+::wait\w+",
+        r"vk(WaitForFences|WaitSemaphores\w*|QueueWaitIdle|DeviceWaitIdle|GetFenceStatus)$|ggml_vk_(wait_for_fence"
+        r"|synchronize)|vk::\w+::wait\w+",
         "vulkan_core.h; ggml-vulkan.cpp",
         rank=STEP,
     ),
     FrameRule(
         "rocclr-wait",
         "stream-sync",
-        r"amd::(Event|Command|HostQueue)::(awaitCompletion|finish)|hip::(Stream|Event|NullStream)::(finish|Finish|synchronize|awaitEvent)",
+        r"amd::(Event|Command|HostQueue)::(awaitCompletion|finish)|hip::(Stream|Event|NullStream)::(finish|Finish"
+        r"|synchronize|awaitEvent)",
         "ROCm/clr hipamd and rocclr",
         rank=STEP + 2,
     ),
@@ -105,16 +112,16 @@ RULES = (
     FrameRule(
         "pjrt-wait",
         "stream-sync",
-        r"xla::(PjRt|TfrtCpu|Tpu|Common)\w*::\w*(Await|BlockHost|ToLiteralSync|Synchronize)|tsl::AsyncValue\w*::\w*Wait|tpu::System::\w*Wait",
+        r"xla::(PjRt|TfrtCpu|Tpu|Common)\w*::\w*(Await|BlockHost|ToLiteralSync|Synchronize)"
+        r"|tsl::AsyncValue\w*::\w*Wait|tpu::System::\w*Wait",
         "openxla pjrt_client.h",
         rank=STEP,
     ),
     FrameRule(
         "gpu-jl",
         "stream-sync",
-        r"#?(nonblocking_|blocking_|device_)?synchronize\b",
+        r"(julia_|japi1_)?(nonblocking|device)_synchronize\b",
         "CUDA.jl lib/cudadrv/stream.jl, AMDGPU.jl",
-        file=r"\.jl$",
         rank=LOCK,
     ),
 )

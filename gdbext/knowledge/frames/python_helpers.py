@@ -135,3 +135,6 @@ RULES = (
         "file watcher",
     ),
 )
+
+WAITS_FOR_WORK = ("python-queue", "python-wait", "python-mp-queue")
+"""Rules of waits of the standard library that stand inside a thread without work."""
