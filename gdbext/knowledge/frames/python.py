@@ -54,7 +54,8 @@ _NATIVE = (
     FrameRule(
         "gil-take",
         "gil",
-        r"(take_gil|PyCOND_(TIMED)?WAIT$|PyEval_(RestoreThread|AcquireThread|AcquireLock|AcquireGIL)|PyGILState_Ensure|_PyThreadState_Attach"
+        r"(take_gil|PyCOND_(TIMED)?WAIT$|PyEval_(RestoreThread|AcquireThread|AcquireLock|AcquireGIL)"
+        r"|PyGILState_Ensure|_PyThreadState_Attach"
         r"|((pybind11|nanobind)::)?gil_scoped_acquire\b|pybind11::detail::get_internals"  # pybind11, nanobind
         r"|__Pyx_(PyGILState_Ensure|FastGIL\w*Ensure\w*)|gil_ensure$|_cffi_\w*gil\w*"  # Cython, cffi
         r"|c10::(impl::|detail::)?(\(anonymous namespace\)::)?(ConcretePyInterpreterVTable::decref|concrete_decref_fn)"
@@ -72,7 +73,8 @@ _NATIVE = (
     FrameRule(
         "python-thread-lock",
         "mutex",
-        r"(PyThread_acquire_lock(_timed)?|acquire_timed|lock_PyThread_acquire_lock|rlock_acquire|PyMutex_LockTimed|_PyMutex_LockTimed"
+        r"(PyThread_acquire_lock(_timed)?|acquire_timed|lock_PyThread_acquire_lock|rlock_acquire|PyMutex_LockTimed"
+        r"|_PyMutex_LockTimed"
         r"|_PyParkingLot_Park)$",
         "CPython _threadmodule.c, lock.c",
         rank=LOCK,
@@ -95,18 +97,32 @@ _STANDARD_LIBRARY = (
         "python-mp-queue",
         "ipc-queue",
         r"get|put|_?poll|_?recv(_bytes)?|_?send(_bytes)?|wait|accept",
-        r"multiprocessing/(queues|connection|managers|synchronize)\.py$",
-        "multiprocessing",
+        r"(multiprocess(ing)?|billiard)/(queues|connection|managers|synchronize)\.py$",
+        "multiprocessing, and its copies multiprocess and billiard",
         rank=PYTHON + 1,
     ),
     _function(
-        "python-wait", "condvar-idle", r"wait(_for)?|join|_wait_for_tstate_lock", r"(^|/)threading\.py$", "threading"
+        "python-pool-result",
+        "ipc-queue",
+        r"get|wait|next|map|starmap|imap\w*|apply|join|_terminate_pool|_help_stuff_finish",
+        r"((multiprocess(ing)?|billiard)/pool|joblib/(parallel|_parallel_backends)|loky/\w+"
+        r"|torch/multiprocessing/pool)\.py$",
+        "the caller of a pool of processes waits for its results",
+        rank=PYTHON + 1,
+    ),
+    _function(
+        "python-wait",
+        "condvar-idle",
+        r"wait(_for)?|join|_wait_for_tstate_lock|_shutdown",
+        r"(^"
+        r"|/)threading\.py$",
+        "threading",
     ),
     _function(
         "python-lock",
         "mutex",
-        r"acquire|__enter__",
-        r"(^|/)(threading|filelock/_\w+|logging/__init__)\.py$",
+        r"acquire|__enter__|_acquireLock|acquire_lock",
+        r"(^|/)(threading|filelock/_\w+|logging/__init__|fasteners/\w+|portalocker/\w+|oslo_concurrency/\w+)\.py$",
         "threading, filelock, logging",
     ),
     FrameRule(
@@ -148,7 +164,7 @@ _STANDARD_LIBRARY = (
         "python-child",
         "io",
         r"poll|wait|join|_popen_wait",
-        r"multiprocessing/(popen_\w+|process)\.py$",
+        r"(multiprocess(ing)?|billiard)/(popen_\w+|process)\.py$",
         "waits for a child process",
     ),
 )
@@ -166,7 +182,8 @@ _TORCH = (
     _function(
         "python-ddp",
         "nccl-group-launch",
-        r"_verify_param_shape_across_processes|_sync_module_states|_sync_params_and_buffers|_sync_buffers|_distributed_broadcast_coalesced",
+        r"_verify_param_shape_across_processes|_sync_module_states|_sync_params_and_buffers|_sync_buffers"
+        r"|_distributed_broadcast_coalesced",
         r"torch/(distributed/utils|nn/parallel/distributed)\.py$",
         "DistributedDataParallel compares and broadcasts parameters with the process group",
         rank=PYTHON - 1,
@@ -174,7 +191,8 @@ _TORCH = (
     _function(
         "python-store",
         "store-wait",
-        r"_?store_based_barrier|rendezvous|_rendezvous|_\w*rendezvous_handler|_create_c10d_store|next_rendezvous|synchronize|barrier|get_all",
+        r"_?store_based_barrier|rendezvous|_rendezvous|_\w*rendezvous_handler|_create_c10d_store|next_rendezvous"
+        r"|synchronize|barrier|get_all",
         rf"{_C10D}|torch/distributed/(rendezvous|elastic/.*)\.py$",
         "torch.distributed",
         rank=PYTHON + 2,
@@ -230,7 +248,8 @@ _TORCH = (
         "python-compile",
         "native-compute",
         r"compile\w*|_compile\w*|make_ir|make_\w+bin|run_subprocess|call_fake_modules|codegen\w*",
-        r"(triton/(compiler|backends)|torch/_(inductor|dynamo)/(?!compile_worker|eval_frame|external_utils)|nvcc|cutlass|deep_gemm/jit)",
+        r"(triton/(compiler|backends)|torch/_(inductor|dynamo)/(?!compile_worker|eval_frame|external_utils)|nvcc"
+        r"|cutlass|deep_gemm/jit)",
         "compiles a kernel",
         rank=PYTHON - 1,
     ),

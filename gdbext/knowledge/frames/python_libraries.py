@@ -170,6 +170,64 @@ RULES = (
         "jax-distributed", "store-wait", r"initialize|wait_at_barrier", r"jax/_src/distributed\.py$", "jax.distributed"
     ),
     _function(
+        "jax-collective",
+        "nccl-group-launch",
+        r"sync_global_devices|process_allgather|broadcast_one_to_all|assert_equal|reached_preemption_sync_point",
+        r"jax/experimental/multihost_utils\.py$",
+        "jax.experimental.multihost_utils: all processes take part",
+        rank=PYTHON + 2,
+    ),
+    _function(
+        "horovod-python",
+        "nccl-group-launch",
+        r"_?synchronize|wait_and_clear|join|poll|allreduce\w*|allgather\w*|broadcast\w*|alltoall\w*|barrier",
+        r"(horovod|byteps)/\w+/(mpi_ops|ops|functions|optimizer|__init__)\.py$",
+        "Horovod and BytePS: waits until the background thread has done the collective",
+        rank=PYTHON + 1,
+    ),
+    _function(
+        "torch-rpc",
+        "ipc-queue",
+        r"rpc_sync|_invoke_rpc|_wait_all_workers|_all_gather|_barrier|shutdown|_?wait_all|to_here|local_value"
+        r"|_rref_\w+|wrapper",
+        r"torch/distributed/rpc/\w+\.py$",
+        "torch RPC: waits for the answer of another worker",
+        rank=PYTHON - 1,
+    ),
+    _function(
+        "device-reads",
+        "memcpy-sync",
+        r"asnumpy|get|set|item|numpy|to_host|copy_to_host|copy_to_device|copyto|asscalar|memcpy_\w+",
+        r"(mxnet/(ndarray|numpy)/|cupy/|numba/cuda/|pycuda/|paddle/(base|fluid|tensor)/|tinygrad/|pyopencl/)",
+        "MXNet, CuPy, Numba, PyCUDA, Paddle, tinygrad: copies between host and device",
+        rank=PYTHON - 1,
+    ),
+    _function(
+        "device-waits",
+        "device-sync",
+        r"_?synchronize|waitall|wait_to_(read|write)|_?wait|finish|cuda_device_synchronize|_gpu_synchronize",
+        r"(mxnet/(ndarray|numpy)/|mxnet/util|cupy/|cupy_backends/|numba/cuda/|pycuda/|paddle/device/|tinygrad/"
+        r"|pyopencl/|mlx/|torch_npu/|torch/(xpu|mps|npu|musa|hpu|mtia|accelerator)/|torch_xla/)",
+        "MXNet, CuPy, Numba, Paddle, tinygrad, devices of torch: waits for the device",
+        rank=PYTHON,
+    ),
+    _function(
+        "dask-sync",
+        "ipc-queue",
+        r"_?sync|_?gather|result|_?compute|get|_wait|wait|as_completed",
+        r"distributed/(client|utils|worker_client|deploy/\w+|variable|queues|lock|event|semaphore)\.py$",
+        "dask.distributed: a client waits for the cluster",
+        rank=PYTHON + 1,
+    ),
+    _function(
+        "grpc-call",
+        "io",
+        r"_blocking|__call__|_end_unary_response_blocking|result|_next_response|_next|with_call|future_response",
+        r"grpc/(_channel|_interceptor|_simple_stubs)\.py$",
+        "grpcio: waits for the answer of a server",
+        rank=PYTHON + 1,
+    ),
+    _function(
         "zmq-python",
         "ipc-queue",
         r"(recv|send|poll)\w*|_deserialize|_add_recv_event",
@@ -181,7 +239,7 @@ RULES = (
         "ray-idle",
         "ipc-queue",
         r"main_loop",
-        r"ray/_private/worker\.py$",
+        r"ray/(_private/)?worker\.py$",
         "a worker of Ray waits for tasks: normal",
         rank=PYTHON - 2,
         idle=True,
@@ -189,15 +247,17 @@ RULES = (
     _function(
         "ray-get",
         "ipc-queue",
-        r"get|get_objects|wait|read|begin_read|execute",
-        r"ray/(_private/worker|experimental/channel/\w+|dag/\w+)\.py$",
+        r"_?get|get_objects|_?wait|read|begin_read|execute|_call_\w+",
+        r"ray/((_private/)?worker|experimental/channel/\w+|dag/\w+|util/client/\w+)\.py$",
         "waits for another actor",
     ),
     _function(
         "engine-cpu-group",
         "gloo",
-        r"(send|recv|broadcast|all_gather|gather)_(object(_list)?|pyobj)|_?broadcast_(py|recv_)?objs?\w*|in_the_same_node_as",
-        r"(vllm|sglang|aphrodite|lmdeploy|srt)/.*(parallel_state|common|scheduler\w*|utils)\.py$|(^|/)parallel_state\.py$",
+        r"(send|recv|broadcast|all_gather|gather)_(object(_list)?|pyobj)|_?broadcast_(py|recv_)?objs?\w*"
+        r"|in_the_same_node_as",
+        r"(vllm|sglang|aphrodite|lmdeploy|srt)/.*(parallel_state|common|scheduler\w*|utils)\.py$|(^"
+        r"|/)parallel_state\.py$",
         "objects of Python go over the group of the CPU: vLLM and SGLang parallel_state.py, GroupCoordinator",
         rank=PYTHON + 2,
     ),
@@ -212,8 +272,10 @@ RULES = (
     _function(
         "weights-file",
         "io",
-        r"load_file|save_file|safe_open|get_tensor|_?load|_?save|_?write\w*|read\w*|http_get|xet_get|_download\w*|snapshot_download|_fetch\w*",
-        r"(safetensors/|torch/serialization|huggingface_hub/|fsspec/|s3fs/|gcsfs/|botocore/|httpcore/|aiohttp/|runai_model_streamer/)",
+        r"load_file|save_file|safe_open|get_tensor|_?load|_?save|_?write\w*|read\w*|http_get|xet_get|_download\w*"
+        r"|snapshot_download|_fetch\w*",
+        r"(safetensors/|torch/serialization|huggingface_hub/|fsspec/|s3fs/|gcsfs/|botocore/|httpcore/|aiohttp/"
+        r"|runai_model_streamer/)",
         "reads or writes weights or data",
         rank=PYTHON - 1,
     ),

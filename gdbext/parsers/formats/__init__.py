@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from gdbext.parsers.formats import crashes, debuggers, logs, loose, machine, people, python, runtimes, sanitizers
+from gdbext.parsers.formats import (
+    crashes,
+    debuggers,
+    logs,
+    loose,
+    machine,
+    people,
+    python,
+    runtimes,
+    samplers,
+    sanitizers,
+)
 from gdbext.parsers.formats.row import Grammar
 
 GRAMMAR = Grammar(
@@ -11,6 +22,7 @@ GRAMMAR = Grammar(
         *crashes.ROWS,
         *machine.ROWS,
         *runtimes.ROWS,
+        *samplers.ROWS,
         *debuggers.ROWS,
         *python.ROWS,
         *logs.ROWS,

@@ -1,0 +1,103 @@
+"""Tools that look from outside: perf's reports, sample of macOS, strace."""
+
+from __future__ import annotations
+
+from typing import Match, Optional, Tuple
+
+from gdbext.model.patterns import regex
+from gdbext.parsers.events import Event, FrameLine, Several, ThreadHead
+from gdbext.parsers.formats.row import Row, detail, row
+from gdbext.parsers.frame_lines import Place, named_frame
+
+_RESUMED = regex(r"<\.\.\. resuming interrupted (?:system call|(?P<call>[a-z_0-9]{2,20}))")
+_CALLS = {"futex": "futex_wait", "pselect6": "pselect", "select": "select", "rt_sigtimedwait": "sigtimedwait"}
+"""System calls whose function in the C library is called otherwise."""
+
+
+def _sampled(match: Match[str]) -> Event:
+    """perf report: `62.31%  python  libnccl.so.2  [.] ncclProxyProgress`, what a process does most of the time."""
+    library = "[kernel]" if match.group("where") == "k" else match.group("lib")
+    name = match.group("name")
+    return FrameLine(named_frame("" if name.startswith("0x") else name, Place(library)))
+
+
+def _called(match: Match[str]) -> Event:
+    """A line of perf's call graph: `|--97.50%--MPIDI_progress_test`."""
+    return FrameLine(named_frame(match.group("name")))
+
+
+def _sample_thread(match: Match[str]) -> Event:
+    """`2866 Thread_93633365   DispatchQueue_1: com.apple.main-thread  (serial)`"""
+    name = "MainThread" if "com.apple.main-thread" in match.group("name") else None
+    return ThreadHead(match.group("id"), name=name, outermost_first=True)
+
+
+def _sample_frame(match: Match[str]) -> Event:
+    frame = named_frame(match.group("name"), Place(match.group("lib")), int(match.group("pc"), 16))
+    return FrameLine(frame, outermost_first=True)
+
+
+def _unfinished(match: Match[str]) -> Optional[Event]:
+    """A system call that strace has seen begin: the thread is in it."""
+    call, pid = match.group("call"), match.group("pid")
+    if call == "restart_syscall":
+        resumed = _RESUMED.search(match.string)
+        call = (resumed.group("call") if resumed else None) or "futex"
+    frame = named_frame(_CALLS.get(call, call), Place("libc.so.6"))
+    head = ThreadHead(pid, int(pid)) if pid else ThreadHead(firm=False)
+    return Several((head, FrameLine(frame, 0)))
+
+
+_SYSTEM_CALLS = (
+    r"futex|epoll_p?wait|p?poll|p?select6?|read|recvfrom|recvmsg|write|sendmsg|wait4|waitid|nanosleep|clock_nanosleep"
+    r"|restart_syscall|ioctl|accept4?|connect|flock|fcntl|fsync|rt_sigtimedwait|pause"
+)
+_TREE = r"[ \t|+!:]{1,200}"
+
+ROWS: Tuple[Row, ...] = (
+    row(
+        "perf",
+        "% ",
+        r"\s{1,8}(?:\d{1,3}\.\d\d%\s{1,10}){1,2}\S{1,40}\s{1,30}(?P<lib>\S{1,200})\s{1,40}\[(?P<where>[.kguH])\] "
+        r"(?P<name>\S.{0,400})",
+        _sampled,
+    ),
+    row("perf", "--", _TREE + r"-{1,3}(?:\d{1,3}\.\d\d%-{1,2})?(?P<name>[A-Za-z_~][^\s-]\S{0,300})$", _called, "perf"),
+    row("perf", "|", r"[ \t|]{8,200}(?P<name>[A-Za-z_~][\w:<>~.@]{1,300})$", _called, "perf"),
+    row("", "", r"[ \t|-]{4,400}(?:-{1,3}\d{1,3}\.\d\d%-{1,2}0|0)?$|#", detail, "perf"),
+    row(
+        "sample",
+        " Thread_",
+        r"[ \t+!:|]{0,200}\d{1,9} Thread_(?P<id>[0-9a-f]{1,16})(?P<name>.{0,200})$",
+        _sample_thread,
+    ),
+    row(
+        "sample",
+        "(in ",
+        r"[ \t+!:|]{0,400}\d{1,9} (?P<name>\S.{0,600}?) {1,2}\(in (?P<lib>[^()]{1,120})\)(?: \+ [\d,.]{1,60})? {1,2}"
+        r"\[(?P<pc>0x[0-9a-f]{1,16})",
+        _sample_frame,
+    ),
+    row(
+        "strace",
+        "(",
+        r"(?:\[pid {1,4}(?P<pid>\d{1,9})\] |(?=\w{2,20}\())(?P<call>"
+        + _SYSTEM_CALLS
+        + r")\((?![^=]{0,4000}\) {1,40}= )",
+        _unfinished,
+        "strace",
+    ),
+    row("strace", "[pid ", r"\[pid {1,4}\d{1,9}\] \w{2,30}\(.{0,4000}\) {1,40}= ", detail),
+    row(
+        "strace",
+        "strace: Process ",
+        r"strace: Process (?P<pid>\d{1,9}) attached",
+        lambda match: ThreadHead(match.group("pid"), int(match.group("pid"))),
+    ),
+    row(
+        "strace",
+        "[pid ",
+        r"\[pid {1,4}(?P<pid>\d{1,9})\] (?P<call>" + _SYSTEM_CALLS + r")\((?![^=]{0,4000}\) {1,40}= )",
+        _unfinished,
+    ),
+)

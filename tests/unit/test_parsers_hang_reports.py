@@ -1,0 +1,91 @@
+# ruff: noqa: E501 - lines of logs are as long as they are
+"""Ways in which hangs are reported: the kernel's older reports, notebooks, launchers' labels, resolved addresses."""
+
+import pytest
+
+from gdbext.analysis.judge import judge
+from gdbext.parsers import parse_files
+
+
+def read(text):
+    return parse_files([("paste.txt", text.encode())])
+
+
+def only(text):
+    """(rank, thread id, names of frames, kind) of the only thread."""
+    (process,) = read(text).processes
+    (thread,) = process.threads
+    kind = judge(read(text)).processes[0].threads[0].kind
+    return process.rank, thread.id, [frame.function for frame in thread.frames], kind
+
+
+FRAMES = "{0}Call Trace:\n{0} [<ffffffff81090dfe>] ? prepare_to_wait_exclusive+0x4e/0x80\n{0} [<ffffffffa01c453c>] cv_wait_common+0x9c/0x1a0 [spl]\n{0} [<ffffffff811a54dd>] vfs_fsync+0x1d/0x20\n"
+
+
+@pytest.mark.parametrize("clock", ["", "[ 1326.467155] "])
+@pytest.mark.parametrize(
+    "head",
+    [
+        "nfsd          D 0000000000000006     0  7576      2 0x00000080",
+        "nfsd        D    0   7576    460 0x0000022c",
+        "task:nfsd            state:D stack:    0 pid: 7576 ppid:  2 flags:0x00000002",
+    ],
+)
+def test_a_task_that_the_kernel_calls_blocked(head, clock):
+    text = f"{clock}INFO: task nfsd:7576 blocked for more than 120 seconds.\n{clock}{head}\n" + FRAMES.format(clock)
+    assert only(text) == (None, "7576", ["cv_wait_common", "vfs_fsync"], "io")
+
+
+def test_frames_of_the_kernel_without_addresses():
+    text = (
+        "[ 3021.768009] worker          D    0   464    460 0x0000022c\n"
+        "[ 3021.773418] Call trace:\n"
+        "[ 3021.789762]  dma_fence_default_wait+0x1a0/0x1d8\n"
+        "[ 3021.798530]  lima_vm_bo_del+0x1b8/0x1d0 [lima]\n"
+    )
+    assert only(text) == (None, "464", ["dma_fence_default_wait", "lima_vm_bo_del"], "device-sync")
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        "~/work/run.py in main(self)\n     97     x\n---> 98     step()\n\n/opt/lib/threading.py in wait(self, timeout)\n--> 312     waiter.acquire()\n",
+        "File ~/work/run.py:98, in main(self)\n     97     x\n---> 98     step()\n\nFile /opt/lib/threading.py:312, in wait(self, timeout)\n--> 312     waiter.acquire()\n",
+    ],
+)
+def test_a_notebook_that_was_interrupted_shows_where_it_stood(frames):
+    text = "KeyboardInterrupt                         Traceback (most recent call last)\n" + frames
+    assert only(text) == (None, "1", ["wait", "main"], "condvar-idle")
+
+
+def test_the_console_of_an_editors_debugger():
+    text = '>~"#0  0x00007f05b911acb5 in epoll_wait () from /usr/lib/libc.so.6\\n"\n>~"#1  0x00007f05ba596909 in ofi_epoll_wait (ep=14) at ofi_epoll.h:172\\n"\n'
+    assert only(text) == (None, "1", ["epoll_wait", "ofi_epoll_wait"], "mpi")
+
+
+def test_labels_of_mpirun_are_no_numbers_of_frames():
+    text = (
+        "[2] pending requests\n[2] of pool 0\n"
+        "[2] /opt/lib/libmpi.so.0(MPL_backtrace_show+0x39) [0x7f641d260f09]\n"
+        "[2] /opt/lib/libmpi.so.0(MPI_Barrier+0x30a) [0x7f641ceeea5a]\n"
+        "[2] ./app(+0x126d) [0x56039857f26d]\n"
+    )
+    rank, _, frames, kind = only(text)
+    assert (rank, frames[:2], kind) == (2, ["MPL_backtrace_show", "MPI_Barrier"], "mpi")
+
+
+def test_numbers_of_frames_are_no_labels():
+    text = "".join(f"[{n}] /opt/lib/libx.so(f{n}+0x39) [0x7f641d260f0{n}]\n" for n in range(3))
+    assert only(text)[:3] == (None, "1", ["f0", "f1", "f2"])
+
+
+def test_addresses_that_gdb_has_resolved():
+    text = "0x560ed is in je_malloc_mutex_lock_slow (include/atomic.h:69).\n0x4aca0 is in extent_split_impl (src/extent.c:205).\n"
+    assert only(text)[2:] == (["je_malloc_mutex_lock_slow", "extent_split_impl"], "mutex")
+
+
+def test_the_launcher_of_paddle_names_the_rank_that_died():
+    text = "LAUNCH ERROR Container failed !!!\nContainer rank 3 status failed cmd ['python', 'train.py'] code -6 log log/x.log\n"
+    (process,) = read(text).processes
+    (judged,) = judge(read(text)).processes
+    assert (process.rank, judged.wait.kind) == (3, "exited-or-crashed")
