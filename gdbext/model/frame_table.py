@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Dict, Iterable, List, Sequence, Tuple
 
 from gdbext.model.codec import decode, encode
-from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.stack import Frame, Placed, ThreadStack, relative
 
 
 class FrameTable:
@@ -51,32 +51,23 @@ def frames_of(rows: Sequence[Any]) -> Tuple[Frame, ...]:
 
 
 def stacks_of(frames: Sequence[Frame], threads: Sequence[Any]) -> Tuple[ThreadStack, ...]:
-    """The stacks of one process. Raises `ValueError` on data of another shape."""
+    """The stacks of one process, equal ones as one object. Raises `ValueError` on data of another shape."""
+    known: Dict[Any, Any] = {}
     try:
         return tuple(
-            replace(
-                decode(ThreadStack, {**thread, "frames": []}),
-                frames=tuple(_at(frames, number, sp) for number, sp in thread["frames"]),
-            )
+            replace(decode(ThreadStack, {**thread, "frames": []}), frames=_placed(frames, thread["frames"], known))
             for thread in threads
         )
     except (IndexError, KeyError, TypeError) as error:
         raise ValueError(f"not a table of frames ({error})") from None
 
 
-def _at(frames: Sequence[Frame], number: Any, sp: Any) -> Frame:
-    if number < 0 or not (sp is None or type(sp) is int):
+def _placed(frames: Sequence[Frame], rows: Sequence[Any], known: Dict[Any, Any]) -> Placed:
+    numbers = tuple(number for number, _ in rows)
+    pointers = [pointer for _, pointer in rows]
+    if any(number < 0 for number in numbers) or not all(one is None or type(one) is int for one in pointers):
         raise ValueError("not a table of frames")
-    frame = frames[number]
-    return Frame(
-        frame.function,
-        frame.module,
-        frame.pc,
-        frame.file,
-        frame.line,
-        frame.language,
-        frame.inlined,
-        frame.captures,
-        frame.module_offset,
-        sp,
-    )
+    if numbers not in known:
+        known[numbers] = tuple(frames[number] for number in numbers)
+    first, offsets = relative(pointers)
+    return Placed(known[numbers], 0, (), first, known.setdefault(("offsets", offsets), offsets))

@@ -46,18 +46,15 @@ Offsets = Tuple[Optional[int], ...]
 
 class Placed(Sequence[Frame]):
     """The frames of one thread: `calls`, one object for all threads with an equal stack, and where they lie for this
-    one. A frame is made when it is asked for; of most threads nobody asks."""
+    one. A frame is made when it is asked for; of most threads nobody asks.
 
-    __slots__ = ("_pc", "_pcs", "_sp", "_sps", "calls")
+    Without offsets of its own the calls know where their code lies, and nobody knows where the stack does."""
+
+    __slots__ = ("calls", "pc", "pcs", "sp", "sps")
 
     def __init__(self, calls: Tuple[Frame, ...], pc: int, pcs: Offsets, sp: int, sps: Offsets) -> None:
         self.calls = calls
-        self._pc, self._pcs, self._sp, self._sps = pc, pcs, sp, sps
-
-    @property
-    def places(self) -> Mapping[str, Tuple[int, Offsets]]:
-        """The first address of a kind that is known, and the others as seen from there."""
-        return {"pc": (self._pc, self._pcs), "sp": (self._sp, self._sps)}
+        self.pc, self.pcs, self.sp, self.sps = pc, pcs, sp, sps
 
     def __len__(self) -> int:
         return len(self.calls)
@@ -75,14 +72,14 @@ class Placed(Sequence[Frame]):
         return Frame(
             call.function,
             call.module,
-            _at(self._pc, self._pcs, number),
+            _at(self.pc, self.pcs, number) if self.pcs else call.pc,
             call.file,
             call.line,
             call.language,
             call.inlined,
             call.captures,
             call.module_offset,
-            _at(self._sp, self._sps, number),
+            _at(self.sp, self.sps, number) if self.sps else None,
         )
 
     def __iter__(self) -> Iterator[Frame]:
@@ -98,8 +95,28 @@ class Placed(Sequence[Frame]):
 
 
 def _at(first: int, offsets: Offsets, number: int) -> Optional[int]:
-    offset = offsets[number] if offsets else None
+    offset = offsets[number]
     return None if offset is None else first + offset
+
+
+def pcs_of(frames: Sequence[Frame]) -> Tuple[int, Offsets]:
+    """The addresses of the code: the first that is known, and all as seen from there."""
+    if isinstance(frames, Placed):
+        return (frames.pc, frames.pcs) if frames.pcs else relative([one.pc for one in frames.calls])
+    return relative([one.pc for one in frames])
+
+
+def sps_of(frames: Sequence[Frame]) -> Tuple[int, Offsets]:
+    """The stack pointers, likewise."""
+    return (frames.sp, frames.sps) if isinstance(frames, Placed) else relative([one.sp for one in frames])
+
+
+def relative(addresses: Sequence[Optional[int]]) -> Tuple[int, Offsets]:
+    """The first address that is known, and all as seen from there; (0, ()) where none is."""
+    first = next((one for one in addresses if one is not None), None)
+    if first is None:
+        return 0, ()
+    return first, tuple(None if one is None else one - first for one in addresses)
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ or "sp" where none is known.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple, TypeVar
 
 from gdbext.model import limits
-from gdbext.model.stack import Frame, Offsets, Placed
+from gdbext.model.stack import Frame, Offsets, Placed, pcs_of, sps_of
 from gdbext.model.unfit import Unfit
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class StackTable:
         if id(shared) not in self._seen:
             self._seen[id(shared)] = shared, _number(self._stacks, tuple(map(self._call, shared)))
         placed: Dict[str, Any] = {"stack": self._seen[id(shared)][1]}
-        for name, (first, offsets) in (frames.places if isinstance(frames, Placed) else _places(frames)).items():
+        for name, (first, offsets) in (("pc", pcs_of(frames)), ("sp", sps_of(frames))):
             if offsets:
                 placed[name] = [first, _number(self._offsets, offsets)]
         return placed
@@ -51,17 +51,6 @@ class StackTable:
             self._calls[key] = len(self.calls)
             self.calls.append(replace(frame, pc=None, sp=None))
         return self._calls[key]
-
-
-def _places(frames: Sequence[Frame]) -> Dict[str, Tuple[int, Offsets]]:
-    return {"pc": _place([one.pc for one in frames]), "sp": _place([one.sp for one in frames])}
-
-
-def _place(addresses: Sequence[Optional[int]]) -> Tuple[int, Offsets]:
-    first = next((one for one in addresses if one is not None), None)
-    if first is None:
-        return 0, ()
-    return first, tuple(None if one is None else one - first for one in addresses)
 
 
 def _number(table: Dict[Tuple[Any, ...], int], row: Tuple[Any, ...]) -> int:

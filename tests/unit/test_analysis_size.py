@@ -1,10 +1,14 @@
 """Jobs of thousands of ranks are judged in time that grows with their number, not with its square."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
+from gdbext.analysis import classify
+from gdbext.analysis.classify import judge_thread
 from gdbext.analysis.judge import judge
+from gdbext.model.codec import dump_snapshot, load_snapshot
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.locks import LockWait
 from gdbext.model.stack import Frame, ThreadStack
@@ -68,3 +72,19 @@ def test_frames_of_an_endless_recursion_are_counted_not_called_strange():
     frames = "".join(f"#{number}  0x{number:016x} in recurse () from /bin/x\n" for number in range(100_010))
     (told,) = parse_files([("x", f"Thread 1 (LWP 7):\n{frames}".encode())]).problems
     assert "98986 frames or threads beyond the limits were not kept" in told
+
+
+def test_equal_stacks_are_judged_once(monkeypatch):
+    """Of a saved look; a thread of which something else is known is judged for itself."""
+    ranks = [rank(number, number) for number in range(50)]
+    pool = tuple(ThreadStack(str(lwp), (Frame("poll", "/l/libc.so.6", pc=lwp), MAIN), lwp) for lwp in range(90, 99))
+    ranks[7] = replace(ranks[7], threads=(*ranks[7].threads, *pool, *threads(7, COLLECTIVES[0], "R")))
+    saved = load_snapshot(dump_snapshot(JobSnapshot(tuple(ranks))))
+    asked = []
+    monkeypatch.setattr(classify, "judge_thread", lambda *one: asked.append(one[0]) or judge_thread(*one))
+    found = judge(saved)
+    assert [one.frames[0].function for one in asked] == ["ncclAllReduce", "poll", "ncclAllReduce"]
+    assert found.verdict == judge(JobSnapshot(tuple(ranks))).verdict
+    groups = found.processes[7].groups
+    assert [list(positions) for _, positions in groups] == [[0], list(range(1, 10)), [10]]
+    assert found.processes[7].threads[0] is found.processes[8].threads[0]

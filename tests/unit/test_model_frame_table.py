@@ -30,6 +30,7 @@ def test_a_place_is_one_row_wherever_its_stack_lies():
     table = FrameTable()
     deeper = [ThreadStack(str(tid), (Frame(**{**vars(LEAF), "sp": tid}), CALLER), tid) for tid in range(50)]
     assert there_and_back(table, *deeper) == tuple(deeper)
+    assert len({id(one.calls) for one in there_and_back(table, *deeper)}) == 1, "equal stacks are one object"
     assert len(table.rows) == 2
     assert there_and_back(table, deeper[3]) == (deeper[3],)
     assert len(table.rows) == 2, "one table serves several processes"
