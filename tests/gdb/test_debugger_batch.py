@@ -9,10 +9,9 @@ from gdbext.capture.libraries import libraries_on_stacks
 from gdbext.capture.minicore import write_core
 from gdbext.capture.stop import copy_process
 from gdbext.frontend import gdbrun
-from gdbext.model.codec import decode
+from gdbext.model.codec import load_snapshot
 from gdbext.model.errors import GdbextError
 from gdbext.model.frame_table import unpack
-from gdbext.model.stack import ThreadStack
 from tests.excerpts import whole
 from tests.gdb.gdbrun import Target, gdb_batch
 
@@ -70,9 +69,9 @@ def test_equal_to_a_live_gdb(any_gdb, tmp_path):
         saved = tmp_path / "live.json"
         gdb_batch(any_gdb, f"attach {target.pid}", f"llm-stacks --save {saved}")
         target.assert_free()
-    live = json.loads(saved.read_text())["snapshot"]["processes"][0]["threads"]
+    live = load_snapshot(saved.read_bytes()).processes[0].threads
     assert len(live) == 21
-    frames = {stack.lwp: stack.frames for stack in decode(tuple[ThreadStack, ...], live)}
+    frames = {stack.lwp: stack.frames for stack in live}
     assert {one.lwp: one.frames for one in unpack(result["frames"], result["ranks"][0]["threads"])} == frames
 
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from gdbext.model.codec import load_snapshot
 from tests.conftest import gdbs
 from tests.inferiors.torch_job import TorchJob, state_of
 
@@ -48,10 +49,10 @@ class TestTorch:
         saved = tmp_path / "snapshot.json"
         diagnose(*hung.pids, "--save", saved, gdb=any_gdb)
         assert saved.stat().st_mode & 0o777 == 0o600
-        for process in json.loads(saved.read_text())["snapshot"]["processes"]:
-            main = next(thread for thread in process["threads"] if thread["lwp"] == process["pid"])
-            lines = [(f["function"], f["line"]) for f in main["frames"] if f.get("language") == "python"]
-            wanted = "wait_for_weights" if process["rank"] == 1 else "forward"
+        for process in load_snapshot(saved.read_bytes()).processes:
+            main = next(thread for thread in process.threads if thread.lwp == process.pid)
+            lines = [(frame.function, frame.line) for frame in main.frames if frame.language == "python"]
+            wanted = "wait_for_weights" if process.rank == 1 else "forward"
             assert [line for name, line in lines if name and name.endswith(wanted) and line > 0], lines
 
     def test_without_selector_the_one_job_is_found(self, hung, any_gdb):
