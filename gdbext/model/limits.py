@@ -10,6 +10,9 @@ FRAMES = 2_000_000
 PLACED = 10_000_000
 """Frames of all threads, equal ones of several threads too."""
 
+NUMBERS = 10_000_000
+"""In the tables of stacks: some 400 MB."""
+
 FRAMES_OF_A_THREAD = 16_384
 """Innermost first; a deeper recursion says nothing more."""
 

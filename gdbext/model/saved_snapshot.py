@@ -18,7 +18,7 @@ from gdbext.model.witness import Witness
 
 _FRAME = reader(Frame)
 _OF_THREAD = {name: (field.read, field.item is not None) for name, field in fields_of(ThreadStack).items()}
-_LIMITS = ("PROCESSES", "THREADS", "FRAMES", "PLACED", "OBJECTS", "TEXTS")
+_LIMITS = ("PROCESSES", "THREADS", "FRAMES", "PLACED", "NUMBERS", "OBJECTS", "TEXTS")
 _LEVELS = {"processes": 4, "threads": 2}
 """How deep one has to go into an item of these lists to what is never long."""
 _DEEPEST = 8
@@ -102,7 +102,7 @@ class SnapshotReader:
         size = 0
         for size, number in enumerate(self._text.values(), 1):
             if size <= limits.FRAMES_OF_A_THREAD:
-                self._take("texts")
+                self._take("numbers")
                 kept.append(number)
         add(kept, size)
 
