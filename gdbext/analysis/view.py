@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Callable, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.decisive import decisive
@@ -153,14 +154,14 @@ class JobView:
         """Whether two looks prove that nobody went on."""
         return bool(self.parties) and all(party.index in self.still for party in self.parties)
 
-    @property
+    @cached_property
     def complete(self) -> bool:
         """Whether every rank of the job was seen, or is known to be absent."""
         world = self.world_size
         found = {process.rank for process in self.snapshot.processes if process.rank is not None}
         return world is not None and len(found) + len(self.snapshot.absent) >= world and not self.unseen
 
-    @property
+    @cached_property
     def world_size(self) -> Optional[int]:
         if self.snapshot.world_size is not None:
             return self.snapshot.world_size

@@ -51,9 +51,16 @@ def two_jobs_of_equal_numbers():
     return [rank(index, index % (RANKS // 2)) for index in range(RANKS)]
 
 
+def all_but_one_wait_for_their_gpus():
+    sync, pinned = (Frame(name, "/l/libcudart.so.12") for name in ("cudaStreamSynchronize", "cudaMallocHost"))
+    ranks = range(2 * RANKS)
+    return [RankSnapshot(one, threads(one, sync if one else pinned), rank=one, world_size=len(ranks)) for one in ranks]
+
+
 @pytest.mark.parametrize(
     ("processes", "cause"),
     [
+        (all_but_one_wait_for_their_gpus, "implicit-sync-vs-collective"),
         (half_of_them_dead, "missing-rank"),
         (in_three_collectives, "collective-mismatch"),
         (a_chain_of_locks, "lock-order-deadlock"),
