@@ -63,7 +63,8 @@ def report(diagnosis: Diagnosis, only: Optional[Collection[int]] = None) -> Lock
     rows = sorted(rows + by_frames, key=lambda row: (row.circle is None, row.circle or 0, row.process))
     kinds.update(ownerless)
     suspicion = _suspicion(diagnosis, {row.process for row in by_frames})
-    notes = [] if rows or kinds or any(process.locks for process in seen) else [_why_nothing(seen)]
+    waits = any(process.locks or any(peer.lock for peer in process.peers) for process in seen)
+    notes = [] if rows or kinds or waits else [_why_nothing(seen)]
     notes += [_BY_FRAMES] if by_frames else []
     peers = tuple(
         PeerRow(process.index, process.label, _thread_id(process.threads, peer.thread), peer.file, other_end(peer))

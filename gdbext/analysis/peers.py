@@ -10,9 +10,11 @@ _STOPPED = "T"  # "t" is a stop by a debugger, which may be ours
 
 
 def other_end(peer: Peer) -> str:
-    """`pid 4711 (tokenizer, stopped)`, `nobody`, `unknown: ...`."""
+    """`pid 4711 (tokenizer, stopped)`, `held by pid 4711 (tokenizer)`, `nobody has it open`, `unknown: ...`."""
     if isinstance(peer.processes, Missing):
         return f"unknown: {peer.processes.reason}"
+    if not peer.processes and peer.lock:
+        return "nobody holds it"
     if not peer.processes:
         return "nobody has it open"
     told = [
@@ -20,4 +22,4 @@ def other_end(peer: Peer) -> str:
         for pid, name, state in list(zip(peer.processes, peer.names, peer.states))[:_MOST]
     ]
     left = len(peer.processes) - len(told)
-    return ", ".join(told) + (f" and {left} more" if left else "")
+    return "held by " * peer.lock + ", ".join(told) + (f" and {left} more" if left else "")

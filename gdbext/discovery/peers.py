@@ -7,8 +7,9 @@ import re
 import socket
 import struct
 import time
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
+from gdbext.discovery.file_locks import holder, waits_for_lock
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.sockets import connections
 from gdbext.model.locks import Peer
@@ -40,20 +41,26 @@ class _Wait(NamedTuple):
     end: Maybe[_End]
 
 
+_Found = Union[_Wait, Peer]
+
+
 def waits_for(proc: ProcFS, pid: int, syscalls: Mapping[int, Optional[Sequence[int]]]) -> Tuple[Peer, ...]:
-    """One row for each thread of the process that waits in a read or write of a pipe or socket, at most 64."""
-    waits: List[_Wait] = []
+    """One row for each thread of the process that waits in a read or write of a pipe or socket, or for a lock on a
+    file, at most 64."""
+    waits: List[_Found] = []
     for tid, call in syscalls.items():
         found = _wait(proc, pid, tid, call) if call and len(waits) < _MOST_WAITS else None
         if found is not None:
             waits.append(found)
-    wanted = {wait.end for wait in waits if isinstance(wait.end, _End)}
+    wanted = {wait.end for wait in waits if isinstance(wait, _Wait) and isinstance(wait.end, _End)}
     holders, whole = _holders(proc, {end.file for end in wanted}) if wanted else ({}, True)
-    return tuple(_peer(proc, wait, holders, whole) for wait in waits)
+    return tuple(wait if isinstance(wait, Peer) else _peer(proc, wait, holders, whole) for wait in waits)
 
 
-def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Wait]:
+def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Found]:
     number, descriptor = call[:2]
+    if waits_for_lock(call):
+        return _lock(proc, pid, tid, descriptor)
     if number not in READS and number not in WRITES:
         return None
     file = _file(proc, pid, str(descriptor), eventfds=True)
@@ -181,7 +188,26 @@ def _peer(proc: ProcFS, wait: _Wait, holders: Mapping[str, Sequence[_Holder]], w
     pids = sorted({pid for pid, access in holders.get(wait.end.file, ()) if access != wait.end.closed_to})
     if not pids and not whole:
         return Peer(wait.tid, wait.file, Missing("not every process of this host may be looked into"))
+    return Peer(wait.tid, wait.file, tuple(pids), *_looks(proc, pids))
+
+
+def _looks(proc: ProcFS, pids: Sequence[int]) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
+    """States and names."""
     stats = [proc.stat(pid) for pid in pids]
     states = tuple("?" if isinstance(stat, Missing) else stat.state for stat in stats)
-    names = tuple("?" if isinstance(stat, Missing) else stat.comm for stat in stats)
-    return Peer(wait.tid, wait.file, tuple(pids), states, names)
+    return states, tuple("?" if isinstance(stat, Missing) else stat.comm for stat in stats)
+
+
+# --- locks on files ---
+
+
+def _lock(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Peer:
+    try:
+        file = os.readlink(f"{proc.root}/{pid}/fd/{descriptor}")
+    except OSError:
+        file = f"file descriptor {descriptor}"
+    inode = re.search(r"^ino:\s*(\d+)", _about(proc, pid, str(descriptor)), re.MULTILINE)  # Linux 5.14 and later
+    found = holder(proc, pid, int(inode[1]) if inode else None)
+    if isinstance(found, Missing):
+        return Peer(tid, file, found, lock=True)
+    return Peer(tid, file, (found,), *_looks(proc, [found]), lock=True)

@@ -51,6 +51,7 @@ class Peer:
     processes: Maybe[Tuple[int, ...]]  # pids that have the other end open; empty: nobody has
     states: Tuple[str, ...] = ()  # state letter of each of them
     names: Tuple[str, ...] = ()  # comm of each of them
+    lock: bool = False  # it waits for a lock on the file, and these processes hold that
 
 
 @dataclass(frozen=True)

@@ -147,6 +147,7 @@ def peer_document(peer: Peer) -> Dict[str, Any]:
         "pids": None if isinstance(peer.processes, Missing) else list(peer.processes),
         "unknown": peer.processes.reason if isinstance(peer.processes, Missing) else None,
         "states": list(peer.states),
+        "lock": peer.lock,
     }
 
 

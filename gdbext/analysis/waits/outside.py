@@ -11,9 +11,11 @@ from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import Peer
 from gdbext.model.missing import Missing
 from gdbext.model.patterns import regex
-from gdbext.model.waits import ANY, Node
+from gdbext.model.waits import ALL, ANY, Node
 
 _PLAIN = regex(PLAIN_NAME)
+_OUTSIDE = {False: ("elsewhere",), True: ("elsewhere", "lock", "unknown")}
+"""Groups of threads whose wait may be one for a file, by whether it is for a lock on it."""
 
 
 def draw(drawing: Drawing, party: Party, rank: Node) -> None:
@@ -50,25 +52,29 @@ def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
         if party is None or isinstance(peer.processes, Missing):
             continue
         source = drawing.known(party)
-        if source is None or source.state in ("progressing", "spinning") or party.group != "elsewhere":
+        if source is None or source.state in ("progressing", "spinning") or party.group not in _OUTSIDE[peer.lock]:
             continue
         call = _call(party)
-        node = drawing.resource("peer", f"{process.index}:{peer.file}", f"{call}({peer.file})" if call else peer.file)
-        drawing.replace(source, node, party.kind, "proven", drawing.fact(party), ANY)
+        label = f"{call}({peer.file})" if call else peer.file
+        if peer.lock:  # one for all that wait for it; in another container the same path is another file
+            node = drawing.resource("lock", f"{peer.file}:{peer.processes}", label)
+        else:
+            node = drawing.resource("peer", f"{process.index}:{peer.file}", label)
+        drawing.replace(source, node, party.kind, "proven", drawing.fact(party), ALL if peer.lock else ANY)
         if not drawing.waits(node):
             _other_ends(drawing, threads, process, node, peer)
 
 
 def _other_ends(drawing: Drawing, threads: Threads, process: RankSnapshot, node: Node, peer: Peer) -> None:
     pids = peer.processes if not isinstance(peer.processes, Missing) else ()
-    others = [pid for pid in pids if pid != process.pid]
-    if not others:
+    others = [pid for pid in pids if pid != process.pid or (peer.lock and len(process.threads) == 1)]
+    if not others and not peer.lock:
         alone = len(process.threads) == 1  # another thread may be the writer
         name = "nobody else has it open" if pids else "nobody has it open"
         gone = drawing.resource("process", node.id, name, "dead" if alone else "external")
         drawing.join(node, gone, "other end", "inferred", needs=ANY)
     for pid, name, state in zip(pids, peer.names, peer.states):
-        if pid == process.pid:
+        if pid not in others:
             continue
         index = threads.index.get(pid)
         member = threads.parties.get(index) if index is not None else None
@@ -84,4 +90,7 @@ def _other_ends(drawing: Drawing, threads: Threads, process: RankSnapshot, node:
             )
             label = f"pid {pid} ({name})" if name else f"pid {pid}"
             target = drawing.add(Node(f"pid:{pid}", "process", label, pid=pid, state=now))
-        drawing.join(node, target, "other end", "proven", needs=ANY)
+        if peer.lock:
+            drawing.join(node, target, "holds", "proven")
+        else:
+            drawing.join(node, target, "other end", "proven", needs=ANY)
