@@ -186,6 +186,8 @@ def chain_of(length, closed):
     return rank(0, *(thread(lwp) for lwp in range(1, length + 1)), locks=tuple(waits))
 
 
+LEFT = (holds(1, 2, "join"), LockWait(2, "condvar", 0x2000, Missing("a condition has no owner"), still=True))
+
 SCENES = {
     # circles
     "circle of the GIL, one victim": lambda: job(gil(0), reducing(1)),
@@ -214,6 +216,9 @@ SCENES = {
         held(0, LockWait(1, "mutex", 0x10, 2, owner_process=1001, shared=True), count=1),
         held(1, LockWait(2, "mutex", 0x20, 1, owner_process=1000, shared=True), count=2),
     ),
+    "nobody is left to wake another": lambda: job(held(0, *LEFT, handlers=())),
+    "nobody is left to wake another, and others wait": lambda: job(held(0, *LEFT, handlers=()), reducing(1)),
+    "nobody is left, but a signal may wake one": lambda: job(held(0, *LEFT, handlers=(15,))),
     "a circle that the kernel refused": lambda: job(held(0, holds(1, 2), holds(2, Missing(PARKED), gone=True))),
     "an allocation": lambda: job(syncing(0), pinning(1), syncing(2)),
     "two allocations": lambda: job(syncing(0), pinning(1), pinning(2), syncing(3)),

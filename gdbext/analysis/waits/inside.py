@@ -27,7 +27,8 @@ def draw(drawing: Drawing, threads: Threads) -> None:
     for process in drawing.view.snapshot.processes:
         found = list(_waits(drawing.view, threads, process)) if process.locks else []
         strengths = [one for _, _, one in found if isinstance(one, str)]
-        if not strengths or len(strengths) < len(found) or any(map(is_forked, _parties(drawing.view, process))):
+        unowned = any(_needs_any(wait) for _, wait, _ in found)
+        if not unowned or len(strengths) < len(found) or any(map(is_forked, _parties(drawing.view, process))):
             continue
         strength = min(strengths, key=tuple(STRENGTHS).index)
         hub = drawing.resource("condition", f"left:{process.index}", f"any thread of {process.label} (all wait)")
