@@ -39,6 +39,8 @@ def shows(party: Party, text: str = "") -> Evidence:
     judged = party.judged
     meaning = WAIT_KINDS[judged.kind].split(":")[0]
     said = text or f"{who([party])} is in {where(party)}: {meaning}"
+    if not text and party.group == "stopped" and (judged.helper is not None or judged.idle):
+        return Evidence(f"{who([party])} is stopped by a signal", party.index)  # its helper's wait says nothing of it
     return Evidence(said, party.index, party.id or None, judged.frame)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Optional, Sequence
 
+from gdbext.knowledge.frames.owners import STANDARD_FILES, STANDARD_NAMES
+from gdbext.model.patterns import regex
 from gdbext.model.ranges import ranks
 from gdbext.model.stack import Frame
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from gdbext.analysis.view import Party
 
 LONGEST_NAME = 80
+_STANDARD_FILE = regex(STANDARD_FILES)
 
 
 def who(parties: Sequence[Party]) -> str:
@@ -44,12 +47,12 @@ def verb(parties: Sequence[Party], singular: str, plural: str) -> str:
 
 
 def place(frame: Optional[Frame]) -> str:
-    """`decode (parallel_gpt.cc:66)`; the library where there is no source line."""
+    """`decode (parallel_gpt.cc:66)`; the library where there is no source line of its own."""
     if frame is None:
         return "an unknown place"
     name = frame.function or "code without a name"
     name = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
-    if frame.file:
+    if frame.file and (name.startswith(STANDARD_NAMES) or not _STANDARD_FILE.search(frame.file)):
         file = frame.file.rsplit("/", 1)[-1]
         return f"{name} ({file}:{frame.line})" if frame.line else f"{name} ({file})"
     return f"{name} ({frame.library})" if frame.library else name

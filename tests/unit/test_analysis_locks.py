@@ -10,6 +10,7 @@ import pytest
 
 from gdbext.analysis.judge import judge
 from gdbext.analysis.lock_report import report
+from gdbext.analysis.wording import place
 from gdbext.commands.catalogue import COMMANDS
 from gdbext.commands.parsing import help_text, parse
 from gdbext.frontend.cli import main
@@ -21,7 +22,7 @@ from gdbext.model.locks import KINDS, LockWait, Peer
 from gdbext.model.missing import Missing
 from gdbext.render import Style, render
 from gdbext.render.document import dumps
-from tests.unit.stacks import DRIVER, ENGINE, inside, job, rank, reducing, stack, syncing
+from tests.unit.stacks import DRIVER, ENGINE, frame, inside, job, rank, reducing, stack, syncing
 
 STYLE = Style(width=120, color=False, unicode=True)
 LOCKS = ("__lll_lock_wait@libc.so.6", "pthread_mutex_lock@libc.so.6")
@@ -437,3 +438,28 @@ def test_every_cause_is_in_the_vocabulary():
         verdict(locked(0, (1,), wait(1, 9, gone=True, owner_process=3))),
     )
     assert {one.cause for one in found} <= set(CAUSES)
+
+
+# --- sentences ---
+
+
+def test_a_helper_is_not_quoted_as_the_wait_of_a_stopped_rank():
+    helper = stack("poll@libc.so.6", "??@libcuda.so.1", id="2", lwp=2, name="cuda-EvtHandlr", state="T")
+    found = verdict(reducing(0), rank(1, helper), reducing(2))
+    assert (found.cause, found.culprits) == ("missing-rank", (1,))
+    texts = [line.text for line in found.evidence if line.process == 1]
+    assert texts == ["rank 1 is stopped by a signal"]
+
+
+def test_the_line_of_an_inlined_call_is_no_place_of_the_function():
+    assert place(frame("main@server stl_vector.h:1255")) == "main (server)"
+    assert place(frame("main@server /usr/include/c++/12/bits/new:9")) == "main (server)"
+    assert place(frame("std::vector<int>::at@server stl_vector.h:1255")).endswith("(stl_vector.h:1255)")
+    assert place(frame("main@server basic_engine.cc:7")) == "main (basic_engine.cc:7)"
+
+
+def test_the_exit_of_the_interpreter_is_no_lock():
+    frames = ("PyThread_acquire_lock_timed@python3", "_shutdown@/usr/lib/python3.12/threading.py:1622")
+    found = verdict(rank(0, thread(1, *frames)))
+    assert "_shutdown (threading.py:1622)" in found.summary
+    assert "lock" not in found.summary

@@ -100,3 +100,12 @@ SLEEPS_IN_KERNEL = (
 
 CUDA_DRIVER_MODULES = r"libcuda(debugger)?\."
 """The user part of the driver: holds its lock while it calls hooks and callbacks."""
+
+STANDARD_FILES = (
+    r"(/c\+\+/|(^|/)(stl_\w+|basic_(string|ios)|(char|alloc)_traits|std_(function|mutex|thread)|atomic_(base|wait|futex)|shared_ptr"
+    r"(_base|_atomic)?|unique_(ptr|lock)|hashtable(_policy)?|invoke|new_allocator)\.(h|tcc)$)"
+)
+"""Files of the C++ standard library. The line of a program's own function lies there where a call of it was inlined."""
+
+STANDARD_NAMES = ("std::", "__gnu_cxx::")
+"""How functions of the C++ standard library begin."""

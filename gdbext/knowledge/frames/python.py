@@ -119,6 +119,13 @@ _STANDARD_LIBRARY = (
         "threading",
     ),
     _function(
+        "python-exit",
+        "condvar-idle",
+        r"_shutdown",
+        r"(^|/)threading\.py$",
+        "threading: the interpreter waits for the end of all threads that are no daemons before it exits",
+    ),
+    _function(
         "python-lock",
         "mutex",
         r"acquire|__enter__|_acquireLock|acquire_lock",
