@@ -235,6 +235,8 @@ def _fits(rule: FrameRule, stack: List[Known], number: int, transparent: bool) -
         return False
     if rule.caller and not _called_by(rule.caller, stack, number):
         return False
+    if rule.by and not _called_by_function(rule.by, stack, number):
+        return False
     if rule.under:
         pattern = _pattern(rule.under)
         return any(frame.name is not None and pattern.match(frame.name) for frame in stack[number + 1 :])
@@ -255,6 +257,11 @@ def _called_by(caller: str, stack: List[Known], number: int) -> bool:
         if not frame.system and not _COPIES.match(frame.name or ""):
             return caller != "python" and bool(_pattern(caller).match(frame.library))
     return False
+
+
+def _called_by_function(name: str, stack: List[Known], number: int) -> bool:
+    nearest = next((frame.name or "" for frame in stack[number + 1 :] if frame.python), "")
+    return bool(_pattern(name).match(nearest.rsplit(".", 1)[-1]))
 
 
 _COPIES = regex(r"_*(GI_)?_*mem(set|cpy|move|cmp)\w*")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Optional, Sequence
 
 from gdbext.analysis.across import may_progress, waiting_for_others
+from gdbext.analysis.at_work import waits_for_result
 from gdbext.analysis.candidate import Candidate, evidence_of, majority
 from gdbext.analysis.progress import ran
 from gdbext.analysis.running import longer_look
@@ -26,6 +27,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         or view.snapshot.absent
         or len(leaders) < len(others)
         or majority(others, view)
+        or any(map(waits_for_result, others))
     ):
         return None
     alone = len(view.parties) == 1

@@ -35,6 +35,7 @@ class FrameRule:
     like: str = ""  # id of the rule that explains this one: the same call of another vendor
     library_of_vendor: bool = False  # the group `vendor` of `function` must stand in the library's file name
     caller: str = ""  # "python" or a regex on the library: whose the nearest caller outside the C library must be
+    by: str = ""  # regex: the nearest Python function further out must be of this name
 
 
 @dataclass(frozen=True)

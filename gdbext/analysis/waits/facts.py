@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Callable, List, Mapping, NamedTuple, Optional, Tuple
 
-from gdbext.analysis import failed_checks, healthy, launches, locking, outline, running, slow, told, witnesses
+from gdbext.analysis import at_work, failed_checks, healthy, launches, locking, outline, running, slow, told, witnesses
 from gdbext.analysis.candidate import Candidate
 from gdbext.analysis.view import JobView, Party
 from gdbext.analysis.waits.drawing import Drawing
@@ -19,9 +19,9 @@ _Pattern = Callable[[JobView], Optional[Candidate]]
 
 _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
     "progress": (*slow.PATTERNS, *running.PATTERNS, healthy.goes_on),
-    "idle": (healthy.nothing_to_do, healthy.all_busy, locking.changing_hands),
+    "idle": (healthy.nothing_to_do, healthy.all_busy, locking.changing_hands, *at_work.PATTERNS),
     "witnesses": witnesses.PATTERNS,
-    "checks": failed_checks.PATTERNS,
+    "checks": (*failed_checks.PATTERNS, *at_work.LOST),
     "counters": launches.PATTERNS,
     "logs": told.PATTERNS,
     "unread": outline.PATTERNS,

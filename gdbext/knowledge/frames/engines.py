@@ -124,15 +124,6 @@ _IDLE_WORKERS = (
         "waits for the forward thread; sgl-project/sglang#7254",
         rank=PYTHON + 4,
     ),
-    _python(
-        "asyncio-idle",
-        "io",
-        r"_run_once|run_forever",
-        r"(asyncio/base_events|uvloop/\w+)\.py$",
-        "an event loop without work",
-        rank=PYTHON + 3,
-        idle=True,
-    ),
     FrameRule(
         "rtp-follower",
         "io",

@@ -1,0 +1,70 @@
+"""Where programs of Python wait for work that comes from outside: event loops, servers, workers of pools.
+
+A row holds only where the wait is called right from the loop that waits for work (`by`): a callback of an event loop, or a
+task of a pool, that waits in the same function is at work.
+"""
+
+from __future__ import annotations
+
+from gdbext.knowledge.ranks import LEAF, LOCK, PYTHON
+from gdbext.knowledge.schema import FrameRule
+
+
+def _python(id: str, kind: str, function: str, file: str, source: str, by: str = "") -> FrameRule:
+    return FrameRule(
+        id, kind, rf"({function})$", source, file=file, language="python", rank=PYTHON + 2, idle=True, by=by
+    )
+
+
+RULES = (
+    _python(
+        "asyncio-idle",
+        "io",
+        r"select",
+        r"(^|/)selectors\.py$",
+        "asyncio/base_events.py: an event loop without work",
+        r"_run_once$",
+    ),
+    FrameRule(
+        "uvloop-idle",
+        "io",
+        r"run_forever$",
+        "uvloop: an event loop without work, when nothing is called from it",
+        file=r"(^|/)uvloop/\w+\.py$",
+        language="python",
+        rank=LEAF + 3,
+        idle=True,
+    ),
+    _python(
+        "server-idle",
+        "io",
+        r"select|_poll",
+        r"(^|/)selectors\.py$",
+        "socketserver.py: a server without requests",
+        r"(serve_forever|handle_request)$",
+    ),
+    _python(
+        "accept-idle",
+        "io",
+        r"_?accept",
+        r"(^|/)(socket|ssl)\.py$",
+        "socket.py: a server waits for a connection",
+    ),
+    _python(
+        "pool-worker-idle",
+        "ipc-queue",
+        r"get",
+        r"multiprocessing/queues\.py$",
+        "multiprocessing/pool.py, concurrent/futures/process.py, torch/utils/data/_utils/worker.py: a worker without a task",
+        r"(worker|_process_worker|_worker_loop)$",
+    ),
+    FrameRule("accept", "io", r"_*(GI_)?_*(libc_)?accept4?$", "accept(2)", rank=LOCK + 1, idle=True),
+    FrameRule(
+        "signal-wait",
+        "condvar-idle",
+        r"_*(GI_)?_*(sigwait|sigwaitinfo|sigtimedwait|pause|sigsuspend)$",
+        "sigwait(3): a main thread that leaves the work to others until it is told to end",
+        rank=LOCK + 1,
+        idle=True,
+    ),
+)
