@@ -51,7 +51,7 @@ def draw(drawing: Drawing) -> None:
     members = [party for party in _members(view) if party not in drawing.taken]
     inside = [party for party in members if _is_inside(party)]
     meetings = _meetings(drawing, inside)
-    _messages(drawing, members)
+    _messages(drawing, members, meetings)
     ending = frozenset(party for party in view.parties if _is_ending(party))
     blocked = frozenset(party for party in view.of("implicit") if not opens_peer_memory(party)) - ending
     launching = [party for party in members if _launches_its_own(party)]
@@ -151,9 +151,11 @@ def _called(parties: Sequence[Party]) -> str:
     return operation(first) + (f" #{number}" if number is not None else "")
 
 
-def _messages(drawing: Drawing, members: Sequence[Party]) -> None:
-    """Sends and receives: the other side may be one of the ranks that do not communicate."""
+def _messages(drawing: Drawing, members: Sequence[Party], meetings: Sequence[Meeting]) -> None:
+    """Sends and receives: the other side may be one of the ranks that do not communicate. Where all ranks were read and
+    nobody is on the other side, it is one of those that wait for something else."""
     pairs = [party for party in members if party.judged.collective in _PAIRS]
+    _unanswered(drawing, pairs, members, meetings)
     away = [party for party in members if _is_late(party)]
     for party in pairs:
         node = drawing.resource("collective", party.judged.collective, f"{party.judged.collective}")
@@ -162,6 +164,23 @@ def _messages(drawing: Drawing, members: Sequence[Party]) -> None:
         node = drawing.resource("collective", name, name)
         for party in away:
             drawing.join(node, drawing.rank(party), "member", _of_message(away, members), drawing.fact(party), ANY)
+
+
+def _unanswered(
+    drawing: Drawing, pairs: Sequence[Party], members: Sequence[Party], meetings: Sequence[Meeting]
+) -> None:
+    said = {party.judged.collective for party in pairs}
+    inside = sum(len(meeting.parties) for meeting in meetings)
+    if len(said) != 1 or "send_recv" in said or not drawing.view.complete or len(pairs) + inside < len(members):
+        return
+    name = str(said.pop())
+    node = drawing.resource("collective", name, name)
+    others = [party for meeting in meetings for party in meeting.parties] or list(pairs)
+    for party in others:
+        drawing.join(node, drawing.rank(party), "called elsewhere", "inferred", drawing.fact(party), ANY)
+    for meeting in meetings:
+        for party in pairs:
+            drawing.join(meeting.node, drawing.rank(party), "called elsewhere", "inferred", drawing.fact(party))
 
 
 def _of_message(away: Sequence[Party], members: Sequence[Party]) -> str:

@@ -43,11 +43,17 @@ RULES = (
     FrameRule(
         "mpi-init",
         "nccl-init",
-        r"P?MPI_(Init\w*|Comm_(split|dup|create|spawn|accept|connect)\w*)$",
+        r"P?MPI_(Init\w*|Comm_(split|dup|create|spawn|accept|connect)\w*)$|ompi_mpi_init$",
         "mpi.h",
         rank=OUTER,
     ),
-    FrameRule("mpi-finalize", "mpi", r"P?MPI_(Finalize|Abort|Comm_(free|disconnect)|Win_free)$", "mpi.h", rank=OUTER),
+    FrameRule(
+        "mpi-finalize",
+        "mpi",
+        r"P?MPI_(Finalize|Abort|Comm_(free|disconnect)|Win_free)$|ompi_mpi_(finalize|abort)$",
+        "mpi.h; Open MPI 4.1 jumps from MPI_Finalize to its own function",
+        rank=OUTER,
+    ),
     FrameRule("mpi-other", "mpi", r"P?MPI_[A-Z]\w+$", "mpi.h", rank=API),
     FrameRule(
         "mpi-inside",
