@@ -34,6 +34,9 @@ CHILD_WAITS: Tuple[str, ...] = ("os-child", "python-child", "python-subprocess")
 FROM_ONE: Tuple[str, ...] = ("broadcast", "scatter", "recv")
 """Collectives whose data comes from one rank: the others may wait in them for its next order, as long as it likes."""
 
+OF_ALL: Tuple[str, ...] = ("all_reduce", "all_gather", "all_to_all", "reduce_scatter", "barrier")
+"""Collectives that no member can leave before all others have come."""
+
 POOL_WORKER = "pool-worker-idle"
 """Frame rule of a pool's worker that waits for tasks."""
 

@@ -8,6 +8,7 @@ from gdbext.analysis.across import may_progress
 from gdbext.analysis.running import is_alive, moves_about, seconds_in_place
 from gdbext.analysis.slow import is_at_work
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
+from gdbext.knowledge.waits import LEFT_EARLY
 
 _GONE = {"gone": "dead", "stopped": "stopped"}
 _FATAL = {"exited-or-crashed": "dead", "sigbus": "faulted", "cuda-error-throw": "faulted"}
@@ -35,6 +36,8 @@ class Ends:
             return _FATAL[party.kind]
         if party.group == "idle":
             return "idle"
+        if party.judged.rule in LEFT_EARLY:
+            return "external"
         if is_at_work(party):
             return "progressing"
         if party.group == "elsewhere":

@@ -23,6 +23,7 @@ _ENDS_IN = regex(r"(.*join|cu(da)?[A-Z])")
 _LEADER_FIRST = regex(python.LEADER_FIRST)
 _LOADS_DATA = regex(r"(__next__|__iter__|_next_data|_get_data|_try_get_data|get_batch\w*|next_batch\w*|prefetch\w*)$")
 _DISTRIBUTED = regex(r"(distributed|ddp|fsdp|deepspeed|megatron|horovod|torchrun|launch)", re.IGNORECASE)
+_OF_TORCH = regex(r"torch/distributed/")
 _PEER_MEMORY = regex(
     r"(cu(da)?IpcOpenMemHandle|cudaDeviceEnablePeerAccess|cuCtxEnablePeerAccess|cuMemImportFromShareableHandle|cuMemSetAccess)"
 )
@@ -119,3 +120,11 @@ def opens_peer_memory(party: Party) -> bool:
 def waits_for_peers(party: Party) -> bool:
     """A set-up that waits on the network for other members."""
     return party.kind == "store-wait" or any(name.startswith(_ON_NETWORK) for name in calls_of(party))
+
+
+def asks_store(party: Party) -> bool:
+    """A key of the store that the program itself waits for: no function of torch.distributed's own asked for it."""
+    if party.kind != "store-wait" or party.thread is None:
+        return False
+    python = [frame for frame in party.thread.frames if frame.language == "python"]
+    return bool(python) and not any(_OF_TORCH.search(frame.file or "") for frame in python)

@@ -8,6 +8,7 @@ from gdbext.analysis.across import may_progress
 from gdbext.analysis.view import COMMUNICATION, JobView, Party, without
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.marks import (
+    asks_store,
     blocked_inside,
     is_exiting,
     launches_nccl,
@@ -15,12 +16,14 @@ from gdbext.analysis.waits.marks import (
     waits_for_peers,
 )
 from gdbext.analysis.wording import operation
+from gdbext.knowledge.untimed import FROM_ONE, OF_ALL
 from gdbext.knowledge.waits import LEFT_EARLY, WAITS
 from gdbext.model.waits import ANY, Node
 
 MOST_MEETINGS = 32
 """Different collectives that are compared, each with each, the largest first."""
 _PAIRS = ("send", "recv", "send_recv")
+_FED = ("ipc-queue", "condvar-idle")
 _PLAINLY_AWAY = ("io", "ipc-queue", "python-code", "mutex", "exited-or-crashed")
 _OUTSIDE = ("elsewhere", "lock", "idle", "gone", "stopped", "fatal")
 
@@ -35,6 +38,8 @@ class Meeting:
         self.communicators = {party.communicator for party in parties}
         self.sizes = {party.members for party in parties}
         self.counts = {party.operations for party in parties}
+        self.of_all = all(party.judged.collective in OF_ALL for party in parties)
+        self.from_one = all(party.judged.collective in FROM_ONE for party in parties)
         self.all_named = all(party.judged.collective for party in parties)
         self.named = any(party.judged.collective for party in parties) or any(
             party.group == "collective" for party in parties
@@ -78,6 +83,7 @@ def draw(drawing: Drawing) -> None:
         _absent(drawing, meeting)
     _each_other(drawing, meetings, members)
     _rendezvous(drawing)
+    _store_keys(drawing)
     for party in (one for one in view.parties if one in ending):
         _ends(drawing, party, main)
 
@@ -212,6 +218,10 @@ class _Sure:
             return "named"
         if party.group in ("gone", "stopped", "fatal"):
             return "named" if meeting.named else "inferred"
+        if party.judged.rule in LEFT_EARLY and not meeting.of_all:
+            return "assumed"  # its part of it may be done
+        if meeting.from_one and party.kind in _FED:
+            return "assumed"  # it may well wait for what to tell them
         away = party.group in ("elsewhere", "lock")
         plain = not away or (party.kind in _PLAINLY_AWAY and self._numbered)
         if meeting.named and self._few and plain and self._complete and not may_progress(party):
@@ -255,7 +265,7 @@ def _apart(view: JobView, one: Meeting, other: Meeting, members: Sequence[Party]
 
 def _rendezvous(drawing: Drawing) -> None:
     view = drawing.view
-    inside = [party for party in view.of("init") if party not in drawing.taken]
+    inside = [party for party in view.of("init") if party not in drawing.taken and not asks_store(party)]
     opening = [party for party in view.of("init", "implicit") if opens_peer_memory(party)]
     waiting = without(inside, opening)
     for party in opening:
@@ -279,6 +289,17 @@ def _rendezvous(drawing: Drawing) -> None:
         drawing.join(node, drawing.rank(party), "member", strength, drawing.fact(party))
     for number in view.snapshot.absent:
         drawing.join(node, drawing.absent(number), "member", "named")
+
+
+def _store_keys(drawing: Drawing) -> None:
+    """Keys of the store that the program itself waits for: any of the other ranks may be who sets them."""
+    waiting = [party for party in drawing.view.of("init") if asks_store(party)]
+    for party in waiting:
+        node = drawing.resource("collective", "key", "a key of the store")
+        drawing.join(drawing.rank(party), node, party.kind, "named", drawing.fact(party))
+    for party in without(_members(drawing.view), waiting) if waiting else ():
+        node = drawing.resource("collective", "key", "a key of the store")
+        drawing.join(node, drawing.rank(party), "member", "inferred", drawing.fact(party), ANY)
 
 
 def _ends(drawing: Drawing, party: Party, main: Optional[Meeting]) -> None:
