@@ -9,7 +9,7 @@ from gdbext.analysis.at_work import waits_for_result
 from gdbext.analysis.candidate import Candidate, evidence_of, majority
 from gdbext.analysis.progress import ran
 from gdbext.analysis.running import longer_look
-from gdbext.analysis.view import JobView, Party, without
+from gdbext.analysis.view import JobView, Party, threads_of, without
 from gdbext.analysis.wording import start, verb, where, who
 from gdbext.knowledge.frames.gloo import GLOO_WORKER
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
@@ -28,6 +28,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         or len(leaders) < len(others)
         or majority(others, view)
         or any(map(waits_for_result, others))
+        or any(_waits_for_loop(view, party) for party in idle)
     ):
         return None
     alone = len(view.parties) == 1
@@ -41,6 +42,11 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
     whole = not others and len(members) > 1 and view.given == "live"
     confidence = "low" if alone else "high" if whole else "medium"
     return Candidate("not-a-hang", confidence, summary, (), (), (), evidence_of((), view.parties))
+
+
+def _waits_for_loop(view: JobView, party: Party) -> bool:
+    """Whether another thread waits for the result of what the idle one should do."""
+    return any(waits_for_result(one) for one in threads_of(view, party.index, lambda one: one.helper is None))
 
 
 def all_busy(view: JobView) -> Optional[Candidate]:

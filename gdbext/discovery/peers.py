@@ -1,4 +1,7 @@
-"""Who is at the other end of a pipe or socket that a thread waits for: by inode and port (proc(5), sock_diag(7))."""
+"""Who is at the other end of a pipe or socket that a thread waits for: by inode and port (proc(5), sock_diag(7)).
+
+Children and file locks, whose other end the kernel names itself, are in file_locks.py and waited_children.py.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tup
 from gdbext.discovery.file_locks import holder, waits_for_lock
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.sockets import connections
+from gdbext.discovery.waited_children import waited_child
 from gdbext.model.locks import Peer
 from gdbext.model.missing import Maybe, Missing
 
@@ -46,7 +50,7 @@ _Found = Union[_Wait, Peer]
 
 def waits_for(proc: ProcFS, pid: int, syscalls: Mapping[int, Optional[Sequence[int]]]) -> Tuple[Peer, ...]:
     """One row for each thread of the process that waits in a read or write of a pipe or socket, or for a lock on a
-    file, at most 64."""
+    file, or for a child to end, at most 64."""
     waits: List[_Found] = []
     for tid, call in syscalls.items():
         found = _wait(proc, pid, tid, call) if call and len(waits) < _MOST_WAITS else None
@@ -61,6 +65,9 @@ def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Fo
     number, descriptor = call[:2]
     if waits_for_lock(call):
         return _lock(proc, pid, tid, descriptor)
+    child = waited_child(proc, tid, call)
+    if child is not None:
+        return child
     if number not in READS and number not in WRITES:
         return None
     file = _file(proc, pid, str(descriptor), eventfds=True)

@@ -206,7 +206,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "every rank sits where an idle worker sits, or computes, or went on between two looks",
         "a server without requests, a compilation or a slow step look like a hang to whoever waits for them",
         "vllm-project/vllm#46611; sgl-project/sglang#17941; NVIDIA/nccl#865",
-        ("nothing_to_do", "all_busy", "goes_on", "changing_hands"),
+        ("nothing_to_do", "all_busy", "goes_on", "changing_hands", "works_inside", "followers_wait"),
     ),
     Signature(
         "other",
@@ -216,7 +216,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "is "
         "another example",
         "horovod/horovod#2601",
-        ("orphan", "other-program", "nobody"),
+        ("orphan", "other-program", "nobody", "messages", "result_lost"),
     ),
     Signature(
         "unknown",
@@ -224,6 +224,6 @@ SIGNATURES: Tuple[Signature, ...] = (
         "the waiting side does not show what the device runs: a spinning kernel (GPU at 90-100 % with little power, a "
         "custom all-reduce whose flag is never written), a lost network packet and a slow step look the same",
         "home-ops#13342; sgl-project/sglang#33549; vllm-project/vllm#8410; NVIDIA/nccl#1730",
-        (),
+        ("cannot_tell",),
     ),
 )

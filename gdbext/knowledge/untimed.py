@@ -40,5 +40,5 @@ OF_ALL: Tuple[str, ...] = ("all_reduce", "all_gather", "all_to_all", "reduce_sca
 POOL_WORKER = "pool-worker-idle"
 """Frame rule of a pool's worker that waits for tasks."""
 
-POOL_RESULTS = r"(ApplyResult|MapResult|AsyncResult|IMapIterator|IMapUnorderedIterator|Future)\.(get|wait|next|__next__|result)$"
+POOL_RESULTS = r"(\w*Result|IMap\w*Iterator|Future)\.(get|wait|next|__next__|result)$|result$"
 """Python functions in which the parent of a pool waits for what its workers do."""

@@ -80,6 +80,14 @@ CAUSES: Tuple[CauseRow, ...] = (
         resources=("thread",),
     ),
     CauseRow(
+        "messages",
+        "other",
+        "{Circle}: {story}. {Circle_end}",
+        "pipe(7), waitpid(2): who should write, read or end waits for the one that waits for it",
+        circle=True,
+        resources=("peer",),
+    ),
+    CauseRow(
         "teardown",
         "destructor-or-teardown",
         "{Culprits} {tear} down a communicator in {where} and {do} not come out. {Victims_wait}",

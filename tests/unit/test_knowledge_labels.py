@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from gdbext.analysis import failed_checks, healthy, launches, locking, told
+from gdbext.analysis import at_work, failed_checks, healthy, launches, locking, told
 from gdbext.analysis.waits.facts import PATTERNS
 from gdbext.commands.explain import LABELS, explain
 from gdbext.frontend.cli import main
@@ -46,7 +46,7 @@ def test_labels_of_the_contract():
     assert {one.cause for one in REMEDIES} == set(CAUSES)
 
 
-_ROOMS = (failed_checks, healthy, launches, locking, told)
+_ROOMS = (at_work, failed_checks, healthy, launches, locking, told)
 
 
 def test_signatures_name_the_rows_and_patterns_that_look_for_them():

@@ -58,7 +58,8 @@ def _forked(drawing: Drawing) -> None:
             if any(edge.strength == "proven" for edge in drawing.leaving(rank)):
                 continue
             drawing.clear(rank)
-            drawing.join(rank, gone, "forked", "assumed", drawing.fact(party))
+            alone = drawing.view.given == "live" and len(party.process.threads) == 1
+            drawing.join(rank, gone, "forked", "inferred" if alone else "assumed", drawing.fact(party))
 
 
 def _local_barriers(drawing: Drawing) -> None:

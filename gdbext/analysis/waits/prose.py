@@ -153,6 +153,9 @@ def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party]
     )
 
 
+_NEEDS = ("collective", "rendezvous")
+
+
 def story(way: Sequence[Edge]) -> str:
     """`thread 1 waits for mutex 0x55.. that thread 2 holds; thread 2 waits for the end of thread 3`."""
     several = len({one.process for edge in way for one in (edge.source, edge.target) if one.process is not None}) > 1
@@ -162,6 +165,13 @@ def story(way: Sequence[Edge]) -> str:
         if edge.kind in (*_HELD, "left"):
             continue
         subject = _name(edge.source, several)
+        if edge.kind == "other end":
+            if pieces and edge.source.kind == "peer" and f"pid {edge.target.pid})" not in edge.source.label:
+                pieces[-1] += f", whose other end {_name(edge.target, several)} has"
+            continue
+        if edge.source.kind in _NEEDS:
+            pieces.append(f"{edge.source.label} needs {_name(edge.target, several)}")
+            continue
         if edge.target.kind in ("thread", "rank"):
             pieces.append(f"{subject} waits for the end of {_name(edge.target, several)}")
         elif following is None or following.kind not in _HELD:
