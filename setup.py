@@ -44,8 +44,10 @@ setup(
             "py-spy",  # the Python frames we read are compared with its
             "pystack",  # a peer in the benchmark
             "gdb-for-pwndbg",  # the newest gdb, beside the distribution's
+            "mpi4py",  # ranks of the live matrix under Open MPI
             "nvidia-nccl-cu13==2.28.9",  # a real libnccl with its debug information; needs no GPU to be mapped
         ],
+        "bench": ["ray"],  # actors of the live matrix; large
     },
     entry_points={"console_scripts": ["gdbext = gdbext.__main__:main"]},
     classifiers=[

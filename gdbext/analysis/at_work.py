@@ -41,7 +41,9 @@ def works_inside(view: JobView) -> Optional[Candidate]:
     active = [party for party in view.parties if _works(view, party)]
     others = [party for party in view.parties if party not in active]
     if not active and all(serves(view, party) for party in others):
-        summary = f"{start(who(others))} {verb(others, 'waits', 'wait')} for requests, for example in {where(others[0])}."
+        summary = (
+            f"{start(who(others))} {verb(others, 'waits', 'wait')} for requests, for example in {where(others[0])}."
+        )
     elif not active or not all(_waits_inside(view, party) for party in others):
         return None
     else:
@@ -63,8 +65,8 @@ def result_lost(view: JobView) -> Optional[Candidate]:
         return None
     summary = (
         f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} for a result in {where(waiting[0])}, and {who(idle)} "
-        f"{verb(idle, 'waits', 'wait')} for tasks: nobody works on it. A worker that was killed takes its task with it, "
-        "and a result that cannot be unpickled ends the thread that reads results."
+        f"{verb(idle, 'waits', 'wait')} for tasks: nobody works on it. A worker that was killed takes its task with "
+        "it, and a result that cannot be unpickled ends the thread that reads results."
     )
     return Candidate("other", "medium", summary, tuple(waiting), (), (), evidence_of(waiting, idle))
 
@@ -83,12 +85,10 @@ def cannot_tell(view: JobView) -> Optional[Candidate]:
     if not polls or not all(_waits_inside(view, party) for party in others):
         return None
     summary = (
-        f"It cannot be told yet whether anything hangs: {who(polls)} {verb(polls, 'has', 'have')} threads that wake up again "
-        f"and again, and {verb(polls, 'stands', 'stand')} in {where(polls[0])}."
+        f"It cannot be told yet whether anything hangs: {who(polls)} {verb(polls, 'has', 'have')} threads that wake up "
+        f"again and again, and {verb(polls, 'stands', 'stand')} in {where(polls[0])}."
     )
-    return Candidate(
-        "unknown", "low", summary, (), (), (), evidence_of((), polls), decided_by=longer_look(view)
-    )
+    return Candidate("unknown", "low", summary, (), (), (), evidence_of((), polls), decided_by=longer_look(view))
 
 
 def followers_wait(view: JobView) -> Optional[Candidate]:
@@ -101,8 +101,8 @@ def followers_wait(view: JobView) -> Optional[Candidate]:
         return None
     text = (
         f"{start(who(leaders))} waits for requests in {where(leaders[0])}; {who(following)} "
-        f"{verb(following, 'waits', 'wait')} in {following[0].judged.collective} for what it will tell them to do. That is how "
-        "an idle job looks."
+        f"{verb(following, 'waits', 'wait')} in {following[0].judged.collective} for what it will tell them to do. "
+        "That is how an idle job looks."
     )
     return Candidate("not-a-hang", "medium", text, (), (), (), evidence_of((), [*leaders, *following]))
 

@@ -25,8 +25,6 @@ _WEIGHT = {
 _IDLE = 20
 _FOR_ANOTHER = {"python-backward": 29}
 """Rules of a main thread that waits for a thread of its own process: one that runs Python code decides instead."""
-_ASKS = {"python-future": 22}
-"""Rules of a thread that waits for a result: before one that waits for work."""
 _KINDS = {
     "condvar-idle": (45, 10),
     "io": (50, 12),
@@ -81,8 +79,6 @@ def _weight(judged: ThreadJudgement, main: bool) -> int:
         return _IDLE + int(main)
     if main and judged.rule in _FOR_ANOTHER:
         return _FOR_ANOTHER[judged.rule]
-    if not main and judged.rule in _ASKS:
-        return _ASKS[judged.rule]
     pair = _KINDS.get(judged.kind) or _WEIGHT[WAIT_GROUPS[judged.kind]]
     return pair[0] if main else pair[1]
 

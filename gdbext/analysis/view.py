@@ -205,7 +205,10 @@ def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:
             nothing if best is None else judged.threads[best],
             gone,
         )
-    if best is None or (judged.threads[best].helper is not None and not _died(judged.threads[best])):
+    if best is None:
+        return None
+    only = process.source == "live" and len(process.threads) == 1  # whatever started it, it does the work
+    if judged.threads[best].helper is not None and not (only or _died(judged.threads[best])):
         return None
     thread = process.threads[best]
     return Party(process, thread, judged.threads[best], _group(judged.threads[best]))

@@ -29,6 +29,9 @@ SECONDS = 0.5  # for looking into all processes of the host
 _MOST_PROCESSES, _MOST_FILES, _MOST_WAITS = 8192, 4096, 64
 _LINK = re.compile(r"(pipe|socket):\[(\d+)\]\Z")
 _EVENTFD = "anon_inode:[eventfd]"
+_EPOLL_WAIT, _EPOLL_PWAIT = 232, 281
+_FOR_EVER = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
+_ANY = ("0.0.0.0:0", "[::]:0")
 _ACCESS = 3  # O_ACCMODE; 0: read only, 1: write only
 
 
@@ -68,6 +71,8 @@ def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Fo
     child = waited_child(proc, tid, call)
     if child is not None:
         return child
+    if number in (_EPOLL_WAIT, _EPOLL_PWAIT) and len(call) > 4 and call[4] in _FOR_EVER:
+        return _own_events(proc, pid, tid, descriptor)
     if number not in READS and number not in WRITES:
         return None
     file = _file(proc, pid, str(descriptor), eventfds=True)
@@ -90,6 +95,19 @@ def _file(proc: ProcFS, pid: int, name: str, eventfds: bool) -> str:
     return link if _LINK.match(link) else ""
 
 
+def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_Wait]:
+    """A wait for events without a time-out and with one pair of sockets, whose other end wakes it up: no event comes
+    from outside unless another process has that end."""
+    watched = re.findall(r"^tfd:\s*(\d+)", _about(proc, pid, str(descriptor)), re.MULTILINE)
+    if len(watched) != 1:
+        return None
+    file = _file(proc, pid, watched[0], eventfds=True)
+    if file.startswith("socket:"):
+        found = _socket(proc, pid, tid, file)
+        return found if isinstance(found.end, _End) and found.file.startswith("unix") else None
+    return _Wait(tid, file, _End(file, None)) if file.startswith("eventfd") else None
+
+
 def _about(proc: ProcFS, pid: int, name: str) -> str:
     text = proc.text(f"{pid}/fdinfo/{name}")
     return "" if isinstance(text, Missing) else text
@@ -105,6 +123,11 @@ def _socket(proc: ProcFS, pid: int, tid: int, file: str) -> _Wait:
     if own is not None:
         text = f"tcp {own[0]} - {own[1]}"
         other = rows.get((own[1], own[0]))
+        if other == 0:  # nobody has taken the connection yet: whoever listens should
+            port = own[1].rpartition(":")[2]
+            listening = ((own[1], _ANY[0]), (f"0.0.0.0:{port}", _ANY[0]), (f"[::]:{port}", _ANY[1]))
+            other = next((rows[key] for key in listening if key in rows), 0)
+            text += ", not accepted yet"
         away = Missing("its other end is on another host, or in another network namespace")
         return _Wait(tid, text, _End(f"socket:[{other}]", None) if other else away)
     peer = _unix_peers().get(inode)

@@ -52,7 +52,10 @@ def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
         if party is None or isinstance(peer.processes, Missing):
             continue
         source = drawing.known(party)
-        if source is None or source.state in ("progressing", "spinning") or party.group not in _OUTSIDE[peer.lock]:
+        alone = len(process.threads) == 1 and peer.processes == (process.pid,)  # an event loop that nothing wakes up
+        if source is None or source.state in ("progressing", "spinning"):
+            continue
+        if party.group not in _OUTSIDE[peer.lock] and not (party.group == "idle" and alone):
             continue
         call = _call(party)
         label = f"{call}({peer.file})" if call else peer.file

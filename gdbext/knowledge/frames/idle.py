@@ -1,7 +1,7 @@
 """Where programs of Python wait for work that comes from outside: event loops, servers, workers of pools.
 
-A row holds only where the wait is called right from the loop that waits for work (`by`): a callback of an event loop, or a
-task of a pool, that waits in the same function is at work.
+A row holds only where the wait is called right from the loop that waits for work (`by`): a callback of an event loop,
+or a task of a pool, that waits in the same function is at work.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ RULES = (
         "ipc-queue",
         r"get",
         r"multiprocessing/queues\.py$",
-        "multiprocessing/pool.py, concurrent/futures/process.py, torch/utils/data/_utils/worker.py: a worker without a task",
+        "multiprocessing/pool.py, concurrent/futures/process.py, torch data/_utils/worker.py: a worker without a task",
         r"(worker|_process_worker|_worker_loop)$",
     ),
     FrameRule("accept", "io", r"_*(GI_)?_*(libc_)?accept4?$", "accept(2)", rank=LOCK + 1, idle=True),

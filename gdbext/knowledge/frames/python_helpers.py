@@ -66,8 +66,8 @@ RULES = (
     _thread(
         "python-tracker",
         r"main|serve_forever|_serve",
-        r"(multiprocessing/(resource_tracker|forkserver)|loky/backend/resource_tracker|(^|/)socketserver|wsgiref/\w+|http/server)\.py$",
-        "CPython multiprocessing, socketserver",
+        r"(multiprocessing/(resource_tracker|forkserver)|loky/backend/resource_tracker)\.py$",
+        "CPython multiprocessing",
         "server",
     ),
     _thread(

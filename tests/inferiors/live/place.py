@@ -1,4 +1,4 @@
-"""How the programs of this folder say who they are and that they stand at their last place; what several of them use."""
+"""How the programs of this folder say who they are and that they stand at their last place."""
 
 import datetime
 import os
@@ -9,7 +9,7 @@ LONG = datetime.timedelta(days=1)
 
 
 def at(role):
-    """This process is `role`, and the next thing it does is the last one. FOLDER/ROLE gets the pid at once as a whole."""
+    """This process is `role`, and the next thing it does is the last one: FOLDER/ROLE has its pid."""
     folder = sys.argv[2]
     draft = os.path.join(folder, f".{os.getpid()}")
     with open(draft, "w") as file:

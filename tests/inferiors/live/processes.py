@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 from tests.inferiors.live.place import at, fifo, read_for_ever, run, thread, work_for
 
@@ -81,7 +82,7 @@ def queue_reader_killed():
 
 def until_waits(pid):
     """Until the process sleeps."""
-    while open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] != "S":
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
         time.sleep(0.01)
     time.sleep(0.2)
 
@@ -263,7 +264,7 @@ def end_of_file():
 
 def zombie_is_waited_for():
     """The worker ended without its last message; the parent reads on, and holds the other end of the pipe too."""
-    here, there = fork.Pipe(duplex=False)
+    here, _there = fork.Pipe(duplex=False)
     (one,) = started((os._exit, 0))
     place("child", one.pid)
     at("main")
@@ -287,7 +288,7 @@ def pool_naps():
 def compiles():
     source = os.path.join(sys.argv[2], "one.cpp")
     with open(source, "w") as file:
-        file.write("#include <regex>\n#include <map>\nint main(){std::regex r(\"a*\");return 0;}\n")
+        file.write('#include <regex>\n#include <map>\nint main(){std::regex r("a*");return 0;}\n')
     at("main")
     while True:
         subprocess.run(["g++", "-O2", "-c", source, "-o", source + ".o"], check=True)

@@ -167,7 +167,9 @@ def two_locks():
 
 def import_in_thread():
     """A module that starts a thread when it is imported, which imports the module, and waits for it."""
-    source = "import threading\nt = threading.Thread(target=lambda: __import__('plugin').x)\nt.start()\nt.join()\nx = 1\n"
+    source = (
+        "import threading\nt = threading.Thread(target=lambda: __import__('plugin').x)\nt.start()\nt.join()\nx = 1\n"
+    )
     Path(sys.argv[2], "plugin.py").write_text(source)
     sys.path.insert(0, sys.argv[2])
     at("main")

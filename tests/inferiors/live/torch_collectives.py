@@ -1,4 +1,4 @@
-"""Ranks of torch.distributed (Gloo) that wait for each other for ever: `torch_collectives.py NAME FOLDER`, a rank each."""
+"""Ranks of torch.distributed (Gloo) that wait for each other for ever: `torch_collectives.py NAME FOLDER`, each."""
 
 import fcntl
 import os
@@ -61,7 +61,7 @@ def save_on_first_rank_only():
 
 
 def group_of_some():
-    """new_group is for all ranks; rank 2, which is no member, leaves it out, and counts groups differently from then on."""
+    """new_group is for all ranks; rank 2, which is no member, leaves it out, and counts groups differently then."""
     join_group()
     at(RANK)
     if RANK < 2:
@@ -115,7 +115,7 @@ def debugger_prompt():
     """Somebody left a breakpoint() in; nobody sits at the terminal."""
 
     def prompt():
-        sys.stdin = open(fifo())
+        sys.stdin = open(fifo())  # noqa: SIM115 - for ever
         breakpoint()
 
     one_of(1, prompt, all_reduce)
@@ -178,7 +178,7 @@ def store_key_of_the_application():
 
 def file_lock_and_rendezvous():
     """Rank 0 downloads under a file lock and joins the group before it lets go; rank 1 wants the file lock first."""
-    lock = open(os.path.join(sys.argv[2], "model.lock"), "w")
+    lock = open(os.path.join(sys.argv[2], "model.lock"), "w")  # noqa: SIM115 - held for ever
     if RANK == 0:
         fcntl.flock(lock, fcntl.LOCK_EX)
         at("locked")
@@ -197,7 +197,7 @@ def tokenizer_child():
 
 
 def checkpoint_thread_first():
-    """Each rank saves in a thread, which has a barrier; on rank 1 it comes before the step's all_reduce, not beside it."""
+    """Each rank saves in a thread with a barrier; on rank 1 it comes before the step's all_reduce, not beside it."""
     join_group()
     at(RANK)
     if RANK == 1:

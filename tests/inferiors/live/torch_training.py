@@ -1,4 +1,4 @@
-"""Training with DDP, loaders, compilers and RPC, healthy or not: `torch_training.py NAME FOLDER`, a rank each or alone."""
+"""Training with DDP, loaders, compilers and RPC, healthy or not: `torch_training.py NAME FOLDER`."""
 
 import os
 import subprocess
@@ -244,11 +244,11 @@ def load_checkpoint():
 
 
 def compile_on_one():
-    """Healthy: rank 0 compiles one kernel after the other, its C++ compiler is a child; the others are in all_reduce."""
+    """Healthy: rank 0 compiles one kernel after the other in a child; the others are in all_reduce."""
     join_group()
     source = os.path.join(sys.argv[2], "kernel.cpp")
     with open(source, "w") as file:
-        file.write("#include <regex>\n#include <map>\n#include <iostream>\nint main(){std::regex r(\"a*\");return 0;}\n")
+        file.write('#include <regex>\n#include <map>\nint main(){std::regex r("a*");return 0;}\n')
     at(RANK)
     while True:
         if RANK == 0:
@@ -276,8 +276,8 @@ def pipeline():
     while True:
         if RANK:
             dist.recv(activation, src=RANK - 1)
-        work_for(0.2 if RANK == last else 0.02)
-        if RANK < last:
+        work_for(0.2 if last == RANK else 0.02)
+        if last > RANK:
             dist.send(activation, dst=RANK + 1)
 
 
