@@ -7,7 +7,7 @@ Whoever waits without a timeout and was woken between two copies has got what it
 
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 from gdbext.analysis.across import may_progress
 from gdbext.analysis.candidate import Candidate, evidence_of
@@ -17,6 +17,7 @@ from gdbext.analysis.wording import start, verb, where, who
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
 from gdbext.knowledge.slow import CHILD_CPU
 from gdbext.knowledge.untimed import CHILD_WAITS, FROM_ONE, POOL_RESULTS, POOL_WORKER, UNTIMED
+from gdbext.model.missing import Missing
 from gdbext.model.patterns import regex
 from gdbext.model.stack import ThreadStack
 
@@ -118,11 +119,14 @@ def serves(view: JobView, party: Party) -> bool:
 
 def _asks_another(party: Party) -> bool:
     """Waits for a message of another process of its program, which is there."""
-    return party.kind == "ipc-queue" and any(
-        not isinstance(peer.processes, tuple) or set(peer.processes) - {party.process.pid}
-        for peer in party.process.peers
-        if party.thread is not None and peer.thread == party.thread.lwp
-    )
+    return party.kind == "ipc-queue" and any(set(pids) - {party.process.pid} for pids in _other_ends(party))
+
+
+def _other_ends(party: Party) -> List[Tuple[int, ...]]:
+    """Who has the other end of what its thread waits for."""
+    lwp = party.thread.lwp if party.thread is not None else None
+    peers = (one.processes for one in party.process.peers if one.thread == lwp)
+    return [one for one in peers if not isinstance(one, Missing)]
 
 
 def _alone(view: JobView) -> bool:
@@ -144,7 +148,10 @@ def _works(view: JobView, party: Party) -> bool:
 
 def _waits_inside(view: JobView, party: Party) -> bool:
     """Whether somebody of the same program may end its wait."""
-    return serves(view, party) or party.kind in ("ipc-queue", "condvar-idle") or party.judged.rule in CHILD_WAITS
+    if serves(view, party) or party.kind in ("ipc-queue", "condvar-idle") or party.judged.rule in CHILD_WAITS:
+        return True
+    others = {process.pid for process in view.snapshot.processes} - {party.process.pid}
+    return any(not others.isdisjoint(pids) for pids in _other_ends(party))
 
 
 def _polls(view: JobView, party: Party) -> bool:

@@ -1,0 +1,140 @@
+"""Programs that wait for nobody but themselves, idle servers, messages that nobody answers, lost results."""
+
+from dataclasses import replace
+
+import pytest
+
+from gdbext.analysis.at_work import was_woken
+from gdbext.analysis.judge import judge
+from gdbext.model.locks import Peer
+from tests.unit.stacks import job, rank, stack
+
+MAIN = ("<module>@program.py:9", "main@python3")
+FUTEX, READ, POLL = (202, 1, 128, 0, 0, 0, 0), (0, 3, 0, 0, 0, 0, 0), (7, 1, 1, 500, 0, 0, 0)
+JOINS = ("__futex_wait@libc.so.6", "join@threading.py:1", *MAIN)
+GETS = ("read@libc.so.6", "_recv@multiprocessing/connection.py:379", "get@multiprocessing/queues.py:364")
+ACCEPTS = ("accept4@libc.so.6", "accept@socket.py:294")
+SELECTS = ("epoll_wait@libc.so.6", "select@selectors.py:468")
+LOOPS = ("_run_once@asyncio/base_events.py:1884", "run_forever@asyncio/base_events.py:607")
+
+
+def live(*processes):
+    """Processes without numbers, of which two copies were read."""
+    made = (replace(one, rank=None, pid=100 + one.rank) for one in processes)
+    return job(*made, world_size=None, apart=0.5)
+
+
+def process(number, *threads, **fields):
+    named = [replace(one, id=str(100 + number + 10 * at), lwp=100 + number + 10 * at) for at, one in enumerate(threads)]
+    return rank(number, *named, **fields)
+
+
+def verdict(*processes):
+    return judge(live(*processes)).verdict
+
+
+@pytest.mark.parametrize(
+    ("call", "switches", "woken"),
+    [(FUTEX, 2, True), (READ, 1, True), (FUTEX, 0, False), (POLL, 3, False),
+     ((232, 4, 0, 1, 0xFFFFFFFF, 0, 0), 1, True),
+     ((202, 1, 128, 0, 0x7FFF0000, 0, 0), 5, False), (None, 4, False)],
+)  # fmt: skip
+def test_who_is_woken_from_a_wait_without_a_timeout_has_got_something(call, switches, woken):
+    assert was_woken(stack(*JOINS, syscall=call, switches=switches)) is woken
+
+
+def test_a_main_thread_that_waits_for_threads_which_compute():
+    worker = stack("hash@_hashlib.so", "work@program.py:3", state="R", cpu=0.9, switches=9)
+    found = verdict(process(0, stack(*JOINS, syscall=FUTEX, switches=0), worker))
+    assert (found.cause, found.culprits) == ("not-a-hang", ())
+
+
+def test_threads_that_only_wake_up_again_and_again_prove_nothing():
+    watch = stack(
+        "clock_nanosleep@libc.so.6", "time_sleep@python3", "watch@program.py:3", sleeps=0.1, switches=5, state="S"
+    )
+    found = verdict(process(0, stack(*JOINS, syscall=FUTEX, switches=0), watch))
+    assert (found.cause, found.finding) == ("unknown", False)
+    assert found.decided_by is not None
+
+
+def test_a_line_of_processes_whose_queues_move():
+    moving = [process(number, stack(*GETS, "work@program.py:5", *MAIN, syscall=READ, switches=7)) for number in (0, 1)]
+    assert verdict(*moving).cause == "not-a-hang"
+
+
+def test_an_event_loop_is_idle_only_where_it_selects_itself():
+    idle = verdict(process(0, stack(*SELECTS, *LOOPS, *MAIN, syscall=READ, switches=0)))
+    assert idle.cause == "not-a-hang"
+    callback = ("__futex_wait@libc.so.6", "wait@threading.py:320", "result@concurrent/futures/_base.py:451")
+    stuck = verdict(process(0, stack(*callback, "handler@program.py:4", *LOOPS, *MAIN, syscall=FUTEX, switches=0)))
+    assert stuck.cause != "not-a-hang"
+
+
+POOL_PARENT = (
+    "__futex_wait@libc.so.6",
+    "Condition.wait@threading.py:320",
+    "ApplyResult.get@multiprocessing/pool.py:768",
+)
+
+
+def pool(worker, **fields):
+    parent = process(0, stack(*POOL_PARENT, "run@program.py:5", *MAIN, syscall=FUTEX, switches=0))
+    return verdict(parent, process(1, stack(*worker, "worker@multiprocessing/pool.py:114", *MAIN, **fields)))
+
+
+def test_a_result_that_nobody_works_on_is_lost():
+    found = pool(GETS, syscall=READ, switches=0)
+    assert (found.cause, found.confidence, found.finding) == ("other", "medium", True)
+    assert "nobody works on it" in found.summary
+
+
+def test_a_result_that_somebody_works_on_is_not():
+    assert pool(("step@program.py:8",), state="R", cpu=0.9, switches=4).cause == "not-a-hang"
+
+
+def broadcasting(number):
+    call = ("__futex_wait@libc.so.6", "c10d::ProcessGroupGloo::AsyncBroadcastWork::wait@libtorch_cpu.so")
+    return rank(
+        number, stack(*call, "broadcast@torch/distributed/distributed_c10d.py:2800", *MAIN, state="S", switches=0)
+    )
+
+
+@pytest.mark.parametrize("front", [ACCEPTS, (*SELECTS, *LOOPS)], ids=["accept", "asyncio"])
+def test_followers_of_a_leader_without_requests_hang_in_nothing(front):
+    leader = rank(0, stack(*front, "serve@program.py:4", *MAIN, state="S", switches=0))
+    found = judge(job(leader, broadcasting(1), broadcasting(2), apart=0.5)).verdict
+    assert (found.cause, found.finding) == ("not-a-hang", False)
+
+
+def test_followers_of_a_leader_that_reads_a_file_do():
+    leader = rank(0, stack("read@libc.so.6", "load@program.py:4", *MAIN, state="S", switches=0))
+    found = judge(job(leader, broadcasting(1), broadcasting(2), apart=0.5)).verdict
+    assert (found.cause, found.culprits) == ("missing-rank", (0,))
+
+
+def gloo(number, work, name):
+    call = ("__futex_wait@libc.so.6", f"c10d::ProcessGroupGloo::{work}Work::wait@libtorch_cpu.so")
+    return rank(number, stack(*call, f"{name}@torch/distributed/distributed_c10d.py:2000", *MAIN, state="S"))
+
+
+def test_a_receive_that_nobody_answers():
+    found = judge(job(gloo(0, "Recv", "recv"), gloo(1, "AsyncAllreduce", "all_reduce"),
+                      gloo(2, "AsyncAllreduce", "all_reduce"))).verdict  # fmt: skip
+    assert (found.cause, found.culprits) == ("collective-mismatch", (0,))
+
+
+def test_nothing_is_said_of_a_receive_while_somebody_sends():
+    found = judge(job(gloo(0, "Recv", "recv"), gloo(1, "Send", "send"))).verdict
+    assert found.cause == "unknown"
+
+
+def test_two_processes_that_listen_to_each_other():
+    def listening(number, other):
+        call = ("recv@libc.so.6", "_recv@multiprocessing/connection.py:379", "ask@program.py:4", *MAIN)
+        peer = Peer(100 + number, f"unix socket:[{number}]", (100 + other,), ("S",), ("python",))
+        return process(number, stack(*call, syscall=(45, 3, 0, 0, 0, 0, 0), switches=0, state="S"), peers=(peer,))
+
+    found = verdict(listening(0, 1), listening(1, 0))
+    assert (found.cause, found.culprits) == ("other", (0, 1))
+    assert "wait for each other" in found.summary
