@@ -160,7 +160,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "forked",
         "fork-after-cuda",
-        "{Culprits} {are} a forked child and {wait} in {where}: {root} held at the fork what it waits for. "
+        "{Culprits} {are} a forked child and {wait_c} in {where}: {root} held at the fork what it waits for. "
         "The child has the lock and not the thread that would release it.",
         "torch.multiprocessing notes",
         via=("forked",),
@@ -170,7 +170,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "orphan",
         "other",
-        "{Culprits} {wait} in {where} for a lock of {root}, which its process does not have: it has ended "
+        "{Culprits} {wait_c} in {where} for a lock of {root}, which its process does not have: it has ended "
         "without releasing it. {Victims_wait}",
         "pthread_mutexattr_setrobust(3)",
         via=("ended",),
@@ -202,7 +202,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "set-up-alone",
         "init-rendezvous",
-        "{Everybody} set up a communicator and wait for the other members in {where}. Which member does not "
+        "{Everybody} {set} up a communicator and {wait} for the other members in {where}. Which member does not "
         "come, or cannot be reached, these stacks do not show.",
         "NVIDIA/nccl#1324",
         ends=("rendezvous",),
@@ -213,7 +213,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "other-program",
         "other",
-        "{Victims} {wait} in {where} for {root}, which is {state}. {Victims_wait}",
+        "{Waiter} waits in {through} for {root}, which is {state}. {Others_wait}",
         "kill(1)",
         ends=("process",),
         states=("stopped",),
@@ -222,7 +222,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "nobody",
         "other",
-        "{Culprits} {wait_c} in {where}, and {root}: whoever should answer is gone. A process that closes its own "
+        "{Culprits} {wait_c} in {where}, and {gone}: whoever should answer is gone. A process that closes its own "
         "copy of the other end is told so. {Victims_wait}",
         "pipe(7)",
         ends=("process",),

@@ -133,12 +133,14 @@ def _all_launch(drawing: Drawing) -> None:
 
 
 def _meetings(drawing: Drawing, inside: Sequence[Party]) -> List[Meeting]:
-    """Ranks by what they are in, the most numerous first; equal operations of unknown communicators count as one."""
+    """Ranks by what they are in, the most numerous first; one whose communicator or size was not read is with the most."""
     groups: Dict[Tuple[object, ...], List[Party]] = {}
     known = {party.communicator for party in inside}
-    for party in inside:
-        name = operation(party)
-        groups.setdefault((party.communicator if len(known) > 1 else "", name, party.count), []).append(party)
+    for party in sorted(inside, key=_half_read):
+        key = (party.communicator if len(known) > 1 else "", operation(party), party.count)
+        # What was not read of a call tells it from no other one.
+        alike = [one for one in groups if all(ours in (None, theirs) for ours, theirs in zip(key, one))]
+        groups.setdefault(max(alike, key=lambda one: len(groups[one]), default=key), []).append(party)
     found = []
     for number, parties in enumerate(sorted(groups.values(), key=len, reverse=True)[:MOST_MEETINGS]):
         node = drawing.resource("collective", number, _called(parties))
@@ -147,6 +149,11 @@ def _meetings(drawing: Drawing, inside: Sequence[Party]) -> List[Meeting]:
             strength = "named" if party.judged.collective or party.group == "collective" else "inferred"
             drawing.join(drawing.rank(party), node, party.kind, strength, drawing.fact(party))
     return found
+
+
+def _half_read(party: Party) -> bool:
+    """Whether arguments of the call that it is in were not read."""
+    return party.communicator is None or party.count is None
 
 
 def _called(parties: Sequence[Party]) -> str:

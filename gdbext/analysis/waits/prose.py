@@ -26,7 +26,10 @@ def summary(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]
     roles["story"] = story(turn)
     roles["Circle"] = _heading(turn)
     roles["Circle_end"] = _circle_end(one, turn, culprits, victims)
-    roles["root"] = one.chain[-1].target.label if one.chain else one.roots[0].label
+    root = one.chain[-1].target if one.chain else one.roots[0]
+    roles["root"] = root.label
+    roles["gone"] = f"{root.label} has ended" if root.pid is not None else root.label
+    roles.update(_of_waiter(one, victims))
     state = one.roots[0].state or ""
     roles["state"] = _STATES.get(state, state)
     return _ROWS[one.row].says.format_map(roles).replace("  ", " ").strip()
@@ -42,6 +45,7 @@ def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[P
         "have": verb(told, "has", "have"),
         "do": verb(told, "does", "do"),
         "tear": verb(told, "tears", "tear"),
+        "set": verb(told, "sets", "set"),
         "wait_c": verb(told, "waits", "wait"),
         "where": where(told[0]) if told else "a place that could not be read",
         "Culprit_is_in": f"{start(who(told[:1]))} is in {where(told[0])}." if told else "",
@@ -68,6 +72,20 @@ def _of_victims(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Pa
         "what_where": where(told[0]) if told else "something",
         "Victims_wait": waits or ("None of them goes on." if one.circle else ""),
         "Everybody": start(who([*culprits, *victims])) if told else "Nobody",
+    }
+
+
+def _of_waiter(one: Hypothesis, victims: Sequence[Party]) -> Dict[str, str]:
+    """Who waits for the end itself, and the others that wait for that."""
+    waiter = next((edge.source for edge in reversed(one.chain) if edge.source.kind in ("rank", "thread")), None)
+    name = "nobody that was seen" if waiter is None else waiter.label
+    if waiter is not None and waiter.kind == "thread":
+        name = _name(waiter, True)
+    others = [party for party in victims if waiter is None or party.index != waiter.process]
+    return {
+        "Waiter": start(name),
+        "through": one.chain[-1].source.label if one.chain else "nothing",
+        "Others_wait": f"{start(who(others))} {verb(others, 'waits', 'wait')} for that." if others else "",
     }
 
 
