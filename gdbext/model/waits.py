@@ -89,6 +89,10 @@ class WaitGraph:
         """What a node waits for."""
         return self.edges.get(node, ())
 
+    def by(self, edge: Edge) -> WaitGraph:
+        """The same where whoever has this edge has no other one."""
+        return WaitGraph(self.nodes, {**self.edges, edge.source.id: (edge,)})
+
 
 @dataclass(frozen=True)
 class Hypothesis:

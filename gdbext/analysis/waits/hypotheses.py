@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from typing import Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
@@ -18,6 +19,7 @@ _STUCK = (*COMMUNICATION, "implicit", "init", "teardown", "lock")
 _MAY_GO_ON = ("progressing", "external", "unread")
 _SUBJECTS = ("rank", "thread")
 _ROWS = {row.id: row for row in CAUSES}
+_MOST_TURNS = 16  # ways around one circle that are compared
 
 _Ways = Dict[str, Edge]
 
@@ -115,13 +117,26 @@ class _Finder:
         inside = [self._graph.nodes[one] for one in nodes]
         blamed = self._fewer(inside) if row.few else [one for one in inside if one.kind in _SUBJECTS]
         named = {one.id for one in blamed}
-        first = next((one for one in circle if one in named), circle[0])
+        turn = self._turn(row, circle, next((one for one in circle if one in named), circle[0]))
+        begin = next((number for number, edge in enumerate(turn) if edge.source.id in named), 0)
+        turn = (*turn[begin:], *turn[:begin])
+        first = turn[0].source.id
         walked = _way(ways, self._victim(ways, blamed), set(circle))
         entry = walked[-1].target.id if walked else first
-        turn = around(self._graph, circle, first)
         chain = _once((*walked, *self._until(circle, entry, first), *turn))
         # What holds up the others is the circle, however sure it is how they come to wait for it.
         return self._made(row, inside, chain, blamed, {*self._reached(ways), *_processes(inside)}, turn)
+
+    def _turn(self, row: CauseRow, circle: Circle, first: str) -> Tuple[Edge, ...]:
+        """A way around, as sure as what the row says: where several meet, one by what the row is about."""
+        turn = around(self._graph, circle, first)
+        if any(_is_about(row, edge) for edge in turn):
+            return turn
+        inside = set(circle)
+        own = (edge for one in circle for edge in self._graph.after(one) if edge.target.id in inside)
+        some = islice((edge for edge in own if _is_about(row, edge)), _MOST_TURNS)
+        turns = [around(self._graph.by(edge), circle, edge.source.id) for edge in some]
+        return max(turns, key=lambda one: (min(_ORDER.index(edge.strength) for edge in one), -len(one)))
 
     def _until(self, circle: Circle, entry: str, first: str) -> Tuple[Edge, ...]:
         """From where a chain enters a circle to the node that is told first."""
@@ -305,6 +320,11 @@ class _Finder:
         standing = (one for one in blamed if one.kind == "rank" and one.state not in _MAY_GO_ON)
         went = {one.label for one in standing if one.process in self._moved}
         return tuple(f"{label} went on between two looks" for label in sorted(went))
+
+
+def _is_about(row: CauseRow, edge: Edge) -> bool:
+    """Whether an edge is one that makes a circle what the row says it is."""
+    return edge.kind in row.via if row.via else edge.source.kind == row.resources[0]
 
 
 def _processes(nodes: Iterable[Node]) -> Tuple[int, ...]:

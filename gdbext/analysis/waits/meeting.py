@@ -133,12 +133,11 @@ def _all_launch(drawing: Drawing) -> None:
 
 
 def _meetings(drawing: Drawing, inside: Sequence[Party]) -> List[Meeting]:
-    """Ranks by what they are in, the most numerous first; one whose communicator or size was not read is with the most."""
+    """Ranks by what they are in, the most numerous first; what was not read of a call tells it from no other one."""
     groups: Dict[Tuple[object, ...], List[Party]] = {}
     known = {party.communicator for party in inside}
     for party in sorted(inside, key=_half_read):
         key = (party.communicator if len(known) > 1 else "", operation(party), party.count)
-        # What was not read of a call tells it from no other one.
         alike = [one for one in groups if all(ours in (None, theirs) for ours, theirs in zip(key, one))]
         groups.setdefault(max(alike, key=lambda one: len(groups[one]), default=key), []).append(party)
     found = []
