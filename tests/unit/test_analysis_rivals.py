@@ -378,7 +378,9 @@ def test_a_gpu_that_failed_makes_progress_less_sure():
     ids=["idle", "circle in memory", "failed GPU", "a line", "stopped", "different collectives"],
 )
 def test_a_job_that_waits_for_work(ranks, fields, said):
-    assert answer(verdict(*ranks, **fields)) == said
+    found = verdict(*ranks, **fields)
+    assert answer(found) == said
+    assert others(found) == ([("idle-peer", "low", (0,))] if said[0] == SIZES else [])
 
 
 # --- what counts say of an answer ---
@@ -445,3 +447,21 @@ def test_a_line_that_names_the_cause_leaves_what_the_stacks_say_as_the_other_exp
     else:
         assert answer(found) == (SIZES, "high", (1,))
         assert others(found) == [(row, "medium", (1,))]
+
+
+def test_a_circle_is_as_sure_as_the_way_around_that_is_told():
+    """That the watchdog would release something is only assumed, however sure a collective beside it is."""
+    drops = stack(*DRIVER, "cudaFree@libcudart.so.12", "drop@a.py:1", id="1", lwp=1, gil=True)
+    wants = ("pthread_cond_timedwait@libc.so.6", "take_gil@python3", "PyGILState_Ensure@python3")
+    watchdog = stack(*wants, "c10d::ProcessGroupNCCL::ncclCommWatchdog@libtorch_cuda.so", id="2", lwp=2)
+    found = verdict(rank(0, drops, watchdog), reducing(1), reducing(2))
+    assert answer(found) == ("gil-deadlock", "low", (0,))
+    assert "thread 2 waits for Python's GIL that thread 1 holds" in found.summary
+    assert answer(verdict(rank(0, drops), reducing(1), reducing(2))) == (IMPLICIT, "high", (0,))
+
+
+def test_a_call_whose_arguments_were_not_read_is_no_other_collective():
+    half = inside(1, "ncclAllReduce@libnccl.so.2")
+    assert answer(verdict(reducing(0), half, reducing(2)))[0] == "unknown"
+    assert answer(verdict(reducing(0), half, gathers(2), reducing(3))) == (SIZES, "medium", (2,))
+    assert answer(verdict(gathers(0), half, gathers(2))) == (SIZES, "medium", (1,))

@@ -70,7 +70,7 @@ CALLBACK = (*WANTS_GIL, "hook@ext.so", "??@libcuda.so.1", "cuMemFree@libcuda.so.
 LOADING = ("pthread_mutex_lock@libc.so.6", "dl_iterate_phdr@libc.so.6")
 NCCL_LAUNCH = (*DRIVER, "cudaLaunchKernel@libcudart.so.12", "ncclLaunchKernel@libnccl.so.2", "ncclGroupEnd@libnccl.so")
 LEADER = ("main_process_first@transformers/training_args.py:9", "main@train.py:3")
-GROUP = "[PG ID 0 PG GUID 0(default_pg) Rank {0}]"
+NOBODY = Missing("whoever makes the condition true wakes it")
 TIMEOUT = (
     "[rank{0}]:[E305 11:02:33.041 ProcessGroupNCCL.cpp:629] [Rank {0}] Watchdog caught collective operation timeout: "
     "WorkNCCL(SeqNum=812, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=600000) ran for 600029 milliseconds."
@@ -256,6 +256,15 @@ SCENES = {
         *(inside(n, "ncclAllReduce@libnccl.so.2") for n in (0, 2)), inside(1, "ncclBroadcast@libnccl.so.2")
     ),
     "five different sizes": lambda: job(*(reducing(number, count=number + 1) for number in range(5)), reducing(5, 1)),
+    "calls that are no collective": lambda: job(
+        inside(0, "MPI_Wait@libmpi.so.40"), inside(1, "ncclGroupEnd@libnccl.so.2"), reads(2)
+    ),
+    "calls that are no collective, of everybody": lambda: job(
+        inside(0, "MPI_Wait@libmpi.so.40"), inside(1, "ncclGroupEnd@libnccl.so.2")
+    ),
+    "MPI's end, before the others": lambda: job(
+        inside(0, "MPI_Finalize@libmpi.so.40"), *(inside(n, "MPI_Allreduce@libmpi.so.40") for n in (1, 2))
+    ),
     "two communicators": lambda: job(*(reducing(n, members=3) for n in (0, 1)), other_comm(2, 3)),
     "two communicators by halves": lambda: job(*(reducing(n, members=4) for n in (0, 1)), *map(other_comm, (2, 3))),
     "two communicators that may share no rank": lambda: job(reducing(0, members=1), other_comm(1, 1)),
@@ -355,6 +364,29 @@ SCENES = {
     "the GIL and the watchdog": lambda: job(watched(0), reducing(1)),
     "the GIL and the watchdog, in a teardown": lambda: job(watched(0, "ncclCommAbort@libnccl.so.2"), reducing(1)),
     "the GIL and the watchdog, in a wait": lambda: job(watched(0, "cudaStreamSynchronize@libcudart.so.12")),
+    "the GIL, three threads": lambda: job(
+        rank(
+            0,
+            stack(*DRIVER, "cudaStreamSynchronize@libcudart.so.12", "f@a.py:1", id="1"),
+            stack(*LOADING, "f@a.py:1", id="2"),
+            stack("pthread_cond_timedwait@libc.so.6", "PyEval_RestoreThread@python3", *LOADING[1:], id="3"),
+        ),
+        syncing(1),
+    ),
+    "the driver's lock under the driver": lambda: job(
+        syncing(0), rank(1, thread(1, *LOCKS, "hook@ext.so", "??@libcuda.so.1", ENGINE[1])), syncing(2)
+    ),
+    "every thread waits for another one": lambda: job(
+        held(0, holds(1, NOBODY, "condvar", still=True), holds(2, NOBODY, "semaphore", still=True)), reducing(1)
+    ),
+    "every thread waits for another one, seen once": lambda: job(
+        held(0, holds(1, NOBODY, "condvar"), holds(2, 1)), reducing(1)
+    ),
+    "an initialiser": lambda: job(rank(0, thread(1, *LOCKS[:1], "pthread_once@libc.so.6", *ENGINE)), reducing(1)),
+    "the allocator's lock": lambda: job(rank(0, thread(1, *LOCKS[:1], "malloc@libc.so.6", *ENGINE)), reducing(1)),
+    "a reader-writer lock": lambda: job(
+        rank(0, thread(1, *LOCKS[:1], "pthread_rwlock_rdlock@libc.so.6", *ENGINE)), reducing(1)
+    ),
     # idioms
     "the first rank works alone": lambda: job(rank(0, stack(*READS)), *(rank(n, stack(*LEADER)) for n in (1, 2))),
     "the first rank is not there": lambda: job(
@@ -406,7 +438,15 @@ SCENES = {
         replace(held(1, holds(1, 5), count=1, others=(thread(5, *READS),)), peers=(pipe(880, states=("T",), lwp=5),)),
         reducing(2),
     ),
+    "a pipe, by the C library's own name": lambda: job(
+        at(0, pipe(880), call=("__GI___libc_read@libc.so.6", *READS[1:])), reducing(1)
+    ),
+    "a call by the C library's own name": lambda: job(
+        rank(0, thread(1, "__GI___libc_read@libc.so.6", *READS[1:])), reducing(1)
+    ),
     # states
+    "one that sleeps for a moment": lambda: job(gloo_reducing(0), sleeping(1, sleeps=0.5), gloo_reducing(2)),
+    "one that sleeps for long": lambda: job(gloo_reducing(0), sleeping(1, sleeps=500.0), gloo_reducing(2)),
     "one in a loop": lambda: loops(24),
     "one in a loop, at the limit": lambda: loops(18.8),
     "one in a loop, for a short time": lambda: loops(5),
@@ -439,6 +479,19 @@ SCENES = {
         reducing(0), RankSnapshot(1, (), rank=1, said=(TIMEOUT.format(1),)),
         RankSnapshot(2, (), rank=2, said=(TIMEOUT.format(2),)), RankSnapshot(3, (), rank=3),
         said=(BARRIER.replace("Rank 2", "Rank 3"),),
+    ),
+    "lines of ranks of which one was read": lambda: job(
+        replace(reducing(0), said=(TIMEOUT.format(0),)),
+        RankSnapshot(1, (), rank=1, said=(TIMEOUT.format(1),)),
+        RankSnapshot(2, (), rank=2),
+    ),
+    "lines of ranks whose stacks say nothing": lambda: job(
+        replace(reducing(0), said=(TIMEOUT.format(0),)),
+        rank(1, stack("??@engine"), said=(TIMEOUT.format(1),)),
+        RankSnapshot(2, (), rank=2),
+    ),
+    "a GPU that failed, of a job that waits for work": lambda: job(
+        idle(0), idle(1), witnesses=witness("gpu-fault", 1)
     ),
     "a GPU that failed": lambda: job(syncing(0), syncing(1), witnesses=witness("gpu-fault", 1)),
     "a GPU that failed, of ranks in a collective": lambda: job(
