@@ -387,6 +387,12 @@ SCENES = {
     "a reader-writer lock": lambda: job(
         rank(0, thread(1, *LOCKS[:1], "pthread_rwlock_rdlock@libc.so.6", *ENGINE)), reducing(1)
     ),
+    "two forked children, of one the parent's lock is known": lambda: job(
+        rank(0, thread(1, *LOCKS, "fork@libc.so.6"), locks=(holds(1, 9, gone=True, owner_process=5),)),
+        rank(1, thread(1, *LOCKS, "fork@libc.so.6")),
+    ),
+    "a forked child that wants the GIL": lambda: job(rank(0, thread(1, *WANTS_GIL, "fork@libc.so.6"))),
+    "more allocations than ranks in the collective": lambda: job(reducing(0), pinning(1), pinning(2), reads(3)),
     # idioms
     "the first rank works alone": lambda: job(rank(0, stack(*READS)), *(rank(n, stack(*LEADER)) for n in (1, 2))),
     "the first rank is not there": lambda: job(
@@ -493,6 +499,10 @@ SCENES = {
     "a GPU that failed, of a job that waits for work": lambda: job(
         idle(0), idle(1), witnesses=witness("gpu-fault", 1)
     ),
+    "a GPU that failed, beside a circle": lambda: job(
+        reducing(0), locked(1), reducing(2), witnesses=witness("gpu-fault", 0)
+    ),
+    "ranks that went on, beside a circle": lambda: job(going(0), locked(1), going(2), apart=1.5),
     "a GPU that failed": lambda: job(syncing(0), syncing(1), witnesses=witness("gpu-fault", 1)),
     "a GPU that failed, of ranks in a collective": lambda: job(
         reducing(0), reducing(1), reducing(2), witnesses=witness("gpu-fault", 1)
@@ -531,7 +541,8 @@ def told(snapshot):
         yield f"chain: {_chain(verdict.chain)}; root: {_node(verdict.root)}"
     yield from (f"cites {_cited(one)}" for one in verdict.evidence[:3])
     for one in verdict.considered.hypotheses:
-        share = f"{one.share:.2f}{' circle' if one.circle else ''}, {one.weakest}"
+        weakest = f" ({_chain((one.weakest_edge,))})" if one.weakest_edge is not None else ""
+        share = f"{one.share:.2f}{' circle' if one.circle else ''}, {one.weakest}{weakest}"
         yield f"weighs {one.source} {one.row}, {one.confidence}, {one.culprits} {one.absent}, {share}"
         against = " ".join((*one.contradictions, *one.limits, *(f"leaves {index}" for index in one.unexplained)))
         yield f"  against: {against}; chain: {_chain(one.chain)}; roots: {', '.join(map(_root, one.roots))}"
@@ -547,7 +558,8 @@ def _graph(diagnosis):
     for edges in graph.edges.values():
         for edge in edges:
             facts = "".join(f" [{one.process}/{one.thread}/{one.frame}]" for one in edge.facts)
-            yield f"  {edge.source.label} -> {edge.target.label}: {edge.kind}, {edge.strength}, {edge.needs}{facts}"
+            target = f"{edge.target.kind} {edge.target.label}"
+            yield f"  {edge.source.label} -> {target}: {edge.kind}, {edge.strength}, {edge.needs}{facts}"
     yield from (f"  end {_node(node)}" for node in graph.nodes.values() if not graph.after(node.id))
 
 
