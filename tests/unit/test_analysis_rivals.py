@@ -465,3 +465,13 @@ def test_a_call_whose_arguments_were_not_read_is_no_other_collective():
     assert answer(verdict(reducing(0), half, reducing(2)))[0] == "unknown"
     assert answer(verdict(reducing(0), half, gathers(2), reducing(3))) == (SIZES, "medium", (2,))
     assert answer(verdict(gathers(0), half, gathers(2))) == (SIZES, "medium", (1,))
+
+
+@pytest.mark.parametrize("numbers", [(1, 2), (2, 1)])
+def test_an_answer_is_as_sure_as_its_least_sure_culprit(numbers):
+    """Rank 2 may be the idle pool of an engine, in whatever order they come."""
+    pool = ("pthread_cond_wait@libc.so.6", "std::condition_variable::wait@libstdc++.so.6", "worker@engine pool.cc:3")
+    away = {1: reads(numbers[0]), 2: rank(numbers[1], stack(*pool))}
+    found = verdict(reducing(0), *sorted(away.values(), key=lambda one: one.rank), reducing(3), reducing(4))
+    assert answer(found) == (MISSING, "medium", (1, 2))
+    assert answer(verdict(reducing(0), reads(1), reducing(3), reducing(4))) == (MISSING, "high", (1,))

@@ -205,7 +205,15 @@ class _Finder:
         victim = self._victim(end.ways, blamed)
         chain = _way(end.ways, victim, {one.id for one in end.nodes})
         weighed = _up_to(chain, {one.process for one in blamed}) if row.resources else chain
+        weighed = (*weighed, *self._own(row, end, blamed))
         return self._made(row, end.nodes, chain, blamed, {*self._reached(end.ways), *_processes(nearest)}, weighed)
+
+    def _own(self, row: CauseRow, end: _End, blamed: Sequence[Node]) -> Iterator[Edge]:
+        """Of each that is to blame the surest edge that says so: an answer is as sure as its least sure culprit."""
+        for one in blamed:
+            own = self._before.get(one.id, ()) if row.resources else [end.ways[one.id]] if one.id in end.ways else ()
+            if own:
+                yield max(own, key=lambda edge: _ORDER.index(edge.strength))
 
     def _nearest(self, nodes: Iterable[Node]) -> List[Node]:
         """The ranks and threads nearest to the ends: themselves, or those that wait there."""
