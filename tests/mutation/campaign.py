@@ -26,6 +26,8 @@ from typing import Dict, Iterator, List, Sequence
 
 from tabulate import tabulate
 
+from tests.mutation import rows
+
 HERE = Path(__file__).resolve().parents[2]
 WORK = HERE / ".cache" / "mutate"
 MUTATED = "gdbext/analysis/waits"
@@ -122,7 +124,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of the sample (1)")
     parser.add_argument("--only", action="append", metavar="FILE", help="a file of analysis/waits, like chain.py")
     parser.add_argument("--survivors", type=Path, help="write the survivors with their differences to a file")
+    parser.add_argument("--rows", action="store_true", help="the rows of wait_causes.py and waits.py instead")
     options = parser.parse_args()
+    if options.rows:
+        made, unnoticed = rows.campaign()
+        print("\n".join(unnoticed))
+        print(f"{made} changes of rows, {made - len(unnoticed)} killed, {len(unnoticed)} survived")
+        return
     only = options.only or ["*.py"]
     prepare(only)
     with inside(WORK):
