@@ -90,6 +90,12 @@ def held(number, *waits, count=2, others=(), **fields):
     return rank(number, *(thread(lwp) for lwp in range(1, count + 1)), *others, locks=waits, **fields)
 
 
+def still_held(*kinds, **fields):
+    """A rank whose threads wait for what has no owner, as two looks saw it."""
+    waits = (holds(lwp, NOBODY, kind, still=True) for lwp, kind in enumerate(kinds, 1))
+    return held(0, *waits, count=len(kinds), **fields)
+
+
 def loading(number):
     return inside(number, "cuModuleLoadData@libcuda.so.1")
 
@@ -382,10 +388,30 @@ SCENES = {
     "every thread waits for another one, seen once": lambda: job(
         held(0, holds(1, NOBODY, "condvar"), holds(2, 1)), reducing(1)
     ),
-    "an initialiser": lambda: job(rank(0, thread(1, *LOCKS[:1], "pthread_once@libc.so.6", *ENGINE)), reducing(1)),
-    "the allocator's lock": lambda: job(rank(0, thread(1, *LOCKS[:1], "malloc@libc.so.6", *ENGINE)), reducing(1)),
+    "every thread waits for another one, alone": lambda: job(still_held("condvar", "semaphore", handlers=())),
+    "every thread waits for another one, and the keyboard": lambda: job(
+        still_held("condvar", "semaphore", handlers=(2,)), reducing(1)
+    ),
+    "every thread waits for another one, and a handler": lambda: job(
+        still_held("condvar", "semaphore", handlers=(10,)), reducing(1)
+    ),
+    "every thread waits for another one, on futexes": lambda: job(still_held("futex", "condvar", handlers=())),
+    "every thread waits for another one, for readers": lambda: job(
+        held(0, LockWait(1, "rwlock", 0x10, Missing("readers"), detail="held by 2 readers", still=True),
+             holds(2, NOBODY, "barrier", still=True), handlers=()), reducing(1)
+    ),
+    "a thread that another one may wake": lambda: job(
+        rank(0, thread(1, *NATIVE_POOL), thread(2, *READS), locks=(holds(1, NOBODY, "condvar", still=True),),
+             handlers=())
+    ),
+    "a thread that another one may wake, one of two ranks": lambda: job(
+        rank(0, thread(1, *NATIVE_POOL), thread(2, *READS), locks=(holds(1, NOBODY, "condvar"),)),
+        rank(1, thread(1, *NATIVE_POOL), locks=(holds(1, NOBODY, "semaphore", timed=True),)),
+    ),
+    "an initialiser": lambda: job(rank(0, thread(1, "pthread_once@libc.so.6", *ENGINE)), reducing(1)),
+    "the allocator's lock": lambda: job(rank(0, thread(1, "malloc@libc.so.6", *ENGINE)), reducing(1)),
     "a reader-writer lock": lambda: job(
-        rank(0, thread(1, *LOCKS[:1], "pthread_rwlock_rdlock@libc.so.6", *ENGINE)), reducing(1)
+        rank(0, thread(1, "pthread_rwlock_rdlock@libc.so.6", *ENGINE)), reducing(1)
     ),
     "two forked children, of one the parent's lock is known": lambda: job(
         rank(0, thread(1, *LOCKS, "fork@libc.so.6"), locks=(holds(1, 9, gone=True, owner_process=5),)),
@@ -540,6 +566,7 @@ def told(snapshot):
     if verdict.chain:
         yield f"chain: {_chain(verdict.chain)}; root: {_node(verdict.root)}"
     yield from (f"cites {_cited(one)}" for one in verdict.evidence[:3])
+    yield from (f"cites {one.text}" for one in verdict.evidence if one.text.startswith("what may wake"))
     for one in verdict.considered.hypotheses:
         weakest = f" ({_chain((one.weakest_edge,))})" if one.weakest_edge is not None else ""
         share = f"{one.share:.2f}{' circle' if one.circle else ''}, {one.weakest}{weakest}"
