@@ -44,7 +44,7 @@ RULES = (
         "mpi",
         r"(fi|ofi|rxm|rxd|tcpx|xnet|udpx|smr|sm2|vrb|efa|rxr|cxip|opx|_*gnix|psmx\d?|mrail|lnx"
         r"|sock_(av|cntr|comm|conn|cq|dgram|dom|ep|eq|mr|msg|pe|rdm|rx|tx))"  # CPython's own begin with sock_ as well
-        r"_(?!getinfo|fabric$|domain$|init|ini$|freeinfo)\w+",
+        r"_(?!getinfo|fabric$|domain$|init|ini$|freeinfo|\w*monitor|mr_|memhooks|intercept)\w+",
         f"rdma/fi_*.h and the providers of libfabric; {_PROGRESS}",
         rank=STEP,
     ),

@@ -71,7 +71,8 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "no-connection",
         r"Connecting to rank \d{1,6} failed, waiting for \d+ milliseconds|connectFullMesh failed"
-        r"|connect to (?:the )?tracker.{0,40} failed|Timed out (?:trying to connect|during handshake while connecting) to"
+        r"|connect to (?:the )?tracker.{0,40} failed|Timed out trying to connect to"
+        r"|Timed out during handshake while connecting to"
         r"|failed to connect to all addresses|Failed to connect to GCS|Could not connect to scheduler",
         "a process of the job did not reach another one while they set up their connections",
         "LightGBM linkers_socket.cpp; gloo; rabit; distributed comm/core.py; gRPC; Ray gcs_client",
