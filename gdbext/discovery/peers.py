@@ -236,8 +236,19 @@ def _lock(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Peer:
         file = os.readlink(f"{proc.root}/{pid}/fd/{descriptor}")
     except OSError:
         file = f"file descriptor {descriptor}"
-    inode = re.search(r"^ino:\s*(\d+)", _about(proc, pid, str(descriptor)), re.MULTILINE)  # Linux 5.14 and later
-    found = holder(proc, pid, int(inode[1]) if inode else None)
+    about = _about(proc, pid, str(descriptor))
+    inode = re.search(r"^ino:\s*(\d+)", about, re.MULTILINE)  # Linux 5.14 and later
+    found = holder(proc, pid, int(inode[1]) if inode else None, _device(proc, pid, about))
     if isinstance(found, Missing):
         return Peer(tid, file, found, lock=True)
     return Peer(tid, file, (found,), *_looks(proc, [found]), lock=True)
+
+
+def _device(proc: ProcFS, pid: int, about: str) -> str:
+    """Of the file system of an open file, as /proc/locks writes it; "" where that is not known."""
+    mount = re.search(r"^mnt_id:\s*(\d+)", about, re.MULTILINE)
+    mounts = proc.text(f"{pid}/mountinfo")
+    if mount is None or isinstance(mounts, Missing):
+        return ""
+    found = re.search(rf"^{mount[1]} \d+ (\d+):(\d+) ", mounts, re.MULTILINE)
+    return f"{int(found[1]):02x}:{int(found[2]):02x}" if found else ""

@@ -18,6 +18,8 @@ from tests.gdb.gdbrun import QUIET, gdb_batch
 from tests.inferiors.capture_process import wait_until
 from tests.inferiors.lock_hangs import LOCK_HANGS
 
+INFERIORS = Path(__file__).parents[1] / "inferiors"
+
 pytestmark = pytest.mark.gdb  # one start, one look for all of these tests
 
 # From outside gdb only names frames; held by it, the waits and their memory come from gdb as well.
@@ -119,6 +121,43 @@ def test_peers_are_found_by_inode_and_port(snapshots, running):
         (peer,) = snapshots[name].processes[-1].peers
         assert peer.file.startswith(begin)
         assert peer.processes == running[name][:1]
+
+
+@pytest.mark.parametrize("how", ["outside", "attached"])
+def test_the_holder_of_a_files_lock_need_not_be_a_rank(how, tmp_path):
+    words = [sys.executable, "-S", str(INFERIORS / "file_lock.py")]
+    path, file = tmp_path / "cache.lock", tmp_path / "snapshot.json"
+    with contextlib.ExitStack() as stack:
+        pids = {}
+        for role in ("hold", "wait"):
+            one = stack.enter_context(subprocess.Popen([*words, role, path], stdout=subprocess.PIPE, text=True))
+            stack.callback(one.kill)
+            assert one.stdout.readline() == "ready\n"
+            pids[role] = one.pid
+        wait_until(lambda: _call(pids["wait"]) == 73)
+        if how == "outside":
+            look = [
+                sys.executable,
+                "-m",
+                "gdbext",
+                "locks",
+                "-q",
+                "--gdb",
+                gdbs()[0],
+                "--save",
+                file,
+                str(pids["wait"]),
+            ]
+            said = subprocess.run(look, capture_output=True, text=True, timeout=120).stdout
+        else:
+            look = (f"llm-attach-all {pids['wait']}", f"llm-locks --save {file}", "llm-detach-all")
+            answer = gdb_batch(gdbs()[0], *look)
+            said = answer.out + answer.text
+    assert f"held by pid {pids['hold']}" in said
+    verdict = judge(load_snapshot(file.read_text())).verdict
+    assert (verdict.root.kind, verdict.root.pid) == ("process", pids["hold"])
+    assert str(path) in verdict.chain[0].target.label
+    assert not verdict.culprits
 
 
 def test_a_core_has_owners_too(running, tmp_path):

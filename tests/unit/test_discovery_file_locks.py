@@ -82,6 +82,12 @@ def test_who_waits_behind_others_waits_for_the_same_holder(proc):
     assert holder(proc, 71, 5) == holder(proc, 72, 5) == holder(proc, 72, None) == 70
 
 
+def test_who_was_taken_out_of_the_queue_by_a_debugger_waits_for_who_has_the_file(proc):
+    assert holder(proc, 77, 5, "08:01") == 70
+    for pid, inode, device in ((77, 5, "08:02"), (77, 4, "08:01"), (77, None, "08:01"), (70, 5, "08:01"), (77, 5, "")):
+        assert isinstance(holder(proc, pid, inode, device), Missing)
+
+
 @pytest.mark.parametrize(
     ("pid", "inode", "why"),
     [
