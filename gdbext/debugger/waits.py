@@ -13,6 +13,7 @@ from gdbext.debugger import compat
 from gdbext.debugger.memory import TargetMemory
 from gdbext.debugger.symbols import symbol_at
 from gdbext.discovery.procfs import ProcFS
+from gdbext.model.digits import is_whole
 from gdbext.model.errors import GdbextError
 from gdbext.model.locks import LockWait
 from gdbext.model.missing import Missing
@@ -99,4 +100,4 @@ def _map(inferior: gdb.Inferior, is_core: bool) -> MemoryMap:
 def _variable(address: int) -> str:
     """`cache`, or `table+0x40`, of the selected inferior."""
     name, _, offset = (symbol_at(address) or "").split(" in section ")[0].strip().rpartition(" + ")
-    return f"{name}+{int(offset):#x}" if name and offset.isdigit() else f"{name}{offset}"
+    return f"{name}+{int(offset):#x}" if name and is_whole(offset) else f"{name}{offset}"
