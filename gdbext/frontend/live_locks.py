@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, Mapping, Optional, Sequence
+from typing import Dict, Mapping, Sequence
 
 from gdbext.capture import futexes, locks, stop, surroundings
 from gdbext.capture.memory import ProcessMemory
@@ -11,6 +11,7 @@ from gdbext.capture.variables import variable_in
 from gdbext.discovery.peers import waits_for
 from gdbext.discovery.procfs import ProcFS
 from gdbext.frontend.live_rank import LiveRank
+from gdbext.model.mangled import qualified_name
 from gdbext.model.missing import Missing
 
 
@@ -62,18 +63,9 @@ def _surroundings(proc: ProcFS, rank: LiveRank, ids: futexes.ThreadIds) -> surro
         ids.words,
         set(ids.lwps.values()) >= {thread.tid for thread in rank.copy.threads} | set(rank.times),
         surroundings.place_in(rank.copy.maps),
-        variable_in(rank.copy.maps, f"{proc.root}/{rank.pid}/root", _readable),
+        variable_in(rank.copy.maps, f"{proc.root}/{rank.pid}/root", qualified_name),
         surroundings.shared_in(rank.copy.maps),
         exists=surroundings.exists_beside(ids.lwps, proc.root),
         parent=parent,
         parents_threads=frozenset(proc.tasks(parent) if parent else ()),
     )
-
-
-def _readable(symbol: str) -> Optional[str]:
-    """A name of C++ for people."""
-    if not symbol.startswith("_Z"):
-        return symbol
-    from gdbext.parsers.mangled import qualified_name  # few looks need it
-
-    return qualified_name(symbol)

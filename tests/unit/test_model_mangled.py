@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from gdbext.model.mangled import qualified_name
 from gdbext.parsers import parse_files
-from gdbext.parsers.mangled import qualified_name
 
 NAMES = {
     "_ZN4c10d16ProcessGroupNCCL9allreduceERSt6vectorIN2at6TensorESaIS3_EERKNS_16AllreduceOptionsE":
