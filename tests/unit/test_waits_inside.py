@@ -71,7 +71,7 @@ def test_nobody_is_left(process, confidence):
 @pytest.mark.parametrize(
     ("process", "why"),
     [
-        (pool(waits(2), threads=(thread(3, *ACCEPTS),)), "thread 3 is in serve"),
+        (pool(waits(2), threads=(thread(3, *ACCEPTS),)), "serve (server.cc:7)"),
         (pool(waits(2), waits(3), threads=(thread(3), thread(4))), "thread 4 is in work"),  # a wait that nobody saw
         (pool(waits(2), waits(3, timed=True), threads=(thread(3),)), "thread 3 waits with a time-out"),
         (pool(waits(2), waits(3, "semaphore", shared=True), threads=(thread(3),)), "other processes have"),
