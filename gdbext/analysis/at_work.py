@@ -72,6 +72,28 @@ def result_lost(view: JobView) -> Optional[Candidate]:
     return Candidate("other", "medium", summary, tuple(waiting), (), (), evidence_of(waiting, idle))
 
 
+def held_up(view: JobView) -> Optional[Candidate]:
+    """Nobody works: some wait for something outside of the program, and all the others for each other."""
+    if not _alone(view) or len(view.parties) < 2 or any(_works(view, party) for party in view.parties):
+        return None
+    away = [party for party in view.parties if not _waits_among_us(view, party)]
+    others = [party for party in view.parties if party not in away and not serves(view, party)]
+    if not away or not others or any(party.kind != "io" for party in away):
+        return None
+    if any(thread.switches for process in view.snapshot.processes for thread in process.threads if thread.frames):
+        return None
+    summary = (
+        f"Of this program nobody works: {who(away)} {verb(away, 'waits', 'wait')} in {where(away[0])} for something "
+        f"outside of it, and {who(others)} {verb(others, 'waits', 'wait')} for other processes of it, for example in "
+        f"{where(others[0])}."
+    )
+    return Candidate("other", "low", summary, tuple(away), tuple(others), (), evidence_of(away, others))
+
+
+def _waits_among_us(view: JobView, party: Party) -> bool:
+    return party.group == "lock" or _waits_inside(view, party)
+
+
 def waits_for_result(party: Party) -> bool:
     """Whether it is the parent of a pool that waits for what its workers do."""
     return party.kind in _FED and matches_any(_RESULTS, (name.rsplit("::", 1)[-1] for name in calls_of(party)))
@@ -182,5 +204,5 @@ def _in_own_code(party: Party) -> bool:
     return party.kind in OF_ITS_OWN or party.judged.rule in OWN_SLEEPS
 
 
-LOST = (result_lost,)
+LOST = (result_lost, held_up)
 PATTERNS = (works_inside, followers_wait, cannot_tell)

@@ -216,7 +216,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "is "
         "another example",
         "horovod/horovod#2601",
-        ("orphan", "other-program", "nobody", "messages", "result_lost"),
+        ("orphan", "other-program", "nobody", "messages", "result_lost", "held_up"),
     ),
     Signature(
         "unknown",

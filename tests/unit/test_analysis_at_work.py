@@ -7,7 +7,7 @@ import pytest
 from gdbext.analysis.at_work import was_woken
 from gdbext.analysis.judge import judge
 from gdbext.model.locks import Peer
-from tests.unit.stacks import job, rank, stack
+from tests.unit.stacks import ENTRY, job, rank, stack
 
 MAIN = ("<module>@program.py:9", "main@python3")
 FUTEX, READ, POLL = (202, 1, 128, 0, 0, 0, 0), (0, 3, 0, 0, 0, 0, 0), (7, 1, 1, 500, 0, 0, 0)
@@ -138,3 +138,25 @@ def test_two_processes_that_listen_to_each_other():
     found = verdict(listening(0, 1), listening(1, 0))
     assert (found.cause, found.culprits) == ("other", (0, 1))
     assert "wait for each other" in found.summary
+
+
+def test_a_worker_that_waits_outside_holds_up_its_program():
+    parent = process(0, stack("wait4@libc.so.6", "poll@multiprocessing/popen_fork.py:27", *MAIN, switches=0, state="S"))
+    worker = process(1, stack("read@libc.so.6", "load@program.py:4", *MAIN, switches=0, state="S"))
+    found = verdict(parent, worker)
+    assert (found.cause, found.confidence, found.culprits) == ("other", "low", (1,))
+
+
+def test_the_only_thread_of_a_forked_child_waits_for_one_of_its_parent():
+    helper = stack("__futex_wait@libc.so.6", "pool@libgomp.so.1", *ENTRY, switches=0, state="S")
+    waits = stack("wait4@libc.so.6", "run@program.py:9", *MAIN, syscall=(61, 101, 0, 0, 0, 0, 0), switches=0, state="S")
+    child = stack("__futex_wait@libc.so.6", "acquire@threading.py:9", "run@program.py:12", *MAIN, switches=0, state="S")
+    peer = Peer(100, "pid 101", (101,), ("S",), ("python",))
+    two = (
+        process(0, waits, helper, peers=(peer,), title="python program.py"),
+        process(1, child, title="python program.py"),
+    )
+    found = verdict(*two)
+    assert (found.cause, found.culprits) == ("fork-after-cuda", (1,))
+    other = verdict(two[0], replace(two[1], title="python other.py"))
+    assert other.cause != "fork-after-cuda", "it was started, not forked"

@@ -6,7 +6,7 @@ from typing import Dict, List
 
 from gdbext.analysis.view import JobView, Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
-from gdbext.analysis.waits.marks import in_nccl, is_forked, is_starved, waits_for_leader
+from gdbext.analysis.waits.marks import in_nccl, is_forked, is_starved, left_by_fork, waits_for_leader
 
 
 def before(drawing: Drawing) -> None:
@@ -52,7 +52,7 @@ def _starved(drawing: Drawing) -> None:
 
 def _forked(drawing: Drawing) -> None:
     for party in drawing.view.parties:
-        if is_forked(party):
+        if is_forked(party) or left_by_fork(drawing.view, party):
             rank = drawing.rank(party)
             gone = drawing.resource("thread", f"parent:{party.index}", "a thread of its parent", "dead")
             if any(edge.strength == "proven" for edge in drawing.leaving(rank)):

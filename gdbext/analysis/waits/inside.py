@@ -7,7 +7,7 @@ from typing import Iterator, List, Mapping, Optional, Tuple
 from gdbext.analysis.candidate import shows
 from gdbext.analysis.view import COMMUNICATION, JobView, Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
-from gdbext.analysis.waits.marks import is_forked
+from gdbext.analysis.waits.marks import is_forked, left_by_fork
 from gdbext.analysis.waits.threads import Threads
 from gdbext.analysis.wording import named, where
 from gdbext.knowledge.locks import BY_HANDLER, KEYBOARD, MOVING, NO_OWNER, OF_RUNTIMES
@@ -31,7 +31,7 @@ def draw(drawing: Drawing, threads: Threads) -> None:
         found = [one for one in found if one[0] not in away]
         strengths = [one for _, _, one in found if isinstance(one, str)]
         unowned = any(_needs_any(wait) for _, wait, _ in found)
-        if not unowned or len(strengths) < len(found) or any(map(is_forked, _parties(drawing.view, process))):
+        if not unowned or len(strengths) < len(found) or _forked(drawing.view, process):
             continue
         strength = min(strengths, key=tuple(STRENGTHS).index)
         hub = drawing.resource("condition", f"left:{process.index}", f"any thread of {process.label} (all wait)")
@@ -79,6 +79,10 @@ def name(wait: LockWait) -> str:
         return KINDS[wait.kind]
     kind = "futex" if wait.kind == "futex" else KINDS[wait.kind].split(" ", 1)[-1]
     return f"{kind} {wait.name or hex(wait.address)}" if wait.address else kind
+
+
+def _forked(view: JobView, process: RankSnapshot) -> bool:
+    return any(is_forked(one) or left_by_fork(view, one) for one in _parties(view, process))
 
 
 def _parties(view: JobView, process: RankSnapshot) -> List[Party]:

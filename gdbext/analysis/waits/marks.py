@@ -77,6 +77,19 @@ def is_forked(party: Party) -> bool:
     return waits and alone and not shared and matches_any(_FORK, called)
 
 
+def left_by_fork(view: JobView, party: Party) -> bool:
+    """The only thread of a process with its parent's program; the parent has more threads and waits for its end."""
+    process = party.process
+    if len(process.threads) != 1 or process.title is None or party.kind not in ("mutex", "condvar-idle"):
+        return False
+    return any(
+        len(one.threads) > 1
+        and one.title == process.title
+        and any(peer.file == f"pid {process.pid}" for peer in one.peers)
+        for one in view.snapshot.processes
+    )
+
+
 def is_exiting(party: Party) -> bool:
     """Inside a destructor that runs because the process ends."""
     names = calls_of(party, party.judged.frame or 0)
