@@ -258,6 +258,9 @@ SCENES = {
     ),
     "different sizes": lambda: job(reducing(0), reducing(1, count=7), reducing(2)),
     "different numbers": lambda: job(reducing(0, operations=9), gathers(1, operations=10), reducing(2, operations=9)),
+    "one collective under different numbers": lambda: job(
+        reducing(0, operations=9), reducing(1, operations=10), reads(2)
+    ),
     "calls without names": lambda: job(
         *(inside(n, "ncclAllReduce@libnccl.so.2") for n in (0, 2)), inside(1, "ncclBroadcast@libnccl.so.2")
     ),
@@ -407,6 +410,9 @@ SCENES = {
     "a thread that another one may wake, one of two ranks": lambda: job(
         rank(0, thread(1, *NATIVE_POOL), thread(2, *READS), locks=(holds(1, NOBODY, "condvar"),)),
         rank(1, thread(1, *NATIVE_POOL), locks=(holds(1, NOBODY, "semaphore", timed=True),)),
+    ),
+    "the driver's own lock": lambda: job(
+        syncing(0), rank(1, thread(1, *LOCKS, "??@libcuda.so.1", ENGINE[1])), syncing(2)
     ),
     "an initialiser": lambda: job(rank(0, thread(1, "pthread_once@libc.so.6", *ENGINE)), reducing(1)),
     "the allocator's lock": lambda: job(rank(0, thread(1, "malloc@libc.so.6", *ENGINE)), reducing(1)),
