@@ -124,6 +124,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of the sample (1)")
     parser.add_argument("--only", action="append", metavar="FILE", help="a file of analysis/waits, like chain.py")
     parser.add_argument("--survivors", type=Path, help="write the survivors with their differences to a file")
+    parser.add_argument(
+        "--again", type=Path, help="the mutants of such a file once more, where their functions did not change"
+    )
     parser.add_argument("--rows", action="store_true", help="the rows of wait_causes.py and waits.py instead")
     options = parser.parse_args()
     if options.rows:
@@ -132,12 +135,16 @@ def main() -> None:
         print(f"{made} changes of rows, {made - len(unnoticed)} killed, {len(unnoticed)} survived")
         return
     only = options.only or ["*.py"]
+    again = options.again.read_text() if options.again else ""
     prepare(only)
     with inside(WORK):
         everything = mutants(only)
         names = everything
         if options.sample is not None and options.sample < len(everything):
             names = sorted(random.Random(options.seed).sample(everything, options.sample))
+        if options.again:
+            listed = {line[2:].split(":")[0] for line in again.splitlines() if line.startswith("# ")}
+            names = [name for name in everything if name in listed]
         chosen = names if len(names) < len(everything) else []
         words = [str(Path(sys.executable).parent / "mutmut"), "run", "--max-children", "1", *chosen]
         with open("mutmut.log", "w") as log:

@@ -497,6 +497,10 @@ SCENES = {
     "ranks that went on, one stopped": lambda: job(going(0), stopped(1), going(2), apart=1.5),
     "ranks that are idle": lambda: job(idle(0), idle(1)),
     "one that no stack was read of": lambda: job(reducing(0), RankSnapshot(1, (), rank=1, pid=1001), reducing(2)),
+    "one whose stack says nothing": lambda: job(
+        reducing(0), rank(1, stack("??@libengine.so", "??@libengine.so", state="S", cpu=0.0)), reducing(2)
+    ),
+    "all stacks say nothing": lambda: job(*(rank(n, stack("??@x.so", state="S", cpu=0.0)) for n in (0, 1))),
     "threads that are ranks": lambda: nameless(
         *(stack(*DRIVER, "cudaStreamSynchronize@libcudart.so.12", f"worker{n}@e w.cc:{n}", id=str(n)) for n in (1, 2)),
         stack(*DRIVER, "cudaMallocHost@libcudart.so.12", "worker3@e w.cc:3", id="3"),
