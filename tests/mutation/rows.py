@@ -20,7 +20,8 @@ from tests.bench import judges
 from tests.unit import verdict_scenes
 
 _WORDS = ("resources", "via", "ends", "states")
-_FLAGS = ("everybody", "peers", "few", "blames")
+_OF_CIRCLES, _OF_ENDS = ("few",), ("everybody", "peers", "blames")  # what is read of each
+_ALWAYS_ALL = ("device", "collective", "rendezvous", "communicator", "lock")
 _Rows = Tuple[CauseRow, ...]
 
 
@@ -42,7 +43,7 @@ def _changed(row: CauseRow) -> Iterator[Tuple[str, Any]]:
         yield from ((name, tuple(one for one in words if one != word)) for word in words)
     if row.most != CONFIDENCE[-1]:
         yield "most", CONFIDENCE[CONFIDENCE.index(row.most) + 1]
-    yield from ((name, not getattr(row, name)) for name in _FLAGS)
+    yield from ((name, not getattr(row, name)) for name in (_OF_CIRCLES if row.circle else _OF_ENDS))
 
 
 def of_waits() -> Iterator[Tuple[str, Dict[str, Any]]]:
@@ -52,7 +53,8 @@ def of_waits() -> Iterator[Tuple[str, Dict[str, Any]]]:
         yield f"{kind}: left out", {key: one for key, one in WAITS.items() if key != kind}
         lower = strengths[max(0, strengths.index(row.strength) - 1)]
         yield f"{kind}: strength={lower}", {**WAITS, kind: replace(row, strength=lower)}
-        yield f"{kind}: needs", {**WAITS, kind: replace(row, needs=ANY if row.needs == ALL else ALL)}
+        if row.target not in _ALWAYS_ALL:
+            yield f"{kind}: needs", {**WAITS, kind: replace(row, needs=ANY if row.needs == ALL else ALL)}
 
 
 def campaign() -> Tuple[int, List[str]]:
