@@ -149,7 +149,8 @@ RULES = (
         r"|boost::(\w+::)*(condition_variable\w*|barrier|interprocess_\w*(sem|cond)\w*)::\w*wait"
         r"|c10::ivalue::Future::wait|(tsl|xla|tensorflow)::(BlockUntilReady|Notification::WaitFor"
         r"|BlockingCounter::Wait)|Eigen::(Barrier|Notification)::Wait"
-        r"|Q(WaitCondition::wait|Semaphore::acquire)|uv_(cond|sem|barrier)_\w*wait|amd::(Semaphore|Monitor)::"
+        r"|iree_(notification_\w*wait|futex_wait)|Q(WaitCondition::wait|Semaphore::acquire)|uv_(cond|sem"
+        r"|barrier)_\w*wait|amd::(Semaphore|Monitor)::"
         r"|bthread::butex_wait|bthread_(join|id_join)",
         "folly, Boost, torch, XLA, Eigen, Qt, libuv, ROCclr, brpc",
         rank=LEAF,

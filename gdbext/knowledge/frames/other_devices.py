@@ -42,9 +42,24 @@ RULES = (
     FrameRule(
         "openmp-offload",
         "stream-sync",
-        r"__tgt_rtl_(synchronize\w*|query_async)|llvm::omp::target::plugin::\w+::(wait\w*|\w*[Ss]ynchronize\w*)",
-        "LLVM openmp/libomptarget plugins; llvm-project#64572",
+        r"GOMP_OFFLOAD_\w*(synchronize|wait)|acc_wait|__pgi_uacc_\w*wait|__tgt_rtl_(synchronize\w*|query_async)"
+        r"|llvm::omp::target::plugin::\w+::(wait\w*|\w*[Ss]ynchronize\w*)",
+        "LLVM openmp/libomptarget plugins; llvm-project#64572; libgomp/plugin; NVHPC",
         rank=STEP,
+    ),
+    FrameRule(
+        "kokkos-fence",
+        "device-sync",
+        r"Kokkos::(\w+::)*\w*fence\w*|alpaka::(\w+::)*wait|rmm::cuda_stream_view::synchronize",
+        "Kokkos::fence, alpaka::wait, rmm/cuda_stream_view.hpp",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "openvino-wait",
+        "event-sync",
+        r"(ov|InferenceEngine)::\w*(InferRequest|AsyncInfer\w*|IAsyncInfer\w*)::\w*[wW]ait",
+        "OpenVINO infer requests",
+        rank=LOCK,
     ),
     FrameRule(
         "iree-wait",
