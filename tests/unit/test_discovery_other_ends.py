@@ -1,6 +1,5 @@
-"""Waits whose other end the kernel names: children of this very process, and locks on its files."""
+"""Waits whose other end the kernel names: children, connections, event loops."""
 
-import fcntl
 import os
 import selectors
 import socket
@@ -12,9 +11,8 @@ import pytest
 
 from gdbext.discovery.peers import waits_for
 from gdbext.discovery.procfs import ProcFS
-from gdbext.knowledge.waits import FILE_LOCK
 
-WAIT4, WAITID, FLOCK, RECEIVE, EPOLL_WAIT = 61, 247, 73, 45, 232
+WAIT4, WAITID, RECEIVE, EPOLL_WAIT = 61, 247, 45, 232
 FOR_EVER = 0xFFFFFFFF
 
 
@@ -42,40 +40,6 @@ def test_the_child_that_is_waited_for(child, call):
 def test_any_child_names_nobody():
     assert only(os.getpid(), 1, WAIT4, 0xFFFFFFFF) is None
     assert only(os.getpid(), 1, WAITID, 0, 0) is None
-
-
-SAYS = "1: POSIX  ADVISORY  WRITE {other} 00:2f:7 0 EOF\n2: FLOCK  ADVISORY  WRITE {holder} 00:2f:9 0 EOF\n"
-WAITS = "2: -> FLOCK  ADVISORY  WRITE {waiter} 00:2f:9 0 EOF\n"
-
-
-def test_the_holder_of_a_file_lock(tmp_path):
-    for pid in (7, 8, 9):
-        (tmp_path / str(pid)).mkdir()
-    (tmp_path / "locks").write_text(SAYS.format(other=7, holder=8) + WAITS.format(waiter=9))
-    found = waits_for(ProcFS(str(tmp_path)), 9, {9: (FLOCK, 3, 2, 0, 0, 0, 0)})
-    assert [(one.file, one.processes) for one in found] == [(f"{FILE_LOCK}00:2f:9", (8,))]
-
-
-def test_a_table_of_locks_that_says_nothing_of_it(tmp_path):
-    (tmp_path / "9").mkdir()
-    (tmp_path / "locks").write_text(SAYS.format(other=7, holder=8) + "nonsense\n2: -> FLOCK\n")
-    assert waits_for(ProcFS(str(tmp_path)), 9, {9: (FLOCK, 3, 2, 0, 0, 0, 0)}) == ()
-
-
-def test_a_file_lock_of_this_machine(tmp_path):
-    """The kernel's own table: a child waits for what we hold."""
-    path = tmp_path / "lock"
-    source = f"import fcntl; f = open({str(path)!r}); print('there', flush=True); fcntl.flock(f, fcntl.LOCK_EX)"
-    with open(path, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with subprocess.Popen([sys.executable, "-S", "-c", source], stdout=subprocess.PIPE) as waiter:
-            assert waiter.stdout.readline() == b"there\n"
-            peer = None
-            while peer is None and waiter.poll() is None:
-                peer = only(waiter.pid, waiter.pid, FLOCK, 3, 2)
-            waiter.kill()
-    assert peer is not None
-    assert peer.processes == (os.getpid(),)
 
 
 def test_a_connection_that_nobody_has_accepted_is_for_who_listens():
