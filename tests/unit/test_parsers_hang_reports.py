@@ -89,3 +89,30 @@ def test_the_launcher_of_paddle_names_the_rank_that_died():
     (process,) = read(text).processes
     (judged,) = judge(read(text)).processes
     assert (process.rank, judged.wait.kind) == (3, "exited-or-crashed")
+
+
+@pytest.mark.parametrize("clock", ["", "[  +0.000049] ", "[12345.678901] ", "Nov 19 11:03:26.198647 node1 kernel: "])
+def test_a_task_of_the_kernel_behind_any_clock(clock):
+    lines = (
+        "task:nv_open_q       state:D stack:0     pid:1014  tgid:1014  ppid:2      flags:0x00004000",
+        "Call Trace:",
+        " schedule+0x33/0x110",
+        " rwsem_down_write_slowpath+0x27e/0x550",
+        " os_acquire_rwlock_write+0x3c/0x70 [nvidia]",
+    )
+    snapshot = read("".join(f"{clock}{line}\n" for line in lines))
+    (process,) = snapshot.processes
+    assert [thread.id for thread in process.threads] == ["1014"]
+    assert judge(snapshot).processes[0].wait.kind == "mutex"
+
+
+@pytest.mark.parametrize("place", ["torch/multiprocessing/spawn.py", "multiprocessing/popen_fork.py"])
+def test_a_parent_waits_for_the_end_of_its_processes_not_for_a_queue(place):
+    lines = (
+        '  File "/srv/train.py", line 9, in main',
+        f'  File "/x/lib/python3.8/{place}", line 99, in wait',
+        '  File "/x/lib/python3.8/multiprocessing/connection.py", line 931, in wait',
+        '  File "/x/lib/python3.8/selectors.py", line 415, in select',
+    )
+    found = judge(read("\n".join(("^CTraceback (most recent call last):", *lines, ""))))
+    assert found.processes[0].wait.kind == "condvar-idle"

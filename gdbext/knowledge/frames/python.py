@@ -102,6 +102,14 @@ _STANDARD_LIBRARY = (
         rank=PYTHON + 1,
     ),
     _function(
+        "python-spawn-join",
+        "condvar-idle",
+        r"join|wait",
+        r"(torch/multiprocessing/spawn|torch/distributed/elastic/multiprocessing/api|(^|/)multiprocessing/(process|popen_\w+))\.py$",
+        "the parent waits for the end of its processes",
+        rank=PYTHON + 2,
+    ),
+    _function(
         "python-pool-result",
         "ipc-queue",
         r"get|wait|next|map|starmap|imap\w*|apply|join|_terminate_pool|_help_stuff_finish",

@@ -52,6 +52,12 @@ RULES: Tuple[LogRule, ...] = (
         "nccl-warning", r"NCCL WARN |RCCL WARN |\|CCL_ERROR\|", "the library of collectives warned", "NCCL, oneCCL"
     ),
     LogRule(
+        "deepep-timeout",
+        r"DeepEP (?:timeout check failed|timeout|dispatch.{0,40}timeout|combine.{0,40}timeout)",
+        "a kernel of DeepEP gave up waiting for the data of another rank",
+        "DeepEP csrc/kernels",
+    ),
+    LogRule(
         "watchdog-stuck",
         r"watchdog got stuck for \d+ seconds",
         "torch's watchdog does not get on itself: a CUDA call of it does not return, or it waits for the GIL",

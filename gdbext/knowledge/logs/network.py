@@ -69,6 +69,15 @@ RULES: Tuple[LogRule, ...] = (
         "store-wait",
     ),
     LogRule(
+        "store-barrier",
+        r"Waiting in store based barrier to initialize process group",
+        "a rank waits at the store until all ranks of the group have come",
+        "torch distributed_c10d.py, _store_based_barrier",
+        _INIT,
+        "low",
+        "store-wait",
+    ),
+    LogRule(
         "no-connection",
         r"Connecting to rank \d{1,6} failed, waiting for \d+ milliseconds|connectFullMesh failed"
         r"|connect to (?:the )?tracker.{0,40} failed|Timed out trying to connect to"

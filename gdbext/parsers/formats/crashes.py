@@ -203,7 +203,7 @@ ROWS: Tuple[Row, ...] = (
     row(
         "kernel",
         "state:",
-        r"(?:\[[ \d.]{5,20}\] )?task:(?P<name>\S{1,40})\s{1,40}state:[A-Z]\s.{0,80}?\bpid: {0,6}(?P<tid>\d{1,9})\b",
+        _CLOCK + r"task:(?P<name>\S{1,40})\s{1,40}state:[A-Z]\s.{0,80}?\bpid: {0,6}(?P<tid>\d{1,9})\b",
         _glog_thread,
     ),
     row(
