@@ -17,7 +17,7 @@ MOST_EVIDENCE = 12
 
 @dataclass(frozen=True)
 class Candidate:
-    """One possible verdict. Which one is given, analysis/waits/hypotheses.py says."""
+    """One possible verdict. Which one is given, analysis/waits/weighing.py says."""
 
     cause: str
     confidence: str

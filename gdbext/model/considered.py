@@ -24,6 +24,7 @@ LIMITS = {
     "inferred": "an edge of its chain is only inferred",
     "row": "a graph of one look proves no more of this kind of cause",
     "unexplained": "it leaves stuck ranks unexplained",
+    "contradicted": "something that was seen speaks against it",
 }
 """What keeps the confidence of a hypothesis down."""
 

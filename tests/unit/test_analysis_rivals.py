@@ -371,7 +371,7 @@ def test_a_gpu_that_failed_makes_progress_less_sure():
         ((idle(0), idle(1)), {}, ("not-a-hang", "high", ())),
         ((idle(0), idle(1), locked(2)), {}, (DEADLOCK, "high", (2,))),
         ((idle(0), idle(1)), {"witnesses": witness("gpu-fault", 1)}, ("gpu-fault", "high", (1,))),
-        ((idle(0), idle(1)), {"said": (XID,)}, ("not-a-hang", "high", ())),
+        ((idle(0), idle(1)), {"said": (XID,)}, ("gpu-fault", "medium", ())),
         ((idle(0), idle(1), stopped(2)), {}, ("unknown", "low", ())),
         ((idle(0), gathers(1), reducing(2), reducing(3)), {}, (SIZES, "medium", (1,))),
     ],

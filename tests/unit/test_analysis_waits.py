@@ -8,7 +8,7 @@ from gdbext.analysis.judge import judge
 from gdbext.analysis.view import look
 from gdbext.analysis.waits.build import build
 from gdbext.analysis.waits.cycles import circles
-from gdbext.analysis.waits.hypotheses import hypotheses
+from gdbext.analysis.waits.weighing import hypotheses
 from gdbext.knowledge.labels import WAIT_KINDS
 from gdbext.knowledge.wait_causes import CAUSES as ROWS
 from gdbext.knowledge.waits import LINKS, WAITS

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gdbext.analysis.judge import judge
-from gdbext.analysis.waits.hypotheses import contradicted
+from gdbext.analysis.waits.weighing import contradicted
 from gdbext.commands import diagnose
 from gdbext.commands.parsing import help_text, option_names, parse
 from gdbext.frontend import cli
@@ -151,6 +151,7 @@ def test_a_deadlock_a_thread_of_which_went_on_is_contradicted():
     moved = job(reducing(0), locked(1, still=4), locked(2, still=0), apart=1.5)
     one = next(one for one in judge(moved).verdict.considered.hypotheses if one.row == "locks")
     assert one.contradictions == ("rank 1 went on between two looks",)
+    assert (one.confidence, one.limits) == ("medium", ("contradicted",))
     assert deadlock().verdict.considered.hypotheses[0].contradictions == ()
     assert "     against   rank 1 went on between two looks" in told(judge(moved))
 

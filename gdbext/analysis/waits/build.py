@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from gdbext.analysis.view import JobView
+from gdbext.analysis.view import JobView, Party
 from gdbext.analysis.waits import holding, idioms, meeting
 from gdbext.analysis.waits.drawing import Drawing
+from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.witnesses import KERNEL_DRIVER
 from gdbext.model.patterns import regex
 
@@ -31,8 +32,8 @@ def _kernel(drawing: Drawing) -> None:
     for process, judged in zip(drawing.view.snapshot.processes, drawing.view.processes):
         for thread, one in zip(process.threads, judged.threads):
             if thread.state == "D" and _DRIVER.match(thread.wchan or ""):
-                party = next((own for own in drawing.view.parties if own.thread is thread), None)
-                node = drawing.rank(party) if party is not None else drawing.process(process, "unread")
+                own = next((party for party in drawing.view.parties if party.index == process.index), None)
+                party = Party(process, thread, one, WAIT_GROUPS[one.kind], is_thread=True)
+                node = drawing.rank(own) if own is not None else drawing.of(party)
                 driver = drawing.resource("driver", process.index, f"the kernel's driver ({thread.wchan})", "faulted")
-                facts = drawing.fact(party) if party is not None else ()
-                drawing.join(node, driver, one.kind, "proven", facts)
+                drawing.join(node, driver, one.kind, "proven", drawing.fact(party))

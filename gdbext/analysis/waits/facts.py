@@ -1,7 +1,7 @@
 """What others than the stacks say, as facts on the graph: progress, idle jobs, logs, witnesses, counters, checks.
 
 A fact that names a rank is an edge to it from what the other ranks wait for; one that names nobody is an end for all
-that wait. Each is a hypothesis like those that are read off the graph, and weighed like them (hypotheses.py).
+that wait. Each is a hypothesis like those that are read off the graph, and weighed like them (weighing.py).
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import islice
 from typing import Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -31,54 +30,14 @@ class _End(NamedTuple):
     ways: _Ways
 
 
-def hypotheses(view: JobView, graph: WaitGraph, facts: Sequence[Fact] = ()) -> Tuple[Hypothesis, ...]:
-    """All of them, the best first: in this order by how many of the stuck ranks they explain, by what contradicts them,
-    by their weakest edge."""
-    finder = _Finder(view, graph)
-    found = [*finder.of_circles(), *finder.of_ends(), *finder.of_facts(facts)]
-    return tuple(sorted(contradicted(found), key=_weight, reverse=True))
-
-
-def contradicted(found: Sequence[Hypothesis]) -> Iterator[Hypothesis]:
-    """With what they say against each other. Who was seen to go on does not hang, unless memory proves a circle."""
-    going = max((one for one in found if one.source == "progress"), key=_sureness, default=None)
-    circle = next((one for one in found if one.circle and one.weakest == "proven"), None)
-    for one in found:
-        against = one.contradictions
-        if one.source == "progress" and circle is not None:
-            against += ("memory proves a circle of waits",)
-        elif going is not None and one is not circle and _speaks_against(going, one):
-            against += (f"progress was seen: {going.row}",)
-        yield replace(one, contradictions=against)
-
-
-def _speaks_against(going: Hypothesis, one: Hypothesis) -> bool:
-    """Whether progress is at least as sure as what a log or a witness says; it always is as what stacks look like."""
-    looks = one.source in ("graph", "idle")
-    return looks or (one.source != "progress" and _sureness(one) <= _sureness(going))
-
-
-def _sureness(one: Hypothesis) -> int:
-    return CONFIDENCE.index(one.confidence)
-
-
 def stuck(view: JobView) -> Tuple[int, ...]:
     """Process indexes of the ranks that wait for others."""
     return tuple(sorted({party.index for party in view.parties if party.group in _STUCK}))
 
 
-def _weight(one: Hypothesis) -> Tuple[float, ...]:
-    strength = _ORDER.index(one.weakest)
-    stacks = one.source == "graph"
-    return one.share, -len(one.contradictions), _sureness(one), stacks, _is_fact(one), one.circle, strength
+class Finder:
+    """Reads hypotheses off a graph."""
 
-
-def _is_fact(one: Hypothesis) -> bool:
-    """Whether what the others end at is seen, not read from what they wait in: a process that is gone or stopped."""
-    return not one.circle and any(root.state in ("dead", "stopped") for root in one.roots)
-
-
-class _Finder:
     def __init__(self, view: JobView, graph: WaitGraph) -> None:
         self._graph = graph
         self._before = reversed_edges(graph)
@@ -300,7 +259,10 @@ class _Finder:
     ) -> Hypothesis:
         edge = min(weighed, key=lambda one: _ORDER.index(one.strength), default=None)
         weakest = edge.strength if edge is not None else "named"
+        against = self._against(blamed)
         at_most = {weakest: _OF_STRENGTH[weakest], "row": row.most}
+        if against:
+            at_most["contradicted"] = "medium"
         left = self._stuck - explained
         if left and weakest != "proven":
             at_most["unexplained"] = "medium" if len(left) < len(explained) else "low"
@@ -317,7 +279,7 @@ class _Finder:
             weakest,
             row.circle,
             tuple(int(one.id.partition(":")[2]) for one in roots if one.id.startswith("absent:")),
-            self._against(blamed),
+            against,
             share=self._share(explained),
             weakest_edge=edge,
             limits=tuple(name for name, most in at_most.items() if most == confidence != CONFIDENCE[-1]),

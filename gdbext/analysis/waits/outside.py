@@ -96,4 +96,5 @@ def _other_ends(drawing: Drawing, threads: Threads, process: RankSnapshot, node:
         if peer.lock:
             drawing.join(node, target, "holds", "proven")
         else:
-            drawing.join(node, target, "other end", "proven", needs=ANY)
+            # Of several that have it open any one may be who should act.
+            drawing.join(node, target, "other end", "proven" if len(others) == 1 else "inferred", needs=ANY)

@@ -13,9 +13,10 @@ from gdbext.analysis.waits.build import build
 from gdbext.analysis.waits.chain import LONGEST, explained, own_of
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.facts import draw, gathered
-from gdbext.analysis.waits.hypotheses import hypotheses, stuck
+from gdbext.analysis.waits.hypotheses import stuck
 from gdbext.analysis.waits.inside import ways_out
 from gdbext.analysis.waits.prose import summary
+from gdbext.analysis.waits.weighing import hypotheses
 from gdbext.analysis.wording import taken_in
 from gdbext.model.considered import Considered
 from gdbext.model.verdict import Evidence
