@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import gc
 import json
 from collections.abc import Mapping as AbstractMapping
-from typing import Any, Iterator, Optional, Union
+from collections.abc import Sequence
+from typing import Any, Iterator, Optional, Tuple, Union
 
 from gdbext import __version__
 from gdbext.model import limits
-from gdbext.model.decoding import LONE_SURROGATE, fields_of, reader
+from gdbext.model.decoding import LONE_SURROGATE, reader
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import SAVED, JobSnapshot
 from gdbext.model.missing import Missing
@@ -35,14 +37,23 @@ def encode(value: Any, table: Optional[StackTable] = None) -> Any:
         return {"missing": _bounded(value.reason)}
     if dataclasses.is_dataclass(value):
         placed = table.place(value.frames) if table is not None and isinstance(value, ThreadStack) else {}
-        fields = fields_of(type(value)).items()
-        own = (
-            (name, getattr(value, name), field.default) for name, field in fields if not (placed and name == "frames")
-        )
+        kind: type = type(value)
+        fields = _defaults(kind)
+        own = ((name, getattr(value, name), default) for name, default in fields if not (placed and name == "frames"))
         return {**{name: encode(got, table) for name, got, default in own if got != default}, **placed}
     if isinstance(value, AbstractMapping):
         return {encode(str(key)): encode(item, table) for key, item in value.items()}
-    return [encode(item, table) for item in value]
+    return [encode(item, table) for item in value] if isinstance(value, Sequence) else value
+
+
+@functools.lru_cache(maxsize=None)
+def _defaults(kind: type) -> Tuple[Tuple[str, Any], ...]:
+    """Fields of a model class with their defaults; `MISSING` where they have none."""
+    found = []
+    for field in dataclasses.fields(kind):
+        made = field.default_factory
+        found.append((field.name, field.default if made is dataclasses.MISSING else made()))
+    return tuple(found)
 
 
 def _bounded(text: str) -> str:

@@ -1,9 +1,8 @@
 """The walk over threads and frames: complete, within its budget, and honest about what it left out."""
 
-import json
-
 import pytest
 
+from gdbext.model.codec import encode, load_snapshot
 from tests.gdb.gdbrun import Target, gdb_batch
 
 pytestmark = pytest.mark.gdb
@@ -16,8 +15,13 @@ def snapshot(gdb, tmp_path, target, *before, attach="attach"):
     target.assert_free()
     assert "Traceback" not in answer.text and "mistake" not in answer.text, answer.text
     assert file.stat().st_mode & 0o777 == 0o600
-    (process,) = json.loads(file.read_text())["snapshot"]["processes"]
+    (process,) = processes(file)
     return process
+
+
+def processes(file):
+    """Those of a saved snapshot, with the frames of every thread."""
+    return [encode(one) for one in load_snapshot(file.read_text()).processes]
 
 
 def frame(process, function, thread=0):
@@ -120,7 +124,7 @@ def test_a_corrupt_stack_says_why_it_ends(any_gdb, tmp_path):
         file = tmp_path / "snapshot.json"
         answer = gdb_batch(any_gdb, f"attach {target.pid}", *spoil, f"llm-stacks --save {file} --force")
     assert "Traceback" not in answer.text and "mistake" not in answer.text
-    (process,) = json.loads(file.read_text())["snapshot"]["processes"]
+    (process,) = processes(file)
     (thread,) = process["threads"]
     assert thread["frames"][0]["pc"]
     assert thread["truncated"]
@@ -132,7 +136,7 @@ def test_several_ranks_have_thread_ids_as_gdb_prints_them(turn_gdb, tmp_path):
         gdb_batch(turn_gdb, f"llm-attach-all {one.pid} {two.pid}", f"llm-nccl-diagnose --save {file}")
         one.assert_free()
         two.assert_free()
-    first, second = json.loads(file.read_text())["snapshot"]["processes"]
+    first, second = processes(file)
     assert [thread["id"] for thread in first["threads"]] == ["1.1", "1.2"]
     assert [thread["id"] for thread in second["threads"]] == ["3.1"]
     # What /proc said right before the stop; now they are all in ptrace_stop.
@@ -149,7 +153,7 @@ def test_a_core_file_is_walked_like_a_process(any_gdb, tmp_path):
         any_gdb, f"file {target.program}", f"core-file {core}", "llm-ranks --json", f"llm-stacks --save {file} --force"
     )
     assert answer.documents[0]["ranks"][0]["state"] == "core file", answer.text
-    (process,) = json.loads(file.read_text())["snapshot"]["processes"]
+    (process,) = processes(file)
     assert process["source"] == "core" and "pause_ms" not in process
     stacks = {thread["lwp"]: thread["frames"] for thread in process["threads"]}
     assert stacks == {thread["lwp"]: thread["frames"] for thread in live["threads"]}

@@ -1,11 +1,11 @@
 """With nothing attached a `gdbext diagnose` of its own looks at the ranks; gdb only shows what it found."""
 
-import json
 import os
 import re
 
 import pytest
 
+from gdbext.model.codec import load_snapshot
 from tests.gdb.gdbrun import INIT, Target, Terminal, gdb_batch
 from tests.inferiors.demo import DemoJob
 
@@ -23,9 +23,8 @@ def test_a_look_without_attaching(any_gdb, tmp_path):
     assert sorted(process["pid"] for process in document["processes"]) == sorted([one.pid, two.pid])
     assert 0 < document["pause_ms"]["max"] < 2000
     assert "verdict" in document
-    processes = json.loads(file.read_text())["snapshot"]["processes"]
-    (threads,) = [process["threads"] for process in processes if process["pid"] == two.pid]
-    assert [frame["function"] for frame in threads[0]["frames"][-3:]] == ["answer", "ncclAllReduce", "main"]
+    (threads,) = [one.threads for one in load_snapshot(file.read_text()).processes if one.pid == two.pid]
+    assert [frame.function for frame in threads[0].frames[-3:]] == ["answer", "ncclAllReduce", "main"]
     assert "copied" in answer.err and "snapshot written" not in answer.err  # its progress, not its own files
     assert len(re.findall("<null>", answer.out)) == 1
 
