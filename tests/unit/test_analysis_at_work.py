@@ -160,3 +160,20 @@ def test_the_only_thread_of_a_forked_child_waits_for_one_of_its_parent():
     assert (found.cause, found.culprits) == ("fork-after-cuda", (1,))
     other = verdict(two[0], replace(two[1], title="python other.py"))
     assert other.cause != "fork-after-cuda", "it was started, not forked"
+
+
+JOINED = ("wait@multiprocessing/popen_fork.py:43", "join@multiprocessing/process.py:149")
+WAITS = "wait@threading.py:363"
+
+
+@pytest.mark.parametrize(
+    ("frames", "idle"),
+    [
+        ((*JOINED, "run_data_parallel_controller_process@data_parallel_controller.py:614"), True),
+        ((*JOINED, "main@train.py:3"), False),
+        ((WAITS, "get@ComfyUI/execution.py:1259", "prompt_worker@ComfyUI/main.py:342"), True),
+        ((WAITS, "run@ComfyUI/nodes.py:9", "prompt_worker@ComfyUI/main.py:342"), False),
+    ],
+)
+def test_an_engine_is_idle_only_where_it_waits_for_work(frames, idle):
+    assert judge(job(rank(0, stack(*frames)))).processes[0].idle is idle

@@ -62,6 +62,14 @@ RULES = (
         rank=OUTER,
     ),
     FrameRule(
+        "torch-group-end",
+        "nccl-destroy-abort",
+        r"c10d::(ProcessGroup(MPI|Gloo|UCC|XCCL|HCCL|CNCL)::(destroy|shutdown|abort\w*|~ProcessGroup\w+)"
+        r"|ProcessGroup::~ProcessGroup)",
+        "torch ProcessGroupMPI.cpp; pytorch#76760: joins a thread that waits for a collective",
+        rank=OUTER,
+    ),
+    FrameRule(
         "torch-work-wait",
         "nccl-group-launch",
         r"c10d::(ProcessGroupNCCL::WorkNCCL::(wait|synchronize\w*)|Work::wait)",
