@@ -106,7 +106,9 @@ def test_a_task_of_the_kernel_behind_any_clock(clock):
     assert judge(snapshot).processes[0].wait.kind == "mutex"
 
 
-@pytest.mark.parametrize("place", ["torch/multiprocessing/spawn.py", "multiprocessing/popen_fork.py"])
+@pytest.mark.parametrize(
+    "place", ["torch/multiprocessing/spawn.py", "torch/distributed/elastic/multiprocessing/api.py"]
+)
 def test_a_parent_waits_for_the_end_of_its_processes_not_for_a_queue(place):
     lines = (
         '  File "/srv/train.py", line 9, in main',

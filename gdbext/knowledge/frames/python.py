@@ -105,7 +105,7 @@ _STANDARD_LIBRARY = (
         "python-spawn-join",
         "condvar-idle",
         r"join|wait",
-        r"(torch/multiprocessing/spawn|torch/distributed/elastic/multiprocessing/api|(^|/)multiprocessing/(process|popen_\w+))\.py$",
+        r"torch/(multiprocessing/spawn|distributed/elastic/multiprocessing/api)\.py$",
         "the parent waits for the end of its processes",
         rank=PYTHON + 2,
     ),
