@@ -1,5 +1,7 @@
 """The walk over threads and frames: complete, within its budget, and honest about what it left out."""
 
+from pathlib import Path
+
 import pytest
 
 from gdbext.model.codec import encode, load_snapshot
@@ -119,9 +121,15 @@ def test_time_is_a_budget_too(turn_gdb, tmp_path):
 
 def test_a_corrupt_stack_says_why_it_ends(any_gdb, tmp_path):
     """The saved registers of main's caller point nowhere: what can be walked is kept."""
-    spoil = ["frame 0", "python gdb.selected_inferior().write_memory(int(gdb.parse_and_eval('$sp')), b'\\x07' * 4096)"]
     with Target("plain", flags=("-O0", "-s", "-fno-omit-frame-pointer")) as target:
         file = tmp_path / "snapshot.json"
+        (stack,) = (line for line in Path(f"/proc/{target.pid}/maps").read_text().splitlines() if "[stack]" in line)
+        end = int(stack.split("-")[1].split()[0], 16)  # with few variables it is near
+        spoil = [
+            "frame 0",
+            "python sp = int(gdb.parse_and_eval('$sp'))",
+            f"python gdb.selected_inferior().write_memory(sp, b'\\x07' * min(4096, {end} - sp))",
+        ]
         answer = gdb_batch(any_gdb, f"attach {target.pid}", *spoil, f"llm-stacks --save {file} --force")
     assert "Traceback" not in answer.text and "mistake" not in answer.text
     (process,) = processes(file)
