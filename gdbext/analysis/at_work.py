@@ -11,10 +11,9 @@ from typing import List, Optional, Tuple
 
 from gdbext.analysis.across import may_progress
 from gdbext.analysis.candidate import Candidate, evidence_of
-from gdbext.analysis.running import is_alive, longer_look
+from gdbext.analysis.running import in_own_code, is_alive, longer_look
 from gdbext.analysis.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of
 from gdbext.analysis.wording import start, verb, where, who
-from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
 from gdbext.knowledge.slow import CHILD_CPU
 from gdbext.knowledge.untimed import CHILD_WAITS, FROM_ONE, POOL_RESULTS, POOL_WORKER, UNTIMED
 from gdbext.model.missing import Missing
@@ -146,8 +145,7 @@ def _asks_another(party: Party) -> bool:
 
 def _other_ends(party: Party) -> List[Tuple[int, ...]]:
     """Who has the other end of what its thread waits for."""
-    lwp = party.thread.lwp if party.thread is not None else None
-    peers = (one.processes for one in party.process.peers if one.thread == lwp)
+    peers = (one.processes for one in party.process.peers if one.thread == party.lwp)
     return [one for one in peers if not isinstance(one, Missing)]
 
 
@@ -161,7 +159,7 @@ def _alone(view: JobView) -> bool:
 def _works(view: JobView, party: Party) -> bool:
     if may_progress(party) or (party.thread is not None and was_woken(party.thread)):
         return True
-    if _in_own_code(party) and is_alive(party):
+    if in_own_code(party) and is_alive(party):
         return True
     if party.judged.rule in CHILD_WAITS and party.process.activity is not None:
         return any(child.cpu >= CHILD_CPU for child in party.process.activity.children)
@@ -178,7 +176,7 @@ def _waits_inside(view: JobView, party: Party) -> bool:
 
 def _polls(view: JobView, party: Party) -> bool:
     return party.kind in _FED and any(
-        _in_own_code(one) and is_alive(one) and one.judged.helper is None for one in _side_threads(view, party)
+        in_own_code(one) and is_alive(one) and one.judged.helper is None for one in _side_threads(view, party)
     )
 
 
@@ -189,7 +187,7 @@ def _side_threads(view: JobView, party: Party) -> List[Party]:
         for one in threads_of(view, party.index)
         if one.thread is not party.thread
         and one.thread is not None
-        and any(frame.language == "python" for frame in one.thread.frames)
+        and any(frame.language == "python" for frame in one.thread.calls)
     ]
 
 
@@ -198,10 +196,6 @@ def _is_active(one: Party) -> bool:
     if one.judged.helper is not None or one.thread is None:
         return False
     return (one.thread.cpu or 0.0) >= CHILD_CPU or was_woken(one.thread)
-
-
-def _in_own_code(party: Party) -> bool:
-    return party.kind in OF_ITS_OWN or party.judged.rule in OWN_SLEEPS
 
 
 LOST = (result_lost, held_up)

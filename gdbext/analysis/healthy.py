@@ -8,11 +8,10 @@ from gdbext.analysis.across import may_progress, waiting_for_others
 from gdbext.analysis.at_work import waits_for_result
 from gdbext.analysis.candidate import Candidate, evidence_of, majority
 from gdbext.analysis.progress import ran
-from gdbext.analysis.running import longer_look
+from gdbext.analysis.running import in_own_code, longer_look
 from gdbext.analysis.view import JobView, Party, threads_of, without
 from gdbext.analysis.wording import start, verb, where, who
 from gdbext.knowledge.frames.gloo import GLOO_WORKER
-from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
 
 
 def nothing_to_do(view: JobView) -> Optional[Candidate]:
@@ -58,7 +57,7 @@ def all_busy(view: JobView) -> Optional[Candidate]:
     if all(map(may_progress, parties)):
         summary = f"{start(who(parties))} are running code, for example {place}. No rank waits for another."
         return Candidate("not-a-hang", "medium", summary, (), (), (), evidence_of((), parties))
-    if not all(may_progress(party) or _in_own_code(party) for party in parties):
+    if not all(may_progress(party) or in_own_code(party) for party in parties):
         return None
     asleep = [party for party in parties if not (may_progress(party) or _has_run(party))]
     if not asleep and not all(_exchanged_nothing(view, party) for party in parties):
@@ -75,10 +74,6 @@ def all_busy(view: JobView) -> Optional[Candidate]:
     else:
         summary = f"{lead}and they exchanged nothing between two copies. {start(who(parties))} wake up in {place}."
     return Candidate("unknown", "low", summary, (), (), (), evidence_of((), parties), decided_by=longer_look(view))
-
-
-def _in_own_code(party: Party) -> bool:
-    return party.kind in OF_ITS_OWN or party.judged.rule in OWN_SLEEPS
 
 
 def _exchanged_nothing(view: JobView, party: Party) -> bool:

@@ -13,6 +13,7 @@ from gdbext.analysis.candidate import Candidate, evidence_of
 from gdbext.analysis.progress import ran_between
 from gdbext.analysis.view import JobView, Party
 from gdbext.analysis.wording import start, verb, what, where, who
+from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
 from gdbext.knowledge.slow import SPINNING_AFTER
 from gdbext.model.stack import Frame
 
@@ -71,6 +72,11 @@ def is_alive(party: Party) -> bool:
     """It runs, or sleeps for a moment only."""
     ends = party.thread.sleeps if party.thread is not None else None
     return may_progress(party) or (ends is not None and ends <= SPINNING_AFTER)
+
+
+def in_own_code(party: Party) -> bool:
+    """It runs or sleeps in code of its own, and waits for nobody."""
+    return party.kind in OF_ITS_OWN or party.judged.rule in OWN_SLEEPS
 
 
 def _do(parties: Sequence[Party]) -> str:

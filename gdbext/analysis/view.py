@@ -61,6 +61,11 @@ class Party:
         return self.thread.id if self.thread is not None else ""
 
     @property
+    def lwp(self) -> Optional[int]:
+        """What the kernel calls the thread."""
+        return self.thread.lwp if self.thread is not None else None
+
+    @property
     def kind(self) -> str:
         return self.judged.kind
 

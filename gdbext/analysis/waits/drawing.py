@@ -15,6 +15,11 @@ from gdbext.model.waits import ALL, Edge, Node, WaitGraph
 _ENDED = ("dead", "stopped", "faulted")
 
 
+def rank_id(party: Party) -> str:
+    """The id of a party's node."""
+    return f"rank:{party.index}:{party.id}" if party.is_thread else f"rank:{party.index}"
+
+
 class Drawing:
     """Nodes and edges so far. A process and the thread of it that decides are one node."""
 
@@ -81,7 +86,7 @@ class Drawing:
 
     def rank(self, party: Party) -> Node:
         """The node of a party; a thread that is a rank of its own has one as well."""
-        key = f"rank:{party.index}:{party.id}" if party.is_thread else f"rank:{party.index}"
+        key = rank_id(party)
         self.parties.setdefault(key, party)
         known = self._nodes.get(key)
         if known is not None:

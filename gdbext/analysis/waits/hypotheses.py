@@ -7,6 +7,7 @@ from typing import Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Option
 
 from gdbext.analysis.view import COMMUNICATION, JobView, Party
 from gdbext.analysis.waits.cycles import Circle, around, circles, reaching, reversed_edges, upstream
+from gdbext.analysis.waits.drawing import rank_id
 from gdbext.analysis.waits.facts import Fact
 from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.knowledge.wait_causes import CAUSES, CauseRow
@@ -222,8 +223,7 @@ class Finder:
             )
 
     def _nodes_of(self, parties: Iterable[Party]) -> List[Node]:
-        keys = (f"rank:{one.index}:{one.id}" if one.is_thread else f"rank:{one.index}" for one in parties)
-        return [self._graph.nodes[key] for key in keys if key in self._graph.nodes]
+        return [self._graph.nodes[key] for key in map(rank_id, parties) if key in self._graph.nodes]
 
     def _of_log(self, blamed: Sequence[Node], victims: Iterable[Party]) -> Tuple[str, ...]:
         """Ranks that a line names as missing, and that stand where the others wait for them: the line is older."""

@@ -27,7 +27,7 @@ def draw(drawing: Drawing, threads: Threads) -> None:
     for process in drawing.view.snapshot.processes:
         found = list(_waits(drawing.view, threads, process)) if process.locks else []
         known = {one.thread for one in process.peers if not isinstance(one.processes, Missing)}
-        away = [party for party, _, one in found if isinstance(one, Missing) and _lwp(party) in known]
+        away = [party for party, _, one in found if isinstance(one, Missing) and (party.lwp or 0) in known]
         found = [one for one in found if one[0] not in away]
         strengths = [one for _, _, one in found if isinstance(one, str)]
         unowned = any(_needs_any(wait) for _, wait, _ in found)
@@ -44,10 +44,6 @@ def draw(drawing: Drawing, threads: Threads) -> None:
             drawing.join(hub, node, "left", strength, drawing.fact(party), ANY)
         for party in away:  # what these wait for from other processes is drawn for itself
             drawing.join(hub, drawing.of(party), "left", strength, drawing.fact(party), ANY)
-
-
-def _lwp(party: Party) -> int:
-    return (party.thread.lwp if party.thread is not None else None) or 0
 
 
 def _given(drawing: Drawing, party: Party, wait: LockWait, strength: str) -> Node:

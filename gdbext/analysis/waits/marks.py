@@ -71,8 +71,7 @@ def is_forked(party: Party) -> bool:
     """A child by fork with one thread, which waits for what only a thread of its parent can give."""
     waits = party.group in ("lock", "implicit") or party.judged.rule in _POOLS
     alone = len(party.process.threads) <= 2 and party.kind != "gil"
-    lwp = party.thread.lwp if party.thread is not None else None
-    shared = any(one.shared for one in party.process.locks if one.thread == lwp)
+    shared = any(one.shared for one in party.process.locks if one.thread == party.lwp)
     called = (name.rsplit(".", 1)[-1] for name in calls_of(party))
     return waits and alone and not shared and matches_any(_FORK, called)
 

@@ -81,20 +81,15 @@ def _fault_frame(match: Match[str]) -> Event:
 
 
 def _trace_frame(match: Match[str]) -> Event:
-    frame = Frame(match.group("name"), file=match.group("file"), line=int(match.group("line")), language="python")
+    """IPython: `~/dask/base.py in compute(self, **kwargs)`, newer ones `File ~/dask/base.py:99, in compute(self)`."""
+    line = match.group("line")
+    frame = Frame(match.group("name"), file=match.group("file"), line=int(line) if line else None, language="python")
     return FrameLine(frame, outermost_first=True)
 
 
 def _notebook(match: Match[str]) -> Event:
     """IPython names the exception before its traceback."""
     return Several((Said(match.group("text"), about="next"), ThreadHead(outermost_first=True)))
-
-
-def _notebook_frame(match: Match[str]) -> Event:
-    """IPython: `~/dask/base.py in compute(self, **kwargs)`, newer ones `File ~/dask/base.py:99, in compute(self)`."""
-    line = match.group("line")
-    frame = Frame(match.group("name"), file=match.group("file"), line=int(line) if line else None, language="python")
-    return FrameLine(frame, outermost_first=True)
 
 
 def _pystack_thread(match: Match[str]) -> Event:
@@ -229,7 +224,7 @@ ROWS: Tuple[Row, ...] = (
         r"(?:File )?(?P<file>(?:[/~.]|[A-Za-z]:\\)\S{0,400}\.pyx?|<ipython-input-[\w-]{1,40}>"
         r"|<timed \w{1,8}>)(?::(?P<line>\d{1,9}),)? in "
         r"(?P<name>[\w.<>]{1,200})(?:\(.*\)?)?$",
-        _notebook_frame,
+        _trace_frame,
     ),
     row("", "File", _FILE + r", in (?P<name>.{1,400})", _trace_frame, "traceback"),
     row("traceback", "File", _FILE + r", in (?P<name>[\w.<>]{1,400})", _trace_frame),
