@@ -7,12 +7,11 @@ import os
 import socket
 import time
 from dataclasses import dataclass, replace
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import gdb
 
 from gdbext import __version__
-from gdbext.analysis.engine import engine_of
 from gdbext.analysis.interleave import interleave
 from gdbext.capture import threads
 from gdbext.capture.environ import read_environ
@@ -26,14 +25,16 @@ from gdbext.debugger.waits import lock_waits
 from gdbext.discovery.peers import waits_for
 from gdbext.discovery.procfs import ProcFS
 from gdbext.knowledge.environment import RECORDED
-from gdbext.knowledge.libraries import TELLING
 from gdbext.model.attached import AttachedRank
+from gdbext.model.communicator import Communicator
 from gdbext.model.errors import NothingFound
-from gdbext.model.job import Job, JobSnapshot, RankSnapshot
+from gdbext.model.job import Job, JobSnapshot
+from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
-from gdbext.model.python import PythonStacks
+from gdbext.model.python import PythonStacks, PythonThread
 from gdbext.model.stack import ThreadStack
 from gdbext.opener import files
+from gdbext.snapshot.builder import ProcessReading, Stacks, rank_snapshot
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ def snapshot(subjects: Sequence[Subject], jobs: Sequence[Job], scan: bool = Fals
     """
     taken_at = _written(subjects) or time.time()
     captures = Captures()
-    processes = tuple(_look(index, subject, captures, scan) for index, subject in enumerate(subjects))
+    readings = (_HeldReading(subject, captures, scan) for subject in subjects)
+    processes = tuple(rank_snapshot(index, reading) for index, reading in enumerate(readings))
     if not any(thread.frames for process in processes for thread in process.threads):
         raise NothingFound("no stack could be read", "; ".join(text for one in processes for text in one.problems))
     present = {process.rank for process in processes}
@@ -83,49 +85,80 @@ def _written(subjects: Sequence[Subject]) -> Optional[float]:
     return max(times, default=None)
 
 
-def _look(index: int, subject: Subject, captures: Captures, scan: bool) -> RankSnapshot:
-    process = subject.rank.process
-    is_core = subject.rank.state == "core file"
-    budget = Budget(settings.value("max-pause"), settings.value("frames"), settings.value("threads"))
-    modules = modules_of(subject.inferior, is_core)
-    walk = Walker(modules, budget, captures, by_number).walk(subject.inferior)
-    problems = list(walk.problems)
-    stacks = walk.threads
-    python: Optional[PythonStacks] = None
-    if subject.core is not None:
-        python = cores.python(subject.core, stacks, problems)
-        stacks = cores.with_crash([_complete(stack, subject, python) for stack in stacks], subject.core)
-        problems += cores.told_to_dump(subject.core)
-    elif not is_core:
-        python = _python(process.pid, [stack.lwp for stack in stacks if stack.lwp], problems)
-        stacks = tuple(_complete(stack, subject, python) for stack in stacks)
-    found = communicators.find(subject.inferior, stacks, is_core, scan)
-    complete = all(stack.frames for stack in stacks) and not walk.problems
-    return RankSnapshot(
-        index=index,
-        threads=stacks,
-        pid=process.pid,
-        rank=process.rank,
-        local_rank=process.local_rank,
-        world_size=process.world_size,
-        host=process.host or (None if is_core else socket.gethostname()),
-        engine=engine_of(stacks, process.engine),
-        title=process.title,
-        device=process.device,
-        state="lost" if not any(stack.frames for stack in stacks) else "ok" if complete else "partial",
-        alive=None if is_core else os.path.exists(f"/proc/{process.pid}"),
-        problems=tuple(problems),
-        pause_ms=None if is_core else (time.monotonic() - subject.since) * 1000,
-        environment=subject.core.environment if subject.core else {} if is_core else _environment(process.pid),
-        libraries=tuple(path for path in modules.paths if TELLING.search(path)),
-        python=python.version if python else None,
-        source="core" if is_core else "held",
-        communicators=found.found if found else (),
-        communicator_notes=tuple(found.notes) if found else (),
-        locks=lock_waits(subject.inferior, stacks, is_core),
-        handlers=None if is_core else ProcFS().handlers(process.pid),
-        peers=() if is_core else waits_for(ProcFS(), process.pid, {one.lwp: one.syscall for one in stacks if one.lwp}),
-    )
+class _HeldReading(ProcessReading):
+    """What gdb tells of one inferior, within the budget of `set llm`."""
+
+    def __init__(self, subject: Subject, captures: Captures, scan: bool) -> None:
+        super().__init__(subject.rank.process)
+        self._subject, self._captures, self._scan = subject, captures, scan
+        self._is_core = subject.rank.state == "core file"
+        self.source = "core" if self._is_core else "held"
+        self._modules = modules_of(subject.inferior, self._is_core)
+        self._problems: List[str] = []
+        self._complete = False
+
+    def native_stacks(self) -> Stacks:
+        budget = Budget(settings.value("max-pause"), settings.value("frames"), settings.value("threads"))
+        walk = Walker(self._modules, budget, self._captures, by_number).walk(self._subject.inferior)
+        self._problems += walk.problems
+        self._complete = not walk.problems
+        return tuple(_with_times(stack, self._subject) for stack in walk.threads)
+
+    def python_stacks(self, stacks: Stacks) -> Optional[PythonStacks]:
+        if self._subject.core is not None:
+            return cores.python(self._subject.core, stacks, self._problems)
+        if self._is_core:
+            return None
+        return _python(self.process.pid, [stack.lwp for stack in stacks if stack.lwp], self._problems)
+
+    def joined(self, stacks: Stacks, python: Optional[PythonStacks]) -> Stacks:
+        """Threads that were not walked stay so: their Python frames alone would look like a whole stack."""
+        threads = python.threads if python else {}
+        whole = tuple(_with_python(stack, threads.get(stack.lwp or 0)) for stack in stacks)
+        if self._subject.core is None:
+            return whole
+        self._problems += cores.told_to_dump(self._subject.core)
+        return cores.with_crash(whole, self._subject.core)
+
+    def communicators(self, stacks: Stacks) -> Tuple[Sequence[Communicator], Sequence[str]]:
+        found = communicators.find(self._subject.inferior, stacks, self._is_core, self._scan)
+        return (found.found, found.notes) if found else ((), ())
+
+    def locks(self, stacks: Stacks) -> Tuple[LockWait, ...]:
+        return lock_waits(self._subject.inferior, stacks, self._is_core)
+
+    def peers(self, stacks: Stacks) -> Tuple[Peer, ...]:
+        if self._is_core:
+            return ()
+        return waits_for(ProcFS(), self.process.pid, {one.lwp: one.syscall for one in stacks if one.lwp})
+
+    def handlers(self) -> Optional[Tuple[int, ...]]:
+        return None if self._is_core else ProcFS().handlers(self.process.pid)
+
+    def host(self) -> Optional[str]:
+        return self.process.host or (None if self._is_core else socket.gethostname())
+
+    def environment(self) -> Mapping[str, str]:
+        if self._subject.core is not None:
+            return self._subject.core.environment
+        return {} if self._is_core else _environment(self.process.pid)
+
+    def mapped_files(self) -> Iterable[str]:
+        return self._modules.paths
+
+    def pause_ms(self) -> Optional[float]:
+        return None if self._is_core else (time.monotonic() - self._subject.since) * 1000
+
+    def alive(self) -> Optional[bool]:
+        return None if self._is_core else os.path.exists(f"/proc/{self.process.pid}")
+
+    def state(self, stacks: Stacks) -> str:
+        if not any(stack.frames for stack in stacks):
+            return "lost"
+        return "ok" if self._complete and all(stack.frames for stack in stacks) else "partial"
+
+    def problems(self) -> Tuple[str, ...]:
+        return tuple(self._problems)
 
 
 @dataclass(frozen=True)
@@ -182,18 +215,21 @@ def _python(pid: int, tids: List[int], problems: List[str]) -> Optional[PythonSt
     return stacks
 
 
-def _complete(stack: ThreadStack, subject: Subject, python: Optional[PythonStacks]) -> ThreadStack:
-    """Add what /proc said before the stop, and the Python frames."""
+def _with_times(stack: ThreadStack, subject: Subject) -> ThreadStack:
+    """Add what /proc said before the stop."""
     times = subject.times.get(stack.lwp or 0)
-    if times is not None:
-        stack = replace(
-            stack,
-            name=times.name or stack.name,
-            state=times.state,
-            cpu=subject.cpu.get(times.tid),
-            wchan=times.wchan,
-            syscall=times.syscall,
-        )
-    found = python.threads.get(stack.lwp or 0) if python else None
+    if times is None:
+        return stack
+    return replace(
+        stack,
+        name=times.name or stack.name,
+        state=times.state,
+        cpu=subject.cpu.get(times.tid),
+        wchan=times.wchan,
+        syscall=times.syscall,
+    )
+
+
+def _with_python(stack: ThreadStack, found: Optional[PythonThread]) -> ThreadStack:
     walked = not (stack.truncated or "").startswith(NOT_WALKED)
     return interleave(stack, found) if found and walked else stack

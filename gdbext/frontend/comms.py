@@ -8,7 +8,7 @@ import errno
 import os
 import socket
 import time
-from typing import Dict, Optional
+from typing import Dict, Optional, Sequence, Tuple
 
 from gdbext import __version__
 from gdbext.analysis.communicators import communicator_table, why_nothing, wrong
@@ -33,10 +33,12 @@ from gdbext.frontend.given_files import read_snapshot
 from gdbext.frontend.selection import chosen, chosen_job, split_inputs
 from gdbext.frontend.terminal import Progress
 from gdbext.model.codec import dump_snapshot
+from gdbext.model.communicator import Communicator
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.exit_status import exit_status
-from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
+from gdbext.model.job import Job, JobSnapshot, RankProcess
 from gdbext.model.origin import FromFile, Origin
+from gdbext.snapshot.builder import ProcessReading, Stacks, rank_snapshot
 
 STACK = 256 << 10  # bytes of each stack that are looked through for pointers
 APART = 0.5  # seconds between two reads, to see which ranks launch on
@@ -98,7 +100,8 @@ def look(job: Job, scan: bool, progress: Progress) -> JobSnapshot:
     for search in searches.values():
         search.again()
     processes = tuple(
-        _seen(index, rank, searches.get(rank.pid), problems.get(rank.pid)) for index, rank in enumerate(job.ranks)
+        rank_snapshot(index, _Reading(rank, searches.get(rank.pid), problems.get(rank.pid)))
+        for index, rank in enumerate(job.ranks)
     )
     return JobSnapshot(
         processes,
@@ -129,20 +132,21 @@ def _why(pid: int) -> str:
     return "; ".join(filter(None, (blocking[0].text, blocking[0].remedy))) if blocking else ""
 
 
-def _seen(index: int, rank: RankProcess, search: Optional[Search], problem: Optional[str]) -> RankSnapshot:
-    return RankSnapshot(
-        index,
-        (),
-        rank.pid,
-        rank.rank,
-        rank.local_rank,
-        rank.world_size,
-        rank.host or socket.gethostname(),
-        rank.engine,
-        rank.title,
-        rank.device,
-        "ok" if search else "lost",
-        problems=(problem,) if problem else (),
-        communicators=search.found if search else (),
-        communicator_notes=tuple(search.notes) if search else (),
-    )
+class _Reading(ProcessReading):
+    """Communicators alone: no thread of it is looked at."""
+
+    def __init__(self, rank: RankProcess, search: Optional[Search], problem: Optional[str]) -> None:
+        super().__init__(rank)
+        self._search, self._problem = search, problem
+
+    def communicators(self, stacks: Stacks) -> Tuple[Sequence[Communicator], Sequence[str]]:
+        return (self._search.found, self._search.notes) if self._search else ((), ())
+
+    def host(self) -> str:
+        return self.process.host or socket.gethostname()
+
+    def state(self, stacks: Stacks) -> str:
+        return "ok" if self._search else "lost"
+
+    def problems(self) -> Tuple[str, ...]:
+        return (self._problem,) if self._problem else ()

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.analysis.engine import engine_of
-from gdbext.analysis.interleave import interleave_all
 from gdbext.capture import futexes, locks, surroundings
 from gdbext.capture.core_copy import copy_core
 from gdbext.capture.core_file import CoreFile
@@ -24,12 +22,13 @@ from gdbext.frontend.communicators import SCAN, layout_of
 from gdbext.frontend.request import Dump
 from gdbext.frontend.terminal import Progress, private_folder
 from gdbext.frontend.unwinding import unwind
-from gdbext.knowledge.libraries import TELLING
+from gdbext.model.communicator import Communicator
 from gdbext.model.errors import NothingFound
-from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.job import JobSnapshot, RankProcess
 from gdbext.model.locks import LockWait
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
+from gdbext.snapshot.builder import ProcessReading, Stacks, rank_snapshot
 
 
 @dataclass
@@ -41,8 +40,6 @@ class _Rank:
     problems: List[str] = field(default_factory=list)
     stacks: Tuple[ThreadStack, ...] = ()
     python: Optional[PythonStacks] = None
-    locks: Tuple[LockWait, ...] = ()
-    communicators: Optional[Search] = None
     cut: bool = False  # something that should be there could not be read
 
     def note(self, text: str, cut: bool = False) -> None:
@@ -82,10 +79,8 @@ def _look(cores: Cores, gdb: str, limits: CoreLimits, progress: Progress) -> Job
         raise NothingFound("no core could be read: " + "; ".join(reasons))
     with private_folder() as folder:
         problems = _unwind(readable, gdb, folder, limits, progress)
-    for rank in readable:
-        _complete(rank)
-    processes = [_snapshot(index, rank) for index, rank in enumerate(ranks)]
-    processes += [_unread(len(ranks) + index, path, why) for index, (path, why) in enumerate(cores.unread)]
+    readings = [*map(_CoreReading, ranks), *(_Unread(path, why) for path, why in cores.unread)]
+    processes = [rank_snapshot(index, reading) for index, reading in enumerate(readings)]
     engines = {process.engine for process in processes if process.engine}
     return JobSnapshot(
         tuple(processes),
@@ -129,56 +124,76 @@ def _dump(one: OpenCore) -> Dump:
     return Dump(one.objects, os.path.abspath(one.path))
 
 
-def _complete(rank: _Rank) -> None:
-    """Python's frames among the native ones, the thread that crashed, the locks."""
-    core = rank.source.core
-    crashed, text = crash(core.notes)
-    if text and crashed is None:
-        rank.note(text)
-    rank.stacks = marked(interleave_all(rank.stacks, rank.python.threads if rank.python else {}), crashed, text)
-    registers = {thread.tid: thread.registers for thread in rank.copy.threads}
-    calls: Dict[int, Optional[Sequence[int]]] = {tid: futexes.syscall_of(words) for tid, words in registers.items()}
-    ids = futexes.thread_ids(registers, core.read_many)
-    rank.communicators = _communicators(rank.copy, core, rank.source.objects, rank.stacks)
-    around = surroundings.Surroundings(
-        ids.lwps, ids.words, complete=len(ids.lwps) == len(registers), place=surroundings.place_in(rank.copy.maps)
-    )
-    rank.locks = locks.resolve(futexes.freeze(calls, core.read_many), rank.stacks, around)
+class _CoreReading(ProcessReading):
+    """What a core file tells of its process. The host that it was on is not in it."""
 
+    source = "core"
 
-def _snapshot(index: int, rank: _Rank) -> RankSnapshot:
-    process = rank.source.process
-    mapped = dict.fromkeys(mapping.file for mapping in rank.copy.maps if mapping.is_file)
-    whole = bool(rank.stacks) and not rank.cut
-    return RankSnapshot(
-        index,
-        rank.stacks,
-        process.pid,
-        process.rank,
-        process.local_rank,
-        process.world_size,
-        None,  # a core does not say on which host it was
-        engine_of(rank.stacks, process.engine),
-        process.title,
-        process.device,
+    def __init__(self, rank: _Rank) -> None:
+        super().__init__(rank.source.process)
+        self._rank, self._core = rank, rank.source.core
+        self._read = rank.copy.state != "lost"
+
+    def native_stacks(self) -> Stacks:
+        return self._rank.stacks
+
+    def python_stacks(self, stacks: Stacks) -> Optional[PythonStacks]:
+        return self._rank.python
+
+    def joined(self, stacks: Stacks, python: Optional[PythonStacks]) -> Stacks:
+        """With what killed the process at the thread that it happened to."""
+        crashed, text = crash(self._core.notes)
+        if text and crashed is None:
+            self._rank.note(text)
+        return marked(super().joined(stacks, python), crashed, text)
+
+    def communicators(self, stacks: Stacks) -> Tuple[Sequence[Communicator], Sequence[str]]:
+        if not self._read:
+            return (), ()
+        search = _communicators(self._rank.copy, self._core, self._rank.source.objects, stacks)
+        return search.found, search.notes
+
+    def locks(self, stacks: Stacks) -> Tuple[LockWait, ...]:
+        if not self._read:
+            return ()
+        registers = {thread.tid: thread.registers for thread in self._rank.copy.threads}
+        calls: Dict[int, Optional[Sequence[int]]] = {tid: futexes.syscall_of(words) for tid, words in registers.items()}
+        ids = futexes.thread_ids(registers, self._core.read_many)
+        place = surroundings.place_in(self._rank.copy.maps)
+        around = surroundings.Surroundings(ids.lwps, ids.words, len(ids.lwps) == len(registers), place)
+        return locks.resolve(futexes.freeze(calls, self._core.read_many), stacks, around)
+
+    def host(self) -> None:
+        return None
+
+    def environment(self) -> Mapping[str, str]:
+        return self._rank.source.environment
+
+    def mapped_files(self) -> Iterable[str]:
+        return [mapping.file for mapping in self._rank.copy.maps if mapping.is_file]
+
+    def state(self, stacks: Stacks) -> str:
         # Not "lost" without stacks: that would mean a process that is dead.
-        "ok" if whole else "partial",
-        None,
-        tuple(rank.problems),
-        None,
-        rank.source.environment,
-        tuple(path for path in mapped if TELLING.search(path)),
-        rank.python.version if rank.python else None,
-        source="core",
-        communicators=rank.communicators.found if rank.communicators else (),
-        communicator_notes=tuple(rank.communicators.notes) if rank.communicators else (),
-        locks=rank.locks,
-    )
+        return "ok" if stacks and not self._rank.cut else "partial"
+
+    def problems(self) -> Tuple[str, ...]:
+        return tuple(self._rank.problems)
 
 
-def _unread(index: int, path: str, why: str) -> RankSnapshot:
+class _Unread(ProcessReading):
     """A file that could not be read is not a process that is dead."""
-    return RankSnapshot(index, (), title=path, state="partial", problems=(why,), source="core")
+
+    source = "core"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(RankProcess(0, "rank", title=path))
+        self._why = why
+
+    def state(self, stacks: Stacks) -> str:
+        return "partial"
+
+    def problems(self) -> Tuple[str, ...]:
+        return (self._why,)
 
 
 def _communicators(copy: ProcessCopy, core: CoreFile, objects: CoreObjects, stacks: Sequence[ThreadStack]) -> Search:

@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.analysis.interleave import interleave_all
 from gdbext.capture import activity, again, futexes, kill_timer, sleeps, stop, threads
 from gdbext.capture.asleep import asleep, copy_asleep, copy_awake
 from gdbext.capture.environ import read_environ
 from gdbext.capture.memory import ProcessMemory
-from gdbext.capture.ptrace import thread_state, tracer_of
+from gdbext.capture.ptrace import tracer_of
 from gdbext.capture.python_frames import freeze, resolve
 from gdbext.capture.python_runtime import Interpreter, interpreter_of
 from gdbext.capture.together import copy_together
@@ -28,16 +27,17 @@ from gdbext.discovery.ranks import rank_from_environ, told_apart
 from gdbext.evidence.asking import ask_all
 from gdbext.frontend import afterwards, communicators, gdbrun, no_stop, outline
 from gdbext.frontend.capacity import most_gdbs
-from gdbext.frontend.live_locks import name_locks
+from gdbext.frontend.live_locks import Neighbours
 from gdbext.frontend.live_rank import Held, LiveRank, reasons
+from gdbext.frontend.live_reading import LiveReading
 from gdbext.frontend.terminal import Progress, private_folder
 from gdbext.frontend.unwinding import FEW, unwind
 from gdbext.knowledge.environment import RECORDED
 from gdbext.model.errors import NothingFound
-from gdbext.model.job import Job, JobSnapshot
+from gdbext.model.job import Job, JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
-from gdbext.model.stack import ThreadStack
 from gdbext.model.witness import Witness
+from gdbext.snapshot.builder import rank_snapshot
 
 _STACK = 6 << 10  # bytes that are copied of a thread, on the average of a torch rank's
 
@@ -115,12 +115,12 @@ class Look:
         since = {rank.pid: afterwards.marks_of(rank.pid) for rank in touched}
         for rank in closed:
             outline.complete(rank)
-        for rank in readable:
-            self._interleave(rank)
-        name_locks(self._proc, readable)
-        for rank in touched:
-            self._check_released(rank, since[rank.pid])
-        return self._snapshot(taken_at)
+        neighbours = Neighbours(self._proc, readable)
+        processes = [rank_snapshot(index, LiveReading(rank, neighbours)) for index, rank in enumerate(self._ranks)]
+        for index, rank in enumerate(self._ranks):
+            if rank.copy is not None:
+                processes[index] = self._check_released(rank, since[rank.pid], processes[index])
+        return self._snapshot(taken_at, processes)
 
     def _limit_stops(self, folder: Path) -> None:
         """A stop ends us when it lasts too long, and the user learns of it."""
@@ -308,25 +308,20 @@ class Look:
         self._apart = again_at - first_at
         self._progress.say(f"compared with a second {'copy' if ranks else 'look'} {self._apart:.1f} s later")
 
-    def _interleave(self, rank: LiveRank) -> None:
-        stacks = (_with_times(stack, rank.times.get(stack.lwp or 0)) for stack in rank.stacks)
-        rank.stacks = interleave_all(stacks, rank.python.threads if rank.python else {})
-
-    def _check_released(self, rank: LiveRank, since: afterwards.Marks) -> None:
+    @staticmethod
+    def _check_released(rank: LiveRank, since: afterwards.Marks, found: RankSnapshot) -> RankSnapshot:
         """The last thing we do for a rank: see that nobody traces it and that it lives as it did before."""
         sign = afterwards.sign_of(rank.pid, rank.before, since)
-        rank.after = sign.word
+        problems = found.problems
         if sign.trouble and not (sign.word == "traced" and rank.traced):
             Progress().say(f"{rank.label}: {sign.trouble}")  # also where nobody wants to hear of progress
-            rank.problems.insert(0, sign.trouble)
+            problems = (sign.trouble, *problems)
+        return replace(found, after=sign.word, problems=problems)
 
-    def _snapshot(self, taken_at: float) -> JobSnapshot:
-        processes = tuple(
-            rank.snapshot(index, thread_state(rank.pid, rank.pid) not in "ZX") for index, rank in enumerate(self._ranks)
-        )
+    def _snapshot(self, taken_at: float, processes: Sequence[RankSnapshot]) -> JobSnapshot:
         ranks = {process.rank for process in processes}
         return JobSnapshot(
-            processes,
+            tuple(processes),
             taken_at,
             next((process.engine for process in processes if process.engine), self._job.engine),
             self._job.world_size or max((process.world_size or 0 for process in processes), default=0) or None,
@@ -335,10 +330,3 @@ class Look:
             apart=self._apart,
             witnesses=self._witnesses,
         )
-
-
-def _with_times(stack: ThreadStack, times: Optional[threads.ThreadTimes]) -> ThreadStack:
-    """The stack with what /proc told of its thread."""
-    if times is None:
-        return stack
-    return replace(stack, name=times.name, state=times.state, wchan=times.wchan or None, syscall=times.syscall)

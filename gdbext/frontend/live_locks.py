@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, Mapping, Sequence
+from typing import Dict, Mapping, Sequence, Tuple
 
 from gdbext.capture import futexes, locks, stop, surroundings
 from gdbext.capture.memory import ProcessMemory
@@ -11,23 +11,35 @@ from gdbext.capture.variables import variable_in
 from gdbext.discovery.peers import waits_for
 from gdbext.discovery.procfs import ProcFS
 from gdbext.frontend.live_rank import LiveRank
+from gdbext.model.locks import LockWait, Peer
 from gdbext.model.mangled import qualified_name
 from gdbext.model.missing import Missing
+from gdbext.model.stack import ThreadStack
 
 
-def name_locks(proc: ProcFS, ranks: Sequence[LiveRank]) -> None:
-    """Fill in `locks`, `peers` and `handlers`: by the futexes, and by the names of the frames."""
-    ids = {rank.pid: _thread_ids(rank) for rank in ranks}
-    files = surroundings.SharedFiles({rank.pid: rank.copy.maps for rank in ranks if rank.copy is not None})
-    for rank in ranks:
+class Neighbours:
+    """All ranks that were copied: a lock in shared memory may be owned by a thread of another one."""
+
+    def __init__(self, proc: ProcFS, ranks: Sequence[LiveRank]) -> None:
+        self.proc = proc
+        self._ids = {rank.pid: _thread_ids(rank) for rank in ranks}
+        self._files = surroundings.SharedFiles({rank.pid: rank.copy.maps for rank in ranks if rank.copy is not None})
+
+    def locks(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[LockWait, ...]:
+        """Threads of the rank that wait for other threads: by the futexes, and by the names of the frames."""
         assert rank.copy is not None
-        others = {tid: (pid, lwp) for pid, one in ids.items() if pid != rank.pid for tid, lwp in one.lwps.items()}
-        around = replace(_surroundings(proc, rank, ids[rank.pid]), others=others, sharers=files.with_process(rank.pid))
-        rank.locks = locks.resolve(_waits(rank.copy), rank.stacks, around)
-        rank.handlers = proc.handlers(rank.pid)
-        rank.peers = waits_for(proc, rank.pid, _lasting_calls(rank))
-        if rank.second is not None and rank.second.state != "lost":
-            rank.locks = locks.still(rank.locks, locks.resolve(_waits(rank.second), rank.stacks, around))
+        ids, pid = self._ids, rank.pid
+        others = {tid: (other, lwp) for other, one in ids.items() if other != pid for tid, lwp in one.lwps.items()}
+        around = _surroundings(self.proc, rank, ids[pid])
+        around = replace(around, others=others, sharers=self._files.with_process(pid))
+        found = locks.resolve(_waits(rank.copy), stacks, around)
+        if rank.second is None or rank.second.state == "lost":
+            return found
+        return locks.still(found, locks.resolve(_waits(rank.second), stacks, around))
+
+    def peers(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[Peer, ...]:
+        """What threads of the rank wait for from other processes."""
+        return waits_for(self.proc, rank.pid, _lasting_calls(rank, stacks))
 
 
 def _waits(copy: stop.ProcessCopy) -> Mapping[int, futexes.FutexCall]:
@@ -39,9 +51,9 @@ def _waits(copy: stop.ProcessCopy) -> Mapping[int, futexes.FutexCall]:
     return futexes.confirmed(waits, {thread.tid: thread.registers for thread in copy.threads})
 
 
-def _lasting_calls(rank: LiveRank) -> Mapping[int, Sequence[int]]:
+def _lasting_calls(rank: LiveRank, stacks: Sequence[ThreadStack]) -> Mapping[int, Sequence[int]]:
     """The system calls of its threads, those that a second copy showed too where there is one."""
-    calls = {stack.lwp: stack.syscall for stack in rank.stacks if stack.lwp and stack.syscall}
+    calls = {stack.lwp: stack.syscall for stack in stacks if stack.lwp and stack.syscall}
     if rank.second is None:
         return calls
     later = {thread.tid: futexes.syscall_of(thread.registers) for thread in rank.second.threads}

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-import socket
 from dataclasses import dataclass, field
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.analysis.engine import engine_of
 from gdbext.capture import futexes, stop, threads
 from gdbext.capture.asleep import Asleep
 from gdbext.capture.nccl_search import Search
 from gdbext.capture.python_frames import Frozen, FrozenThread
 from gdbext.capture.python_runtime import Interpreter
 from gdbext.evidence.question import Asked
-from gdbext.knowledge.libraries import TELLING
 from gdbext.model.activity import Activity
-from gdbext.model.job import RankProcess, RankSnapshot
-from gdbext.model.locks import LockWait, Peer
+from gdbext.model.job import RankProcess
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
@@ -65,15 +61,11 @@ class LiveRank:
     second: Optional[stop.ProcessCopy] = None
     python: Optional[PythonStacks] = None
     stacks: Tuple[ThreadStack, ...] = ()
-    locks: Tuple[LockWait, ...] = ()
-    peers: Tuple[Peer, ...] = ()
     communicators: Optional[Search] = None
     activity: Optional[Activity] = None
-    handlers: Optional[Tuple[int, ...]] = None  # as in `RankSnapshot`
     blocked: bool = False  # must not or cannot be stopped
     traced: bool = False  # by somebody, when we came
     barred: bool = False  # for want of the right to
-    after: Optional[str] = None  # sign of life when all was read (model/job.py, `AFTER`)
     cut: bool = False  # something that was there could not be read
 
     @property
@@ -94,39 +86,6 @@ class LiveRank:
         if text not in self.problems:
             self.problems.append(text)
         self.cut = self.cut or cut
-
-    def snapshot(self, index: int, alive: bool) -> RankSnapshot:
-        """The end of the way."""
-        process, copy = self.process, self.copy
-        outlined = bool(self.stacks) and all(stack.outlined for stack in self.stacks)
-        read = outlined or (copy is not None and copy.state != "lost" and bool(self.stacks))
-        mapped = dict.fromkeys(mapping.path for mapping in copy.maps) if copy else {}
-        return RankSnapshot(
-            index,
-            self.stacks,
-            process.pid,
-            process.rank,
-            process.local_rank,
-            process.world_size,
-            process.host or socket.gethostname(),
-            engine_of(self.stacks, process.engine),
-            process.title,
-            process.device,
-            ("partial" if self.cut else "ok") if read else "lost",
-            alive,
-            tuple(self.problems),
-            self.pause_ms,
-            self.environment,
-            tuple(path for path in mapped if TELLING.search(path)),
-            self.python.version if self.python else None,
-            activity=self.activity,
-            communicators=self.communicators.found if self.communicators else (),
-            communicator_notes=tuple(self.communicators.notes) if self.communicators else (),
-            locks=self.locks,
-            peers=self.peers,
-            after=self.after,
-            handlers=self.handlers,
-        )
 
 
 def reasons(ranks: Sequence[LiveRank]) -> str:

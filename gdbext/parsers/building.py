@@ -9,12 +9,14 @@ from typing import Dict, List, Optional, Tuple
 from gdbext.knowledge.frames.messages import HANDLERS
 from gdbext.knowledge.launchers import LAUNCHER_FILES
 from gdbext.model.digits import whole
-from gdbext.model.job import RankSnapshot
+from gdbext.model.job import RankProcess, RankSnapshot
 from gdbext.model.patterns import regex
+from gdbext.model.python import PythonStacks
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.parsers.events import FrameLine, ProcessHead, ThreadHead
 from gdbext.parsers.formats.loose import KINDS as LOOSE_KINDS
 from gdbext.parsers.formats.loose import is_telling
+from gdbext.snapshot.builder import ProcessReading, Stacks, rank_snapshot
 
 MOST_FRAMES = 1024
 """Frames that are kept of one thread, innermost first; a deep recursion says nothing more behind them."""
@@ -198,17 +200,8 @@ class Process:
         ]
         stacks = tuple(thread.finished(id) for thread, id in zip(shown, thread_ids(shown)))
         kinds = Counter(thread.kind for thread in shown if thread.kind)
-        return RankSnapshot(
-            index,
-            stacks,
-            pid=self.head.pid or _main_thread(stacks),
-            rank=self.head.rank,
-            host=self.head.host,
-            title=self.head.title or None,
-            said=tuple(self.said),
-            python=self.head.python,
-            source=f"text:{kinds.most_common(1)[0][0]}" if kinds else "text",
-        )
+        source = f"text:{kinds.most_common(1)[0][0]}" if kinds else "text"
+        return rank_snapshot(index, _TextReading(self.head, stacks, tuple(self.said), source))
 
     def _standing_is_missing(self, frame: Frame) -> bool:
         """gdb says where the thread stands that it has selected, which after an attach is thread 1; its stack is not in
@@ -229,6 +222,32 @@ class Process:
                 thread.head = replace(one.head, gil=thread.head.gil)
                 taken.add(id(one))
         self.threads = [thread for thread in self.threads if id(thread) not in taken]
+
+
+class _TextReading(ProcessReading):
+    """What a text tells of one process."""
+
+    def __init__(self, head: ProcessHead, stacks: Stacks, said: Tuple[str, ...], source: str) -> None:
+        pid = head.pid or _main_thread(stacks) or 0
+        super().__init__(RankProcess(pid, "rank", title=head.title, rank=head.rank, host=head.host))
+        self._python, self._stacks, self._said, self.source = head.python, stacks, said, source
+
+    def native_stacks(self) -> Stacks:
+        return self._stacks
+
+    def python_stacks(self, stacks: Stacks) -> Optional[PythonStacks]:
+        """None of its own: tools print them among the native ones."""
+        return PythonStacks(self._python, {}) if self._python else None
+
+    def title(self) -> Optional[str]:
+        return self.process.title or None
+
+    def engine(self, stacks: Stacks) -> None:
+        """The verdict tells it, of all processes of the text together."""
+        return
+
+    def said(self) -> Tuple[str, ...]:
+        return self._said
 
 
 def _says_nothing(thread: Thread) -> bool:

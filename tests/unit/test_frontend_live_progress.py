@@ -7,7 +7,7 @@ from gdbext.capture.stop import ProcessCopy, ThreadCopy
 from gdbext.frontend import afterwards
 from gdbext.frontend.live import Limits, Look
 from gdbext.frontend.live_rank import LiveRank
-from gdbext.model.job import Job, RankProcess
+from gdbext.model.job import Job, RankProcess, RankSnapshot
 
 
 class Said:
@@ -65,6 +65,6 @@ def test_a_tracer_that_was_there_before_is_no_news(monkeypatch, capsys, before, 
     monkeypatch.setattr(afterwards, "sign_of", lambda *_: afterwards.Sign("traced", "process 5 traces it now"))
     process = RankProcess(100, "rank", rank=0)
     rank = LiveRank(process, traced=before)
-    Look(Job("pgid 1", None, (process,)), Limits(), Said())._check_released(rank, {})
-    assert (rank.after, rank.problems) == ("traced", problems)
+    found = Look._check_released(rank, {}, RankSnapshot(0, ()))
+    assert (found.after, list(found.problems)) == ("traced", problems)
     assert bool(capsys.readouterr().err) is not before

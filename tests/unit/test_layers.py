@@ -13,13 +13,14 @@ import gdbext
 
 ROOT = Path(gdbext.__file__).parent
 KNOW = {"model", "knowledge"}
-READ = KNOW | {"discovery", "capture", "parsers", "evidence", "analysis"}
+READ = KNOW | {"discovery", "capture", "parsers", "evidence", "analysis", "snapshot"}
 MAY_IMPORT = {
     "model": {"model"},
     "knowledge": KNOW,
     "discovery": KNOW | {"discovery"},
     "capture": KNOW | {"capture"},
-    "parsers": KNOW | {"parsers"},
+    "snapshot": KNOW | {"analysis", "snapshot"},
+    "parsers": KNOW | {"snapshot", "parsers"},
     "evidence": KNOW | {"evidence"},
     "analysis": KNOW | {"analysis"},
     "render": {"model", "render"},

@@ -7,8 +7,11 @@ import pytest
 from gdbext.analysis.judge import judge
 from gdbext.capture.threads import ThreadTimes
 from gdbext.discovery.preflight import Preflight, Problem
+from gdbext.discovery.procfs import ProcFS
 from gdbext.frontend import outline
+from gdbext.frontend.live_locks import Neighbours
 from gdbext.frontend.live_rank import LiveRank
+from gdbext.frontend.live_reading import LiveReading
 from gdbext.model.codec import dump_snapshot, load_snapshot
 from gdbext.model.exit_status import exit_status
 from gdbext.model.job import RankProcess
@@ -16,6 +19,7 @@ from gdbext.model.stack import OUTLINE, ThreadStack
 from gdbext.model.witness import Statement, Witness
 from gdbext.render import Style, render
 from gdbext.render.document import document
+from gdbext.snapshot.builder import rank_snapshot
 from tests.unit.stacks import job, rank, syncing
 
 WHY = "1000 has capabilities that we lack (0x80000); start the container with --cap-add=SYS_PTRACE"
@@ -196,9 +200,9 @@ def test_two_looks_that_are_too_close_say_nothing_of_processor_time():
 
 def test_a_rank_of_threads_without_frames_is_partial():
     one = LiveRank(RankProcess(5, "rank", rank=3), stacks=outline.stacks_of({}, {5: times(5, 1.0)}), cut=True)
-    assert one.snapshot(0, True).state == "partial"
+    assert rank_snapshot(0, LiveReading(one, Neighbours(ProcFS(), ()))).state == "partial"
     one.stacks = ()
-    assert one.snapshot(0, True).state == "lost"
+    assert rank_snapshot(0, LiveReading(one, Neighbours(ProcFS(), ()))).state == "lost"
 
 
 def test_a_missing_right_is_told_from_other_obstacles():
