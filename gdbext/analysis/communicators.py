@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
 from gdbext.knowledge.nccl import COUNTED, RESULTS
-from gdbext.model.communicator import Communicator, CommunicatorGroup, CommunicatorTable, Member, Uneven
+from gdbext.model.communicator import Communicator, CommunicatorGroup, Member, Uneven
+from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.job import RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.ranges import pieces, ranks

@@ -10,7 +10,7 @@ from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.diagnose import dated
 from gdbext.commands.selection import SELECTORS, as_words, pick_all
 from gdbext.commands.session import Session
-from gdbext.model.communicator import CommunicatorTable
+from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.origin import FromFile

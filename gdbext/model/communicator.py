@@ -1,14 +1,11 @@
-"""NCCL communicators as they lie in the memory of the ranks, and the same communicator seen from all of its ranks."""
+"""NCCL communicators as they lie in the memory of the ranks, and one communicator seen from all of its ranks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Mapping, Optional, Tuple
+from typing import Mapping, Optional, Tuple
 
 from gdbext.model.missing import Maybe, Missing
-
-if TYPE_CHECKING:
-    from gdbext.model.job import RankSnapshot
 
 UNREAD = Missing("not read")
 
@@ -85,13 +82,3 @@ class CommunicatorGroup:
     @property
     def name(self) -> str:
         return f"{self.hash:#x}"
-
-
-@dataclass(frozen=True)
-class CommunicatorTable:
-    """Every communicator that was found in the ranks that were looked at."""
-
-    groups: Tuple[CommunicatorGroup, ...]
-    processes: Tuple[RankSnapshot, ...]
-    unreadable: Tuple[Member, ...] = ()  # addresses that frames name and that could not be read
-    notes: Tuple[str, ...] = ()

@@ -18,7 +18,7 @@ _MODULES: Mapping[str, str] = {
     "break_points": "break_points",
     "check_report": "check_report",
     "checkup": "checkup",
-    "communicator": "comms",
+    "communicator_table": "comms",
     "error_code": "error",
     "explanation": "explanation",
     "job": "ranks",

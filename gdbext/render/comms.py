@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Sequence
 
-from gdbext.model.communicator import Communicator, CommunicatorGroup, CommunicatorTable, Member
+from gdbext.model.communicator import Communicator, CommunicatorGroup, Member
+from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.missing import Missing, known
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table

@@ -9,7 +9,7 @@ from gdbext.model.attached import RankOutputs, RankTable
 from gdbext.model.backtrace import Backtrace
 from gdbext.model.break_points import BreakTable
 from gdbext.model.checkup import Checkup
-from gdbext.model.communicator import CommunicatorTable
+from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.explanation import Explanation, Glossary
 from gdbext.model.job import SCHEMA, Job, JobSnapshot, RankProcess, RankSnapshot

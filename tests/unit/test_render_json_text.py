@@ -11,7 +11,7 @@ import pytest
 import gdbext
 from gdbext.analysis.communicators import communicator_table
 from gdbext.model.codec import dump_snapshot, load_snapshot
-from gdbext.model.communicator import CommunicatorTable
+from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.watching import WatchEvent
