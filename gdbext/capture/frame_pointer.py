@@ -16,8 +16,8 @@ from typing import Callable, Dict, Optional, Protocol, Sequence, Tuple
 
 from gdbext.capture.elf_symbols import ElfSymbols
 from gdbext.capture.libraries import MappedFile
+from gdbext.capture.machine.x86_64.prologue import room_below_frame
 from gdbext.capture.memory import Block
-from gdbext.capture.prologue import room_below_frame
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
 from gdbext.capture.unwind_entries import UnwindTable
 from gdbext.capture.unwind_rules import Row, row_at

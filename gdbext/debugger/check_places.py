@@ -9,7 +9,7 @@ from typing import Dict, List, Optional, Sequence
 import gdb
 
 from gdbext.analysis.checks import called_check, looks_like_source
-from gdbext.capture.call_constants import FAR, REACH, addresses_before, constants_before
+from gdbext.capture.machine.x86_64.call_constants import FAR, REACH, addresses_before, constants_before
 from gdbext.debugger.memory import NOW
 from gdbext.model.check_report import Failure
 from gdbext.model.stack import Frame

@@ -12,8 +12,8 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import gdb
 
-from gdbext.analysis.call_argument import Instruction
-from gdbext.analysis.stored_argument import stored_at
+from gdbext.capture.machine.x86_64.call_argument import Instruction
+from gdbext.capture.machine.x86_64.stored_argument import stored_at
 from gdbext.debugger import compat
 from gdbext.debugger.exceptions import read_std_string
 from gdbext.debugger.memory import NOW

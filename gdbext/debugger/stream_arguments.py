@@ -8,8 +8,8 @@ from typing import List, Optional, Tuple
 
 import gdb
 
-from gdbext.analysis.call_argument import Constant, Instruction, argument
 from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.machine.x86_64.call_argument import Constant, Instruction, argument
 from gdbext.capture.unwind_entries import UnwindTable
 from gdbext.debugger import compat
 from gdbext.debugger.frames import register

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from gdbext.capture.call_constants import addresses_before, constants_before
+from gdbext.capture.machine.x86_64.call_constants import addresses_before, constants_before
 
 END = 0x401000
 CALL = b"\xe8\0\0\0\0"

@@ -8,9 +8,9 @@ from gdbext.capture.blocked import UNKNOWN
 from gdbext.capture.elf_symbols import ElfSymbols
 from gdbext.capture.frame_pointer import calls, frame_pointer, with_frame_pointers
 from gdbext.capture.libraries import libraries_on_stacks
+from gdbext.capture.machine.x86_64.prologue import room_below_frame
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.outside import copy_outside
-from gdbext.capture.prologue import room_below_frame
 from gdbext.capture.stop import copy_process
 from gdbext.capture.unwind_entries import Entry, UnwindTable
 from gdbext.capture.unwind_rules import Row, row_at

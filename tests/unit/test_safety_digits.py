@@ -31,7 +31,8 @@ KERNEL = """
 """What they read is the kernel's."""
 OTHERS = """
     model/digits.py rankpdb/identity.py evidence/flight_recorder.py evidence/ras.py commands/error.py
-    model/mangled.py parsers/building.py analysis/stored_argument.py analysis/call_argument.py
+    model/mangled.py parsers/building.py
+    capture/machine/x86_64/stored_argument.py capture/machine/x86_64/call_argument.py
     commands/output.py frontend/error.py parsers/formats/logs.py
 """
 """With a limit of their own, or without a number."""

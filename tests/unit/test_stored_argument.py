@@ -2,8 +2,8 @@
 
 import pytest
 
-from gdbext.analysis.call_argument import Instruction
-from gdbext.analysis.stored_argument import stored_at
+from gdbext.capture.machine.x86_64.call_argument import Instruction
+from gdbext.capture.machine.x86_64.stored_argument import stored_at
 from gdbext.model.missing import Missing
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.analysis.call_argument import Constant, Instruction, Kept, argument
+from gdbext.capture.machine.x86_64.call_argument import Constant, Instruction, Kept, argument
 from gdbext.model.missing import Missing
 
 CALL = "call   0x401050 <cudaStreamSynchronize@plt>"

@@ -1,0 +1,1 @@
+"""What depends on the machine of a process: its registers, and what its code says."""
