@@ -12,9 +12,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.capture.core_file import CoreFile
 from gdbext.capture.core_notes import auxiliary
-from gdbext.capture.libraries import MappedFile, mapped_file, unknown_file
-from gdbext.capture.maps import Mapping, MemoryMap
-from gdbext.capture.object_file import (
+from gdbext.capture.elf.object_file import (
     HEADERS,
     LOAD,
     Reader,
@@ -22,6 +20,8 @@ from gdbext.capture.object_file import (
     bytes_reader,
     segments_of,
 )
+from gdbext.capture.libraries import MappedFile, mapped_file, unknown_file
+from gdbext.capture.maps import Mapping, MemoryMap
 from gdbext.opener.regular import Identity, Refused
 from gdbext.opener.shelf import Opened, Shelf
 

@@ -13,7 +13,7 @@ import re
 import struct
 from typing import Callable, Dict, List, Optional, Sequence
 
-from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.maps import Mapping, read_maps
 from gdbext.capture.memory import Memory, ProcessMemory
 from gdbext.model.missing import Maybe, Missing

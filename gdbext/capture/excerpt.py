@@ -21,13 +21,13 @@ import zlib
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from gdbext.capture import symbol_sweep, user_cache
-from gdbext.capture.elf_symbols import CODE, SYMTAB, ElfSymbols, Section, tables_of
+from gdbext.capture.elf.object_file import build_id_of, segments_of
+from gdbext.capture.elf.reader import CODE, SYMTAB, ElfSymbols, Section, tables_of
+from gdbext.capture.elf.unpacked import MORE_SYMBOLS, is_packed, unpacked_size
 from gdbext.capture.excerpt_file import Parts, Symbol
-from gdbext.capture.object_file import build_id_of, segments_of
 from gdbext.capture.separate_debug import ELSEWHERE, LINK, Apart, separate_debug_file
 from gdbext.capture.symbol_index import MOST, SymbolIndex
 from gdbext.capture.symbol_sweep import TimeUp
-from gdbext.capture.unpacked import MORE_SYMBOLS, is_packed, unpacked_size
 from gdbext.capture.unwind_entries import UnwindTable
 from gdbext.opener.shelf import Opened
 

@@ -11,7 +11,7 @@ import bisect
 import struct
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
-from gdbext.capture.elf_symbols import SYMTAB, Section
+from gdbext.capture.elf.reader import SYMTAB, Section
 from gdbext.capture.unwind_entries import moved
 
 MOST_SECTIONS = 0xF000

@@ -14,7 +14,7 @@ import struct
 import time
 from typing import Callable, Dict, Optional, Protocol, Sequence, Tuple
 
-from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.libraries import MappedFile
 from gdbext.capture.machine.x86_64.prologue import room_below_frame
 from gdbext.capture.memory import Block

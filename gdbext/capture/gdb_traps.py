@@ -11,7 +11,7 @@ import stat
 import struct
 from typing import Iterable, Iterator, Optional, Tuple
 
-from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.separate_debug import ELSEWHERE, FOLDERS, LINK
 from gdbext.opener import files, lookup
 from gdbext.opener.mounts import mount_of

@@ -12,7 +12,7 @@ import os
 import struct
 from typing import BinaryIO, List, NamedTuple, Optional
 
-from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.memory import READ_LIMIT
 from gdbext.model.errors import GdbextError
 

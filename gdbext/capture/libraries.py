@@ -10,9 +10,7 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional, Protocol, Sequence, Set, Tuple, Union
 
-from gdbext.capture.maps import Mapping
-from gdbext.capture.memory import ProcessMemory
-from gdbext.capture.object_file import (
+from gdbext.capture.elf.object_file import (
     HEADERS,
     LOAD,
     Reader,
@@ -21,6 +19,8 @@ from gdbext.capture.object_file import (
     bytes_reader,
     segments_of,
 )
+from gdbext.capture.maps import Mapping
+from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.stop import ProcessCopy
 from gdbext.opener.regular import Identity, Refused
 from gdbext.opener.shelf import Opened, Shelf

@@ -7,7 +7,7 @@ import os
 import re
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
-from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.maps import MemoryMap
 from gdbext.capture.nccl import Layout
 from gdbext.knowledge.nccl import LAYOUTS

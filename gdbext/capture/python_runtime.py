@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Callable, Iterable, List, Mapping, Optional, Tuple
 
 from gdbext.capture import maps
-from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.memory import ProcessMemory
 from gdbext.knowledge.cpython import (
     DEBUG_COOKIE,

@@ -9,8 +9,8 @@ import mmap
 import os
 from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
 
-from gdbext.capture.elf_symbols import Section
-from gdbext.capture.object_file import build_id_of, segments_of
+from gdbext.capture.elf.object_file import build_id_of, segments_of
+from gdbext.capture.elf.reader import Section
 from gdbext.opener import lookup
 from gdbext.opener.shelf import Opened, Shelf
 

@@ -15,7 +15,7 @@ import zlib
 from array import array
 from typing import Iterable, Sequence, Set
 
-from gdbext.capture.elf_symbols import CODE, NAMING, ElfSymbols, tables_of
+from gdbext.capture.elf.reader import CODE, NAMING, ElfSymbols, tables_of
 
 MOST = 1_000_000
 """Symbols that an index is made for: about 200 MiB while it is made. Of more, see capture/symbol_sweep.py."""

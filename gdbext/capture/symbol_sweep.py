@@ -19,7 +19,7 @@ import zlib
 from array import array
 from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
-from gdbext.capture.elf_symbols import CODE, NAMING, ElfSymbols, tables_of
+from gdbext.capture.elf.reader import CODE, NAMING, ElfSymbols, tables_of
 
 _PIECE = 1 << 16  # symbols
 _ROW = 24  # bytes of one

@@ -7,7 +7,7 @@ import mmap
 import struct
 from typing import Dict, Iterable, NamedTuple, Optional, Sequence, Tuple, Union
 
-from gdbext.capture.elf_symbols import Section
+from gdbext.capture.elf.reader import Section
 
 _NOBITS = 8
 _LONGEST_ENTRY = 1 << 17  # bytes; the longest of libtorch_cuda.so has a few thousand

@@ -10,7 +10,7 @@ import time
 from array import array
 from typing import Callable, Dict, Iterable, List, Optional, Tuple
 
-from gdbext.capture.elf_symbols import ElfSymbols, Section, tables_of
+from gdbext.capture.elf.reader import ElfSymbols, Section, tables_of
 from gdbext.capture.maps import Mapping, MemoryMap
 from gdbext.opener import files
 

@@ -9,7 +9,7 @@ from typing import Dict, Iterator, Optional, Sequence
 
 import gdb
 
-from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.maps import MemoryMap, read_maps
 from gdbext.model.missing import Maybe, Missing
 from gdbext.opener import files

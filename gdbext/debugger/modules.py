@@ -11,8 +11,8 @@ import struct
 from typing import Callable, Iterable, Optional, Tuple
 
 from gdbext.capture.core_file import files_of
+from gdbext.capture.elf.object_file import LOAD, file_reader, segments_of
 from gdbext.capture.maps import Mapping, MemoryMap, read_maps
-from gdbext.capture.object_file import LOAD, file_reader, segments_of
 from gdbext.model.errors import GdbextError
 
 _ELF_HEADER = 64

@@ -8,7 +8,7 @@ from typing import List, Optional, Tuple
 
 import gdb
 
-from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.machine.x86_64.call_argument import Constant, Instruction, argument
 from gdbext.capture.unwind_entries import UnwindTable
 from gdbext.debugger import compat

@@ -7,9 +7,9 @@ import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from gdbext.analysis.checks import may_be_thrown
+from gdbext.capture.elf.object_file import bias_of, file_reader, segments_of
+from gdbext.capture.elf.throw_sites import ThrowSite, mentions, throw_sites
 from gdbext.capture.maps import read_maps
-from gdbext.capture.object_file import bias_of, file_reader, segments_of
-from gdbext.capture.throw_sites import ThrowSite, mentions, throw_sites
 from gdbext.debugger.exceptions import typeinfo_name
 from gdbext.debugger.memory import NOW
 from gdbext.knowledge.checks import MARKS, NEVER_SEARCHED

@@ -12,7 +12,7 @@ import struct
 from pathlib import Path
 from typing import BinaryIO, Dict
 
-from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.excerpt import Look
 from gdbext.capture.separate_debug import LINK
 from gdbext.opener.shelf import Opened

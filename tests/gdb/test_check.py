@@ -10,7 +10,7 @@ from pathlib import Path
 import nvidia.cuda_runtime
 import pytest
 
-from gdbext.capture.throw_sites import throw_sites
+from gdbext.capture.elf.throw_sites import throw_sites
 from tests.conftest import NEWEST
 from tests.gdb.gdbrun import DEADLINE, INFERIORS, INIT, build, gdb_batch
 

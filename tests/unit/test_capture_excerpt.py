@@ -6,10 +6,10 @@ import subprocess
 import pytest
 
 from gdbext.capture import excerpt, separate_debug
-from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.elf.object_file import build_id_of, file_reader, segments_of
+from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.excerpt_file import Placed, write_file
 from gdbext.capture.libraries import MappedFile
-from gdbext.capture.object_file import build_id_of, file_reader, segments_of
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
 from gdbext.capture.unwind_entries import moved
 from gdbext.frontend import symbol_files

@@ -5,7 +5,7 @@ from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
 
 from gdbext.capture.blocked import UNKNOWN
-from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.frame_pointer import calls, frame_pointer, with_frame_pointers
 from gdbext.capture.libraries import libraries_on_stacks
 from gdbext.capture.machine.x86_64.prologue import room_below_frame

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from gdbext.capture import excerpt, symbol_sweep
-from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.excerpt_file import Placed, write_file
 from gdbext.capture.libraries import MappedFile
 from gdbext.capture.stop import ProcessCopy, ThreadCopy

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.capture.elf_symbols import ElfSymbols
+from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.excerpt_file import Placed, write_file
 from gdbext.capture.symbol_index import SymbolIndex, tables_of
 from tests.excerpts import parts_of

@@ -11,14 +11,14 @@ import zlib
 import pytest
 
 from gdbext.capture import excerpt, libraries, nccl_dwarf
-from gdbext.capture.elf_symbols import ElfSymbols, Section
+from gdbext.capture.elf.reader import ElfSymbols, Section
+from gdbext.capture.elf.unpacked import unpacked_size
 from gdbext.capture.frame_pointer import _Files
 from gdbext.capture.in_time import in_time
 from gdbext.capture.libraries import MappedFile, words_of
 from gdbext.capture.memory import Block
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
 from gdbext.capture.symbol_index import SymbolIndex
-from gdbext.capture.unpacked import unpacked_size
 from gdbext.capture.unwind_entries import Entry
 from gdbext.capture.unwind_rules import row_at
 from gdbext.opener import files
@@ -103,7 +103,7 @@ def test_a_name_that_occurs_again_and_again(tmp_path):
 
 def test_a_string_table_that_is_a_hole(tmp_path, monkeypatch):
     """60 GiB of nothing: it is searched for as long as a name is worth."""
-    monkeypatch.setattr("gdbext.capture.elf_symbols._SECONDS", 0.5)
+    monkeypatch.setattr("gdbext.capture.elf.reader._SECONDS", 0.5)
     data = elf([TEXT, (b".strtab", STRTAB, 0, 0, (4096, 60 << 30), 0), (b".symtab", SYMTAB, 0, 0, symbol(), 2)])
     path = written(tmp_path, data)
     with open(path, "r+b") as file:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Callable, Optional, Tuple
 
-from gdbext.capture.elf_symbols import Section
+from gdbext.capture.elf.reader import Section
 
 MORE_SYMBOLS = b".gnu_debugdata"
 BEYOND = 1 << 62

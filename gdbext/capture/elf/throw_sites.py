@@ -10,7 +10,7 @@ import re
 import struct
 from typing import Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set
 
-from gdbext.capture.elf_symbols import ElfSymbols, Section
+from gdbext.capture.elf.reader import ElfSymbols, Section
 from gdbext.opener import files
 from gdbext.opener.shelf import Shelf
 

@@ -1,0 +1,1 @@
+"""ELF files (elf(5)): one reader, one writer."""
