@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import os
 from array import array
-from dataclasses import dataclass
 from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
+from gdbext.capture.machine import Architecture
 from gdbext.capture.maps import MemoryMap
 from gdbext.capture.memory import ProcessMemory
-from gdbext.capture.ptrace import Architecture
 from gdbext.capture.standing import GONE, NO_CALL, REFUSED, Standing, parse_standing
-from gdbext.knowledge.cpython import GLIBC_TID
-from gdbext.knowledge.locks import RESTARTED
 
 UNKNOWN = 0x5BAD_0C0D_5BAD_0C0D
 """What stands in a register that nobody knows. No address: the two halves of memory are far from it, so that whoever
@@ -80,42 +77,17 @@ def _text(folder: str, name: str) -> str:
 # --- registers ---
 
 
-@dataclass(frozen=True)
-class _Row:
-    """Which registers the kernel's line and the system call convention tell (syscall(2)). Indexes of words, as in
-    `Architecture`."""
-
-    number: int
-    arguments: Tuple[int, ...]
-    result: int
-    restart: int  # restart_syscall(2), by which the kernel goes on with a call that a stop broke off
-    pc_too: Optional[int] = None  # the system call instruction leaves the pc here as well
-    fixed: Tuple[Tuple[int, int], ...] = ()  # the same in every 64-bit program
-
-
-_ROWS = {
-    # orig_rax; rdi, rsi, rdx, r10, r8, r9; rax; rcx; cs, ss, and no base of ds and es (arch/x86/include/asm/segment.h)
-    "x86_64": _Row(
-        15, (14, 13, 12, 7, 9, 8), 10, RESTARTED, 11, ((17, 0x33), (20, 0x2B), *((n, 0) for n in (21, 22, 23, 24)))
-    ),
-    # x8; x0 to x5, of which x0 becomes the result; asm-generic/unistd.h
-    "aarch64": _Row(8, (0, 1, 2, 3, 4, 5), 0, 128),
-}
-
-
 def registers_of(standing: Standing, row: Architecture, thread_pointer: int = 0) -> Tuple[int, ...]:
     """The register set as far as it is known, `UNKNOWN` in all others."""
     words = [UNKNOWN] * row.registers
-    known = _ROWS.get(row.name)
-    if known is not None:
-        for index, value in known.fixed:
+    for index, value in row.fixed:
+        words[index] = value
+    words[row.call.number] = standing.number % _WORD
+    if standing.number != NO_CALL:
+        for index, value in zip(row.call.arguments, standing.arguments):
             words[index] = value
-        words[known.number] = standing.number % _WORD
-        if standing.number != NO_CALL:
-            for index, value in zip(known.arguments, standing.arguments):
-                words[index] = value
-            if known.pc_too is not None:
-                words[known.pc_too] = standing.pc
+        if row.call.pc_too is not None:
+            words[row.call.pc_too] = standing.pc
     if row.thread_pointer is not None:
         words[row.thread_pointer] = thread_pointer
     words[row.sp], words[row.pc] = standing.sp, standing.pc
@@ -125,13 +97,12 @@ def registers_of(standing: Standing, row: Architecture, thread_pointer: int = 0)
 def stands_as(standing: Standing, words: Sequence[int], row: Architecture) -> bool:
     """Whether a blocked thread stands where these registers show it: the same call with the same arguments, perhaps
     gone on with after a stop."""
-    known = _ROWS.get(row.name)
-    if known is None or (standing.sp, standing.pc) != (words[row.sp], words[row.pc]):
+    if (standing.sp, standing.pc) != (words[row.sp], words[row.pc]):
         return False
-    if standing.number not in (_signed(words[known.number]), known.restart):
+    if standing.number not in (_signed(words[row.call.number]), row.call.restart):
         return False
-    pairs = zip(known.arguments, standing.arguments)
-    return all(words[index] == value for index, value in pairs if index != known.result)
+    pairs = zip(row.call.arguments, standing.arguments)
+    return all(words[index] == value for index, value in pairs if index != row.call.result)
 
 
 def _signed(word: int) -> int:
@@ -152,7 +123,7 @@ def thread_pointers(
     own_ids: Mapping[int, int],
     maps: MemoryMap,
     memory: ProcessMemory,
-    machine: str,
+    row: Architecture,
 ) -> Dict[int, int]:
     """Where glibc keeps the descriptor of each thread, which is the value of its thread pointer; 0 where not found.
 
@@ -160,7 +131,7 @@ def thread_pointers(
     A descriptor says twice where it lies, and whose it is.
     """
     found = dict.fromkeys(stacks, 0)
-    if machine not in GLIBC_TID:
+    if row.glibc_tid is None:
         return found
     places: Dict[int, Tuple[int, int]] = {}
     for tid, sp in stacks.items():
@@ -169,33 +140,33 @@ def thread_pointers(
             size = min(_TOP, home.end - home.start)
             places[tid] = (home.end - size, size)
     for (tid, (start, _)), data in zip(places.items(), memory.read_many(list(places.values()))):
-        found[tid] = _descriptor(data or b"", start, own_ids[tid], machine)
+        found[tid] = _descriptor(data or b"", start, own_ids[tid], row.glibc_tid)
     if pid in found:
-        found[pid] = _of_main(own_ids[pid], maps, memory, machine)
+        found[pid] = _of_main(own_ids[pid], maps, memory, row.glibc_tid)
     return found
 
 
-def _of_main(own_id: int, maps: MemoryMap, memory: ProcessMemory, machine: str) -> int:
+def _of_main(own_id: int, maps: MemoryMap, memory: ProcessMemory, id_at: int) -> int:
     room = _MOST_SMALL
     for mapping in reversed(list(maps)):  # it was made before most others, and the kernel maps downwards
         size = mapping.end - mapping.start
         if mapping.path or not mapping.permissions.startswith("rw") or size > min(_SMALL, room):
             continue
         room -= size
-        found = _descriptor(memory.read(mapping.start, size) or b"", mapping.start, own_id, machine)
+        found = _descriptor(memory.read(mapping.start, size) or b"", mapping.start, own_id, id_at)
         if found:
             return found
     return 0
 
 
-def _descriptor(data: bytes, start: int, own_id: int, machine: str) -> int:
+def _descriptor(data: bytes, start: int, own_id: int, id_at: int) -> int:
     """Address of the descriptor of a thread in these bytes; it is aligned to 64 bytes."""
     words = array("Q")
     words.frombytes(data[: len(data) & ~63])
     for number, word in enumerate(words[::8]):
         address = start + 64 * number
         if word == address == words[8 * number + _SELF]:
-            offset = 64 * number + GLIBC_TID[machine]
+            offset = 64 * number + id_at
             if data[offset : offset + 4] == own_id.to_bytes(4, "little"):
                 return address
     return 0

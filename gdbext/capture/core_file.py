@@ -15,9 +15,9 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 
 from gdbext.capture.core_kind import checked
 from gdbext.capture.core_notes import Notes, read_notes
+from gdbext.capture.machine import name_of, this_machine
 from gdbext.capture.maps import Mapping, MemoryMap
 from gdbext.capture.memory import READ_LIMIT, Memory, Range
-from gdbext.capture.ptrace import this_machine
 from gdbext.model.errors import GdbextError
 
 ABSENT_INODE = -1
@@ -32,7 +32,6 @@ _HEADERS_PIECE = 4096
 MOST_PARTS = 1 << 18
 """Pieces of memory: two for each thread, and four for each library. A kernel as it comes maps 65,530 at most."""
 _SAMPLE = 1 << 16
-_MACHINES = {3: "i386", 8: "MIPS", 21: "ppc64", 22: "s390x", 40: "32-bit ARM", 243: "RISC-V", 258: "LoongArch"}
 
 Behind = Callable[[int, int], Optional[bytes]]
 """(address, size) -> bytes of memory that was left out because the mapped file has them too."""
@@ -273,8 +272,9 @@ def open_core(path: str) -> CoreFile:
     row, ours = core.architecture, this_machine()
     if row is None or ours is None or row.name != ours.name:
         core.close()
-        name = row.name if row else _MACHINES.get(core.machine, f"type {core.machine}")
-        raise GdbextError(f"{path} is of a machine of another kind ({name})", "run gdbext on such a machine")
+        raise GdbextError(
+            f"{path} is of a machine of another kind ({name_of(core.machine)})", "run gdbext on such a machine"
+        )
     return core
 
 

@@ -6,7 +6,7 @@ import os
 import struct
 from typing import Optional
 
-from gdbext.capture.ptrace import ARCHITECTURES, Architecture
+from gdbext.capture.machine import Architecture, machine_of
 from gdbext.model.errors import GdbextError
 
 _ET_CORE = 4
@@ -52,4 +52,4 @@ def checked(path: str, head: bytes) -> Optional[Architecture]:
     if kind != _ET_CORE:
         what = _KINDS.get(kind, "another ELF file")
         raise GdbextError(f"{path} is {what}, no core file", "name a program with --exe FILE beside its cores")
-    return next((row for row in ARCHITECTURES if row.e_machine == machine), None)
+    return machine_of(machine)

@@ -1,9 +1,9 @@
-"""The frame pointer (rbp) of a blocked x86-64 thread of which only sp and pc are known, by its stack.
+"""The frame pointer of a blocked thread of which only sp and pc are known, by its stack.
 
-Code that keeps its frame in rbp can be unwound only with rbp. Between the system call and the first function of that
-kind nobody has saved it, or else it would be known; so it still holds that function's frame. How far that lies from sp
-is what the first instructions of the function take off the stack. It counts only where a return address stands beside
-it that belongs to a call of this very function, or to one by pointer.
+Code that keeps its frame in that register can be unwound only with it. Between the system call and the first function
+of that kind nobody has saved it, or else it would be known; so it still holds that function's frame. How far that lies
+from sp is what the first instructions of the function take off the stack. It counts only where a return address stands
+beside it that belongs to a call of this very function, or to one by pointer.
 """
 
 from __future__ import annotations
@@ -12,28 +12,25 @@ import bisect
 import dataclasses
 import struct
 import time
-from typing import Callable, Dict, Optional, Protocol, Sequence, Tuple
+from typing import Callable, Dict, NamedTuple, Optional, Protocol, Sequence, Tuple
 
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.libraries import MappedFile
-from gdbext.capture.machine.x86_64.prologue import room_below_frame
+from gdbext.capture.machine import Architecture
+from gdbext.capture.machine.code import code_of
+from gdbext.capture.machine.interface import Code, Read, UnwindRegisters
 from gdbext.capture.memory import Block
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
 from gdbext.capture.unwind_entries import UnwindTable
 from gdbext.capture.unwind_rules import Row, row_at
 from gdbext.opener.shelf import Opened
 
-Read = Callable[[int, int], Optional[bytes]]
-
-_RBP, _RSP, _RA = 6, 7, 16  # DWARF's numbers (System V ABI, AMD64 supplement, figure 3.36)
-_RBP_WORD = 4  # of user_regs_struct (sys/user.h)
 _MOST_FRAMES = 64
 _MOST_CODE = 192  # bytes of a function that are looked at
-_LONGEST_CALL = 7
 _SECONDS = 5.0  # for all rules of a process: instructions of one may be as long as its author likes
 
 
-class Code(Protocol):
+class Rules(Protocol):
     """What the files of a process say of an address in it."""
 
     def row(self, address: int) -> Optional[Tuple[int, Row]]:
@@ -41,102 +38,72 @@ class Code(Protocol):
 
 
 def with_frame_pointers(copy: ProcessCopy, files: Sequence[MappedFile], read: Read) -> ProcessCopy:
-    """The copy with rbp in the registers of its threads, where a frame needs it and it can be found. `read` reads the
-    memory of the process: its code."""
-    if copy.architecture is None or copy.architecture.name != "x86_64":
+    """The copy with frame pointers in the registers of its threads, where a frame needs one and it can be found. `read`
+    reads the memory of the process: its code."""
+    finder = finder_of(copy.architecture, _Files(files), _Blocks(copy.blocks).word, read)
+    if finder is None:
         return copy
-    code, stacks = _Files(files), _Blocks(copy.blocks)
-    threads = [_completed(thread, code, stacks.word, read) if thread.registers else thread for thread in copy.threads]
+    threads = [_completed(thread, finder) if thread.registers else thread for thread in copy.threads]
     return dataclasses.replace(copy, threads=tuple(threads))
 
 
-def _completed(thread: ThreadCopy, code: Code, word: Callable[[int], Optional[int]], read: Read) -> ThreadCopy:
-    value = frame_pointer(thread.pc, thread.sp, code, word, read)
+def _completed(thread: ThreadCopy, finder: Finder) -> ThreadCopy:
+    value = finder.frame_pointer(thread.pc, thread.sp)
     if value is None:
         return thread
     registers = list(thread.registers)
-    registers[_RBP_WORD] = value
+    registers[finder.unwind.frame_word] = value
     return dataclasses.replace(thread, registers=tuple(registers))
 
 
-def frame_pointer(pc: int, sp: int, code: Code, word: Callable[[int], Optional[int]], read: Read) -> Optional[int]:
-    """The value of rbp. None where no frame needs it, and where it cannot be found. `word` reads the copied stacks."""
-    back = 0  # a return address may already belong to the next function
-    for _ in range(_MOST_FRAMES):
-        found = code.row(pc - back)
-        if found is None:
-            return None
-        start, row = found
-        if row.register == _RBP:
-            return _in_function(start, pc, sp, row, word, read)
-        if row.register != _RSP or _RBP in row.saved or _RA not in row.saved:
-            return None
-        frame = sp + row.offset
-        caller = word(frame + row.saved[_RA])
-        if not caller:
-            return None
-        pc, sp, back = caller, frame, 1
-    return None
+class Finder(NamedTuple):
+    """Finds frame pointers in one process. `word` reads the copied stacks, `read` its code."""
 
+    unwind: UnwindRegisters
+    code: Code
+    rules: Rules
+    word: Callable[[int], Optional[int]]
+    read: Read
 
-def _in_function(
-    start: int, pc: int, sp: int, row: Row, word: Callable[[int], Optional[int]], read: Read
-) -> Optional[int]:
-    """rbp in the function at `start`, whose part of the stack begins at `sp`."""
-    room = room_below_frame(read(start, min(_MOST_CODE, pc - start)) or b"")
-    if room is None or (sp + room) % 16:
+    def frame_pointer(self, pc: int, sp: int) -> Optional[int]:
+        """Of a thread. None where no frame needs it, and where it cannot be found."""
+        unwind = self.unwind
+        back = 0  # a return address may already belong to the next function
+        for _ in range(_MOST_FRAMES):
+            found = self.rules.row(pc - back)
+            if found is None:
+                return None
+            start, row = found
+            if row.register == unwind.frame:
+                return self._in_function(start, pc, sp, row)
+            if row.register != unwind.stack or unwind.frame in row.saved or unwind.return_address not in row.saved:
+                return None
+            frame = sp + row.offset
+            caller = self.word(frame + row.saved[unwind.return_address])
+            if not caller:
+                return None
+            pc, sp, back = caller, frame, 1
         return None
-    value = sp + room
-    if value + row.offset + min(row.saved.values(), default=0) < sp:
-        return None  # it has saved more than its beginning has room for: it makes room in several steps
-    address = word(value + row.offset + row.saved.get(_RA, -8))
-    return value if address and calls(address, start, read) else None
+
+    def _in_function(self, start: int, pc: int, sp: int, row: Row) -> Optional[int]:
+        """Of the function at `start`, whose part of the stack begins at `sp`."""
+        room = self.code.room_below_frame(self.read(start, min(_MOST_CODE, pc - start)) or b"")
+        if room is None or (sp + room) % self.unwind.alignment:
+            return None
+        value = sp + room
+        if value + row.offset + min(row.saved.values(), default=0) < sp:
+            return None  # it has saved more than its beginning has room for: it makes room in several steps
+        back = row.saved.get(self.unwind.return_address, self.unwind.below_frame)
+        address = self.word(value + row.offset + back)
+        return value if address and self.code.calls(address, start, self.read) else None
 
 
-def calls(address: int, function: int, read: Read) -> bool:
-    """Whether the instruction in front of a return address calls the function: itself, by a jump, or by a pointer."""
-    code = read(address - _LONGEST_CALL, _LONGEST_CALL)
-    if code is None:
-        return False
-    if code[2] == 0xE8:
-        target = address + int.from_bytes(code[3:], "little", signed=True)
-        if target == function or _jump(target, read) == function:
-            return True
-    if code[1:3] == b"\xff\x15":  # through a word of the global offset table
-        return _pointer(address + int.from_bytes(code[3:], "little", signed=True), read) == function
-    return any(code[-size] == 0xFF and code[1 - size] >> 3 & 7 == 2 and _length(code[1 - size :]) == size - 1
-               for size in (2, 3, 4, 6, 7))  # fmt: skip
-
-
-def _length(operand: bytes) -> int:
-    """Bytes of the operand of a call by pointer."""
-    mode, register = operand[0] >> 6, operand[0] & 7
-    sib = register == 4 and mode != 3
-    if mode == 3:
-        return 1
-    if mode == 1:
-        return 2 + sib
-    base = operand[1] & 7 if sib and len(operand) > 1 else register
-    return (5 if mode == 2 or base == 5 else 1) + sib
-
-
-def _jump(address: int, read: Read) -> Optional[int]:
-    """Where a stub jumps to: an entry of the procedure linkage table, a thunk."""
-    code = read(address, 16) or b""
-    code = code[4:] if code.startswith(b"\xf3\x0f\x1e\xfa") else code  # endbr64
-    here = address + 16 - len(code)
-    if code.startswith(b"\xf2"):  # bnd
-        code, here = code[1:], here + 1
-    if code.startswith(b"\xff\x25"):
-        return _pointer(here + 6 + int.from_bytes(code[2:6], "little", signed=True), read)
-    if code.startswith(b"\xe9"):
-        return here + 5 + int.from_bytes(code[1:5], "little", signed=True)
-    return None
-
-
-def _pointer(address: int, read: Read) -> Optional[int]:
-    data = read(address, 8)
-    return None if data is None else int.from_bytes(data, "little")
+def finder_of(
+    row: Optional[Architecture], rules: Rules, word: Callable[[int], Optional[int]], read: Read
+) -> Optional[Finder]:
+    """None where the code of such a machine is not read."""
+    code = code_of(row)
+    return Finder(row.unwind, code, rules, word, read) if row and row.unwind and code else None
 
 
 class _Blocks:

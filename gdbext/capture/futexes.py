@@ -8,19 +8,16 @@ from __future__ import annotations
 import struct
 from typing import Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from gdbext.knowledge.cpython import GLIBC_TID
-from gdbext.knowledge.locks import COMMAND, FUTEX, LOCKS_OF_KERNEL, PRIVATE, RESTARTED, WAITS
+from gdbext.capture.machine import SMALLEST_PAGE, this_machine
+from gdbext.knowledge.locks import COMMAND, LOCKS_OF_KERNEL, PRIVATE, WAITS
+from gdbext.knowledge.system_calls import FUTEX, RESTART
 
 BEFORE, AFTER = 48, 64
 """Bytes read in front of the word and from it on: it may lie anywhere in its lock."""
 
-_PAGE = 4096
 _MOST_PAGES = 2048  # further ones are not read: 8 MiB take some milliseconds
 
 ReadMany = Callable[[Sequence[Tuple[int, int]]], Sequence[Optional[bytes]]]
-
-# Indexes of user_regs_struct (sys/user.h): orig_rax, and rdi, rsi, rdx, r10, r8, r9.
-_NUMBER, _ARGUMENTS, _THREAD_POINTER = 15, (14, 13, 12, 7, 9, 8), 21
 
 
 class FutexCall(NamedTuple):
@@ -55,7 +52,7 @@ class FutexCall(NamedTuple):
 
 def futex_call(tid: int, syscall: Optional[Sequence[int]]) -> Optional[FutexCall]:
     """The futex call that a system call (number and six arguments) is, if it is one that waits."""
-    if not syscall or syscall[0] not in (FUTEX, RESTARTED):
+    if not syscall or syscall[0] not in (FUTEX, RESTART):
         return None
     address, flags, value, timeout = syscall[1:5]
     operation = flags & COMMAND
@@ -74,9 +71,9 @@ class Wanted:
         for call in self._calls:
             for address in (call.address - BEFORE, call.address + AFTER - 1):
                 if address >= 0:
-                    pages[address // _PAGE] = None
+                    pages[address // SMALLEST_PAGE] = None
         self._pages = list(pages)[:_MOST_PAGES]
-        self.ranges = [(page * _PAGE, _PAGE) for page in self._pages]
+        self.ranges = [(page * SMALLEST_PAGE, SMALLEST_PAGE) for page in self._pages]
 
     def filled(self, data: Sequence[Optional[bytes]]) -> Dict[int, FutexCall]:
         """The waits by thread id, with their memory out of what was read of `ranges`."""
@@ -90,10 +87,10 @@ class Wanted:
 
 
 def _cut(pages: Mapping[int, Optional[bytes]], address: int, size: int) -> Optional[bytes]:
-    first, last = pages.get(address // _PAGE), pages.get((address + size - 1) // _PAGE)
+    first, last = pages.get(address // SMALLEST_PAGE), pages.get((address + size - 1) // SMALLEST_PAGE)
     if first is None:
         return None
-    piece = first[address % _PAGE : address % _PAGE + size]
+    piece = first[address % SMALLEST_PAGE : address % SMALLEST_PAGE + size]
     if len(piece) < size and last is not None:
         piece += last[: size - len(piece)]
     return piece
@@ -106,13 +103,13 @@ def freeze(syscalls: Mapping[int, Optional[Sequence[int]]], read_many: ReadMany)
 
 
 def syscall_of(registers: Sequence[int]) -> Optional[Tuple[int, ...]]:
-    """Number and arguments of the system call that a stopped x86-64 thread is in, by its register set."""
-    if len(registers) <= _THREAD_POINTER:
+    """Number and arguments of the system call that a stopped thread of this machine is in, by its register set."""
+    row = this_machine()
+    if row is None or not registers or not row.call.negative_outside:
         return None
-    number = registers[_NUMBER]
-    if number >> 63:  # -1: it is in none
-        return None
-    return (number, *(registers[index] for index in _ARGUMENTS))
+    number = registers[row.call.number]
+    known = None if number >> 63 else row.call_number(number)
+    return None if known is None else (known, *(registers[index] for index in row.call.arguments))
 
 
 def confirmed(frozen: Mapping[int, FutexCall], registers: Mapping[int, Sequence[int]]) -> Dict[int, FutexCall]:
@@ -134,12 +131,18 @@ class ThreadIds(NamedTuple):
 
 def thread_ids(registers: Mapping[int, Sequence[int]], read_many: ReadMany) -> ThreadIds:
     """The ids of stopped threads, by their register sets."""
-    return ids_at({tid: words[_THREAD_POINTER] for tid, words in registers.items() if words}, read_many)
+    row = this_machine()
+    if row is None or row.thread_pointer is None:
+        return ThreadIds({}, {})
+    return ids_at({tid: words[row.thread_pointer] for tid, words in registers.items() if words}, read_many)
 
 
 def ids_at(pointers: Mapping[int, int], read_many: ReadMany) -> ThreadIds:
-    """The same by the addresses of the descriptors (fs_base of each thread)."""
-    words = {at + GLIBC_TID["x86_64"]: tid for tid, at in pointers.items() if 0 < at < 1 << 47}
+    """The same by the addresses of the descriptors (the thread pointer of each thread)."""
+    row = this_machine()
+    if row is None or row.glibc_tid is None:
+        return ThreadIds({}, {})
+    words = {at + row.glibc_tid: tid for tid, at in pointers.items() if 0 < at < 1 << row.address_bits}
     data = read_many([(address, 4) for address in words])
     lwps = {int.from_bytes(word, "little"): tid for tid, word in zip(words.values(), data) if word}
     return ThreadIds(lwps, words)

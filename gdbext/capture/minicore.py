@@ -11,8 +11,8 @@ import struct
 from typing import BinaryIO, Dict, List, Optional, Sequence
 
 from gdbext.capture.libraries import MappedFile, libraries_on_stacks
+from gdbext.capture.machine import Architecture
 from gdbext.capture.memory import Block
-from gdbext.capture.ptrace import Architecture
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
 from gdbext.model.errors import GdbextError
 

@@ -8,6 +8,7 @@ Devices, files and shared memory are left alone.
 from __future__ import annotations
 
 import itertools
+import mmap
 import re
 import time
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from gdbext.model.communicator import Communicator
 LIMIT = "limit of "
 ORIGIN = "scan of the memory"
 BLOCK = 4 << 20  # bytes read at once
-_PAGE = 4096
+_PAGE = mmap.PAGESIZE
 _ENTRY = 8  # bytes of pagemap for a page
 _PRESENT = re.compile(rb"[\x80-\xff]+")  # bit 63 of an entry, the highest bit of its last byte
 _MARKS = re.compile(

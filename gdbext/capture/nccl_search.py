@@ -12,6 +12,7 @@ from array import array
 from dataclasses import replace
 from typing import Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
+from gdbext.capture.machine import SMALLEST_PAGE
 from gdbext.capture.maps import Mapping, MemoryMap
 from gdbext.capture.memory import ProcessMemory, Range
 from gdbext.capture.nccl import Read, read_communicator
@@ -30,7 +31,7 @@ MOST_PAGES = 2048  # of objects that stacks lead to
 MOST_COMMUNICATORS = 256  # of one process
 _TOO_MANY = f"only the first {MOST_COMMUNICATORS} communicators are kept"
 _UNMARKED = "this release of NCCL (before 2.21) does not mark its communicators: only those that frames name are found"
-_PAGE = 4096
+_PAGE = SMALLEST_PAGE
 _MARK = MAGIC.to_bytes(8, "little")
 _ARGUMENT = re.compile(r"(^|->|\.)(comm|nccl_comm_?)$")
 _TYPED = re.compile(r"nccl", re.IGNORECASE)

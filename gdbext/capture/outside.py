@@ -15,9 +15,10 @@ from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Se
 
 from gdbext.capture.blocked import Mark, mark, processor_time, registers_of, thread_pointers
 from gdbext.capture.layers import Pieces, same_frames
+from gdbext.capture.machine import Architecture, this_machine
 from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory import Block, CopyBuffer, ProcessMemory, merge
-from gdbext.capture.ptrace import Architecture, this_machine, thread_state, why_refused
+from gdbext.capture.ptrace import thread_state, why_refused
 from gdbext.capture.stacks import DEEP, FIRST, Registers, StackCopier
 from gdbext.capture.standing import GONE, REFUSED
 from gdbext.capture.stop import Budget, Hook, ProcessCopy, ThreadCopy, read_proc, vdso_of
@@ -232,7 +233,7 @@ class _Look:
     def _find_pointers(self, marks: Mapping[int, Mark]) -> None:
         new = {tid: one.standing.sp for tid, one in marks.items() if tid not in self._pointers}
         own_ids = {tid: _innermost(self._pid, tid) if self._contained else tid for tid in new}
-        self._pointers.update(thread_pointers(self._pid, new, own_ids, self._maps, self._memory, self._row.name))
+        self._pointers.update(thread_pointers(self._pid, new, own_ids, self._maps, self._memory, self._row))
 
     def _registers(self, tid: int, one: Mark) -> Tuple[int, ...]:
         return registers_of(one.standing, self._row, self._pointers.get(tid, 0))

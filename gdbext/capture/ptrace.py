@@ -9,12 +9,11 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import platform
 import time
 from array import array
-from dataclasses import dataclass
 from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
+from gdbext.capture.machine import Architecture
 from gdbext.capture.standing import parse_standing
 
 # linux/ptrace.h, linux/elf.h, linux/wait.h
@@ -42,34 +41,6 @@ _ptrace.restype = ctypes.c_long
 _seize = ctypes.CDLL(None, use_errno=True).ptrace
 _seize.argtypes, _seize.restype = _ptrace.argtypes, _ptrace.restype
 _ENDED = os.WEXITED | os.WNOHANG | 0x40000000  # __WALL, but of all our threads
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """Where things lie in what the kernel hands out. Indexes count 64-bit words of the NT_PRSTATUS register set."""
-
-    name: str  # as uname(2) says
-    e_machine: int  # elf.h
-    registers: int  # words
-    sp: int
-    pc: int
-    thread_pointer: Optional[int]  # where libc keeps a thread's descriptor, at the upper end of its stack
-    signal_sp: int  # words from uc_stack.ss_sp to the interrupted sp in the ucontext of a signal frame
-    red_zone: int  # bytes below sp that a leaf function may use
-
-
-ARCHITECTURES = (
-    # struct user_regs_struct in sys/user.h; asm/sigcontext.h
-    Architecture("x86_64", 62, registers=27, sp=19, pc=16, thread_pointer=21, signal_sp=18, red_zone=128),
-    # struct user_pt_regs (x0-x30, sp, pc, pstate) in asm/ptrace.h; asm/ucontext.h. From the headers: not tested on such
-    # a machine. The thread pointer is in another register set (NT_ARM_TLS).
-    Architecture("aarch64", 183, registers=34, sp=31, pc=32, thread_pointer=None, signal_sp=52, red_zone=128),
-)
-
-
-def this_machine() -> Optional[Architecture]:
-    """The row of the machine we run on; `None` when there is none."""
-    return next((row for row in ARCHITECTURES if row.name == platform.machine()), None)
 
 
 class Tracees:

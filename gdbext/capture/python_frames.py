@@ -13,13 +13,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Collection, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
+from gdbext.capture.machine import SMALLEST_PAGE, this_machine
 from gdbext.capture.python_objects import Objects
 from gdbext.capture.python_runtime import Interpreter, Read
-from gdbext.knowledge.cpython import GLIBC_TID, FrameLayout, InterpreterLayout
+from gdbext.knowledge.cpython import FrameLayout, InterpreterLayout
 from gdbext.model.python import PythonStacks, PythonThread
 from gdbext.model.stack import Frame
 
-_PAGE = 4096
+_PAGE = SMALLEST_PAGE
 _WORD = struct.Struct("<Q")
 _INT = struct.Struct("<i")
 _MAX_INTERPRETERS = 64
@@ -192,12 +193,11 @@ def resolve(
     read: Read,
     tids: Optional[Collection[int]] = None,
     pthreads: Optional[Mapping[int, int]] = None,
-    machine: str = "x86_64",
 ) -> PythonStacks:
     """Name the frames and find the kernel's id of each thread.
 
     `tids` are the threads that exist (a forked child may carry its parent's ids); `pthreads` maps pthread_self(),
-    which is the fs_base register on x86-64, to the thread's id, where the registers are at hand.
+    which is the thread pointer of its registers, to the thread's id, where these are at hand.
     """
     layout = frozen.interpreter.layout
     pages = Pages(read)
@@ -206,7 +206,7 @@ def resolve(
     problems = list(frozen.problems)
     lost = 0
     for thread in frozen.threads:
-        tid = _tid(thread, pages, tids, pthreads, machine)
+        tid = _tid(thread, pages, tids, pthreads)
         if tid is None:
             lost += bool(thread.frames)
             continue
@@ -223,10 +223,10 @@ def resolve(
     return PythonStacks("{}.{}".format(*frozen.interpreter.version), threads, tuple(dict.fromkeys(problems)))
 
 
-def thread_of(frozen: Frozen, read: Read, tid: int, machine: str = "x86_64") -> Optional[FrozenThread]:
+def thread_of(frozen: Frozen, read: Read, tid: int) -> Optional[FrozenThread]:
     """The state of one thread of the kernel that has Python frames; the longest stack when it has several."""
     pages = Pages(read)
-    own = [thread for thread in frozen.threads if thread.frames and _tid(thread, pages, (tid,), None, machine) == tid]
+    own = [thread for thread in frozen.threads if thread.frames and _tid(thread, pages, (tid,), None) == tid]
     return max(own, key=lambda thread: len(thread.frames), default=None)
 
 
@@ -235,15 +235,15 @@ def _tid(
     pages: Pages,
     tids: Optional[Collection[int]],
     pthreads: Optional[Mapping[int, int]],
-    machine: str,
 ) -> Optional[int]:
     if pthreads and thread.pthread in pthreads:
         return pthreads[thread.pthread]
     if thread.native_id and (tids is None or thread.native_id in tids):
         return thread.native_id
-    if not thread.pthread or machine not in GLIBC_TID:
+    row = this_machine()
+    if not thread.pthread or row is None or row.glibc_tid is None:
         return None
-    data = pages.read(thread.pthread + GLIBC_TID[machine], 4)
+    data = pages.read(thread.pthread + row.glibc_tid, 4)
     tid = _INT.unpack(data)[0] if data else 0
     plausible = tid in tids if tids is not None else 0 < tid < 1 << 22  # PID_MAX_LIMIT of 64-bit Linux
     return tid if plausible else None

@@ -9,10 +9,11 @@ from typing import Optional, Sequence, Tuple
 
 from gdbext.capture.futexes import syscall_of
 from gdbext.capture.layers import Pieces
+from gdbext.capture.machine import this_machine
 from gdbext.capture.stop import ProcessCopy
+from gdbext.knowledge.system_calls import CLOCK_NANOSLEEP, NANOSLEEP
 from gdbext.model.stack import ThreadStack
 
-_NANOSLEEP, _CLOCK_NANOSLEEP = 35, 230  # of x86-64
 _ABSOLUTE = 1  # TIMER_ABSTIME
 _CLOCKS = (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC, time.CLOCK_BOOTTIME)
 _TIME = struct.Struct("<qq")  # struct timespec
@@ -21,7 +22,7 @@ _SECOND = 1_000_000_000
 
 def told(stacks: Sequence[ThreadStack], copy: ProcessCopy) -> Tuple[ThreadStack, ...]:
     """The stacks of a copy that was just taken, with `sleeps` of those that are in a sleep of their own."""
-    if copy.architecture is None or copy.architecture.name != "x86_64":
+    if copy.architecture is None or copy.architecture != this_machine():
         return tuple(stacks)
     registers = {thread.tid: thread.registers for thread in copy.threads}
     pieces = Pieces(copy.blocks)
@@ -31,9 +32,9 @@ def told(stacks: Sequence[ThreadStack], copy: ProcessCopy) -> Tuple[ThreadStack,
 def _left(registers: Sequence[int], pieces: Pieces) -> Optional[float]:
     """Seconds after which its sleep ends, at most: of a relative one nobody knows when it began."""
     call = syscall_of(registers)
-    if call is None or call[0] not in (_NANOSLEEP, _CLOCK_NANOSLEEP):
+    if call is None or call[0] not in (NANOSLEEP, CLOCK_NANOSLEEP):
         return None
-    clock, flags, address = (None, 0, call[1]) if call[0] == _NANOSLEEP else call[1:4]
+    clock, flags, address = (None, 0, call[1]) if call[0] == NANOSLEEP else call[1:4]
     data = pieces.cut(address, _TIME.size).data
     if len(data) < _TIME.size:
         return None

@@ -6,9 +6,9 @@ from array import array
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Protocol, Sequence, Tuple
 
+from gdbext.capture.machine import Architecture
 from gdbext.capture.maps import Mapping, MemoryMap
 from gdbext.capture.memory import Range
-from gdbext.capture.ptrace import Architecture
 from gdbext.knowledge.libraries import WAITING
 
 FIRST = 64 << 10  # bytes that every stack gets before any gets more

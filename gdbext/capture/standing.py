@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Tuple, Union
+from typing import NamedTuple, Optional, Tuple, Union
+
+from gdbext.capture.machine import this_machine
 
 RUNNING = "running, not read without a stop"
 """Of threads that run, nothing but that is said (model/stack.py knows them by the end of this text)."""
@@ -19,6 +21,12 @@ class Standing(NamedTuple):
     arguments: Tuple[int, ...]
     sp: int
     pc: int
+
+
+def call_number(standing: Standing) -> Optional[int]:
+    """The number of the call as the model has it; None for none, and for one that has no number there."""
+    row = this_machine()
+    return None if row is None or standing.number == NO_CALL else row.call_number(standing.number)
 
 
 def parse_standing(text: str) -> Union[Standing, str]:

@@ -15,9 +15,10 @@ from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequ
 
 from gdbext.capture.blocked import Mark, mark
 from gdbext.capture.kill_timer import KillTimer, Note
+from gdbext.capture.machine import Architecture, this_machine
 from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory import Block, CopyBuffer, ProcessMemory, Range, merge
-from gdbext.capture.ptrace import Architecture, Tracees, this_machine, thread_state, why_refused
+from gdbext.capture.ptrace import Tracees, thread_state, why_refused
 from gdbext.capture.stacks import DEEP, FIRST, StackCopier
 from gdbext.capture.undisturbed import in_own_thread, undisturbed
 from gdbext.model.errors import GdbextError
@@ -45,7 +46,7 @@ class ThreadCopy:
     """One thread as it stood. Without `registers` it could not be read: `problem` says why."""
 
     tid: int
-    registers: Tuple[int, ...] = ()  # NT_PRSTATUS words, see ptrace.Architecture
+    registers: Tuple[int, ...] = ()  # NT_PRSTATUS words, see machine.Architecture
     pc: int = 0
     sp: int = 0
     signal: int = 0  # was on its way to the thread

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Dict, Mapping, Optional, Tuple
 
-from gdbext.capture.standing import parse_standing
+from gdbext.capture.standing import call_number, parse_standing
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MOST = 20_000  # threads
@@ -123,4 +123,5 @@ def _syscall(text: str) -> Tuple[Optional[Tuple[int, ...]], Optional[int], Optio
     found = parse_standing(text)
     if isinstance(found, str):
         return None, None, None
-    return (found.number, *found.arguments) if found.arguments else None, found.sp, found.pc
+    number = call_number(found)
+    return None if number is None else (number, *found.arguments), found.sp, found.pc

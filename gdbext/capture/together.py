@@ -20,9 +20,9 @@ from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from gdbext.capture.kill_timer import GRACE
+from gdbext.capture.machine import this_machine
 from gdbext.capture.maps import Mapping, MemoryMap
 from gdbext.capture.memory import Block
-from gdbext.capture.ptrace import this_machine
 from gdbext.capture.stop import Budget, Hook, Marks, ProcessCopy, ThreadCopy, copy_processes
 from gdbext.capture.undisturbed import signals_wait
 from gdbext.model.errors import GdbextError

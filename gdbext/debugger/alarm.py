@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import platform
 import signal
 from types import TracebackType
 from typing import ContextManager, Optional, Type
 
-AVAILABLE = platform.machine() == "x86_64"  # the numbers below are its
-_TIMER_CREATE, _TIMER_SETTIME, _TIMER_DELETE = 222, 223, 226
+from gdbext.capture.machine import this_machine
+
+_MACHINE = this_machine()
+_TIMERS = _MACHINE.timers if _MACHINE is not None else None
+AVAILABLE = _TIMERS is not None
 _CLOCK_MONOTONIC = 1
 _SIGEV_SIGNAL = 0
 _PATIENCE, _STUCK = 1.0, 30.0  # seconds; a healthy attach takes less than one
@@ -26,28 +28,30 @@ class _Event(ctypes.Structure):
 class Alarm:
     """`with Alarm(2.0):` SIGINT comes after two seconds if the block lasts that long.
 
-    `number`: another signal; `again`: it comes every so many seconds.
+    `number`: another signal; `again`: it comes every so many seconds. Only where it is AVAILABLE.
     """
 
     def __init__(self, seconds: float, number: int = signal.SIGINT, again: bool = False) -> None:
         self._seconds, self._number, self._again = seconds, number, again
+        assert _TIMERS is not None
+        self._calls = _TIMERS
         self._timer = ctypes.c_int()
         self._call = ctypes.CDLL(None, use_errno=True).syscall
 
     def __enter__(self) -> Alarm:
         event = _Event(0, self._number, _SIGEV_SIGNAL)
-        if self._call(_TIMER_CREATE, _CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(self._timer)):
+        if self._call(self._calls.create, _CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(self._timer)):
             raise OSError(ctypes.get_errno(), "timer_create")
         whole, rest = divmod(self._seconds, 1)
         delay = (int(whole), int(rest * 1e9) or 1)
         times = (ctypes.c_long * 4)(*(delay if self._again else (0, 0)), *delay)
-        self._call(_TIMER_SETTIME, self._timer, 0, times, None)
+        self._call(self._calls.settime, self._timer, 0, times, None)
         return self
 
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        self._call(_TIMER_DELETE, self._timer)
+        self._call(self._calls.delete, self._timer)
 
 
 def nudged() -> ContextManager[object]:

@@ -8,6 +8,7 @@ Measured with gdb 13.1 and 16.3 and cuda-gdb 12.2, on a stand-in driver whose lo
 from __future__ import annotations
 
 import mmap
+import platform
 import re
 import signal
 import time
@@ -17,6 +18,7 @@ from typing import Callable, Dict, Iterator, List, Optional, Sequence, Set, Tupl
 import gdb
 
 from gdbext.analysis.callable import obstacle, processor_obstacle, restart_obstacle
+from gdbext.capture.machine import gdb_registers
 from gdbext.debugger import alarm, compat, memory
 from gdbext.debugger.collect import Budget, Captures, Walker, by_number
 from gdbext.debugger.functions import address_of
@@ -58,8 +60,8 @@ class Caller:
             return NOT_ALLOWED
         if compat.kind_of(self._inferior) != compat.HAS_PROCESS:
             return Missing("a core file has no process in which a function could be called")
-        if not alarm.AVAILABLE:
-            return Missing("functions of the program are called on x86-64 only")
+        if not alarm.AVAILABLE or gdb_registers() is None:
+            return Missing(f"functions of the program are not called on a {platform.machine()} machine")
         problem = processor_problem()
         if problem is not None:
             return Missing(f"{problem}, so that it can call no function; gdb 14 and later can")
@@ -274,10 +276,13 @@ def _abandon() -> None:
 
 def _system_call(thread: gdb.InferiorThread) -> Tuple[int, int]:
     """Number of the system call that a stopped thread is in (-1: none), and what it returned."""
+    names = gdb_registers()
+    if names is None:
+        return -1, 0
     try:
         thread.switch()
         frame = gdb.newest_frame()
-        return _signed(frame.read_register("orig_rax")), _signed(frame.read_register("rax"))
+        return _signed(frame.read_register(names.call_number)), _signed(frame.read_register(names.call_result))
     except (gdb.error, ValueError):
         return -1, 0
 

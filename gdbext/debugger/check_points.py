@@ -18,7 +18,7 @@ from gdbext.debugger.exceptions import (
     type_words,
     typeinfo_name,
 )
-from gdbext.debugger.frames import newest_frames
+from gdbext.debugger.frames import argument_register, newest_frames
 from gdbext.debugger.memory import NOW
 from gdbext.knowledge.checks import FailRow
 from gdbext.model.check_report import Failure
@@ -42,11 +42,12 @@ class Watch(Protocol):
 
 
 class Point(gdb.Breakpoint):
-    """A breakpoint that gdb's own lists do not show."""
+    """A breakpoint that gdb's own lists do not show. Raises `GdbextError` where the machine's registers are unknown."""
 
     function = ""
 
     def __init__(self, place: str, watch: Watch) -> None:
+        argument_register(0)
         super().__init__(place, internal=True)
         self.silent = True
         self._watch = watch
@@ -68,12 +69,12 @@ class ThrowPoint(Point):
     def stop(self) -> bool:
         if self._watch.watches_here() is None:
             return False
-        thrown = _register("rdi")
+        thrown = _argument(0)
         failure = checks.failure_of(message_of(thrown), self._watch.noted())
         if failure is None:
             self._let_pass()
             return False
-        kind = type_words(typeinfo_name(_register("rsi")))
+        kind = type_words(typeinfo_name(_argument(1)))
         return self._watch.failed(replace(failure, raised=f"throws {kind}"))
 
     def _let_pass(self) -> None:
@@ -132,11 +133,11 @@ class TextPoint(Point):
     def __init__(self, function: str, watch: Watch) -> None:
         super().__init__(f"-qualified -function {function}", watch)
         self.function = function
-        self.condition = "(int) $rdi != 0"
+        self.condition = f"(int) ${argument_register(0)} != 0"
 
     def stop(self) -> bool:
         if self._watch.watches_here() is not None:
-            self._watch.note(checks.recorded(self.function, _register("rdi") & 0xFFFFFFFF))
+            self._watch.note(checks.recorded(self.function, _argument(0) & 0xFFFFFFFF))
         return False
 
 
@@ -147,13 +148,13 @@ class ExitPoint(Point):
 
     def __init__(self, watch: Watch) -> None:
         super().__init__("-qualified -function exit", watch)
-        self.condition = "(int) $rdi != 0"
+        self.condition = f"(int) ${argument_register(0)} != 0"
 
     def stop(self) -> bool:
         error = self._watch.noted() if self._watch.watches_here() is not None else None
         if error is None:
             return False
-        raised = f"calls exit({_register('rdi') & 0xFF})"
+        raised = f"calls exit({_argument(0) & 0xFF})"
         return self._watch.failed(
             Failure("check", "a check that ends the process", "", error.meaning, error, raised=raised)
         )
@@ -166,14 +167,15 @@ def _is_within(functions: Tuple[str, ...]) -> bool:
 
 
 def _at(place: str) -> int:
-    """What stands in a register, or behind the pointer in one ("rdi+8"); 0 for nothing, and where nothing is."""
-    name, plus, offset = place.partition("+")
-    value = _register(name) if name else 0
+    """An argument by its number, or what lies behind the pointer that it is ("0+8"); 0 for nothing, and where nothing
+    is."""
+    number, plus, offset = place.partition("+")
+    value = _argument(int(number)) if number else 0
     return value if not plus else NOW.read_pointer(value + int(offset)) or 0
 
 
-def _register(name: str) -> int:
-    return int(gdb.newest_frame().read_register(name)) & ((1 << 64) - 1)
+def _argument(number: int) -> int:
+    return int(gdb.newest_frame().read_register(argument_register(number))) & ((1 << 64) - 1)
 
 
 def _c_string(place: str) -> str:

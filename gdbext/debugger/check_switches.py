@@ -6,14 +6,15 @@ environment once, and `std::string level` is made from it at the first check. Ne
 
 from __future__ import annotations
 
+import platform
 import struct
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import gdb
 
-from gdbext.capture.machine.x86_64.call_argument import Instruction
-from gdbext.capture.machine.x86_64.stored_argument import stored_at
+from gdbext.capture.machine.disassembly import disassembly_here
+from gdbext.capture.machine.interface import Instruction
 from gdbext.debugger import compat
 from gdbext.debugger.exceptions import read_std_string
 from gdbext.debugger.memory import NOW
@@ -186,15 +187,18 @@ def _field_by_type(row: SwitchRow) -> Optional[int]:
 def _field_by_code(row: SwitchRow) -> Maybe[int]:
     """Where the level stands, by the code of the function that sets it."""
     place = _symbol(row.setter)
-    return stored_at(_code_at(place)) if place else Missing("is no function of its own here")
+    reader = disassembly_here()
+    if reader is None:
+        return Missing(f"is {platform.machine()} code, which is not read")
+    return reader.stored_at(_code_at(place, reader.settings)) if place else Missing("is no function of its own here")
 
 
-def _code_at(start: int) -> List[Instruction]:
+def _code_at(start: int, settings: Mapping[str, str]) -> List[Instruction]:
     """The instructions of the function that begins there."""
     name = symbol_at(start) or ""
     found: List[Instruction] = []
     try:
-        with compat.settings({"disassembly-flavor": "att"}):
+        with compat.settings(settings):
             while len(found) < _LONGEST_SETTER:
                 for row in gdb.newest_frame().architecture().disassemble(start, count=_PIECE):
                     if not (symbol_at(row["addr"]) or "").startswith(name.partition(" in section")[0]):

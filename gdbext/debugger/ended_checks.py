@@ -12,6 +12,7 @@ from typing import Dict, Iterator, NamedTuple, Optional, Set, Tuple
 import gdb
 
 from gdbext.analysis import checks
+from gdbext.capture.machine import SMALLEST_PAGE
 from gdbext.debugger.exceptions import read_ostringstream
 from gdbext.debugger.frames import newest_frames, register
 from gdbext.debugger.memory import NOW
@@ -21,7 +22,7 @@ from gdbext.model.error_code import ErrorCode
 
 _MOST_FRAMES = 40
 _MOST = 64 << 10  # bytes of stack
-_PIECE = 4096
+_PIECE = SMALLEST_PAGE
 _LONGEST_NAME = 512
 _ROWS = {row.function: row for row in FAIL_FUNCTIONS if row.aborts}
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import platform
 from typing import Iterator, Optional
 
 import gdb
+
+from gdbext.capture.machine import gdb_registers
+from gdbext.model.errors import GdbextError
 
 _WORD = (1 << 64) - 1
 
@@ -17,6 +21,15 @@ def newest_frames(most: int) -> Iterator[gdb.Frame]:
             return
         yield frame
         frame = frame.older()
+
+
+def argument_register(number: int) -> str:
+    """What gdb calls the register of an argument at a function's first instruction. Raises `GdbextError` on a machine
+    whose registers are not known."""
+    names = gdb_registers()
+    if names is None:
+        raise GdbextError(f"which registers pass arguments on a {platform.machine()} machine is not known")
+    return names.arguments[number]
 
 
 def register(frame: gdb.Frame, name: str) -> Optional[int]:

@@ -11,6 +11,7 @@ from typing import NamedTuple, Optional
 
 import gdb
 
+from gdbext.capture.machine import SMALLEST_PAGE
 from gdbext.debugger.exceptions import message_of, type_words, typeinfo_name
 from gdbext.debugger.frames import newest_frames
 from gdbext.debugger.memory import NOW
@@ -19,7 +20,7 @@ _CLASS = 0x474E5543432B2B00  # "GNUCC++\0"
 _OBJECT = 32  # size of _Unwind_Exception: the object follows
 _TYPE = -80  # of __cxa_exception, before its last member _Unwind_Exception
 _MOST = 64 << 10  # bytes of stack
-_PIECE = 4096
+_PIECE = SMALLEST_PAGE
 _DYING = ("terminate", "__cxa_throw", "__cxa_rethrow", "__cxa_call_terminate")
 _MOST_FRAMES = 40
 
@@ -35,7 +36,7 @@ def uncaught() -> Optional[InFlight]:
     """The exception that ended the selected thread; None where it did not end so."""
     if not _is_dying():
         return None
-    at = int(gdb.newest_frame().read_register("rsp")) & ((1 << 64) - 1)
+    at = int(gdb.newest_frame().read_register("sp")) & ((1 << 64) - 1)
     end = at + _MOST
     while at < end:
         size = _PIECE - at % _PIECE

@@ -13,6 +13,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 import gdb
 
 from gdbext.capture.core_file import ABSENT_INODE, maps_of
+from gdbext.capture.machine import SMALLEST_PAGE
 from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory import READ_LIMIT, Memory, ProcessMemory
 from gdbext.debugger import compat
@@ -40,7 +41,7 @@ _DEVICES = (
     (re.compile(r"/dev/(davinci|kfd|dri)"), REGISTERS),
 )
 _CORE_NAME = re.compile(r"Local core dump file:\s+[`'](.*?)', file type")
-_PAGE = 4096
+_PAGE = SMALLEST_PAGE
 _GLOBAL_PIECE = 1 << 16
 
 

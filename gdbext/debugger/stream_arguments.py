@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import struct
-from typing import List, Optional, Tuple
+from typing import List, Mapping, Optional, Tuple
 
 import gdb
 
 from gdbext.capture.elf.reader import ElfSymbols
-from gdbext.capture.machine.x86_64.call_argument import Constant, Instruction, argument
+from gdbext.capture.machine import gdb_registers
+from gdbext.capture.machine.disassembly import disassembly_here
+from gdbext.capture.machine.interface import Constant, Disassembly, Instruction
 from gdbext.capture.unwind_entries import UnwindTable
 from gdbext.debugger import compat
 from gdbext.debugger.frames import register
@@ -17,7 +20,7 @@ from gdbext.debugger.memory import TargetMemory
 from gdbext.debugger.modules import Modules
 from gdbext.debugger.symbols import symbol_at
 from gdbext.debugger.values import read_variable
-from gdbext.knowledge.stream_calls import REGISTERS, CallRow
+from gdbext.knowledge.stream_calls import CallRow
 from gdbext.model.missing import Maybe, Missing
 from gdbext.opener.shelf import Shelf
 
@@ -48,17 +51,20 @@ class Arguments:
         caller = frame.older()
         if caller is None:
             return Missing("the calling frame cannot be read"), ""
-        if row.argument >= len(REGISTERS):
+        names, reader = gdb_registers(), disassembly_here()
+        if names is None or reader is None:
+            return Missing(f"without debug information arguments are not known on a {platform.machine()} machine"), ""
+        if row.argument >= len(names.arguments):
             place = _register(caller, "sp")
             if isinstance(place, Missing):
                 return place, ""
-            return _word(place + 8 * (row.argument - len(REGISTERS)), self._memory), BY_STACK
-        value = self._by_code(_outer(caller), function, REGISTERS[row.argument])
+            return _word(place + 8 * (row.argument - len(names.arguments)), self._memory), BY_STACK
+        value = self._by_code(reader, _outer(caller), function, row.argument)
         return value, BY_CODE if isinstance(value, int) else ""
 
-    def _by_code(self, caller: gdb.Frame, function: str, register: str) -> Maybe[int]:
-        code = self._code_before(caller)
-        found = code if isinstance(code, Missing) else argument(code, function, register)
+    def _by_code(self, reader: Disassembly, caller: gdb.Frame, function: str, argument: int) -> Maybe[int]:
+        code = self._code_before(caller, reader.settings)
+        found = code if isinstance(code, Missing) else reader.argument(code, function, argument)
         if isinstance(found, Missing):
             return found
         if isinstance(found, Constant):
@@ -68,14 +74,14 @@ class Arguments:
             value = value if isinstance(value, Missing) else _word(value + offset, self._memory)
         return value
 
-    def _code_before(self, caller: gdb.Frame) -> Maybe[List[Instruction]]:
+    def _code_before(self, caller: gdb.Frame, settings: Mapping[str, str]) -> Maybe[List[Instruction]]:
         """The instructions of the caller up to its call."""
         pc = caller.pc()
         start = _known_start(caller, pc) or self._unwind_start(pc)
         if start is None or not start < pc <= start + _LONGEST_CODE:
             return Missing("without debug information the argument is not known, nor where the calling function begins")
         try:
-            with compat.settings({"disassembly-flavor": "att"}):
+            with compat.settings(settings):
                 rows = caller.architecture().disassemble(start, pc - 1)
         except (gdb.error, RuntimeError):
             return Missing("the code of the caller cannot be read")

@@ -8,7 +8,8 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from gdbext.analysis.checks import may_be_thrown
 from gdbext.capture.elf.object_file import bias_of, file_reader, segments_of
-from gdbext.capture.elf.throw_sites import ThrowSite, mentions, throw_sites
+from gdbext.capture.elf.throw_sites import mentions, throw_sites
+from gdbext.capture.machine.interface import ThrowSite
 from gdbext.capture.maps import read_maps
 from gdbext.debugger.exceptions import typeinfo_name
 from gdbext.debugger.memory import NOW

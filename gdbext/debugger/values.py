@@ -8,6 +8,7 @@ from typing import Callable, Iterator, Optional
 
 import gdb
 
+from gdbext.capture.machine import SMALLEST_PAGE
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Captured
 
@@ -16,7 +17,7 @@ TEXT_CAP = 256
 
 OPTIMIZED_OUT = Missing("optimized out")
 _NO_DEBUG_INFO = Missing("no debug information")
-_PAGE = 4096
+_PAGE = SMALLEST_PAGE
 _STEP = re.compile(r"->|\.")
 _INTEGERS = (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_BOOL, gdb.TYPE_CODE_CHAR)
 _REFERENCES = (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF)

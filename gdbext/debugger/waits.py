@@ -8,6 +8,7 @@ import gdb
 
 from gdbext.capture import futexes, locks, surroundings
 from gdbext.capture.core_file import maps_of
+from gdbext.capture.machine import this_machine
 from gdbext.capture.maps import MemoryMap, read_maps
 from gdbext.debugger import compat
 from gdbext.debugger.memory import TargetMemory
@@ -19,7 +20,6 @@ from gdbext.model.locks import LockWait
 from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
 
-_ARGUMENTS = ("rdi", "rsi", "rdx", "r10", "r8", "r9")  # of a system call on x86-64
 _WORD = (1 << 64) - 1
 
 
@@ -46,14 +46,19 @@ def lock_waits(inferior: gdb.Inferior, stacks: Sequence[ThreadStack], is_core: b
 
 def _look(thread: gdb.InferiorThread, calls: Dict[int, Tuple[int, ...]], pointers: Dict[int, int]) -> None:
     """The system call that a thread is in, and where its descriptor lies."""
+    row = this_machine()
+    if row is None or row.gdb is None:
+        return
     try:
         thread.switch()
         frame = gdb.newest_frame()
-        number = int(frame.read_register("orig_rax"))
-        pointers[thread.ptid[1]] = int(frame.read_register("fs_base")) & _WORD
-        if number >= 0:
-            calls[thread.ptid[1]] = (number, *(int(frame.read_register(name)) & _WORD for name in _ARGUMENTS))
-    except (gdb.error, ValueError):  # it runs, or it is no x86-64 thread of Linux
+        number = int(frame.read_register(row.gdb.call_number))
+        pointers[thread.ptid[1]] = int(frame.read_register(row.gdb.thread_pointer)) & _WORD
+        known = row.call_number(number) if number >= 0 else None
+        if known is not None:
+            arguments = (int(frame.read_register(name)) & _WORD for name in row.gdb.call_arguments)
+            calls[thread.ptid[1]] = (known, *arguments)
+    except (gdb.error, ValueError):  # it runs, or it is no thread of Linux on such a machine
         pass
 
 

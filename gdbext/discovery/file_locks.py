@@ -6,9 +6,9 @@ import re
 from typing import List, Match, Optional, Sequence
 
 from gdbext.discovery.procfs import ProcFS
+from gdbext.knowledge.system_calls import FCNTL, FLOCK
 from gdbext.model.missing import Maybe, Missing
 
-_FCNTL, _FLOCK = 72, 73  # system calls of x86-64
 _WAITING = (7, 38)  # F_SETLKW, F_OFD_SETLKW
 _AT_ONCE = 4  # LOCK_NB
 
@@ -24,7 +24,7 @@ _OF_FILE, _ELSEWHERE = -1, 0
 def waits_for_lock(call: Sequence[int]) -> bool:
     """Whether a system call (its number and arguments) waits for a lock on a file."""
     number, _descriptor, command = call[:3]
-    return (number == _FLOCK and not command & _AT_ONCE) or (number == _FCNTL and command in _WAITING)
+    return (number == FLOCK and not command & _AT_ONCE) or (number == FCNTL and command in _WAITING)
 
 
 def holder(proc: ProcFS, pid: int, inode: Optional[int], device: str = "") -> Maybe[int]:

@@ -16,20 +16,20 @@ from gdbext.discovery.file_locks import holder, waits_for_lock
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.sockets import connections
 from gdbext.discovery.waited_children import waited_child
+from gdbext.knowledge import system_calls as known
 from gdbext.model.locks import Peer
 from gdbext.model.missing import Maybe, Missing
 
 READS, WRITES = (
-    {0: "read", 19: "readv", 45: "recvfrom", 47: "recvmsg"},
-    {1: "write", 20: "writev", 44: "sendto", 46: "sendmsg"},
+    {known.READ: "read", known.READV: "readv", known.RECVFROM: "recvfrom", known.RECVMSG: "recvmsg"},
+    {known.WRITE: "write", known.WRITEV: "writev", known.SENDTO: "sendto", known.SENDMSG: "sendmsg"},
 )
-"""System calls of x86-64 whose first argument is the file that they wait for."""
+"""System calls whose first argument is the file that they wait for."""
 
 SECONDS = 0.5  # for looking into all processes of the host
 _MOST_PROCESSES, _MOST_FILES, _MOST_WAITS = 8192, 4096, 64
 _LINK = re.compile(r"(pipe|socket):\[(\d+)\]\Z")
 _EVENTFD = "anon_inode:[eventfd]"
-_EPOLL_WAIT, _EPOLL_PWAIT = 232, 281
 _FOR_EVER = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
 _ANY = ("0.0.0.0:0", "[::]:0")
 _ACCESS = 3  # O_ACCMODE; 0: read only, 1: write only
@@ -71,7 +71,7 @@ def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Fo
     child = waited_child(proc, tid, call)
     if child is not None:
         return child
-    if number in (_EPOLL_WAIT, _EPOLL_PWAIT) and len(call) > 4 and call[4] in _FOR_EVER:
+    if number in (known.EPOLL_WAIT, known.EPOLL_PWAIT) and len(call) > 4 and call[4] in _FOR_EVER:
         return _own_events(proc, pid, tid, descriptor)
     if number not in READS and number not in WRITES:
         return None

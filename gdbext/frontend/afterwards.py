@@ -12,9 +12,9 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from gdbext.capture.blocked import Mark, mark
 from gdbext.capture.ptrace import thread_state, tracer_of
-from gdbext.capture.standing import REFUSED, RUNNING, Standing
+from gdbext.capture.standing import REFUSED, RUNNING, Standing, call_number
 from gdbext.capture.threads import ThreadTimes
-from gdbext.knowledge.locks import RESTARTED
+from gdbext.knowledge.system_calls import RESTART
 from gdbext.model.ranges import folded
 
 Marks = Mapping[int, Union[Mark, str]]
@@ -87,8 +87,8 @@ def _same(before: Optional[ThreadTimes], now: Standing) -> bool:
     """The same call from the same place. One with a time-out goes on as restart_syscall(2) after a stop."""
     if before is None or (before.sp, before.pc) != (now.sp, now.pc):
         return False
-    number = before.syscall[0] if before.syscall else -1
-    return now.number in (number, RESTARTED)
+    number = before.syscall[0] if before.syscall else None
+    return call_number(now) in (number, RESTART)
 
 
 def _threads(pid: int) -> Tuple[int, ...]:

@@ -28,8 +28,8 @@ class MessageRow:
 class FailRow:
     """A function that is called only when a check has failed: a breakpoint on it costs nothing.
 
-    Says where its arguments stand at its first instruction: in a register, or behind a pointer in one ("rdi+8"); "" for
-    one that it does not have. `text` is a C string, or a std::string that is passed by reference; `stream` a
+    Says which of its arguments they are: by number, "this" counted, or behind the pointer that an argument is ("0+8");
+    "" for one that it does not have. `text` is a C string, or a std::string that is passed by reference; `stream` a
     std::ostringstream that the text was written to: then the object that it is a member of lies in the caller's frame,
     and is found there after an abort as well.
     """
@@ -44,7 +44,7 @@ class FailRow:
     text: str = ""
     stream: str = ""
     said: str = "{}"  # the message that the engine makes of the text
-    name: str = ""  # register of a C string that names the checking function
+    name: str = ""  # a C string that names the checking function
     within: Tuple[str, ...] = ()  # functions that call this one after they were seen themselves: no failure of its own
     aborts: bool = False  # ends the process itself
 
@@ -52,11 +52,11 @@ class FailRow:
 @dataclass(frozen=True)
 class CalledRow:
     """A check whose message does not name its caller's file and line, or that is not at hand any more: its caller's
-    code puts them into these registers."""
+    code hands them over as these arguments, by number."""
 
     function: str
-    file: str
-    line: str
+    file: int
+    line: int
     source: str
     inner: str = ""  # a file that the failure names instead of the caller's: the check's own
 
@@ -216,16 +216,16 @@ THROWN: Tuple[str, ...] = (
 
 _TORCH = f"{_PT} Exception.h"
 FAIL_FUNCTIONS: Tuple[FailRow, ...] = (
-    FailRow("torch", "c10::detail::torchCheckFail", _TORCH, file="rsi", line="rdx", text="rcx", name="rdi"),
-    FailRow("torch", "c10::detail::torchInternalAssertFail", _TORCH, file="rsi", line="rdx", text="rcx", name="rdi"),
+    FailRow("torch", "c10::detail::torchCheckFail", _TORCH, file="1", line="2", text="3", name="0"),
+    FailRow("torch", "c10::detail::torchInternalAssertFail", _TORCH, file="1", line="2", text="3", name="0"),
     FailRow(
         "turbomind",
         "turbomind::ReportCudaError",
         f"{_TM} 0.14.0 and newer, cuda_utils.cc",
         library="cudaError_t",
-        code="rdi",
-        file="rsi",
-        line="rdx",
+        code="0",
+        file="1",
+        line="2",
         aborts=True,
     ),
     FailRow(
@@ -233,18 +233,18 @@ FAIL_FUNCTIONS: Tuple[FailRow, ...] = (
         "turbomind::ReportCuDrvError",
         f"{_TM} 0.14.0 and newer, cuda_utils.cc",
         library="CUresult",
-        code="rdi",
-        file="rsi",
-        line="rdx",
+        code="0",
+        file="1",
+        line="2",
         aborts=True,
     ),
     FailRow(
         "turbomind",
         "turbomind::core::ReportNullError",
         f"{_TM} 0.8.0 and newer, core/check.cc",
-        file="rdi",
-        line="rsi",
-        text="rdx",
+        file="0",
+        line="1",
+        text="2",
         said="'{}' Must be non NULL",
         aborts=True,
     ),
@@ -252,18 +252,18 @@ FAIL_FUNCTIONS: Tuple[FailRow, ...] = (
         "turbomind",
         "turbomind::core::CheckErrorStream::Report",
         f"{_TM} 0.8.0 and newer, core/check.h; file and line are members from 0.13.0 on, and in the text up to there",
-        stream="rdi+0",
-        file="rdi+8",
-        line="rdi+16",
+        stream="0+0",
+        file="0+8",
+        line="0+16",
         aborts=True,
     ),
     FailRow(
         "turbomind",
         "turbomind::core::Logger::LogFatalImpl",
         f"{_TM} 0.14.0 and newer, core/logger.cc",
-        file="rsi",
-        line="rdx",
-        text="rcx",
+        file="1",
+        line="2",
+        text="3",
         within=(
             "turbomind::ReportCudaError",
             "turbomind::ReportCuDrvError",
@@ -276,19 +276,19 @@ FAIL_FUNCTIONS: Tuple[FailRow, ...] = (
         "llama-cpp",
         "ggml_cuda_error",
         f"{_GG}, ggml-cuda.cu",
-        file="rdx",
-        line="rcx",
-        text="r8",
-        name="rsi",
+        file="2",
+        line="3",
+        text="4",
+        name="1",
         aborts=True,
     ),
     FailRow(
         "llama-cpp",
         "ggml_abort",
         f"{_GG}, ggml.c",
-        file="rdi",
-        line="rsi",
-        text="rdx",
+        file="0",
+        line="1",
+        text="2",
         within=("ggml_cuda_error",),
         aborts=True,
     ),
@@ -297,20 +297,20 @@ FAIL_FUNCTIONS: Tuple[FailRow, ...] = (
 CALLED: Tuple[CalledRow, ...] = (
     CalledRow(
         "c10::cuda::c10_cuda_check_implementation",
-        "rsi",
-        "rcx",
+        1,
+        3,
         f"{_PT} CUDAException.h; libc10_cuda of torch 2.9.1",
         inner="CUDAException.cpp",
     ),
-    CalledRow("fastertransformer::check", "rdx", "rcx", f"{_FT} cuda_utils.h"),
-    CalledRow("fastertransformer::CheckError", "rdi", "rsi", f"{_RTP} v0.1.13"),
-    CalledRow("turbomind::check", "rdx", "rcx", f"{_TM} v0.8.0, cuda_utils"),
-    CalledRow("turbomind::syncAndCheck", "rdi", "rsi", f"{_TM} v0.8.0, cuda_utils"),
-    CalledRow("turbomind::ReportCudaError", "rsi", "rdx", f"{_TM} 0.14.0 and newer, cuda_utils.cc"),
-    CalledRow("turbomind::ReportCuDrvError", "rsi", "rdx", f"{_TM} 0.14.0 and newer, cuda_utils.cc"),
-    CalledRow("turbomind::core::ReportNullError", "rdi", "rsi", f"{_TM} 0.8.0 and newer, core/check.cc"),
-    CalledRow("rtp_llm::check", "rsi", "rdx", f"{_RTP} cuda_host_utils.cc"),
-    CalledRow("rtp_llm::ncclCheck", "rsi", "rdx", f"{_RTP} v0.2.0"),
+    CalledRow("fastertransformer::check", 2, 3, f"{_FT} cuda_utils.h"),
+    CalledRow("fastertransformer::CheckError", 0, 1, f"{_RTP} v0.1.13"),
+    CalledRow("turbomind::check", 2, 3, f"{_TM} v0.8.0, cuda_utils"),
+    CalledRow("turbomind::syncAndCheck", 0, 1, f"{_TM} v0.8.0, cuda_utils"),
+    CalledRow("turbomind::ReportCudaError", 1, 2, f"{_TM} 0.14.0 and newer, cuda_utils.cc"),
+    CalledRow("turbomind::ReportCuDrvError", 1, 2, f"{_TM} 0.14.0 and newer, cuda_utils.cc"),
+    CalledRow("turbomind::core::ReportNullError", 0, 1, f"{_TM} 0.8.0 and newer, core/check.cc"),
+    CalledRow("rtp_llm::check", 1, 2, f"{_RTP} cuda_host_utils.cc"),
+    CalledRow("rtp_llm::ncclCheck", 1, 2, f"{_RTP} v0.2.0"),
 )
 
 CHECKING = (

@@ -316,7 +316,3 @@ TYPE_NAME = 24
 
 OBJECT_TYPE = 8
 """Offset of `ob_type` in an object (GIL builds)."""
-
-GLIBC_TID = {"x86_64": 0x2D0}
-"""Offset of the kernel's thread id in glibc's `struct pthread`, to which pthread_self() points: behind a tcbhead_t
-of 704 bytes and a list node (nptl/descr.h, 2.10 to 2.36). Used where the interpreter does not keep the id itself."""

@@ -141,10 +141,6 @@ BARRIER_ROUND = 4
 MOST_IDS = 1 << 22
 """Ids of threads are smaller on 64-bit Linux (PID_MAX_LIMIT, linux/threads.h)."""
 
-FUTEX = 202
-RESTARTED = 219
-"""System calls of x86-64: futex, and restart_syscall, which a call with a time-out becomes after it was interrupted."""
-
 WAITS = {0: "WAIT", 9: "WAIT_BITSET", 11: "WAIT_REQUEUE_PI"}
 LOCKS_OF_KERNEL = {6: "LOCK_PI", 13: "LOCK_PI2"}
 PRIVATE, COMMAND = 128, 0x7F

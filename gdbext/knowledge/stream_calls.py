@@ -1,7 +1,7 @@
 """Functions that take a stream or an event, and those in which a thread waits for the device.
 
-Arguments are numbered as the System V ABI for x86-64 places integers and pointers: 0 to 5 in registers, 6 and up on the
-stack, 8 bytes each. A dim3 of 12 bytes takes two of the registers.
+Arguments are numbered in the order of the words that integers and pointers take: the first ones are in registers (as
+many as the machine has for it), the others on the stack. A dim3 of 12 bytes takes two of the words.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ class CallRow(NamedTuple):
 _RUNTIME, _DRIVER = "cuda_runtime_api.h 12.9", "cuda.h 12.9"
 _NCCL, _BLAS = "nccl.h 2.27", "cublas_api.h 12.9"
 SUFFIX = r"(_v\d+)?(_ptsz|_ptds)?"
-REGISTERS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 
 CALLS: Tuple[CallRow, ...] = (
     CallRow(r"cudaStreamSynchronize", 0, _RUNTIME, "stream"),

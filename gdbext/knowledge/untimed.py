@@ -1,30 +1,32 @@
-"""System calls of x86-64 that wait until something comes: whoever was woken from one has got something."""
+"""System calls that wait until something comes: whoever was woken from one has got something."""
 
 from __future__ import annotations
 
 from typing import Mapping, Optional, Sequence, Tuple
 
+from gdbext.knowledge import system_calls as known
+
 _FOR_EVER = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)  # a timeout of -1, as a register holds it
 
 UNTIMED: Mapping[int, Optional[Tuple[int, Sequence[int]]]] = {
-    0: None,  # read
-    1: None,  # write
-    19: None,  # readv
-    20: None,  # writev
-    43: None,  # accept
-    45: None,  # recvfrom
-    47: None,  # recvmsg
-    61: None,  # wait4
-    73: None,  # flock
-    247: None,  # waitid
-    288: None,  # accept4
-    7: (3, _FOR_EVER),  # poll
-    23: (5, (0,)),  # select
-    202: (4, (0,)),  # futex
-    232: (4, _FOR_EVER),  # epoll_wait
-    270: (5, (0,)),  # pselect6
-    271: (3, (0,)),  # ppoll
-    281: (4, _FOR_EVER),  # epoll_pwait
+    known.READ: None,
+    known.WRITE: None,
+    known.READV: None,
+    known.WRITEV: None,
+    known.ACCEPT: None,
+    known.RECVFROM: None,
+    known.RECVMSG: None,
+    known.WAIT4: None,
+    known.FLOCK: None,
+    known.WAITID: None,
+    known.ACCEPT4: None,
+    known.POLL: (3, _FOR_EVER),
+    known.SELECT: (5, (0,)),
+    known.FUTEX: (4, (0,)),
+    known.EPOLL_WAIT: (4, _FOR_EVER),
+    known.PSELECT6: (5, (0,)),
+    known.PPOLL: (3, (0,)),
+    known.EPOLL_PWAIT: (4, _FOR_EVER),
 }
 """By number: the place of its timeout in (number, arguments ...) and the values for none; None: it has no timeout."""
 

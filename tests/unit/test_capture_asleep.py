@@ -9,9 +9,9 @@ import pytest
 
 from gdbext.capture.asleep import Asleep, asleep, copy_asleep, copy_awake, joined
 from gdbext.capture.blocked import Mark, stands_as
+from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.maps import parse_maps
 from gdbext.capture.memory import Block
-from gdbext.capture.ptrace import ARCHITECTURES
 from gdbext.capture.standing import NO_CALL, Standing
 from gdbext.capture.stop import ProcessCopy, ThreadCopy, copy_process, copy_processes
 from gdbext.capture.threads import look as look_at_threads

@@ -5,10 +5,9 @@ import pytest
 from gdbext.capture import blocked
 from gdbext.capture.blocked import UNKNOWN, Mark, mark, registers_of
 from gdbext.capture.futexes import syscall_of
+from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.maps import parse_maps
-from gdbext.capture.ptrace import ARCHITECTURES
 from gdbext.capture.standing import GONE, REFUSED, RUNNING, Standing, parse_standing
-from gdbext.knowledge.cpython import GLIBC_TID
 from gdbext.model.stack import UNREAD
 
 LINE = "202 0x7f00 0x80 0x3 0x4 0x5 0x6 0x7ffe0010 0x7f99\n"
@@ -126,7 +125,7 @@ def descriptor(page, at, tid):
     address = page + at
     for offset in (at, at + 16):
         data[offset : offset + 8] = address.to_bytes(8, "little")
-    offset = at + GLIBC_TID["x86_64"]
+    offset = at + X86.glibc_tid
     data[offset : offset + 4] = tid.to_bytes(4, "little")
     return bytes(data)
 
@@ -137,17 +136,15 @@ def test_thread_pointers_by_the_descriptors_of_glibc():
         {0x7F0000000000: descriptor(0x7F0000000000, 0x3640, 12), 0x7F0000010000: descriptor(0x7F0000010000, 0x740, 11)}
     )
     stacks, own = {11: 0x7FFF00000000, 12: 0x7F0000001000, 13: 0x7F0000000800}, {11: 11, 12: 12, 13: 13}
-    found = blocked.thread_pointers(11, stacks, own, maps, memory, "x86_64")
+    found = blocked.thread_pointers(11, stacks, own, maps, memory, X86)
     assert found == {11: 0x7F0000010740, 12: 0x7F0000003640, 13: 0}
-    assert blocked.thread_pointers(11, stacks, own, maps, memory, "riscv64") == {11: 0, 12: 0, 13: 0}
+    assert blocked.thread_pointers(11, stacks, own, maps, memory, ARCHITECTURES[1]) == {11: 0, 12: 0, 13: 0}
 
 
 def test_in_a_container_descriptors_have_other_ids():
     maps = parse_maps("7f0000000000-7f0000004000 rw-p 0 00:00 0\n")
     memory = Memory({0x7F0000000000: descriptor(0x7F0000000000, 0x3640, 2)})
-    assert blocked.thread_pointers(11, {4712: 0x7F0000001000}, {4712: 2}, maps, memory, "x86_64") == {
-        4712: 0x7F0000003640
-    }
+    assert blocked.thread_pointers(11, {4712: 0x7F0000001000}, {4712: 2}, maps, memory, X86) == {4712: 0x7F0000003640}
 
 
 def test_processor_time(tmp_path):

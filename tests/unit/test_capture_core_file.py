@@ -17,8 +17,8 @@ from gdbext.capture.core_notes import NotedSignal, NotedThread, Notes, auxiliary
 from gdbext.capture.core_objects import CoreObjects
 from gdbext.capture.core_process import arguments_of, environ_of, start_block
 from gdbext.capture.elf.object_file import LOAD, segments_of
+from gdbext.capture.machine import this_machine
 from gdbext.capture.minicore import write_core
-from gdbext.capture.ptrace import this_machine
 from gdbext.capture.stop import copy_process
 from gdbext.commands.cores import crash, matching, open_cores, without_files
 from gdbext.model.errors import GdbextError

@@ -6,8 +6,10 @@ from elftools.elf.elffile import ELFFile
 
 from gdbext.capture.blocked import UNKNOWN
 from gdbext.capture.elf.reader import ElfSymbols
-from gdbext.capture.frame_pointer import calls, frame_pointer, with_frame_pointers
+from gdbext.capture.frame_pointer import finder_of, with_frame_pointers
 from gdbext.capture.libraries import libraries_on_stacks
+from gdbext.capture.machine import ARCHITECTURES
+from gdbext.capture.machine.x86_64.calls import calls
 from gdbext.capture.machine.x86_64.prologue import room_below_frame
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.outside import copy_outside
@@ -107,6 +109,7 @@ class Code:
         return self._rows.get(address)
 
 
+X86, ARM = ARCHITECTURES
 BY_SP = Row(7, 24, {16: -8})
 BY_FRAME = Row(6, 16, {16: -8, 6: -16})
 
@@ -115,7 +118,7 @@ def find(words, rows=None, caller="90 90 e8 f9 0f 00 00"):
     """A system call at 0x500, called by a function at 0x2000 with a frame of 32 bytes, called from 0x1007."""
     rows = rows if rows is not None else {0x500: (0x4F0, BY_SP), 0x2030 - 1: (0x2000, BY_FRAME)}
     code = memory({0x2000: f"{FRAME} 48 83 ec 20", CALLER: caller})
-    return frame_pointer(0x500, 0x7FF0_0008, Code(rows), words.get, code)
+    return finder_of(X86, Code(rows), words.get, code).frame_pointer(0x500, 0x7FF0_0008)
 
 
 WORDS = {0x7FF0_0018: 0x2030, 0x7FF0_0048: 0x1007}
@@ -146,7 +149,13 @@ def test_more_saved_registers_than_the_prologue_has_room_for():
 
 
 def test_endless_stacks_end():
-    assert frame_pointer(1, 16, Code({0: (0, BY_SP), 1: (0, BY_SP)}), lambda address: 1, memory({})) is None
+    rules = Code({0: (0, BY_SP), 1: (0, BY_SP)})
+    assert finder_of(X86, rules, lambda address: 1, memory({})).frame_pointer(1, 16) is None
+
+
+@pytest.mark.parametrize("row", [ARM, None])
+def test_code_of_another_machine_is_not_read(row):
+    assert finder_of(row, Code({}), lambda address: 1, memory({})) is None
 
 
 # --- rules ---

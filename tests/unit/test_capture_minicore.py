@@ -8,10 +8,10 @@ import struct
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.maps import Mapping, MemoryMap
 from gdbext.capture.memory import Block
 from gdbext.capture.minicore import write_core
-from gdbext.capture.ptrace import ARCHITECTURES
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
 from gdbext.model.errors import GdbextError
 

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from gdbext.capture import sleeps
+from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.memory import Block
-from gdbext.capture.ptrace import ARCHITECTURES
 from gdbext.capture.stop import ProcessCopy, ThreadCopy
 from gdbext.model.stack import ThreadStack
 

@@ -4,8 +4,8 @@ from array import array
 
 import pytest
 
+from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.maps import Mapping, MemoryMap
-from gdbext.capture.ptrace import ARCHITECTURES
 from gdbext.capture.stacks import FIRST, StackCopier
 from gdbext.knowledge.libraries import WAITING
 

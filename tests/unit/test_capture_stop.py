@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gdbext.capture import memory, ptrace, stop
+from gdbext.capture import machine, memory, ptrace, stop
 from gdbext.capture.maps import read_maps
 from gdbext.capture.stop import Budget, copy_process, copy_processes
 from tests.inferiors.capture_process import CaptureProcess, as_nobody, wait_until
@@ -115,7 +115,7 @@ def test_time_that_ends_while_threads_are_told_to_stop(monkeypatch):
     """Those that were not told run on, and are not asked for one by one while the others stand still."""
     with CaptureProcess(threads=60) as process:
         process.wait_asleep()
-        tracees, began, asked = ptrace.Tracees(process.pid, ptrace.this_machine(), 4096), time.monotonic(), []
+        tracees, began, asked = ptrace.Tracees(process.pid, machine.this_machine(), 4096), time.monotonic(), []
 
         def stops():
             tracees.seize_new()

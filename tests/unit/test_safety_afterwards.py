@@ -12,7 +12,7 @@ from gdbext.capture.standing import RUNNING, Standing
 from gdbext.capture.stop import copy_process
 from gdbext.capture.threads import look
 from gdbext.frontend.afterwards import marks_of, sign_of
-from gdbext.knowledge.locks import RESTARTED
+from gdbext.knowledge.system_calls import RESTART
 from gdbext.model.job import AFTER
 from gdbext.render import Style, render
 from tests.inferiors.capture_process import CaptureProcess, wait_until
@@ -80,7 +80,7 @@ def test_who_waits_waits_after_a_stop_too(does):
         before = look(one.pid)
         assert copy_process(one.pid).state == "ok"
         one.wait_asleep()
-        assert (look(one.pid)[one.pid].syscall[0] == RESTARTED) == (does == "polls")
+        assert (look(one.pid)[one.pid].syscall[0] == RESTART) == (does == "polls")
         assert sign_of(one.pid, before, marks_of(one.pid)) == ("waits", "")
 
 

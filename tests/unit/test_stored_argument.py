@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.capture.machine.x86_64.call_argument import Instruction
+from gdbext.capture.machine.interface import Instruction
 from gdbext.capture.machine.x86_64.stored_argument import stored_at
 from gdbext.model.missing import Missing
 

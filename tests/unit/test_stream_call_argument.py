@@ -2,7 +2,8 @@
 
 import pytest
 
-from gdbext.capture.machine.x86_64.call_argument import Constant, Instruction, Kept, argument
+from gdbext.capture.machine.interface import Constant, Instruction, Kept
+from gdbext.capture.machine.x86_64.call_argument import argument
 from gdbext.model.missing import Missing
 
 CALL = "call   0x401050 <cudaStreamSynchronize@plt>"

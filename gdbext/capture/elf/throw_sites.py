@@ -1,4 +1,4 @@
-"""Where the code of an object file throws: the calls of __cxa_throw, found in its bytes (x86-64; layout: elf(5)).
+"""Where the code of an object file throws: the calls of __cxa_throw, found in its bytes.
 
 A breakpoint on such a call costs nothing until that very `throw` runs; one on __cxa_throw would stop every exception of
 the process. Found without symbols and without debug information.
@@ -6,11 +6,13 @@ the process. Found without symbols and without debug information.
 
 from __future__ import annotations
 
-import re
+import platform
 import struct
-from typing import Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set
+from typing import Iterable, Iterator, List, Set
 
-from gdbext.capture.elf.reader import ElfSymbols, Section
+from gdbext.capture.elf.reader import ElfSymbols
+from gdbext.capture.machine.code import code_here
+from gdbext.capture.machine.interface import CodePiece, ThrowSite
 from gdbext.opener import files
 from gdbext.opener.shelf import Shelf
 
@@ -20,20 +22,6 @@ LARGEST_CODE = 256 << 20
 _SHF_EXECINSTR, _SHT_RELA, _SHT_DYNSYM = 4, 4, 11
 _RELOCATION = struct.Struct("<QQq")  # where, symbol << 32 | kind, addend
 _SYMBOL = struct.Struct("<IBBHQQ")
-_JUMP, _CALL = b"\xff\x25", b"\xff\x15"  # through the table of addresses, relative to the next instruction
-_MARKS = (0, -4, -1, -5)  # of a stub's entry before its jump: nothing, endbr64, bnd, both
-_BEFORE = 96
-_PIECE = 1 << 16  # code in which the calls of one function have nearly the same upper bytes
-# Loads of the second argument, the typeinfo: `lea x(%rip),%rsi`, `mov x(%rip),%rsi`; through %rax at -O0.
-_LOADS = re.compile(rb"\x48([\x8d\x8b])(?:\x35(....)|\x05(....)\x48\x89\xc6)", re.DOTALL)
-
-
-class ThrowSite(NamedTuple):
-    """One call. `typeinfo` is where the thrown type's typeinfo lies (or, when `indirect`, where its address stands)."""
-
-    address: int  # of the call, as linked
-    typeinfo: Optional[int] = None  # as linked; None when the code before the call does not show it
-    indirect: bool = False
 
 
 def mentions(path: str, texts: Iterable[bytes]) -> bool:
@@ -49,25 +37,22 @@ def mentions(path: str, texts: Iterable[bytes]) -> bool:
 def throw_sites(path: str) -> List[ThrowSite]:
     """All calls of __cxa_throw in a file, in order of their addresses; none where it throws nothing itself.
 
-    Raises OSError, and ValueError for what is no ELF file or has too much code.
+    Raises OSError, and ValueError for what is no ELF file, has too much code, or where this machine's code is not read.
     """
+    machine = code_here()
+    if machine is None:
+        raise ValueError(f"how {platform.machine()} code throws is not known")
+    search = machine.throw_sites
     with files.stream(path) as file:
         elf = ElfSymbols(file)
         slots = set(_slots(elf))
-        own = elf.look_up([THROW]).values()  # with libstdc++ inside
+        own = set(elf.look_up([THROW]).values())  # with libstdc++ inside
         code = [section for section in elf.sections if section.flags & _SHF_EXECINSTR and section.kind == 1]
         if sum(section.size for section in code) > LARGEST_CODE:
             raise ValueError(f"more than {LARGEST_CODE >> 20} MiB of code")
-        texts = [(section, elf.content(section)) for section in code] if slots or own else []
-    entries = set(own)
-    sites: List[ThrowSite] = []
-    for section, data in texts:
-        for at in _through(data, section, _JUMP, slots):
-            entries.update(section.address + at + mark for mark in _MARKS)
-        sites += [_site(data, section, at) for at in _through(data, section, _CALL, slots)]
-    for section, data in texts:
-        sites += [_site(data, section, at) for at in _direct(data, section, entries)]
-    return sorted(sites)
+        if not slots and not own:
+            return []
+        return search([CodePiece(section.address, elf.content(section)) for section in code], slots, own)
 
 
 def _slots(elf: ElfSymbols) -> Iterator[int]:
@@ -87,43 +72,3 @@ def _slots(elf: ElfSymbols) -> Iterator[int]:
             for where, info, _addend in _RELOCATION.iter_unpack(data[: len(data) // 24 * 24]):
                 if info >> 32 in wanted:
                     yield where
-
-
-def _through(data: bytes, section: Section, opcode: bytes, slots: Set[int]) -> Iterator[int]:
-    """Offsets of the jumps or calls through one of the slots."""
-    if not slots:
-        return
-    for found in re.finditer(re.escape(opcode), data):
-        at = found.start()
-        if at + 6 <= len(data):
-            (distance,) = struct.unpack_from("<i", data, at + 2)
-            if section.address + at + 6 + distance in slots:
-                yield at
-
-
-def _direct(data: bytes, section: Section, entries: Set[int]) -> Iterator[int]:
-    """Offsets of the relative calls of one of the entries. The upper bytes of the distance are all but known, so that
-    the search stays in the regular expression: code has millions of bytes that look like a call."""
-    unpack, base = struct.Struct("<i").unpack_from, section.address + 5
-    for start in range(0, len(data) if entries else 0, _PIECE):
-        upper: Set[int] = set()
-        for entry in entries:
-            most = entry - base - start
-            upper.update(range(most - _PIECE >> 16, (most >> 16) + 1))
-        third, fourth = (b"".join({b"\\x%02x" % (one >> shift & 0xFF) for one in upper}) for shift in (0, 8))
-        call = re.compile(rb"\xe8(?=..[" + third + rb"][" + fourth + rb"])", re.DOTALL)
-        for found in call.finditer(data, start, min(len(data), start + _PIECE + 4)):
-            at = found.start()
-            if at < start + _PIECE and base + at + unpack(data, at + 1)[0] in entries:
-                yield at
-
-
-def _site(data: bytes, section: Section, at: int) -> ThrowSite:
-    start = max(0, at - _BEFORE)
-    loads: Sequence[re.Match[bytes]] = list(_LOADS.finditer(data, start, at))
-    if not loads:
-        return ThrowSite(section.address + at)
-    load = loads[-1]
-    (distance,) = struct.unpack("<i", load[2] or load[3])
-    after = load.start() + 7
-    return ThrowSite(section.address + at, section.address + after + distance, load[1] == b"\x8b")

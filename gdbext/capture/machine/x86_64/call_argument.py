@@ -8,30 +8,11 @@ the call, and only as long as the code runs straight: what is not certain is not
 from __future__ import annotations
 
 import re
-from typing import Dict, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import Dict, Optional, Sequence, Set, Tuple
 
+from gdbext.capture.machine.interface import Constant, Instruction, Kept, Operand
+from gdbext.capture.machine.x86_64.registers import ARGUMENTS
 from gdbext.model.missing import Missing
-
-
-class Instruction(NamedTuple):
-    """One instruction, as `disassemble` prints it."""
-
-    address: int
-    text: str
-
-
-class Kept(NamedTuple):
-    """A register of the calling frame; then, for each offset, what lies in memory there."""
-
-    register: str
-    offsets: Tuple[int, ...] = ()
-
-
-class Constant(NamedTuple):
-    value: int
-
-
-Operand = Union[Kept, Constant, Missing]
 
 KEPT = frozenset(("rbx", "rbp", "rsp", "r12", "r13", "r14", "r15"))
 """Registers that a function gives back as they were: the unwinder knows their values in outer frames."""
@@ -48,6 +29,11 @@ _PLACE = re.compile(r"(?P<sign>-?)(?:0x(?P<offset>[0-9a-f]+))?\(%(?P<base>\w+)\)
 _NAME = re.compile(r"<(?P<name>[^>]*(?:<.*>)?[^>]*)>")
 # Instructions that only read what stands last, or have nothing to write to.
 _READS = re.compile(r"(?:cmp|test|push|nop|endbr|bt|comis|ucomis|prefetch)\w*\b")
+
+
+def passed(code: Sequence[Instruction], function: str, number: int) -> Operand:
+    """Where the value of one of the arguments came from."""
+    return argument(code, function, ARGUMENTS[number])
 
 
 def argument(code: Sequence[Instruction], function: str, register: str) -> Operand:

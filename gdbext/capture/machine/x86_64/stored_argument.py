@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
-from gdbext.capture.machine.x86_64.call_argument import KEPT, Instruction, whole_register
+from gdbext.capture.machine.interface import Instruction
+from gdbext.capture.machine.x86_64.call_argument import KEPT, whole_register
 from gdbext.model.missing import Maybe, Missing
 
 _THIS, _ARGUMENT, _STACK = "this", "argument", "stack"

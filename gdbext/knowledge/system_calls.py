@@ -1,0 +1,17 @@
+"""The numbers of the system calls that mean something to us, in the model and in what is saved of it.
+
+They are those of x86-64 (arch/x86/entry/syscalls/syscall_64.tbl). Another machine's are translated where they are read:
+`Architecture.system_calls` (capture/machine).
+"""
+
+from __future__ import annotations
+
+READ, WRITE, READV, WRITEV = 0, 1, 19, 20
+ACCEPT, ACCEPT4, SENDTO, RECVFROM, SENDMSG, RECVMSG = 43, 288, 44, 45, 46, 47
+POLL, SELECT, PPOLL, PSELECT6, EPOLL_WAIT, EPOLL_PWAIT = 7, 23, 271, 270, 232, 281
+WAIT4, WAITID = 61, 247
+FCNTL, FLOCK = 72, 73
+FUTEX = 202
+NANOSLEEP, CLOCK_NANOSLEEP = 35, 230
+RESTART = 219
+"""restart_syscall, which a call with a time-out becomes after it was interrupted."""
