@@ -15,6 +15,17 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 
 from gdbext.capture.core_kind import checked
 from gdbext.capture.core_notes import Notes, read_notes
+from gdbext.capture.elf.layout import (
+    HEADER,
+    PN_XNUM,
+    PT_LOAD,
+    PT_NOTE,
+    SECTION,
+    SEGMENT,
+    Header,
+    Segment,
+    segments_in,
+)
 from gdbext.capture.machine import name_of, this_machine
 from gdbext.capture.maps import Mapping, MemoryMap
 from gdbext.capture.memory import READ_LIMIT, Memory, Range
@@ -23,10 +34,6 @@ from gdbext.model.errors import GdbextError
 ABSENT_INODE = -1
 """Marks memory that was mapped and was not written to the file. (Libraries' code is in the libraries.)"""
 
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_PROGRAM = struct.Struct("<IIQQQQQQ")
-_ET_CORE, _PT_LOAD, _PT_NOTE = 4, 1, 4
-_PN_XNUM = 0xFFFF
 _MOST_HEADERS = 1 << 20
 _HEADERS_PIECE = 4096
 MOST_PARTS = 1 << 18
@@ -66,9 +73,10 @@ class CoreFile(Memory):
             if not stat.S_ISREG(status.st_mode):
                 raise GdbextError(f"{path} is no file", "name core files")
             self._length = status.st_size
-            head = self._at(0, 64)
+            head = self._at(0, HEADER.size)
             self.architecture = checked(path, head)
-            (self.machine,) = struct.unpack_from("<H", head, 18)
+            self._header = Header(*HEADER.unpack(head))
+            self.machine = self._header.machine
             self._read_headers()
         except (OSError, struct.error) as error:
             os.close(self._file)
@@ -97,17 +105,16 @@ class CoreFile(Memory):
         parts: List[Part] = []
         notes: List[Range] = []
         count = pieces = wanted = 0
-        for header in self._headers():
-            kind, _, offset, _, _, in_file, in_memory, _ = header
+        for one in self._segments():
             count += 1
-            if kind in (_PT_LOAD, _PT_NOTE) and in_file:
-                wanted = max(wanted, offset + in_file)
-            if kind == _PT_NOTE:
-                notes.append((offset, max(0, min(in_file, self._length - offset))))
-            elif kind == _PT_LOAD and in_memory:
+            if one.kind in (PT_LOAD, PT_NOTE) and one.size:
+                wanted = max(wanted, one.offset + one.size)
+            if one.kind == PT_NOTE:
+                notes.append((one.offset, max(0, min(one.size, self._length - one.offset))))
+            elif one.kind == PT_LOAD and one.memory:
                 pieces += 1
                 if pieces <= MOST_PARTS:
-                    parts.append(_part(header, self._length))
+                    parts.append(_part(one, self._length))
         self.parts = tuple(sorted(parts))
         self.notes: Notes = read_notes(*self._joined(notes))
         self.cut = _cut(self._length, count, wanted)
@@ -132,18 +139,18 @@ class CoreFile(Memory):
 
         return read, starts[-1]
 
-    def _headers(self) -> Iterator[Tuple[int, ...]]:
-        """(type, flags, offset, address, physical, bytes in the file, bytes in memory, alignment) of each."""
-        fields = _HEADER.unpack(self._at(0, _HEADER.size))
-        table, sections, size, count = fields[5], fields[6], fields[9], fields[10]
-        if count == _PN_XNUM:  # the number stands in the first section header (elf(5))
-            (count,) = struct.unpack("<I", self._at(sections + 44, 4))
-        if size != _PROGRAM.size:
+    def _segments(self) -> Iterator[Segment]:
+        header = self._header
+        size, count = header.segment_size, header.segment_count
+        if count == PN_XNUM:  # the number stands in the first section header (elf(5))
+            count = SECTION.unpack(self._at(header.sections_at, SECTION.size))[7]
+        if size != SEGMENT.size:
             raise GdbextError(f"{self.path} has program headers of {size} bytes: the core file is damaged")
         count = min(count, _MOST_HEADERS)
         for first in range(0, count, _HEADERS_PIECE):
-            data = self._at(table + first * size, size * min(_HEADERS_PIECE, count - first))
-            yield from _PROGRAM.iter_unpack(data[: len(data) // size * size])
+            yield from segments_in(
+                self._at(header.segments_at + first * size, size * min(_HEADERS_PIECE, count - first))
+            )
 
     # --- memory ---
 
@@ -283,10 +290,9 @@ def _cannot_open(path: str, error: OSError) -> GdbextError:
     return GdbextError(f"cannot read {path}: {error.strerror}", "run as its owner, or as root" if denied else "")
 
 
-def _part(header: Sequence[int], length: int) -> Part:
-    _, flags, offset, address, _, in_file, in_memory, _ = header
-    in_file = max(0, min(in_file, in_memory, length - offset))
-    return Part(address, address + in_memory, offset, in_file, flags)
+def _part(one: Segment, length: int) -> Part:
+    in_file = max(0, min(one.size, one.memory, length - one.offset))
+    return Part(one.address, one.address + one.memory, one.offset, in_file, one.flags)
 
 
 def _cut(length: int, headers: int, wanted: int) -> Optional[str]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import struct
 from typing import Optional
 
+from gdbext.capture.elf.layout import ET_CORE, ET_DYN, ET_EXEC, ET_REL, HEADER, MAGIC, Header
 from gdbext.capture.machine import Architecture, machine_of
 from gdbext.model.errors import GdbextError
 
-_ET_CORE = 4
-_KINDS = {1: "an object file", 2: "a program", 3: "a program or a library"}
+_KINDS = {ET_REL: "an object file", ET_EXEC: "a program", ET_DYN: "a program or a library"}
 _PACKED = (
     (b"\x28\xb5\x2f\xfd", "zstd", "zstd -d"),
     (b"\x1f\x8b", "gzip", "gunzip -k"),
@@ -28,7 +27,7 @@ def looks_like_core(path: str) -> bool:
             head = file.read(8) or b""
     except OSError:
         return named and os.path.exists(path)
-    if head.startswith(b"\x7fELF"):
+    if head.startswith(MAGIC):
         return True
     return named and (not head or any(head.startswith(magic) for magic, _, _ in _PACKED))
 
@@ -40,16 +39,16 @@ def checked(path: str, head: bytes) -> Optional[Architecture]:
             raise GdbextError(f"{path} is compressed ({name})", f"unpack it first: {command} {path}")
     if not head:
         raise GdbextError(f"{path} is empty: the dump failed", "a full disk or `ulimit -c` does that")
-    if not head.startswith(b"\x7fELF"):
+    if not head.startswith(MAGIC):
         raise GdbextError(f"{path} is no core file", "text with stacks is judged apart from cores")
-    if len(head) < 64:
+    if len(head) < HEADER.size:
         raise GdbextError(f"{path} is cut short: {len(head)} bytes", "copy it again")
     if head[4] != 2:
         raise GdbextError(f"{path} is of a 32-bit program", "gdbext reads 64-bit ones only; open it with gdb")
     if head[5] != 1:
         raise GdbextError(f"{path} is of a big-endian machine", "open it with gdb-multiarch")
-    kind, machine = struct.unpack_from("<HH", head, 16)
-    if kind != _ET_CORE:
-        what = _KINDS.get(kind, "another ELF file")
+    header = Header(*HEADER.unpack_from(head))
+    if header.kind != ET_CORE:
+        what = _KINDS.get(header.kind, "another ELF file")
         raise GdbextError(f"{path} is {what}, no core file", "name a program with --exe FILE beside its cores")
-    return machine_of(machine)
+    return machine_of(header.machine)

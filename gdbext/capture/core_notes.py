@@ -1,26 +1,38 @@
 """The notes of a core file: threads with their registers, the process, the signal, and which file lay where.
 
-Layouts: sys/procfs.h (elf_prstatus, elf_prpsinfo), asm-generic/siginfo.h, core(5) for NT_FILE; 64-bit Linux.
+Layouts: elf/core_layout.py; asm-generic/siginfo.h, 64-bit Linux.
 """
 
 from __future__ import annotations
 
+import mmap
 import struct
 from array import array
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
+from gdbext.capture.elf.core_layout import (
+    FILES_HEAD,
+    FILES_ROW,
+    NT_AUXV,
+    NT_FILE,
+    NT_PRPSINFO,
+    NT_PRSTATUS,
+    NT_SIGINFO,
+    PRPSINFO,
+    PRSTATUS_HEAD,
+)
+from gdbext.capture.elf.layout import NOTE, padded
+from gdbext.capture.machine import SMALLEST_PAGE
 from gdbext.capture.maps import Mapping
 
-NT_PRSTATUS, NT_PRPSINFO, NT_AUXV, NT_FILE, NT_SIGINFO = 1, 3, 6, 0x46494C45, 0x53494749
-PRSTATUS_HEAD = struct.Struct("<iiihxxQQiiii64x")  # signal, code, errno, cursig, pending, held, pid, ppid, pgrp, sid
-PRPSINFO = struct.Struct("<bbbbxxxxQIIiiii16s80s")
 MOST_THREADS = 4096
 """Threads whose registers are kept: the first ones of the file, and the main thread. All are counted."""
 _MOST_NOTES = 1 << 21  # of which the kernel writes four or five for a thread
 _LONGEST = {NT_PRPSINFO: 4096, NT_AUXV: 4096, NT_SIGINFO: 4096, NT_FILE: 64 << 20}
 """Bytes that are read of a note. The list of files has 4 MiB at most, where the kernel wrote it (core(5))."""
 _MOST_FILES = 1 << 18
+_LARGEST_PAGE = 1 << 16
 _WINDOW = 4096  # bytes that are read at once: the notes with vector registers in between are passed over
 _FROM_USER = 0  # si_code SI_USER: by kill(2); values below it by tgkill(2), sigqueue(3), ...; above it by the kernel
 
@@ -58,6 +70,7 @@ class Notes:
     signal: Optional[NotedSignal] = None
     auxv: bytes = b""
     files: Tuple[Mapping, ...] = ()
+    page: int = mmap.PAGESIZE  # bytes of a page, by the list of files
     count: int = 0  # of all threads, also of those that are not among `threads`
     cut: bool = False  # there are more notes than are looked at
 
@@ -98,6 +111,7 @@ def read_notes(read: Read, length: int) -> Notes:
         signal=_signal(found.get(NT_SIGINFO, b"")),
         auxv=found.get(NT_AUXV, b""),
         files=tuple(_files(found.get(NT_FILE, b""))),
+        page=_page(found.get(NT_FILE, b"")),
     )
 
 
@@ -125,15 +139,15 @@ class _Walk:
         at = 0
         for _ in range(_MOST_NOTES):
             head = self.at(at, 20)
-            if len(head) < 12:
+            if len(head) < NOTE.size:
                 return
-            name_size, size, kind = struct.unpack_from("<III", head)
-            at += 12 + (name_size + 3 & ~3)
-            if head[12:17] == b"CORE\0":
+            name_size, size, kind = NOTE.unpack_from(head)
+            at += NOTE.size + padded(name_size)
+            if head[NOTE.size : NOTE.size + 5] == b"CORE\0":
                 if at + size > self._length and kind != NT_FILE:
                     return
                 yield kind, at, size
-            at += size + 3 & ~3
+            at += padded(size)
         self.cut = True
 
 
@@ -177,12 +191,17 @@ def _text(data: bytes) -> str:
 
 def _files(note: bytes) -> Iterator[Mapping]:
     """NT_FILE: count, page size, (start, end, offset in pages) of each mapping, then the names."""
-    if len(note) < 16:
+    if len(note) < FILES_HEAD.size:
         return
-    count, page = struct.unpack_from("<QQ", note, 0)
-    count = min(count, len(note) // 24, _MOST_FILES)
-    names: List[bytes] = note[16 + 24 * count :].split(b"\0", count)
+    count, page = FILES_HEAD.unpack_from(note)
+    count = min(count, len(note) // FILES_ROW.size, _MOST_FILES)
+    names: List[bytes] = note[FILES_HEAD.size + FILES_ROW.size * count :].split(b"\0", count)
     for index in range(min(count, len(names))):
-        start, end, offset = struct.unpack_from("<QQQ", note, 16 + 24 * index)
+        start, end, offset = FILES_ROW.unpack_from(note, FILES_HEAD.size + FILES_ROW.size * index)
         # The note does not say the protection; "r-xp" lets every entry count as code.
         yield Mapping(start, end, "r-xp", offset * page, "", 0, names[index].decode("utf-8", "surrogateescape"))
+
+
+def _page(note: bytes) -> int:
+    page = FILES_HEAD.unpack_from(note)[1] if len(note) >= FILES_HEAD.size else 0
+    return page if SMALLEST_PAGE <= page <= _LARGEST_PAGE and not page & page - 1 else mmap.PAGESIZE

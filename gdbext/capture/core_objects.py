@@ -12,9 +12,9 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.capture.core_file import CoreFile
 from gdbext.capture.core_notes import auxiliary
+from gdbext.capture.elf.layout import PT_LOAD
 from gdbext.capture.elf.object_file import (
     HEADERS,
-    LOAD,
     Reader,
     build_id_of,
     bytes_reader,
@@ -80,7 +80,9 @@ class CoreObjects:
             return None
         opened = self._opened(found)
         content = opened.read if opened else self._first_page(mapping.file)
-        file = mapped_file(mapping, content, found.opens_as or mapping.file, found.problem, opened)
+        file = mapped_file(
+            mapping, content, found.opens_as or mapping.file, found.problem, opened, self._core.notes.page
+        )
         if file is None and found.opens_as is None and not content(0, 4) and found.problem:
             return unknown_file(mapping, mapping.file, found.problem)
         return file if file is None else replace(file, build_id=found.build_id or file.build_id)
@@ -133,7 +135,7 @@ class CoreObjects:
                 if found == wanted if wanted is not None else read(0, HEADERS) == first(0, HEADERS):
                     return Object(path, candidate, wanted, identity=identity)
                 others.append(f"{candidate} is another build" + _id(found))
-            elif _fits(read, self._files.get(path, ())):
+            elif _fits(read, self._files.get(path, ()), self._core.notes.page):
                 return Object(path, candidate, unchecked=True, identity=identity)
             else:
                 others.append(f"{candidate} does not fit what was mapped")
@@ -173,9 +175,9 @@ def _id(build_id: Optional[str]) -> str:
     return f" (build-id {build_id[:_SHOWN]})" if build_id else ""
 
 
-def _fits(read: Reader, mappings: Sequence[Mapping]) -> bool:
+def _fits(read: Reader, mappings: Sequence[Mapping], page: int) -> bool:
     """Whether the segments of a file are as long as what was mapped of it, code above all."""
-    loads = [segment for segment in segments_of(read) if segment.kind == LOAD]
-    ends = {(segment.offset & -4096, segment.offset + segment.size + 4095 & -4096) for segment in loads}
+    loads = [segment for segment in segments_of(read) if segment.kind == PT_LOAD]
+    ends = {(segment.offset & -page, segment.offset + segment.size + page - 1 & -page) for segment in loads}
     seen = {(mapping.offset, mapping.offset + mapping.end - mapping.start) for mapping in mappings}
     return bool(loads) and len(seen & ends) >= min(2, len(ends))

@@ -21,8 +21,9 @@ import zlib
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from gdbext.capture import symbol_sweep, user_cache
+from gdbext.capture.elf.layout import SHT_SYMTAB, SYMBOL
 from gdbext.capture.elf.object_file import build_id_of, segments_of
-from gdbext.capture.elf.reader import CODE, SYMTAB, ElfSymbols, Section, tables_of
+from gdbext.capture.elf.reader import CODE, ElfSymbols, Section, tables_of
 from gdbext.capture.elf.unpacked import MORE_SYMBOLS, is_packed, unpacked_size
 from gdbext.capture.excerpt_file import Parts, Symbol
 from gdbext.capture.separate_debug import ELSEWHERE, LINK, Apart, separate_debug_file
@@ -36,7 +37,6 @@ WORTH_IT = 1 << 19
 LIMIT = 1 << 30
 """Bytes of symbols and debug information of one file beyond which gdb does not get it whole."""
 
-_SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
 _DEBUG = frozenset((b".debug_info", b".zdebug_info", b".debug_types"))  # what gdb goes through, to know what there is
 _MORE_ENTRIES = b".debug_frame"
 _STUBS = b".plt"
@@ -61,7 +61,6 @@ class Excerpt:
             self._stream.close()
             raise
         self._sections = self._elf.sections
-        self._machine = struct.unpack_from("<H", self._data, 18)[0]
 
     def close(self) -> None:
         self._data.close()
@@ -137,8 +136,8 @@ class Excerpt:
         except TimeUp:
             symbols, named = (), False
         more = bool(self._debug_apart) or self._has(MORE_SYMBOLS)
-        exported = more and not any(section.kind == SYMTAB for section in self._sections)
-        return Parts(self._machine, self._elf.fixed, tuple(code), unwind, symbols, self.debug, named, exported)
+        exported = more and not any(section.kind == SHT_SYMTAB for section in self._sections)
+        return Parts(self._elf.machine, self._elf.fixed, tuple(code), unwind, symbols, self.debug, named, exported)
 
     def _in_code(self, addresses: Sequence[int], behind: int) -> List[Tuple[Section, Sequence[int]]]:
         """The code sections with addresses in them, and so far behind them. Raises `ValueError` where these overlap."""
@@ -161,11 +160,11 @@ class Excerpt:
             raise ValueError("its symbols lie over each other")
         first = length = 0
         for table in tables_of(self._sections):
-            count = table.size // _SYMBOL.size
+            count = table.size // SYMBOL.size
             names = self._sections[table.link] if table.link < len(self._sections) else None
             for number in numbers[bisect.bisect_left(numbers, first) : bisect.bisect_left(numbers, first + count)]:
-                name, info, other, _, value, size = _SYMBOL.unpack_from(
-                    self._data, table.offset + (number - first) * _SYMBOL.size
+                name, info, other, _, value, size = SYMBOL.unpack_from(
+                    self._data, table.offset + (number - first) * SYMBOL.size
                 )
                 if names is not None:
                     symbol = self._named(names, name, info, other, value, size)
@@ -179,7 +178,7 @@ class Excerpt:
 
     def _numbers(self, addresses: Sequence[int], say: Say, until: float) -> Set[int]:
         """Of the symbols around these addresses, by what an earlier look kept."""
-        large = self.symbols * _SYMBOL.size >= WORTH_IT
+        large = self.symbols * SYMBOL.size >= WORTH_IT
         name = self._kept_as() if large else None
         kept = user_cache.read(self._cache, name) if name else None
         if self.symbols > MOST:
@@ -209,7 +208,7 @@ class Excerpt:
     @property
     def symbols(self) -> int:
         """How many there are."""
-        return sum(table.size // _SYMBOL.size for table in tables_of(self._sections))
+        return sum(table.size // SYMBOL.size for table in tables_of(self._sections))
 
     def _keep(self, name: Optional[str], data: bytes) -> None:
         if name:

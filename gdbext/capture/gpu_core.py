@@ -12,12 +12,13 @@ import os
 import struct
 from typing import BinaryIO, List, NamedTuple, Optional
 
+from gdbext.capture.elf.layout import ET_CORE, HEADER, header_of
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.memory import READ_LIMIT
 from gdbext.model.errors import GdbextError
 
 GLOBAL_MEMORY = 0x80000002  # CUDBG_SHT_GLOBAL_MEM
-EM_CUDA, _ET_CORE = 190, 4
+EM_CUDA = 190
 _GZIP = b"\x1f\x8b"
 _FLAGS = "CUDA_COREDUMP_GENERATION_FLAGS=skip_global_memory, or as a lightweight one"
 
@@ -71,15 +72,15 @@ class GpuCore:
 
 def _pieces(file: BinaryIO) -> List[_Piece]:
     """What the file has of global memory, by address. Raises `ValueError` with the reason when it is nothing."""
-    start = file.read(20)
+    start = file.read(HEADER.size)
     if start.startswith(_GZIP):
         raise ValueError("it is compressed; gunzip it first")
-    if start[:6] != b"\x7fELF\x02\x01" or len(start) < 20:
+    header = header_of(start)
+    if header is None:
         raise ValueError("not a GPU core: no 64-bit ELF file")
-    kind, machine = struct.unpack_from("<HH", start, 16)
-    if kind != _ET_CORE or machine != EM_CUDA:
-        what = "a core of the host's memory" if kind == _ET_CORE else "no core file"
-        raise ValueError(f"not a GPU core: {what}, of machine {machine} (a GPU core has {EM_CUDA})")
+    if header.kind != ET_CORE or header.machine != EM_CUDA:
+        what = "a core of the host's memory" if header.kind == ET_CORE else "no core file"
+        raise ValueError(f"not a GPU core: {what}, of machine {header.machine} (a GPU core has {EM_CUDA})")
     sections = [one for one in ElfSymbols(file).sections if one.kind == GLOBAL_MEMORY]
     if not sections:
         raise ValueError(f"this GPU core holds no global memory: it was made with {_FLAGS}")

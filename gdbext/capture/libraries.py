@@ -10,9 +10,9 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional, Protocol, Sequence, Set, Tuple, Union
 
+from gdbext.capture.elf.layout import PT_LOAD
 from gdbext.capture.elf.object_file import (
     HEADERS,
-    LOAD,
     Reader,
     bias_of,
     build_id_of,
@@ -25,7 +25,6 @@ from gdbext.capture.stop import ProcessCopy
 from gdbext.opener.regular import Identity, Refused
 from gdbext.opener.shelf import Opened, Shelf
 
-_PAGE = mmap.PAGESIZE
 _WAY = "; gdbext run by root of the host (CAP_SYS_ADMIN) reads it all the same"
 
 
@@ -178,19 +177,25 @@ def _problem(path: str, why: Optional[OSError]) -> str:
 
 
 def mapped_file(
-    mapping: Mapping, content: Reader, opens_as: str, problem: Optional[str] = None, opened: Optional[Opened] = None
+    mapping: Mapping,
+    content: Reader,
+    opens_as: str,
+    problem: Optional[str] = None,
+    opened: Optional[Opened] = None,
+    page: int = mmap.PAGESIZE,
 ) -> Optional[MappedFile]:
-    """What lies around `mapping`, by the headers of its file; `None` when it is no ELF file with code there."""
+    """What lies around `mapping`, by the headers of its file; `None` when it is no ELF file with code there. `page`: how
+    many bytes one has where the process ran."""
     found = segments_of(content)
-    bias = bias_of(found, mapping)
+    bias = bias_of(found, mapping, page)
     if bias is None:
         return None
-    loads = [segment for segment in found if segment.kind == LOAD]
+    loads = [segment for segment in found if segment.kind == PT_LOAD]
     return MappedFile(
         path=mapping.file,
         bias=bias,
-        start=bias + (min(load.address for load in loads) & -_PAGE),
-        end=bias + (max(load.address + load.memory for load in loads) + _PAGE - 1 & -_PAGE),
+        start=bias + (min(load.address for load in loads) & -page),
+        end=bias + (max(load.address + load.memory for load in loads) + page - 1 & -page),
         opens_as=opens_as,
         build_id=build_id_of(content, found),
         deleted=mapping.deleted,

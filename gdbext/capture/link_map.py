@@ -9,14 +9,13 @@ import struct
 from typing import List, Optional, Set
 
 from gdbext.capture.core_notes import auxiliary
+from gdbext.capture.elf.layout import PT_DYNAMIC, PT_PHDR, SEGMENT, segments_in
 from gdbext.capture.memory import Memory
 
 MOST = 4096
 _LONGEST = 4096
 _AT_PHDR, _AT_PHNUM = 3, 5
-_PT_DYNAMIC, _PT_PHDR = 2, 6
 _DT_DEBUG = 21
-_PROGRAM = struct.Struct("<IIQQQQQQ")
 _PAIR = struct.Struct("<QQ")
 _MOST_HEADERS, _MOST_TAGS = 64, 256
 
@@ -39,12 +38,13 @@ def names_in(memory: Memory, auxv: bytes) -> List[str]:
 def _first_entry(memory: Memory, auxv: bytes) -> Optional[int]:
     values = auxiliary(auxv)
     table, count = values.get(_AT_PHDR, 0), min(values.get(_AT_PHNUM, 0), _MOST_HEADERS)
-    data = memory.read(table, count * _PROGRAM.size) if table and count else None
-    headers = {row[0]: row for row in _PROGRAM.iter_unpack(data or b"") if row[0] in (_PT_DYNAMIC, _PT_PHDR)}
-    if _PT_DYNAMIC not in headers:
+    data = memory.read(table, count * SEGMENT.size) if table and count else None
+    found = {one.kind: one.address for one in segments_in(data or b"") if one.kind in (PT_DYNAMIC, PT_PHDR)}
+    if PT_DYNAMIC not in found:
         return None
-    bias = table - headers[_PT_PHDR][3] if _PT_PHDR in headers else 0
-    address = headers[_PT_DYNAMIC][3] + bias
+    # By the headers themselves, which lie where the auxiliary vector says: no mapping is needed for this bias.
+    bias = table - found[PT_PHDR] if PT_PHDR in found else 0
+    address = found[PT_DYNAMIC] + bias
     for number in range(_MOST_TAGS):
         pair = memory.read(address + number * _PAIR.size, _PAIR.size)
         if pair is None or pair == bytes(_PAIR.size):

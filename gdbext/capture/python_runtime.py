@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Callable, Iterable, List, Mapping, Optional, Tuple
 
 from gdbext.capture import maps
+from gdbext.capture.elf.layout import Segment
+from gdbext.capture.elf.object_file import bias_among
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.memory import ProcessMemory
 from gdbext.knowledge.cpython import (
@@ -84,7 +86,7 @@ def find_interpreter(
             if _INTERPRETER_FILE.fullmatch(os.path.basename(path)):
                 reasons[False] = symbols.reason
             continue
-        bias = _bias(symbols, own)
+        bias = bias_among(symbols.segments, symbols.fixed, own)
         if bias is None:
             reasons[True] = f"{path}: not mapped the way its file says"
             continue
@@ -140,7 +142,7 @@ def _candidates(mappings: List[maps.Mapping], executable: Optional[str]) -> List
 class _Symbols:
     runtime: int  # addresses as linked
     version: Optional[int]
-    segments: Tuple[Tuple[int, int], ...]  # file offset and address of what is loaded, rounded down to a page
+    segments: Tuple[Segment, ...]
     fixed: bool  # linked to a fixed address
 
 
@@ -165,21 +167,7 @@ def _read_symbols(path: str, _identity: regular.Identity) -> Maybe[_Symbols]:
         return Missing(f"{path}: {error}")
     if runtime is None:
         return Missing(f"interpreter symbols not found in {path}")
-    segments = tuple((_page(offset), _page(address)) for offset, address in elf.segments)
-    return _Symbols(runtime, found.get("Py_Version"), segments, elf.fixed)
-
-
-def _page(address: int) -> int:
-    return address & ~0xFFF
-
-
-def _bias(symbols: _Symbols, mappings: List[maps.Mapping]) -> Optional[int]:
-    """Difference between the address in memory and the address as linked."""
-    for mapping in mappings:
-        for offset, address in symbols.segments:
-            if mapping.offset == offset and (not symbols.fixed or mapping.start == address):
-                return mapping.start - address
-    return None
+    return _Symbols(runtime, found.get("Py_Version"), elf.segments, elf.fixed)
 
 
 # --- the memory ---

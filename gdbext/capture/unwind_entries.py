@@ -7,9 +7,9 @@ import mmap
 import struct
 from typing import Dict, Iterable, NamedTuple, Optional, Sequence, Tuple, Union
 
+from gdbext.capture.elf.layout import SHT_NOBITS
 from gdbext.capture.elf.reader import Section
 
-_NOBITS = 8
 _LONGEST_ENTRY = 1 << 17  # bytes; the longest of libtorch_cuda.so has a few thousand
 _LONGEST_COMMON = 1 << 12
 _MOST = 64 << 20  # bytes of an excerpt
@@ -35,7 +35,7 @@ class UnwindTable:
         self._data = data
         by_name = {section.name: section for section in sections}
         header, frames = by_name.get(b".eh_frame_hdr"), by_name.get(b".eh_frame")
-        if header is None or frames is None or frames.kind == _NOBITS:
+        if header is None or frames is None or frames.kind == SHT_NOBITS:
             raise ValueError("no unwind table")
         self._header, self._frames = header, frames
         self._commons: Dict[int, _Common] = {}

@@ -8,19 +8,19 @@ import struct
 import sys
 import time
 from array import array
-from typing import Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
+from gdbext.capture.elf.layout import SYMBOL
+from gdbext.capture.elf.object_file import bias_among
 from gdbext.capture.elf.reader import ElfSymbols, Section, tables_of
 from gdbext.capture.maps import Mapping, MemoryMap
 from gdbext.opener import files
 
-_SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
 _OBJECT = 1  # STT_OBJECT
 _PIECE = 1 << 16  # symbols
 _LARGEST = 1 << 24  # bytes of a variable
 _LONGEST = 512  # bytes of a name
 _SECONDS = 1.0  # for one process
-_PAGE = 0x1000
 
 Place = Tuple[str, int]
 """Name of a variable, and how far into it an address is."""
@@ -60,24 +60,17 @@ def _find(memory: MemoryMap, root: str, address: int, until: float) -> Optional[
             return None  # replaced since
         with files.stream(root + mapping.file) as stream:
             elf = ElfSymbols(stream)
-            bias = _bias(elf, (one for one in memory if one.path == mapping.path))
+            bias = bias_among(elf.segments, elf.fixed, (one for one in memory if one.path == mapping.path))
             return None if bias is None else _variable(elf, address - bias, until)
     except (OSError, ValueError, struct.error):
         return None
-
-
-def _bias(elf: ElfSymbols, mappings: Iterable[Mapping]) -> Optional[int]:
-    if elf.fixed:
-        return 0
-    starts = {offset & -_PAGE: address & -_PAGE for offset, address in reversed(elf.segments)}
-    return next((one.start - starts[one.offset] for one in mappings if one.offset in starts), None)
 
 
 def _variable(elf: ElfSymbols, address: int, until: float) -> Optional[Place]:
     """Of several that cover it the one that begins last: the member of a union of names."""
     for table in tables_of(elf.sections):
         found: List[Tuple[int, int]] = []  # where it begins, where its name stands
-        for first in range(0, table.size // _SYMBOL.size, _PIECE):
+        for first in range(0, table.size // SYMBOL.size, _PIECE):
             if time.monotonic() > until:
                 return None
             found += _covering(elf, table, first, address)
@@ -89,8 +82,8 @@ def _variable(elf: ElfSymbols, address: int, until: float) -> Optional[Place]:
 
 def _covering(elf: ElfSymbols, table: Section, first: int, address: int) -> List[Tuple[int, int]]:
     """Of one piece of a table; all of it but the last lines runs in C."""
-    count = min(_PIECE, table.size // _SYMBOL.size - first)
-    rows = elf.at(table.offset + first * _SYMBOL.size, count * _SYMBOL.size)
+    count = min(_PIECE, table.size // SYMBOL.size - first)
+    rows = elf.at(table.offset + first * SYMBOL.size, count * SYMBOL.size)
     words = array("Q")
     words.frombytes(rows)
     if sys.byteorder != "little":
@@ -100,7 +93,7 @@ def _covering(elf: ElfSymbols, table: Section, first: int, address: int) -> List
     behind = map(address.__lt__, map(operator.add, starts, words[2::3]))
     found = []
     for number in itertools.compress(range(count), map(operator.and_, before, behind)):
-        name, info, _other, section, value, size = _SYMBOL.unpack_from(rows, number * _SYMBOL.size)
+        name, info, _other, section, value, size = SYMBOL.unpack_from(rows, number * SYMBOL.size)
         if info & 15 == _OBJECT and section and size <= _LARGEST:
             found.append((value, name))
     return found

@@ -7,15 +7,15 @@ the process also names what was mapped by hand, deleted, or is the vdso.
 from __future__ import annotations
 
 import functools
-import struct
+import mmap
 from typing import Callable, Iterable, Optional, Tuple
 
 from gdbext.capture.core_file import files_of
-from gdbext.capture.elf.object_file import LOAD, file_reader, segments_of
+from gdbext.capture.elf.layout import HEADER, PT_LOAD, header_of
+from gdbext.capture.elf.object_file import file_reader, segments_of
 from gdbext.capture.maps import Mapping, MemoryMap, read_maps
 from gdbext.model.errors import GdbextError
 
-_ELF_HEADER = 64
 _ET_EXEC, _ET_DYN = 2, 3
 _UNKNOWN = (_ET_DYN, 0)
 
@@ -95,8 +95,8 @@ def _kind_and_first(path: str) -> Tuple[int, int]:
     """e_type (ET_EXEC: linked to a fixed address), and the page of the first PT_LOAD's address, which is not 0 for such
     a program and for prelinked libraries; (ET_DYN, 0) for what cannot be read (deleted files)."""
     read = file_reader(path)
-    header = read(0, _ELF_HEADER)
-    if len(header) < _ELF_HEADER or header[:5] != b"\x7fELF\x02":
+    header = header_of(read(0, HEADER.size))
+    if header is None:
         return _UNKNOWN
-    first = min((segment.address for segment in segments_of(read) if segment.kind == LOAD), default=0)
-    return int(struct.unpack_from("<H", header, 16)[0]), first & ~0xFFF
+    first = min((segment.address for segment in segments_of(read) if segment.kind == PT_LOAD), default=0)
+    return header.kind, first & -mmap.PAGESIZE

@@ -8,16 +8,15 @@ A file that names another one, which gdb would open too, it gets as a copy in ou
 from __future__ import annotations
 
 import shutil
-import struct
 from pathlib import Path
 from typing import BinaryIO, Dict
 
 from gdbext.capture.elf.reader import ElfSymbols
+from gdbext.capture.elf.writer import forget_name
 from gdbext.capture.excerpt import Look
 from gdbext.capture.separate_debug import LINK
 from gdbext.opener.shelf import Opened
 
-_NAME = struct.Struct("<I")  # sh_name of a section header
 _PIECE = 1 << 24
 
 
@@ -58,5 +57,4 @@ def _forget_link(file: BinaryIO) -> None:
     elf = ElfSymbols(file)
     for number, section in enumerate(elf.sections):
         if section.name == LINK:
-            file.seek(elf.header_of(number))
-            file.write(_NAME.pack(0))
+            forget_name(file, elf.header_of(number))

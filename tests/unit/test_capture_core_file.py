@@ -16,7 +16,8 @@ from gdbext.capture.core_kind import looks_like_core
 from gdbext.capture.core_notes import NotedSignal, NotedThread, Notes, auxiliary, read_notes
 from gdbext.capture.core_objects import CoreObjects
 from gdbext.capture.core_process import arguments_of, environ_of, start_block
-from gdbext.capture.elf.object_file import LOAD, segments_of
+from gdbext.capture.elf.layout import PT_LOAD
+from gdbext.capture.elf.object_file import segments_of
 from gdbext.capture.machine import this_machine
 from gdbext.capture.minicore import write_core
 from gdbext.capture.stop import copy_process
@@ -209,7 +210,7 @@ def test_a_core_without_the_first_pages(small):
         found = objects.find(objects.program)
     assert found.opens_as is None and "does not fit what was mapped" in found.problem
     with open(build(), "rb") as file:
-        loads = [one for one in segments_of(lambda at, size: os.pread(file.fileno(), size, at)) if one.kind == LOAD]
+        loads = [one for one in segments_of(lambda at, size: os.pread(file.fileno(), size, at)) if one.kind == PT_LOAD]
     rows = [
         (BASE + (one.address & -PAGE), one.offset & -PAGE, one.offset + one.size + PAGE - 1 & -PAGE) for one in loads
     ]

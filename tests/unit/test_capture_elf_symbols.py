@@ -35,7 +35,7 @@ def test_symbols_are_the_ones_pyelftools_finds(interpreter_file):
 def test_segments_and_sections_are_the_ones_pyelftools_finds(interpreter_file):
     peer, mine = ELFFile(io.BytesIO(interpreter_file)), ElfSymbols(io.BytesIO(interpreter_file))
     loaded = [segment for segment in peer.iter_segments() if segment["p_type"] == "PT_LOAD"]
-    assert list(mine.segments) == [(segment["p_offset"], segment["p_vaddr"]) for segment in loaded]
+    assert [(one.offset, one.address) for one in mine.segments] == [(one["p_offset"], one["p_vaddr"]) for one in loaded]
     assert mine.section_address(".text") == peer.get_section_by_name(".text")["sh_addr"]
     assert mine.section_address(".no-such-section") is None
     assert mine.fixed == (peer["e_type"] == "ET_EXEC")

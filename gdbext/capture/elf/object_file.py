@@ -6,10 +6,21 @@ Read by a function, so that a file, its first page in the memory of a process, a
 from __future__ import annotations
 
 import mmap
-import struct
-from dataclasses import dataclass
-from typing import Callable, List, Optional, Sequence
+from typing import Callable, Iterable, List, Optional, Sequence
 
+from gdbext.capture.elf.layout import (
+    HEADER,
+    NOTE,
+    NT_GNU_BUILD_ID,
+    PF_X,
+    PT_LOAD,
+    PT_NOTE,
+    SEGMENT,
+    Segment,
+    header_of,
+    padded,
+    segments_in,
+)
 from gdbext.capture.maps import Mapping
 from gdbext.opener.shelf import Shelf
 
@@ -17,11 +28,7 @@ HEADERS = 4096
 """Bytes at the beginning of a file that tell one build from another."""
 
 _NOTES_LIMIT = 64 << 10
-_PAGE = mmap.PAGESIZE
 _SEGMENTS_LIMIT = 256
-LOAD, _NOTE, _EXECUTE = 1, 4, 1  # PT_LOAD, PT_NOTE, PF_X (elf.h)
-_BUILD_ID = 3  # NT_GNU_BUILD_ID
-_SEGMENT = struct.Struct("<IIQQQQQQ")  # Elf64_Phdr
 
 Reader = Callable[[int, int], bytes]
 """(offset, size) -> bytes of a file, shorter where it ends."""
@@ -40,55 +47,42 @@ def bytes_reader(data: bytes) -> Reader:
     return lambda offset, size: data[offset : offset + size]
 
 
-@dataclass(frozen=True)
-class Segment:
-    """What we need of a program header (elf.h: Elf64_Phdr)."""
-
-    kind: int
-    flags: int
-    offset: int
-    address: int  # as linked
-    size: int  # in the file
-    memory: int  # in memory
-
-
 def segments_of(read: Reader) -> List[Segment]:
     """The program headers of a 64-bit little-endian ELF file; empty when it is something else."""
-    header = read(0, 64)
-    if len(header) < 64 or header[:6] != b"\x7fELF\x02\x01":
+    header = header_of(read(0, HEADER.size))
+    if header is None or header.segment_size != SEGMENT.size:
         return []
-    (table,) = struct.unpack_from("<Q", header, 32)
-    size, count = struct.unpack_from("<HH", header, 54)
-    raw = read(table, _SEGMENT.size * min(count, _SEGMENTS_LIMIT)) if size == _SEGMENT.size else b""
-    whole = raw[: len(raw) // _SEGMENT.size * _SEGMENT.size]
-    return [
-        Segment(kind, flags, offset, address, in_file, in_memory)
-        for kind, flags, offset, address, _, in_file, in_memory, _ in _SEGMENT.iter_unpack(whole)
-    ]
+    return list(segments_in(read(header.segments_at, SEGMENT.size * min(header.segment_count, _SEGMENTS_LIMIT))))
 
 
-def bias_of(segments: Sequence[Segment], mapping: Mapping) -> Optional[int]:
-    """Address in memory minus address as linked, by the code segment that the mapping shows."""
+def bias_of(segments: Sequence[Segment], mapping: Mapping, page: int = mmap.PAGESIZE) -> Optional[int]:
+    """Address in memory minus address as linked, by the code segment that the mapping shows. `page`: bytes of a page
+    where the process ran."""
     for segment in segments:
-        first = segment.offset & -_PAGE
-        if (
-            segment.kind == LOAD
-            and segment.flags & _EXECUTE
-            and first <= mapping.offset < segment.offset + segment.size
-        ):
-            return mapping.start - (segment.address & -_PAGE) - (mapping.offset - first)
+        first = segment.offset & -page
+        if segment.kind == PT_LOAD and segment.flags & PF_X and first <= mapping.offset < segment.offset + segment.size:
+            return mapping.start - (segment.address & -page) - (mapping.offset - first)
     return None
+
+
+def bias_among(segments: Sequence[Segment], fixed: bool, mappings: Iterable[Mapping]) -> Optional[int]:
+    """The same of a file by all of its mappings; None where it is not mapped the way it says. `fixed`: it has to lie
+    where it was linked to."""
+    shown = (bias_of(segments, mapping) for mapping in mappings if mapping.executable)
+    bias = next((one for one in shown if one is not None), None)
+    return None if fixed and bias else bias
 
 
 def build_id_of(read: Reader, segments: Sequence[Segment]) -> Optional[str]:
     """The build id in hexadecimal, as `file` and debuginfod write it."""
     for segment in segments:
-        notes = read(segment.offset, min(segment.size, _NOTES_LIMIT)) if segment.kind == _NOTE else b""
+        notes = read(segment.offset, min(segment.size, _NOTES_LIMIT)) if segment.kind == PT_NOTE else b""
         at = 0
-        while at + 12 <= len(notes):
-            name_size, size, kind = struct.unpack_from("<III", notes, at)
-            data = at + 12 + (name_size + 3 & -4)
-            if kind == _BUILD_ID and notes[at + 12 : at + 16] == b"GNU\0" and data + size <= len(notes):
+        while at + NOTE.size <= len(notes):
+            name_size, size, kind = NOTE.unpack_from(notes, at)
+            data = at + NOTE.size + padded(name_size)
+            named = notes.startswith(b"GNU\0", at + NOTE.size)
+            if kind == NT_GNU_BUILD_ID and named and data + size <= len(notes):
                 return notes[data : data + size].hex()
-            at = data + (size + 3 & -4)
+            at = data + padded(size)
     return None

@@ -7,25 +7,35 @@ offsets are its author's, and what it costs to read them has limits.
 
 from __future__ import annotations
 
-import struct
 import sys
 import time
 from array import array
-from typing import BinaryIO, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import BinaryIO, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence
 
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SEGMENT = struct.Struct("<IIQQQQQQ")  # type, flags, offset, address, ...
-_SECTION = struct.Struct("<IIQQQQIIQQ")  # name, type, flags, address, offset, size, link, ...
-_SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
-_PT_LOAD, _ET_EXEC = 1, 2
-SYMTAB, DYNSYM = 2, 11
-CODE = 6  # SHF_ALLOC | SHF_EXECINSTR
+from gdbext.capture.elf.layout import (
+    ET_EXEC,
+    HEADER,
+    PT_LOAD,
+    SECTION,
+    SEGMENT,
+    SHF_ALLOC,
+    SHF_EXECINSTR,
+    SHT_DYNSYM,
+    SHT_NOBITS,
+    SHT_SYMTAB,
+    SYMBOL,
+    Header,
+    Segment,
+    header_of,
+    segments_in,
+)
+
+CODE = SHF_ALLOC | SHF_EXECINSTR
 NAMING = frozenset((0, 1, 2, 10))  # STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_IFUNC: what may name code
 _MAX_TABLE = 256 << 20  # bytes that are read at once
 _TEXT_PIECE = 8 << 20  # bytes of a string table
 _ROWS_PIECE = 1 << 16  # rows of a symbol table
 _BEYOND = 1 << 62  # no file is as long
-_NOBITS = 8
 _MOST_SECTIONS = 1 << 17
 _MOST_NAMES = 16 << 20  # bytes of all names of sections
 _LONGEST_NAME = 256
@@ -50,13 +60,13 @@ class ElfSymbols:
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        header = self.at(0, _HEADER.size)
-        if header[:6] != b"\x7fELF\x02\x01":
+        header = header_of(self.at(0, HEADER.size))
+        if header is None:
             raise ValueError("not a 64-bit little-endian ELF file")
-        fields = _HEADER.unpack(header)
-        self.fixed = fields[1] == _ET_EXEC  # linked to a fixed address
-        self.segments = tuple(self._loaded(offset=fields[5], size=fields[9], count=fields[10]))
-        self.sections = tuple(self._sections(offset=fields[6], size=fields[11], count=fields[12], names=fields[13]))
+        self.machine = header.machine
+        self.fixed = header.kind == ET_EXEC  # linked to a fixed address
+        self.segments = tuple(self._loaded(header.segments_at, header.segment_size, header.segment_count))
+        self.sections = tuple(self._sections(header))
 
     def at(self, offset: int, size: int) -> bytes:
         """Bytes of the file. Raises `ValueError` when it is cut off there, or on a size beyond all measure."""
@@ -68,36 +78,34 @@ class ElfSymbols:
             raise ValueError("the ELF file is cut off")
         return data
 
-    def _loaded(self, offset: int, size: int, count: int) -> Iterator[Tuple[int, int]]:
-        """(offset in the file, address as linked) of each loaded segment."""
-        if count and size != _SEGMENT.size:
+    def _loaded(self, offset: int, size: int, count: int) -> List[Segment]:
+        if count and size != SEGMENT.size:
             raise ValueError("an ELF table is damaged: program headers of another size")
-        for kind, _flags, at, address, *_rest in _SEGMENT.iter_unpack(self.at(offset, count * _SEGMENT.size)):
-            if kind == _PT_LOAD:
-                yield at, address
+        return [one for one in segments_in(self.at(offset, count * SEGMENT.size)) if one.kind == PT_LOAD]
 
-    def _sections(self, offset: int, size: int, count: int, names: int) -> Iterator[Section]:
+    def _sections(self, header: Header) -> Iterator[Section]:
+        offset, size, count, names = header.sections_at, header.section_size, header.section_count, header.names
         self._headers = offset
         if offset and not count:  # more than 65,279: the first section header has the numbers
-            first = _SECTION.unpack(self.at(offset, _SECTION.size))
+            first = SECTION.unpack(self.at(offset, SECTION.size))
             count, names = first[5], first[6]
-        if count and (size != _SECTION.size or count > _MOST_SECTIONS):
+        if count and (size != SECTION.size or count > _MOST_SECTIONS):
             raise ValueError("an ELF table is damaged: too many sections, or of another size")
-        rows = list(_SECTION.iter_unpack(self.at(offset, count * _SECTION.size)))
+        rows = list(SECTION.iter_unpack(self.at(offset, count * SECTION.size)))
         if names >= len(rows):
             return
         if rows[names][5] > _MOST_NAMES:
             raise ValueError("an ELF table is damaged: names of sections without an end")
         texts = self.at(rows[names][4], rows[names][5])
         for name, kind, flags, address, at, length, link, *_rest in rows:
-            if at >= _BEYOND or (length >= _BEYOND and kind != _NOBITS):
+            if at >= _BEYOND or (length >= _BEYOND and kind != SHT_NOBITS):
                 raise ValueError("an ELF table is damaged: a section without a measure")
             end = texts.find(b"\0", name, name + _LONGEST_NAME)
             yield Section(texts[name : end if end >= 0 else name], kind, address, at, length, link, flags)
 
     def header_of(self, number: int) -> int:
         """Where the header of a section stands in the file."""
-        return self._headers + number * _SECTION.size
+        return self._headers + number * SECTION.size
 
     def content(self, section: Section) -> bytes:
         """The bytes of a section. Raises `ValueError` when the file is cut off."""
@@ -118,7 +126,7 @@ class ElfSymbols:
         wanted = tuple(names)
         found: Dict[str, int] = {}
         until = time.monotonic() + _SECONDS
-        for kind in (DYNSYM, SYMTAB):
+        for kind in (SHT_DYNSYM, SHT_SYMTAB):
             for table in self.sections:
                 if table.kind == kind and len(found) < len(wanted) and table.link < len(self.sections):
                     found = {**self._scan(table, wanted, until), **found}
@@ -127,17 +135,17 @@ class ElfSymbols:
     def _scan(self, table: Section, names: Sequence[str], until: float) -> Dict[str, int]:
         offsets = self._positions(self.sections[table.link], names, until)
         found: Dict[str, int] = {}
-        count = table.size // _SYMBOL.size if offsets else 0
+        count = table.size // SYMBOL.size if offsets else 0
         for first in range(0, count, _ROWS_PIECE):
             _in_time(until)
-            rows = self.at(table.offset + first * _SYMBOL.size, min(_ROWS_PIECE, count - first) * _SYMBOL.size)
+            rows = self.at(table.offset + first * SYMBOL.size, min(_ROWS_PIECE, count - first) * SYMBOL.size)
             words = array("I")
             words.frombytes(rows)
             if sys.byteorder != "little":
                 words.byteswap()
-            if offsets.keys().isdisjoint(words[0 :: _SYMBOL.size // 4]):
+            if offsets.keys().isdisjoint(words[0 :: SYMBOL.size // 4]):
                 continue
-            for name, _info, _other, section, value, _size in _SYMBOL.iter_unpack(rows):
+            for name, _info, _other, section, value, _size in SYMBOL.iter_unpack(rows):
                 if name in offsets and section and value:
                     found[offsets[name]] = value
         return found
@@ -167,4 +175,4 @@ def _in_time(until: float) -> None:
 
 def tables_of(sections: Iterable[Section]) -> List[Section]:
     """The symbol tables, in the order in which their symbols are numbered."""
-    return [section for section in sections if section.kind in (SYMTAB, DYNSYM)]
+    return [section for section in sections if section.kind in (SHT_SYMTAB, SHT_DYNSYM)]

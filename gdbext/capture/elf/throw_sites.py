@@ -7,9 +7,9 @@ the process. Found without symbols and without debug information.
 from __future__ import annotations
 
 import platform
-import struct
 from typing import Iterable, Iterator, List, Set
 
+from gdbext.capture.elf.layout import RELOCATION, SHF_EXECINSTR, SHT_DYNSYM, SHT_PROGBITS, SHT_RELA, SYMBOL
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.machine.code import code_here
 from gdbext.capture.machine.interface import CodePiece, ThrowSite
@@ -19,9 +19,6 @@ from gdbext.opener.shelf import Shelf
 THROW = "__cxa_throw"
 LARGEST_CODE = 256 << 20
 """Bytes of code that are searched in one file: about a second for 200 MB."""
-_SHF_EXECINSTR, _SHT_RELA, _SHT_DYNSYM = 4, 4, 11
-_RELOCATION = struct.Struct("<QQq")  # where, symbol << 32 | kind, addend
-_SYMBOL = struct.Struct("<IBBHQQ")
 
 
 def mentions(path: str, texts: Iterable[bytes]) -> bool:
@@ -47,7 +44,7 @@ def throw_sites(path: str) -> List[ThrowSite]:
         elf = ElfSymbols(file)
         slots = set(_slots(elf))
         own = set(elf.look_up([THROW]).values())  # with libstdc++ inside
-        code = [section for section in elf.sections if section.flags & _SHF_EXECINSTR and section.kind == 1]
+        code = [section for section in elf.sections if section.flags & SHF_EXECINSTR and section.kind == SHT_PROGBITS]
         if sum(section.size for section in code) > LARGEST_CODE:
             raise ValueError(f"more than {LARGEST_CODE >> 20} MiB of code")
         if not slots and not own:
@@ -59,16 +56,16 @@ def _slots(elf: ElfSymbols) -> Iterator[int]:
     """Addresses in the file's tables that the loader fills with the address of __cxa_throw."""
     wanted: Set[int] = set()
     for table in elf.sections:
-        if table.kind == _SHT_DYNSYM and table.link < len(elf.sections):
+        if table.kind == SHT_DYNSYM and table.link < len(elf.sections):
             names = elf.content(elf.sections[table.link])
             data = elf.content(table)
-            for index, symbol in enumerate(_SYMBOL.iter_unpack(data[: len(data) // _SYMBOL.size * _SYMBOL.size])):
+            for index, symbol in enumerate(SYMBOL.iter_unpack(data[: len(data) // SYMBOL.size * SYMBOL.size])):
                 at = symbol[0]
                 if names[at : at + len(THROW) + 1] == THROW.encode() + b"\0":
                     wanted.add(index)
     for table in elf.sections:
-        if table.kind == _SHT_RELA and wanted:
+        if table.kind == SHT_RELA and wanted:
             data = elf.content(table)
-            for where, info, _addend in _RELOCATION.iter_unpack(data[: len(data) // 24 * 24]):
+            for where, info, _addend in RELOCATION.iter_unpack(data[: len(data) // RELOCATION.size * RELOCATION.size]):
                 if info >> 32 in wanted:
                     yield where

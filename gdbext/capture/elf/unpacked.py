@@ -1,6 +1,6 @@
 """How many bytes a section of an object file has for a debugger: packed ones are unpacked before they are read.
 
-Forms: SHF_COMPRESSED (elf(5), gABI), the older .zdebug_ of GNU, and .gnu_debugdata, which is a whole ELF file as an
+Forms: SHFSHF_COMPRESSED (elf(5), gABI), the older .zdebug_ of GNU, and .gnu_debugdata, which is a whole ELF file as an
 xz stream (xz-file-format.txt 1.2: its last bytes say where the index lies, and the index how long each block is).
 gdb believes these sizes, and takes memory for them.
 """
@@ -10,13 +10,12 @@ from __future__ import annotations
 import struct
 from typing import Callable, Optional, Tuple
 
+from gdbext.capture.elf.layout import SHF_COMPRESSED, SHT_NOBITS
 from gdbext.capture.elf.reader import Section
 
 MORE_SYMBOLS = b".gnu_debugdata"
 BEYOND = 1 << 62
 """Of what does not say how long it is."""
-_COMPRESSED = 0x800  # SHF_COMPRESSED
-_NOBITS = 8
 _CHDR = struct.Struct("<IIQQ")  # type, reserved, size, alignment
 _OLD = struct.Struct(">4sQ")  # "ZLIB", size
 _XZ_FOOTER = struct.Struct("<II2s2s")  # checksum, size of the index / 4 - 1, flags, "YZ"
@@ -29,16 +28,16 @@ Read = Callable[[int, int], bytes]
 
 def is_packed(section: Section) -> bool:
     """Whether a debugger takes memory of its own for what is in it."""
-    if section.kind == _NOBITS:
+    if section.kind == SHT_NOBITS:
         return False
-    return bool(section.flags & _COMPRESSED) or section.name.startswith(b".zdebug_") or section.name == MORE_SYMBOLS
+    return bool(section.flags & SHF_COMPRESSED) or section.name.startswith(b".zdebug_") or section.name == MORE_SYMBOLS
 
 
 def unpacked_size(read: Read, section: Section) -> int:
     """The bytes of a section as a debugger has them; `BEYOND` where nobody can say."""
     if not is_packed(section):
-        return 0 if section.kind == _NOBITS else section.size
-    if section.flags & _COMPRESSED:
+        return 0 if section.kind == SHT_NOBITS else section.size
+    if section.flags & SHF_COMPRESSED:
         head = read(section.offset, _CHDR.size)
         return int(_CHDR.unpack(head)[2]) if len(head) == _CHDR.size else BEYOND
     if section.name == MORE_SYMBOLS:
