@@ -10,6 +10,7 @@ import bisect
 from dataclasses import replace
 from typing import Dict, Mapping, Optional, Sequence, Tuple
 
+from gdbext.capture.machine import this_machine
 from gdbext.capture.memory import Block
 from gdbext.capture.stop import ProcessCopy
 from gdbext.capture.threads import ThreadTimes
@@ -105,13 +106,16 @@ def _highest_change(low: int, one: _Side, two: _Side, outermost: int) -> Optiona
 def _left(stack: ThreadStack, one: _Side, two: _Side) -> Optional[int]:
     """How many calls, from the innermost one, are over: the address that the outermost of them returns to is gone.
 
-    It lies right below where its caller's stack pointer was (x86-64); elsewhere it is not found, and nothing is said.
+    Where a call puts it on the stack, it lies at a fixed distance from its caller's stack pointer; elsewhere it is not
+    found, and nothing is said.
     """
-    if stack.lwp is None or not two.registers.get(stack.lwp):
+    row = this_machine()
+    unwind = row.unwind if row is not None else None
+    if unwind is None or stack.lwp is None or not two.registers.get(stack.lwp):
         return None
     for number in range(len(stack.frames) - 1, 0, -1):
         caller = stack.frames[number]
-        slot = (caller.sp or 0) - _WORD
+        slot = (caller.sp or 0) + unwind.below_frame
         if caller.pc is None or one.word(slot) != caller.pc:
             continue
         if slot < two.sp[stack.lwp] or two.word(slot) not in (caller.pc, None):

@@ -12,7 +12,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.capture.core_file import CoreFile
 from gdbext.capture.core_notes import auxiliary
-from gdbext.capture.elf.layout import PT_LOAD
+from gdbext.capture.elf.layout import MAGIC, PT_LOAD
 from gdbext.capture.elf.object_file import (
     HEADERS,
     Reader,
@@ -97,7 +97,7 @@ class CoreObjects:
     def _is_object(self, path: str) -> bool:
         """Also data (locales, fonts, models) is mapped, and a core does not always say which memory is code."""
         named = path == self.program or ".so" in os.path.basename(path)
-        return named or self._first_page(path)(0, 4) == b"\x7fELF"
+        return named or self._first_page(path)(0, 4) == MAGIC
 
     def opened_maps(self) -> MemoryMap:
         """The memory map with the paths of the files that were found in place of those that the process saw."""
@@ -127,10 +127,10 @@ class CoreObjects:
                     others.append(f"{candidate} is not read: {error.strerror}")
                 continue
             read, identity = opened.read, opened.identity
-            if read(0, 4) != b"\x7fELF":
+            if read(0, 4) != MAGIC:
                 continue
             present = True
-            if wanted is not None or first(0, 4) == b"\x7fELF":
+            if wanted is not None or first(0, 4) == MAGIC:
                 found = build_id_of(read, segments_of(read))
                 if found == wanted if wanted is not None else read(0, HEADERS) == first(0, HEADERS):
                     return Object(path, candidate, wanted, identity=identity)

@@ -184,8 +184,8 @@ def mapped_file(
     opened: Optional[Opened] = None,
     page: int = mmap.PAGESIZE,
 ) -> Optional[MappedFile]:
-    """What lies around `mapping`, by the headers of its file; `None` when it is no ELF file with code there. `page`: how
-    many bytes one has where the process ran."""
+    """What lies around `mapping`, by the headers of its file; `None` when it is no ELF file with code there.
+    `page`: its bytes where the process ran."""
     found = segments_of(content)
     bias = bias_of(found, mapping, page)
     if bias is None:

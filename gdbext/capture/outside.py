@@ -15,14 +15,13 @@ from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Se
 
 from gdbext.capture.blocked import Mark, mark, processor_time, registers_of, thread_pointers
 from gdbext.capture.layers import Pieces, same_frames
-from gdbext.capture.machine import Architecture, this_machine
+from gdbext.capture.machine import Architecture, known_machine
 from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory import Block, CopyBuffer, ProcessMemory, merge
 from gdbext.capture.ptrace import thread_state, why_refused
 from gdbext.capture.stacks import DEEP, FIRST, Registers, StackCopier
 from gdbext.capture.standing import GONE, REFUSED
 from gdbext.capture.stop import Budget, Hook, ProcessCopy, ThreadCopy, read_proc, vdso_of
-from gdbext.model.errors import GdbextError
 from gdbext.model.stack import UNREAD
 
 TRIES = 6
@@ -61,10 +60,7 @@ def copy_outside(pid: int, budget: Optional[Budget] = None, during: Optional[Hoo
     `during(pid)` reads what belongs to the same moment. Never raises because of the target: one that is gone or not
     ours gives a copy whose state is "lost" and whose problems say why. Raises `GdbextError` on an unknown machine.
     """
-    row = this_machine()
-    if row is None:
-        raise GdbextError(f"processes of a {os.uname().machine} machine cannot be read: no row for it")
-    return _Look(pid, row, budget or Budget(), during).take()
+    return _Look(pid, known_machine(), budget or Budget(), during).take()
 
 
 class _Reading(NamedTuple):

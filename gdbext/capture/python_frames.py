@@ -75,7 +75,7 @@ class Pages:
 
     def read(self, address: int, size: int) -> Optional[bytes]:
         """Like the `read` it stands before. A page that cannot be read whole may still be in part."""
-        number, offset = address >> 12, address & (_PAGE - 1)
+        number, offset = divmod(address, _PAGE)
         if offset + size > _PAGE:
             return self._read(address, size)
         if number in self._pages:
@@ -83,7 +83,7 @@ class Pages:
         else:
             if len(self._pages) >= _MOST_PAGES:
                 self._pages.clear()
-            page = self._pages[number] = self._read(number << 12, _PAGE)
+            page = self._pages[number] = self._read(number * _PAGE, _PAGE)
         return self._read(address, size) if page is None else page[offset : offset + size]
 
     def word(self, address: int) -> Optional[int]:

@@ -15,13 +15,12 @@ from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequ
 
 from gdbext.capture.blocked import Mark, mark
 from gdbext.capture.kill_timer import KillTimer, Note
-from gdbext.capture.machine import Architecture, this_machine
+from gdbext.capture.machine import Architecture, known_machine
 from gdbext.capture.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory import Block, CopyBuffer, ProcessMemory, Range, merge
 from gdbext.capture.ptrace import Tracees, thread_state, why_refused
 from gdbext.capture.stacks import DEEP, FIRST, StackCopier
 from gdbext.capture.undisturbed import in_own_thread, undisturbed
-from gdbext.model.errors import GdbextError
 
 _RESIDENT = 16 << 10  # bytes per thread that the copy buffer has at hand: most stacks are that short
 _VDSO_LIMIT = 64 << 10
@@ -117,7 +116,7 @@ def copy_processes(
     at the same time is waited for there (capture/together.py). `marks`: threads that sleep and are not copied
     (capture/asleep.py).
     """
-    row, budget, marks = _machine(), budget or Budget(), marks or {}
+    row, budget, marks = known_machine(), budget or Budget(), marks or {}
     held = [_Held(pid, row, budget, (pages or {}).get(pid, ()), marks.get(pid, {})) for pid in pids]
     for group in [held] if together else [[one] for one in held]:
         with KillTimer([one.pid for one in group], budget.seconds, budget.note) as timer:
@@ -128,19 +127,12 @@ def copy_processes(
 def copy_in_turns(tids: Mapping[int, Sequence[int]], budget: Optional[Budget] = None) -> Tuple[ProcessCopy, ...]:
     """Copy these threads of each process, a few at a time: each stands still for a fraction of a millisecond. Not one
     picture: who is copied first may have gone on when the last one is (capture/asleep.py tells who has not)."""
-    row, budget = _machine(), budget or Budget()
+    row, budget = known_machine(), budget or Budget()
     held = [_Held(pid, row, budget, (), {}) for pid in tids]
     for one, threads in zip(held, tids.values()):
         with KillTimer([one.pid], budget.seconds, budget.note) as timer:
             in_own_thread(functools.partial(_hold_in_turns, one, threads[: budget.threads], timer), one.reap)
     return tuple(one.result() for one in held)
-
-
-def _machine() -> Architecture:
-    row = this_machine()
-    if row is None:
-        raise GdbextError(f"processes of a {os.uname().machine} machine cannot be copied: no row for it")
-    return row
 
 
 def _hold_in_turns(one: _Held, tids: Sequence[int], timer: KillTimer) -> None:

@@ -8,6 +8,7 @@ from spoiling the captures of others. What is changed is put back. What may bloc
 
 from __future__ import annotations
 
+import mmap
 import re
 from contextlib import ExitStack
 from typing import Callable, Dict, Optional
@@ -20,7 +21,7 @@ from gdbext.discovery.procfs import ProcFS
 from gdbext.knowledge.frames.helpers import NAMES
 from gdbext.model.missing import Maybe, Missing
 
-PAGE = 4096
+PAGE = mmap.PAGESIZE
 ANSWERS = 0
 """Where in the scratch memory the calls of users of this may answer: up to `_CONTEXT`."""
 NOT_LOADED = Missing("the process has no CUDA: no driver is loaded")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -20,8 +21,8 @@ from gdbext.model.witness import Statement, Witness
 NAME = "NVML"
 LIBRARY = "libnvidia-ml.so.1"
 _FOLDERS = (
-    "/usr/lib/x86_64-linux-gnu",
-    "/lib/x86_64-linux-gnu",
+    f"/usr/lib/{platform.machine()}-linux-gnu",
+    f"/lib/{platform.machine()}-linux-gnu",
     "/usr/lib64",
     "/usr/local/nvidia/lib64",
     "/usr/local/cuda/compat",

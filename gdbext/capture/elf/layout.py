@@ -1,7 +1,7 @@
 """The structs of 64-bit little-endian ELF files (elf(5)), for whoever reads or writes them: nobody else unpacks any.
 
 By hand and not by pyelftools: that takes 2 to 6 ms for the segments and sections of a library (0.05 ms here), makes an
-object of every symbol, and believes the sizes that a file says of itself. It reads DWARF for us (capture/nccl_dwarf.py).
+object of every symbol, and believes the sizes that a file says of itself. It reads DWARF for us (nccl_dwarf.py).
 """
 
 from __future__ import annotations

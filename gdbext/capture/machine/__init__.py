@@ -12,8 +12,10 @@ from typing import Optional
 from gdbext.capture.machine.aarch64.registers import AARCH64
 from gdbext.capture.machine.interface import Architecture, GdbRegisters
 from gdbext.capture.machine.x86_64.registers import X86_64
+from gdbext.model.errors import GdbextError
 
-__all__ = ["ARCHITECTURES", "SMALLEST_PAGE", "Architecture", "gdb_registers", "machine_of", "name_of", "this_machine"]
+__all__ = ["ARCHITECTURES", "SMALLEST_PAGE", "Architecture", "gdb_registers", "known_machine"]
+__all__ += ["machine_of", "name_of", "this_machine"]
 
 ARCHITECTURES = (X86_64, AARCH64)
 SMALLEST_PAGE = 4096
@@ -25,6 +27,15 @@ _OTHERS = {3: "i386", 8: "MIPS", 21: "ppc64", 22: "s390x", 40: "32-bit ARM", 243
 def this_machine() -> Optional[Architecture]:
     """The row of the machine we run on; `None` when there is none."""
     return next((row for row in ARCHITECTURES if row.name == platform.machine()), None)
+
+
+def known_machine() -> Architecture:
+    """The same. Raises `GdbextError` where there is none."""
+    row = this_machine()
+    if row is None:
+        why = f"processes of a {platform.machine()} machine cannot be read: no row for it"
+        raise GdbextError(why, "`gdbext diagnose FILE` reads stacks that another tool wrote")
+    return row
 
 
 def machine_of(number: int) -> Optional[Architecture]:
