@@ -71,5 +71,8 @@ LINKS = {
 PLAIN_NAME = r"_*(?:GI_)?_*(?:libc_)?(?P<name>[a-z]\w*)$"
 """How the C library spells the functions that programs call: `__GI___libc_read` is `read`."""
 
+NOT_JOINED: Tuple[str, ...] = ("mpi-one-sided",)
+"""Frame rules of ranks that wait within the library for what the others need not call."""
+
 LEFT_EARLY: Tuple[str, ...] = ("mpi-finalize",)
 """Frame rules of ranks that are done: they come to no further collective."""

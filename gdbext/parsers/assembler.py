@@ -25,6 +25,7 @@ from gdbext.parsers.events import (
     Aside,
     Chain,
     Chained,
+    Code,
     Cut,
     Detail,
     Event,
@@ -98,6 +99,7 @@ class Assembler:
             Standing: self._stands,
             Location: self._locate,
             Several: self._take_several,
+            Code: self._source_line,
             Detail: lambda event, tool: None,
         }
 
@@ -134,7 +136,7 @@ class Assembler:
             self._frame(event, tool or self._tool)
             self._mention = None
             return
-        if not isinstance(event, (ThreadHead, Prompt, Detail)):
+        if not isinstance(event, (ThreadHead, Prompt, Detail, Code)):
             self._mention = None
         self._taking[type(event)](event, tool)
 
@@ -294,6 +296,8 @@ class Assembler:
         """Whether a frame cannot continue the stack at hand: its numbers start over, or another tool prints it."""
         if self._roll.pending is not None or (thread.frames and thread.kind and tool != thread.kind):
             return True
+        if not self._has_commands and thread.goes_down(line):
+            return False
         if self._mention is not None and thread.frames and (line.number is None or line.number <= thread.last):
             return True
         return line.number is not None and line.number <= thread.last and not self._is_repeated(thread, line)
@@ -326,6 +330,10 @@ class Assembler:
     def _locate(self, place: Location, tool: str) -> None:
         if self._thread is not None and self._thread.frames:
             self._thread.frames[-1] = replace(self._thread.frames[-1], file=place.file, line=place.line)
+
+    def _source_line(self, code: Code, tool: str) -> None:
+        if self._thread is not None and self._state is State.OPEN:
+            self._thread.code = self._thread.code or code.text
 
     def _say(self, said: Said, tool: str) -> None:
         thread, process = self._thread, self._roll.here

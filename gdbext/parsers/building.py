@@ -16,6 +16,7 @@ from gdbext.model.stack import Frame, ThreadStack
 from gdbext.parsers.events import FrameLine, ProcessHead, ThreadHead
 from gdbext.parsers.formats.loose import KINDS as LOOSE_KINDS
 from gdbext.parsers.formats.loose import is_telling
+from gdbext.parsers.source_line import called
 from gdbext.snapshot.builder import ProcessReading, Stacks, rank_snapshot
 
 MOST_FRAMES = 1024
@@ -48,6 +49,7 @@ class Thread:
     superseded: Optional[Thread] = None  # the same thread, printed earlier
     last: int = -1  # highest frame number so far
     interrupted: bool = False  # by Ctrl-C, as all of its text
+    code: str = ""  # source line of the last frame
     _shown: Dict[int, Frame] = field(default_factory=dict)
 
     def add(self, line: FrameLine, kind: str) -> bool:
@@ -59,11 +61,21 @@ class Thread:
             self.truncated = f"only the innermost {MOST_FRAMES} frames are kept"
             return False
         self.frames.append(line.frame)
+        self.code = ""
         self.numbers.append(line.number)
         if line.number is not None:
             self.last = max(self.last, line.number)
             self._shown[line.number] = line.frame
         self.addressed.append(line.addressed)
+        return True
+
+    def goes_down(self, line: FrameLine) -> bool:
+        """Whether a stack that began with the outermost frame goes on, as people turn it over: #6, #5, #4."""
+        before = self.numbers[-1] if self.numbers else None
+        falls = line.number is not None and before is not None and line.number == before - 1
+        if not falls or self.numbers[0] != self.last or len(self.numbers) != self.last - before + 1:  # type: ignore[operator]
+            return False
+        self.reversed = True
         return True
 
     def shows(self, line: FrameLine) -> bool:
@@ -86,6 +98,8 @@ class Thread:
             frames = [self.head.only]
         frames = self._with_inlining(frames)
         truncated = self.truncated
+        if self.code and self.reversed and self._was_alive():
+            frames += filter(None, [called(self.code)])
         if self.reversed:
             frames.reverse()
             if len(frames) > MOST_FRAMES:
@@ -113,6 +127,10 @@ class Thread:
             if hidden or (self.kind == "eu-stack" and frames[index].pc == frames[index - 1].pc):
                 frames[index - 1] = replace(frames[index - 1], inlined=True)
         return frames
+
+    def _was_alive(self) -> bool:
+        """Whether a traceback shows where the thread was when somebody looked, or pressed Ctrl-C."""
+        return self.interrupted or self.head.id is not None or any(INTERRUPT in one for one in self.problems)
 
     def _ended_well(self) -> bool:
         """Whether a traceback has its exception, or is none: of a stack that a program prints of itself."""

@@ -47,6 +47,7 @@ _PREFIXES = tuple(
         r"(?P<rank>\d{1,5}): (?=#\d|Thread |Current thread |  |Traceback)",  # srun --label
         r"\((?:cuda-)?gdb\) (?=#\d|Thread \d|\[Switching)",  # a prompt that got output behind it
         r"(?:> ?){1,9}(?!>)",  # mail and markdown quotes
+        r"[\w.-]{1,40}/[\w.-]{1,60}(?=#\d{1,3} +(?:0x[0-9a-f]{6,16} in |[\w:~<>]{1,200} \([^()]{0,600}\) (?:at|from) ))",  # a moved issue
         r"\\(?=#\d)",  # escaped for markdown
         r"#{2,6} ",  # markdown headings; a frame is `#4`
         r"[ ]{0,6}\d{1,6}\t(?=#\d|Thread |[ ]{4}|Traceback)",  # cat -n
@@ -245,6 +246,7 @@ def _with(stream: Stream, prefix: str) -> Stream:
 
 
 _NUMBERED = regex(r"\s{0,12}(?:=>|\* )?(?:frame )?#\d+\b")
+_LISTED = regex(r"[* ] {1,8}\d[\d.]{0,9} +Thread 0x")  # by `info threads`
 _NEW_LINE = regex(
     r"\s*(?:(?:\* )?(?:frame )?#\d|Thread |Current thread|Traceback|\((?:cuda-)?gdb\)|\(lldb\)|====="
     r"|\[(?:Switching|Inferior|New)|TID \d|PID \d|Process \d|(?:No locals|Backtrace stopped)|\d+\t)"
@@ -281,7 +283,8 @@ class Unwrapper:
             self._length += len(line)
             return []
         done = self.flush()
-        if _NUMBERED.match(line) or ("/" in line and _ENDS_IN_PATH.match(line)):
+        listed = "(LWP " in line and _LISTED.match(line) and open_parentheses(line)
+        if listed or _NUMBERED.match(line) or ("/" in line and _ENDS_IN_PATH.match(line)):
             self._parts, self._length = [line], len(line)
             return done
         return [*done, line]

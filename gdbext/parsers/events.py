@@ -139,6 +139,13 @@ class Detail:
     """Belongs to a format and says nothing that is kept: source text, locals, a debugger's chatter."""
 
 
+@dataclass(frozen=True)
+class Code:
+    """The source line of the frame before it."""
+
+    text: str
+
+
 Event = Union[
     ProcessHead,
     ThreadHead,
@@ -155,4 +162,5 @@ Event = Union[
     Cut,
     Prompt,
     Detail,
+    Code,
 ]

@@ -17,7 +17,7 @@ from gdbext.analysis.waits.marks import (
 )
 from gdbext.analysis.wording import operation
 from gdbext.knowledge.untimed import FROM_ONE, OF_ALL
-from gdbext.knowledge.waits import LEFT_EARLY, WAITS
+from gdbext.knowledge.waits import LEFT_EARLY, NOT_JOINED, WAITS
 from gdbext.model.waits import ANY, Node
 
 MOST_MEETINGS = 32
@@ -95,7 +95,7 @@ def _members(view: JobView) -> List[Party]:
 
 
 def _is_inside(party: Party) -> bool:
-    if party.judged.rule in LEFT_EARLY or party.judged.collective in _PAIRS:
+    if party.judged.rule in (*LEFT_EARLY, *NOT_JOINED) or party.judged.collective in _PAIRS:
         return False
     return party.group == "collective" or (party.group in COMMUNICATION and party.in_collective)
 

@@ -7,6 +7,7 @@ from typing import Tuple
 from gdbext.knowledge import api
 from gdbext.knowledge.frames import (
     ascend,
+    by_name,
     cublas,
     cuda,
     engines,
@@ -54,6 +55,7 @@ RULES: Tuple[FrameRule, ...] = (
     *kernel.RULES,
     *helpers.RULES,
     *api.UNLISTED,
+    *by_name.RULES,
 )
 """All frame rules. On one frame the first that matches decides."""
 

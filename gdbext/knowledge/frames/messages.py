@@ -32,6 +32,13 @@ RULES = (
         "Rust's panic hook; torch; bash",
     ),
     MessageRule(
+        r"goroutine in state (chan (receive|send)|select|sleep|sync\.(Cond|WaitGroup)\.Wait)",
+        "condvar-idle",
+        "Go runtime/runtime2.go waitReasonStrings",
+    ),
+    MessageRule(r"goroutine in state sync\.(RW)?Mutex\.R?Lock", "mutex", "Go runtime/runtime2.go waitReasonStrings"),
+    MessageRule(r"goroutine in state IO wait", "io", "Go runtime/runtime2.go waitReasonStrings"),
+    MessageRule(
         r"(stream synchronize failed|StreamSynchronize failed|synchronize stream failed|SynchronizeStream failed)",
         "stream-sync",
         "Ascend/pytorch#54; CANN acl_rt.h",

@@ -28,7 +28,7 @@ def _calls() -> Tuple[FrameRule, ...]:
         FrameRule(
             f"mpi-{collective}",
             "mpi",
-            rf"(?i:P?MPI_{names}(_c)?$)",
+            rf"(?i:P?MPI_{names}(_c|_f08(ts)?)?_{{0,2}}$)",
             "mpi.h",
             rank=OUTER,
             collective=collective,
@@ -43,7 +43,8 @@ RULES = (
     FrameRule(
         "mpi-init",
         "nccl-init",
-        r"P?MPI_(Init\w*|Comm_(split|dup|create|spawn|accept|connect)\w*)$|ompi_mpi_init$",
+        r"P?MPI_(Init\w*|Comm_(split|dup|create|spawn|accept|connect)\w*)$|ompi_mpi_init$"
+        r"|p?mpi_(init(_thread)?|comm_(split|dup|create|spawn|accept|connect)\w*)_{1,2}$",
         "mpi.h",
         rank=OUTER,
     ),
@@ -54,7 +55,20 @@ RULES = (
         "mpi.h; Open MPI 4.1 jumps from MPI_Finalize to its own function",
         rank=OUTER,
     ),
-    FrameRule("mpi-other", "mpi", r"P?MPI_[A-Z]\w+$", "mpi.h", rank=API),
+    FrameRule(
+        "mpi-one-sided",
+        "mpi",
+        r"(?i:P?MPI_(Win_(lock|unlock|flush|sync|test|shared)\w*|R?(get|put|accumulate|get_accumulate)|Fetch_and_op|Compare_and_swap)(_c)?_{0,2}$)",
+        "MPI 4.1, chapter 12: one process asks, no other has to call anything",
+        rank=API,
+    ),
+    FrameRule(
+        "mpi-other",
+        "mpi",
+        r"P?MPI_[A-Z]\w+$|p?mpi_(wait|probe|test|win|file|get|put|start|fetch|accumulate)\w*_{1,2}$",
+        "mpi.h",
+        rank=API,
+    ),
     FrameRule(
         "mpi-inside",
         "mpi",

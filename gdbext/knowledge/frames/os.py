@@ -123,7 +123,13 @@ RULES = (
         "Go runtime/proc.go, chan.go",
         rank=LEAF,
     ),
-    FrameRule("go-mutex", "mutex", r"sync\.(runtime_Semacquire\w*|\(\*(RW)?Mutex\)\.R?Lock)", "Go sync", rank=LOCK),
+    FrameRule(
+        "go-mutex",
+        "mutex",
+        r"sync\.(runtime_Semacquire\w*|\(\*(RW)?Mutex\)\.R?Lock)|runtime\.(lock2?|lockWithRank)$",
+        "Go sync, runtime",
+        rank=LOCK,
+    ),
     FrameRule(
         "go-io", "io", r"internal/poll\.|poll\.\(\*(FD|pollDesc)\)|runtime\.netpollblock$", "Go netpoll", rank=LEAF + 1
     ),
@@ -139,6 +145,23 @@ RULES = (
         "condvar-idle",
         r"(jl_task_get_next|poptask|try_yieldto|task_done_hook)$",
         "Julia task.jl",
+        rank=LEAF,
+    ),
+    FrameRule(
+        "clr-lock",
+        "mutex",
+        r"AwareLock::\w*(Enter|Contention)\w*|JIT_Mon(Enter|Reliable)\w*|CrstBase::Enter|System\.Threading\.(Monitor|Lock|SpinLock|ReaderWriterLockSlim)"
+        r"\.\w*Enter\w*|Rtl\w*EnterCriticalSection\w*|AcquireSRWLock\w*",
+        "dotnet/runtime#40190: CoreCLR vm/syncblk.cpp; Windows",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "clr-wait",
+        "condvar-idle",
+        r"CorUnix::\w*(Wait|BlockThread)\w*|CorUnix::CPalSynchronizationManager::BlockThread|(Nt|Zw)?(WaitFor|SignalAndWaitFor)(Single|Multiple)Objects?(Ex)?$"
+        r"|(Nt|Zw)WaitForAlertByThreadId|RtlpWaitOnAddress\w*|SleepConditionVariable\w*|CLREventBase::Wait\w*"
+        r"|System\.Threading\.[\w.]*\.(\w*Wait\w*|Join|Sleep\w*)$",
+        "dotnet/runtime#40190: CoreCLR pal/; Windows",
         rank=LEAF,
     ),
     FrameRule("os-child", "io", r"_*(GI_)?_*(wait4|waitpid|waitid)\w*$", _GLIBC, rank=LEAF + 1),

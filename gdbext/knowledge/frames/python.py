@@ -97,7 +97,7 @@ _STANDARD_LIBRARY = (
         "python-mp-queue",
         "ipc-queue",
         r"get|put|_?poll|_?recv(_bytes)?|_?send(_bytes)?|wait|accept",
-        r"(multiprocess(ing)?|billiard)/(queues|connection|managers|synchronize)\.py$",
+        r"((multiprocess(ing)?|billiard)/(queues|connection|managers|synchronize)|joblib/pool)\.py$",
         "multiprocessing, and its copies multiprocess and billiard",
         rank=PYTHON + 1,
     ),

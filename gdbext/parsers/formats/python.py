@@ -10,6 +10,7 @@ from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
 from gdbext.parsers.events import (
     Chained,
+    Code,
     Cut,
     Event,
     FrameLine,
@@ -236,7 +237,8 @@ ROWS: Tuple[Row, ...] = (
     ),
     row("", "bove exception", r"(?:During handling of|The above exception was)\b.*exception", lambda _: Chained()),
     row("", "Previous line repeated", r"\s+\[Previous line repeated", lambda match: Cut(match.string.strip())),
-    row("", "", r"\s+\S.*", detail, "traceback"),
+    row("", "", r"\s+[\^~ ]+$", detail, "traceback"),
+    row("", "", r"\s+\S.*", lambda match: Code(match.group()[:400]), "traceback"),
     row("", "", r"\s+\S.*", detail, "pystack"),
     row("", "", r"\s+\.\.\.$", lambda _: Cut("the tool left out the outer frames"), "faulthandler"),
     row(

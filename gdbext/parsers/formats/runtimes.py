@@ -29,6 +29,21 @@ def _located(match: Match[str]) -> Event:
     return Location(match.group("file"), int(match.group("line")))
 
 
+def _delve_frame(match: Match[str]) -> Event:
+    return FrameLine(named_frame(match.group("name"), pc=number(match.group("pc"))), int(match.group("number")))
+
+
+def _clr_thread(match: Match[str]) -> Event:
+    lwp = number(match.group("lwp"))
+    return ThreadHead(match.group("id") or str(lwp), lwp)
+
+
+def _clr_frame(match: Match[str]) -> Event:
+    pc = match.group("pc")
+    name = match.group("name").partition(" + ")[0]
+    return FrameLine(named_frame(name.partition("(")[0], Place(match.group("lib")), int(pc, 16) if pc else None))
+
+
 def _java_thread(match: Match[str]) -> Event:
     lwp = number(match.group("nid"))
     return ThreadHead(str(lwp), lwp, match.group("name"))
@@ -88,6 +103,15 @@ ROWS: Tuple[Row, ...] = (
     row("", "created by ", r"created by \S", lambda _: Aside(), "go"),
     row("", "(", r"(?P<name>[A-Za-z_][\w./*()\[\]{}~·%-]{0,400}\.[\w.()*·-]{1,200})\(.{0,2000}\)$", _go_frame, "go"),
     row("", ":", r"\s{1,8}(?P<file>\S{1,400}):(?P<line>\d{1,9})(?: \+0x[0-9a-f]{1,16}.{0,200})?$", _located, "go"),
+    row("delve", " in ", r"\s{0,4}(?P<number>\d{1,4})  (?P<pc>0x[0-9a-f]{16}) in (?P<name>\S{1,400})$", _delve_frame),
+    row("", "at ", r"\s{2,10}at (?P<file>\S{1,400}):(?P<line>\d{1,9})$", _located, "delve"),
+    row("clr", "OS Thread Id: ", r"OS Thread Id: (?P<lwp>0x[0-9a-f]{1,8})(?: \((?P<id>\d{1,6})\))?$", _clr_thread),
+    row(
+        "clr",
+        "",
+        r"[0-9A-F]{16} (?:(?P<pc>[0-9A-Fa-f]{16})| {16}) (?:\[\w{1,60}: [0-9a-f]{16}\] )?(?:(?P<lib>[\w.-]{1,120})!)?(?P<name>[A-Za-z_].{1,1000})$",
+        _clr_frame,
+    ),
     row(
         "java",
         "nid=",

@@ -1,0 +1,91 @@
+"""Waits of libraries that no row knows, by the words their functions are named with.
+
+They count for the function in which the C library, or nothing at all, is inside, and behind every other row.
+"""
+
+from __future__ import annotations
+
+from gdbext.knowledge.ranks import LEAF
+from gdbext.knowledge.schema import FrameRule
+
+_CLASS = r"(?!std::|__gnu_cxx::|_?Py|_?pymain)(?:.*::)?"
+_WHOSE = r"(?:gpu|cuda|hip|hsa|device|npu|xpu|tpu|accelerator|opencl|vulkan|metal|levelzero|ze|vk|cl|acl|mtl)"
+_NOT_BACK = r"(?!\w*(?i:unlock|release|signal_all|notify|post|wake|init|destroy|create|query|get_|is_|set_))"
+
+RULES = (
+    FrameRule(
+        "named-lock",
+        "mutex",
+        rf"{_CLASS}{_NOT_BACK}\w*(?i:spin_?lock|mutex_?(down|enter|acquire)|lock_?slow|slow_?lock|lock_?contended|acquire_?(\w+_)?(lock|mutex)"
+        r"|(mutex|spin|critical_?section|rw_?lock|futex)(_?\w*_)?_?(lock|wait|acquire|enter|yield)|lock_(wait|acquire|contend\w*)|lock_?nocheck)\w*$"
+        rf"|{_CLASS}\w*(?i:mutex|lock|critical_?section)\w*(?:<.*>)?::{_NOT_BACK}\w*(?i:lock|acquire|enter)\w*$",
+        "fio#16656, lttng-ust, CoreCLR AwareLock: how locks are named",
+        rank=LEAF + 3,
+        leaf=True,
+    ),
+    FrameRule(
+        "named-stream-sync",
+        "stream-sync",
+        rf"{_CLASS}\w*(?i:(?<![oif])stream|command_?(queue|buffer|list)|cmd_?(queue|buf\w*|list))\w*(?:<.*>)?(?:::\w*)?"
+        r"(?i:synchroni[sz]e|finish|drain|wait_?(idle|until|for|finish\w*|complet\w*|done))\w*$",
+        "OpenCL, Level Zero, SYCL, Metal: how streams and queues of commands are waited for",
+        rank=LEAF + 3,
+        leaf=True,
+    ),
+    FrameRule(
+        "named-event-sync",
+        "event-sync",
+        rf"{_CLASS}\w*(?i:{_WHOSE}_?\w*(event|fence|signal|semaphore|timeline)\w*(?:::\w*)?(wait|synchroni[sz]e)"
+        r"|fences?(?:::|_)?\w*wait|wait_?(for|on)_?\w*fences?)\w*$",
+        "HSA, Vulkan, Level Zero, Metal: how events and fences are waited for",
+        rank=LEAF + 3,
+        leaf=True,
+    ),
+    FrameRule(
+        "named-device-sync",
+        "device-sync",
+        rf"{_CLASS}\w*(?i:{_WHOSE}_?(synchroni[sz]e|wait_?idle|sync|finish|drain)"
+        r"|(synchroni[sz]e|wait_?(for|on))_?\w*(gpu|device|npu|xpu|accelerator))\w*$",
+        "SYCL, Vulkan, MTL: how a device is waited for",
+        rank=LEAF + 3,
+        leaf=True,
+    ),
+    *(
+        FrameRule(
+            f"called-{id}",
+            kind,
+            rf"({names})$",
+            "Python's own words for it",
+            file=r"^<C code>$",
+            language="python",
+            rank=LEAF,
+        )
+        for id, kind, names in (
+            ("lock", "mutex", "acquire|racquire"),
+            ("queue", "ipc-queue", "get|put"),
+            ("join", "condvar-idle", "join"),
+            ("io", "io", r"recv\w*|accept|select|epoll_wait|waitpid|wait4|sendall|getaddrinfo"),
+            ("copy", "memcpy-sync", "item|tolist|nonzero|cpu"),
+            ("device", "device-sync", "synchronize"),
+        )
+    ),
+    FrameRule(
+        "named-progress",
+        "mpi",
+        r"(?:.*::)?\w+_(?:progress(?:_engine|_wait|_test|_all|_queue)?|poll_(?:cq|eq|tx|rx)|(?:cq|eq)_poll)$",
+        "networks: whoever makes progress by itself waits for messages of others",
+        rank=LEAF + 1,
+        leaf=True,
+    ),
+    FrameRule(
+        "named-wait",
+        "condvar-idle",
+        rf"{_CLASS}{_NOT_BACK}(?:\w*_)?(?:wait|park|poll|await|sleep|barrier|block_on|spin_until)(?:_\w*|\d*|ed_\w*)$"
+        rf"|{_CLASS}{_NOT_BACK}\w*(?:Wait|Park|Poll|Await|Sleep|Barrier|BlockOn|BlockUntil|BlockThread)(?![a-z])\w*$"
+        rf"|{_CLASS}{_NOT_BACK}(?:wait|park|await|sleep|block)(?=[A-Z_])\w*$"
+        rf"|{_CLASS}(?:thread_join|join|Join|join_all|JoinAll|joinAll|joinThreads?|JoinThreads?)$",
+        "how functions that wait are named",
+        rank=LEAF,
+        leaf=True,
+    ),
+)
