@@ -14,7 +14,7 @@ from gdbext.knowledge.frames.messages import HANDLERS
 from gdbext.knowledge.frames.python_helpers import WAITS_FOR_WORK
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.logs import LOG_RULES
-from gdbext.knowledge.ranks import API, GIL, LEAF, OUTER, SILENT
+from gdbext.knowledge.ranks import API, GIL, LEAF, NAMED, OUTER, SILENT
 from gdbext.knowledge.schema import EngineProfile, FrameRule
 from gdbext.model.missing import Missing
 from gdbext.model.patterns import regex
@@ -111,10 +111,10 @@ def known(frames: Sequence[Frame]) -> List[Known]:
 
 def _kind(thread: ThreadStack, reading: _Reading) -> Tuple[str, Optional[int], bool]:
     """(kind, deciding frame, is running). Without a rule: Python code, computing, or nothing known."""
-    if reading.rule is not None:
+    active = thread.state == "R" or (thread.cpu is not None and thread.cpu >= BUSY)
+    if reading.rule is not None and not (active and reading.rule.rank <= NAMED):
         spins = thread.cpu is not None and thread.cpu >= BUSY and reading.rule.rank <= LEAF
         return reading.rule.kind, reading.frame, spins
-    active = thread.state == "R" or (thread.cpu is not None and thread.cpu >= BUSY)
     if reading.python is not None:
         return "python-code", reading.python, active
     if reading.busy is not None and (active or (thread.cpu is None and thread.state is None)):

@@ -33,6 +33,9 @@ _KINDS = {
     "gil": (55, 24),
 }
 _HELPER = (1, 0)
+_LONG_IDS = ("text:faulthandler", "text:traceback", "text:ucx")
+_FEW = 4
+"""Digits of a number that a debugger counts threads with; ids of threads have more."""
 _MAIN_FUNCTIONS = (
     "main",
     "_start",
@@ -46,17 +49,19 @@ _MAIN_FUNCTIONS = (
 
 def decisive(process: RankSnapshot, judged: Sequence[ThreadJudgement]) -> Optional[int]:
     """Position of the decisive thread; None when no thread has a frame or a judgement that says anything."""
-    best: Optional[Tuple[int, int, int]] = None
+    best: Optional[Tuple[int, int, int, int]] = None
+    parts = _parts(process)
     mains = {position for position, thread in enumerate(process.threads) if is_main(process, thread)}
     for judgement, positions in grouped(judged):
         for main in (True, False):
-            first = next((one for one in positions if (one in mains) == main and _says(process, one, judgement)), None)
+            says = [one for one in positions if (one in mains) == main and _says(process, one, judgement)]
+            first = min(says, key=lambda one: (one in parts, one), default=None)
             if first is not None:
-                key = (_weight(judgement, main), int(main), -first)
+                key = (_weight(judgement, main), int(main), int(first not in parts), -first)
                 best = key if best is None else max(best, key)
     if best is None or _may_be_another(process, judged, best[0], bool(best[1])):
         return None
-    return -best[2]
+    return -best[3]
 
 
 def _says(process: RankSnapshot, position: int, judged: ThreadJudgement) -> bool:
@@ -92,4 +97,17 @@ def is_main(process: RankSnapshot, thread: ThreadStack) -> bool:
     outer = thread.calls[-3:]
     if any(frame.function in _MAIN_FUNCTIONS or frame.function == "<module>" for frame in outer):
         return True
-    return thread.id == "1" and process.source not in ("text:py-spy",)
+    return thread.id == "1" and process.source not in ("text:py-spy",) and not _parts(process)
+
+
+def _parts(process: RankSnapshot) -> Tuple[int, ...]:
+    """Where a stack has lost its head, and with it who it is of, among threads that a tool has named by long ids: the
+    short ones are ours."""
+    if process.source not in _LONG_IDS:
+        return ()
+    short = tuple(
+        number
+        for number, one in enumerate(process.threads)
+        if one.id.isdigit() and len(one.id) <= _FEW and one.lwp is None and one.name is None
+    )
+    return () if len(short) == len(process.threads) else short

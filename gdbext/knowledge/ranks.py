@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 SILENT = 0  # never decides; the row is there for its captures
+NAMED = 5  # only the words of its name say that it waits: nothing of a thread that runs
 LEAF = 10  # a bare wait of the C library: says how the thread waits, not for what
 LOCK = 20  # waits for a lock; an API further out says more
 PYTHON = 30  # a Python function that waits

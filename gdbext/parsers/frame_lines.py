@@ -26,6 +26,7 @@ _NAMELESS = regex(r"(?:\?\?+|0x[0-9a-fA-F]+|<unknown(?: function)?>|\(unknown\)|
 _INLINE = regex(r" \(inlined?\)\Z")
 _SINGLE = regex(r"[A-Za-z_?~][\w:~$.@?]*(?:<.*>)?(?: \(\w*\.*|\Z)")  # `poll`, or an argument list that was cut
 _PROSE = regex(r"(?!.*(?:[<(]|operator|\[clone))\S+ \S+ \S")  # three words are no name
+_OF_WINDOWS = regex(r"([\w.-]{1,80})!(?=[A-Za-z_?])")  # gdb and WinDbg: `ntdll!ZwWaitForSingleObject`
 _HIDDEN_LIBRARY = regex(r"___lldb_unnamed_\w+\$\$([^\s:`]+)")
 
 
@@ -61,8 +62,10 @@ def _read_call(body: str) -> Frame:
 def named_frame(name: str, place: Place = Place(), pc: Optional[int] = None, arguments: str = "") -> Frame:  # noqa: B008
     """A native frame from its parts; a name that is none becomes None, an address as name becomes the address."""
     name = name.strip()
-    hidden = _HIDDEN_LIBRARY.match(name)
+    of_windows = _OF_WINDOWS.match(name)
+    hidden = of_windows or _HIDDEN_LIBRARY.match(name)
     module = place.module or (hidden.group(1) if hidden else None)
+    name = name[of_windows.end() :] if of_windows else name
     if pc is None and name.startswith("0x") and _NAMELESS.match(name):
         pc = int(name[:18], 16)
     bare = bare_name(name)

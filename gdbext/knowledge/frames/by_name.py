@@ -5,7 +5,7 @@ They count for the function in which the C library, or nothing at all, is inside
 
 from __future__ import annotations
 
-from gdbext.knowledge.ranks import LEAF
+from gdbext.knowledge.ranks import LEAF, NAMED
 from gdbext.knowledge.schema import FrameRule
 
 _CLASS = r"(?!std::|__gnu_cxx::|_?Py|_?pymain)(?:.*::)?"
@@ -74,7 +74,7 @@ RULES = (
         "mpi",
         r"(?:.*::)?\w+_(?:progress(?:_engine|_wait|_test|_all|_queue)?|poll_(?:cq|eq|tx|rx)|(?:cq|eq)_poll)$",
         "networks: whoever makes progress by itself waits for messages of others",
-        rank=LEAF + 1,
+        rank=NAMED,
         leaf=True,
     ),
     FrameRule(
@@ -85,7 +85,7 @@ RULES = (
         rf"|{_CLASS}{_NOT_BACK}(?:wait|park|await|sleep|block)(?=[A-Z_])\w*$"
         rf"|{_CLASS}(?:thread_join|join|Join|join_all|JoinAll|joinAll|joinThreads?|JoinThreads?)$",
         "how functions that wait are named",
-        rank=LEAF,
+        rank=NAMED,
         leaf=True,
     ),
 )

@@ -96,7 +96,7 @@ RULES = (
     FrameRule(
         "wait-darwin",
         "condvar-idle",
-        r"(__psynch_cvwait|semaphore_(timed)?wait(_signal)?_trap|__ulock_wait2?|__semwait_signal(_nocancel)?"
+        r"(__psynch_cvwait|semaphore_(timed)?wait(_signal)?_(trap|continue)|__ulock_wait2?|__semwait_signal(_nocancel)?"
         r"|__workq_kernreturn|swtch_pri"
         r"|cthread_yield|_?dispatch_(semaphore|sema4|group|thread_event)_wait\w*)$",
         "Darwin",

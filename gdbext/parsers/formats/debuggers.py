@@ -121,7 +121,7 @@ def _process(match: Match[str]) -> Event:
 _COUNT = r"#(?P<number>\d{1,7}):?[ \t]+"
 ROWS: Tuple[Row, ...] = (
     row("gdb", "Thread ", r"Thread (?P<id>(?:\d+\.)?\d+)\b(?P<rest> .*\b(?:LWP|process) \d.*)", _gdb_thread),
-    row("gdb", "Thread 0x", r"Thread (?P<id>(?:\d+\.)?\d+) (?P<rest>\(Thread 0x.*)", _gdb_thread),
+    row("gdb", "(Thread ", r"Thread (?P<id>(?:\d+\.)?\d+) (?P<rest>\(Thread (?:\d{1,9}\.)?0x.*)", _gdb_thread),
     row("gdb", "LWP ", r"(?:Thread 0x[0-9a-f]+ \()?LWP (?P<lwp>\d{1,9})\)?(?P<rest>[^,]{0,80}):$", _lwp_alone),
     row("gdb", " received signal ", r"Thread (?P<id>[\d.]+) (?P<rest>.*received signal .*)", _stopped),
     row("gdb", " hit ", r"Thread (?P<id>[\d.]+) (?P<rest>\"[^\"]*\" hit .*)", _stopped),

@@ -1,4 +1,4 @@
-"""Tools that look from outside: perf's reports, sample of macOS, strace."""
+"""Tools that look from outside: perf's reports, sample, spindump and crash reports of macOS, strace, WinDbg."""
 
 from __future__ import annotations
 
@@ -35,6 +35,27 @@ def _sample_thread(match: Match[str]) -> Event:
 def _sample_frame(match: Match[str]) -> Event:
     frame = named_frame(match.group("name"), Place(match.group("lib")), int(match.group("pc"), 16))
     return FrameLine(frame, outermost_first=True)
+
+
+def _report_thread(match: Match[str]) -> Event:
+    """macOS: `Thread 16 Crashed:: Dispatch queue: com.apple.main-thread`, of spindump with an id and its samples."""
+    main = "com.apple.main-thread" in match.string
+    return ThreadHead(match.group("id"), name="MainThread" if main else None, outermost_first="samples" in match.string)
+
+
+def _report_frame(match: Match[str]) -> Event:
+    name = match.group("name")
+    place = Place(match.group("lib"))
+    return FrameLine(named_frame(name, place, int(match.group("pc"), 16)), int(match.group("number")))
+
+
+def _spindump_frame(match: Match[str]) -> Event:
+    frame = named_frame(match.group("name"), Place(match.group("lib")), int(match.group("pc"), 16))
+    return FrameLine(frame, outermost_first=True)
+
+
+def _windbg_frame(match: Match[str]) -> Event:
+    return FrameLine(named_frame(match.group("name"), Place(match.group("lib"))), int(match.group("number"), 16))
 
 
 def _unfinished(match: Match[str]) -> Optional[Event]:
@@ -77,6 +98,31 @@ ROWS: Tuple[Row, ...] = (
         r"[ \t+!:|]{0,400}\d{1,9} (?P<name>\S.{0,600}?) {1,2}\(in (?P<lib>[^()]{1,120})\)(?: \+ [\d,.]{1,60})? {1,2}"
         r"\[(?P<pc>0x[0-9a-f]{1,16})",
         _sample_frame,
+    ),
+    row("macos", "hread ", r"Thread (?P<id>\d{1,5})(?: Crashed)?:(?:: .{0,200}|$)", _report_thread),
+    row("spindump", " samples (", r"\s{1,8}Thread (?P<id>0x[0-9a-f]{1,16})\s.{0,200}\d samples \(", _report_thread),
+    row(
+        "macos",
+        "0x",
+        r"(?P<number>\d{1,4})\s{1,4}(?P<lib>[A-Za-z][\w.+-]{1,80}(?: [\w.+-]{1,40}){0,3})\s{2,40}"
+        r"(?P<pc>0x[0-9a-f]{9,16}) (?P<name>(?!0x)\S.{0,1000}?) \+ \d{1,12}(?: \(\S{1,400}:\d{1,9}\))?$",
+        _report_frame,
+    ),
+    row(
+        "spindump",
+        "[0x",
+        r"\s{1,400}\*?\d{1,9} {2}(?P<name>\S.{0,600}?)(?: \+ \d{1,12})? \((?P<lib>[^()]{1,120}?) \+ \d{1,12}\) "
+        r"\[(?P<pc>0x[0-9a-f]{1,16})\]",
+        _spindump_frame,
+        "spindump",
+    ),
+    row(
+        "windbg",
+        "!",
+        r"(?P<number>[0-9a-f]{2,3}) (?:\(Inline(?: Function)?\) -{8}`-{8}|[0-9a-f]{8}`[0-9a-f]{8}"
+        r" [0-9a-f]{8}`[0-9a-f]{8}) {1,8}(?P<lib>[\w.-]{1,80})!(?P<name>[^+\s]{1,400})"
+        r"(?:\+0x[0-9a-f]{1,12})?(?: .{0,600})?$",
+        _windbg_frame,
     ),
     row(
         "strace",
