@@ -33,7 +33,7 @@ _KINDS = {
     "gil": (55, 24),
 }
 _HELPER = (1, 0)
-_LONG_IDS = ("text:faulthandler", "text:traceback", "text:ucx")
+_LONG_IDS = ("text:backtrace", "text:faulthandler", "text:traceback", "text:ucx")
 _FEW = 4
 """Digits of a number that a debugger counts threads with; ids of threads have more."""
 _MAIN_FUNCTIONS = (

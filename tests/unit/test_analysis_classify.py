@@ -211,7 +211,7 @@ def test_the_first_frame_of_the_engine():
 def test_cpu_time_tells_running_from_waiting():
     spins = judge_thread(stack("sched_yield@libc.so.6", "Engine::poll@engine", cpu=0.99, state="R"))
     assert (spins.kind, spins.running) == ("native-compute", True)
-    sleeps = judge_thread(stack("some_wait@engine", "Engine::poll@engine", cpu=0.0, state="S"))
+    sleeps = judge_thread(stack("some_work@engine", "Engine::step@engine", cpu=0.0, state="S"))
     assert (sleeps.kind, sleeps.running) == ("unknown", False)
 
 

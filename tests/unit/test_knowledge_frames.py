@@ -9,6 +9,7 @@ from gdbext.analysis.classify import rules_matching
 from gdbext.knowledge.causes import REMEDIES
 from gdbext.knowledge.frames import EMPTY_NAMES, MESSAGES, RULES, THREAD_NAMES
 from gdbext.knowledge.labels import CAUSES, WAIT_GROUPS, WAIT_KINDS
+from gdbext.knowledge.ranks import NAMED
 from tests.unit.stacks import frame
 
 COLLECTIVES = {

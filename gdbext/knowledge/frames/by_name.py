@@ -27,7 +27,8 @@ RULES = (
         "named-stream-sync",
         "stream-sync",
         rf"{_CLASS}\w*(?i:(?<![oif])stream|command_?(queue|buffer|list)|cmd_?(queue|buf\w*|list))\w*(?:<.*>)?(?:::\w*)?"
-        r"(?i:synchroni[sz]e|finish|drain|wait_?(idle|until|for|finish\w*|complet\w*|done))\w*$",
+        r"(?i:synchroni[sz]e|finish|drain|wait_?(idle|until|for|finish\w*|complet\w*|done))\w*$"
+        rf"|{_CLASS}\w*(?i:synchroni[sz]e|wait_?(?:for|on|until))_?(?i:\w*(?<![oif])stream|command_?(queue|buffer|list))\w*$",
         "OpenCL, Level Zero, SYCL, Metal: how streams and queues of commands are waited for",
         rank=LEAF + 3,
         leaf=True,
