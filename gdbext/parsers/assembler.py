@@ -19,7 +19,7 @@ import enum
 from dataclasses import replace
 from typing import Callable, Dict, List, Optional, Type
 
-from gdbext.parsers.building import Process, Thread
+from gdbext.parsers.building import Process
 from gdbext.parsers.cleaning import Stream, Unwrapper
 from gdbext.parsers.events import (
     Aside,
@@ -44,6 +44,7 @@ from gdbext.parsers.formats import GRAMMAR
 from gdbext.parsers.heads import mentioned
 from gdbext.parsers.roll import Roll
 from gdbext.parsers.tally import Tally
+from gdbext.parsers.threads import Thread
 
 MOST_THREADS = 300_000
 MOST_FRAMES = 2_000_000

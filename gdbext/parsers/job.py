@@ -14,12 +14,13 @@ from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.patterns import regex
 from gdbext.parsers import pyspy_json, source
 from gdbext.parsers.assembler import Assembler
-from gdbext.parsers.building import LONGEST_PROBLEM, Process, Thread
+from gdbext.parsers.building import Process
 from gdbext.parsers.cleaning import UNNAMED, Stream, clean
 from gdbext.parsers.events import ProcessHead, Said
 from gdbext.parsers.heads import is_about
 from gdbext.parsers.speakers import Speakers
 from gdbext.parsers.tally import Tally
+from gdbext.parsers.threads import LONGEST_PROBLEM, Thread
 from gdbext.parsers.whose import once, owner_of, shared_folders, together
 
 _LAUNCHER_SAW = regex(LAUNCHER_SAW)

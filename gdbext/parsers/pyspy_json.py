@@ -8,9 +8,10 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
-from gdbext.parsers.building import Process, Thread
+from gdbext.parsers.building import Process
 from gdbext.parsers.events import FrameLine, ProcessHead, ThreadHead
 from gdbext.parsers.frame_lines import Place, named_frame
+from gdbext.parsers.threads import Thread
 
 _START = regex(r"^\s{0,80}\[\s{0,80}(?=\{\s{0,80}\"(?:pid|thread_id)\"\s?:)", re.MULTILINE)
 _BETWEEN = regex(r"\s{0,400}(,\s{0,400}|\])")

@@ -84,7 +84,8 @@ def test_what_is_read(text, expected, kind):
 
 
 def test_a_frame_that_is_shown_again_turns_nothing():
-    text = "(gdb) bt\n#0  poll () from libc.so.6\n#1  f () at a.c:1\n(gdb) up\n#1  f () at a.c:1\n(gdb) down\n#0  poll ()\n"
+    text = "(gdb) bt\n#0  poll () from libc.so.6\n#1  f () at a.c:1\n"
+    text += "(gdb) up\n#1  f () at a.c:1\n(gdb) down\n#0  poll ()\n"
     assert threads(text) == {"1": ["poll", "f"]}
 
 
@@ -102,6 +103,23 @@ def test_info_threads_with_a_frame_on_two_lines():
         '  2    Thread 0x7f8856a04741 (LWP 27249) "python" 0x00007f88565f5ad3 in poll () from libc.so.6\n'
     )
     assert threads(text) == {"1": ["futex_wait_cancelable"], "2": ["poll"]}
+
+
+def test_where_the_interrupted_thread_stands_when_its_stack_is_not_shown():
+    text = (
+        'Thread 1 "server" received signal SIGINT, Interrupt.\n0x00007fffd627cbde in acme::spin () at acme.h:114\n\n'
+        'Thread 42 (Thread 0x7ffc33ff76c0 (LWP 21847) "server"):\n#0  poll () from libc.so.6\n#1  loop () at a.c:1\n'
+    )
+    assert threads(text) == {"1": ["acme::spin"], "42": ["poll", "loop"]}
+    assert threads(text.replace("acme::spin () at acme.h:114", "?? () from /lib/libc.so.6"))["1"] == []
+
+
+def test_a_running_task_of_the_kernels_report():
+    text = (
+        "[  295.07] trinity-c14     R  running task    12888  2942   2606 0x0000000c\n[  295.07] Call Trace:\n"
+        "[  295.07]  [<ffffffff8110904d>] acme_update+0xc8d/0xcb0\n"
+    )
+    assert threads(text) == {"2942": ["acme_update"]}
 
 
 @pytest.mark.parametrize(

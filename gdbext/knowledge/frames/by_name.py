@@ -8,7 +8,7 @@ from __future__ import annotations
 from gdbext.knowledge.ranks import LEAF, NAMED
 from gdbext.knowledge.schema import FrameRule
 
-_CLASS = r"(?!std::|__gnu_cxx::|_?Py|_?pymain)(?:.*::)?"
+_CLASS = r"(?!std::|__gnu_cxx::|_?Py|_?pymain|.*[fio]stream)(?:.*::)?"
 _WHOSE = r"(?:gpu|cuda|hip|hsa|device|npu|xpu|tpu|accelerator|opencl|vulkan|metal|levelzero|ze|vk|cl|acl|mtl)"
 _NOT_BACK = r"(?!\w*(?i:unlock|release|signal_all|notify|post|wake|init|destroy|create|query|get_|is_|set_))"
 
@@ -26,9 +26,9 @@ RULES = (
     FrameRule(
         "named-stream-sync",
         "stream-sync",
-        rf"{_CLASS}\w*(?i:(?<![oif])stream|command_?(queue|buffer|list)|cmd_?(queue|buf\w*|list))\w*(?:<.*>)?(?:::\w*)?"
-        r"(?i:synchroni[sz]e|finish|drain|wait_?(idle|until|for|finish\w*|complet\w*|done))\w*$"
-        rf"|{_CLASS}\w*(?i:synchroni[sz]e|wait_?(?:for|on|until))_?(?i:\w*(?<![oif])stream|command_?(queue|buffer|list))\w*$",
+        rf"{_CLASS}\w*(?i:stream|command_?(queue|buffer|list)|cmd_?(queue|buf\w*|list))\w*(?:<.*>)?(?:::\w*)?"
+        r"(?i:synchroni[sz]e(?!r)|finish|drain|wait_?(idle|until|for|finish\w*|complet\w*|done))\w*$"
+        rf"|{_CLASS}\w*(?i:synchroni[sz]e(?!r)|wait_?(?:for|on|until))_?(?i:\w*stream|command_?(queue|buffer|list))\w*$",
         "OpenCL, Level Zero, SYCL, Metal: how streams and queues of commands are waited for",
         rank=LEAF + 3,
         leaf=True,
@@ -36,7 +36,7 @@ RULES = (
     FrameRule(
         "named-event-sync",
         "event-sync",
-        rf"{_CLASS}\w*(?i:{_WHOSE}_?\w*(event|fence|signal|semaphore|timeline)\w*(?:::\w*)?(wait|synchroni[sz]e)"
+        rf"{_CLASS}\w*(?i:{_WHOSE}_?\w*(event|fence|signal|semaphore|timeline)\w*(?:::\w*)?(wait|synchroni[sz]e(?!r))"
         r"|fences?(?:::|_)?\w*wait|wait_?(for|on)_?\w*fences?)\w*$",
         "HSA, Vulkan, Level Zero, Metal: how events and fences are waited for",
         rank=LEAF + 3,
@@ -45,8 +45,8 @@ RULES = (
     FrameRule(
         "named-device-sync",
         "device-sync",
-        rf"{_CLASS}\w*(?i:{_WHOSE}_?(synchroni[sz]e|wait_?idle|sync|finish|drain)"
-        r"|(synchroni[sz]e|wait_?(for|on))_?\w*(gpu|device|npu|xpu|accelerator))\w*$",
+        rf"{_CLASS}\w*(?i:{_WHOSE}_?(synchroni[sz]e(?!r)|wait_?idle|sync|finish|drain)"
+        r"|(synchroni[sz]e(?!r)|wait_?(for|on))_?\w*(gpu|device|npu|xpu|accelerator))\w*$",
         "SYCL, Vulkan, MTL: how a device is waited for",
         rank=LEAF + 3,
         leaf=True,
