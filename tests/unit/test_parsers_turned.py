@@ -114,14 +114,6 @@ def test_where_the_interrupted_thread_stands_when_its_stack_is_not_shown():
     assert threads(text.replace("acme::spin () at acme.h:114", "?? () from /lib/libc.so.6"))["1"] == []
 
 
-def test_a_running_task_of_the_kernels_report():
-    text = (
-        "[  295.07] trinity-c14     R  running task    12888  2942   2606 0x0000000c\n[  295.07] Call Trace:\n"
-        "[  295.07]  [<ffffffff8110904d>] acme_update+0xc8d/0xcb0\n"
-    )
-    assert threads(text) == {"2942": ["acme_update"]}
-
-
 @pytest.mark.parametrize(
     ("state", "kind"),
     [("chan receive, 600 minutes", "condvar-idle"), ("sync.Mutex.Lock", "mutex"), ("IO wait", "io")],

@@ -210,7 +210,7 @@ ROWS: Tuple[Row, ...] = (
         "kernel",
         " 0x",
         _CLOCK
-        + r"(?P<name>\S{1,40})\s{1,30}[DRSTXZIt]\s{1,4}(?:running task\s{1,12})?(?:[0-9a-f]{16}\s{1,8})?\d{1,6}\s{1,8}"
+        + r"(?P<name>\S{1,40})\s{1,30}[DRSTXZIt]\s{1,4}(?:[0-9a-f]{16}\s{1,8})?\d{1,6}\s{1,8}"
         + r"(?P<tid>\d{1,9})\s{1,8}\d{1,9} 0x[0-9a-f]{8}\b",
         _glog_thread,
     ),
