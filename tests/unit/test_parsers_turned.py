@@ -50,9 +50,9 @@ SPINDUMP = (
     "       *1000  semaphore_wait_continue + 0 (kernel + 1353536) [0xffffff800034a740]\n"
 )
 WINDBG = (
-    "00 000000aa`9aa7e008 00007ffe`ee21d70d     ntdll!ZwWaitForAlertByThreadId+0x14 [minkernel\\usrstubs.asm @ 4019]\n"
+    "00 00000012`3456f008 00007ffa`10002000     ntdll!NtWaitForSingleObject+0x14 [acme.asm @ 40]\n"
     "01 (Inline Function) --------`--------     ntdll!RtlpWaitOnAddress+0xb7\n"
-    "02 000000aa`9aa7e1a0 00007ffe`4917974a     ntdll!RtlEnterCriticalSection+0x42\n"
+    "02 00000012`3456f1a0 00007ffa`20003000     ntdll!RtlEnterCriticalSection+0x42\n"
 )
 WINDOWS = (
     "Thread 2 (Thread 25840.0x3c60):\n#0  0x00007fff50d27c41 in ntdll!DbgBreakPoint () from C:\\Windows\\ntdll.dll\n\n"
@@ -73,7 +73,7 @@ WINDOWS = (
             {"0xbb80c": ["semaphore_wait_continue", "semaphore_wait_trap", None, "start_wqthread"]},
             "condvar-idle",
         ),
-        (WINDBG, {"1": ["ZwWaitForAlertByThreadId", "RtlpWaitOnAddress", "RtlEnterCriticalSection"]}, "mutex"),
+        (WINDBG, {"1": ["NtWaitForSingleObject", "RtlpWaitOnAddress", "RtlEnterCriticalSection"]}, "mutex"),
         (WINDOWS, {"2": ["DbgBreakPoint"], "1": ["ZwWaitForMultipleObjects"]}, "condvar-idle"),
     ],
     ids=["turned", "moved", "delve", "clr", "macos", "spindump", "windbg", "windows"],
