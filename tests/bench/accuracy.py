@@ -2,7 +2,8 @@
 
 A verdict is right when its cause is the true one or one that is right as well, wrong when it is another one, and open
 when it is "unknown". Healthy jobs are right with not-a-hang; a false alarm is an exit status of 1 for one of them. The
-culprits count where the cause is the true one, in the live matrix where it is right.
+culprits count where the cause is the true one, in the live matrices where it is right. The second matrix, `live-2`, is
+played only when it is asked for.
 """
 
 import argparse
@@ -22,12 +23,15 @@ from tabulate import tabulate
 
 from tests.conftest import gdbs
 from tests.inferiors.demo import DemoJob
+from tests.inferiors.live.second_table import SECOND_BY_NAME as SECOND
 from tests.inferiors.live.table import BY_NAME as LIVE
 from tests.inferiors.lock_hangs import LOCK_HANGS
 from tests.inferiors.scenarios import SCENARIOS
 from tests.inferiors.slow_hangs import SLOW_HANGS
 
-_LIVE = {row.family for row in LIVE.values()}
+_MATRIX = {**dict.fromkeys((row.family for row in LIVE.values()), "live"),
+           **dict.fromkeys((row.family for row in SECOND.values()), "live-2")}  # fmt: skip
+"""Of a table of the live matrices, the name that `--family` has for all of them."""
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -83,25 +87,32 @@ def programs():
         yield Program("locks", row.name, row.start, causes, says=row.culprit)
     for row in SLOW_HANGS:
         yield Program("slow or stuck", row.name, row.start, (row.cause, *row.also_causes), row.culprits)
-    for name, row in LIVE.items():
+    for name, row in {**LIVE, **SECOND}.items():
         yield Program(row.family, name.partition("/")[2], row.start, row.causes, roles=row.culprits, needs=row.needs)
 
 
-def looks(program, chosen_gdbs, number):
+def looks(program, chosen_gdbs, number, keep=None):
     """Start the program, diagnose it so often with each gdb from outside, end it."""
     with program.start() as started:
         for _ in range(number):
             for gdb in chosen_gdbs:
-                yield look(program, gdb, started)
+                yield look(program, gdb, started, keep)
 
 
-def look(program, gdb, started):
+def look(program, gdb, started, keep=None):
+    """One diagnosis; `keep`: a folder for what was seen and what was answered."""
     pids = started.pids.values() if isinstance(started.pids, dict) else started.pids
     begin = time.monotonic()
     argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "-q", "--gdb", gdb]
     argv += map(str, getattr(started, "asked", pids))
+    kept = keep and Path(keep, f"{program.table}-{program.name}-{_release(gdb)}-{time.time_ns() // 10**6}")
+    argv += ["--save", f"{kept}.look.json"] if kept else []
     done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
     seconds = time.monotonic() - begin
+    if kept:
+        roles = json.dumps(started.pids) if isinstance(started.pids, dict) else ""
+        Path(f"{kept}.answer.json").write_text(done.stdout)
+        Path(f"{kept}.roles.json").write_text(roles)
     if not done.stdout:
         return Result(program, gdb, "no answer", "", "", done.returncode, seconds, done.stderr.strip()[-200:])
     answer = json.loads(done.stdout)
@@ -199,16 +210,17 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="how often each program is started")
     parser.add_argument("--looks", type=int, default=1, help="with each gdb, in each round")
     parser.add_argument("--only", metavar="TEXT", default="", help="programs whose name has this in it")
-    parser.add_argument("--family", nargs="+", help="programs of these tables; live: those of the live matrix")
+    parser.add_argument("--family", nargs="+", help="of these tables; live, live-2: of a live matrix")
     parser.add_argument("--which", choices=("hangs", "healthy"), help="only these")
     parser.add_argument("--json", metavar="FILE", help="the looks as JSON too, written after each program")
+    parser.add_argument("--keep", metavar="FOLDER", help="each look, its answer and the roles' pids, into this folder")
     options = parser.parse_args()
     rows = []
     results = []
     chosen = [one for one in programs() if _is_chosen(one, options)]
     for number in range(options.rounds):
         for program in chosen:
-            for one in looks(program, gdbs(), options.looks):
+            for one in looks(program, gdbs(), options.looks, options.keep):
                 results.append(one)
                 rows.append({"program": f"{one.program.table}/{one.program.name}", "healthy": one.program.healthy,
                              "true": one.program.causes[0], "gdb": _release(one.gdb), "cause": one.cause,
@@ -227,8 +239,9 @@ def _is_chosen(program, options):
     if program.needs and importlib.util.find_spec(program.needs) is None:
         print(f"{program.table}/{program.name}: {program.needs} is not installed", file=sys.stderr)
         return False
-    families = {"live" if program.table in _LIVE else "", program.table}
-    return (options.only in program.name and (not options.family or families & set(options.family))
+    matrix = _MATRIX.get(program.table)
+    wanted = {matrix, program.table} & set(options.family) if options.family else matrix != "live-2"
+    return (options.only in program.name and wanted
             and options.which in (None, "healthy" if program.healthy else "hangs"))  # fmt: skip
 
 
