@@ -66,11 +66,21 @@ def bias_of(segments: Sequence[Segment], mapping: Mapping, page: int = mmap.PAGE
 
 
 def bias_among(segments: Sequence[Segment], fixed: bool, mappings: Iterable[Mapping]) -> Optional[int]:
-    """The same of a file by all of its mappings; None where it is not mapped the way it says. `fixed`: it has to lie
-    where it was linked to."""
-    shown = (bias_of(segments, mapping) for mapping in mappings if mapping.executable)
-    bias = next((one for one in shown if one is not None), None)
+    """The same of a file by all of its mappings: by its code, else (code that was moved to large pages is no file's any
+    more) by what begins where a segment does. None where it is not mapped the way it says. `fixed`: it has to lie where
+    it was linked to."""
+    shown = list(mappings)
+    found = [bias_of(segments, mapping) for mapping in shown if mapping.executable]
+    found += [_begins(segments, mapping) for mapping in shown]
+    bias = next((one for one in found if one is not None), None)
     return None if fixed and bias else bias
+
+
+def _begins(segments: Sequence[Segment], mapping: Mapping) -> Optional[int]:
+    for segment in segments:
+        if segment.kind == PT_LOAD and segment.offset & -mmap.PAGESIZE == mapping.offset:
+            return mapping.start - (segment.address & -mmap.PAGESIZE)
+    return None
 
 
 def build_id_of(read: Reader, segments: Sequence[Segment]) -> Optional[str]:
