@@ -10,15 +10,15 @@ from __future__ import annotations
 import struct
 import time
 from collections import Counter
-from dataclasses import dataclass
-from typing import Collection, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
+from dataclasses import dataclass, replace
+from typing import Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from gdbext.capture.machine import SMALLEST_PAGE, this_machine
 from gdbext.capture.python_objects import Objects
 from gdbext.capture.python_runtime import Interpreter, Read
 from gdbext.knowledge.cpython import FrameLayout, InterpreterLayout
 from gdbext.model.python import PythonStacks, PythonThread
-from gdbext.model.stack import Frame
+from gdbext.model.stack import Captured, Frame
 
 _PAGE = SMALLEST_PAGE
 _WORD = struct.Struct("<Q")
@@ -193,8 +193,9 @@ def resolve(
     read: Read,
     tids: Optional[Collection[int]] = None,
     pthreads: Optional[Mapping[int, int]] = None,
+    arguments: Callable[[Frame, int, bytes], Mapping[str, Captured]] = lambda frame, address, data: {},
 ) -> PythonStacks:
-    """Name the frames and find the kernel's id of each thread.
+    """Name the frames and find the kernel's id of each thread. `arguments`: python_arguments.reader.
 
     `tids` are the threads that exist (a forked child may carry its parent's ids); `pthreads` maps pthread_self(),
     which is the thread pointer of its registers, to the thread's id, where these are at hand.
@@ -210,7 +211,7 @@ def resolve(
         if tid is None:
             lost += bool(thread.frames)
             continue
-        named = PythonThread(_groups(thread.frames, layout, objects), thread.gil, thread.truncated)
+        named = PythonThread(_groups(thread, layout, objects, arguments), thread.gil, thread.truncated)
         known = threads.get(tid)
         if known is not None and known.groups and named.groups:
             problems.append(f"thread {tid} has frames in several interpreters; the longest stack is shown")
@@ -249,18 +250,25 @@ def _tid(
     return tid if plausible else None
 
 
-def _groups(frames: Tuple[bytes, ...], layout: InterpreterLayout, objects: Objects) -> Tuple[Tuple[Frame, ...], ...]:
+def _groups(
+    thread: FrozenThread,
+    layout: InterpreterLayout,
+    objects: Objects,
+    arguments: Callable[[Frame, int, bytes], Mapping[str, Captured]],
+) -> Tuple[Tuple[Frame, ...], ...]:
     """Frames in the groups that a native eval frame executes, innermost first."""
     rows = layout.frames
     groups: List[List[Frame]] = [[]]
-    for data in frames:
+    for address, data in zip(thread.addresses, thread.frames):
         boundary = data[rows.boundary] if rows.boundary is not None else 1
         if boundary in rows.shim_owners:
             outermost = _WORD.unpack_from(data, rows.previous)[0] == 0
             if not (rows.base_frame and outermost and not groups[-1]):
                 groups.append([])
             continue
-        groups[-1].append(_frame(data, layout, objects))
+        frame = _frame(data, layout, objects)
+        captures = arguments(frame, address, data)
+        groups[-1].append(replace(frame, captures=captures) if captures else frame)
         if boundary and not rows.shim_owners:
             groups.append([])
     if not groups[-1]:

@@ -9,6 +9,7 @@ import signal
 from dataclasses import dataclass, field, replace
 from typing import List, Mapping, Optional, Sequence, Tuple
 
+from gdbext.capture import python_arguments
 from gdbext.capture.core_file import CoreFile, open_core
 from gdbext.capture.core_notes import Notes
 from gdbext.capture.core_objects import CoreObjects
@@ -164,7 +165,8 @@ def python_of(one: OpenCore, tids: Sequence[int]) -> Tuple[Optional[PythonStacks
     if isinstance(found, Missing):
         return None, () if found.reason == "not a Python process" else (f"no Python frames: {found.reason}",)
     frozen: Frozen = freeze(found, one.core.read, Limits(seconds=_SECONDS))
-    stacks = resolve(frozen, one.core.read, tids)
+    arguments = python_arguments.reader(frozen, one.core.read)
+    stacks = resolve(frozen, one.core.read, tids, arguments=arguments)
     return stacks, tuple(f"Python: {problem}" for problem in stacks.problems)
 
 

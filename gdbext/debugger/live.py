@@ -13,7 +13,7 @@ import gdb
 
 from gdbext import __version__
 from gdbext.analysis.interleave import interleave
-from gdbext.capture import threads
+from gdbext.capture import python_arguments, threads
 from gdbext.capture.environ import read_environ
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.python_frames import freeze, resolve
@@ -210,7 +210,8 @@ def _python(pid: int, tids: List[int], problems: List[str]) -> Optional[PythonSt
         if found.reason != "not a Python process":
             problems.append(f"no Python frames: {found.reason}")
         return None
-    stacks = resolve(freeze(found, read), read, tids)
+    frozen = freeze(found, read)
+    stacks = resolve(frozen, read, tids, arguments=python_arguments.reader(frozen, read))
     problems += [f"Python: {problem}" for problem in stacks.problems]
     return stacks
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.capture import activity, again, futexes, kill_timer, sleeps, stop, threads
+from gdbext.capture import activity, again, futexes, kill_timer, python_arguments, sleeps, stop, threads
 from gdbext.capture.asleep import asleep, copy_asleep, copy_awake
 from gdbext.capture.environ import read_environ
 from gdbext.capture.memory import ProcessMemory
@@ -244,7 +244,8 @@ class Look:
         tids = [thread.tid for thread in rank.copy.threads]
         for held in rank.copy.during:
             if held.python is not None:
-                found = resolve(held.python, ProcessMemory(rank.pid).read, tids)
+                read = ProcessMemory(rank.pid).read
+                found = resolve(held.python, read, tids, arguments=python_arguments.reader(held.python, read))
                 rank.python = found if held.tids is None else no_stop.joined(rank.python, found, held.tids)
         if rank.python is None:
             rank.note("no Python frames: they were not read with the stacks")

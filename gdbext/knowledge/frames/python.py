@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
+from gdbext.knowledge.frames.torch_groups import FROM, GROUP, RANKS, TO
 from gdbext.knowledge.ranks import GIL, LEAF, LOCK, PYTHON, STEP
 from gdbext.knowledge.schema import FrameRule
 
@@ -26,11 +27,20 @@ _COLLECTIVES = (
 
 
 def _function(
-    id: str, kind: str, function: str, file: str, source: str, rank: int = PYTHON, idle: bool = False, helper: str = ""
+    id: str,
+    kind: str,
+    function: str,
+    file: str,
+    source: str,
+    rank: int = PYTHON,
+    idle: bool = False,
+    helper: str = "",
+    captures: Tuple[str, ...] = (),
 ) -> FrameRule:
     """A rule for a Python function, matched by its whole name."""
+    name, of = rf"({function})$", helper or None
     return FrameRule(
-        id, kind, rf"({function})$", source, file=file, language="python", rank=rank, idle=idle, helper=helper or None
+        id, kind, name, source, file=file, language="python", rank=rank, idle=idle, helper=of, captures=captures
     )
 
 
@@ -45,6 +55,7 @@ def _collectives() -> Tuple[FrameRule, ...]:
             language="python",
             rank=PYTHON,
             collective=collective,
+            captures=(GROUP, *TO, *FROM),
         )
         for names, collective in _COLLECTIVES
     )
@@ -193,6 +204,7 @@ _TORCH = (
         rf"{_C10D}|torch/distributed/device_mesh\.py$",
         "torch.distributed",
         rank=PYTHON + 1,
+        captures=(RANKS,),
     ),
     _function(
         "python-ddp",
