@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Callable, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.decisive import decisive
+from gdbext.knowledge.frames.torch_groups import FROM, GROUP, LIST_OF_RANKS, RANKS, TO
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.slow import SPINNING_AFTER
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
+from gdbext.model.patterns import regex
 from gdbext.model.stack import Captured, Frame, ThreadStack
 from gdbext.model.verdict import ProcessJudgement, ThreadJudgement
 
@@ -25,6 +27,7 @@ _ADDRESSES = ("comm", "nccl_comm_")
 _SIZES = ("nRanks", "nranks", "world_size_")
 _OPERATIONS = ("opCount",)
 _COUNTS = ("count", "data_size")
+_LIST = regex(LIST_OF_RANKS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +43,7 @@ class Party:
     judged: ThreadJudgement
     group: str
     is_thread: bool = False
+    by_group: bool = False  # its communicator goes by the name that torch gave it: no rank tells NCCL's own
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Party) and self._who == other._who
@@ -80,6 +84,8 @@ class Party:
         value = self._captured(_HASHES)
         if isinstance(value, Missing):
             value = self._hash_at(self._captured(_ADDRESSES))
+        if isinstance(value, Missing) and self.by_group:
+            value = self.judged.captures.get(GROUP, value)
         return hex(value) if isinstance(value, int) else value if isinstance(value, str) else None
 
     def _hash_at(self, address: Captured) -> Captured:
@@ -97,7 +103,25 @@ class Party:
     def members(self) -> Optional[int]:
         """How many ranks its communicator has."""
         value = self._captured(_SIZES)
-        return value if isinstance(value, int) else None
+        return value if isinstance(value, int) else len(self.ranks) or None
+
+    @cached_property
+    def ranks(self) -> Tuple[int, ...]:
+        """The members of the group of its call, in their order; () where that was not read."""
+        value = self.judged.captures.get(RANKS)
+        return tuple(map(int, value.split(","))) if isinstance(value, str) and _LIST.match(value) else ()
+
+    @property
+    def other_side(self) -> Optional[int]:
+        """The rank that the message which it waits for comes from, or goes to."""
+        captures = self.judged.captures
+        for name, in_group in {"recv": (FROM,), "send": (TO,)}.get(self.judged.collective or "", ()):
+            value, place = captures.get(name), captures.get(in_group)
+            if isinstance(value, int):
+                return value
+            if isinstance(place, int) and 0 <= place < len(self.ranks):
+                return self.ranks[place]
+        return None
 
     @property
     def operations(self) -> Optional[int]:
@@ -193,6 +217,8 @@ def look(
             unseen.append(process)
         else:
             parties.append(party)
+    if all(party.communicator is None for party in parties):
+        parties = [replace(party, by_group=True) for party in parties]
     split = _threads_as_parties(snapshot, processes)
     gone = tuple(party for party in parties if party.group in ("gone", "stopped"))
     members, apart = tuple(split or parties), tuple(unseen)

@@ -38,4 +38,4 @@ OBJECTS: Mapping[Tuple[int, int], ObjectsRow] = {
     (3, 12): ObjectsRow(24, tagged=True, log_sizes=True, entries=24, indices=32),
     (3, 13): ObjectsRow(24, tagged=True, log_sizes=True, entries=24, indices=32),
 }
-"""Headers of these releases: frameobject.h, pycore_frame.h, longintrepr.h, dictobject.h, dict-common.h, pycore_dict.h."""
+"""Headers of these releases: frameobject.h, pycore_frame.h, longintrepr.h, dictobject.h, pycore_dict.h."""

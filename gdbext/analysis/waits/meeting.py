@@ -6,6 +6,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.across import may_progress
 from gdbext.analysis.view import COMMUNICATION, JobView, Party, without
+from gdbext.analysis.waits import messages
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.marks import (
     asks_store,
@@ -15,39 +16,17 @@ from gdbext.analysis.waits.marks import (
     opens_peer_memory,
     waits_for_peers,
 )
+from gdbext.analysis.waits.members import Meeting, Members, is_member
 from gdbext.analysis.wording import operation
-from gdbext.knowledge.untimed import FROM_ONE, OF_ALL
 from gdbext.knowledge.waits import LEFT_EARLY, NOT_JOINED, WAITS
-from gdbext.model.waits import ANY, Node
+from gdbext.model.ranges import ranks as ranks_in_words
+from gdbext.model.waits import ANY
 
 MOST_MEETINGS = 32
 """Different collectives that are compared, each with each, the largest first."""
-_PAIRS = ("send", "recv", "send_recv")
 _FED = ("ipc-queue", "condvar-idle")
 _PLAINLY_AWAY = ("io", "ipc-queue", "python-code", "mutex", "exited-or-crashed")
 _OUTSIDE = ("elsewhere", "lock", "idle", "gone", "stopped", "fatal")
-
-
-class Meeting:
-    """Ranks in the same collective, or those whose GPUs run it."""
-
-    def __init__(self, node: Node, parties: List[Party]) -> None:
-        self.node = node
-        self.parties = parties
-        self.members = frozenset(parties)
-        self.communicators = {party.communicator for party in parties}
-        self.sizes = {party.members for party in parties}
-        self.counts = {party.operations for party in parties}
-        self.of_all = all(party.judged.collective in OF_ALL for party in parties)
-        self.from_one = all(party.judged.collective in FROM_ONE for party in parties)
-        self.all_named = all(party.judged.collective for party in parties)
-        self.named = any(party.judged.collective for party in parties) or any(
-            party.group == "collective" for party in parties
-        )
-
-    @property
-    def communicator(self) -> Optional[str]:
-        return self.parties[0].communicator
 
 
 def draw(drawing: Drawing) -> None:
@@ -55,8 +34,9 @@ def draw(drawing: Drawing) -> None:
     view = drawing.view
     members = [party for party in _members(view) if party not in drawing.taken]
     inside = [party for party in members if _is_inside(party)]
-    meetings = _meetings(drawing, inside)
-    _messages(drawing, members, meetings)
+    known = Members(view)
+    meetings = _meetings(drawing, inside, known)
+    messages.draw(drawing, known, members, [party for party in members if _is_late(party)], meetings)
     ending = frozenset(party for party in view.parties if _is_ending(party))
     blocked = frozenset(party for party in view.of("implicit") if not opens_peer_memory(party)) - ending
     launching = [party for party in members if _launches_its_own(party)]
@@ -77,7 +57,8 @@ def draw(drawing: Drawing) -> None:
     sure = _Sure(view, members)
     for meeting in meetings:
         for party in late:
-            if party not in meeting.members and (party.group != "idle" or meeting.named):
+            wanted = party not in meeting.members and is_member(meeting.ranks, party)
+            if wanted and (party.group != "idle" or meeting.named):
                 strength = sure.of(meeting, party)
                 drawing.join(meeting.node, drawing.rank(party), "member", strength, drawing.fact(party))
         _absent(drawing, meeting)
@@ -95,7 +76,7 @@ def _members(view: JobView) -> List[Party]:
 
 
 def _is_inside(party: Party) -> bool:
-    if party.judged.rule in (*LEFT_EARLY, *NOT_JOINED) or party.judged.collective in _PAIRS:
+    if party.judged.rule in (*LEFT_EARLY, *NOT_JOINED) or party.judged.collective in messages.PAIRS:
         return False
     return party.group == "collective" or (party.group in COMMUNICATION and party.in_collective)
 
@@ -132,7 +113,7 @@ def _all_launch(drawing: Drawing) -> None:
         drawing.join(rank, node, "blocked launch", strength, drawing.fact(party))
 
 
-def _meetings(drawing: Drawing, inside: Sequence[Party]) -> List[Meeting]:
+def _meetings(drawing: Drawing, inside: Sequence[Party], members: Members) -> List[Meeting]:
     """Ranks by what they are in, the most numerous first; what was not read of a call tells it from no other one."""
     groups: Dict[Tuple[object, ...], List[Party]] = {}
     known = {party.communicator for party in inside}
@@ -143,7 +124,7 @@ def _meetings(drawing: Drawing, inside: Sequence[Party]) -> List[Meeting]:
     found = []
     for number, parties in enumerate(sorted(groups.values(), key=len, reverse=True)[:MOST_MEETINGS]):
         node = drawing.resource("collective", number, _called(parties))
-        found.append(Meeting(node, parties))
+        found.append(Meeting(node, parties, members.of(parties)))
         for party in parties:
             strength = "named" if party.judged.collective or party.group == "collective" else "inferred"
             drawing.join(drawing.rank(party), node, party.kind, strength, drawing.fact(party))
@@ -161,42 +142,6 @@ def _called(parties: Sequence[Party]) -> str:
     numbers = {party.operations for party in parties}
     number = numbers.pop() if len(numbers) == 1 else None
     return operation(first) + (f" #{number}" if number is not None else "")
-
-
-def _messages(drawing: Drawing, members: Sequence[Party], meetings: Sequence[Meeting]) -> None:
-    """Sends and receives: the other side may be one of the ranks that do not communicate. Where all ranks were read and
-    nobody is on the other side, it is one of those that wait for something else."""
-    pairs = [party for party in members if party.judged.collective in _PAIRS]
-    _unanswered(drawing, pairs, members, meetings)
-    away = [party for party in members if _is_late(party)]
-    for party in pairs:
-        node = drawing.resource("collective", party.judged.collective, f"{party.judged.collective}")
-        drawing.join(drawing.rank(party), node, party.kind, "named", drawing.fact(party))
-    for name in sorted({f"{party.judged.collective}" for party in pairs}):
-        node = drawing.resource("collective", name, name)
-        for party in away:
-            drawing.join(node, drawing.rank(party), "member", _of_message(away, members), drawing.fact(party), ANY)
-
-
-def _unanswered(
-    drawing: Drawing, pairs: Sequence[Party], members: Sequence[Party], meetings: Sequence[Meeting]
-) -> None:
-    said = {party.judged.collective for party in pairs}
-    inside = sum(len(meeting.parties) for meeting in meetings)
-    if len(said) != 1 or "send_recv" in said or not drawing.view.complete or len(pairs) + inside < len(members):
-        return
-    name = str(said.pop())
-    node = drawing.resource("collective", name, name)
-    others = [party for meeting in meetings for party in meeting.parties] or list(pairs)
-    for party in others:
-        drawing.join(node, drawing.rank(party), "called elsewhere", "inferred", drawing.fact(party), ANY)
-    for meeting in meetings:
-        for party in pairs:
-            drawing.join(meeting.node, drawing.rank(party), "called elsewhere", "inferred", drawing.fact(party))
-
-
-def _of_message(away: Sequence[Party], members: Sequence[Party]) -> str:
-    return "inferred" if 2 * len(away) <= len(members) else "assumed"
 
 
 def _device(drawing: Drawing, party: Party, main: Optional[Meeting]) -> None:
@@ -238,7 +183,8 @@ class _Sure:
 
 
 def _absent(drawing: Drawing, meeting: Meeting) -> None:
-    for rank in drawing.view.snapshot.absent:
+    absent = drawing.view.snapshot.absent
+    for rank in absent if meeting.ranks is None else meeting.ranks.intersection(absent):
         drawing.join(meeting.node, drawing.absent(rank), "member", "named" if meeting.named else "inferred")
 
 
@@ -248,6 +194,8 @@ def _each_other(drawing: Drawing, meetings: Sequence[Meeting], members: Sequence
         for other in meetings:
             strength = "" if one is other else _apart(drawing.view, one, other, members)
             for party in other.parties if strength else ():
+                if not is_member(one.ranks, party):
+                    continue
                 apart = None not in (one.communicator, other.communicator) and one.communicator != other.communicator
                 kind = "other communicator" if apart else "called elsewhere"
                 drawing.join(one.node, drawing.rank(party), kind, strength, drawing.fact(party))
@@ -257,6 +205,8 @@ def _apart(view: JobView, one: Meeting, other: Meeting, members: Sequence[Party]
     """How sure ranks of one meeting are waited for in the other; "" where they may well be in different groups."""
     known = one.communicators | other.communicators
     if len(known) > 1 and None not in known:
+        if one.ranks is not None and other.ranks is not None:
+            return "named"
         sizes = one.sizes | other.sizes
         full = sizes == {len(members)} or (view.world_size is not None and sizes == {view.world_size})
         return "named" if full else "assumed"
@@ -272,6 +222,8 @@ def _apart(view: JobView, one: Meeting, other: Meeting, members: Sequence[Party]
 def _rendezvous(drawing: Drawing) -> None:
     view = drawing.view
     inside = [party for party in view.of("init") if party not in drawing.taken and not asks_store(party)]
+    if _different_groups(drawing, inside):
+        return
     opening = [party for party in view.of("init", "implicit") if opens_peer_memory(party)]
     waiting = without(inside, opening)
     for party in opening:
@@ -295,6 +247,23 @@ def _rendezvous(drawing: Drawing) -> None:
         drawing.join(node, drawing.rank(party), "member", strength, drawing.fact(party))
     for number in view.snapshot.absent:
         drawing.join(node, drawing.absent(number), "member", "named")
+
+
+def _different_groups(drawing: Drawing, inside: Sequence[Party]) -> bool:
+    """Whether ranks make groups of different members: each waits until all ranks of the job make its own."""
+    made: Dict[Tuple[int, ...], List[Party]] = {}
+    for party in inside:
+        made.setdefault(party.ranks, []).append(party)
+    if len(made) < 2 or () in made:
+        return False
+    for ranks, parties in made.items():
+        node = drawing.resource("collective", f"group:{ranks}", f"the set-up of a group of {ranks_in_words(ranks)}")
+        for party in parties:
+            drawing.join(drawing.rank(party), node, party.kind, "named", drawing.fact(party))
+        for party in without(inside, parties):
+            strength = "named" if party.process.rank in ranks else "inferred"
+            drawing.join(node, drawing.rank(party), "called elsewhere", strength, drawing.fact(party))
+    return True
 
 
 def _store_keys(drawing: Drawing) -> None:

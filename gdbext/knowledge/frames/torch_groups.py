@@ -10,3 +10,5 @@ NAMES_OF_GROUPS, RANKS_OF_GROUPS = "_pg_names", "_pg_group_ranks"
 
 TO, FROM = ("dst", "group_dst"), ("src", "group_src")
 """Arguments of messages: a global rank, or one of the group."""
+
+LIST_OF_RANKS = r"\d{1,6}(,\d{1,6}){0,16383}$"
