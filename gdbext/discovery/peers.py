@@ -10,11 +10,13 @@ import re
 import socket
 import struct
 import time
+from dataclasses import replace
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from gdbext.discovery.file_locks import holder, waits_for_lock
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.sockets import connections
+from gdbext.discovery.standing_still import call_beyond
 from gdbext.discovery.waited_children import waited_child
 from gdbext.knowledge import system_calls as known
 from gdbext.model.locks import Peer
@@ -28,6 +30,7 @@ READS, WRITES = (
 
 SECONDS = 0.5  # for looking into all processes of the host
 _MOST_PROCESSES, _MOST_FILES, _MOST_WAITS = 8192, 4096, 64
+_STEPS = 3  # a shell, what it runs, and what that runs
 _LINK = re.compile(r"(pipe|socket):\[(\d+)\]\Z")
 _EVENTFD = "anon_inode:[eventfd]"
 _FOR_EVER = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
@@ -51,9 +54,11 @@ class _Wait(NamedTuple):
 _Found = Union[_Wait, Peer]
 
 
-def waits_for(proc: ProcFS, pid: int, syscalls: Mapping[int, Optional[Sequence[int]]]) -> Tuple[Peer, ...]:
+def waits_for(
+    proc: ProcFS, pid: int, syscalls: Mapping[int, Optional[Sequence[int]]], steps: int = _STEPS
+) -> Tuple[Peer, ...]:
     """One row for each thread of the process that waits in a read or write of a pipe or socket, or for a lock on a
-    file, or for a child to end, at most 64."""
+    file, or for a child to end, at most 64. `steps`: so far behind the other ends it is looked as well."""
     waits: List[_Found] = []
     for tid, call in syscalls.items():
         found = _wait(proc, pid, tid, call) if call and len(waits) < _MOST_WAITS else None
@@ -61,7 +66,13 @@ def waits_for(proc: ProcFS, pid: int, syscalls: Mapping[int, Optional[Sequence[i
             waits.append(found)
     wanted = {wait.end for wait in waits if isinstance(wait, _Wait) and isinstance(wait.end, _End)}
     holders, whole = _holders(proc, {end.file for end in wanted}) if wanted else ({}, True)
-    return tuple(wait if isinstance(wait, Peer) else _peer(proc, wait, holders, whole) for wait in waits)
+    peers = (wait if isinstance(wait, Peer) else _peer(proc, wait, holders, whole) for wait in waits)
+    return tuple(replace(peer, then=_beyond(proc, pid, peer, steps)) for peer in peers)
+
+
+def _beyond(proc: ProcFS, pid: int, peer: Peer, steps: int) -> Tuple[Peer, ...]:
+    found = call_beyond(proc, pid, peer) if steps else None
+    return waits_for(proc, found[0], {found[0]: found[1]}, steps - 1) if found else ()
 
 
 def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Found]:

@@ -63,6 +63,11 @@ def test_ranks_that_make_different_groups():
     assert alone.cause == "init-rendezvous" and alone.culprits == ()
 
 
+def test_a_rank_that_leaves_a_group_out():
+    found = verdict(makes(0, 0, 1), makes(1, 0, 1), calls(2, "all_reduce", WORLD))
+    assert blamed(found) == ("collective-mismatch", (2,), ())
+
+
 def test_a_receive_waits_for_its_sender_alone():
     found = verdict(calls(0, "recv", WORLD, src=2), calls(1, "recv", WORLD, src=2), sleeping(2), sleeping(3))
     assert blamed(found) == ("missing-rank", (2,), ())

@@ -63,7 +63,7 @@ def draw(drawing: Drawing) -> None:
                 drawing.join(meeting.node, drawing.rank(party), "member", strength, drawing.fact(party))
         _absent(drawing, meeting)
     _each_other(drawing, meetings, members)
-    _rendezvous(drawing)
+    _rendezvous(drawing, meetings)
     _store_keys(drawing)
     for party in (one for one in view.parties if one in ending):
         _ends(drawing, party, main)
@@ -219,10 +219,10 @@ def _apart(view: JobView, one: Meeting, other: Meeting, members: Sequence[Party]
     return "named" if same and at_once and not view.threads_as_ranks else "inferred"
 
 
-def _rendezvous(drawing: Drawing) -> None:
+def _rendezvous(drawing: Drawing, meetings: Sequence[Meeting]) -> None:
     view = drawing.view
     inside = [party for party in view.of("init") if party not in drawing.taken and not asks_store(party)]
-    if _different_groups(drawing, inside):
+    if _different_groups(drawing, inside, meetings):
         return
     opening = [party for party in view.of("init", "implicit") if opens_peer_memory(party)]
     waiting = without(inside, opening)
@@ -249,20 +249,28 @@ def _rendezvous(drawing: Drawing) -> None:
         drawing.join(node, drawing.absent(number), "member", "named")
 
 
-def _different_groups(drawing: Drawing, inside: Sequence[Party]) -> bool:
-    """Whether ranks make groups of different members: each waits until all ranks of the job make its own."""
+def _different_groups(drawing: Drawing, inside: Sequence[Party], meetings: Sequence[Meeting]) -> bool:
+    """Whether ranks make groups of different members, or some make one and others are in a collective: a group waits
+    until all ranks of the job make it."""
     made: Dict[Tuple[int, ...], List[Party]] = {}
     for party in inside:
         made.setdefault(party.ranks, []).append(party)
-    if len(made) < 2 or () in made:
+    if len(made) + len(meetings) < 2 or not made or () in made:
         return False
+    sure = "named" if drawing.view.stands_still else "inferred"
+    others = [party for meeting in meetings for party in meeting.parties]
     for ranks, parties in made.items():
         node = drawing.resource("collective", f"group:{ranks}", f"the set-up of a group of {ranks_in_words(ranks)}")
         for party in parties:
             drawing.join(drawing.rank(party), node, party.kind, "named", drawing.fact(party))
-        for party in without(inside, parties):
-            strength = "named" if party.process.rank in ranks else "inferred"
+        for party in [*without(inside, parties), *others]:
+            strength = sure if party.process.rank in ranks else "inferred"
             drawing.join(node, drawing.rank(party), "called elsewhere", strength, drawing.fact(party))
+    for meeting in meetings:
+        for party in inside:
+            if is_member(meeting.ranks, party):
+                strength = "inferred" if meeting.ranks is None else sure
+                drawing.join(meeting.node, drawing.rank(party), "called elsewhere", strength, drawing.fact(party))
     return True
 
 

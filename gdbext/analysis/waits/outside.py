@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Tuple
+
 from gdbext.analysis.view import Party
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.threads import STOPPED, Threads, decided
@@ -84,17 +86,42 @@ def _other_ends(drawing: Drawing, threads: Threads, process: RankSnapshot, node:
         if member is not None:
             target = drawing.rank(member)
         else:
-            now = (
-                "stopped"
-                if state == STOPPED or pid in threads.stopped
-                else "dead"
-                if state in ("Z", "X")
-                else "external"
-            )
-            label = f"pid {pid} ({name})" if name else f"pid {pid}"
-            target = drawing.add(Node(f"pid:{pid}", "process", label, pid=pid, state=now))
+            target = _process(drawing, threads, pid, name, state)
         if peer.lock:
             drawing.join(node, target, "holds", "proven")
         else:
             # Of several that have it open any one may be who should act.
             drawing.join(node, target, "other end", "proven" if len(others) == 1 else "inferred", needs=ANY)
+            if member is None and len(others) == 1:
+                _beyond(drawing, threads, target, peer.then)
+
+
+def _beyond(drawing: Drawing, threads: Threads, other: Node, waits: Tuple[Peer, ...]) -> None:
+    """What a process that was not asked for waits for: of a rank with several threads any may be at the other end."""
+    for peer in () if drawing.waits(other) or (isinstance(other.state, str) and other.state != "external") else waits:
+        ends = () if isinstance(peer.processes, Missing) else zip(peer.processes, peer.names, peer.states)
+        others = [one for one in ends if one[0] != other.pid]
+        if len(others) != 1:
+            continue
+        pid, name, state = others[0]
+        index = threads.index.get(pid)
+        member = threads.parties.get(index) if index is not None else None
+        if member is not None and len(member.process.threads) > 1:
+            continue
+        kind, now = ("lock", "holds") if peer.lock else ("peer", "other end")
+        file = drawing.resource(kind, f"{other.id}:{peer.file}", peer.file)
+        drawing.join(other, file, "io", "proven", needs=ANY)
+        if member is not None:
+            target = drawing.rank(member)
+        else:
+            target = _process(drawing, threads, pid, name, state)
+        drawing.join(file, target, now, "proven", needs=ANY)
+        if member is None:
+            _beyond(drawing, threads, target, peer.then)
+
+
+def _process(drawing: Drawing, threads: Threads, pid: int, name: str, state: str) -> Node:
+    now = "stopped" if state == STOPPED or pid in threads.stopped else "dead" if state in ("Z", "X") else "external"
+    return drawing.add(
+        Node(f"pid:{pid}", "process", f"pid {pid} ({name})" if name else f"pid {pid}", pid=pid, state=now)
+    )

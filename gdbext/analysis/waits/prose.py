@@ -55,7 +55,7 @@ def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[P
         "Same": "It is the same communicator, so none of them can complete."
         if one.weakest in ("named", "proven")
         else "If it is the same communicator, none of them can complete.",
-        "Both": "All ranks belong to both, so each side waits for the other."
+        "Both": "Each side waits for ranks of the other."
         if one.weakest in ("named", "proven")
         else "Where they belong to both, each side waits for the other.",
     }
