@@ -85,6 +85,7 @@ def test_a_rank_of_the_group_is_one_of_the_job():
 def test_everybody_receives_first():
     found = verdict(*(calls(number, "recv", WORLD, src=(number - 1) % 3) for number in range(3)))
     assert blamed(found) == ("collective-mismatch", (0, 1, 2), ())
+    assert "messages that wait for one another: rank 0 in recv from rank 2; rank 1 in recv from rank 0" in found.summary
 
 
 def test_a_stage_that_expects_one_more():

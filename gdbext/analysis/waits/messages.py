@@ -11,7 +11,7 @@ from gdbext.model.waits import ANY, Node
 
 PAIRS = ("send", "recv", "send_recv")
 _OTHER = {"send": "recv", "recv": "send"}
-_SAID = {"send": "send to", "recv": "receive from"}
+SAID = {"send": "send to", "recv": "recv from"}
 
 
 def draw(
@@ -49,7 +49,7 @@ def _told(drawing: Drawing, known: Members, party: Party, away: Sequence[Party])
     if other is None or (isinstance(other, Party) and known.other_side(other) == party and _answers(party, other)):
         return False
     number = other if isinstance(other, int) else other.process.rank
-    node = drawing.resource("collective", f"{rank.id}:{number}", f"{_SAID[str(party.judged.collective)]} rank {number}")
+    node = drawing.resource("collective", f"{rank.id}:{number}", f"{SAID[str(party.judged.collective)]} rank {number}")
     drawing.join(rank, node, party.kind, "named", drawing.fact(party))
     if isinstance(other, int):
         drawing.join(node, drawing.absent(other), "member", "named")

@@ -6,6 +6,7 @@ from itertools import zip_longest
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 from gdbext.analysis.view import Party
+from gdbext.analysis.waits.messages import SAID
 from gdbext.analysis.wording import operation, start, taken_in, verb, what, where, who
 from gdbext.knowledge.locks import PARKED
 from gdbext.knowledge.wait_causes import CAUSES
@@ -108,6 +109,8 @@ def _different(parties: Sequence[Party]) -> str:
     if not all(party.judged.collective for party in parties):
         return "different calls of the library"
     one = len({party.judged.collective for party in parties}) == 1
+    if one and any(party.other_side is not None for party in parties):
+        return "messages that wait for one another"
     return "the same collective with different sizes" if one else "different collectives"
 
 
@@ -115,7 +118,7 @@ def _sides(parties: Sequence[Party]) -> str:
     """`rank 1 in all_gather; ranks 0,2 in all_reduce`, the smaller side first."""
     groups: Dict[Tuple[object, ...], List[Party]] = {}
     for party in parties:
-        groups.setdefault((operation(party), party.count, party.communicator), []).append(party)
+        groups.setdefault((_operation(party), party.count, party.communicator), []).append(party)
     several = len({party.communicator for party in parties}) > 1
     pieces = []
     for (name, count, communicator), members in sorted(groups.items(), key=lambda item: len(item[1]))[:_MOST_SIDES]:
@@ -123,6 +126,11 @@ def _sides(parties: Sequence[Party]) -> str:
         group = f" of communicator {communicator}" if several and communicator else ""
         pieces.append(f"{who(members)} in {name}{size}{group}")
     return "; ".join(pieces)
+
+
+def _operation(party: Party) -> str:
+    other = party.other_side
+    return operation(party) if other is None else f"{SAID[party.judged.collective or '']} rank {other}"
 
 
 # --- circles of threads ---
