@@ -17,7 +17,7 @@ from gdbext.discovery.file_locks import holder, waits_for_lock
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.sockets import connections
 from gdbext.discovery.standing_still import call_beyond
-from gdbext.discovery.waited_children import waited_child
+from gdbext.discovery.waited_children import waited_child, with_only_child
 from gdbext.knowledge import system_calls as known
 from gdbext.model.locks import Peer
 from gdbext.model.missing import Maybe, Missing
@@ -55,10 +55,10 @@ _Found = Union[_Wait, Peer]
 
 
 def waits_for(
-    proc: ProcFS, pid: int, syscalls: Mapping[int, Optional[Sequence[int]]], steps: int = _STEPS
+    proc: ProcFS, pid: int, syscalls: Mapping[int, Optional[Sequence[int]]], seen: Tuple[int, ...] = ()
 ) -> Tuple[Peer, ...]:
     """One row for each thread of the process that waits in a read or write of a pipe or socket, or for a lock on a
-    file, or for a child to end, at most 64. `steps`: so far behind the other ends it is looked as well."""
+    file, or for a child to end, at most 64. `seen`: the processes on the way to this one."""
     waits: List[_Found] = []
     for tid, call in syscalls.items():
         found = _wait(proc, pid, tid, call) if call and len(waits) < _MOST_WAITS else None
@@ -67,12 +67,15 @@ def waits_for(
     wanted = {wait.end for wait in waits if isinstance(wait, _Wait) and isinstance(wait.end, _End)}
     holders, whole = _holders(proc, {end.file for end in wanted}) if wanted else ({}, True)
     peers = (wait if isinstance(wait, Peer) else _peer(proc, wait, holders, whole) for wait in waits)
-    return tuple(replace(peer, then=_beyond(proc, pid, peer, steps)) for peer in peers)
+    return tuple(replace(peer, then=_beyond(proc, pid, peer, (*seen, pid))) for peer in peers)
 
 
-def _beyond(proc: ProcFS, pid: int, peer: Peer, steps: int) -> Tuple[Peer, ...]:
-    found = call_beyond(proc, pid, peer) if steps else None
-    return waits_for(proc, found[0], {found[0]: found[1]}, steps - 1) if found else ()
+def _beyond(proc: ProcFS, pid: int, peer: Peer, seen: Tuple[int, ...]) -> Tuple[Peer, ...]:
+    found = call_beyond(proc, pid, peer) if len(seen) <= _STEPS else None
+    if found is None or found[0] in seen:
+        return ()
+    other, call = found
+    return waits_for(proc, other, {other: with_only_child(proc, other, call)}, seen)
 
 
 def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Found]:

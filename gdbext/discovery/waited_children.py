@@ -10,6 +10,7 @@ from gdbext.model.locks import Peer
 from gdbext.model.missing import Missing
 
 _P_PID = 1
+_INT = 0xFFFFFFFF  # -1 as an int: any child
 _MOST_PIDS = 1 << 22
 
 
@@ -21,3 +22,12 @@ def waited_child(proc: ProcFS, tid: int, call: Sequence[int]) -> Optional[Peer]:
     stat = proc.stat(child)
     state, name = ("?", "?") if isinstance(stat, Missing) else (stat.state, stat.comm)
     return Peer(tid, f"pid {child}", (child,), (state,), (name,))
+
+
+def with_only_child(proc: ProcFS, pid: int, call: Sequence[int]) -> Sequence[int]:
+    """A wait for any child, as a shell makes it, of a process with one thread: for the one child that there is."""
+    if not (call[0] == WAIT4 and call[1] & _INT == _INT):
+        return call
+    children = proc.text(f"{pid}/task/{pid}/children")
+    own = [] if isinstance(children, Missing) else children.split()
+    return [WAIT4, int(own[0]), *call[2:]] if len(own) == 1 else call

@@ -2,15 +2,19 @@
 
 import os
 import selectors
+import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import closing
 
 import pytest
 
 from gdbext.discovery.peers import waits_for
 from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.standing_still import call_beyond
+from gdbext.model.locks import Peer
 
 WAIT4, WAITID, RECEIVE, EPOLL_WAIT = 61, 247, 45, 232
 FOR_EVER = 0xFFFFFFFF
@@ -60,3 +64,57 @@ def test_an_event_loop_with_nothing_but_its_own_wake_up():
         with closing(socket.create_server(("127.0.0.1", 0))) as server:
             loop.register(server, selectors.EVENT_READ)
             assert only(os.getpid(), 1, EPOLL_WAIT, loop.fileno(), 0, 1, FOR_EVER) is None, "a client may come"
+
+
+WAITS_FOR_ITS_OUTPUT = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-S", "-c", "print('x' * (1 << 20))"], stdout=subprocess.PIPE)
+child.wait()
+"""
+ASKS_A_SHELL = """
+import subprocess
+subprocess.Popen("cat; exit", shell=True, stdin=subprocess.PIPE).wait()
+"""
+
+
+def beyond(source, depth):
+    """The waits of a program and of those that it waits for, when all of them sleep."""
+    proc, until = ProcFS(), time.monotonic() + 30
+    with subprocess.Popen([sys.executable, "-S", "-c", source]) as started:
+        try:
+            while time.monotonic() < until:
+                words = proc.text(f"{started.pid}/syscall").split()
+                call = [int(word, 0) for word in words[:7]] if len(words) == 9 else None
+                peers = [*waits_for(proc, started.pid, {started.pid: call})]
+                while peers and peers[-1].then:
+                    peers.append(peers[-1].then[0])
+                if len(peers) >= depth:
+                    return started.pid, peers
+        finally:
+            for peer in peers:
+                for pid in peer.processes:
+                    if pid != started.pid:
+                        os.kill(pid, 9)
+            started.kill()
+    raise AssertionError(peers)
+
+
+def test_a_child_that_nobody_asked_for_writes_what_its_parent_does_not_read():
+    pid, (child, pipe) = beyond(WAITS_FOR_ITS_OUTPUT, 2)
+    assert child.file.startswith("pid ")
+    assert pipe.file.startswith("pipe:") and pipe.processes == (pid,) and not pipe.then
+
+
+def test_a_shell_and_what_it_runs():
+    pid, (shell, cat, pipe) = beyond(ASKS_A_SHELL, 3)
+    assert (shell.names, cat.names) == (("sh",), ("cat",))
+    assert pipe.processes == (pid,)
+
+
+def test_what_is_stopped_may_have_an_answer():
+    """Its other end is then not looked behind: the two were not seen to wait at one moment."""
+    with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as started:
+        os.kill(started.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, started.pid, os.WSTOPPED | os.WNOWAIT)
+        assert call_beyond(ProcFS(), started.pid, Peer(started.pid, "pid 1", (1,))) is None
+        started.kill()

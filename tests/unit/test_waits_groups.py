@@ -1,6 +1,7 @@
 """Collectives of groups, and messages whose other side is known: who is waited for, and who is not."""
 
 from gdbext.analysis.judge import judge
+from gdbext.model.locks import Peer
 from tests.unit.stacks import frame, job, rank, sleeping, stack
 
 FILE = "torch/distributed/distributed_c10d.py:77"
@@ -96,3 +97,27 @@ def test_a_stage_that_expects_one_more():
 def test_a_message_that_both_sides_are_at_is_on_its_way():
     found = verdict(calls(0, "send", WORLD, dst=1), calls(1, "recv", WORLD, src=0))
     assert found.cause == "unknown"
+
+
+# --- processes that nobody asked for ---
+
+
+def parent(*others, then):
+    """A rank that waits for its child, which waits for `then`; `others`: its other threads."""
+    wait = ("wait4@libc.so.6", "os_waitpid@python3", "Popen._try_wait@subprocess.py:2004", "build@serve.py:9")
+    waits = Peer(1, "pid 77", (77,), ("S",), ("cc1",), then=then)
+    return rank(0, stack(*wait, lwp=1), *others, peers=(waits,), source="live")
+
+
+def test_a_child_writes_what_its_parent_does_not_read():
+    pipe = Peer(77, "pipe:[5]", (77, 1000), ("S", "S"), ("cc1", "python"))
+    found = verdict(parent(then=(pipe,)))
+    assert (found.cause, found.culprits) == ("other", (0,))
+    reader = stack("read@libc.so.6", "reader@serve.py:3", id="2", lwp=2)
+    assert verdict(parent(reader, then=(pipe,))).cause == "unknown"
+
+
+def test_a_child_that_another_program_reads_from():
+    pipe = Peer(77, "pipe:[5]", (78,), ("R",), ("gzip",))
+    found = verdict(parent(then=(pipe,)))
+    assert (found.cause, found.root.pid) == ("unknown", 78)
