@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, Mapping, Sequence, Tuple
 
-from gdbext.capture import futexes, locks, stop, surroundings
+from gdbext.capture import futexes, locks, process_locks, stop, surroundings
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.variables import variable_in
 from gdbext.discovery.peers import waits_for
@@ -23,6 +23,7 @@ class Neighbours:
     def __init__(self, proc: ProcFS, ranks: Sequence[LiveRank]) -> None:
         self.proc = proc
         self._ids = {rank.pid: _thread_ids(rank) for rank in ranks}
+        self._searched = [_searched(rank) for rank in ranks if rank.copy is not None]
         self._files = surroundings.SharedFiles({rank.pid: rank.copy.maps for rank in ranks if rank.copy is not None})
 
     def locks(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[LockWait, ...]:
@@ -33,13 +34,20 @@ class Neighbours:
         around = _surroundings(self.proc, rank, ids[pid])
         around = replace(around, others=others, sharers=self._files.with_process(pid))
         found = locks.resolve(_waits(rank.copy), stacks, around)
-        if rank.second is None or rank.second.state == "lost":
-            return found
-        return locks.still(found, locks.resolve(_waits(rank.second), stacks, around))
+        if rank.second is not None and rank.second.state != "lost":
+            found = locks.still(found, locks.resolve(_waits(rank.second), stacks, around))
+        return process_locks.with_owners(found, stacks, rank.copy.maps, self._searched)
 
     def peers(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[Peer, ...]:
         """What threads of the rank wait for from other processes."""
         return waits_for(self.proc, rank.pid, _lasting_calls(rank, stacks))
+
+
+def _searched(rank: LiveRank) -> process_locks.Searched:
+    assert rank.copy is not None
+    at = rank.copy.architecture.thread_pointer if rank.copy.architecture is not None else None
+    threads = {one.registers[at]: one.tid for one in rank.copy.threads if at is not None and one.registers}
+    return process_locks.Searched(rank.pid, rank.copy.maps, ProcessMemory(rank.pid).read, threads)
 
 
 def _waits(copy: stop.ProcessCopy) -> Mapping[int, futexes.FutexCall]:
