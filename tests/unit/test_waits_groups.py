@@ -1,7 +1,7 @@
 """Collectives of groups, and messages whose other side is known: who is waited for, and who is not."""
 
 from gdbext.analysis.judge import judge
-from gdbext.model.locks import Peer
+from gdbext.model.locks import LockWait, Peer
 from tests.unit.stacks import frame, job, rank, sleeping, stack
 
 FILE = "torch/distributed/distributed_c10d.py:77"
@@ -121,3 +121,16 @@ def test_a_child_that_another_program_reads_from():
     pipe = Peer(77, "pipe:[5]", (78,), ("R",), ("gzip",))
     found = verdict(parent(then=(pipe,)))
     assert (found.cause, found.root.pid) == ("unknown", 78)
+
+
+def test_two_processes_with_two_locks_in_opposite_order():
+    """Locks of multiprocessing whose holders the processes' own counters tell."""
+    enters = ("sem_wait@libc.so.6", "SemLock.__enter__@multiprocessing/synchronize.py:95", "take@serve.py:9")
+
+    def taking(number, holder):
+        wait = LockWait(10 + number, "mutex", 0x1000 * (1 + number), 10 + holder, 1000 + holder, still=True)
+        return rank(number, stack(*enters, lwp=10 + number, state="S"), locks=(wait,), source="live")
+
+    found = verdict(taking(0, 1), taking(1, 0))
+    assert blamed(found) == ("lock-order-deadlock", (0, 1), ())
+    assert found.confidence == "high"
