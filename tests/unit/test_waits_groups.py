@@ -33,7 +33,7 @@ def test_two_groups_in_opposite_order():
     one, two = ("1", (0, 1)), ("2", (0, 1))
     found = verdict(calls(0, "all_reduce", one), calls(1, "all_reduce", two), calls(2, "barrier", WORLD))
     assert blamed(found) == ("multi-comm-ordering", (0, 1), ())
-    assert "of communicator 1" in found.summary and "of communicator 2" in found.summary
+    assert "rank 0 in all_reduce of group 1; rank 1 in all_reduce of group 2" in found.summary
 
 
 def test_groups_without_a_common_rank_wait_for_nobody_of_each_other():

@@ -123,7 +123,8 @@ def _sides(parties: Sequence[Party]) -> str:
     pieces = []
     for (name, count, communicator), members in sorted(groups.items(), key=lambda item: len(item[1]))[:_MOST_SIDES]:
         size = f" of {count} elements" if count is not None else ""
-        group = f" of communicator {communicator}" if several and communicator else ""
+        kind = "group" if members[0].by_group else "communicator"
+        group = f" of {kind} {communicator}" if several and communicator else ""
         pieces.append(f"{who(members)} in {name}{size}{group}")
     return "; ".join(pieces)
 
