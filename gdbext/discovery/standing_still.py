@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Optional, Sequence, Tuple
 
 from gdbext.discovery.procfs import ProcFS
 from gdbext.model.locks import Peer
 from gdbext.model.missing import Missing
 
+_MACHINE = "x86_64"  # whose numbers of calls the model has (knowledge/system_calls.py); no other's are translated here
 _WORDS = 9  # of proc_pid_syscall(5): number, six arguments, sp, pc
 _ASLEEP = ("S", "D")  # one that is stopped may have an answer that it has not taken yet
 
@@ -16,7 +18,7 @@ def call_beyond(proc: ProcFS, pid: int, peer: Peer) -> Optional[Tuple[int, Seque
     """The process with its number and arguments, where there is one process with one thread. The thread that waits must
     not have run while that was read: else each may be seen to wait, in turns."""
     pids = () if isinstance(peer.processes, Missing) else peer.processes
-    if len(pids) != 1 or pid in pids or len(proc.tasks(pids[0])) != 1:
+    if len(pids) != 1 or pid in pids or len(proc.tasks(pids[0])) != 1 or os.uname().machine != _MACHINE:
         return None
     before = _place(proc, pid, peer.thread)
     call = _blocked_in(proc, f"{pids[0]}/task/{pids[0]}")
