@@ -14,7 +14,8 @@ from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 from gdbext.capture.machine import Architecture
 from gdbext.capture.maps import MemoryMap
 from gdbext.capture.memory import ProcessMemory
-from gdbext.capture.standing import GONE, NO_CALL, REFUSED, Standing, parse_standing
+from gdbext.capture.ptrace import thread_state
+from gdbext.capture.standing import GONE, NO_CALL, REFUSED, Standing, call_number, parse_standing
 
 UNKNOWN = 0x5BAD_0C0D_5BAD_0C0D
 """What stands in a register that nobody knows. No address: the two halves of memory are far from it, so that whoever
@@ -43,6 +44,15 @@ def mark(pid: int, tid: int, proc: str = "/proc") -> Union[Mark, str]:
     except OSError:
         return GONE
     return standing if isinstance(standing, str) else Mark(standing, counters)
+
+
+def asleep_in(pid: int, tid: int) -> Optional[Tuple[Mark, Tuple[int, ...]]]:
+    """The mark of a thread that sleeps by itself, nobody has stopped it, and its system call as the model has it."""
+    seen = mark(pid, tid)
+    if not isinstance(seen, Mark) or thread_state(pid, tid) not in ("S", "D"):
+        return None
+    number = call_number(seen.standing)
+    return None if number is None else (seen, (number, *seen.standing.arguments))
 
 
 def processor_time(pid: int, tid: int, proc: str = "/proc") -> Optional[int]:

@@ -11,12 +11,11 @@ import socket
 import struct
 import time
 from dataclasses import replace
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from gdbext.discovery.file_locks import holder, waits_for_lock
 from gdbext.discovery.procfs import ProcFS
 from gdbext.discovery.sockets import connections
-from gdbext.discovery.standing_still import call_beyond
 from gdbext.discovery.waited_children import waited_child, with_only_child
 from gdbext.knowledge import system_calls as known
 from gdbext.model.locks import Peer
@@ -52,13 +51,20 @@ class _Wait(NamedTuple):
 
 
 _Found = Union[_Wait, Peer]
+Asleep = Callable[[int, int], Optional[Tuple[object, Sequence[int]]]]
+"""Of a thread (pid, tid) that sleeps: what changes whenever it runs, and its system call (capture/blocked.py)."""
 
 
 def waits_for(
-    proc: ProcFS, pid: int, syscalls: Mapping[int, Optional[Sequence[int]]], seen: Tuple[int, ...] = ()
+    proc: ProcFS,
+    pid: int,
+    syscalls: Mapping[int, Optional[Sequence[int]]],
+    asleep: Optional[Asleep] = None,
+    seen: Tuple[int, ...] = (),
 ) -> Tuple[Peer, ...]:
     """One row for each thread of the process that waits in a read or write of a pipe or socket, or for a lock on a
-    file, or for a child to end, at most 64. `seen`: the processes on the way to this one."""
+    file, or for a child to end, at most 64. `asleep` tells what stands behind the other ends; `seen`: the
+    processes on the way to this one."""
     waits: List[_Found] = []
     for tid, call in syscalls.items():
         found = _wait(proc, pid, tid, call) if call and len(waits) < _MOST_WAITS else None
@@ -67,15 +73,19 @@ def waits_for(
     wanted = {wait.end for wait in waits if isinstance(wait, _Wait) and isinstance(wait.end, _End)}
     holders, whole = _holders(proc, {end.file for end in wanted}) if wanted else ({}, True)
     peers = (wait if isinstance(wait, Peer) else _peer(proc, wait, holders, whole) for wait in waits)
-    return tuple(replace(peer, then=_beyond(proc, pid, peer, (*seen, pid))) for peer in peers)
+    return tuple(replace(peer, then=_beyond(proc, pid, peer, asleep, (*seen, pid))) for peer in peers)
 
 
-def _beyond(proc: ProcFS, pid: int, peer: Peer, seen: Tuple[int, ...]) -> Tuple[Peer, ...]:
-    found = call_beyond(proc, pid, peer) if len(seen) <= _STEPS else None
-    if found is None or found[0] in seen:
+def _beyond(proc: ProcFS, pid: int, peer: Peer, asleep: Optional[Asleep], seen: Tuple[int, ...]) -> Tuple[Peer, ...]:
+    """What the process at the other end waits for, where it is one and has one thread. The thread that waits must not
+    have run while that was read: else each may be seen to wait, in turns."""
+    pids = () if isinstance(peer.processes, Missing) else peer.processes
+    if asleep is None or len(pids) != 1 or len(seen) > _STEPS or pids[0] in seen or len(proc.tasks(pids[0])) != 1:
         return ()
-    other, call = found
-    return waits_for(proc, other, {other: with_only_child(proc, other, call)}, seen)
+    before, other = asleep(pid, peer.thread), asleep(pids[0], pids[0])
+    if before is None or other is None or before != asleep(pid, peer.thread):
+        return ()
+    return waits_for(proc, pids[0], {pids[0]: with_only_child(proc, pids[0], other[1])}, asleep, seen)
 
 
 def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Found]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Dict, Mapping, Sequence, Tuple
 
 from gdbext.capture import futexes, locks, process_locks, stop, surroundings
+from gdbext.capture.blocked import asleep_in
 from gdbext.capture.memory import ProcessMemory
 from gdbext.capture.variables import variable_in
 from gdbext.discovery.peers import waits_for
@@ -40,7 +41,7 @@ class Neighbours:
 
     def peers(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[Peer, ...]:
         """What threads of the rank wait for from other processes."""
-        return waits_for(self.proc, rank.pid, _lasting_calls(rank, stacks))
+        return waits_for(self.proc, rank.pid, _lasting_calls(rank, stacks), asleep_in)
 
 
 def _searched(rank: LiveRank) -> process_locks.Searched:

@@ -11,10 +11,9 @@ from contextlib import closing
 
 import pytest
 
+from gdbext.capture.blocked import asleep_in
 from gdbext.discovery.peers import waits_for
 from gdbext.discovery.procfs import ProcFS
-from gdbext.discovery.standing_still import call_beyond
-from gdbext.model.locks import Peer
 
 WAIT4, WAITID, RECEIVE, EPOLL_WAIT = 61, 247, 45, 232
 FOR_EVER = 0xFFFFFFFF
@@ -83,9 +82,8 @@ def beyond(source, depth):
     with subprocess.Popen([sys.executable, "-S", "-c", source]) as started:
         try:
             while time.monotonic() < until:
-                words = proc.text(f"{started.pid}/syscall").split()
-                call = [int(word, 0) for word in words[:7]] if len(words) == 9 else None
-                peers = [*waits_for(proc, started.pid, {started.pid: call})]
+                _, call = asleep_in(started.pid, started.pid) or (None, None)
+                peers = [*waits_for(proc, started.pid, {started.pid: call}, asleep_in)]
                 while peers and peers[-1].then:
                     peers.append(peers[-1].then[0])
                 if len(peers) >= depth:
@@ -112,9 +110,9 @@ def test_a_shell_and_what_it_runs():
 
 
 def test_what_is_stopped_may_have_an_answer():
-    """Its other end is then not looked behind: the two were not seen to wait at one moment."""
+    """Nobody looks behind its other end: the two were not seen to wait at one moment."""
     with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as started:
         os.kill(started.pid, signal.SIGSTOP)
         os.waitid(os.P_PID, started.pid, os.WSTOPPED | os.WNOWAIT)
-        assert call_beyond(ProcFS(), started.pid, Peer(started.pid, "pid 1", (1,))) is None
+        assert asleep_in(started.pid, started.pid) is None
         started.kill()
