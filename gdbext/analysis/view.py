@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Callable, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.decisive import decisive
-from gdbext.knowledge.frames.torch_groups import FROM, GROUP, LIST_OF_RANKS, RANKS, TO
+from gdbext.knowledge.frames.torch_groups import FROM, GROUP, LIST_OF_RANKS, NEW_GROUP, RANKS, TO
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.slow import SPINNING_AFTER
 from gdbext.model.job import JobSnapshot, RankSnapshot
@@ -110,6 +110,12 @@ class Party:
         """The members of the group of its call, in their order; () where that was not read."""
         value = self.judged.captures.get(RANKS)
         return tuple(map(int, value.split(","))) if isinstance(value, str) and _LIST.match(value) else ()
+
+    @property
+    def makes(self) -> Tuple[str, Tuple[int, ...]]:
+        """The group that it makes: its name and members."""
+        name = self.judged.captures.get(NEW_GROUP)
+        return name if isinstance(name, str) else "", self.ranks
 
     @property
     def other_side(self) -> Optional[int]:

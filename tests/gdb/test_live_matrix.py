@@ -15,7 +15,7 @@ _THIRD = [program for program in programs() if program.table in _FAMILIES][::3]
 PLAYED = [program for program in _THIRD if not program.needs or importlib.util.find_spec(program.needs)]
 """Ray is large: only the benchmark installs it."""
 
-OPEN = {"two-locks", "output-not-read", "nested-rpc", "split-crossed", "wait-for-debugger", "handler-takes-lock"}
+OPEN = {"nested-rpc", "split-crossed", "wait-for-debugger", "handler-takes-lock"}
 """Hangs whose cause is left open today: one look does not show it."""
 
 

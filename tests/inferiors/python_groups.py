@@ -18,6 +18,7 @@ def new_group(ranks=None):
 
 def _new_group_with_tag(ranks):
     ranks = sorted(ranks)
+    group_name = '2'
     [rank for rank in ranks if (lambda: ranks)]
     wait()
 """

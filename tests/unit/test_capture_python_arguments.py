@@ -30,7 +30,7 @@ def test_groups_and_ranks_are_those_of_the_calls(version):
     with PythonTarget("python_groups.py", python=PYTHONS[version]) as target:
         found = said(target.pid, ProcessMemory(target.pid).read)
     expected = [
-        ("_new_group_with_tag", {"ranks": "1,2,3"}),
+        ("_new_group_with_tag", {"ranks": "1,2,3", "group_name": "2"}),
         ("all_reduce", {"group": "0", "ranks": ALL}),
         ("all_reduce", {"group": "tp:1", "ranks": "260,3"}),
         ("new_group", {"ranks": "3,1,2"}),

@@ -16,9 +16,11 @@ def calls(number, function, ranks=(), **arguments):
     return rank(number, stack(*wait, frame(f"{function}@{FILE}", **arguments), "step@serve.py:20"))
 
 
-def makes(number, *ranks):
+def makes(number, *ranks, name="1"):
     wait = ("poll@libc.so.6", "c10d::TCPStore::doWait@libtorch_cpu.so")
-    return rank(number, stack(*wait, frame(f"_new_group_with_tag@{FILE}", ranks=",".join(map(str, ranks)))))
+    return rank(
+        number, stack(*wait, frame(f"_new_group_with_tag@{FILE}", ranks=",".join(map(str, ranks)), group_name=name))
+    )
 
 
 def verdict(*ranks, **fields):
@@ -60,8 +62,17 @@ def test_numbers_that_do_not_fit_those_of_the_processes_say_nothing():
 def test_ranks_that_make_different_groups():
     found = verdict(makes(0, 0, 1), makes(1, 0, 1), makes(2, 0, 1, 2))
     assert blamed(found) == ("collective-mismatch", (2,), ())
+    behind = verdict(makes(0, 0, 1, 2, name="2"), makes(1, 0, 1, 2, name="2"), makes(2, 0, 1, 2))
+    assert blamed(behind) == ("collective-mismatch", (2,), ()), "it has left out a group of others"
     alone = verdict(*(makes(number, 0, 1) for number in range(3)))
     assert alone.cause == "init-rendezvous" and alone.culprits == ()
+
+
+def test_groups_that_only_their_members_make():
+    """With use_local_synchronization their names are no numbers."""
+    one, two = makes(0, 0, 1, name="9f3c"), makes(2, 2, 3, name="77ab")
+    found = verdict(one, sleeping(1), two, sleeping(3))
+    assert (found.cause, found.culprits) != ("collective-mismatch", (0, 2))
 
 
 def test_a_rank_that_leaves_a_group_out():

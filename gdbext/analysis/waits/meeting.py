@@ -250,22 +250,24 @@ def _rendezvous(drawing: Drawing, meetings: Sequence[Meeting]) -> None:
 
 
 def _different_groups(drawing: Drawing, inside: Sequence[Party], meetings: Sequence[Meeting]) -> bool:
-    """Whether ranks make groups of different members, or some make one and others are in a collective: a group waits
-    until all ranks of the job make it."""
-    made: Dict[Tuple[int, ...], List[Party]] = {}
+    """Whether ranks make different groups, or some make one and others are in a collective: a group waits until its
+    members make it, and one that has a number for a name until all ranks of the job do."""
+    made: Dict[Tuple[str, Tuple[int, ...]], List[Party]] = {}
     for party in inside:
-        made.setdefault(party.ranks, []).append(party)
-    if len(made) + len(meetings) < 2 or not made or () in made:
+        made.setdefault(party.makes, []).append(party)
+    if len(made) + len(meetings) < 2 or not all(ranks for _, ranks in made):
         return False
     sure = "named" if drawing.view.stands_still else "inferred"
     others = [party for meeting in meetings for party in meeting.parties]
-    for ranks, parties in made.items():
-        node = drawing.resource("collective", f"group:{ranks}", f"the set-up of a group of {ranks_in_words(ranks)}")
+    for (name, ranks), parties in made.items():
+        node = drawing.resource("collective", f"{name}:{ranks}", f"the set-up of a group of {ranks_in_words(ranks)}")
         for party in parties:
             drawing.join(drawing.rank(party), node, party.kind, "named", drawing.fact(party))
         for party in [*without(inside, parties), *others]:
-            strength = sure if party.process.rank in ranks else "inferred"
-            drawing.join(node, drawing.rank(party), "called elsewhere", strength, drawing.fact(party))
+            is_in = party.process.rank in ranks
+            if is_in or name.isdigit():
+                strength = sure if is_in else "inferred"
+                drawing.join(node, drawing.rank(party), "called elsewhere", strength, drawing.fact(party))
     for meeting in meetings:
         for party in inside:
             if is_member(meeting.ranks, party):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.frames.torch_groups import FROM, GROUP, RANKS, TO
+from gdbext.knowledge.frames.torch_groups import FROM, GROUP, NEW_GROUP, RANKS, TO
 from gdbext.knowledge.ranks import GIL, LEAF, LOCK, PYTHON, STEP
 from gdbext.knowledge.schema import FrameRule
 
@@ -204,7 +204,7 @@ _TORCH = (
         rf"{_C10D}|torch/distributed/device_mesh\.py$",
         "torch.distributed",
         rank=PYTHON + 1,
-        captures=(RANKS,),
+        captures=(RANKS, NEW_GROUP),
     ),
     _function(
         "python-ddp",

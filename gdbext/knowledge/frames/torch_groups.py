@@ -5,6 +5,9 @@ from __future__ import annotations
 GROUP, RANKS = "group", "ranks"
 """The name of a group, and its members' global ranks in the order of the group."""
 
+NEW_GROUP = "group_name"
+"""The name of a group that is being made: a number, counted by each rank for itself, where all ranks must make it."""
+
 NAMES_OF_GROUPS, RANKS_OF_GROUPS = "_pg_names", "_pg_group_ranks"
 """Dictionaries of torch/distributed/distributed_c10d.py by group: its name; global rank -> rank in the group."""
 
