@@ -6,10 +6,10 @@ import sys
 def main() -> int:
     """Run it; what goes wrong while its modules are loaded is one line too."""
     try:
-        from gdbext.frontend.interrupts import interrupts_wait  # here, so that a Ctrl-C in the middle of it is caught
+        from gdbext.collect.interrupts import interrupts_wait  # here, so that a Ctrl-C in the middle of it is caught
 
         with interrupts_wait():
-            from gdbext.frontend.cli import main as run
+            from gdbext.cli.main import main as run
         return run()
     except KeyboardInterrupt:
         return 130

@@ -57,7 +57,7 @@ class DependencyFinder:
         import subprocess  # here: what cannot be loaded at the top of this file is a traceback
 
         # Nothing comes from the present folder, which may be a rank's: neither the program nor what it imports.
-        from gdbext.discovery.programs import find
+        from gdbext.discovery.proc.programs import find
 
         code = (
             "import sys; sys.path = [*filter(None, sys.path)]; import %s; print(*(m.__file__ for m in (%s)), sep='\\n')"
@@ -122,7 +122,7 @@ def load(file):
         sys.meta_path.append(DependencyFinder(parent))
     if gdb.convenience_variable(LIBRARY_ONLY) is not None:
         return None
-    from gdbext.debugger import console
+    from gdbext.debugger.base import console
     from gdbext.printers import stream, tensor
 
     console.register()

@@ -1,6 +1,6 @@
 """Excerpts of files by their paths, and requests to a batch gdb without any."""
 
-from gdbext.capture import excerpt
+from gdbext.capture.elf import excerpt
 from gdbext.opener.shelf import Shelf
 
 

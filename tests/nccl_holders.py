@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import List, Mapping, Sequence, Tuple
 
-from gdbext.knowledge.nccl import COUNTED, MAGIC
+from gdbext.knowledge.runtimes.nccl import COUNTED, MAGIC
 from tests.gdb.gdbrun import Target, gdb_batch
 
 HASH = 0x7C1E55AA12345678

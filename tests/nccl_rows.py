@@ -1,4 +1,5 @@
-"""Rows of knowledge/nccl.py from the debug information of NCCL's wheels: prints them, or compares (`--check`)."""
+"""Rows of knowledge/runtimes/nccl.py from the debug information of NCCL's wheels: prints them, or compares
+(`--check`)."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ import zipfile
 from pathlib import Path
 from typing import Iterator, Optional, Tuple
 
-from gdbext.capture.nccl_dwarf import layout_of
-from gdbext.capture.nccl_library import release_of, rows_for
+from gdbext.capture.nccl.dwarf_layout import layout_of
+from gdbext.capture.nccl.library import release_of, rows_for
 from gdbext.knowledge.schema import StructRow
 
 MEMBER = "nvidia/nccl/lib/libnccl.so.2"
@@ -59,7 +60,9 @@ def main() -> int:
     """0 when every library could be read, and with --check has its row."""
     parser = argparse.ArgumentParser(prog="scripts/nccl-rows", description=__doc__)
     parser.add_argument("what", nargs="+", metavar="RELEASE|PATH")
-    parser.add_argument("--check", action="store_true", help="compare with the rows in gdbext/knowledge/nccl.py")
+    parser.add_argument(
+        "--check", action="store_true", help="compare with the rows in gdbext/knowledge/runtimes/nccl.py"
+    )
     parser.add_argument("--cuda", default="cu12", help="which wheel: nvidia-nccl-cu12 (cu12), ...")
     options = parser.parse_args()
     good = True

@@ -12,7 +12,7 @@ import struct
 from typing import Iterable, Iterator, Optional, Tuple
 
 from gdbext.capture.elf.reader import ElfSymbols
-from gdbext.capture.separate_debug import ELSEWHERE, FOLDERS, LINK
+from gdbext.capture.elf.separate_debug import ELSEWHERE, FOLDERS, LINK
 from gdbext.opener import files, lookup
 from gdbext.opener.mounts import mount_of
 

@@ -10,8 +10,8 @@ from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session, chosen_by_current
 from gdbext.model.backtrace import Backtrace
-from gdbext.model.digits import whole
 from gdbext.model.errors import UsageError
+from gdbext.model.text.digits import whole
 
 
 def backtrace(session: Session, args: Namespace) -> Tuple[Backtrace, ...]:

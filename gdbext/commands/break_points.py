@@ -12,8 +12,8 @@ from gdbext.commands.parsing import option_names
 from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session
 from gdbext.model.break_points import BreakTable
-from gdbext.model.digits import whole
 from gdbext.model.errors import GdbextError, UsageError
+from gdbext.model.text.digits import whole
 
 LIMIT = 120.0
 WAIT = 5.0
@@ -39,7 +39,7 @@ class BreakOptions:
 
 
 class BreakPort(Protocol):
-    """Breakpoints over the inferiors of this gdb. `debugger/break_points.py` is the real one."""
+    """Breakpoints over the inferiors of this gdb. `debugger/breakpoints/break_points.py` is the real one."""
 
     def add(self, options: BreakOptions) -> BreakTable:
         """Set one. Raises GdbextError."""

@@ -10,9 +10,9 @@ from gdbext.commands.check_port import CheckOptions, CheckPort, CheckSession
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session, chosen_by_current
-from gdbext.knowledge.check_switches import SWITCHES
-from gdbext.knowledge.checks import FAIL_FUNCTIONS, MESSAGES
 from gdbext.knowledge.engines import PROFILES
+from gdbext.knowledge.errors.check_switches import SWITCHES
+from gdbext.knowledge.errors.checks import FAIL_FUNCTIONS, MESSAGES
 from gdbext.model.attached import AttachedRank
 from gdbext.model.check_report import CheckKind, CheckKinds, CheckReport, CheckStatus, SwitchResults
 from gdbext.model.errors import UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Union
 
-from gdbext.analysis.communicators import communicator_table, why_nothing
+from gdbext.analysis.communicators.joined import communicator_table, why_nothing
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.diagnose import dated
 from gdbext.commands.selection import SELECTORS, as_words, pick_all

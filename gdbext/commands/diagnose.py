@@ -6,17 +6,17 @@ from argparse import Namespace
 from dataclasses import replace
 from typing import TypeVar, Union
 
-from gdbext.analysis.judge import judge
-from gdbext.analysis.merge import merge
+from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.verdict.judge import judge
 from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.files import write_private
 from gdbext.commands.output import EXPLAIN_VERDICT
 from gdbext.commands.selection import SELECTORS, as_words
 from gdbext.commands.session import Session
-from gdbext.model.codec import dump_snapshot
+from gdbext.commands.user_files import write_private
 from gdbext.model.errors import UsageError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.origin import FromFile, Origin
+from gdbext.model.saved.codec import dump_snapshot
 from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
 

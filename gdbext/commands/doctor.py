@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from gdbext.capture.environ import read_environ
+from gdbext.capture.memory.environ import read_environ
+from gdbext.capture.private_folder import place_for_copies
 from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.private_folder import place_for_copies
 from gdbext.commands.selection import SELECTORS, selector_of
 from gdbext.commands.session import Session
-from gdbext.discovery.checkup import host_points
-from gdbext.discovery.procfs import ProcFS
-from gdbext.discovery.ranks import find_jobs
+from gdbext.discovery.preflight.checkup import host_points
+from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.model.checkup import Checkup
 
 

@@ -8,13 +8,13 @@ from typing import List, Match, Optional, Tuple, Union
 
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.session import Session
-from gdbext.knowledge.causes import REMEDIES, SHOWN_BY
-from gdbext.knowledge.end_states import END_STATES
+from gdbext.knowledge.causes.end_states import END_STATES
+from gdbext.knowledge.causes.remedies import REMEDIES, SHOWN_BY
+from gdbext.knowledge.causes.signatures import SIGNATURES
+from gdbext.knowledge.causes.wait_causes import CAUSES as ROOTS
 from gdbext.knowledge.frames import MESSAGES, RULES
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.knowledge.schema import FrameRule, RemedyRule
-from gdbext.knowledge.signatures import SIGNATURES
-from gdbext.knowledge.wait_causes import CAUSES as ROOTS
 from gdbext.model.errors import UsageError
 from gdbext.model.explanation import Explanation, Glossary, Sign
 from gdbext.model.verdict import Remedy

@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Optional, Set
 
-from gdbext.analysis.judge import judge
-from gdbext.analysis.lock_report import report
+from gdbext.analysis.locks.lock_report import report
+from gdbext.analysis.verdict.judge import judge
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.diagnose import HOW, NO_STOP, SAVE, look
 from gdbext.commands.selection import SELECTORS, parse_ranks
@@ -14,7 +14,7 @@ from gdbext.commands.session import Session
 from gdbext.model.errors import UsageError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.locks import LockReport
-from gdbext.model.ranges import folded
+from gdbext.model.text.ranges import folded
 
 
 def locks(session: Session, args: Namespace) -> LockReport:

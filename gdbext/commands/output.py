@@ -8,7 +8,7 @@ from argparse import Namespace
 from typing import List, Optional, Sequence, Tuple
 
 from gdbext.commands.declaration import Argument
-from gdbext.commands.files import check_writable
+from gdbext.commands.user_files import check_writable
 from gdbext.model.errors import UsageError
 
 COMMON = (

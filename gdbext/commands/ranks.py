@@ -5,16 +5,16 @@ from __future__ import annotations
 from argparse import ArgumentTypeError, Namespace
 from typing import Sequence
 
-from gdbext.commands.cores import matching, open_cores
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.selection import SELECTORS, jobs_of, pick, pick_all
 from gdbext.commands.session import Session, chosen_by_current
-from gdbext.discovery.listing import choice, describe, started
-from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.discovery.ranks.listing import choice, describe, started
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
-from gdbext.model.digits import is_whole
 from gdbext.model.errors import UsageError
 from gdbext.model.job import Job
+from gdbext.model.text.digits import is_whole
+from gdbext.snapshot.core_job import matching, open_cores
 
 HELD = "All attached ranks are stopped until llm-detach-all (or quit) lets them go."
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from argparse import ArgumentTypeError, Namespace
 from typing import List, Sequence, Tuple
 
-from gdbext.capture.environ import read_environ
+from gdbext.capture.memory.environ import read_environ
 from gdbext.commands.declaration import Argument
-from gdbext.discovery.procfs import ProcFS
-from gdbext.discovery.ranks import choose_job, find_jobs
-from gdbext.discovery.selectors import Selector
+from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.discovery.ranks.chosen_job import choose_job, find_jobs
+from gdbext.discovery.ranks.selectors import Selector
 from gdbext.model.attached import AttachedRank
-from gdbext.model.digits import is_whole, whole
 from gdbext.model.errors import UsageError
 from gdbext.model.job import Job
-from gdbext.model.ranges import folded
+from gdbext.model.text.digits import is_whole, whole
+from gdbext.model.text.ranges import folded
 
 _MOST_RANKS = 100_000
 

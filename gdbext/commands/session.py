@@ -1,4 +1,4 @@
-"""What a command body may ask of the debugger. `debugger/session.py` is the real one; tests bring their own."""
+"""What a command body may ask of the debugger. `debugger/ranks/session.py` is the real one; tests bring their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gdbext.model.checkup import Point
 from gdbext.model.job import Job, JobSnapshot
 
 if TYPE_CHECKING:
-    from gdbext.commands.cores import Cores  # loads the readers of core files
+    from gdbext.snapshot.core_job import Cores  # loads the readers of core files
 
 
 class Session(Protocol):

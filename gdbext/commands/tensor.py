@@ -9,20 +9,20 @@ from functools import partial
 from typing import Dict, List, Optional, Sequence, Tuple
 
 import gdbext
-from gdbext.analysis.tensors.agreement import Digested, agreement, digested
-from gdbext.analysis.tensors.calculator import Calculator
-from gdbext.analysis.tensors.comparing import Tolerance
-from gdbext.analysis.tensors.difference import Source, difference
-from gdbext.analysis.tensors.digest import digest
-from gdbext.analysis.tensors.files import SavedTensor
-from gdbext.analysis.tensors.files import save as save_file
-from gdbext.analysis.tensors.statistics import statistics
-from gdbext.analysis.tensors.values import read_values
+from gdbext.analysis.tensors.arithmetic.calculator import Calculator
+from gdbext.analysis.tensors.comparing.difference import Source, difference
+from gdbext.analysis.tensors.comparing.digest import digest
+from gdbext.analysis.tensors.comparing.elements import Tolerance
+from gdbext.analysis.tensors.comparing.over_ranks import Digested, agreement, digested
+from gdbext.analysis.tensors.decoding.shown_values import read_values
+from gdbext.analysis.tensors.statistics.statistics import statistics
+from gdbext.analysis.tensors.tensor_files import SavedTensor
+from gdbext.analysis.tensors.tensor_files import save as save_file
 from gdbext.commands.declaration import Argument, Body, Command
-from gdbext.commands.files import new_file
 from gdbext.commands.session import Session
 from gdbext.commands.tensor_asked import Asked, current_number, inferior_of, number_of, over_ranks
 from gdbext.commands.tensor_words import expression_and_index, split_index
+from gdbext.commands.user_files import new_file
 from gdbext.commands.words import unquoted
 from gdbext.model.attached import AttachedRank
 from gdbext.model.errors import GdbextError, UsageError

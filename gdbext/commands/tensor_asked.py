@@ -6,7 +6,7 @@ import time
 from argparse import Namespace
 from typing import Callable, List, Optional, Sequence, Tuple, Union, cast
 
-from gdbext.analysis.tensors.statistics import Progress
+from gdbext.analysis.tensors.statistics.statistics import Progress
 from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session
 from gdbext.commands.tensor_port import OneTensor, TensorPort, TensorSession

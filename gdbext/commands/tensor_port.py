@@ -1,11 +1,11 @@
-"""What the tensor commands may ask of the debugger. `debugger/tensor_access.py` is the real one."""
+"""What the tensor commands may ask of the debugger. `debugger/tensors/tensor_access.py` is the real one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Callable, Optional, Protocol, Tuple, TypeVar, Union
 
-from gdbext.analysis.tensors.reading import Read
+from gdbext.analysis.tensors.read_blocks import Read
 from gdbext.commands.session import Session
 from gdbext.model.errors import UsageError
 from gdbext.model.tensor import TensorInfo, TensorList, TensorMapInfo

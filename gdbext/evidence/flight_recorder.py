@@ -13,8 +13,8 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from gdbext.evidence import bounded_json, plain_pickle
 from gdbext.evidence.question import Asked, Question, absent, failed, present
-from gdbext.knowledge.witnesses import FLIGHT_RECORDER_DEFAULTS, FLIGHT_RECORDER_PREFIXES
-from gdbext.model.ranges import folded
+from gdbext.knowledge.causes.witnesses import FLIGHT_RECORDER_DEFAULTS, FLIGHT_RECORDER_PREFIXES
+from gdbext.model.text.ranges import folded
 from gdbext.model.witness import Statement, Witness
 from gdbext.opener import files
 

@@ -7,9 +7,9 @@ import subprocess
 from typing import Iterator, List, Optional, Tuple
 
 from gdbext.evidence.question import Asked, Question, absent, present
-from gdbext.knowledge.xid import meaning_of
+from gdbext.knowledge.errors.xid import meaning_of
 from gdbext.model.missing import Maybe, Missing
-from gdbext.model.patterns import regex
+from gdbext.model.text.patterns import regex
 from gdbext.model.witness import Statement, Witness
 
 NAME = "kernel log"

@@ -15,7 +15,7 @@ import sys
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from gdbext.evidence.question import Asked, Question, absent, failed, present
-from gdbext.knowledge.witnesses import IDLE_MEMORY, IDLE_POWER, NVML_GPU_IS_LOST, SPINS_AT, THROTTLES
+from gdbext.knowledge.causes.witnesses import IDLE_MEMORY, IDLE_POWER, NVML_GPU_IS_LOST, SPINS_AT, THROTTLES
 from gdbext.model.witness import Statement, Witness
 
 NAME = "NVML"

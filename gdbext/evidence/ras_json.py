@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 from gdbext.evidence import bounded_json
 from gdbext.evidence.addresses import is_this_host
 from gdbext.evidence.question import Asked
-from gdbext.model.ranges import folded
+from gdbext.model.text.ranges import folded
 from gdbext.model.witness import Statement
 
 _MOST_COMMUNICATORS = 4096

@@ -9,7 +9,7 @@ from typing import List, Mapping, Optional, Tuple
 
 from gdbext.evidence.addresses import is_this_host
 from gdbext.evidence.question import Asked
-from gdbext.model.patterns import regex
+from gdbext.model.text.patterns import regex
 from gdbext.model.witness import Statement
 
 _MOST_LINES = 200_000

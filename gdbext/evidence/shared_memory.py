@@ -7,7 +7,7 @@ import time
 from typing import ContextManager, Dict, Iterator, List, Tuple
 
 from gdbext.evidence.question import Asked, Question, absent, present
-from gdbext.knowledge.witnesses import SHM_PER_CONNECTION, SHM_ROOM
+from gdbext.knowledge.causes.witnesses import SHM_PER_CONNECTION, SHM_ROOM
 from gdbext.model.witness import Statement, Witness
 from gdbext.opener import files
 

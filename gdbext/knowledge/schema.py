@@ -125,7 +125,7 @@ class RemedyRule:
     absent: Optional[bool] = None  # only where ranks have no process / where all have one
     named: Optional[bool] = None  # only where the culprit was seen / where it was not
     alone: Optional[bool] = None  # only where one process was seen / where several were
-    said: str = ""  # a witness must have said this (knowledge/witnesses.py)
+    said: str = ""  # a witness must have said this (knowledge/causes/witnesses.py)
     not_said: str = ""  # useless where a witness said this
     given: Tuple[str, ...] = ()  # only for what was read: "live", "core", "text" (stacks), "log" (lines alone)
 

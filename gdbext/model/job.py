@@ -9,8 +9,8 @@ from gdbext.model.activity import Activity
 from gdbext.model.communicator import Communicator
 from gdbext.model.exit_status import ALL, NONE, PART
 from gdbext.model.locks import LockWait, Peer
-from gdbext.model.ranges import ranks
 from gdbext.model.stack import ThreadStack
+from gdbext.model.text.ranges import ranks
 from gdbext.model.witness import Witness
 
 SCHEMA = 1

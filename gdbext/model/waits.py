@@ -72,7 +72,7 @@ class Edge:
 
     source: Node
     target: Node
-    kind: str  # a wait of knowledge/labels.py, or a link of knowledge/waits.py
+    kind: str  # a wait of knowledge/labels.py, or a link of knowledge/causes/wait_kinds.py
     strength: str  # a key of `STRENGTHS`
     facts: Tuple[Evidence, ...] = ()
     needs: str = ALL
@@ -98,7 +98,7 @@ class WaitGraph:
 class Hypothesis:
     """One way to explain why the ranks wait."""
 
-    row: str  # id of a row of knowledge/wait_causes.py, or what said it
+    row: str  # id of a row of knowledge/causes/wait_causes.py, or what said it
     cause: str  # label of knowledge/labels.py
     confidence: str
     roots: Tuple[Node, ...]  # where the waiting ends: equal ends, or the nodes of a circle

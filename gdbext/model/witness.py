@@ -10,7 +10,8 @@ STATES = ("present", "absent", "failed")
 
 @dataclass(frozen=True)
 class Statement:
-    """One thing that a witness says. `says` is a label of knowledge/witnesses.py: what the verdict makes of it."""
+    """One thing that a witness says. `says` is a label of knowledge/causes/witnesses.py: what the verdict makes of
+    it."""
 
     text: str
     says: str = "fact"

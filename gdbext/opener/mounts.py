@@ -7,7 +7,7 @@ import re
 import time
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from gdbext.knowledge.file_systems import MAY_HANG, MAY_HANG_FAMILIES
+from gdbext.knowledge.runtimes.file_systems import MAY_HANG, MAY_HANG_FAMILIES
 from gdbext.opener import lookup
 
 _FRESH = 5.0  # seconds that a table counts

@@ -12,7 +12,7 @@ import os
 import stat
 from typing import NamedTuple, Optional
 
-from gdbext.knowledge.file_systems import PSEUDO
+from gdbext.knowledge.runtimes.file_systems import PSEUDO
 from gdbext.opener import lookup
 
 LARGEST = 1 << 36

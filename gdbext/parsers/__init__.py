@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from gdbext.parsers.job import parse_files
+from gdbext.parsers.assemble.job import parse_files
 
 __all__ = ["parse_files"]

@@ -6,7 +6,7 @@ import html
 import re
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Tuple
 
-from gdbext.model.patterns import either, regex
+from gdbext.model.text.patterns import either, regex
 
 
 class Stream(NamedTuple):

@@ -10,11 +10,11 @@ import functools
 from dataclasses import replace
 from typing import NamedTuple, Optional, Tuple
 
-from gdbext.model.mangled import qualified_name
-from gdbext.model.names import bare_name
-from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
-from gdbext.parsers.arguments import captures, split_call
+from gdbext.model.text.function_names import bare_name
+from gdbext.model.text.mangled import qualified_name
+from gdbext.model.text.patterns import regex
+from gdbext.parsers.argument_lists import captures, split_call
 
 _ADDRESS = regex(r"(0x[0-9a-fA-F]{1,16})(?:\s+|\Z)(?:in\s+)?")
 _LOCATION = regex(r"\s(at|from)\s+(\S+)")

@@ -6,12 +6,12 @@ import json
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
-from gdbext.parsers.building import Process
-from gdbext.parsers.events import FrameLine, ProcessHead, ThreadHead
+from gdbext.model.text.patterns import regex
+from gdbext.parsers.assemble.building import Process
+from gdbext.parsers.assemble.events import FrameLine, ProcessHead, ThreadHead
+from gdbext.parsers.assemble.threads import Thread
 from gdbext.parsers.frame_lines import Place, named_frame
-from gdbext.parsers.threads import Thread
 
 _START = regex(r"^\s{0,80}\[\s{0,80}(?=\{\s{0,80}\"(?:pid|thread_id)\"\s?:)", re.MULTILINE)
 _BETWEEN = regex(r"\s{0,400}(,\s{0,400}|\])")

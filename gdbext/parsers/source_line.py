@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Optional
 
-from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
+from gdbext.model.text.patterns import regex
 
 C_CODE = "<C code>"
 """The file of such a frame."""

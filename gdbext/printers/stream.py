@@ -12,12 +12,12 @@ from typing import Optional
 import gdb
 import gdb.printing
 
-from gdbext.debugger.memory import current
-from gdbext.debugger.nodes import Unreadable, same_everywhere
-from gdbext.debugger.stream_objects import Found, found_in
-from gdbext.debugger.stream_pools import resolved
-from gdbext.debugger.value_nodes import ValueNode
-from gdbext.knowledge.streams import EVENT_HOLDERS, HOLDERS, SPECIAL, STREAM_TYPE
+from gdbext.debugger.base.memory import current
+from gdbext.debugger.streams.stream_objects import Found, found_in
+from gdbext.debugger.streams.stream_pools import resolved
+from gdbext.debugger.tensors.nodes import Unreadable, same_everywhere
+from gdbext.debugger.tensors.value_nodes import ValueNode
+from gdbext.knowledge.runtimes.cuda_streams import EVENT_HOLDERS, HOLDERS, SPECIAL, STREAM_TYPE
 from gdbext.model.missing import Missing
 
 _ROWS = tuple(row.type for row in (*HOLDERS, *EVENT_HOLDERS) if row.type != ".*")

@@ -9,8 +9,8 @@ from typing import Iterator, List, Optional, Tuple, Union
 import gdb
 import gdb.printing
 
-from gdbext.analysis.tensors.values import read_values
-from gdbext.debugger.tensor_access import TensorAccess
+from gdbext.analysis.tensors.decoding.shown_values import read_values
+from gdbext.debugger.tensors.tensor_access import TensorAccess
 from gdbext.knowledge.layouts import LAYOUTS
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing

@@ -14,9 +14,9 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Optional, Protocol, Set
 
+from gdbext.rankpdb.host_folder import Place
 from gdbext.rankpdb.identity import Identity, torch_distributed
 from gdbext.rankpdb.shared import Folder, Seen
-from gdbext.rankpdb.sheets import Place
 
 SHARED = "GDBEXT_PDB_SHARED"
 """A folder that all hosts of the job see, for jobs without a store."""

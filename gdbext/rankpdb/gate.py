@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Callable, Dict, List, Optional, Tuple
 
+from gdbext.rankpdb.announcing import say, words
 from gdbext.rankpdb.channel import Channel
 from gdbext.rankpdb.debugger import HELP, RankPdb
 from gdbext.rankpdb.folder import detour
 from gdbext.rankpdb.identity import Identity, identity, whole
 from gdbext.rankpdb.station import Place, Station, nobody
-from gdbext.rankpdb.telling import say, words
 from gdbext.rankpdb.tidying import tidied
 from gdbext.rankpdb.waiting import OUR_TURN, not_here, passed
 from gdbext.rankpdb.wire import Message, Wire

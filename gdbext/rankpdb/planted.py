@@ -14,10 +14,10 @@ import threading
 from types import CodeType, FrameType
 from typing import Any, Dict, List, Optional, Sequence
 
+from gdbext.rankpdb.announcing import say
 from gdbext.rankpdb.code_lines import with_line
 from gdbext.rankpdb.gate import gate
 from gdbext.rankpdb.identity import Identity, identity, rank_of, torch_distributed
-from gdbext.rankpdb.telling import say
 from gdbext.rankpdb.wire import Wire
 
 PATIENCE = 5.0

@@ -15,8 +15,8 @@ import time
 from dataclasses import dataclass
 from typing import Dict, Optional, Set, Tuple
 
+from gdbext.rankpdb.host_folder import Place, Sheet, Sheets, age_of_this_process
 from gdbext.rankpdb.identity import Identity, whole
-from gdbext.rankpdb.sheets import Place, Sheet, Sheets, age_of_this_process
 
 STALE = 60.0
 """Seconds without a sign after which a process of another host, or of another run, counts as dead: thirty periods of

@@ -8,26 +8,26 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from gdbext.model.errors import GdbextError
 from gdbext.model.origin import FromFile
-from gdbext.render.messages import error_lines
-from gdbext.render.origin import origin_lines
 from gdbext.render.style import Style
+from gdbext.render.text.notices import error_lines
+from gdbext.render.text.verdict.origin import origin_lines
 
 _MODULES: Mapping[str, str] = {
-    "attached": "ranks",
-    "backtrace": "backtrace",
-    "break_points": "break_points",
-    "check_report": "check_report",
-    "checkup": "checkup",
-    "communicator_table": "comms",
-    "error_code": "error",
-    "explanation": "explanation",
-    "job": "ranks",
-    "locks": "locks",
-    "stack": "stacks",
-    "stream": "stream",
-    "tensor": "tensor_answers",
-    "tree": "stacks",
-    "verdict": "verdict",
+    "attached": "text.ranks",
+    "backtrace": "text.backtrace",
+    "break_points": "text.break_points",
+    "check_report": "text.check_report",
+    "checkup": "text.checkup",
+    "communicator_table": "text.comms",
+    "error_code": "text.error",
+    "explanation": "text.explanation",
+    "job": "text.ranks",
+    "locks": "text.locks",
+    "stack": "text.verdict.stacks",
+    "stream": "text.stream",
+    "tensor": "text.tensors.tensor_answers",
+    "tree": "text.verdict.stacks",
+    "verdict": "text.verdict.verdict",
 }
 """Where a type of the model stands -> who renders it (`RENDERERS` there, and `LIST_RENDERERS` for lists). To load all
 of them takes longer than Python to start, and a command needs one."""
@@ -44,7 +44,7 @@ def render(obj: Any, style: Style) -> List[str]:
         return render(obj.answer, style) + origin_lines(obj.origin, style)
     lines: List[str]
     if isinstance(obj, (list, tuple)) and not obj:
-        lines = _loaded("ranks").jobs_lines((), style)
+        lines = _loaded("text.ranks").jobs_lines((), style)
         return lines
     several = isinstance(obj, (list, tuple)) and len(set(map(type, obj))) == 1
     kind = type(obj[0]) if several else type(obj)
@@ -57,13 +57,13 @@ def render(obj: Any, style: Style) -> List[str]:
 
 def dumps(obj: Any, indent: Optional[int] = None) -> str:
     """The text of `--json`, by `render.document`."""
-    text: str = _loaded("document").dumps(obj, indent)
+    text: str = _loaded("json.document").dumps(obj, indent)
     return text
 
 
 def load() -> None:
     """Load all of it now, where later would be at a bad time. Raises ImportError when a package is missing."""
-    for name in (*_MODULES.values(), "document"):
+    for name in (*_MODULES.values(), "json.document"):
         _loaded(name)
     Style(color=True).highlight("")
 
@@ -71,7 +71,7 @@ def load() -> None:
 def load_for(kind: type, json: bool, text: bool) -> None:
     """Load what `dumps` and `render` of an object of that type will take, while there is time."""
     if json:
-        _loaded("document")
+        _loaded("json.document")
     if text:
         _module_of(kind)
 

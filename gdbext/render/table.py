@@ -7,8 +7,8 @@ from typing import Callable, Dict, List, Sequence
 
 from tabulate import tabulate
 
+from gdbext.render.safe_text import shorten
 from gdbext.render.style import Style
-from gdbext.render.text import shorten
 
 GAP = 2  # columns between two cells, as tabulate's "plain" format has them
 NOTHING = "-"

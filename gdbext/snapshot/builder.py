@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, Optional, Sequence, Tuple
 
-from gdbext.analysis.engine import engine_of
-from gdbext.analysis.interleave import interleave_all
-from gdbext.knowledge.libraries import TELLING
+from gdbext.analysis.stacks.engine import engine_of
+from gdbext.analysis.stacks.interleave import interleave_all
+from gdbext.knowledge.runtimes.telling_libraries import TELLING
 from gdbext.model.activity import Activity
 from gdbext.model.communicator import Communicator
 from gdbext.model.job import RankProcess, RankSnapshot

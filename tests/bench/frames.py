@@ -13,10 +13,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gdbext.capture.stop import copy_processes
-from gdbext.frontend.gdbrun import find_gdb
-from gdbext.frontend.unwinding import unwind
-from gdbext.model.names import bare_name
+from gdbext.capture.stop.hold import copy_processes
+from gdbext.collect.gdb.batch_runs import find_gdb
+from gdbext.collect.gdb.unwinding import unwind
+from gdbext.model.text.function_names import bare_name
 from tests.inferiors.torch_job import TorchJob
 
 MOST_FRAMES = 1000

@@ -25,7 +25,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 
 from tabulate import tabulate
 
-from gdbext.analysis.judge import judge
+from gdbext.analysis.verdict.judge import judge
 from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.model.job import JobSnapshot
 from gdbext.parsers import parse_files

@@ -6,10 +6,10 @@ import resource
 import sys
 import time
 
-from gdbext.analysis.judge import judge
-from gdbext.analysis.merge import merge
-from gdbext.model.codec import dump_snapshot, load_snapshot
+from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.verdict.judge import judge
 from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.saved.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.render import Style, render
 

@@ -23,9 +23,9 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from gdbext.analysis.judge import judge
-from gdbext.model.codec import load_snapshot
-from gdbext.render.document import document
+from gdbext.analysis.verdict.judge import judge
+from gdbext.model.saved.codec import load_snapshot
+from gdbext.render.json.document import document
 from tests.bench.tools import REPOSITORY, machine
 from tests.inferiors import size_build
 from tests.inferiors.demo import DemoJob
@@ -36,7 +36,7 @@ SMALL = {"ranks": 12, "threads": 300, "libraries": 100, "used": 150, "symbols": 
 CASES = tuple(SMALL)
 RUN = """
 import json, resource, sys, time
-from gdbext.frontend import cli, terminal
+from gdbext.cli import main as cli, terminal
 begin, phases, say = time.monotonic(), [], terminal.Progress.say
 def said(self, text):
     phases.append([text, round(time.monotonic() - begin, 2), round(time.process_time(), 2)])

@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 from tabulate import tabulate
 
-from gdbext.analysis.tensors.calculator import Calculator
-from gdbext.analysis.tensors.difference import Source, difference
-from gdbext.analysis.tensors.digest import digest
-from gdbext.analysis.tensors.reading import Limits
-from gdbext.analysis.tensors.statistics import statistics
-from gdbext.analysis.tensors.values import read_values
-from gdbext.capture.memory import ProcessMemory
+from gdbext.analysis.tensors.arithmetic.calculator import Calculator
+from gdbext.analysis.tensors.comparing.difference import Source, difference
+from gdbext.analysis.tensors.comparing.digest import digest
+from gdbext.analysis.tensors.decoding.shown_values import read_values
+from gdbext.analysis.tensors.read_blocks import Limits
+from gdbext.analysis.tensors.statistics.statistics import statistics
+from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.model.tensor import TensorInfo
 from gdbext.render import Style, render
 

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gdbext.capture.kill_timer import GRACE
+from gdbext.capture.stop.kill_timer import GRACE
 from tests.chaos import places
 from tests.chaos.command import HALT_LIMIT, ROOT, Command, marked, ticks
 from tests.chaos.job import ChaosJob, waits

@@ -6,7 +6,7 @@ import signal
 import sys
 
 from gdbext.__main__ import main
-from gdbext.capture import ptrace, stacks
+from gdbext.capture.stop import ptrace, stack_bytes
 
 _ONCE_IN = 12  # steps
 _seed = sys.argv.pop(1)
@@ -42,6 +42,6 @@ def _halting(owner, name):
 os.register_at_fork(before=_count, after_in_child=_forked)
 for _name in ("seize", "interrupt", "settle", "read_registers", "release"):
     _halting(ptrace.Tracees, _name)
-_halting(stacks.StackCopier, "copy")
+_halting(stack_bytes.StackCopier, "copy")
 
 sys.exit(main())

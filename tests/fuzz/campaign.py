@@ -18,18 +18,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Counter, Dict, List, Tuple
 
-from gdbext.analysis.communicators import communicator_table
-from gdbext.analysis.judge import judge
-from gdbext.analysis.lock_report import report
-from gdbext.analysis.merge import merge
-from gdbext.frontend import bundle
+from gdbext.analysis.communicators.joined import communicator_table
+from gdbext.analysis.locks.lock_report import report
+from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.verdict.judge import judge
+from gdbext.cli import bundle
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
-from gdbext.model.codec import dump_snapshot, load_snapshot
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import JobSnapshot
+from gdbext.model.saved.codec import dump_snapshot, load_snapshot
 from gdbext.model.verdict import Diagnosis
 from gdbext.render import Style, dumps, render
-from gdbext.render.text import is_live
+from gdbext.render.safe_text import is_live
 from tests.fuzz.mutating import bases, mutated
 
 STYLES = (Style(80), Style(60, color=True), Style(200, color=True, unicode=False))

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence as AbstractSequence
 from typing import Any, Sequence, Tuple, Union, get_type_hints
 
-from gdbext.model.field_rules import RULES
 from gdbext.model.job import RankSnapshot
 from gdbext.model.missing import Missing
+from gdbext.model.saved.field_rules import RULES
 
 WORDS = ("", "rank 0", "ncclAllReduce", "cudaMallocHost", "libnccl.so.2", "/usr/lib/libcuda.so.1", "all_reduce", "S")
 NUMBERS = (0, 1, 2, 3, 7, 4711, 1 << 33)

@@ -10,9 +10,9 @@ from collections.abc import Sequence as AbstractSequence
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union, get_type_hints
 
-from gdbext.model.codec import dump_snapshot, encode
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
+from gdbext.model.saved.codec import dump_snapshot, encode
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.parsers import parse_files
 from tests.fuzz.making import Maker

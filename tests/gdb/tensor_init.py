@@ -1,8 +1,8 @@
 """Runs inside gdb after gdbext/init.py: the answers of the tensor commands as data."""
 
 from gdbext.commands import tensor
-from gdbext.debugger import console
-from gdbext.debugger.session import GdbSession
+from gdbext.debugger.base import console
+from gdbext.debugger.ranks.session import GdbSession
 
 
 def answers(path, *lines):
@@ -10,8 +10,8 @@ def answers(path, *lines):
     import json
 
     from gdbext.commands.parsing import parse
-    from gdbext.model.codec import encode
     from gdbext.model.errors import GdbextError
+    from gdbext.model.saved.codec import encode
 
     session = next(one for one in console._registered if isinstance(one, GdbSession))
     rows = {row.name: row for row in tensor.COMMANDS}

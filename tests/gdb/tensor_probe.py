@@ -14,11 +14,11 @@ import gdb  # noqa: TID251
 sys.path[:0] = [os.environ["GDBEXT_TEST_ROOT"]]
 sys.path += os.environ.get("GDBEXT_TEST_SITE", "").split(os.pathsep)
 
-from gdbext.analysis.tensors.values import read_values  # noqa: E402
+from gdbext.analysis.tensors.decoding.shown_values import read_values  # noqa: E402
 from gdbext.commands.tensor_port import Description  # noqa: E402
-from gdbext.debugger.tensor_access import TensorAccess  # noqa: E402
-from gdbext.model.codec import encode  # noqa: E402
+from gdbext.debugger.tensors.tensor_access import TensorAccess  # noqa: E402
 from gdbext.model.errors import GdbextError  # noqa: E402
+from gdbext.model.saved.codec import encode  # noqa: E402
 from gdbext.model.tensor import TensorInfo  # noqa: E402
 
 access = TensorAccess()

@@ -5,9 +5,9 @@ import subprocess
 
 import pytest
 
-from gdbext.capture.libraries import libraries_on_stacks
-from gdbext.capture.minicore import write_core
-from gdbext.capture.stop import copy_process
+from gdbext.capture.cores.minicore import write_core
+from gdbext.capture.stop.hold import copy_process
+from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
 from tests.inferiors.capture_process import CaptureProcess
 
 pytestmark = pytest.mark.gdb

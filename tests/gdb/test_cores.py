@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from gdbext.frontend.cli import main
-from gdbext.model.codec import load_snapshot
+from gdbext.cli.main import main
+from gdbext.model.saved.codec import load_snapshot
 from tests.gdb.gdbrun import gdb_batch
 from tests.inferiors.demo import DemoJob
 

@@ -5,13 +5,13 @@ import os
 
 import pytest
 
-from gdbext.capture.libraries import libraries_on_stacks
-from gdbext.capture.minicore import write_core
-from gdbext.capture.stop import copy_process
-from gdbext.frontend import gdbrun
-from gdbext.model.codec import load_snapshot
+from gdbext.capture.cores.minicore import write_core
+from gdbext.capture.stop.hold import copy_process
+from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
+from gdbext.collect.gdb import batch_runs
 from gdbext.model.errors import GdbextError
-from gdbext.model.frame_table import unpack
+from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.saved.frame_table import unpack
 from tests.excerpts import whole
 from tests.gdb.gdbrun import Target, gdb_batch
 
@@ -34,10 +34,10 @@ def batch(gdb, folder, ranks, budget=BUDGET, schema=1):
     request, result = folder / "request.json", folder / "result.json"
     rows = [{name: value for name, value in one.items() if name != "held"} for one in ranks]
     request.write_text(json.dumps({"schema": schema, "result": str(result), "budget": budget, "ranks": rows}))
-    answer = gdb_batch(gdb, f"python from gdbext.debugger import batch; batch.main({str(request)!r})")
+    answer = gdb_batch(gdb, f"python from gdbext.debugger.stacks import batch; batch.main({str(request)!r})")
     assert not (folder / "result.json.part").exists()
     assert result.stat().st_mode & 0o777 == 0o600
-    return gdbrun._record(result, GdbextError("no result")), answer
+    return batch_runs._record(result, GdbextError("no result")), answer
 
 
 def test_the_copies_of_two_processes(any_gdb, tmp_path):

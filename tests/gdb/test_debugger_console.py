@@ -127,7 +127,7 @@ def test_every_error_is_a_document_too(any_gdb):
         "llm-explain --json gill",
         "llm-tensor p 0x10 --dtype nope --json",
         "llm-stream p --json no_such_symbol",
-        "python from gdbext.debugger import console",
+        "python from gdbext.debugger.base import console",
         "python console._registered[0].ranks = lambda: exec('raise ValueError(\"lost\")')",
         "llm-stacks --json",
         "llm-bt",
@@ -147,7 +147,7 @@ def test_names_of_a_target_in_errors_and_progress_control_no_terminal(any_gdb):
     raised = words.replace("\\", r"\\")
     answer = gdb_batch(
         any_gdb,
-        "python from gdbext.debugger import console; from gdbext.model.errors import GdbextError",
+        "python from gdbext.debugger.base import console; from gdbext.model.errors import GdbextError",
         f"python console._registered[0].say('{words}')",
         f"python console._registered[0].ranks = lambda: exec('raise GdbextError(\"{raised}\")')",
         "llm-ranks",

@@ -284,7 +284,7 @@ def test_nothing_is_left_when_the_launcher_is_ended(how, tmp_path, monkeypatch):
 def test_a_stopped_and_a_traced_rank_are_ended_too():
     """By one that listens: a gdb at its prompt does not, and keeps the kernel from telling the parent."""
     holds = (
-        "import os, sys; from gdbext.capture import ptrace; pid = int(sys.argv[1]); "
+        "import os, sys; from gdbext.capture.stop import ptrace; pid = int(sys.argv[1]); "
         "assert ptrace._seize(ptrace._SEIZE, pid, None, None) == 0; print(flush=True); os.waitpid(pid, 0x40000000)"
     )
     with DemoJob("missing-rank-io") as job:

@@ -7,12 +7,12 @@ from contextlib import closing
 
 import pytest
 
-from gdbext.capture.excerpt import Excerpt
-from gdbext.capture.excerpt_file import Placed, write_file
-from gdbext.capture.libraries import libraries_on_stacks
-from gdbext.capture.stop import copy_process
-from gdbext.frontend import gdbrun, request, symbol_files
-from gdbext.model.frame_table import unpack
+from gdbext.capture.elf.excerpt import Excerpt
+from gdbext.capture.elf.excerpt_file import Placed, write_file
+from gdbext.capture.stop.hold import copy_process
+from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
+from gdbext.collect.gdb import batch_runs, request, symbol_files
+from gdbext.model.saved.frame_table import unpack
 from gdbext.opener.shelf import Shelf
 from tests.conftest import gdbs
 from tests.excerpts import opened, parts_of, whole
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.gdb
 def walked(gdb, ranks, folder):
     """{lwp: [(pc, function, module, line)]} of the copies in a request."""
     budget = {"seconds": 100, "frames": 300}
-    return named(gdbrun.run_batch(gdb, {"schema": 1, "budget": budget, "ranks": ranks}, folder, 300))
+    return named(batch_runs.run_batch(gdb, {"schema": 1, "budget": budget, "ranks": ranks}, folder, 300))
 
 
 def named(record):
@@ -189,10 +189,10 @@ def test_libraries_read_early_change_no_frame(tmp_path, turn_gdb, shelf):
         ranks, _ = request.ranks_of([copy_process(pid)], tmp_path, shelf, early=early.append)
         plain = walked(turn_gdb, ranks, tmp_path)
         asked = {"schema": 1, "budget": {"seconds": 60.0, "frames": 256}, "ranks": ranks}
-        with gdbrun.begin(turn_gdb, 1, tmp_path) as begun:
+        with batch_runs.begin(turn_gdb, 1, tmp_path) as begun:
             for path in [*early, "/no/such/library", 'odd "name\\', "two\nlines", str(tmp_path / "library.c")]:
-                gdbrun.read(begun, path)
-            (record,) = gdbrun.run_batches(turn_gdb, [asked], tmp_path, 300, lambda *_: None, begun=begun)
+                batch_runs.read(begun, path)
+            (record,) = batch_runs.run_batches(turn_gdb, [asked], tmp_path, 300, lambda *_: None, begun=begun)
     names = {row["path"]: os.path.basename(row["name"]) for row in ranks[0]["files"]}
     assert {"lib0.so", "lib1.so"} <= {names[path] for path in early}
     assert "program" not in {names[path] for path in early}, "gdb 13 ends when it gets one as a library first"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.analysis.judge import judge
-from gdbext.analysis.lock_report import report
-from gdbext.model.codec import load_snapshot
+from gdbext.analysis.locks.lock_report import report
+from gdbext.analysis.verdict.judge import judge
 from gdbext.model.missing import Missing
+from gdbext.model.saved.codec import load_snapshot
 from tests.conftest import gdbs
 from tests.gdb.gdbrun import QUIET, gdb_batch
 from tests.inferiors.capture_process import wait_until

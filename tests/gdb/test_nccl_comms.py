@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from gdbext.capture.nccl_dwarf import layout_of
-from gdbext.capture.nccl_library import release_of, rows_for
+from gdbext.capture.nccl.dwarf_layout import layout_of
+from gdbext.capture.nccl.library import release_of, rows_for
 from tests.conftest import gdbs
 from tests.gdb.gdbrun import gdb_batch
 from tests.inferiors.demo import DemoJob, state_of

@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from gdbext.analysis.judge import judge
-from gdbext.model.codec import load_snapshot
+from gdbext.analysis.verdict.judge import judge
+from gdbext.model.saved.codec import load_snapshot
 from tests.conftest import gdbs
 from tests.gdb.gdbrun import Target, gdb_batch
 from tests.inferiors.demo import DemoJob, state_of

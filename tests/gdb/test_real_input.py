@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gdbext.model.codec import load_snapshot
+from gdbext.model.saved.codec import load_snapshot
 from tests.conftest import gdbs
 from tests.inferiors.torch_job import TorchJob, state_of
 

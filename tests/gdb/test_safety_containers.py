@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from gdbext.capture.maps import read_maps
+from gdbext.capture.memory.maps import read_maps
 from tests.gdb.gdbrun import INIT, QUIET, ROOT
 from tests.gdb.test_no_stop import filtered
 from tests.gdb.test_safety_users import USER

@@ -11,10 +11,10 @@ import time
 
 import pytest
 
-from gdbext.capture.stop import copy_process
-from gdbext.frontend import gdbrun, request
-from gdbext.model.codec import load_snapshot
-from gdbext.model.frame_table import unpack
+from gdbext.capture.stop.hold import copy_process
+from gdbext.collect.gdb import batch_runs, request
+from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.saved.frame_table import unpack
 from gdbext.opener.shelf import Shelf
 from tests.gdb.gdbrun import gdb_batch
 
@@ -81,7 +81,7 @@ def walked(gdb, pid, folder, before_gdb=lambda: None):
     before_gdb()
     begun = time.monotonic()
     asked = {"schema": 1, "budget": {"seconds": DEADLINE, "frames": 64}, "ranks": ranks}
-    record = gdbrun.run_batch(gdb, asked, work, DEADLINE)
+    record = batch_runs.run_batch(gdb, asked, work, DEADLINE)
     (rank,) = record["ranks"]
     assert rank["problems"] == []
     return unpack(record["frames"], rank["threads"])[0].frames, problems, time.monotonic() - begun
@@ -224,5 +224,5 @@ def test_gdb_itself_attaches_to_no_process_with_a_trap_in_it(any_gdb, folder):
 def test_source_that_a_target_names_is_a_regular_file(turn_gdb, folder):
     os.mkfifo(folder / "engine.cpp")
     for path in (folder / "engine.cpp", "/dev/zero", folder, folder / "none"):
-        lines = f"python from gdbext.debugger.check_view import _lines; print('lines', _lines({str(path)!r}))"
+        lines = f"python from gdbext.debugger.checks.report import _lines; print('lines', _lines({str(path)!r}))"
         assert "lines []" in gdb_batch(turn_gdb, lines).out

@@ -32,7 +32,7 @@ def closed_to_others():
     """Whether the user cannot even read our files: a checkout below somebody's closed home."""
     if os.getuid() != 0:
         return False
-    words = [*USER, sys.executable, "-c", "import gdbext.frontend.live, gdbext.render"]
+    words = [*USER, sys.executable, "-c", "import gdbext.collect.live_ranks, gdbext.render"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(words, cwd="/", env=environment, stderr=subprocess.DEVNULL).returncode != 0
 

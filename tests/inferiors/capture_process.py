@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
-from gdbext.capture.memory import ProcessMemory
+from gdbext.capture.memory.process_memory import ProcessMemory
 
 HERE = Path(__file__).resolve().parent
 DEADLINE = 60.0  # seconds; only a failing test waits that long

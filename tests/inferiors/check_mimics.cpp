@@ -1,4 +1,4 @@
-/* Checks as engines spell them (knowledge/checks.py), each with a failure to order: those that throw, and with -DABORTING
+/* Checks as engines spell them (knowledge/errors/checks.py), each with a failure to order: those that throw, and with -DABORTING
  * those that end the process. Does what the lines on standard input say.
  */
 #include "check_cuda.h"

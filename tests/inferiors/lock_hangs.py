@@ -35,10 +35,9 @@ class Started:
 class LockHang:
     """A hang and its truth.
 
-    `lock` is the kind of wait (knowledge/locks.py) that the decisive thread has, "" where it has none. `culprit` is a
-    text that the summary must contain when `cause` is found. A healthy one must not get a finding: `cause` is what it
-    gets where the stacks tell that much, and `unknown` without a culprit is right as well.
-    """
+    `lock` is the kind of wait (knowledge/runtimes/glibc_locks.py) that the decisive thread has, "" where it has none.
+    `culprit` is a text that the summary must contain when `cause` is found. A healthy one must not get a finding:
+    `cause` is what it gets where the stacks tell that much, and `unknown` without a culprit is right as well."""
 
     name: str
     cause: str

@@ -12,8 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gdbext.analysis.judge import judge
-from gdbext.model.codec import load_snapshot
+from gdbext.analysis.verdict.judge import judge
+from gdbext.model.saved.codec import load_snapshot
 from tests.inferiors.demo import DemoFailed, DemoJob
 from tests.inferiors.scenarios import BY_NAME, SCENARIOS
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 from gdbext.analysis.waits import hypotheses, prose
+from gdbext.knowledge.causes.wait_causes import CAUSES, CauseRow
+from gdbext.knowledge.causes.wait_kinds import WAITS
 from gdbext.knowledge.labels import CONFIDENCE
-from gdbext.knowledge.wait_causes import CAUSES, CauseRow
-from gdbext.knowledge.waits import WAITS
 from gdbext.model.waits import ALL, ANY, STRENGTHS
 from tests.bench import judges
 from tests.unit import verdict_scenes

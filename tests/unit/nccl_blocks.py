@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 
-from gdbext.capture.maps import Mapping, MemoryMap
-from gdbext.capture.nccl import Layout
-from gdbext.capture.nccl_library import Layouts, NcclLibrary, rows_for
-from gdbext.knowledge.nccl import MAGIC
+from gdbext.capture.memory.maps import Mapping, MemoryMap
+from gdbext.capture.nccl.communicator_memory import Layout
+from gdbext.capture.nccl.library import Layouts, NcclLibrary, rows_for
+from gdbext.knowledge.runtimes.nccl import MAGIC
 
 HASH = 0x7C1E55AA12345678
 FORMATS = {"u8": "<B", "i32": "<i", "u32": "<I", "i64": "<q", "u64": "<Q", "pointer": "<Q"}

@@ -8,15 +8,7 @@ import functools
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.tree import StackTree, TreeNode
-from gdbext.model.verdict import (
-    Diagnosis,
-    Evidence,
-    ProcessJudgement,
-    Remedy,
-    ThreadJudgement,
-    Verdict,
-    Wait,
-)
+from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, Remedy, ThreadJudgement, Verdict, Wait
 
 CUDA, CUDART, NCCL = "/usr/lib/libcuda.so.1", "/opt/engine/libcudart.so.12", "/opt/engine/libnccl.so.2"
 ENGINE = "/opt/engine/lib/libth_transformer.so"

@@ -4,8 +4,8 @@ from functools import partial
 
 import numpy as np
 
-from gdbext.analysis.tensors import files
-from gdbext.commands.files import new_file
+from gdbext.analysis.tensors import tensor_files
+from gdbext.commands.user_files import new_file
 from gdbext.model.tensor import TensorInfo
 
 BASE = 0x7F12_3456_7000
@@ -53,4 +53,4 @@ def tensor_of(whole, view=None, holes=(), name="x"):
 
 def save(info, read, path, index="", force=False, **more):
     """As llm-tensor save does it."""
-    return files.save(info, read, path, partial(new_file, force=force), index, **more)
+    return tensor_files.save(info, read, path, partial(new_file, force=force), index, **more)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.at_work import was_woken
-from gdbext.analysis.judge import judge
+from gdbext.analysis.progress.own_work import was_woken
+from gdbext.analysis.verdict.judge import judge
 from gdbext.model.locks import Peer
 from tests.unit.stacks import ENTRY, job, rank, stack
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.analysis.classify import judge_thread
+from gdbext.analysis.stacks.classify import judge_thread
 from gdbext.knowledge.engines import PROFILES
 from gdbext.model.missing import Missing
 from tests.unit.stacks import DRIVER, ENGINE, ENTRY, frame, stack

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.communicators import communicator_table, why_nothing, wrong
-from gdbext.analysis.judge import judge
+from gdbext.analysis.communicators.joined import communicator_table, why_nothing, wrong
+from gdbext.analysis.verdict.judge import judge
 from gdbext.model.communicator import Communicator
 from gdbext.model.missing import Missing
 from gdbext.render import Style, render
-from gdbext.render.document import document
+from gdbext.render.json.document import document
 from tests.unit.stacks import ENGINE, frame, inside, job, rank, sleeping, stack, syncing
 
 X, Y = 0xAAAA, 0xBBBB

@@ -3,7 +3,7 @@
 import pytest
 from stacks import stack
 
-from gdbext.analysis.engine import engine_of
+from gdbext.analysis.stacks.engine import engine_of
 
 
 @pytest.mark.parametrize(

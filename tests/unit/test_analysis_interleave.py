@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.interleave import interleave, interleave_all
+from gdbext.analysis.stacks.interleave import interleave, interleave_all
 from gdbext.model.python import PythonThread
 from gdbext.model.stack import Frame, ThreadStack
 

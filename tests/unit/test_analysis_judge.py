@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.judge import judge
+from gdbext.analysis.verdict.judge import judge
 from gdbext.knowledge.labels import CAUSES, CONFIDENCE
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from tests.unit.stacks import (

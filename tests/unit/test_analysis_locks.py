@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.analysis.judge import judge
-from gdbext.analysis.lock_report import report
-from gdbext.analysis.wording import place
+from gdbext.analysis.locks.lock_report import report
+from gdbext.analysis.verdict.judge import judge
+from gdbext.analysis.verdict.wording import place
+from gdbext.cli.main import main
 from gdbext.commands.catalogue import COMMANDS
 from gdbext.commands.parsing import help_text, parse
-from gdbext.frontend.cli import main
 from gdbext.knowledge.labels import CAUSES
-from gdbext.knowledge.locks import HANDED_OVER, LET_GO
+from gdbext.knowledge.runtimes.glibc_locks import HANDED_OVER, LET_GO
 from gdbext.model.errors import FINDING, OK, UsageError
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import KINDS, LockWait, Peer
 from gdbext.model.missing import Missing
 from gdbext.render import Style, render
-from gdbext.render.document import dumps
+from gdbext.render.json.document import dumps
 from tests.unit.stacks import DRIVER, ENGINE, frame, inside, job, rank, reducing, stack, syncing
 
 STYLE = Style(width=120, color=False, unicode=True)

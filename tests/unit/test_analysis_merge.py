@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from gdbext.analysis.judge import judge
-from gdbext.analysis.merge import LONGEST_STACK, merge
+from gdbext.analysis.stacks.merge import LONGEST_STACK, merge
+from gdbext.analysis.verdict.judge import judge
 from gdbext.model.stack import Frame, ThreadStack
 from tests.unit.stacks import ENTRY, inside, job, nameless, rank, stack, syncing
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from stacks import job, rank, stack
 
-from gdbext.analysis.judge import judge
+from gdbext.analysis.verdict.judge import judge
 
 SYNC = ("sched_yield@libc.so.6", "??@libcuda.so.1", "cudaStreamSynchronize@libcudart.so.12")
 ENGINE = ("fastertransformer::ParallelGpt<float>::forward@engine gpt.cc:7", "main@engine main.cc:9")

@@ -3,7 +3,7 @@ beside it. Each look shows why the one is preferred; the same look without the w
 
 import pytest
 
-from gdbext.analysis.judge import judge
+from gdbext.analysis.verdict.judge import judge
 from tests.unit.stacks import DRIVER, ENGINE, gloo_reducing, inside, job, rank, reducing, sleeping, stack, syncing
 from tests.unit.waiting_ranks import (
     BARRIER,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from stacks import gloo_reducing, job, rank, stack
 
-from gdbext.analysis.judge import judge
+from gdbext.analysis.verdict.judge import judge
 from gdbext.model import exit_status as statuses
 
 ENTRY = ("<module>@serve.py:60",)

@@ -3,9 +3,9 @@
 
 import pytest
 
+from gdbext.knowledge.causes.wait_causes import CAUSES as ROWS
+from gdbext.knowledge.causes.wait_kinds import LINKS
 from gdbext.knowledge.labels import CAUSES, CONFIDENCE, WAIT_KINDS
-from gdbext.knowledge.wait_causes import CAUSES as ROWS
-from gdbext.knowledge.waits import LINKS
 from gdbext.model.considered import SOURCES
 from tests.unit.verdict_scenes import SCENES, TEXT, told
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from gdbext.analysis.judge import judge
-from gdbext.analysis.several import jobs_of, repeated
+from gdbext.analysis.verdict.judge import judge
+from gdbext.analysis.verdict.several_jobs import jobs_of, repeated
 from gdbext.parsers import parse_files
 from tests.unit.stacks import job, rank, stack
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis import classify
-from gdbext.analysis.classify import judge_thread
-from gdbext.analysis.judge import judge
-from gdbext.model.codec import dump_snapshot, load_snapshot
+from gdbext.analysis.stacks import classify
+from gdbext.analysis.stacks.classify import judge_thread
+from gdbext.analysis.verdict.judge import judge
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.locks import LockWait
+from gdbext.model.saved.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.parsers import parse_files
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.analysis.streams import of_handle, of_torch_id
+from gdbext.analysis.streams.stream_ids import of_handle, of_torch_id
 from gdbext.model.missing import Missing
 
 

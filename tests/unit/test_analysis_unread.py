@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis import unread
-from gdbext.analysis.candidate import Candidate
-from gdbext.analysis.judge import judge
-from gdbext.analysis.view import look
-from gdbext.capture.blocked import UNKNOWN
-from gdbext.capture.standing import RUNNING
-from gdbext.capture.stop import ProcessCopy, ThreadCopy
-from gdbext.capture.threads import ThreadTimes
-from gdbext.frontend.cli import main
-from gdbext.frontend.live_rank import LiveRank
-from gdbext.frontend.no_stop import CUT, complete, joined
+from gdbext.analysis.verdict import open_stacks as unread
+from gdbext.analysis.verdict.candidate import Candidate
+from gdbext.analysis.verdict.judge import judge
+from gdbext.analysis.verdict.view import look
+from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
+from gdbext.capture.without_stop.blocked import UNKNOWN
+from gdbext.capture.without_stop.kernel_threads import ThreadTimes
+from gdbext.capture.without_stop.syscall_line import RUNNING
+from gdbext.cli.main import main
+from gdbext.collect.one_rank import LiveRank
+from gdbext.collect.without_stop import CUT, complete, joined
 from gdbext.model.job import RankProcess
 from gdbext.model.missing import Missing
 from gdbext.model.python import PythonStacks, PythonThread

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.judge import judge
-from gdbext.analysis.view import look
+from gdbext.analysis.verdict.judge import judge
+from gdbext.analysis.verdict.view import look
 from gdbext.analysis.waits.build import build
 from gdbext.analysis.waits.cycles import circles
 from gdbext.analysis.waits.weighing import hypotheses
+from gdbext.knowledge.causes.wait_causes import CAUSES as ROWS
+from gdbext.knowledge.causes.wait_kinds import LINKS, WAITS
 from gdbext.knowledge.labels import WAIT_KINDS
-from gdbext.knowledge.wait_causes import CAUSES as ROWS
-from gdbext.knowledge.waits import LINKS, WAITS
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
 from gdbext.model.waits import ALL, ANY, NODES, STATES, STRENGTHS, Edge, Node, WaitGraph

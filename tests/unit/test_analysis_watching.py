@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.analysis.watching import Patience, Stillness
+from gdbext.analysis.progress.standstill import Patience, Stillness
 from gdbext.model.watching import Pulse, ThreadPulse
 
 SECOND = 1_000_000_000

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.judge import judge
+from gdbext.analysis.verdict.judge import judge
+from gdbext.knowledge.causes.slow import SLOW_WORK
+from gdbext.knowledge.causes.witnesses import CONTRADICTS, SAYS
 from gdbext.knowledge.labels import CAUSES
-from gdbext.knowledge.slow import SLOW_WORK
-from gdbext.knowledge.witnesses import CONTRADICTS, SAYS
 from gdbext.model.activity import Activity, Child
-from gdbext.model.codec import dump_snapshot, load_snapshot
 from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.saved.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.witness import Statement, Witness
 

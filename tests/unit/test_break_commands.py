@@ -7,17 +7,17 @@ import sys
 
 import pytest
 
-from gdbext.analysis.timeouts import timeouts_of
-from gdbext.capture import text_guard
+from gdbext.analysis.verdict.timeouts import timeouts_of
+from gdbext.capture.stop import breakpoint_guard
 from gdbext.commands import break_points
 from gdbext.commands.parsing import parse
-from gdbext.knowledge.timeouts import TIMEOUTS
+from gdbext.knowledge.causes.timeouts import TIMEOUTS
 from gdbext.model.attached import AttachedRank
 from gdbext.model.break_points import BreakPoint, BreakTable, RankPlace
 from gdbext.model.errors import UsageError
 from gdbext.model.job import RankProcess
-from gdbext.render.break_points import break_document, break_lines
 from gdbext.render.style import Style
+from gdbext.render.text.break_points import break_document, break_lines
 
 COMMAND = next(one for one in break_points.COMMANDS if one.name == "llm-break")
 
@@ -175,7 +175,7 @@ def test_the_guard_mends_what_is_left_and_nothing_else():
     with subprocess.Popen([sys.executable, "-c", VICTIM], **pipes) as victim:
         address = int(victim.stdout.readline())
         places = [[victim.pid, [[address, 0x55], [address + 1, 0x55], [address + 2, 0xCC]]], [1 << 23, [[0, 1]]]]
-        with subprocess.Popen([sys.executable, "-I", "-S", text_guard.__file__], **pipes) as guard:
+        with subprocess.Popen([sys.executable, "-I", "-S", breakpoint_guard.__file__], **pipes) as guard:
             guard.stdin.write(json.dumps(places) + "\n")
             guard.stdin.flush()
             assert guard.stdout.readline() == "ready\n"
@@ -188,6 +188,6 @@ def test_the_guard_mends_what_is_left_and_nothing_else():
 
 def test_the_guard_has_no_dependency():
     """It runs on whatever Python 3 there is, without the package."""
-    with open(text_guard.__file__, encoding="utf-8") as file:
+    with open(breakpoint_guard.__file__, encoding="utf-8") as file:
         assert "gdbext" not in file.read()
-    assert os.path.basename(text_guard.__file__) == "text_guard.py"
+    assert os.path.basename(breakpoint_guard.__file__) == "text_guard.py"

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from gdbext.capture import activity, threads
-from gdbext.capture.threads import ThreadTimes
+from gdbext.capture.without_stop import counters as activity
+from gdbext.capture.without_stop import kernel_threads
+from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 
 
 def stat(pid, parent, faults=0, ticks=0, started=5, name="a b) c"):
@@ -108,4 +109,4 @@ def test_a_stop_counts_when_it_lasts():
         4: ThreadTimes(4, 0.0, "T"),
     }
     second = {1: ThreadTimes(1, 1.0, "T"), 2: ThreadTimes(2, 1.0, "R"), 3: ThreadTimes(3, 1.0, "T")}
-    assert [one.state for one in threads.lasting(first, second).values()] == ["T", "R", "S", "T"]
+    assert [one.state for one in kernel_threads.lasting(first, second).values()] == ["T", "R", "S", "T"]

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.capture.again import compare
-from gdbext.capture.memory import Block
-from gdbext.capture.stop import ProcessCopy, ThreadCopy
-from gdbext.capture.threads import ThreadTimes
+from gdbext.capture.memory.process_memory import Block
+from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
+from gdbext.capture.stop.second_copy import compare
+from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 from gdbext.model.stack import Frame, ThreadStack
 
 BASE = 0x7000

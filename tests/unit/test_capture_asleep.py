@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.capture.asleep import Asleep, asleep, copy_asleep, copy_awake, joined
-from gdbext.capture.blocked import Mark, stands_as
 from gdbext.capture.machine import ARCHITECTURES
-from gdbext.capture.maps import parse_maps
-from gdbext.capture.memory import Block
-from gdbext.capture.standing import NO_CALL, Standing
-from gdbext.capture.stop import ProcessCopy, ThreadCopy, copy_process, copy_processes
-from gdbext.capture.threads import look as look_at_threads
-from gdbext.capture.together import copy_together
+from gdbext.capture.memory.maps import parse_maps
+from gdbext.capture.memory.process_memory import Block
+from gdbext.capture.stop.asleep import Asleep, asleep, copy_asleep, copy_awake, joined
+from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy, copy_process, copy_processes
+from gdbext.capture.stop.together import copy_together
+from gdbext.capture.without_stop.blocked import Mark, stands_as
+from gdbext.capture.without_stop.kernel_threads import look as look_at_threads
+from gdbext.capture.without_stop.syscall_line import NO_CALL, Standing
 from tests.inferiors.capture_process import CaptureProcess, wait_until
 
 X86, ARM = ARCHITECTURES

@@ -2,12 +2,12 @@
 
 import pytest
 
-from gdbext.capture import blocked
-from gdbext.capture.blocked import UNKNOWN, Mark, mark, registers_of
-from gdbext.capture.futexes import syscall_of
+from gdbext.capture.locks.futexes import syscall_of
 from gdbext.capture.machine import ARCHITECTURES
-from gdbext.capture.maps import parse_maps
-from gdbext.capture.standing import GONE, REFUSED, RUNNING, Standing, parse_standing
+from gdbext.capture.memory.maps import parse_maps
+from gdbext.capture.without_stop import blocked
+from gdbext.capture.without_stop.blocked import UNKNOWN, Mark, mark, registers_of
+from gdbext.capture.without_stop.syscall_line import GONE, REFUSED, RUNNING, Standing, parse_standing
 from gdbext.model.stack import UNREAD
 
 LINE = "202 0x7f00 0x80 0x3 0x4 0x5 0x6 0x7ffe0010 0x7f99\n"

@@ -4,12 +4,12 @@ import struct
 
 import pytest
 
-from gdbext.capture.core_notes import read_notes
+from gdbext.capture.cores.core_notes import read_notes
 from gdbext.capture.elf.core_layout import NT_FILE
 from gdbext.capture.elf.layout import HEADER, OURS, PT_LOAD, Segment, header_of
 from gdbext.capture.elf.object_file import bias_among, bias_of
 from gdbext.capture.elf.writer import note
-from gdbext.capture.maps import Mapping
+from gdbext.capture.memory.maps import Mapping
 
 BASE = 0x7F00_0000_0000
 

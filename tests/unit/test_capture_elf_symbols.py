@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gdbext.capture.elf.reader import ElfSymbols
-from gdbext.capture.maps import read_maps
+from gdbext.capture.memory.maps import read_maps
 
 
 @pytest.fixture(scope="module")

@@ -5,15 +5,15 @@ import subprocess
 
 import pytest
 
-from gdbext.capture import excerpt, separate_debug
+from gdbext.capture.elf import excerpt, separate_debug
+from gdbext.capture.elf.excerpt_file import Placed, write_file
 from gdbext.capture.elf.object_file import build_id_of, file_reader, segments_of
 from gdbext.capture.elf.reader import ElfSymbols
-from gdbext.capture.excerpt_file import Placed, write_file
-from gdbext.capture.libraries import MappedFile
-from gdbext.capture.stop import ProcessCopy, ThreadCopy
-from gdbext.capture.unwind_entries import moved
-from gdbext.frontend import symbol_files
-from gdbext.frontend.symbol_files import SymbolFiles
+from gdbext.capture.elf.unwind_entries import moved
+from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
+from gdbext.capture.symbols.mapped_libraries import MappedFile
+from gdbext.collect.gdb import symbol_files
+from gdbext.collect.gdb.symbol_files import SymbolFiles
 from tests.excerpts import opened, parts_of, weight_of
 
 SOURCE = r"""

@@ -4,18 +4,18 @@ import pytest
 from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
 
-from gdbext.capture.blocked import UNKNOWN
 from gdbext.capture.elf.reader import ElfSymbols
-from gdbext.capture.frame_pointer import finder_of, with_frame_pointers
-from gdbext.capture.libraries import libraries_on_stacks
+from gdbext.capture.elf.unwind_entries import Entry, UnwindTable
+from gdbext.capture.elf.unwind_rules import Row, row_at
 from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.machine.x86_64.calls import calls
 from gdbext.capture.machine.x86_64.prologue import room_below_frame
-from gdbext.capture.memory import ProcessMemory
-from gdbext.capture.outside import copy_outside
-from gdbext.capture.stop import copy_process
-from gdbext.capture.unwind_entries import Entry, UnwindTable
-from gdbext.capture.unwind_rules import Row, row_at
+from gdbext.capture.memory.process_memory import ProcessMemory
+from gdbext.capture.stop.hold import copy_process
+from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
+from gdbext.capture.without_stop.blocked import UNKNOWN
+from gdbext.capture.without_stop.copying import copy_outside
+from gdbext.capture.without_stop.frame_pointer import finder_of, with_frame_pointers
 from tests.inferiors.capture_process import CaptureProcess, build
 
 FRAME = "55 48 89 e5"  # push %rbp; mov %rsp,%rbp

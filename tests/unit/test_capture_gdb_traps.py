@@ -6,10 +6,10 @@ import subprocess
 import pytest
 
 from gdbext.capture.gdb_traps import trap_among
-from gdbext.capture.link_map import names_in
-from gdbext.capture.maps import read_maps
-from gdbext.capture.memory import Memory, ProcessMemory
-from gdbext.capture.stop import read_proc
+from gdbext.capture.memory.maps import read_maps
+from gdbext.capture.memory.process_memory import Memory, ProcessMemory
+from gdbext.capture.stop.hold import read_proc
+from gdbext.capture.symbols.link_map import names_in
 from tests.inferiors.capture_process import CaptureProcess
 
 

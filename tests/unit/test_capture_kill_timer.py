@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.capture import kill_timer, stop, together
-from gdbext.capture.kill_timer import GRACE
-from gdbext.commands import private_folder
+from gdbext.capture import private_folder
+from gdbext.capture.stop import hold, kill_timer, together
+from gdbext.capture.stop.kill_timer import GRACE
 from tests.inferiors.capture_process import CaptureProcess, wait_until
 
 LIMIT = 0.2  # of the stop, in seconds
@@ -24,9 +24,9 @@ HOLD = """
 import os, signal, sys, tempfile, time
 from dataclasses import replace
 from pathlib import Path
-from gdbext.capture import stop
-from gdbext.capture.kill_timer import Note
-from gdbext.commands.private_folder import private_copies
+from gdbext.capture.stop import hold as stop
+from gdbext.capture.stop.kill_timer import Note
+from gdbext.capture.private_folder import private_copies
 
 def during(pid):
     print("held", os.getpid(), flush=True)
@@ -88,7 +88,7 @@ def test_a_signal_that_comes_between_the_seizing_and_the_stop_does_not_hold_a_th
     """It stops the thread until its tracer hands the signal over."""
     script = """
 import os, signal, sys
-from gdbext.capture import ptrace, stop
+from gdbext.capture.stop import ptrace, hold as stop
 seized = ptrace.Tracees.seize_new
 def seize_new(self):
     seized(self)
@@ -132,7 +132,7 @@ def test_a_frozen_cgroup_holds_nobody_for_longer():
 def test_the_turns_have_it_too():
     script = """
 import os, signal, sys
-from gdbext.capture import stop
+from gdbext.capture.stop import hold as stop
 def read_registers(self):
     os.kill(os.getpid(), signal.SIGSTOP)
 stop.Tracees.read_registers = read_registers
@@ -149,7 +149,7 @@ def test_nobody_is_ended_after_a_stop_that_went_well():
     """What was set is taken back: later than the limit this process, and its thread that traced, are long at rest."""
     with CaptureProcess() as process:
         words = [
-            "import sys, time; from gdbext.capture import kill_timer, stop; kill_timer.GRACE = 0.3",
+            "import sys, time; from gdbext.capture.stop import kill_timer, hold as stop; kill_timer.GRACE = 0.3",
             "stop.copy_process(int(sys.argv[1]), stop.Budget(seconds=0.2)); time.sleep(0.7)",
         ]
         done = subprocess.run([sys.executable, "-c", "\n".join(words), str(process.pid)])
@@ -162,7 +162,7 @@ def test_where_there_is_no_timer_the_stop_is_as_it_was(monkeypatch):
     monkeypatch.setattr(kill_timer, "_create", None)
     assert kill_timer.why_none() == "the C library has no timer_create"
     with CaptureProcess() as process:
-        assert stop.copy_process(process.pid).state == "ok"
+        assert hold.copy_process(process.pid).state == "ok"
         process.assert_free()
 
 
@@ -184,7 +184,7 @@ def test_one_of_several_that_is_stopped_costs_its_share_time_and_no_more(held, m
 
     with CaptureProcess() as first, CaptureProcess() as second:
         pids = [first.pid, second.pid]
-        whole, late = together.copy_together(pids, stop.Budget(seconds=LIMIT), during)
+        whole, late = together.copy_together(pids, hold.Budget(seconds=LIMIT), during)
         first.assert_free()
         second.assert_free()
     assert (whole.during, late.during) == ((pids[0],), (pids[1],))

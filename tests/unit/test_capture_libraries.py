@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from gdbext.capture.libraries import libraries_on_stacks
-from gdbext.capture.maps import Mapping, MemoryMap
-from gdbext.capture.memory import Block
-from gdbext.capture.stop import ProcessCopy, ThreadCopy, copy_process
+from gdbext.capture.memory.maps import Mapping, MemoryMap
+from gdbext.capture.memory.process_memory import Block
+from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy, copy_process
+from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
 from gdbext.opener import files
 from tests.inferiors.capture_process import CaptureProcess, build
 

@@ -5,14 +5,24 @@ import struct
 
 import pytest
 
-from gdbext.capture.futexes import AFTER, BEFORE, FutexCall, Wanted, confirmed, freeze, futex_call, ids_at, thread_ids
-from gdbext.capture.locks import kind_by_frames, resolve, still
-from gdbext.capture.maps import parse_maps
-from gdbext.capture.surroundings import SharedFiles, Surroundings, exists_beside, place_in, shared_in
-from gdbext.knowledge.locks import HANDED_OVER, LET_GO, PARKED
-from gdbext.model.codec import decode, encode
+from gdbext.capture.locks.futexes import (
+    AFTER,
+    BEFORE,
+    FutexCall,
+    Wanted,
+    confirmed,
+    freeze,
+    futex_call,
+    ids_at,
+    thread_ids,
+)
+from gdbext.capture.locks.lock_owners import kind_by_frames, resolve, still
+from gdbext.capture.locks.surroundings import SharedFiles, Surroundings, exists_beside, place_in, shared_in
+from gdbext.capture.memory.maps import parse_maps
+from gdbext.knowledge.runtimes.glibc_locks import HANDED_OVER, LET_GO, PARKED
 from gdbext.model.job import RankSnapshot
 from gdbext.model.missing import Missing
+from gdbext.model.saved.codec import decode, encode
 from tests.unit.stacks import stack
 
 WAITER, OWNER = 100, 200

@@ -8,12 +8,13 @@ import sys
 
 import pytest
 
-from gdbext.capture import futexes, standing
 from gdbext.capture.elf.throw_sites import throw_sites
+from gdbext.capture.locks import futexes
 from gdbext.capture.machine import ARCHITECTURES, gdb_registers, known_machine, machine_of, name_of, this_machine
 from gdbext.capture.machine.code import code_here, code_of
 from gdbext.capture.machine.disassembly import disassembly_here
-from gdbext.knowledge import system_calls
+from gdbext.capture.without_stop import syscall_line
+from gdbext.knowledge.runtimes import system_calls
 from gdbext.model.errors import GdbextError
 
 X86, ARM = ARCHITECTURES
@@ -63,14 +64,14 @@ def test_system_calls_have_the_numbers_of_the_model():
 
 def test_a_call_is_translated_where_it_is_read(on):
     text = "98 0x7f00 0x80 0x3 0x4 0x5 0x6 0x7ffe0010 0x7f99\n"
-    assert standing.call_number(standing.parse_standing(text)) == (98 if this_machine() is X86 else 202)
+    assert syscall_line.call_number(syscall_line.parse_standing(text)) == (98 if this_machine() is X86 else 202)
     on("aarch64")
-    assert standing.call_number(standing.parse_standing(text)) == system_calls.FUTEX
-    assert standing.call_number(standing.Standing(standing.NO_CALL, (), 1, 2)) is None
+    assert syscall_line.call_number(syscall_line.parse_standing(text)) == system_calls.FUTEX
+    assert syscall_line.call_number(syscall_line.Standing(syscall_line.NO_CALL, (), 1, 2)) is None
     # Its registers do not say whether it is in a call.
     assert futexes.syscall_of(WORDS) is None and futexes.thread_ids({1: WORDS}, lambda ranges: []) == ({}, {})
     on("riscv64")
-    assert standing.call_number(standing.parse_standing(text)) is None and futexes.syscall_of(WORDS) is None
+    assert syscall_line.call_number(syscall_line.parse_standing(text)) is None and futexes.syscall_of(WORDS) is None
 
 
 FOREIGN = "import platform, runpy, sys; platform.machine = lambda: 'riscv64'; sys.argv = ['gdbext', *sys.argv[1:]]; "

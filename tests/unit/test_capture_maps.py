@@ -5,7 +5,7 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gdbext.capture.maps import Mapping, MemoryMap, parse_maps, read_maps
+from gdbext.capture.memory.maps import Mapping, MemoryMap, parse_maps, read_maps
 
 TEXT = """\
 55d0a0000000-55d0a0001000 r--p 00000000 08:01 131 /opt/an engine/bin/serve

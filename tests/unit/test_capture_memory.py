@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gdbext.capture import memory, memory_file
-from gdbext.capture.memory import IOV_MAX, READ_LIMIT, Block, CopyBuffer, ProcessMemory, merge
+from gdbext.capture.memory import memory_file
+from gdbext.capture.memory import process_memory as memory
+from gdbext.capture.memory.process_memory import IOV_MAX, READ_LIMIT, Block, CopyBuffer, ProcessMemory, merge
 
 PAGE = mmap.PAGESIZE
 libc = ctypes.CDLL(None, use_errno=True)

@@ -5,17 +5,17 @@ import os
 
 import pytest
 
-from gdbext.capture import nccl_library
-from gdbext.capture.maps import parse_maps, read_maps
-from gdbext.capture.memory import ProcessMemory
-from gdbext.capture.nccl import Layout, read_communicator
-from gdbext.capture.nccl_library import layouts_of, rows_for
-from gdbext.capture.nccl_scan import BLOCK, Budget, anonymous, resident_of, scan
-from gdbext.capture.nccl_search import Search, addresses_of, host_only, scan_where_some_are_missing
-from gdbext.knowledge.nccl import FIELDS, LAYOUTS, MAGIC
-from gdbext.model.codec import decode, encode
+from gdbext.capture.memory.maps import parse_maps, read_maps
+from gdbext.capture.memory.process_memory import ProcessMemory
+from gdbext.capture.nccl import library as nccl_library
+from gdbext.capture.nccl.communicator_memory import Layout, read_communicator
+from gdbext.capture.nccl.library import layouts_of, rows_for
+from gdbext.capture.nccl.memory_scan import BLOCK, Budget, anonymous, resident_of, scan
+from gdbext.capture.nccl.pointer_search import Search, addresses_of, host_only, scan_where_some_are_missing
+from gdbext.knowledge.runtimes.nccl import FIELDS, LAYOUTS, MAGIC
 from gdbext.model.communicator import Communicator
 from gdbext.model.missing import Missing
+from gdbext.model.saved.codec import decode, encode
 from tests.unit.nccl_blocks import HASH, HEAP, Memory, block, layout_of, layouts, mapped, memory_map
 from tests.unit.stacks import frame, stack
 

@@ -8,13 +8,14 @@ import sys
 
 import pytest
 
-from gdbext.capture import outside, ptrace
-from gdbext.capture.blocked import Mark
-from gdbext.capture.layers import changed_words
-from gdbext.capture.memory import Block, merge
-from gdbext.capture.outside import TRIES, copy_outside
-from gdbext.capture.standing import RUNNING
-from gdbext.capture.stop import Budget, copy_process
+from gdbext.capture.memory.layers import changed_words
+from gdbext.capture.memory.process_memory import Block, merge
+from gdbext.capture.stop import ptrace
+from gdbext.capture.stop.hold import Budget, copy_process
+from gdbext.capture.without_stop import copying
+from gdbext.capture.without_stop.blocked import Mark
+from gdbext.capture.without_stop.copying import TRIES, copy_outside
+from gdbext.capture.without_stop.syscall_line import RUNNING
 from gdbext.model.stack import UNREAD
 from tests.inferiors.capture_process import CaptureProcess, as_nobody, wait_until
 
@@ -85,7 +86,7 @@ def test_an_error_of_the_reader_is_one_line(process):
 
 
 def test_a_thread_that_never_keeps_still_is_given_up(process, monkeypatch):
-    real, restless, number = outside.mark, process.pid, iter(range(10_000))
+    real, restless, number = copying.mark, process.pid, iter(range(10_000))
 
     def mark(pid, tid):
         seen = real(pid, tid)
@@ -93,7 +94,7 @@ def test_a_thread_that_never_keeps_still_is_given_up(process, monkeypatch):
             seen = seen._replace(counters=str(next(number)))
         return seen
 
-    monkeypatch.setattr(outside, "mark", mark)
+    monkeypatch.setattr(copying, "mark", mark)
     copy = copy_outside(process.pid).copy
     main = copy.threads[0]
     assert main.tid == restless and not main.registers
@@ -106,11 +107,11 @@ def test_a_thread_that_never_keeps_still_is_given_up(process, monkeypatch):
 def test_a_stack_that_others_write_to(process, monkeypatch, code, kept):
     """A counter that lies on a sleeping stack may change; what frames are made of may not."""
     text = next(
-        one for one in outside.parse_maps(outside.read_maps_text(process.pid)) if one.executable and one.is_file
+        one for one in copying.parse_maps(copying.read_maps_text(process.pid)) if one.executable and one.is_file
     )
     word = (text.start if code else 12345).to_bytes(8, "little")
     monkeypatch.setattr(
-        outside._Look,
+        copying._Look,
         "_again",
         lambda self, blocks: {tid: [word + one.data[8:] for one in each] for tid, each in blocks.items()},
     )

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gdbext.capture.maps import read_maps
-from gdbext.capture.memory import ProcessMemory
-from gdbext.capture.process_locks import Searched, with_owners
+from gdbext.capture.locks.process_locks import Searched, with_owners
+from gdbext.capture.memory.maps import read_maps
+from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.model.locks import LockWait
 from gdbext.model.missing import Missing
 from tests.inferiors.python_target import PythonTarget, interpreters

@@ -4,12 +4,12 @@ import os
 
 import pytest
 
-from gdbext.capture import python_arguments
-from gdbext.capture.maps import read_maps
-from gdbext.capture.memory import ProcessMemory
-from gdbext.capture.python_frames import freeze, resolve
-from gdbext.capture.python_runtime import find_interpreter
-from gdbext.knowledge.cpython_objects import OBJECTS
+from gdbext.capture.memory.maps import read_maps
+from gdbext.capture.memory.process_memory import ProcessMemory
+from gdbext.capture.python import python_arguments
+from gdbext.capture.python.python_frames import freeze, resolve
+from gdbext.capture.python.runtime import find_interpreter
+from gdbext.knowledge.runtimes.cpython_objects import OBJECTS
 from tests.inferiors.python_target import PythonTarget, interpreters
 
 PYTHONS = {version: path for version, path in interpreters().items() if version in OBJECTS}

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gdbext.capture import python_frames, python_objects
-from gdbext.capture.maps import read_maps
-from gdbext.capture.memory import ProcessMemory
-from gdbext.capture.python_frames import Limits, freeze, resolve
-from gdbext.capture.python_runtime import Interpreter, find_interpreter, interpreter_at
-from gdbext.knowledge.cpython import DEBUG_COOKIE, LAYOUTS, SELF_DESCRIBED
+from gdbext.capture.memory.maps import read_maps
+from gdbext.capture.memory.process_memory import ProcessMemory
+from gdbext.capture.python import objects, python_frames
+from gdbext.capture.python.python_frames import Limits, freeze, resolve
+from gdbext.capture.python.runtime import Interpreter, find_interpreter, interpreter_at
+from gdbext.knowledge.runtimes.cpython import DEBUG_COOKIE, LAYOUTS, SELF_DESCRIBED
 from gdbext.model.missing import Missing
 from tests.inferiors.python_target import PythonTarget, interpreters
 
@@ -312,7 +312,7 @@ def test_lists_without_an_end_have_limits(version):
 
 
 def test_line_tables_without_a_measure_cost_lines_and_no_time(modern, monkeypatch):
-    monkeypatch.setattr(python_objects, "_MOST_TABLES", 6)
+    monkeypatch.setattr(objects, "_MOST_TABLES", 6)
     for number in range(3):
         put_code(modern, OBJECTS + 0x800 * number, f"function{number}")
         put_frame(modern, number, OBJECTS + 0x800 * number, owner=0, last=number == 2)
@@ -327,7 +327,7 @@ def test_line_tables_without_a_measure_cost_lines_and_no_time(modern, monkeypatc
 
 
 def test_names_have_their_time(modern, monkeypatch):
-    monkeypatch.setattr(python_objects, "_SECONDS", -1.0)
+    monkeypatch.setattr(objects, "_SECONDS", -1.0)
     put_code(modern, OBJECTS, "inner")
     put_frame(modern, 0, OBJECTS, owner=0, last=True)
     stacks = resolve(freeze(modern_interpreter(modern), modern.read), modern.read)

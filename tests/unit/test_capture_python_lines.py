@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gdbext.capture import python_lines
-from gdbext.capture.python_lines import line_of
+from gdbext.capture.python import line_table
+from gdbext.capture.python.line_table import line_of
 
 KIND = "locations" if sys.version_info >= (3, 11) else "linetable" if sys.version_info >= (3, 10) else "lnotab"
 
@@ -23,7 +23,7 @@ def own_lines(code):
     sys.version_info < (3, 10), reason="code.co_lines came with 3.10; the older format has its own test"
 )
 def test_every_instruction_of_a_module_has_the_line_the_interpreter_says():
-    with open(python_lines.__file__, encoding="utf-8") as stream:
+    with open(line_table.__file__, encoding="utf-8") as stream:
         todo, seen = [compile(stream.read(), "x", "exec")], 0
     while todo:
         code = todo.pop()

@@ -4,12 +4,12 @@ import os
 
 import pytest
 
-from gdbext.capture.maps import read_maps
-from gdbext.capture.memory import ProcessMemory
-from gdbext.capture.python_frames import freeze, thread_of
-from gdbext.capture.python_locals import locals_of
-from gdbext.capture.python_runtime import find_interpreter
-from gdbext.knowledge.cpython import LOCALS
+from gdbext.capture.memory.maps import read_maps
+from gdbext.capture.memory.process_memory import ProcessMemory
+from gdbext.capture.python.local_variables import locals_of
+from gdbext.capture.python.python_frames import freeze, thread_of
+from gdbext.capture.python.runtime import find_interpreter
+from gdbext.knowledge.runtimes.cpython import LOCALS
 from gdbext.model.missing import Missing
 from tests.inferiors.python_target import PythonTarget, interpreters
 

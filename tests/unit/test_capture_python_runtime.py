@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from gdbext.capture.maps import parse_maps, read_maps
-from gdbext.capture.memory import ProcessMemory
-from gdbext.capture.python_runtime import find_interpreter, interpreter_at, interpreter_of
-from gdbext.knowledge.cpython import DEBUG_COOKIE, KNOWN_VERSIONS, LAYOUTS, SELF_DESCRIBED
+from gdbext.capture.memory.maps import parse_maps, read_maps
+from gdbext.capture.memory.process_memory import ProcessMemory
+from gdbext.capture.python.runtime import find_interpreter, interpreter_at, interpreter_of
+from gdbext.knowledge.runtimes.cpython import DEBUG_COOKIE, KNOWN_VERSIONS, LAYOUTS, SELF_DESCRIBED
 from gdbext.model.missing import Missing
 from tests.inferiors.python_target import PythonTarget, interpreters
 

@@ -10,15 +10,16 @@ import subprocess
 
 import pytest
 
-from gdbext.capture import excerpt, symbol_sweep
+from gdbext.capture.elf import excerpt
+from gdbext.capture.elf.excerpt_file import Placed, write_file
 from gdbext.capture.elf.reader import ElfSymbols
-from gdbext.capture.excerpt_file import Placed, write_file
-from gdbext.capture.libraries import MappedFile
-from gdbext.capture.stop import ProcessCopy, ThreadCopy
-from gdbext.capture.symbol_index import SymbolIndex
-from gdbext.frontend import symbol_files, unwinding
-from gdbext.frontend.symbol_files import SymbolFiles
-from gdbext.frontend.unwinding import Unwound
+from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
+from gdbext.capture.symbols import symbol_sweep
+from gdbext.capture.symbols.mapped_libraries import MappedFile
+from gdbext.capture.symbols.symbol_index import SymbolIndex
+from gdbext.collect.gdb import symbol_files, unwinding
+from gdbext.collect.gdb.symbol_files import SymbolFiles
+from gdbext.collect.gdb.unwinding import Unwound
 from gdbext.model.stack import Frame, ThreadStack
 from tests.excerpts import opened, parts_of, weight_of
 from tests.inferiors import size_build

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from gdbext.capture import sleeps
 from gdbext.capture.machine import ARCHITECTURES
-from gdbext.capture.memory import Block
-from gdbext.capture.stop import ProcessCopy, ThreadCopy
+from gdbext.capture.memory.process_memory import Block
+from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
+from gdbext.capture.without_stop import sleep_times
 from gdbext.model.stack import ThreadStack
 
 BASE = 0x7000
@@ -21,7 +21,7 @@ def told(number, rdi=0, rsi=0, rdx=0, at=(0, 0), architecture=X86):
     words[ORIG_RAX], words[RDI], words[RSI], words[RDX] = number, rdi, rsi, rdx
     blocks = (Block(BASE, struct.pack("<qq", *at)),)
     copy = ProcessCopy(7, (ThreadCopy(7, tuple(words), sp=BASE),), blocks, architecture=architecture)
-    (one,) = sleeps.told([ThreadStack("7", (), 7)], copy)
+    (one,) = sleep_times.told([ThreadStack("7", (), 7)], copy)
     return one.sleeps
 
 

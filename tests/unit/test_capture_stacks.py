@@ -5,9 +5,9 @@ from array import array
 import pytest
 
 from gdbext.capture.machine import ARCHITECTURES
-from gdbext.capture.maps import Mapping, MemoryMap
-from gdbext.capture.stacks import FIRST, StackCopier
-from gdbext.knowledge.libraries import WAITING
+from gdbext.capture.memory.maps import Mapping, MemoryMap
+from gdbext.capture.stop.stack_bytes import FIRST, StackCopier
+from gdbext.knowledge.runtimes.telling_libraries import WAITING
 
 ROW = ARCHITECTURES[0]
 MAIN, THREADS, STACK = 1000, 600, 8192

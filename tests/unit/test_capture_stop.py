@@ -11,9 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from gdbext.capture import machine, memory, ptrace, stop
-from gdbext.capture.maps import read_maps
-from gdbext.capture.stop import Budget, copy_process, copy_processes
+from gdbext.capture import machine
+from gdbext.capture.memory import process_memory
+from gdbext.capture.memory.maps import read_maps
+from gdbext.capture.stop import hold, ptrace
+from gdbext.capture.stop.hold import Budget, copy_process, copy_processes
 from tests.inferiors.capture_process import CaptureProcess, as_nobody, wait_until
 
 
@@ -94,9 +96,9 @@ def test_the_time_that_was_given_ends_the_pause_whatever_is_left_to_copy(monkeyp
         time.sleep(0.02)
         return read_ranges(*arguments)
 
-    read_ranges = memory._read_ranges
-    monkeypatch.setattr(memory, "_read_ranges", slowly)
-    monkeypatch.setattr(memory, "_CALL_BYTES", 4096)  # a call for each page
+    read_ranges = process_memory._read_ranges
+    monkeypatch.setattr(process_memory, "_read_ranges", slowly)
+    monkeypatch.setattr(process_memory, "_CALL_BYTES", 4096)  # a call for each page
     with CaptureProcess(threads=3) as process:
         stack = next(one for one in read_maps(process.pid) if one.path == "[stack]")
         process.ask("reset")
@@ -212,9 +214,9 @@ def test_a_program_that_replaces_itself():
 
 
 def test_a_new_program_is_noticed(monkeypatch):
-    real = stop.read_proc
+    real = hold.read_proc
     answers = iter([b"another program"])
-    monkeypatch.setattr(stop, "read_proc", lambda pid, name: next(answers, b"") if name == "auxv" else real(pid, name))
+    monkeypatch.setattr(hold, "read_proc", lambda pid, name: next(answers, b"") if name == "auxv" else real(pid, name))
     with CaptureProcess() as process:
         copy = copy_process(process.pid)
     assert any("exec" in problem for problem in copy.problems)
@@ -264,14 +266,14 @@ def test_one_after_the_other_or_all_at_once():
 
 
 def test_the_end_of_one_process_does_not_cost_the_others(monkeypatch):
-    copy_stacks = stop.StackCopier.copy
+    copy_stacks = hold.StackCopier.copy
 
     def killed_first(self, registers, deadline):
         if self._pid == dying.pid:
             dying.kill()
         copy_stacks(self, registers, deadline)
 
-    monkeypatch.setattr(stop.StackCopier, "copy", killed_first)
+    monkeypatch.setattr(hold.StackCopier, "copy", killed_first)
     with CaptureProcess() as dying, CaptureProcess() as healthy:
         lost, fine = copy_processes([dying.pid, healthy.pid], together=True)
         healthy.assert_free()
@@ -308,7 +310,7 @@ def test_who_cannot_be_stopped_at_all():
 
 
 def test_a_process_that_ends_is_never_called_forbidden(monkeypatch):
-    monkeypatch.setattr(stop, "thread_state", lambda pid, tid: "R")  # as between the kill and its end
+    monkeypatch.setattr(hold, "thread_state", lambda pid, tid: "R")  # as between the kill and its end
     monkeypatch.setattr(ptrace.Tracees, "read_registers", lambda self: None)
     with CaptureProcess() as process:
         copy = copy_process(process.pid)
@@ -319,7 +321,7 @@ def test_no_room_for_the_copy(monkeypatch):
     def full(size, ready):
         raise OSError(errno.ENOMEM, "Cannot allocate memory")
 
-    monkeypatch.setattr(stop, "CopyBuffer", full)
+    monkeypatch.setattr(hold, "CopyBuffer", full)
     with CaptureProcess() as process:
         copy = copy_process(process.pid, Budget(total=1 << 20))
         process.assert_free()
@@ -329,7 +331,7 @@ def test_no_room_for_the_copy(monkeypatch):
 def test_a_process_that_another_tracer_holds():
     with CaptureProcess() as process:
         script = (
-            "import sys; from gdbext.capture.stop import copy_process; "
+            "import sys; from gdbext.capture.stop.hold import copy_process; "
             "copy_process(int(sys.argv[1]), during=lambda pid: (print('held', flush=True), sys.stdin.readline()))"
         )
         other = subprocess.Popen(
@@ -385,7 +387,7 @@ def test_an_error_of_ours_releases(monkeypatch):
     def broken(self, registers, deadline):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(stop.StackCopier, "copy", broken)
+    monkeypatch.setattr(hold.StackCopier, "copy", broken)
     with CaptureProcess() as process:
         with pytest.raises(RuntimeError, match="a bug"):
             copy_process(process.pid)
@@ -396,7 +398,7 @@ def test_an_error_of_ours_releases(monkeypatch):
 def test_when_we_are_killed_in_the_middle_the_process_goes_on(number):
     # SIGTERM has to wait until the stop is over; SIGKILL cannot, then the kernel lets go.
     script = (
-        "import sys; from gdbext.capture.stop import copy_process; "
+        "import sys; from gdbext.capture.stop.hold import copy_process; "
         "copy_process(int(sys.argv[1]), during=lambda pid: (print('held', flush=True), sys.stdin.readline()))"
     )
     with CaptureProcess(busy=1) as process:

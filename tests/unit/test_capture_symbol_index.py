@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from gdbext.capture.elf.excerpt_file import Placed, write_file
 from gdbext.capture.elf.reader import ElfSymbols
-from gdbext.capture.excerpt_file import Placed, write_file
-from gdbext.capture.symbol_index import SymbolIndex, tables_of
+from gdbext.capture.symbols.symbol_index import SymbolIndex, tables_of
 from tests.excerpts import parts_of
 
 SOURCE = r"""

@@ -3,7 +3,7 @@
 import os
 from dataclasses import replace
 
-from gdbext.capture.threads import ThreadTimes, between, look
+from gdbext.capture.without_stop.kernel_threads import ThreadTimes, between, look
 from tests.inferiors.capture_process import CaptureProcess, wait_until
 
 STAT = "7 (a (b) c) S " + " ".join(str(number) for number in range(4, 53))

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from gdbext.capture import together
-from gdbext.capture.stop import copy_processes
-from gdbext.capture.together import copy_together
+from gdbext.capture.stop import together
+from gdbext.capture.stop.hold import copy_processes
+from gdbext.capture.stop.together import copy_together
 from tests.inferiors.capture_process import CaptureProcess, wait_until
 
 
@@ -134,7 +134,7 @@ def test_children_end_when_we_are_killed(processes):
     script = f"""
 import os, sys
 os.sched_getaffinity = lambda _: {{0, 1}}
-from gdbext.capture.together import copy_together
+from gdbext.capture.stop.together import copy_together
 parent = os.getpid()
 def during(pid):
     os.write(1, b"%d\\n" % os.getpid())

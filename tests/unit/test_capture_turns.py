@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from gdbext.capture import stop
-from gdbext.capture.asleep import copy_asleep, copy_awake
-from gdbext.capture.stop import Budget, copy_in_turns, copy_process, copy_processes
-from gdbext.capture.threads import look
+from gdbext.capture.stop import hold
+from gdbext.capture.stop.asleep import copy_asleep, copy_awake
+from gdbext.capture.stop.hold import Budget, copy_in_turns, copy_process, copy_processes
+from gdbext.capture.without_stop.kernel_threads import look
 from tests.inferiors.capture_process import CaptureProcess, as_nobody, wait_until
 
 
@@ -37,8 +37,8 @@ def whole_copy(process, known):
 
 def at_each_release(monkeypatch, do):
     """Call `do()` before each turn lets its threads go."""
-    release = stop.Tracees.release
-    monkeypatch.setattr(stop.Tracees, "release", lambda tracees: (do(), release(tracees)))
+    release = hold.Tracees.release
+    monkeypatch.setattr(hold.Tracees, "release", lambda tracees: (do(), release(tracees)))
 
 
 def test_never_more_than_a_few_stand_still(process, monkeypatch):
@@ -46,7 +46,7 @@ def test_never_more_than_a_few_stand_still(process, monkeypatch):
     at_each_release(monkeypatch, lambda: still.append([process.state(tid) for tid in process.tids()].count("t")))
     copy = turns(process)
     assert copy.state == "ok" and {one.tid for one in copy.threads} == set(process.tids())
-    assert max(still) == stop._TURN and sum(still) == len(copy.threads)
+    assert max(still) == hold._TURN and sum(still) == len(copy.threads)
     assert 0 < copy.felt_ms <= copy.pause_ms
 
 
@@ -89,7 +89,7 @@ def test_a_stop_signal_between_the_turns_is_obeyed(process, monkeypatch):
 
 
 def test_what_there_was_no_time_for_is_left_for_the_stop(process, monkeypatch):
-    monkeypatch.setattr(stop, "_TURNS", 0.1)
+    monkeypatch.setattr(hold, "_TURNS", 0.1)
     at_each_release(monkeypatch, lambda: time.sleep(0.05))
     known = copy_asleep({process.pid: look(process.pid)})
     monkeypatch.undo()
@@ -100,7 +100,7 @@ def test_what_there_was_no_time_for_is_left_for_the_stop(process, monkeypatch):
 
 def test_the_budget_is_for_each_turn(process, monkeypatch):
     at_each_release(monkeypatch, lambda: time.sleep(0.05))
-    assert len(process.tids()) // stop._TURN * 0.05 > 0.2
+    assert len(process.tids()) // hold._TURN * 0.05 > 0.2
     assert turns(process, Budget(seconds=0.2)).state == "ok"
     none = copy_asleep({process.pid: look(process.pid)}, Budget(seconds=0.0))
     assert none[process.pid].copy.threads == () and whole_copy(process, none).state == "ok"
@@ -110,7 +110,7 @@ def test_the_turns_end_with_a_thread_that_does_not_stop(process, monkeypatch):
     """It may stop later, and is held until our OS thread ends."""
     turned = []
     at_each_release(monkeypatch, lambda: turned.append(1))
-    monkeypatch.setattr(stop.Tracees, "settle", lambda tracees, deadline: tracees.refused.update({1: "state D"}))
+    monkeypatch.setattr(hold.Tracees, "settle", lambda tracees, deadline: tracees.refused.update({1: "state D"}))
     turns(process)
     assert len(turned) == 1
 
@@ -129,7 +129,7 @@ def test_killed_between_the_turns(process, monkeypatch):
 
     at_each_release(monkeypatch, kill)
     known = copy_asleep({process.pid: look(process.pid)})
-    assert len(known[process.pid].copy.threads) <= stop._TURN
+    assert len(known[process.pid].copy.threads) <= hold._TURN
     monkeypatch.undo()
     wait_until(lambda: process.state() == "Z")
     whole = whole_copy(process, known)
@@ -140,7 +140,7 @@ def test_an_error_of_ours_releases(process, monkeypatch):
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr(stop.StackCopier, "copy", fail)
+    monkeypatch.setattr(hold.StackCopier, "copy", fail)
     with pytest.raises(MemoryError):
         turns(process)
     process.assert_free()

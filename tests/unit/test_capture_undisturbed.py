@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from gdbext.capture.undisturbed import undisturbed
+from gdbext.capture.stop.undisturbed import undisturbed
 
 
 def permitted():

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.capture.maps import MemoryMap, read_maps
-from gdbext.capture.variables import variable_in
+from gdbext.capture.memory.maps import MemoryMap, read_maps
+from gdbext.capture.symbols.global_variables import variable_in
 
 FLAG = "Py_VerboseFlag"
 

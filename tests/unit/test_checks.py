@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from gdbext.analysis import checks, fault
-from gdbext.analysis.error_codes import code
+from gdbext.analysis.checks import check_messages, fatal_signal
+from gdbext.analysis.checks.error_codes import code
+from gdbext.cli.run import checking
 from gdbext.commands.check import list_
-from gdbext.frontend.run import checking
-from gdbext.knowledge.check_switches import STARTING, SWITCHES
-from gdbext.knowledge.checks import CALLED, FAIL_FUNCTIONS, MESSAGES, NEVER_SEARCHED
+from gdbext.knowledge.errors.check_switches import STARTING, SWITCHES
+from gdbext.knowledge.errors.checks import CALLED, FAIL_FUNCTIONS, MESSAGES, NEVER_SEARCHED
 from gdbext.model.check_report import (
     CheckReport,
     CheckStatus,
@@ -22,7 +22,7 @@ from gdbext.model.check_report import (
 from gdbext.model.errors import UsageError
 from gdbext.model.stack import Frame
 from gdbext.render import Style, render
-from gdbext.render.document import document
+from gdbext.render.json.document import document
 
 ILLEGAL = "an illegal memory access was encountered"
 
@@ -54,7 +54,7 @@ ILLEGAL = "an illegal memory access was encountered"
     ],
 )  # fmt: skip
 def test_each_engines_message_gives_error_and_place(message, engine, error, place):
-    found = checks.failure_of(message)
+    found = check_messages.failure_of(message)
     assert found.engine == engine
     assert (found.error.number if found.error else None) == error
     assert (found.file, found.line) == place
@@ -64,13 +64,13 @@ def test_each_engines_message_gives_error_and_place(message, engine, error, plac
     "message", ["", "no such key", "basic_string::at", "bad_alloc", "connection reset", "x" * 9000]
 )
 def test_other_exceptions_are_no_failed_check(message):
-    assert checks.failure_of(message) is None
+    assert check_messages.failure_of(message) is None
 
 
 def test_the_message_decides_before_what_was_noted():
     noted = code("cudaError_t", 35)
-    assert checks.failure_of(f"[FT][ERROR] CUDA runtime error: {ILLEGAL} a.cc:1", noted).error.number == 700
-    assert checks.failure_of("[FT][ERROR] CUDA runtime error: Unsinn a.cc:1", noted).error.number == 35
+    assert check_messages.failure_of(f"[FT][ERROR] CUDA runtime error: {ILLEGAL} a.cc:1", noted).error.number == 700
+    assert check_messages.failure_of("[FT][ERROR] CUDA runtime error: Unsinn a.cc:1", noted).error.number == 35
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_message_decides_before_what_was_noted():
      ("St12out_of_range", False), ("4Mine", False), ("i", False), ("St9bad_alloc", False)],
 )  # fmt: skip
 def test_types_that_no_check_throws_are_not_watched(name, may):
-    assert checks.may_be_thrown(name) is may
+    assert check_messages.may_be_thrown(name) is may
 
 
 def test_sources_are_ones_that_a_reader_can_find():
@@ -111,22 +111,24 @@ def test_which_files_are_searched(library, searched):
 
 def test_what_asynchronous_means_depends_on_the_error_and_on_blocking_launches():
     failed = Failure("check", "check", error=code("cudaError_t", 700), file="a.cc", line=3)
-    assert "launched earlier" in checks.timing(failed, {}) and "a.cc:3" in checks.timing(failed, {})
-    assert "is the one that failed" in checks.timing(failed, {"CUDA_LAUNCH_BLOCKING": "1"})
-    assert checks.timing(Failure("check", "check", error=code("cudaError_t", 35)), {}).endswith("failed itself.")
-    assert checks.timing(Failure("check", "check", error=code("ncclResult_t", 6)), {}) == ""
+    assert "launched earlier" in check_messages.timing(failed, {}) and "a.cc:3" in check_messages.timing(failed, {})
+    assert "is the one that failed" in check_messages.timing(failed, {"CUDA_LAUNCH_BLOCKING": "1"})
+    assert check_messages.timing(Failure("check", "check", error=code("cudaError_t", 35)), {}).endswith(
+        "failed itself."
+    )
+    assert check_messages.timing(Failure("check", "check", error=code("ncclResult_t", 6)), {}) == ""
 
 
 def test_the_report_says_between_which_checks_as_far_as_it_is_known():
     failed = Failure("check", "check", error=code("cudaError_t", 700), file="a.cc", line=9, engine="fastertransformer")
-    plain = checks.timing(failed, {}, "a.cc:5")
+    plain = check_messages.timing(failed, {}, "a.cc:5")
     assert "Which one passed last is not known" in plain and "the one before it in the source is a.cc:5" in plain
-    assert "is not known" in checks.timing(failed, {})
-    every = checks.timing(failed, {"FT_DEBUG_LEVEL": "DEBUG"}, "a.cc:5")
+    assert "is not known" in check_messages.timing(failed, {})
+    every = check_messages.timing(failed, {"FT_DEBUG_LEVEL": "DEBUG"}, "a.cc:5")
     assert "launched between the check before this one (a.cc:5) and a.cc:9" in every and "not known" not in every
     hidden = Failure("check", "check", error=code("cublasStatus_t", 13), file="a.cc", line=9)
-    assert "launched earlier" in checks.timing(hidden, {})
-    assert "launched earlier" in checks.timing(Failure("signal", "SIGABRT", error=code("cudaError_t", 719)), {})
+    assert "launched earlier" in check_messages.timing(hidden, {})
+    assert "launched earlier" in check_messages.timing(Failure("signal", "SIGABRT", error=code("cudaError_t", 719)), {})
 
 
 SOURCE = """void Layer::forward() {
@@ -145,16 +147,16 @@ SOURCE = """void Layer::forward() {
     ("first", "line", "before"), [(1, 9, 7), (1, 7, 6), (1, 6, 5), (1, 5, 2), (1, 2, None), (3, 5, None)]
 )
 def test_the_check_before_is_found_in_the_source(first, line, before):
-    assert checks.check_before(SOURCE, first, line) == before
+    assert check_messages.check_before(SOURCE, first, line) == before
 
 
 def test_a_check_that_is_always_called_is_told_by_its_frame_or_by_its_message():
     what = "c10::cuda::c10_cuda_check_implementation"
     named = (Frame("f"), Frame(f"{what} [clone .cold]"), Frame("vllm::norm"))
-    assert checks.called_check(named, "")[0] == 1
-    assert checks.called_check((Frame("turbomind::check<cudaError>"),), "")[1].file == 2
-    assert checks.called_check((Frame(None), Frame("f")), what)[0] == 0
-    assert checks.called_check((Frame("f"),), what) is None and checks.called_check((), what) is None
+    assert check_messages.called_check(named, "")[0] == 1
+    assert check_messages.called_check((Frame("turbomind::check<cudaError>"),), "")[1].file == 2
+    assert check_messages.called_check((Frame(None), Frame("f")), what)[0] == 0
+    assert check_messages.called_check((Frame("f"),), what) is None and check_messages.called_check((), what) is None
 
 
 @pytest.mark.parametrize(
@@ -164,57 +166,60 @@ def test_a_check_that_is_always_called_is_told_by_its_frame_or_by_its_message():
      ("x" * 600 + ".h", False)],
 )  # fmt: skip
 def test_names_of_source_files(text, is_source):
-    assert checks.looks_like_source(text) is is_source
+    assert check_messages.looks_like_source(text) is is_source
 
 
 def test_steps_leave_out_what_is_done_already():
     failed = Failure("check", "check", error=code("cudaError_t", 700), engine="fastertransformer")
-    plain = checks.steps(failed, None, {})
+    plain = check_messages.steps(failed, None, {})
     assert "llm-check enable" in plain[0] and any("CUDA_LAUNCH_BLOCKING=1" in step for step in plain)
-    done = checks.steps(failed, None, {"CUDA_LAUNCH_BLOCKING": "1", "FT_DEBUG_LEVEL": "DEBUG"})
+    done = check_messages.steps(failed, None, {"CUDA_LAUNCH_BLOCKING": "1", "FT_DEBUG_LEVEL": "DEBUG"})
     assert not any("CUDA_LAUNCH_BLOCKING=1" in step or "llm-check enable" in step for step in done)
 
 
 def test_the_engine_frame_is_the_first_that_is_no_check():
     names = ("__cxa_throw", "fastertransformer::check<int>", "fastertransformer::Ffn::forward", "main")
     frames = tuple(Frame(name, module="/w/engine") for name in names)
-    assert checks.engine_frame(frames) == 2 and checks.check_frame(frames) == 1
-    assert checks.engine_frame((Frame(None, module="/w/engine"),)) is None
+    assert check_messages.engine_frame(frames) == 2 and check_messages.check_frame(frames) == 1
+    assert check_messages.engine_frame((Frame(None, module="/w/engine"),)) is None
 
 
 def test_a_full_dev_shm_is_told_from_failing_memory():
-    full = fault.Fault("SIGBUS", 2, 0x7F00, "/dev/shm/nccl-Ab", 4096, 8 << 20, 4096, 1 << 20, 0, True)
-    said = " ".join(fault.explained(full))
+    full = fatal_signal.Fault("SIGBUS", 2, 0x7F00, "/dev/shm/nccl-Ab", 4096, 8 << 20, 4096, 1 << 20, 0, True)
+    said = " ".join(fatal_signal.explained(full))
     assert "/dev/shm/nccl-Ab" in said and "it is full" in said and "1.0 MiB" in said
-    assert "--shm-size" in fault.steps(full)[0]
-    broken = fault.Fault("SIGBUS", 4, 0x7F00, "/dev/shm/nccl-Ab", total=1 << 20, free=0)
-    assert "hardware" in fault.explained(broken)[0] and "shm" not in " ".join(fault.steps(broken))
-    cut = fault.Fault("SIGBUS", 2, 0x7F00, "/models/w.bin", 8192, 4096, 4096, 1 << 40, 1 << 39, True)
-    assert "was cut" in " ".join(fault.explained(cut)) and "is full" not in " ".join(fault.explained(cut))
+    assert "--shm-size" in fatal_signal.steps(full)[0]
+    broken = fatal_signal.Fault("SIGBUS", 4, 0x7F00, "/dev/shm/nccl-Ab", total=1 << 20, free=0)
+    assert "hardware" in fatal_signal.explained(broken)[0] and "shm" not in " ".join(fatal_signal.steps(broken))
+    cut = fatal_signal.Fault("SIGBUS", 2, 0x7F00, "/models/w.bin", 8192, 4096, 4096, 1 << 40, 1 << 39, True)
+    assert "was cut" in " ".join(fatal_signal.explained(cut)) and "is full" not in " ".join(fatal_signal.explained(cut))
 
 
 def test_room_in_dev_shm_makes_the_report_less_sure():
-    seen = fault.Fault("SIGBUS", 2, 0x7F00, "/dev/shm/nccl-Ab", 4096, 8 << 20, 8 << 20, 1 << 34, 1 << 33, True)
-    said = " ".join(fault.explained(seen))
+    seen = fatal_signal.Fault("SIGBUS", 2, 0x7F00, "/dev/shm/nccl-Ab", 4096, 8 << 20, 8 << 20, 1 << 34, 1 << 33, True)
+    said = " ".join(fatal_signal.explained(seen))
     assert "8.0 GiB of 16.0 GiB free now: that does not explain it" in said and "it is full" not in said
-    first, second, *_ = fault.steps(seen)
+    first, second, *_ = fatal_signal.steps(seen)
     assert "memory.max" in first and second.startswith("if it was full a moment ago") and "--shm-size" in second
-    unknown = fault.Fault("SIGBUS", 2, 0x7F00, "/dev/shm/nccl-Ab")
-    assert fault.steps(unknown)[0].startswith("give the container more")
+    unknown = fatal_signal.Fault("SIGBUS", 2, 0x7F00, "/dev/shm/nccl-Ab")
+    assert fatal_signal.steps(unknown)[0].startswith("give the container more")
 
 
 @pytest.mark.parametrize(
     ("seen", "words"),
     [
-        (fault.Fault("SIGSEGV", 1, 8), "null pointer"),
-        (fault.Fault("SIGSEGV", 1, 0x7000000000, mapped=False), "Nothing is mapped"),
-        (fault.Fault("SIGSEGV", 2, 0x7000000000, mapped=True, access="---p"), "device pointer"),
-        (fault.Fault("SIGSEGV", 2, 0x7000000000, "/w/a.so", mapped=True, access="r--p"), "mapped r--p from /w/a.so"),
-        (fault.Fault("SIGBUS"), "no file is known"),
+        (fatal_signal.Fault("SIGSEGV", 1, 8), "null pointer"),
+        (fatal_signal.Fault("SIGSEGV", 1, 0x7000000000, mapped=False), "Nothing is mapped"),
+        (fatal_signal.Fault("SIGSEGV", 2, 0x7000000000, mapped=True, access="---p"), "device pointer"),
+        (
+            fatal_signal.Fault("SIGSEGV", 2, 0x7000000000, "/w/a.so", mapped=True, access="r--p"),
+            "mapped r--p from /w/a.so",
+        ),
+        (fatal_signal.Fault("SIGBUS"), "no file is known"),
     ],
 )
 def test_faults_in_words(seen, words):
-    assert words in fault.explained(seen)[0]
+    assert words in fatal_signal.explained(seen)[0]
 
 
 def report(**more):
@@ -277,7 +282,7 @@ REPORT = next(row for row in FAIL_FUNCTIONS if row.function.endswith("CheckError
     ],
 )
 def test_a_function_of_a_failure_has_its_text_and_a_place_that_can_be(text, file, line, place):
-    found = checks.failed(REPORT, text, None, file, line)
+    found = check_messages.failed(REPORT, text, None, file, line)
     assert (found.file, found.line) == place and found.raised == "aborts"
     assert found.text == (text.split(": ", 1)[1].strip() if "a.cc(" in text else text.strip())
     assert found.message == text.strip()

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from gdbext.commands.files import append_private, check_writable, write_private
+from gdbext.commands.user_files import append_private, check_writable, write_private
 from gdbext.model.errors import GdbextError, UsageError
 
 

@@ -3,8 +3,8 @@
 import os
 import struct
 
-from gdbext.capture.maps import read_maps
-from gdbext.debugger.modules import Modules
+from gdbext.capture.memory.maps import read_maps
+from gdbext.debugger.base.modules import Modules
 
 PAGE = 4096
 

@@ -7,9 +7,9 @@ import sys
 import pytest
 from discovery_tree import Tree
 
-from gdbext.discovery.procfs import ProcFS
-from gdbext.discovery.ranks import find_jobs, rank_from_environ
-from gdbext.discovery.selectors import Selector
+from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.discovery.ranks.chosen_job import find_jobs, rank_from_environ
+from gdbext.discovery.ranks.selectors import Selector
 
 TITLED = """
 import setproctitle, sys

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.discovery.devices import device_of
+from gdbext.discovery.proc.devices import device_of
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from gdbext.analysis.judge import judge
-from gdbext.analysis.lock_report import report
-from gdbext.discovery.file_locks import holder, waits_for_lock
-from gdbext.discovery.peers import waits_for
-from gdbext.discovery.procfs import ProcFS
+from gdbext.analysis.locks.lock_report import report
+from gdbext.analysis.verdict.judge import judge
+from gdbext.discovery.proc.file_locks import holder, waits_for_lock
+from gdbext.discovery.proc.peers import waits_for
+from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.locks import Peer
 from gdbext.model.missing import Missing
 from tests.unit.stacks import job, rank, stack

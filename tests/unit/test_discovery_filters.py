@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import gdbext
-from gdbext.capture.memory import ProcessMemory
-from gdbext.discovery.filters import kills_readers, refuses_ptrace
-from gdbext.discovery.preflight import check
-from gdbext.discovery.procfs import ProcFS
+from gdbext.capture.memory.process_memory import ProcessMemory
+from gdbext.discovery.preflight.permission import check
+from gdbext.discovery.preflight.seccomp import kills_readers, refuses_ptrace
+from gdbext.discovery.proc.procfs import ProcFS
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="the filter names calls by their number on x86-64"

@@ -1,6 +1,6 @@
 """The interpreter that works for the debugger is found, in the order that is documented."""
 
-from gdbext.discovery.interpreter import interpreters
+from gdbext.discovery.proc.shell_python import interpreters
 
 
 def executable(path):

@@ -3,9 +3,9 @@
 import pytest
 from discovery_tree import Tree
 
-from gdbext.discovery.procfs import ProcFS
-from gdbext.discovery.ranks import find_jobs
-from gdbext.discovery.selectors import Selector
+from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.discovery.ranks.chosen_job import find_jobs
+from gdbext.discovery.ranks.selectors import Selector
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from contextlib import closing
 
 import pytest
 
-from gdbext.capture.blocked import asleep_in
-from gdbext.discovery.peers import waits_for
-from gdbext.discovery.procfs import ProcFS
+from gdbext.capture.without_stop.blocked import asleep_in
+from gdbext.discovery.proc.peers import waits_for
+from gdbext.discovery.proc.procfs import ProcFS
 
 WAIT4, WAITID, RECEIVE, EPOLL_WAIT = 61, 247, 45, 232
 FOR_EVER = 0xFFFFFFFF

@@ -7,9 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from gdbext.discovery import peers
-from gdbext.discovery.peers import waits_for
-from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.proc import peers
+from gdbext.discovery.proc.peers import waits_for
+from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.missing import Missing
 
 READ, WRITE, RECEIVE = 0, 1, 45

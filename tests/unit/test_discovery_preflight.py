@@ -7,8 +7,8 @@ import sys
 import pytest
 from discovery_tree import Tree
 
-from gdbext.discovery.preflight import check, hindrances
-from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.preflight.permission import check, hindrances
+from gdbext.discovery.proc.procfs import ProcFS
 
 US = 50
 SYS_PTRACE = {"CapPrm": f"{1 << 19:016x}", "CapEff": f"{1 << 19:016x}"}
@@ -352,8 +352,8 @@ def test_a_real_process_that_is_not_dumpable():
 
 OTHER_USER = """
 import os
-from gdbext.discovery.preflight import check, hindrances
-from gdbext.discovery.procfs import ProcFS
+from gdbext.discovery.preflight.permission import check, hindrances
+from gdbext.discovery.proc.procfs import ProcFS
 if os.getuid() == 0:
     os.setgroups([]), os.setgid(65534), os.setuid(65534)
 answer = check(ProcFS(), 1)

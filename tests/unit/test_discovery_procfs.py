@@ -7,8 +7,8 @@ from discovery_tree import OVERWRITTEN, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gdbext.discovery.procfs import DENIED, GONE, ProcFS, parse_environ, parse_stat
-from gdbext.discovery.procfs import OVERWRITTEN as REASON
+from gdbext.discovery.proc.procfs import DENIED, GONE, ProcFS, parse_environ, parse_stat
+from gdbext.discovery.proc.procfs import OVERWRITTEN as REASON
 from gdbext.model.missing import Missing
 
 

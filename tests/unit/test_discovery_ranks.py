@@ -6,9 +6,9 @@ import pwd
 import pytest
 from discovery_tree import NCCL, OVERWRITTEN, PYTHON, SITE, TORCH, Tree
 
-from gdbext.discovery.procfs import DENIED, ProcFS
-from gdbext.discovery.ranks import choose_job, find_jobs, rank_from_environ
-from gdbext.discovery.selectors import Selector
+from gdbext.discovery.proc.procfs import DENIED, ProcFS
+from gdbext.discovery.ranks.chosen_job import choose_job, find_jobs, rank_from_environ
+from gdbext.discovery.ranks.selectors import Selector
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.job import RankProcess
 from gdbext.model.missing import Missing

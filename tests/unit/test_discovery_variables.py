@@ -2,9 +2,9 @@
 
 import pytest
 
-from gdbext.discovery.arguments import option, rank_arguments, size
-from gdbext.discovery.variables import claims_of, number
-from gdbext.knowledge.launchers import VARIABLES
+from gdbext.discovery.proc.command_line import option, rank_arguments, size
+from gdbext.discovery.proc.rank_variables import claims_of, number
+from gdbext.knowledge.launch.launchers import VARIABLES
 
 
 @pytest.mark.parametrize("row", VARIABLES, ids=[row.launcher for row in VARIABLES])

@@ -7,10 +7,10 @@ import tempfile
 import pytest
 from discovery_tree import PYTHON, TORCH, Tree
 
-from gdbext.capture.environ import read_environ
-from gdbext.discovery.procfs import ProcFS
-from gdbext.discovery.ranks import find_jobs, told_apart
-from gdbext.discovery.selectors import Selector
+from gdbext.capture.memory.environ import read_environ
+from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.discovery.ranks.chosen_job import find_jobs, told_apart
+from gdbext.discovery.ranks.selectors import Selector
 from gdbext.model.job import RankProcess
 from gdbext.model.missing import Missing
 from tests.bench.groups import members, start, wrong

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.analysis.judge import judge
+from gdbext.analysis.verdict.judge import judge
 from gdbext.parsers import parse_files
 from gdbext.render import Style, render
 

@@ -7,16 +7,16 @@ from types import SimpleNamespace
 import pytest
 from discovery_tree import Tree
 
-from gdbext.commands import private_folder
-from gdbext.commands.private_folder import place_for_copies
-from gdbext.discovery import checkup
-from gdbext.discovery.checkup import host_points
-from gdbext.discovery.preflight import hindrances
-from gdbext.discovery.procfs import DENIED, ProcFS
-from gdbext.discovery.ranks import find_jobs
-from gdbext.discovery.selectors import Selector
-from gdbext.frontend import cli, doctor, ranks
-from gdbext.frontend.gdbrun import find_gdb
+from gdbext.capture import private_folder
+from gdbext.capture.private_folder import place_for_copies
+from gdbext.cli import doctor, main, ranks
+from gdbext.collect.gdb.batch_runs import find_gdb
+from gdbext.discovery.preflight import checkup
+from gdbext.discovery.preflight.checkup import host_points
+from gdbext.discovery.preflight.permission import hindrances
+from gdbext.discovery.proc.procfs import DENIED, ProcFS
+from gdbext.discovery.ranks.chosen_job import find_jobs
+from gdbext.discovery.ranks.selectors import Selector
 from gdbext.model.checkup import Checkup, Point
 from gdbext.model.missing import Missing
 from gdbext.render import Style, render
@@ -67,7 +67,7 @@ def test_without_a_job_it_is_told_who_could_not_be_looked_into(tree, monkeypatch
     last = " ".join(render(Checkup(tuple(points)), STYLE)[-2:])
     assert "whether ranks may be looked at is not known" in last and "Nothing stands" not in last
     monkeypatch.setattr(ranks, "ProcFS", lambda: proc)
-    assert cli.main(["ranks"]) == 4 and "could not be looked into: their user may" in capsys.readouterr().err
+    assert main.main(["ranks"]) == 4 and "could not be looked into: their user may" in capsys.readouterr().err
 
 
 def test_little_room_is_told_in_a_unit_that_shows_it(tmp_path, monkeypatch):
@@ -135,7 +135,7 @@ def test_that_nothing_stands_in_the_way_is_said_where_a_job_was_tried():
 
 @pytest.mark.parametrize("program", ["/bin/true", "/nowhere/gdb"])
 def test_a_gdb_that_is_none(program, capsys):
-    assert cli.main(["doctor", "--gdb", program, "--json"]) == 1
+    assert main.main(["doctor", "--gdb", program, "--json"]) == 1
     first = json.loads(capsys.readouterr().out)["points"][0]
     assert first["state"] == "hindrance" and "apt-get install gdb" in first["text"] + first["remedy"]
 
@@ -149,7 +149,7 @@ def test_a_gdb_that_hangs(tmp_path, monkeypatch):
 
 
 def test_the_gdb_here_says_what_it_is(capsys):
-    cli.main(["doctor", "--json"])
+    main.main(["doctor", "--json"])
     points = json.loads(capsys.readouterr().out)["points"]
     assert points[0]["name"] == "gdb" and find_gdb() in points[0]["text"] and " with Python 3." in points[0]["text"]
     assert [point["state"] for point in points if point["name"] == "packages"] == ["ok"]

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from gdbext.analysis.error_codes import by_name, by_number, code, in_message
+from gdbext.analysis.checks.error_codes import by_name, by_number, code, in_message
+from gdbext.cli.main import main
 from gdbext.commands.error import explain_error
-from gdbext.frontend.cli import main
 from gdbext.knowledge.errors import LIBRARIES, TEXT_FUNCTIONS
 from gdbext.model.errors import OK, USAGE, UsageError
 from gdbext.render import Style, render

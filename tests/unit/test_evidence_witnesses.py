@@ -13,7 +13,7 @@ import pytest
 from gdbext.evidence import flight_recorder, kernel_log, nvml, plain_pickle, shared_memory
 from gdbext.evidence.asking import ask_all
 from gdbext.evidence.question import Asked, Question, present
-from gdbext.knowledge.xid import XIDS, meaning_of
+from gdbext.knowledge.errors.xid import XIDS, meaning_of
 from gdbext.model.missing import Missing
 from gdbext.model.witness import Statement
 

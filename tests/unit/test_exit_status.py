@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.frontend import cli
-from gdbext.model.codec import dump_snapshot
+from gdbext.cli import main
 from gdbext.model.errors import FINDING, INTERRUPTED, NOTHING, OK, UNTOLD, USAGE
 from gdbext.model.exit_status import ALL, NONE, PART, exit_status
 from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.saved.codec import dump_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.verdict import Diagnosis, Verdict
-from gdbext.render.document import document
+from gdbext.render.json.document import document
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,11 +59,11 @@ def test_of_the_shell(tmp_path, capsys):
     both = (rank(0, "cudaStreamSynchronize"), rank(1, "cudaMallocHost"))
     path = tmp_path / "look.json"
     path.write_text(dump_snapshot(JobSnapshot((*both, rank(2, state="partial", problems=("no permission",))))))
-    assert cli.main(["diagnose", str(path), "--json", "-q"]) == FINDING
+    assert main.main(["diagnose", str(path), "--json", "-q"]) == FINDING
     verdict = json.loads(capsys.readouterr().out)["verdict"]
     assert (verdict["cause"], verdict["hangs"]) == ("implicit-sync-vs-collective", True)
     path.write_text(dump_snapshot(JobSnapshot((both[0], rank(1, state="partial", problems=("no permission",))))))
-    assert cli.main(["diagnose", str(path), "--json", "-q"]) == UNTOLD
+    assert main.main(["diagnose", str(path), "--json", "-q"]) == UNTOLD
     verdict = json.loads(capsys.readouterr().out)["verdict"]
     assert verdict["hangs"] is None and verdict["missing"]
 

@@ -5,20 +5,20 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.judge import judge
+from gdbext.analysis.verdict.judge import judge
 from gdbext.analysis.waits.weighing import contradicted
+from gdbext.cli import main
 from gdbext.commands import diagnose
 from gdbext.commands.parsing import help_text, option_names, parse
-from gdbext.frontend import cli
-from gdbext.knowledge.wait_causes import CAUSES as ROWS
-from gdbext.model.codec import dump_snapshot
+from gdbext.knowledge.causes.wait_causes import CAUSES as ROWS
 from gdbext.model.considered import LIMITS, REGRADES, SOURCES, Considered, Regrade
 from gdbext.model.errors import FINDING
 from gdbext.model.locks import LockWait
+from gdbext.model.saved.codec import dump_snapshot
 from gdbext.model.waits import Hypothesis
 from gdbext.render import Style, render
-from gdbext.render.considered import MOST
-from gdbext.render.document import document
+from gdbext.render.json.document import document
+from gdbext.render.text.verdict.considered import MOST
 from tests.unit.stacks import ENGINE, gloo_reducing, inside, job, rank, reducing, sleeping, stack, syncing
 
 LOCKS = ("__lll_lock_wait@libc.so.6", "pthread_mutex_lock@libc.so.6")
@@ -283,17 +283,17 @@ def saved(tmp_path):
 
 
 def test_the_shell_has_it(saved, capsys):
-    assert cli.main(["diagnose", saved, "-q", "--explain-verdict"]) == FINDING
+    assert main.main(["diagnose", saved, "-q", "--explain-verdict"]) == FINDING
     assert HEADING in capsys.readouterr().out
-    assert cli.main(["diagnose", saved, "-q"]) == FINDING
+    assert main.main(["diagnose", saved, "-q"]) == FINDING
     assert HEADING not in capsys.readouterr().out
-    assert cli.main(["diagnose", saved, "-q", "--json", "--explain-verdict"]) == FINDING
+    assert main.main(["diagnose", saved, "-q", "--json", "--explain-verdict"]) == FINDING
     assert len(json.loads(capsys.readouterr().out)["verdict"]["hypotheses"]) == 2
 
 
 def test_the_shell_tells_of_it(capsys):
     with pytest.raises(SystemExit):
-        cli.main(["diagnose", "--help"])
+        main.main(["diagnose", "--help"])
     assert "--explain-verdict" in capsys.readouterr().out
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.capture import versions
-from gdbext.frontend import bundle, cli
+from gdbext.capture.symbols import library_versions
+from gdbext.cli import bundle, main
 from gdbext.model.activity import Activity, Child
-from gdbext.model.codec import dump_snapshot, load_snapshot
 from gdbext.model.errors import FINDING, OK, USAGE, GdbextError
 from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.saved.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.witness import Statement, Witness
 
@@ -58,7 +58,7 @@ def texts(folder):
 
 def test_a_bundle_holds_what_a_maintainer_asks_for(saved, tmp_path, capsys):
     into = tmp_path / "case"
-    assert cli.main(["diagnose", str(saved), "--bundle", str(into)]) == OK
+    assert main.main(["diagnose", str(saved), "--bundle", str(into)]) == OK
     out = capsys.readouterr()
     assert f"bundle written to {into}" in out.err
     found = {str(name): text for name, text in texts(into).items()}
@@ -76,7 +76,7 @@ def test_a_bundle_holds_what_a_maintainer_asks_for(saved, tmp_path, capsys):
 
 def test_nobody_else_can_read_it_and_no_secret_is_in_it(saved, tmp_path):
     into = tmp_path / "case"
-    cli.main(["diagnose", str(saved), "--bundle", str(into), "--quiet", "--json", "--output", str(tmp_path / "other")])
+    main.main(["diagnose", str(saved), "--bundle", str(into), "--quiet", "--json", "--output", str(tmp_path / "other")])
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in [into, *into.rglob("*")]}
     assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
     assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
@@ -86,9 +86,9 @@ def test_nobody_else_can_read_it_and_no_secret_is_in_it(saved, tmp_path):
 
 def test_it_is_read_back_with_the_same_verdict(saved, tmp_path, capsys):
     into = tmp_path / "case"
-    cli.main(["diagnose", str(saved), "--bundle", str(into), "--json", "--quiet"])
+    main.main(["diagnose", str(saved), "--bundle", str(into), "--json", "--quiet"])
     first = json.loads(capsys.readouterr().out)
-    cli.main(["diagnose", str(into), "--json", "--quiet"])
+    main.main(["diagnose", str(into), "--json", "--quiet"])
     again = json.loads(capsys.readouterr().out)
     assert again["verdict"] == first["verdict"]
     assert again["processes"][1]["wait"] == first["processes"][1]["wait"]
@@ -105,15 +105,15 @@ def test_what_is_there_stays(saved, tmp_path, kind, capsys):
         into.write_text("mine")
     else:
         into.symlink_to(tmp_path / "nowhere")
-    assert cli.main(["diagnose", str(saved), "--bundle", str(into), "--force"]) == USAGE
+    assert main.main(["diagnose", str(saved), "--bundle", str(into), "--force"]) == USAGE
     assert "case exists; give the bundle a name of its own" in capsys.readouterr().err
     assert not (into / "README.txt").exists()
 
 
 def test_a_folder_that_is_no_bundle_and_one_that_cannot_be_written(saved, tmp_path, capsys):
-    assert cli.main(["diagnose", str(tmp_path)]) == 4
+    assert main.main(["diagnose", str(tmp_path)]) == 4
     assert "without snapshot.json" in capsys.readouterr().err
-    assert cli.main(["diagnose", str(saved), "--bundle", str(tmp_path / "no" / "case")]) == 4
+    assert main.main(["diagnose", str(saved), "--bundle", str(tmp_path / "no" / "case")]) == 4
     assert "/no is no folder" in capsys.readouterr().err
 
 
@@ -122,7 +122,7 @@ def test_a_full_disk_leaves_nothing_behind(saved, tmp_path, monkeypatch, capsys)
         raise GdbextError(f"cannot write {name}: No space left on device")
 
     monkeypatch.setattr(bundle, "write_private", full)
-    assert cli.main(["diagnose", str(saved), "--bundle", str(tmp_path / "case")]) == 4
+    assert main.main(["diagnose", str(saved), "--bundle", str(tmp_path / "case")]) == 4
     assert "No space left" in capsys.readouterr().err
     assert os.listdir(tmp_path) == ["look.json"]
 
@@ -130,7 +130,7 @@ def test_a_full_disk_leaves_nothing_behind(saved, tmp_path, monkeypatch, capsys)
 def test_a_bundle_of_a_finding_keeps_its_exit_status(tmp_path, capsys):
     look = tmp_path / "look.json"
     look.write_text(dump_snapshot(replace(snapshot(), processes=snapshot().processes[:1])))
-    assert cli.main(["diagnose", str(look), "--bundle", str(tmp_path / "case"), "--quiet"]) == FINDING
+    assert main.main(["diagnose", str(look), "--bundle", str(tmp_path / "case"), "--quiet"]) == FINDING
     assert load_snapshot((tmp_path / "case" / "snapshot.json").read_text()).processes[0].rank == 0
 
 
@@ -143,7 +143,7 @@ def test_releases_by_file_and_folder_names(tmp_path):
         "/opt/lib/python3.12/site-packages/torch/lib/libtorch_cpu.so",
         "/usr/lib/libnccl.so.2",
     ]
-    assert versions.versions(7, paths, str(tmp_path)) == {
+    assert library_versions.versions(7, paths, str(tmp_path)) == {
         "libcuda": "575.57.08",
         "libnccl": "2",
         "nvidia_nccl_cu12": "2.28.9",
@@ -153,9 +153,9 @@ def test_releases_by_file_and_folder_names(tmp_path):
 
 def test_a_saved_look_tells_nothing_of_the_processes_that_run_here_now(tmp_path, capsys):
     """Its pids are those of another time, and maybe of another host."""
-    mine = replace(rank(0), pid=os.getpid(), source="live", alive=True, libraries=(versions.__file__,))
+    mine = replace(rank(0), pid=os.getpid(), source="live", alive=True, libraries=(library_versions.__file__,))
     (tmp_path / "look.json").write_text(dump_snapshot(JobSnapshot((mine,))))
-    cli.main(["diagnose", str(tmp_path / "look.json"), "--bundle", str(tmp_path / "case"), "--quiet"])
+    main.main(["diagnose", str(tmp_path / "look.json"), "--bundle", str(tmp_path / "case"), "--quiet"])
     found = {str(name): text for name, text in texts(tmp_path / "case").items()}
     assert not [name for name in found if name.startswith("maps")]
     assert found["versions.txt"] == "engine: unknown\n"
@@ -169,7 +169,9 @@ def test_no_text_of_it_controls_a_terminal(tmp_path, capsys):
     job = RankSnapshot(0, (stack,), 1, problems=(NASTY,), environment={NASTY: NASTY}, python=NASTY)
     witness = Witness(NASTY, "failed", NASTY, (Statement(NASTY, NASTY),))
     (tmp_path / "look.json").write_text(dump_snapshot(JobSnapshot((job,), engine=NASTY, witnesses=(witness,))))
-    assert cli.main(["diagnose", str(tmp_path / "look.json"), "--bundle", str(tmp_path / "case"), "--quiet"]) == FINDING
+    assert (
+        main.main(["diagnose", str(tmp_path / "look.json"), "--bundle", str(tmp_path / "case"), "--quiet"]) == FINDING
+    )
     for name, text in texts(tmp_path / "case").items():
         assert text.replace("\n", "").isprintable(), name
         assert name.suffix == ".json" or "rank 7: well" not in text.splitlines(), name

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from gdbext.frontend import capacity
-from gdbext.frontend.capacity import gdbs_for, memory_at_hand, most_gdbs
+from gdbext.collect import capacity
+from gdbext.collect.capacity import gdbs_for, memory_at_hand, most_gdbs
 
 GIB, MIB = 1 << 30, 1 << 20
 

@@ -5,11 +5,11 @@ import os
 
 import pytest
 
-from gdbext.analysis.communicators import communicator_table, why_nothing
-from gdbext.frontend import cli, comms
-from gdbext.frontend.terminal import Progress
-from gdbext.model.codec import dump_snapshot
+from gdbext.analysis.communicators.joined import communicator_table, why_nothing
+from gdbext.cli import comms, main
+from gdbext.cli.terminal import Progress
 from gdbext.model.job import Job, RankProcess
+from gdbext.model.saved.codec import dump_snapshot
 from tests.unit.stacks import job, rank
 from tests.unit.test_analysis_communicators import comm
 
@@ -44,7 +44,7 @@ def saved(tmp_path):
 
 
 def test_a_saved_look_is_shown_again(saved, capsys):
-    assert cli.main(["comms", saved, "--json"]) == 1
+    assert main.main(["comms", saved, "--json"]) == 1
     (one,) = json.loads(capsys.readouterr().out)["communicators"]
     assert one["uneven"] == [{"kind": "all_reduce", "counts": {"0": 3, "1": 4}}]
 
@@ -63,7 +63,7 @@ def test_bad_input_is_one_line(words, status, said, capsys, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     (tmp_path / "core.1").write_bytes(b"\x7fELF" + bytes(100))
     (tmp_path / "empty").touch()
-    assert cli.main(["comms", *words]) == status
+    assert main.main(["comms", *words]) == status
     printed = capsys.readouterr()
     assert said in printed.err
     assert (printed.out, printed.err.count("\n")) == ("", 1)
@@ -82,7 +82,7 @@ def test_a_scan_that_was_cut_short_says_what_looks_further(options, note, said, 
     monkeypatch.setattr(comms, "chosen_job", lambda *given: OURSELVES)
     monkeypatch.setattr(comms, "look", lambda *given: seen)
     monkeypatch.setenv("COLUMNS", "120")
-    cli.main(["comms", *options])
+    main.main(["comms", *options])
     printed = capsys.readouterr().out
     assert "1 of 2 not seen" in printed
     assert (comms.FURTHER in printed) is said
@@ -91,6 +91,6 @@ def test_a_scan_that_was_cut_short_says_what_looks_further(options, note, said, 
 def test_a_look_without_communicators(tmp_path, capsys):
     path = tmp_path / "look.json"
     path.write_text(dump_snapshot(job(rank(0))))
-    assert cli.main(["comms", str(path)]) == 4
+    assert main.main(["comms", str(path)]) == 4
     assert capsys.readouterr().err == "gdbext: no NCCL communicator was found\n"
     assert not communicator_table(()).groups

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 import gdbext
-from gdbext.frontend import cli, reading
-from gdbext.frontend.terminal import Progress
-from gdbext.model.codec import dump_snapshot
+from gdbext.cli import main
+from gdbext.cli.inputs import reading
+from gdbext.cli.terminal import Progress
 from gdbext.model.errors import FINDING, NOTHING, OK, USAGE
 from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.saved.codec import dump_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 
 ROOT = Path(gdbext.__file__).parents[1]
@@ -39,7 +40,7 @@ def saved(tmp_path):
 
 
 def test_a_saved_snapshot_is_judged_again(saved, capsys):
-    assert cli.main(["diagnose", str(saved), "--json", "--quiet"]) == FINDING
+    assert main.main(["diagnose", str(saved), "--json", "--quiet"]) == FINDING
     answer = json.loads(capsys.readouterr().out)
     assert answer["schema"] == 1
     assert [process["wait"]["kind"] for process in answer["processes"]] == ["stream-sync"] * 2
@@ -47,29 +48,29 @@ def test_a_saved_snapshot_is_judged_again(saved, capsys):
 
 def test_a_look_is_never_saved_over_another_one(saved, tmp_path, capsys):
     target = tmp_path / "again.json"
-    assert cli.main(["diagnose", str(saved), "--save", str(target)]) == FINDING
+    assert main.main(["diagnose", str(saved), "--save", str(target)]) == FINDING
     assert "snapshot written" in capsys.readouterr().err
     kept = target.read_text()
     assert stat.S_IMODE(target.stat().st_mode) == 0o600 and json.loads(kept)["snapshot"]
-    assert cli.main(["diagnose", str(saved), "--save", str(target)]) == USAGE
+    assert main.main(["diagnose", str(saved), "--save", str(target)]) == USAGE
     printed = capsys.readouterr()
     assert printed.err == f"gdbext: {target} exists; choose another name; --force overwrites it\n"
     assert (printed.out, target.read_text()) == ("", kept)
     target.write_text("old")
-    assert cli.main(["diagnose", str(saved), "--save", str(target), "--force"]) == FINDING
+    assert main.main(["diagnose", str(saved), "--save", str(target), "--force"]) == FINDING
     assert json.loads(target.read_text())["snapshot"]
     assert sorted(os.listdir(tmp_path)) == ["again.json", "hang.json"]
 
 
 def test_what_cannot_be_saved_does_not_cost_the_answer(saved, capsys):
-    assert cli.main(["diagnose", str(saved), "--quiet", "--save", "/proc/self/fd/none"]) == NOTHING
+    assert main.main(["diagnose", str(saved), "--quiet", "--save", "/proc/self/fd/none"]) == NOTHING
     got = capsys.readouterr()
     assert "cause" in got.out
     assert "cannot write" in got.err
 
 
 def test_progress_goes_to_stderr_only(saved, capsys):
-    cli.main(["diagnose", str(saved)])
+    main.main(["diagnose", str(saved)])
     got = capsys.readouterr()
     assert "done in" in got.err
     assert "done in" not in got.out
@@ -98,7 +99,7 @@ def test_progress_goes_to_stderr_only(saved, capsys):
     ],
 )
 def test_errors_are_one_line_with_a_status(arguments, status, words, capsys):
-    assert cli.main(arguments) == status
+    assert main.main(arguments) == status
     got = capsys.readouterr()
     lines = [line for line in got.err.splitlines() if line]
     assert len(lines) == 1, got.err
@@ -110,24 +111,24 @@ def test_errors_are_one_line_with_a_status(arguments, status, words, capsys):
 def test_a_broken_snapshot_is_one_line(tmp_path, text, capsys):
     path = tmp_path / "broken.json"
     path.write_text(text)
-    assert cli.main(["diagnose", str(path)]) in (FINDING, NOTHING)
+    assert main.main(["diagnose", str(path)]) in (FINDING, NOTHING)
     assert "Traceback" not in capsys.readouterr().err
 
 
 def test_gdbinit_prints_a_file_that_exists(capsys):
-    assert cli.main(["gdbinit"]) == OK
+    assert main.main(["gdbinit"]) == OK
     assert os.path.isfile(capsys.readouterr().out.strip())
 
 
 def test_no_rank_is_said_beside_the_document(capsys):
-    assert cli.main(["ranks", "--name", "no such process$", "--json"]) == NOTHING
+    assert main.main(["ranks", "--name", "no such process$", "--json"]) == NOTHING
     printed = capsys.readouterr()
     assert json.loads(printed.out)["jobs"] == []
     assert printed.err == "gdbext: no rank process was found on this host\n"
 
 
 def test_no_command_is_usage(capsys):
-    assert cli.main([]) == 2
+    assert main.main([]) == 2
     assert "usage" in capsys.readouterr().err
 
 
@@ -143,7 +144,7 @@ def test_the_debug_information_reader_is_missed_before_a_look(monkeypatch, capsy
     """Only few looks need it, and these would tell of it when they are over."""
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "elftools" else found(name))
-    assert cli.main(["diagnose", str(ROOT / "tests/data/field/mangled-eu-stack.txt")]) == NOTHING
+    assert main.main(["diagnose", str(ROOT / "tests/data/field/mangled-eu-stack.txt")]) == NOTHING
     said = "gdbext: the package elftools is missing; python3 -m pip install tabulate pygments pyelftools\n"
     assert capsys.readouterr() == ("", said)
 
@@ -154,13 +155,13 @@ def test_a_look_loads_what_it_needs():
         "tabulate",
         "pygments",
         "elftools",
-        "gdbext.frontend.cores",
+        "gdbext.collect.core_files",
         "gdbext.model.tensor",
-        "gdbext.analysis.judge",
+        "gdbext.analysis.verdict.judge",
         "gdbext.parsers",
-        "gdbext.render.document",
+        "gdbext.render.json.document",
     ]
-    code = f"import sys, gdbext.frontend.diagnose; print([name for name in {seldom} if name in sys.modules])"
+    code = f"import sys, gdbext.cli.diagnose; print([name for name in {seldom} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "[]\n"
 
 

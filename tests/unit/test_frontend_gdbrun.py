@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from gdbext.frontend import capacity, gdb_process
-from gdbext.frontend.gdbrun import begin, find_gdb, run_batch, run_batches
+from gdbext.collect import capacity
+from gdbext.collect.gdb import process as gdb_process
+from gdbext.collect.gdb.batch_runs import begin, find_gdb, run_batch, run_batches
 from gdbext.model.errors import GdbextError
 
 

@@ -9,8 +9,8 @@ import types
 
 import pytest
 
-from gdbext.frontend import cli
-from gdbext.frontend.interrupts import interrupts_wait
+from gdbext.cli import main
+from gdbext.collect.interrupts import interrupts_wait
 
 
 @pytest.fixture(autouse=True)
@@ -51,12 +51,12 @@ def test_a_command_that_is_being_loaded_does_not_begin(monkeypatch, capsys):
 
     begun = []
     monkeypatch.setattr(importlib, "import_module", load)
-    assert cli.main(["ranks"]) == 130
+    assert main.main(["ranks"]) == 130
     assert begun == []
     assert "interrupted; every process runs on" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("module", ["gdbext.frontend", "gdbext.frontend.interrupts", "gdbext.frontend.cli"])
+@pytest.mark.parametrize("module", ["gdbext.cli", "gdbext.collect.interrupts", "gdbext.cli.main"])
 def test_ctrl_c_before_we_can_wait_for_it_is_no_traceback(module):
     script = f"""
 import signal, sys

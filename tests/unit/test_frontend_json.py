@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gdbext.frontend import cli, explain
+from gdbext.cli import explain, main
 from gdbext.model.errors import FINDING, OK, USAGE
 from tests.unit.test_docs_inputs import ROOT
 
@@ -42,7 +42,7 @@ def document(capsys):
     ],
 )
 def test_every_error_is_a_document_too(words, error, hint, status, capsys):
-    assert cli.main(words) == status
+    assert main.main(words) == status
     answer = document(capsys)
     assert list(answer) == ["schema", "tool", "error", "hint", "exit"]
     assert (answer["schema"], answer["error"], answer["exit"]) == (1, error, status)
@@ -63,36 +63,36 @@ def test_what_nobody_expected_is_a_document_too(raised, error, status, monkeypat
 
     monkeypatch.delenv("GDBEXT_TRACEBACK", raising=False)
     monkeypatch.setattr(explain, "explain", fails)
-    assert cli.main(["explain", "--json"]) == status
+    assert main.main(["explain", "--json"]) == status
     answer = document(capsys)
     assert answer["error"].startswith(error) and answer["exit"] == status
 
 
 def test_an_error_behind_the_answer_leaves_it_the_only_document(capsys):
-    assert cli.main(["diagnose", TEXT, "--json", "--save", "/proc/self/fd/none"]) == 4
+    assert main.main(["diagnose", TEXT, "--json", "--save", "/proc/self/fd/none"]) == 4
     printed = capsys.readouterr()
     assert json.loads(printed.out)["verdict"]
     assert "cannot write /proc/self/fd/none" in printed.err
 
 
 def test_without_json_an_error_is_on_stderr_alone(capsys):
-    assert cli.main(["diagnose", "no/such.txt"]) == 4
+    assert main.main(["diagnose", "no/such.txt"]) == 4
     assert capsys.readouterr() == ("", "gdbext: cannot read no/such.txt: No such file or directory\n")
 
 
 def test_a_program_that_is_started_keeps_its_options(capsys):
-    assert cli.main(["run", "/no/such/program", "--json"]) == 4
+    assert main.main(["run", "/no/such/program", "--json"]) == 4
     assert capsys.readouterr().out == ""
 
 
 def test_pids_and_files_may_stand_behind_it(capsys):
-    assert cli.main(["ranks", "4194304", "--json", "4194305"]) == 4
+    assert main.main(["ranks", "4194304", "--json", "4194305"]) == 4
     printed = capsys.readouterr()
     assert json.loads(printed.out)["jobs"] == []
     assert "4194304" in printed.err and "4194305" in printed.err
-    assert cli.main(["diagnose", "-q", "--json", TEXT]) == FINDING
+    assert main.main(["diagnose", "-q", "--json", TEXT]) == FINDING
     assert document(capsys)["verdict"]["cause"] == "network-transport"
-    assert cli.main(["explain", "--json", "gil"]) == OK
+    assert main.main(["explain", "--json", "gil"]) == OK
     assert document(capsys)["label"] == "gil"
 
 
@@ -100,24 +100,24 @@ def test_pids_and_files_may_stand_behind_it(capsys):
 def test_output_names_a_file(form, tmp_path, capsys):
     target = tmp_path / "answer"
     words = ["diagnose", TEXT, *form, "--output", str(target)]
-    assert cli.main(words) == FINDING
+    assert main.main(words) == FINDING
     printed = capsys.readouterr()
     assert printed.out == "" and f"answer written to {target}\n" in printed.err
     text = target.read_text()
     assert target.stat().st_mode & 0o777 == 0o600 and "\x1b" not in text
     assert (json.loads(text)["verdict"]["cause"] if form else text) and "network-transport" in text
     target.write_text("old")
-    assert cli.main(words) == USAGE
+    assert main.main(words) == USAGE
     printed = capsys.readouterr()
     assert f"{target} exists; choose another name; --force overwrites it" in printed.err
     assert target.read_text() == "old"
-    assert cli.main([*words, "--force"]) == FINDING
+    assert main.main([*words, "--force"]) == FINDING
     assert target.read_text() == text
 
 
 def test_a_file_behind_json_is_written_for_one_more_release(tmp_path, capsys):
     target = tmp_path / "hang.json"
-    assert cli.main(["diagnose", TEXT, "-q", "--json", str(target)]) == FINDING
+    assert main.main(["diagnose", TEXT, "-q", "--json", str(target)]) == FINDING
     printed = capsys.readouterr()
     assert "cause    network-transport" in printed.out, "as it was: the text to stdout"
     assert printed.err.startswith("gdbext: --json takes no value any more: use --json --output ")
@@ -127,20 +127,20 @@ def test_a_file_behind_json_is_written_for_one_more_release(tmp_path, capsys):
 def test_a_look_is_not_overwritten_but_read(tmp_path, capsys):
     """`gdbext diagnose x.txt --json hang.json` replaced a look that was there."""
     target = tmp_path / "hang.json"
-    assert cli.main(["diagnose", TEXT, "-q", "--save", str(target)]) == FINDING
+    assert main.main(["diagnose", TEXT, "-q", "--save", str(target)]) == FINDING
     kept = target.read_text()
     capsys.readouterr()
-    assert cli.main(["diagnose", "-q", "--json", str(target)]) == FINDING
+    assert main.main(["diagnose", "-q", "--json", str(target)]) == FINDING
     assert document(capsys)["verdict"]["cause"] == "network-transport"
-    assert cli.main(["diagnose", TEXT, "--json", str(target)]) == USAGE
+    assert main.main(["diagnose", TEXT, "--json", str(target)]) == USAGE
     assert "hang.json is a saved look" in document(capsys)["error"]
-    assert cli.main(["ranks", "--json", str(target)]) == USAGE
+    assert main.main(["ranks", "--json", str(target)]) == USAGE
     assert "exists, and --json takes no value any more" in document(capsys)["error"]
     assert target.read_text() == kept
 
 
 def test_a_dash_behind_json_is_left_out_beside_other_inputs(capsys):
-    assert cli.main(["diagnose", "-q", "--json", "-", TEXT]) == FINDING
+    assert main.main(["diagnose", "-q", "--json", "-", TEXT]) == FINDING
     printed = capsys.readouterr()
     assert json.loads(printed.out)["verdict"]["cause"] == "network-transport"
     assert printed.err == "gdbext: --json takes no value any more: leave the - out\n"

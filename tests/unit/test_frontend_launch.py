@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.frontend.launch import GRACE, with_logs
+from gdbext.cli.launch import GRACE, with_logs
 from tests.inferiors.capture_process import wait_until
 from tests.inferiors.demo import state_of
 from tests.inferiors.pdb_job import DEADLINE, HERE, Talker
@@ -178,7 +178,7 @@ def test_ctrl_c_reaches_the_job_from_its_first_moment(tmp_path):
     script = f"trap 'exit 3' INT; echo >{tmp_path}/pipe; while :; do read x <{tmp_path}/pipe; done"
     code = """if True:
         import os, signal, sys
-        from gdbext.frontend import cli, launch
+        from gdbext.cli import main as cli, launch
         def say(self, text):
             if text.startswith("started"):
                 open(sys.argv[1]).read()
@@ -193,7 +193,7 @@ def test_a_ctrl_c_before_the_prompt_says_that_the_job_is_ended(tmp_path):
     """`--rank` leaves Ctrl-C to the prompt, and there is none yet."""
     code = """if True:
         import os, signal, sys
-        from gdbext.frontend import cli, launch
+        from gdbext.cli import main as cli, launch
         def say(self, text):
             print(text, flush=True)
             if text.startswith("started"):

@@ -2,11 +2,11 @@
 
 import pytest
 
-from gdbext.capture import kill_timer
-from gdbext.capture.stop import ProcessCopy, ThreadCopy
-from gdbext.frontend import afterwards
-from gdbext.frontend.live import Limits, Look
-from gdbext.frontend.live_rank import LiveRank
+from gdbext.capture.stop import kill_timer
+from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
+from gdbext.collect import release_check
+from gdbext.collect.live_ranks import Limits, Look
+from gdbext.collect.one_rank import LiveRank
 from gdbext.model.job import Job, RankProcess, RankSnapshot
 
 
@@ -62,7 +62,7 @@ def test_many_ranks_have_one_line(look_at):
 
 @pytest.mark.parametrize("before, problems", [(True, []), (False, ["process 5 traces it now"])])
 def test_a_tracer_that_was_there_before_is_no_news(monkeypatch, capsys, before, problems):
-    monkeypatch.setattr(afterwards, "sign_of", lambda *_: afterwards.Sign("traced", "process 5 traces it now"))
+    monkeypatch.setattr(release_check, "sign_of", lambda *_: release_check.Sign("traced", "process 5 traces it now"))
     process = RankProcess(100, "rank", rank=0)
     rank = LiveRank(process, traced=before)
     found = Look._check_released(rank, {}, RankSnapshot(0, ()))

@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from gdbext.frontend import cli, reading, standard_input
+from gdbext.cli import main
+from gdbext.cli.inputs import reading, standard_input
 from gdbext.model.errors import FINDING, NOTHING
 
 STACK = b"#0  clock_gettime ()\n#1  ?? () from libcuda.so.1\n#2  cudaStreamSynchronize () from libcudart.so.12\n"
@@ -48,7 +49,7 @@ def pipe(content, monkeypatch, ended=True):
 def test_a_pipe_is_read_without_being_named(monkeypatch, capsys):
     """`cat stacks.txt | gdbext diagnose` looked for processes and left the pipe alone."""
     with pipe(STACK, monkeypatch):
-        assert cli.main(["diagnose"]) == FINDING
+        assert main.main(["diagnose"]) == FINDING
     printed = capsys.readouterr()
     assert "1 process, 1 thread, 3 frames" in printed.out
     assert printed.err.startswith(f"gdbext: {READING}\n")
@@ -57,21 +58,21 @@ def test_a_pipe_is_read_without_being_named(monkeypatch, capsys):
 def test_a_file_is_read_without_being_named(tmp_path, monkeypatch, capsys):
     (tmp_path / "stacks").write_bytes(STACK)
     with stdin_of(os.open(tmp_path / "stacks", os.O_RDONLY), monkeypatch):
-        assert cli.main(["stacks", "-q"]) == FINDING
+        assert main.main(["stacks", "-q"]) == FINDING
     assert "cudaStreamSynchronize" in capsys.readouterr().out
 
 
 def test_processes_that_are_chosen_are_meant(monkeypatch, capsys):
     with pipe(STACK, monkeypatch):
-        assert cli.main(["diagnose", "--name", "no such process$"]) == NOTHING
-        assert cli.main(["comms", "4194304"]) == NOTHING
+        assert main.main(["diagnose", "--name", "no such process$"]) == NOTHING
+        assert main.main(["comms", "4194304"]) == NOTHING
     assert "reading standard input" not in capsys.readouterr().err
 
 
 def test_what_holds_no_stack_may_not_have_been_meant(monkeypatch, capsys):
     """The rest of a list in `while read host; do gdbext diagnose; done < hosts`."""
     with pipe(b"node7\nnode8\n", monkeypatch):
-        assert cli.main(["diagnose", "-q"]) == NOTHING
+        assert main.main(["diagnose", "-q"]) == NOTHING
     error = capsys.readouterr().err
     assert "no stack found in the standard input" in error
     assert error.endswith("; gdbext diagnose </dev/null looks at the processes of this host\n")
@@ -147,7 +148,7 @@ def test_a_snapshot_without_an_end_is_left(tmp_path, monkeypatch, capsys):
     path = tmp_path / "pipe"
     for command in ("diagnose", "comms"):
         with Endless(path, b'{"schema": 1, "snapshot": {"processes": [', b"{}, " * 10_000):
-            assert cli.main([command, str(path), "-q"]) == NOTHING
+            assert main.main([command, str(path), "-q"]) == NOTHING
         path.unlink()
         says = f"{path} begins like a snapshot and has more than 2 MiB: not read; give a file that --save wrote"
         assert capsys.readouterr() == ("", f"gdbext: {says}\n")
@@ -192,7 +193,7 @@ def test_a_long_file_is_not_read_in_the_middle(tmp_path):
 @pytest.mark.parametrize("command", ["diagnose", "stacks", "locks", "comms"])
 @pytest.mark.parametrize("name", ["/dev/zero", "/dev/null", "/dev/tty"])
 def test_devices_are_refused_by_name(command, name, capsys):
-    assert cli.main([command, name]) == NOTHING
+    assert main.main([command, name]) == NOTHING
     says = f"gdbext: {name} is a device, not a file; give a file, or a pipe: COMMAND | gdbext diagnose -\n"
     assert capsys.readouterr() == ("", says)
 
@@ -202,14 +203,14 @@ def test_a_device_is_refused_before_it_is_opened(monkeypatch):
     opened = []
     monkeypatch.setattr("builtins.open", lambda *words, **more: opened.append(words))
     monkeypatch.setattr(os, "open", lambda *words, **more: opened.append(words))
-    assert cli.main(["diagnose", "/dev/zero", "-q"]) == NOTHING
+    assert main.main(["diagnose", "/dev/zero", "-q"]) == NOTHING
     assert not opened
 
 
 def test_a_device_as_standard_input(monkeypatch, capsys):
     with stdin_of(os.open("/dev/zero", os.O_RDONLY), monkeypatch):
-        assert cli.main(["diagnose", "-"]) == NOTHING
+        assert main.main(["diagnose", "-"]) == NOTHING
     assert "standard input (/dev/zero) is a device, not a file" in capsys.readouterr().err
     with stdin_of(os.open("/dev/null", os.O_RDONLY), monkeypatch):
-        assert cli.main(["diagnose", "-"]) == NOTHING
+        assert main.main(["diagnose", "-"]) == NOTHING
     assert "the standard input is empty" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gdbext
-from gdbext.frontend.terminal import Progress, style_for
+from gdbext.cli.terminal import Progress, style_for
 
 ROOT = Path(gdbext.__file__).parents[1]
 STACK = "Thread 1 (LWP 7):\n#0  0x1 in poll () from /lib/libc.so.6\n#1  0x2 in serve () from /opt/engine\n"

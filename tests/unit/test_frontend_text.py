@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from gdbext.frontend import given_files, reading
-from gdbext.frontend.cli import main
+from gdbext.cli.inputs import given_files, reading
+from gdbext.cli.main import main
 from gdbext.model.errors import FINDING, NOTHING
 
 

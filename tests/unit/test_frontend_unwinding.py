@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from gdbext.capture.stop import ProcessCopy, ThreadCopy
-from gdbext.frontend import gdbrun, unwinding
+from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
+from gdbext.collect.gdb import batch_runs, unwinding
 from gdbext.model.errors import GdbextError
-from gdbext.model.frame_table import FrameTable
+from gdbext.model.saved.frame_table import FrameTable
 from gdbext.model.stack import Frame, ThreadStack
 
 COPIES = [ProcessCopy(pid, (ThreadCopy(pid),)) for pid in (10, 11, 12, 13, 14)]
@@ -56,8 +56,8 @@ def unwind(monkeypatch, tmp_path):
 
         rows = [{"index": number, "pid": copy.pid, "files": []} for number, copy in enumerate(COPIES)]
         monkeypatch.setattr(unwinding, "ranks_of", lambda *_: (rows, [["file"], [], [], [], []]))
-        monkeypatch.setattr(gdbrun, "run_batches", run_batches)
-        monkeypatch.setattr(gdbrun, "begin", lambda gdb, count, folder: contextlib.nullcontext(["begun"] * count))
+        monkeypatch.setattr(batch_runs, "run_batches", run_batches)
+        monkeypatch.setattr(batch_runs, "begin", lambda gdb, count, folder: contextlib.nullcontext(["begun"] * count))
         seen.clear()
         result = unwinding.unwind(COPIES, "gdb", tmp_path, 256, 60.0, said.append, jobs=jobs)
         several = [f"{min(jobs, 5)} gdbs side by side"] if jobs > 1 else []

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from gdbext.discovery.procfs import ProcFS
-from gdbext.frontend.vscode import write, written
+from gdbext.cli.vscode import write, written
+from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, RankProcess
 

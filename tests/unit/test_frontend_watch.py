@@ -5,12 +5,12 @@ import os
 
 import pytest
 
-from gdbext.analysis.watching import Stillness
-from gdbext.capture import threads
-from gdbext.frontend import cli, watch
+from gdbext.analysis.progress.standstill import Stillness
+from gdbext.capture.without_stop import kernel_threads
+from gdbext.cli import main, watch
 from gdbext.model.watching import WatchEvent
 from gdbext.render.style import Style
-from gdbext.render.watch import event_document, event_lines
+from gdbext.render.text.watch import event_document, event_lines
 
 HANG = WatchEvent("hang", "stands still\x1b[2J for 60 s.", 0.0, "/tmp/a", "missing-rank", "high", (1,))
 
@@ -34,23 +34,23 @@ def test_an_event_for_people_and_for_programs():
 
 @pytest.mark.parametrize(("option", "value"), [("--still", "0"), ("--every", "-1"), ("--keep", "0")])
 def test_numbers_that_mean_nothing(option, value, tmp_path, capsys):
-    assert cli.main(["watch", option, value, "--into", str(tmp_path / "x")]) == 2
+    assert main.main(["watch", option, value, "--into", str(tmp_path / "x")]) == 2
     assert "must be positive" in capsys.readouterr().err
 
 
 def test_nothing_to_watch_is_one_line(tmp_path, capsys):
-    assert cli.main(["watch", "4194304", "--into", str(tmp_path / "x")]) == 4
+    assert main.main(["watch", "4194304", "--into", str(tmp_path / "x")]) == 4
     assert "4194304" in capsys.readouterr().err
-    assert cli.main(["watch", "--into", str(tmp_path / "no" / "x")]) == 4
+    assert main.main(["watch", "--into", str(tmp_path / "no" / "x")]) == 4
     assert "cannot write to" in capsys.readouterr().err
 
 
 def test_places_of_sleeping_and_running_threads():
-    asleep = threads.ThreadTimes(1, 0.0, "S", syscall=(202, 1, 2, 3, 4, 5, 6), sp=0x7FFE)
+    asleep = kernel_threads.ThreadTimes(1, 0.0, "S", syscall=(202, 1, 2, 3, 4, 5, 6), sp=0x7FFE)
     assert watch.place_of(asleep) == "202@7ffe"
-    assert watch.place_of(threads.ThreadTimes(1, 0.0, "R", sp=0x7FFE)) is None
-    assert watch.place_of(threads.ThreadTimes(1, 0.0, "D", wchan="folio_wait")) == "folio_wait"
-    awake = threads.ThreadTimes(1, 0.0, "S", wchan="hrtimer_nanosleep")
+    assert watch.place_of(kernel_threads.ThreadTimes(1, 0.0, "R", sp=0x7FFE)) is None
+    assert watch.place_of(kernel_threads.ThreadTimes(1, 0.0, "D", wchan="folio_wait")) == "folio_wait"
+    awake = kernel_threads.ThreadTimes(1, 0.0, "S", wchan="hrtimer_nanosleep")
     assert watch.place_of(awake) == "hrtimer_nanosleep"
     assert watch.place_of(awake, told=True) is None, "it woke up between two files of the kernel"
     assert watch.pulse_of(os.getpid()).threads
@@ -59,12 +59,12 @@ def test_places_of_sleeping_and_running_threads():
 
 def test_a_thread_that_woke_up_between_two_files_has_not_moved(monkeypatch):
     """Where the kernel tells calls, a state of sleep without a call is a race, and no new place."""
-    asleep = threads.ThreadTimes(1, 0.0, "S", syscall=(230, 1, 2, 3, 4, 5, 6), sp=0x7FFE, started=1, waited=5)
-    awake = threads.ThreadTimes(1, 0.0, "S", wchan="hrtimer_nanosleep", started=1, waited=6)
-    other = threads.ThreadTimes(2, 0.0, "S", syscall=(202, 1, 2, 3, 4, 5, 6), sp=0x7FFF, started=1, waited=1)
+    asleep = kernel_threads.ThreadTimes(1, 0.0, "S", syscall=(230, 1, 2, 3, 4, 5, 6), sp=0x7FFE, started=1, waited=5)
+    awake = kernel_threads.ThreadTimes(1, 0.0, "S", wchan="hrtimer_nanosleep", started=1, waited=6)
+    other = kernel_threads.ThreadTimes(2, 0.0, "S", syscall=(202, 1, 2, 3, 4, 5, 6), sp=0x7FFF, started=1, waited=1)
     stillness, polls = Stillness(), []
     for one in (asleep, awake, asleep):
-        monkeypatch.setattr(threads, "look", lambda pid, one=one: {1: one, 2: other})
+        monkeypatch.setattr(kernel_threads, "look", lambda pid, one=one: {1: one, 2: other})
         polls.append(stillness.poll({7: watch.pulse_of(7)}))
     assert 0 == polls[0] < polls[1] < polls[2]
 
@@ -97,7 +97,7 @@ def seen(monkeypatch, *events):
 )
 def test_what_could_not_be_told_is_no_all_clear(events, status, monkeypatch, tmp_path, capsys):
     seen(monkeypatch, *events)
-    assert cli.main(["watch", "1", "--json", "--into", str(tmp_path / "x")]) == status
+    assert main.main(["watch", "1", "--json", "--into", str(tmp_path / "x")]) == status
     assert [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()] == list(events)
 
 
@@ -105,9 +105,9 @@ def test_what_is_seen_goes_into_a_file_of_its_own(monkeypatch, tmp_path, capsys)
     seen(monkeypatch, "watching", "no-hang")
     file = tmp_path / "seen.jsonl"
     argv = ["watch", "1", "--json", "--into", str(tmp_path / "x"), "--output", str(file)]
-    assert cli.main(argv) == 0
+    assert main.main(argv) == 0
     assert [json.loads(line)["event"] for line in file.read_text().splitlines()] == ["watching", "no-hang"]
     assert capsys.readouterr().out == "" and file.stat().st_mode & 0o777 == 0o600
-    assert cli.main(argv) == 2, "it is there now"
-    assert cli.main([*argv, "--force"]) == 0
+    assert main.main(argv) == 2, "it is there now"
+    assert main.main([*argv, "--force"]) == 0
     assert len(file.read_text().splitlines()) == 2

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from gdbext.cli import main
 from gdbext.commands.explain import LABELS, explain
-from gdbext.frontend import cli
-from gdbext.knowledge.end_states import END_STATES
-from gdbext.knowledge.wait_causes import CAUSES
+from gdbext.knowledge.causes.end_states import END_STATES
+from gdbext.knowledge.causes.wait_causes import CAUSES
 from gdbext.model.waits import STATES
 from gdbext.render import Style, render
 
@@ -32,7 +32,7 @@ def test_it_says_how_it_is_recognised_and_what_to_do(state):
 
 
 def test_the_list_has_them_as_text_and_json(capsys):
-    assert cli.main(["explain", "--json"]) == 0
+    assert main.main(["explain", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["states"] == STATES
-    assert cli.main(["explain"]) == 0
+    assert main.main(["explain"]) == 0
     assert "States at the end of a wait chain" in capsys.readouterr().out

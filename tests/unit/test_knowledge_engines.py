@@ -5,8 +5,8 @@ import re
 import pytest
 
 from gdbext.knowledge.engines import GENERIC, PROFILES
-from gdbext.knowledge.environment import RECORDED, TUNING
-from gdbext.knowledge.launchers import NOT_RANKS, RANK_ARGUMENTS, VARIABLES
+from gdbext.knowledge.launch.environment import RECORDED, TUNING
+from gdbext.knowledge.launch.launchers import NOT_RANKS, RANK_ARGUMENTS, VARIABLES
 
 GROUPS = {"rank", "local_rank", "tp", "pp", "dp", "ep", "pcp", "dcp", "attn_cp", "moe_dp"}
 BY_NAME = {profile.name: profile for profile in PROFILES}

@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
-from gdbext.analysis.classify import rules_matching
-from gdbext.knowledge.causes import REMEDIES
+from gdbext.analysis.stacks.classify import rules_matching
+from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.knowledge.frames import EMPTY_NAMES, MESSAGES, RULES, THREAD_NAMES
+from gdbext.knowledge.frames.precedence import NAMED
 from gdbext.knowledge.labels import CAUSES, WAIT_GROUPS, WAIT_KINDS
-from gdbext.knowledge.ranks import NAMED
 from tests.unit.stacks import frame
 
 COLLECTIVES = {

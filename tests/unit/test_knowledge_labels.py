@@ -5,15 +5,19 @@ import re
 
 import pytest
 
-from gdbext.analysis import at_work, failed_checks, healthy, launches, locking, told
+from gdbext.analysis.checks import failed_checks
+from gdbext.analysis.communicators import launch_counts
+from gdbext.analysis.locks import lock_holders
+from gdbext.analysis.progress import healthy, own_work
+from gdbext.analysis.verdict import log_lines
 from gdbext.analysis.waits.facts import PATTERNS
+from gdbext.cli.main import main
 from gdbext.commands.explain import LABELS, explain
-from gdbext.frontend.cli import main
-from gdbext.knowledge.causes import REMEDIES
+from gdbext.knowledge.causes.remedies import REMEDIES
+from gdbext.knowledge.causes.signatures import SIGNATURES
+from gdbext.knowledge.causes.wait_causes import CAUSES as ROWS
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.knowledge.logs import LOG_RULES
-from gdbext.knowledge.signatures import SIGNATURES
-from gdbext.knowledge.wait_causes import CAUSES as ROWS
 from gdbext.model.errors import USAGE, UsageError
 from gdbext.model.waits import STATES
 
@@ -46,7 +50,7 @@ def test_labels_of_the_contract():
     assert {one.cause for one in REMEDIES} == set(CAUSES)
 
 
-_ROOMS = (at_work, failed_checks, healthy, launches, locking, told)
+_ROOMS = (own_work, failed_checks, healthy, launch_counts, lock_holders, log_lines)
 
 
 def test_signatures_name_the_rows_and_patterns_that_look_for_them():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.analysis.classify import judge_thread
+from gdbext.analysis.stacks.classify import judge_thread
 from gdbext.knowledge.frames import by_name
 from tests.unit.stacks import stack
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.knowledge.timeouts import TIMEOUTS
+from gdbext.knowledge.causes.timeouts import TIMEOUTS
 
 NAMES = [row.what for row in TIMEOUTS]
 

@@ -19,22 +19,28 @@ MAY_IMPORT = {
     "knowledge": KNOW,
     "discovery": KNOW | {"discovery"},
     "capture": KNOW | {"capture"},
-    "snapshot": KNOW | {"analysis", "snapshot"},
     "parsers": KNOW | {"snapshot", "parsers"},
     "evidence": KNOW | {"evidence"},
     "analysis": KNOW | {"analysis"},
     "render": {"model", "render"},
-    "commands": READ | {"commands"},
-    "debugger": READ | {"commands", "render", "debugger"},
+    "commands": READ | {"snapshot", "commands"},
+    "debugger": READ | {"snapshot", "commands", "render", "debugger"},
     "printers": KNOW | {"analysis", "render", "printers", "debugger"},
-    "frontend": READ | {"commands", "render", "rankpdb", "frontend"},
+    "snapshot": KNOW | {"discovery", "capture", "analysis", "snapshot"},
+    "collect": READ | {"snapshot", "collect", "cli"},
+    "cli": READ | {"snapshot", "collect", "commands", "render", "rankpdb", "cli"},
     "rankpdb": {"rankpdb"},
 }
 MAY_IMPORT_GDB = {"debugger", "printers", "init"}
 PRINTERS_MAY_USE = {
-    *("gdbext.debugger.values", "gdbext.debugger.memory", "gdbext.debugger.compat", "gdbext.debugger.tensor_access"),
-    *("gdbext.debugger.nodes", "gdbext.debugger.value_nodes"),
-    *("gdbext.debugger.stream_objects", "gdbext.debugger.stream_pools"),
+    *(
+        "gdbext.debugger.base.values",
+        "gdbext.debugger.base.memory",
+        "gdbext.debugger.base.compat",
+        "gdbext.debugger.tensors.tensor_access",
+    ),
+    *("gdbext.debugger.tensors.nodes", "gdbext.debugger.tensors.value_nodes"),
+    *("gdbext.debugger.streams.stream_objects", "gdbext.debugger.streams.stream_pools"),
 }
 
 

@@ -21,13 +21,13 @@ ARM = re.compile(r"x(?:[12]?\d|30)|[vqdw](?:[12]?\d|3[01])|pstate|tpidr\w*|aarch
 NAMES = {
     "commands/tensor.py": "an example for the user's machine, in a help text",
     "knowledge/layouts/ggml.py": "the source of its offsets: where they were measured",
-    "knowledge/locks.py": "the source of its offsets: glibc's headers",
+    "knowledge/runtimes/glibc_locks.py": "the source of its offsets: glibc's headers",
     "knowledge/schema.py": "where the offsets of the rows hold",
-    "knowledge/system_calls.py": "the model's numbers, which are those of one machine",
+    "knowledge/runtimes/system_calls.py": "the model's numbers, which are those of one machine",
 }
 """Files that may name a machine, or a register of one, and why."""
 PIECES = {
-    "analysis/tensors/reading.py": "a step in looking for where memory ends; analysis may not ask the machine",
+    "analysis/tensors/read_blocks.py": "a step in looking for where memory ends; analysis may not ask the machine",
     "opener/patient_child.py": "reads the ends of a file, to have waited for them",
     "capture/machine/__init__.py": "the smallest page of all",
 }

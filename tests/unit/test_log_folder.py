@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from gdbext.frontend.cli import main
-from gdbext.frontend.log_folder import files_in
+from gdbext.cli.inputs.log_folder import files_in
+from gdbext.cli.main import main
 from gdbext.model.errors import GdbextError
 from gdbext.parsers import parse_files
-from gdbext.parsers.whose import owner_of
+from gdbext.parsers.assemble.file_owners import owner_of
 
 TIMED_OUT = (
     "[E1122 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective operation timeout: "

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from gdbext.model.mangled import qualified_name
+from gdbext.model.text.mangled import qualified_name
 from gdbext.parsers import parse_files
 
 NAMES = {

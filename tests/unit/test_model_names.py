@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from gdbext.model.names import LONGEST, bare_name
+from gdbext.model.text.function_names import LONGEST, bare_name
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gdbext.knowledge.frames import RULES, owners
+from gdbext.knowledge.frames import RULES
+from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.logs import LOG_RULES
-from gdbext.model.patterns import beginnings, regex
+from gdbext.model.text.patterns import beginnings, regex
 
 KNOWN = sorted(
     {rule.function for rule in RULES}
     | {rule.under for rule in RULES if rule.under}
     | {rule.pattern for rule in LOG_RULES}
-    | {text for name, text in vars(owners).items() if name.isupper() and isinstance(text, str)}
+    | {text for name, text in vars(code_owners).items() if name.isupper() and isinstance(text, str)}
 )
 
 

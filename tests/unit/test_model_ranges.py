@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gdbext.model.ranges import folded, spans
+from gdbext.model.text.ranges import folded, spans
 
 
 @given(some.sets(some.integers(0, 300)))

@@ -8,12 +8,12 @@ import random
 import time
 from pathlib import Path
 
-from gdbext.analysis.judge import judge
-from gdbext.analysis.merge import merge
+from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.verdict.judge import judge
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.parsers import parse_files
 from gdbext.render import Style, render
-from gdbext.render.document import document
+from gdbext.render.json.document import document
 
 DATA = Path(__file__).parents[1] / "data"
 ROUNDS = int(os.environ.get("GDBEXT_FUZZ_ROUNDS", "200"))

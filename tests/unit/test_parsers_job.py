@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from gdbext.analysis.judge import judge
+from gdbext.analysis.verdict.judge import judge
 from gdbext.parsers import parse_files, source
 from tests.unit.test_parsers_formats import FRAMES, STACKS, calls, read, text
 

@@ -3,11 +3,11 @@
 
 import pytest
 
-from gdbext.analysis.judge import judge
+from gdbext.analysis.verdict.judge import judge
 from gdbext.knowledge.labels import WAIT_KINDS
 from gdbext.knowledge.logs import LOG_RULES, WRITERS
-from gdbext.model.literals import needed
-from gdbext.model.patterns import regex
+from gdbext.model.text.literals import needed
+from gdbext.model.text.patterns import regex
 from gdbext.parsers import parse_files
 from gdbext.parsers.formats.logs import said, writer_of
 

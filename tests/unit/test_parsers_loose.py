@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.analysis.judge import judge
+from gdbext.analysis.verdict.judge import judge
 from gdbext.parsers import parse_files
 
 

@@ -3,7 +3,7 @@ delve, CoreCLR; and what the last line of a traceback calls."""
 
 import pytest
 
-from gdbext.analysis.judge import judge
+from gdbext.analysis.verdict.judge import judge
 from gdbext.parsers import parse_files
 from gdbext.parsers.source_line import called
 

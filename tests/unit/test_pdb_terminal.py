@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from gdbext.frontend import pdb_terminal
+from gdbext.cli.pdb import prompt_terminal
 from tests.inferiors.pdb_job import DEADLINE, ROOT, PdbJob, ends
 
 UP, LEFT, CONTROL_C, CONTROL_D, CONTROL_Z = "\x1b[A", "\x1b[D", "\x03", "\x04", "\x1a"
@@ -138,17 +138,17 @@ def test_control_c_while_the_rank_computes(opened):
 
 def test_history_goes_through_no_link_and_into_no_folder_of_others(tmp_path, monkeypatch):
     path, other = tmp_path / "gdbext" / "pdb", tmp_path / "other"
-    pdb_terminal.keep_history(path, ["p mine", "c"])
+    prompt_terminal.keep_history(path, ["p mine", "c"])
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("p mine\nc\n", 0o600)
     other.write_text("as it was")
     path.unlink()
     path.symlink_to(other)
-    pdb_terminal.keep_history(path, ["p mine"])
+    prompt_terminal.keep_history(path, ["p mine"])
     assert path.is_symlink() and other.read_text() == "as it was"
     path.unlink()
     user = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
-    pdb_terminal.keep_history(path, ["p mine"])
+    prompt_terminal.keep_history(path, ["p mine"])
     assert not path.exists()
 
 
@@ -168,7 +168,7 @@ def test_control_c_at_any_line_leaves_no_watcher_behind(monkeypatch, heard_by):
     """One that stays would say it again for ten seconds, to whoever waits then. A thread that does not hold signals
     back gets it at once, and then it is raised in the main thread all the same."""
     here, there = socket.socketpair()
-    interrupts = pdb_terminal._Interrupts()
+    interrupts = prompt_terminal._Interrupts()
     begin, end = threading.Thread.start, threading.Event()
     other = threading.Thread(target=end.wait)
     if heard_by == "another thread":
@@ -184,7 +184,7 @@ def test_control_c_at_any_line_leaves_no_watcher_behind(monkeypatch, heard_by):
     monkeypatch.setattr(threading.Thread, "start", start)
     threads, files = threading.active_count(), set(os.listdir("/proc/self/fd"))
     try:
-        with pytest.raises(KeyboardInterrupt), interrupts.welcome(), pdb_terminal._noticing(here, interrupts.came):
+        with pytest.raises(KeyboardInterrupt), interrupts.welcome(), prompt_terminal._noticing(here, interrupts.came):
             pass
         assert threading.active_count() == threads
         assert set(os.listdir("/proc/self/fd")) == files

@@ -3,12 +3,12 @@
 import dataclasses
 import json
 
-from gdbext.analysis.judge import judge
+from gdbext.analysis.verdict.judge import judge
 from gdbext.model.evidence import Evidence
 from gdbext.model.waits import Edge, Hypothesis, Node
 from gdbext.render import Style, render
-from gdbext.render.chain import MOST, chain_text
-from gdbext.render.document import dumps
+from gdbext.render.json.document import dumps
+from gdbext.render.text.verdict.chain import MOST, chain_text
 from tests.unit.render_samples import hang
 from tests.unit.stacks import gloo_reducing, job, sleeping
 

@@ -11,7 +11,7 @@ from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Verdict
-from gdbext.render.document import _DOCUMENTS, _LISTS, document, dumps
+from gdbext.render.json.document import _DOCUMENTS, _LISTS, document, dumps
 
 UNSEEN = {"state": None, "cpu": None, "wchan": None}
 HEAD = {"schema": 1, "tool": f"gdbext {__version__}"}

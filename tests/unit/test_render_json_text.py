@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 import gdbext
-from gdbext.analysis.communicators import communicator_table
-from gdbext.model.codec import dump_snapshot, load_snapshot
+from gdbext.analysis.communicators.joined import communicator_table
 from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.saved.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.watching import WatchEvent
 from gdbext.render import Style, dumps
-from gdbext.render.document import _DOCUMENTS, _LISTS
-from gdbext.render.json_text import Lines, json_text, visible
-from gdbext.render.text import clean, is_live
-from gdbext.render.watch import event_document
+from gdbext.render.json.document import _DOCUMENTS, _LISTS
+from gdbext.render.json.json_text import Lines, json_text, visible
+from gdbext.render.safe_text import clean, is_live
+from gdbext.render.text.watch import event_document
 from tests.fuzz.making import Maker
 
 LIVE = {
@@ -128,21 +128,21 @@ def test_what_is_kept_comes_back_as_it_was():
 
 
 PROTOCOLS = {
-    "analysis/tensors/calculator.py": "requests to our own helper",
-    "analysis/tensors/files.py": "the head of a safetensors file",
-    "analysis/tensors/helper.py": "answers of our own helper",
-    "debugger/batch.py": "the result of our own gdb",
-    "debugger/mending.py": "requests to our own helper",
+    "analysis/tensors/arithmetic/calculator.py": "requests to our own helper",
+    "analysis/tensors/tensor_files.py": "the head of a safetensors file",
+    "analysis/tensors/arithmetic/helper_process.py": "answers of our own helper",
+    "debugger/stacks/batch.py": "the result of our own gdb",
+    "debugger/ranks/killed_gdb.py": "requests to our own helper",
     "evidence/nvml_child.py": "the answer of our own child",
-    "frontend/gdbrun.py": "requests to our own gdb",
-    "frontend/pdb_inject.py": "a script that is injected, and its answer",
-    "frontend/vscode.py": "launch.json, whose values VS Code takes as they are; ASCII",
-    "model/codec.py": "snapshots, which are kept as they were; ASCII",
+    "collect/gdb/batch_runs.py": "requests to our own gdb",
+    "cli/pdb/inject.py": "a script that is injected, and its answer",
+    "cli/vscode.py": "launch.json, whose values VS Code takes as they are; ASCII",
+    "model/saved/codec.py": "snapshots, which are kept as they were; ASCII",
     "opener/patient.py": "requests to our own child",
     "opener/patient_child.py": "answers of our own child",
-    "rankpdb/sheets.py": "between ranks and terminals",
+    "rankpdb/host_folder.py": "between ranks and terminals",
     "rankpdb/wire.py": "between ranks and terminals",
-    "render/json_text.py": "this is it",
+    "render/json/json_text.py": "this is it",
 }
 
 
@@ -153,8 +153,8 @@ def test_nobody_else_writes_json():
         calls = [ast.unparse(node) for node in ast.walk(ast.parse(path.read_text("utf-8"))) if _is_attribute(node)]
         if {"json.dump", "json.dumps", "json.JSONEncoder"} & set(calls):
             writers.add(str(path.relative_to(root)))
-    assert writers <= set(PROTOCOLS), "answers are written by render/json_text.py"
-    assert set(PROTOCOLS) <= writers | {"frontend/pdb_inject.py"}, "a row without a writer"
+    assert writers <= set(PROTOCOLS), "answers are written by render/json/json_text.py"
+    assert set(PROTOCOLS) <= writers | {"cli/pdb/inject.py"}, "a row without a writer"
 
 
 def _is_attribute(node):

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from gdbext.frontend import cli
-from gdbext.model.codec import dump_snapshot
+from gdbext.cli import main
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.origin import Origin
+from gdbext.model.saved.codec import dump_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.render import Style
-from gdbext.render.origin import origin_lines
+from gdbext.render.text.verdict.origin import origin_lines
 
 NOVEMBER = 1_700_000_000.0  # 2023-11-14 22:13:20 UTC
 
@@ -25,22 +25,22 @@ def saved(path, host, taken_at=NOVEMBER):
 @pytest.mark.parametrize("command", ["diagnose", "stacks", "locks"])
 def test_a_saved_look_says_when_and_where(command, tmp_path, capsys):
     file = saved(tmp_path / "hang.json", "node17")
-    cli.main([command, file, "-q"])
+    main.main([command, file, "-q"])
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("Look taken 2023-11-14 22:13:20 UTC, ") and last.endswith(" days ago, on node17.")
-    cli.main([command, file, "-q", "--json"])
+    main.main([command, file, "-q", "--json"])
     answer = json.loads(capsys.readouterr().out)
     assert answer["read_from"] == {"files": [file], "taken_at": NOVEMBER, "hosts": ["node17"]}
 
 
 def test_a_bundle_says_it_too_and_a_text_has_nothing_to_say(tmp_path, capsys):
     file = saved(tmp_path / "hang.json", "node17")
-    cli.main(["diagnose", file, "-q", "--bundle", str(tmp_path / "case")])
+    main.main(["diagnose", file, "-q", "--bundle", str(tmp_path / "case")])
     capsys.readouterr()
-    cli.main(["diagnose", str(tmp_path / "case"), "-q"])
+    main.main(["diagnose", str(tmp_path / "case"), "-q"])
     assert "Look taken 2023-11-14 22:13:20 UTC" in capsys.readouterr().out
     (tmp_path / "pasted").write_text("#0  poll () from libc.so.6\n#1  main () at a.c:3\n")
-    cli.main(["diagnose", str(tmp_path / "pasted"), "-q", "--json"])
+    main.main(["diagnose", str(tmp_path / "pasted"), "-q", "--json"])
     assert "read_from" not in json.loads(capsys.readouterr().out)
 
 

@@ -7,7 +7,7 @@ from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTab
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.job import Job, JobSnapshot, RankProcess
 from gdbext.render import Style, render
-from gdbext.render.messages import stopped
+from gdbext.render.text.notices import stopped
 
 STYLE = Style(100)
 

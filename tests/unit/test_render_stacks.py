@@ -6,7 +6,7 @@ from render_samples import joined, tree_of
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.tree import StackTree, TreeNode
 from gdbext.render import Style, render
-from gdbext.render.stacks import compact_tree
+from gdbext.render.text.verdict.stacks import compact_tree
 
 STYLE = Style(80)
 MAIN, LOOP = Frame("main", "/bin/engine", file="/src/main.cc", line=4), Frame("loop", "/bin/engine")

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from gdbext.render.safe_text import shorten_name
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
-from gdbext.render.text import shorten_name
 
 COLUMNS = (
     Column("rank", right=True),

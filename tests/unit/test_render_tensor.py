@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gdbext.analysis.tensors.comparing import Tolerance
-from gdbext.analysis.tensors.difference import Source, difference
-from gdbext.analysis.tensors.digest import digest
-from gdbext.analysis.tensors.statistics import statistics
-from gdbext.analysis.tensors.values import read_values
+from gdbext.analysis.tensors.comparing.difference import Source, difference
+from gdbext.analysis.tensors.comparing.digest import digest
+from gdbext.analysis.tensors.comparing.elements import Tolerance
+from gdbext.analysis.tensors.decoding.shown_values import read_values
+from gdbext.analysis.tensors.statistics.statistics import statistics
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import (
     HashGroup,
@@ -25,8 +25,8 @@ from gdbext.model.tensor import (
     TensorSaved,
 )
 from gdbext.render import Style, render
-from gdbext.render.document import dumps
-from gdbext.render.tensor import size_text
+from gdbext.render.json.document import dumps
+from gdbext.render.text.tensors.tensor import size_text
 from tests.unit.tensor_memory import tensor_of
 
 PLAIN = Style(width=100)

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gdbext.render.style import Style
-from gdbext.render.text import (
+from gdbext.render.safe_text import (
     clean,
     milliseconds,
     place_of,
@@ -15,6 +14,7 @@ from gdbext.render.text import (
     shorten_name,
     wrapped,
 )
+from gdbext.render.style import Style
 
 STYLE = Style()
 ASCII = Style(unicode=False)

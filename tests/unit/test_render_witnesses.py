@@ -6,9 +6,9 @@ from gdbext.model.job import JobSnapshot
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.model.witness import Statement, Witness
 from gdbext.render import render
-from gdbext.render.document import document
+from gdbext.render.json.document import document
 from gdbext.render.style import Style
-from gdbext.render.witnesses import witness_lines
+from gdbext.render.text.verdict.witnesses import witness_lines
 
 RAS = Witness("RAS", "absent", "port 28028 closed")
 SHM = Witness("/dev/shm", "present", "64 MiB of 64 MiB free", (Statement("64 MiB of 64 MiB free"),))

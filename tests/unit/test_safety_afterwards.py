@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from gdbext.capture.blocked import Mark
-from gdbext.capture.standing import RUNNING, Standing
-from gdbext.capture.stop import copy_process
-from gdbext.capture.threads import look
-from gdbext.frontend.afterwards import marks_of, sign_of
-from gdbext.knowledge.system_calls import RESTART
+from gdbext.capture.stop.hold import copy_process
+from gdbext.capture.without_stop.blocked import Mark
+from gdbext.capture.without_stop.kernel_threads import look
+from gdbext.capture.without_stop.syscall_line import RUNNING, Standing
+from gdbext.collect.release_check import marks_of, sign_of
+from gdbext.knowledge.runtimes.system_calls import RESTART
 from gdbext.model.job import AFTER
 from gdbext.render import Style, render
 from tests.inferiors.capture_process import CaptureProcess, wait_until

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 import gdbext
+from gdbext.cli.pdb.inject import parse_place
+from gdbext.cli.selection import split_inputs
 from gdbext.commands.backtrace import frame_count
 from gdbext.commands.break_points import positive
 from gdbext.commands.ranks import rank_number
 from gdbext.commands.selection import number, parse_ranks
-from gdbext.discovery.devices import _device
-from gdbext.discovery.variables import number as count_of
-from gdbext.frontend.pdb_inject import parse_place
-from gdbext.frontend.selection import split_inputs
-from gdbext.model.digits import is_whole, whole
+from gdbext.discovery.proc.devices import _device
+from gdbext.discovery.proc.rank_variables import number as count_of
 from gdbext.model.errors import UsageError
+from gdbext.model.text.digits import is_whole, whole
 from gdbext.rankpdb.identity import rank_of
 from tests.unit.test_parsers_fuzz import answer, texts
 
@@ -24,16 +24,16 @@ ROOT = Path(gdbext.__file__).parent
 LONG = "9" * 5000  # Python refuses more than 4,300
 ODD = (LONG, "²", "٣", "-1", "", "1" * 20, "0x7")
 KERNEL = """
-    discovery/procfs.py discovery/sockets.py discovery/preflight.py discovery/ranks.py capture/threads.py
-    capture/activity.py capture/blocked.py evidence/question.py evidence/kernel_log.py frontend/capacity.py
+    discovery/proc/procfs.py discovery/proc/sockets.py discovery/preflight/permission.py
+    discovery/ranks/chosen_job.py capture/without_stop/kernel_threads.py capture/without_stop/counters.py
+    capture/without_stop/blocked.py evidence/question.py evidence/kernel_log.py collect/capacity.py
     rankpdb/absent.py
 """
 """What they read is the kernel's."""
 OTHERS = """
-    model/digits.py rankpdb/identity.py evidence/flight_recorder.py evidence/ras.py commands/error.py
-    model/mangled.py parsers/building.py
-    capture/machine/x86_64/stored_argument.py capture/machine/x86_64/call_argument.py
-    commands/output.py frontend/error.py parsers/formats/logs.py
+    model/text/digits.py rankpdb/identity.py evidence/flight_recorder.py evidence/ras.py commands/error.py
+    model/text/mangled.py parsers/assemble/building.py capture/machine/x86_64/stored_argument.py
+    capture/machine/x86_64/call_argument.py commands/output.py cli/error.py parsers/formats/logs.py
 """
 """With a limit of their own, or without a number."""
 
@@ -43,7 +43,7 @@ def test_who_asks_for_digits_reads_no_text_of_others():
     for path in sorted(ROOT.rglob("*.py")):
         if re.search(r"\.is(?:digit|decimal|numeric)\b", path.read_text("utf-8")):
             found.add(str(path.relative_to(ROOT)))
-    assert found == set(KERNEL.split()) | set(OTHERS.split()), "use gdbext.model.digits"
+    assert found == set(KERNEL.split()) | set(OTHERS.split()), "use gdbext.model.text.digits"
 
 
 @pytest.mark.parametrize("text", ODD)

@@ -10,17 +10,19 @@ import zlib
 
 import pytest
 
-from gdbext.capture import excerpt, libraries, nccl_dwarf
+from gdbext.capture.elf import excerpt
 from gdbext.capture.elf.reader import ElfSymbols, Section
 from gdbext.capture.elf.unpacked import unpacked_size
-from gdbext.capture.frame_pointer import _Files
+from gdbext.capture.elf.unwind_entries import Entry
+from gdbext.capture.elf.unwind_rules import row_at
 from gdbext.capture.in_time import in_time
-from gdbext.capture.libraries import MappedFile, words_of
-from gdbext.capture.memory import Block
-from gdbext.capture.stop import ProcessCopy, ThreadCopy
-from gdbext.capture.symbol_index import SymbolIndex
-from gdbext.capture.unwind_entries import Entry
-from gdbext.capture.unwind_rules import row_at
+from gdbext.capture.memory.process_memory import Block
+from gdbext.capture.nccl import dwarf_layout
+from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
+from gdbext.capture.symbols import mapped_libraries
+from gdbext.capture.symbols.mapped_libraries import MappedFile, words_of
+from gdbext.capture.symbols.symbol_index import SymbolIndex
+from gdbext.capture.without_stop.frame_pointer import _Files
 from gdbext.opener import files
 from tests.excerpts import opened
 
@@ -138,7 +140,7 @@ class Nothing:
 
 
 def test_an_index_of_symbols_that_reach_everywhere_has_limits(monkeypatch):
-    monkeypatch.setattr("gdbext.capture.symbol_index._MOST_FOUND", 10_000)
+    monkeypatch.setattr("gdbext.capture.symbols.symbol_index._MOST_FOUND", 10_000)
     count = 100_000
     index = SymbolIndex(range(count), [1 << 60] * count, range(count))
     with pytest.raises(ValueError, match="cover everything"):
@@ -195,7 +197,7 @@ def test_unwind_entries_that_lie(tmp_path, frames):
 
 
 def test_stacks_without_two_equal_words_have_a_measure(monkeypatch):
-    monkeypatch.setattr(libraries, "MOST_WORDS", 1000)
+    monkeypatch.setattr(mapped_libraries, "MOST_WORDS", 1000)
     stack = Block(0x7000, struct.pack("<5000Q", *range(5000)))
     copy = ProcessCopy(1, (ThreadCopy(1, (0xFFFF, 0xEEEE)),), (stack, stack))
     words = words_of(copy)
@@ -205,7 +207,7 @@ def test_stacks_without_two_equal_words_have_a_measure(monkeypatch):
 MEASURED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))
-from gdbext.capture import excerpt
+from gdbext.capture.elf import excerpt
 from gdbext.opener.shelf import Shelf
 excerpt.WORTH_IT = 1
 found = excerpt.look(Shelf().open(sys.argv[1]), list(range(0x1000, 0x9000, 4)))
@@ -259,18 +261,18 @@ BODIES = {
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_debug_information_that_goes_in_circles(tmp_path, monkeypatch, body):
-    monkeypatch.setattr(nccl_dwarf, "_SECONDS", 1.0)
+    monkeypatch.setattr(dwarf_layout, "_SECONDS", 1.0)
     (tmp_path / "circle.s").write_text(CIRCLE.format(body=body))
     subprocess.run(["gcc", "-shared", "-o", tmp_path / "libnccl.so", tmp_path / "circle.s"], check=True)
     before = threading.active_count()
-    assert quickly(nccl_dwarf.layout_of, str(tmp_path / "libnccl.so")) is None
+    assert quickly(dwarf_layout.layout_of, str(tmp_path / "libnccl.so")) is None
     assert threading.active_count() == before, "nobody goes on with it"
 
 
 def test_packed_debug_information_that_lies_about_its_size(tmp_path):
     chdr = struct.pack("<IIQQ", 1, 0, 1 << 40, 1) + zlib.compress(bytes(1 << 20))
     sections = [TEXT, (b".debug_info", PROGBITS, 0x800, 0, chdr, 0), (b".debug_abbrev", PROGBITS, 0, 0, b"\0", 0)]
-    assert quickly(nccl_dwarf.layout_of, written(tmp_path, elf(sections))) is None
+    assert quickly(dwarf_layout.layout_of, written(tmp_path, elf(sections))) is None
 
 
 def xz(size):

@@ -11,7 +11,7 @@ import pytest
 
 from gdbext.evidence import bounded_json, flight_recorder, plain_pickle, ras_json, ras_text
 from gdbext.evidence.question import Asked, Question
-from gdbext.model.ranges import folded
+from gdbext.model.text.ranges import folded
 
 BY_PID = {number: Asked(number, number, number) for number in range(4)}
 SOON = 10.0

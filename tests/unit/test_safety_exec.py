@@ -9,7 +9,7 @@ from tests.inferiors.capture_process import wait_until
 
 COPY = """
 import sys
-from gdbext.capture.stop import copy_process
+from gdbext.capture.stop.hold import copy_process
 for _ in range(int(sys.argv[2])):
     copy_process(int(sys.argv[1]))
 print("done")

@@ -9,15 +9,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from gdbext.commands import private_folder
-from gdbext.commands.private_folder import private_copies
-from gdbext.frontend import cli
+from gdbext.capture import private_folder
+from gdbext.capture.private_folder import private_copies
+from gdbext.cli import main
 from gdbext.model.errors import GdbextError
 from tests.inferiors.capture_process import wait_until
 
 HOLD = """
 import sys
-from gdbext.commands.private_folder import private_copies
+from gdbext.capture.private_folder import private_copies
 with private_copies() as folder:
     (folder / "core.0").write_text("secret")
     print(folder, flush=True)
@@ -93,7 +93,7 @@ def test_what_nobody_expected_is_one_line(error, said, monkeypatch, capsys):
     def run(options):
         raise error
 
-    monkeypatch.setattr(cli.importlib, "import_module", lambda name: SimpleNamespace(run=run))
-    assert cli.main(["gdbinit"]) == 4
+    monkeypatch.setattr(main.importlib, "import_module", lambda name: SimpleNamespace(run=run))
+    assert main.main(["gdbinit"]) == 4
     err = capsys.readouterr().err
     assert said in err and err.count("\n") == 1

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gdbext.discovery.procfs import ProcFS
-from gdbext.frontend import pdb_inject, remote_exec
+from gdbext.cli.pdb import inject, remote_exec
+from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.rankpdb.wire import Wire
 from tests.gdb.gdbrun import build
 from tests.inferiors.capture_process import wait_until
@@ -119,8 +119,8 @@ def test_only_the_rank_itself_is_heard(listener):
         stranger.sendall(b'{"error": "of a stranger"}\n')
         words = [sys.executable, "-c", SAYS, name]
         with subprocess.Popen(words, stdin=subprocess.PIPE) as process:
-            asked = pdb_inject.Asked(SimpleNamespace(pid=process.pid, rank=0), listener, "")
-            pdb_inject._collect([asked], time.monotonic() + 60)
+            asked = inject.Asked(SimpleNamespace(pid=process.pid, rank=0), listener, "")
+            inject._collect([asked], time.monotonic() + 60)
             assert asked.answer == {"placed": "step"} and asked.problem is None
             assert asked.wire.peer() == (process.pid, os.geteuid())
             assert select.select([stranger], [], [], 60)[0]
@@ -132,15 +132,15 @@ def test_only_the_rank_itself_is_heard(listener):
 
 def test_a_pid_that_became_another_process_is_not_asked(listener, monkeypatch):
     handed = []
-    monkeypatch.setattr(pdb_inject, "interpreter_of", lambda pid: SimpleNamespace(version=(3, 14)))
+    monkeypatch.setattr(inject, "interpreter_of", lambda pid: SimpleNamespace(version=(3, 14)))
     monkeypatch.setattr(remote_exec, "hand", lambda pid, text: handed.append(pid))
     quiet = SimpleNamespace(say=lambda text: None)
     with subprocess.Popen(["sleep", "1000"]) as process:
         wait_until(lambda: os.path.exists(f"/proc/{process.pid}/stat"))
         start = ProcFS().stat(process.pid).start_time
         for known, problem in ((start, None), (start - 1, "it has ended")):
-            asked = pdb_inject.Asked(SimpleNamespace(pid=process.pid, rank=0, start_time=known), listener, "")
-            pdb_inject._hand_out([asked], SimpleNamespace(gdb=None), quiet)
+            asked = inject.Asked(SimpleNamespace(pid=process.pid, rank=0, start_time=known), listener, "")
+            inject._hand_out([asked], SimpleNamespace(gdb=None), quiet)
             assert asked.problem == problem
         process.kill()
     assert handed == [process.pid]

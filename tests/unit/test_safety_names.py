@@ -8,7 +8,7 @@ import tracemalloc
 
 import pytest
 
-from gdbext.capture.maps import parse_maps
+from gdbext.capture.memory.maps import parse_maps
 
 SLEEPS = "import sys; print('ready', flush=True); sys.stdin.read()"
 PIECE = 130_000  # bytes of one argument: the kernel takes 128 KiB

@@ -18,48 +18,58 @@ APART = {"opener", "rankpdb"}  # the opener itself; what runs inside of ranks op
 
 EXCEPTIONS = {
     "of the kernel: /proc, /sys, /dev/kmsg": """
-        capture/activity.py:take capture/activity.py:_text capture/blocked.py:_text capture/maps.py:read_maps_text
-        capture/memory_file.py:read_vectors capture/nccl_scan.py:resident_of.parts capture/outside.py:_Look._tids
-        capture/ptrace.py:Tracees.seize_new capture/ptrace.py:thread_state capture/ptrace.py:_status
-        capture/ptrace.py:_blocked_registers capture/stop.py:_Held.prepare capture/stop.py:read_proc
-        capture/surroundings.py:exists_beside capture/text_guard.py:opened capture/threads.py:look
-        capture/threads.py:_text capture/undisturbed.py:_own_threads capture/versions.py:of_this_host
-        debugger/batch.py:_end_with debugger/calls.py:_signals debugger/fates.py:whole debugger/live.py:_look
-        discovery/peers.py:_holders discovery/procfs.py:ProcFS.pids discovery/procfs.py:ProcFS.exists
-        discovery/procfs.py:ProcFS.tasks discovery/procfs.py:ProcFS.open_files discovery/procfs.py:ProcFS.owner
-        discovery/procfs.py:ProcFS.owner_of_files discovery/procfs.py:ProcFS.may_attach discovery/procfs.py:ProcFS._read
-        evidence/kernel_log.py:read_kernel_log evidence/question.py:_inner_pids frontend/afterwards.py:_threads
-        frontend/capacity.py:_text
+        capture/without_stop/counters.py:take capture/without_stop/counters.py:_text
+        capture/without_stop/blocked.py:_text capture/memory/maps.py:read_maps_text
+        capture/memory/memory_file.py:read_vectors capture/nccl/memory_scan.py:resident_of.parts
+        capture/without_stop/copying.py:_Look._tids capture/stop/ptrace.py:Tracees.seize_new
+        capture/stop/ptrace.py:thread_state capture/stop/ptrace.py:_status
+        capture/stop/ptrace.py:_blocked_registers capture/stop/hold.py:_Held.prepare
+        capture/stop/hold.py:read_proc capture/locks/surroundings.py:exists_beside
+        capture/stop/breakpoint_guard.py:opened capture/without_stop/kernel_threads.py:look
+        capture/without_stop/kernel_threads.py:_text capture/stop/undisturbed.py:_own_threads
+        capture/symbols/library_versions.py:of_this_host debugger/stacks/batch.py:_end_with
+        debugger/calls/target_calls.py:_signals debugger/ranks/ended_ranks.py:whole
+        debugger/stacks/held_ranks.py:_look discovery/proc/peers.py:_holders
+        discovery/proc/procfs.py:ProcFS.pids discovery/proc/procfs.py:ProcFS.exists
+        discovery/proc/procfs.py:ProcFS.tasks discovery/proc/procfs.py:ProcFS.open_files
+        discovery/proc/procfs.py:ProcFS.owner discovery/proc/procfs.py:ProcFS.owner_of_files
+        discovery/proc/procfs.py:ProcFS.may_attach discovery/proc/procfs.py:ProcFS._read
+        evidence/kernel_log.py:read_kernel_log evidence/question.py:_inner_pids
+        collect/release_check.py:_threads collect/capacity.py:_text
     """,
-    "memory without a file": "capture/memory.py:CopyBuffer.__init__ capture/together.py:_Meeting.__init__",
+    "memory without a file": """
+        capture/memory/process_memory.py:CopyBuffer.__init__ capture/stop/together.py:_Meeting.__init__
+    """,
     "written or read in a folder of ours": """
-        capture/kill_timer.py:Note.__init__ debugger/outside.py:_error_in debugger/outside.py:_run
-        capture/excerpt_file.py:write_file capture/minicore.py:write_core capture/user_cache.py:folder_of
-        capture/user_cache.py:read capture/user_cache.py:write capture/user_cache.py:_shrink
-        commands/private_folder.py:_room debugger/batch.py:main debugger/batch.py:_created debugger/outside.py:look
-        debugger/pending.py:main frontend/gdb_files.py:GdbFiles._copied frontend/gdbrun.py:run_batches
-        frontend/gdbrun.py:_record
+        capture/stop/kill_timer.py:Note.__init__ debugger/stacks/other_ranks.py:_error_in
+        debugger/stacks/other_ranks.py:_run capture/elf/excerpt_file.py:write_file
+        capture/cores/minicore.py:write_core capture/user_cache.py:folder_of capture/user_cache.py:read
+        capture/user_cache.py:write capture/user_cache.py:_shrink capture/private_folder.py:_room
+        debugger/stacks/batch.py:main debugger/stacks/batch.py:_created debugger/stacks/other_ranks.py:look
+        debugger/ranks/pending_python.py:main collect/gdb/opened_files.py:GdbFiles._copied
+        collect/gdb/batch_runs.py:run_batches collect/gdb/batch_runs.py:_record
     """,
     "a descriptor that is open": """
-        debugger/batch.py:_read_early evidence/shared_memory.py:_about evidence/shared_memory.py:_nccl_files
-        debugger/check_view.py:_placed frontend/remote_exec.py:hand
+        debugger/stacks/batch.py:_read_early evidence/shared_memory.py:_about
+        evidence/shared_memory.py:_nccl_files debugger/checks/report.py:_placed cli/pdb/remote_exec.py:hand
     """,
     "named by the user": """
-        analysis/tensors/files.py:SavedTensor.__init__ capture/core_file.py:CoreFile.__init__
-        capture/core_kind.py:looks_like_core capture/gpu_core.py:GpuCore.open capture/gpu_core.py:GpuCore.read
-        commands/cores.py:matching commands/files.py:_check_taken commands/files.py:_created
-        commands/files.py:_descriptor_of commands/files.py:_nameless commands/files.py:_stream
-        commands/files.py:append_private commands/files.py:check_writable commands/files.py:new_file
-        commands/output.py:_old_file discovery/checkup.py:_room frontend/bundle.py:snapshot_in frontend/cores.py:_look
-        frontend/given_files.py:_expanded frontend/given_files.py:_is_pipe frontend/launch.py:_open_log
-        frontend/launch.py:_start frontend/log_folder.py:_is_log
-        frontend/pdb_inject.py:_ask frontend/reading.py:read frontend/reading.py:refuse_device
-        frontend/terminal.py:write_lines frontend/vscode.py:_read frontend/watch.py:bundles_in
+        analysis/tensors/tensor_files.py:SavedTensor.__init__ capture/cores/core_file.py:CoreFile.__init__
+        capture/cores/core_kind.py:looks_like_core capture/cores/gpu_core.py:GpuCore.open
+        capture/cores/gpu_core.py:GpuCore.read snapshot/core_job.py:matching commands/user_files.py:_check_taken
+        commands/user_files.py:_created commands/user_files.py:_descriptor_of commands/user_files.py:_nameless
+        commands/user_files.py:_stream commands/user_files.py:append_private
+        commands/user_files.py:check_writable commands/user_files.py:new_file commands/output.py:_old_file
+        discovery/preflight/checkup.py:_room cli/bundle.py:snapshot_in collect/core_files.py:_look
+        cli/inputs/given_files.py:_expanded cli/inputs/given_files.py:_is_pipe cli/launch.py:_open_log
+        cli/launch.py:_start cli/inputs/log_folder.py:_is_log cli/pdb/inject.py:_ask cli/inputs/reading.py:read
+        cli/inputs/reading.py:refuse_device cli/terminal.py:write_lines cli/vscode.py:_read
+        cli/watch.py:bundles_in
     """,
     "a part of gdbext, of its Python, or of the system": """
-        discovery/programs.py:_runs discovery/programs.py:_steps discovery/programs.py:_trusted
-        discovery/programs.py:_who_else discovery/interpreter.py:interpreters evidence/nvml.py:find_library
-        init.py:_holds_all init.py:load
+        discovery/proc/programs.py:_runs discovery/proc/programs.py:_steps discovery/proc/programs.py:_trusted
+        discovery/proc/programs.py:_who_else discovery/proc/shell_python.py:interpreters
+        evidence/nvml.py:find_library init.py:_holds_all init.py:load
     """,
 }
 

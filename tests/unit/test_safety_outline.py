@@ -4,21 +4,21 @@ import dataclasses
 
 import pytest
 
-from gdbext.analysis.judge import judge
-from gdbext.capture.threads import ThreadTimes
-from gdbext.discovery.preflight import Preflight, Problem
-from gdbext.discovery.procfs import ProcFS
-from gdbext.frontend import outline
-from gdbext.frontend.live_locks import Neighbours
-from gdbext.frontend.live_rank import LiveRank
-from gdbext.frontend.live_reading import LiveReading
-from gdbext.model.codec import dump_snapshot, load_snapshot
+from gdbext.analysis.verdict.judge import judge
+from gdbext.capture.without_stop.kernel_threads import ThreadTimes
+from gdbext.collect import unreadable_ranks
+from gdbext.collect.live_reading import LiveReading
+from gdbext.collect.lock_owners import Neighbours
+from gdbext.collect.one_rank import LiveRank
+from gdbext.discovery.preflight.permission import Preflight, Problem
+from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.exit_status import exit_status
 from gdbext.model.job import RankProcess
+from gdbext.model.saved.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import OUTLINE, ThreadStack
 from gdbext.model.witness import Statement, Witness
 from gdbext.render import Style, render
-from gdbext.render.document import document
+from gdbext.render.json.document import document
 from gdbext.snapshot.builder import rank_snapshot
 from tests.unit.stacks import job, rank, syncing
 
@@ -187,19 +187,19 @@ def test_threads_of_two_looks():
         7: times(7, 11.0, state="D"),
         8: times(8, 11.0, state="Z"),
     }
-    one, new = outline.stacks_of(first, second)
+    one, new = unreadable_ranks.stacks_of(first, second)
     assert (one.lwp, one.state, one.cpu, one.switches, one.wchan) == (5, "S", 0.5, 3, "futex_do_wait")
     assert one.unread and one.outlined and not one.frames
     assert (new.lwp, new.state, new.cpu, new.switches) == (7, "D", None, None)
 
 
 def test_two_looks_that_are_too_close_say_nothing_of_processor_time():
-    (one,) = outline.stacks_of({5: times(5, 10.0)}, {5: times(5, 10.01, cpu_ns=9_000_000)})
+    (one,) = unreadable_ranks.stacks_of({5: times(5, 10.0)}, {5: times(5, 10.01, cpu_ns=9_000_000)})
     assert one.cpu is None and one.switches == 0
 
 
 def test_a_rank_of_threads_without_frames_is_partial():
-    one = LiveRank(RankProcess(5, "rank", rank=3), stacks=outline.stacks_of({}, {5: times(5, 1.0)}), cut=True)
+    one = LiveRank(RankProcess(5, "rank", rank=3), stacks=unreadable_ranks.stacks_of({}, {5: times(5, 1.0)}), cut=True)
     assert rank_snapshot(0, LiveReading(one, Neighbours(ProcFS(), ()))).state == "partial"
     one.stacks = ()
     assert rank_snapshot(0, LiveReading(one, Neighbours(ProcFS(), ()))).state == "lost"

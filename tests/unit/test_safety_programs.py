@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import gdbext
-from gdbext.discovery import programs
-from gdbext.frontend.gdbrun import find_gdb
+from gdbext.collect.gdb.batch_runs import find_gdb
+from gdbext.discovery.proc import programs
 from gdbext.model.errors import GdbextError
 
 NOBODY = 65534

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.error_codes import code
-from gdbext.analysis.stream_table import MOST_USES, Sighting, doubtful, grouped, with_kernels
-from gdbext.analysis.streams import Decoded, of_handle, of_torch_id
-from gdbext.knowledge.stream_calls import CALLS, call_row
+from gdbext.analysis.checks.error_codes import code
+from gdbext.analysis.streams.stream_ids import Decoded, of_handle, of_torch_id
+from gdbext.analysis.streams.stream_table import MOST_USES, Sighting, doubtful, grouped, with_kernels
+from gdbext.knowledge.api.stream_calls import CALLS, call_row
 from gdbext.model.missing import Missing
 from gdbext.model.stream import (
     NOT_IN_HANDLE,
@@ -21,7 +21,7 @@ from gdbext.model.stream import (
     StreamWait,
 )
 from gdbext.render import Style, render
-from gdbext.render.document import dumps
+from gdbext.render.json.document import dumps
 
 HANDLE = 0x7F0000001000
 

@@ -4,18 +4,18 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gdbext.analysis.tensors.agreement import agreement, digested
-from gdbext.analysis.tensors.calculator import Calculator
-from gdbext.analysis.tensors.difference import Source, difference
-from gdbext.analysis.tensors.digest import digest
-from gdbext.analysis.tensors.reading import Limits
-from gdbext.analysis.tensors.statistics import statistics
+from gdbext.analysis.tensors.arithmetic.calculator import Calculator
+from gdbext.analysis.tensors.comparing.difference import Source, difference
+from gdbext.analysis.tensors.comparing.digest import digest
+from gdbext.analysis.tensors.comparing.over_ranks import agreement, digested
+from gdbext.analysis.tensors.read_blocks import Limits
+from gdbext.analysis.tensors.statistics.statistics import statistics
 from gdbext.knowledge.dtypes import ROWS
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import TensorInfo
 from gdbext.render import Style, render
-from gdbext.render.document import document, dumps
+from gdbext.render.json.document import document, dumps
 from tests.unit.tensor_memory import FakeMemory, save, tensor_of
 
 

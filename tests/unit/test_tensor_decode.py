@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from gdbext.analysis.tensors import blocks, decode
-from gdbext.analysis.tensors.floats import float_of
+from gdbext.analysis.tensors.decoding import decode, ggml_blocks
+from gdbext.analysis.tensors.decoding.small_floats import float_of
 from gdbext.knowledge.dtypes import ALIASES, DTYPES, ROWS, dtype_named
 
 PEERS = {
@@ -182,7 +182,7 @@ def test_blocks_as_gguf_has_them(name, numpy):
     data = np.random.default_rng(5).integers(0, 256, 400 * dtype.unit, np.uint8)
     with np.errstate(all="ignore"):
         theirs = gguf.dequantize(data.reshape(400, dtype.unit), kind).reshape(-1)
-    ours = np.frombuffer(blocks.dequantise(data.tobytes(), dtype, numpy), np.float32)
+    ours = np.frombuffer(ggml_blocks.dequantise(data.tobytes(), dtype, numpy), np.float32)
     assert_same(ours, theirs)
 
 

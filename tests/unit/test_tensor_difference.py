@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gdbext.analysis.tensors import calculator, reading
-from gdbext.analysis.tensors.calculator import Calculator
-from gdbext.analysis.tensors.comparing import Tolerance
-from gdbext.analysis.tensors.difference import Source, difference
-from gdbext.analysis.tensors.digest import digest
+from gdbext.analysis.tensors import read_blocks
+from gdbext.analysis.tensors.arithmetic import calculator
+from gdbext.analysis.tensors.arithmetic.calculator import Calculator
+from gdbext.analysis.tensors.comparing.difference import Source, difference
+from gdbext.analysis.tensors.comparing.digest import digest
+from gdbext.analysis.tensors.comparing.elements import Tolerance
 from gdbext.model.errors import UsageError
 from gdbext.model.tensor import TensorInfo
 from tests.unit.tensor_memory import BASE, FakeMemory, tensor_of
@@ -119,7 +120,7 @@ def test_integers_that_floats_cannot_tell_apart(worker):
 
 @WORKERS
 def test_different_strides_and_dtypes(worker, monkeypatch):
-    monkeypatch.setattr(reading, "BLOCK_BYTES", 1024)
+    monkeypatch.setattr(read_blocks, "BLOCK_BYTES", 1024)
     whole = (np.arange(9000).reshape(90, 100) % 251).astype(np.float32)
     half = np.ascontiguousarray(whole.T).astype(np.float16)
     assert compared(source(whole), source(half, half.T), worker).same

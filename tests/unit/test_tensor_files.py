@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gdbext.analysis.tensors import decode, files
-from gdbext.analysis.tensors.difference import Source, difference
-from gdbext.analysis.tensors.files import SavedTensor
+from gdbext.analysis.tensors import tensor_files
+from gdbext.analysis.tensors.comparing.difference import Source, difference
+from gdbext.analysis.tensors.decoding import decode
+from gdbext.analysis.tensors.tensor_files import SavedTensor
 from gdbext.knowledge.dtypes import DTYPES
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.tensor import TensorInfo
@@ -94,7 +95,7 @@ def test_no_half_file_is_left(tmp_path, monkeypatch, failure):
     def broken(*_):
         raise failure
 
-    monkeypatch.setattr(files.os, "fsync", broken)
+    monkeypatch.setattr(tensor_files.os, "fsync", broken)
     with pytest.raises((GdbextError, KeyboardInterrupt)) as caught:
         save(info, memory.read, str(tmp_path / "x.npy"))
     assert os.listdir(tmp_path) == []

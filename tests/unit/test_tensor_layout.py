@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gdbext.analysis.tensors.values import read_values
+from gdbext.analysis.tensors.decoding.shown_values import read_values
 from gdbext.knowledge.dtypes import DTYPES
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import NumberFormat, TensorInfo, TensorValues
-from gdbext.render.arrays import array_lines, round_to, shortest_digits
+from gdbext.render.text.tensors.arrays import array_lines, round_to, shortest_digits
 from tests.unit.tensor_memory import tensor_of
 
 # How numpy prints fp16 of a thousand and more changed with 2.4, which needs Python 3.11; ours is the newer way.

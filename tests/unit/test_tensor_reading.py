@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gdbext.analysis.tensors import decode
+from gdbext.analysis.tensors.decoding import decode
+from gdbext.analysis.tensors.decoding.shown_values import read_values
 from gdbext.analysis.tensors.index import View, select, view_of
-from gdbext.analysis.tensors.reading import Limits, Memory, Stream, elements_at
-from gdbext.analysis.tensors.values import read_values
+from gdbext.analysis.tensors.read_blocks import Limits, Memory, Stream, elements_at
 from gdbext.knowledge.dtypes import DTYPES
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing

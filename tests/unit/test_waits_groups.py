@@ -1,6 +1,6 @@
 """Collectives of groups, and messages whose other side is known: who is waited for, and who is not."""
 
-from gdbext.analysis.judge import judge
+from gdbext.analysis.verdict.judge import judge
 from gdbext.model.locks import LockWait, Peer
 from tests.unit.stacks import frame, job, rank, sleeping, stack
 

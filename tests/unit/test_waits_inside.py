@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.judge import judge
-from gdbext.capture.futexes import FutexCall
-from gdbext.capture.locks import resolve
-from gdbext.capture.surroundings import Surroundings
-from gdbext.discovery.procfs import ProcFS
-from gdbext.knowledge.locks import BY_HANDLER, LET_GO, NO_OWNER
+from gdbext.analysis.verdict.judge import judge
+from gdbext.capture.locks.futexes import FutexCall
+from gdbext.capture.locks.lock_owners import resolve
+from gdbext.capture.locks.surroundings import Surroundings
+from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, LET_GO, NO_OWNER
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import KINDS, LockWait
 from gdbext.model.missing import Missing

@@ -4,11 +4,11 @@ and the graph behind it. tests/data/verdicts.txt has them as they are; `scripts/
 from dataclasses import replace
 from pathlib import Path
 
-from gdbext.analysis.judge import judge
-from gdbext.analysis.view import look
+from gdbext.analysis.verdict.judge import judge
+from gdbext.analysis.verdict.view import look
 from gdbext.analysis.waits.build import build
 from gdbext.analysis.waits.facts import draw, gathered
-from gdbext.knowledge.locks import HANDED_OVER, LET_GO, PARKED
+from gdbext.knowledge.runtimes.glibc_locks import HANDED_OVER, LET_GO, PARKED
 from gdbext.model.activity import Activity
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import LockWait, Peer

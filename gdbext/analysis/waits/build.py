@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gdbext.analysis.view import JobView, Party
-from gdbext.analysis.waits import holding, idioms, meeting
+from gdbext.analysis.verdict.view import JobView, Party
 from gdbext.analysis.waits.drawing import Drawing
+from gdbext.analysis.waits.edges import holding, idioms, meeting
+from gdbext.knowledge.causes.witnesses import KERNEL_DRIVER
 from gdbext.knowledge.labels import WAIT_GROUPS
-from gdbext.knowledge.witnesses import KERNEL_DRIVER
-from gdbext.model.patterns import regex
+from gdbext.model.text.patterns import regex
 
 _DRIVER = regex(KERNEL_DRIVER)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import List, Optional, Sequence, Tuple
 
-from gdbext.analysis.candidate import Candidate
-from gdbext.analysis.view import Party
+from gdbext.analysis.verdict.candidate import Candidate
+from gdbext.analysis.verdict.view import Party
+from gdbext.analysis.verdict.wording import who
 from gdbext.analysis.waits.drawing import Drawing
-from gdbext.analysis.wording import who
-from gdbext.knowledge.wait_causes import SPEAKS_UP
+from gdbext.knowledge.causes.wait_causes import SPEAKS_UP
 from gdbext.model.waits import Edge, Hypothesis, Node, WaitGraph
 
 LONGEST = 64

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
-from gdbext.analysis.candidate import shows
-from gdbext.analysis.view import JobView, Party
+from gdbext.analysis.verdict.candidate import shows
+from gdbext.analysis.verdict.view import JobView, Party
+from gdbext.analysis.verdict.wording import who
 from gdbext.analysis.waits.ends import Ends
-from gdbext.analysis.wording import who
 from gdbext.model.job import RankSnapshot
 from gdbext.model.verdict import Evidence
 from gdbext.model.waits import ALL, Edge, Node, WaitGraph

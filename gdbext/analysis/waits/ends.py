@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Dict, Optional
 
-from gdbext.analysis.across import may_progress
-from gdbext.analysis.running import is_alive, moves_about, seconds_in_place
-from gdbext.analysis.slow import is_at_work
-from gdbext.analysis.view import COMMUNICATION, JobView, Party
-from gdbext.knowledge.waits import LEFT_EARLY
+from gdbext.analysis.progress.across import may_progress
+from gdbext.analysis.progress.running import is_alive, moves_about, seconds_in_place
+from gdbext.analysis.progress.slow import is_at_work
+from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party
+from gdbext.knowledge.causes.wait_kinds import LEFT_EARLY
 
 _GONE = {"gone": "dead", "stopped": "stopped"}
 _FATAL = {"exited-or-crashed": "dead", "sigbus": "faulted", "cuda-error-throw": "faulted"}

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from typing import Callable, List, Mapping, NamedTuple, Optional, Tuple
 
-from gdbext.analysis import at_work, failed_checks, healthy, launches, locking, outline, running, slow, told, witnesses
-from gdbext.analysis.candidate import Candidate
-from gdbext.analysis.view import JobView, Party
+from gdbext.analysis.checks import failed_checks
+from gdbext.analysis.communicators import launch_counts
+from gdbext.analysis.locks import lock_holders
+from gdbext.analysis.progress import healthy, own_work, running, slow
+from gdbext.analysis.verdict import log_lines, proc_alone, witnesses
+from gdbext.analysis.verdict.candidate import Candidate
+from gdbext.analysis.verdict.view import JobView, Party
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.model.verdict import Evidence
 from gdbext.model.waits import Node
@@ -19,12 +23,12 @@ _Pattern = Callable[[JobView], Optional[Candidate]]
 
 _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
     "progress": (*slow.PATTERNS, *running.PATTERNS, healthy.goes_on),
-    "idle": (healthy.nothing_to_do, healthy.all_busy, locking.changing_hands, *at_work.PATTERNS),
+    "idle": (healthy.nothing_to_do, healthy.all_busy, lock_holders.changing_hands, *own_work.PATTERNS),
     "witnesses": witnesses.PATTERNS,
-    "checks": (*failed_checks.PATTERNS, *at_work.LOST),
-    "counters": launches.PATTERNS,
-    "logs": told.PATTERNS,
-    "unread": outline.PATTERNS,
+    "checks": (*failed_checks.PATTERNS, *own_work.LOST),
+    "counters": launch_counts.PATTERNS,
+    "logs": log_lines.PATTERNS,
+    "unread": proc_alone.PATTERNS,
 }
 """By key of model/considered.py SOURCES, those that prove most first."""
 

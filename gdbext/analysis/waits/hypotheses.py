@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import islice
 from typing import Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from gdbext.analysis.view import COMMUNICATION, JobView, Party
+from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party
 from gdbext.analysis.waits.cycles import Circle, around, circles, reaching, reversed_edges, upstream
 from gdbext.analysis.waits.drawing import rank_id
 from gdbext.analysis.waits.facts import Fact
+from gdbext.knowledge.causes.wait_causes import CAUSES, CauseRow
 from gdbext.knowledge.labels import CONFIDENCE
-from gdbext.knowledge.wait_causes import CAUSES, CauseRow
 from gdbext.model.waits import STRENGTHS, Edge, Hypothesis, Node, WaitGraph
 
 _ORDER = tuple(STRENGTHS)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import Dict, List, Mapping, Sequence, Tuple
 
-from gdbext.analysis.view import Party
-from gdbext.analysis.waits.messages import SAID
-from gdbext.analysis.wording import operation, start, taken_in, verb, what, where, who
-from gdbext.knowledge.locks import PARKED
-from gdbext.knowledge.wait_causes import CAUSES
-from gdbext.knowledge.waits import LINKS
-from gdbext.model.ranges import ranks
+from gdbext.analysis.verdict.view import Party
+from gdbext.analysis.verdict.wording import operation, start, taken_in, verb, what, where, who
+from gdbext.analysis.waits.edges.sent_messages import SAID
+from gdbext.knowledge.causes.wait_causes import CAUSES
+from gdbext.knowledge.causes.wait_kinds import LINKS
+from gdbext.knowledge.runtimes.glibc_locks import PARKED
+from gdbext.model.text.ranges import ranks
 from gdbext.model.waits import Edge, Hypothesis, Node
 
 _ROWS = {row.id: row for row in CAUSES}

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import List, Mapping, Sequence
 
-from gdbext.analysis.across import sleeps_on
-from gdbext.analysis.candidate import Candidate, evidence_of
-from gdbext.analysis.locking import held_up
-from gdbext.analysis.view import JobView, Party, without
+from gdbext.analysis.locks.lock_holders import held_up
+from gdbext.analysis.progress.across import sleeps_on
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.view import JobView, Party, without
+from gdbext.analysis.verdict.wording import taken_in
 from gdbext.analysis.waits.build import build
 from gdbext.analysis.waits.chain import LONGEST, explained, own_of
 from gdbext.analysis.waits.drawing import Drawing
+from gdbext.analysis.waits.edges.inside import ways_out
 from gdbext.analysis.waits.facts import draw, gathered
 from gdbext.analysis.waits.hypotheses import stuck
-from gdbext.analysis.waits.inside import ways_out
 from gdbext.analysis.waits.prose import summary
 from gdbext.analysis.waits.weighing import hypotheses
-from gdbext.analysis.wording import taken_in
 from gdbext.model.considered import Considered
 from gdbext.model.verdict import Evidence
 from gdbext.model.waits import Hypothesis

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, Optional, Tuple
 
-from gdbext.analysis.view import JobView, Party
+from gdbext.analysis.verdict.view import JobView, Party
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import LockWait

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Iterator, Sequence, Tuple
 
-from gdbext.analysis.view import JobView
+from gdbext.analysis.verdict.view import JobView
 from gdbext.analysis.waits.facts import Fact
 from gdbext.analysis.waits.hypotheses import Finder
 from gdbext.knowledge.labels import CONFIDENCE

@@ -1,4 +1,5 @@
-"""The notes of core files, for who reads them (capture/core_notes.py) and who writes them (capture/minicore.py).
+"""The notes of core files, for who reads them (capture/cores/core_notes.py) and who writes them
+(capture/cores/minicore.py).
 
 sys/procfs.h (elf_prstatus, elf_prpsinfo), core(5) for NT_FILE; 64-bit Linux, the same on every architecture we know but
 for the registers.

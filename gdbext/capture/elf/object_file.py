@@ -21,7 +21,7 @@ from gdbext.capture.elf.layout import (
     padded,
     segments_in,
 )
-from gdbext.capture.maps import Mapping
+from gdbext.capture.memory.maps import Mapping
 from gdbext.opener.shelf import Shelf
 
 HEADERS = 4096

@@ -1,4 +1,5 @@
-"""Writes ELF files: cores of notes and memory (capture/minicore.py), and of sections (capture/excerpt_file.py)."""
+"""Writes ELF files: cores of notes and memory (capture/cores/minicore.py), and of sections
+(capture/elf/excerpt_file.py)."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Architecture:
     gdb: Optional[GdbRegisters] = None
     timers: Optional[TimerCalls] = None
     system_calls: Mapping[int, int] = field(default_factory=dict, compare=False)
-    """The model's number (knowledge/system_calls.py) by the machine's own; empty where they are the same."""
+    """The model's number (knowledge/runtimes/system_calls.py) by the machine's own; empty where they are the same."""
 
     def call_number(self, number: int) -> Optional[int]:
         """The number of a system call as the model has it; None for one that has none there."""

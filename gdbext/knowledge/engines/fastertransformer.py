@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.launchers import PROGRAM, SCRIPT
+from gdbext.knowledge.launch.launchers import PROGRAM, SCRIPT
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 
 PROFILE = EngineProfile(

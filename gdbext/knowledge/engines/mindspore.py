@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.launchers import MINDSPORE
+from gdbext.knowledge.launch.launchers import MINDSPORE
 from gdbext.knowledge.schema import EngineProfile
 
 PROFILE = EngineProfile(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.launchers import MODULE, RTP_LLM
+from gdbext.knowledge.launch.launchers import MODULE, RTP_LLM
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 
 PROFILE = EngineProfile(

@@ -6,7 +6,7 @@ from typing import Dict, NamedTuple, Tuple
 
 from gdbext.knowledge.errors import numbers
 from gdbext.knowledge.errors.cuda import CUDA
-from gdbext.knowledge.errors.libraries import CUBLAS, NCCL
+from gdbext.knowledge.errors.library_errors import CUBLAS, NCCL
 from gdbext.knowledge.errors.rows import ErrorRow
 
 

@@ -5,30 +5,11 @@ from __future__ import annotations
 from typing import Tuple
 
 from gdbext.knowledge import api
-from gdbext.knowledge.frames import (
-    ascend,
-    by_name,
-    cublas,
-    cuda,
-    engines,
-    fabrics,
-    failures,
-    gloo,
-    helpers,
-    idle,
-    kernel,
-    library_locks,
-    messages,
-    mpi,
-    nccl,
-    os,
-    other_devices,
-    python,
-    python_helpers,
-    python_libraries,
-    rocm,
-    torch,
-)
+from gdbext.knowledge.frames import by_name, engines, failures, helper_threads, idle, torch
+from gdbext.knowledge.frames.devices import ascend, cublas, cuda, other_devices, rocm
+from gdbext.knowledge.frames.networks import fabrics, gloo, messages, mpi, nccl
+from gdbext.knowledge.frames.python import interpreter, python_helpers, python_libraries
+from gdbext.knowledge.frames.system import libc, library_locks, linux_kernel
 from gdbext.knowledge.schema import EmptyName, FrameRule, MessageRule, ThreadName
 
 RULES: Tuple[FrameRule, ...] = (
@@ -47,13 +28,13 @@ RULES: Tuple[FrameRule, ...] = (
     *idle.RULES,
     *python_helpers.RULES,
     *python_libraries.RULES,
-    *python.RULES,
+    *interpreter.RULES,
     *python_libraries.INNERMOST,
     *other_devices.RULES,
     *library_locks.RULES,
-    *os.RULES,
-    *kernel.RULES,
-    *helpers.RULES,
+    *libc.RULES,
+    *linux_kernel.RULES,
+    *helper_threads.RULES,
     *api.UNLISTED,
     *by_name.RULES,
 )
@@ -62,7 +43,7 @@ RULES: Tuple[FrameRule, ...] = (
 EMPTY_NAMES: Tuple[EmptyName, ...] = cuda.EMPTY
 """Names that count as no name."""
 
-THREAD_NAMES: Tuple[ThreadName, ...] = helpers.NAMES
+THREAD_NAMES: Tuple[ThreadName, ...] = helper_threads.NAMES
 """Hints from thread names."""
 
 MESSAGES: Tuple[MessageRule, ...] = messages.RULES

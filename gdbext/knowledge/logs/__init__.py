@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.logs import deaths, devices, evidence, network, ranks
+from gdbext.knowledge.logs import deaths, device_faults, missing_ranks, network, other_evidence
 from gdbext.knowledge.logs.writers import LAUNCHER_SAW, NAMED, RANK, WRITERS
 from gdbext.knowledge.schema import LogRule
 
 __all__ = ["GROUP", "LAUNCHER_SAW", "LOG_RULES", "NAMED", "PROGRESS", "RANK", "READY", "TIMED_OUT", "UNEVEN", "WRITERS"]
 
 LOG_RULES: Tuple[LogRule, ...] = (
-    *devices.RULES,
-    *ranks.RULES,
+    *device_faults.RULES,
+    *missing_ranks.RULES,
     *deaths.RULES,
     *network.RULES,
-    *evidence.RULES,
+    *other_evidence.RULES,
 )
 
 TIMED_OUT = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Match, Optional, Tuple
 
-from gdbext.model.digits import whole
-from gdbext.model.patterns import regex
-from gdbext.parsers.events import Cut, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
+from gdbext.model.text.digits import whole
+from gdbext.model.text.patterns import regex
+from gdbext.parsers.assemble.events import Cut, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
 from gdbext.parsers.formats.row import Row, detail, number, row
 from gdbext.parsers.frame_lines import Place, named_frame
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Match, Optional, Tuple
 
-from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
-from gdbext.parsers.arguments import split_call
-from gdbext.parsers.events import Cut, Event, FrameLine, Location, ProcessHead, Prompt, Standing, ThreadHead
+from gdbext.model.text.patterns import regex
+from gdbext.parsers.argument_lists import split_call
+from gdbext.parsers.assemble.events import Cut, Event, FrameLine, Location, ProcessHead, Prompt, Standing, ThreadHead
 from gdbext.parsers.formats.row import Row, detail, number, row
 from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, read_frame, read_place
 

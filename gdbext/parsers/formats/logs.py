@@ -7,9 +7,9 @@ from typing import Dict, List, Match, NamedTuple, Optional, Pattern, Sequence, T
 
 from gdbext.knowledge.frames import MESSAGES
 from gdbext.knowledge.logs import LOG_RULES, NAMED, READY, WRITERS
-from gdbext.model.literals import any_of, needed
-from gdbext.model.patterns import regex
-from gdbext.parsers.events import Event, ProcessHead, Said, Several
+from gdbext.model.text.literals import any_of, needed
+from gdbext.model.text.patterns import regex
+from gdbext.parsers.assemble.events import Event, ProcessHead, Said, Several
 from gdbext.parsers.formats.row import Row, row
 
 _LONGEST = 2000

@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Match, Optional, Tuple
 
 from gdbext.knowledge.api import RULES as API_RULES
-from gdbext.knowledge.frames import owners
-from gdbext.knowledge.frames.helpers import ENTRIES
-from gdbext.model.digits import is_whole, whole
-from gdbext.model.patterns import either, regex
+from gdbext.knowledge.frames.helper_threads import ENTRIES
+from gdbext.knowledge.frames.system import code_owners
 from gdbext.model.stack import Frame
-from gdbext.parsers.events import Chain, Event, FrameLine, Location, Said, ThreadHead
+from gdbext.model.text.digits import is_whole, whole
+from gdbext.model.text.patterns import either, regex
+from gdbext.parsers.assemble.events import Chain, Event, FrameLine, Location, Said, ThreadHead
 from gdbext.parsers.formats.python import spied_frame
 from gdbext.parsers.formats.row import Row, number, row
 from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, read_frame
@@ -29,8 +29,8 @@ _ARROWS = regex(r"\s*(?:<-+|<=+|-+>|=+>|←|→|⟵|⟶|⇐|⇒)\s*")
 _INWARDS = ("<", "←", "⟵", "⇐")
 _LABEL = regex(r"\s{0,8}[\w ]{1,40}:\s{1,8}(?=\S)")
 _ENTRY = regex(ENTRIES + r"|(do_syscall_64|entry_SYSCALL\w*|(__)?x64_sys\w*|ret_from_fork\w*|__libc_start\w*|main)\b")
-_KNOWN = either([*(rule.function for rule in API_RULES), owners.PUBLIC])
-_WAITS = regex(owners.C_LIBRARY_FUNCTIONS)
+_KNOWN = either([*(rule.function for rule in API_RULES), code_owners.PUBLIC])
+_WAITS = regex(code_owners.C_LIBRARY_FUNCTIONS)
 
 
 def _spied(match: Match[str]) -> Optional[Event]:

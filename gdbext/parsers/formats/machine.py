@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Dict, List, Match, Optional, Tuple
 
-from gdbext.model.digits import whole
-from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
-from gdbext.parsers.events import Detail, Event, FrameLine, Several, ThreadHead
+from gdbext.model.text.digits import whole
+from gdbext.model.text.patterns import regex
+from gdbext.parsers.assemble.events import Detail, Event, FrameLine, Several, ThreadHead
 from gdbext.parsers.formats.row import Row, row
 from gdbext.parsers.frame_lines import Place, named_frame
 

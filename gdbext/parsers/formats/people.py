@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Match, Optional, Tuple
 
-from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
-from gdbext.parsers.events import Cut, Event, FrameLine, ProcessHead, Several, ThreadHead
+from gdbext.model.text.patterns import regex
+from gdbext.parsers.assemble.events import Cut, Event, FrameLine, ProcessHead, Several, ThreadHead
 from gdbext.parsers.formats.row import Row, row
 
 _RANK = regex(r"(?i)\brank[ _#:=-]{0,3}(\d{1,6})\b")

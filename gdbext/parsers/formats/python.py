@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Match, Optional, Tuple
 
-from gdbext.model.digits import whole
-from gdbext.model.names import bare_name
-from gdbext.model.patterns import regex
 from gdbext.model.stack import Frame
-from gdbext.parsers.events import (
+from gdbext.model.text.digits import whole
+from gdbext.model.text.function_names import bare_name
+from gdbext.model.text.patterns import regex
+from gdbext.parsers.assemble.events import (
     Chained,
     Code,
     Cut,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable, Dict, List, Match, Optional, Pattern, Sequence, Tuple
 
-from gdbext.model.literals import any_of, needed
-from gdbext.model.patterns import regex
-from gdbext.parsers.events import Detail, Event
+from gdbext.model.text.literals import any_of, needed
+from gdbext.model.text.patterns import regex
+from gdbext.parsers.assemble.events import Detail, Event
 
 Read = Callable[[Match[str]], Optional[Event]]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Match, Tuple
 
-from gdbext.model.digits import whole
 from gdbext.model.stack import Frame
-from gdbext.parsers.events import Aside, Event, FrameLine, Location, ProcessHead, Said, Several, ThreadHead
+from gdbext.model.text.digits import whole
+from gdbext.parsers.assemble.events import Aside, Event, FrameLine, Location, ProcessHead, Said, Several, ThreadHead
 from gdbext.parsers.formats.row import Row, detail, number, row
 from gdbext.parsers.frame_lines import Place, named_frame
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Match, Optional, Tuple
 
-from gdbext.model.patterns import regex
-from gdbext.parsers.events import Event, FrameLine, Several, ThreadHead
+from gdbext.model.text.patterns import regex
+from gdbext.parsers.assemble.events import Event, FrameLine, Several, ThreadHead
 from gdbext.parsers.formats.row import Row, detail, row
 from gdbext.parsers.frame_lines import Place, named_frame
 

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.capture.machine.interface import (
-    Architecture,
-    CallRegisters,
-    GdbRegisters,
-    TimerCalls,
-    UnwindRegisters,
-)
+from gdbext.capture.machine.interface import Architecture, CallRegisters, GdbRegisters, TimerCalls, UnwindRegisters
 
 ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 """Of functions (System V ABI, AMD64 supplement, 3.2.3)."""

@@ -1,0 +1,1 @@
+"""Failed checks and error numbers: what they mean."""

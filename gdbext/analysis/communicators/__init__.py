@@ -1,0 +1,1 @@
+"""Communicators of all ranks, and what their counts prove."""

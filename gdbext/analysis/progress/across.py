@@ -1,0 +1,35 @@
+"""Who waits for other ranks, and who may be at work outside of any communication."""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Sequence
+
+from gdbext.analysis.stacks.classify import BUSY
+from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, without
+from gdbext.analysis.verdict.wording import who
+from gdbext.model.verdict import Evidence
+
+# A thread that sits in one of these does nothing for the job; in the others it may be making progress.
+_STANDS = ("ipc-queue", "condvar-idle", "mutex", "gil", "exited-or-crashed", "sigbus", "cuda-error-throw")
+
+
+def waiting_for_others(view: JobView) -> List[Party]:
+    """Ranks in a collective, or waiting for the GPU, which may run one."""
+    return without(view.of(*COMMUNICATION), view.gone)
+
+
+def sleeps_on(away: Sequence[Party]) -> Iterator[Evidence]:
+    """For how long those outside have asked to sleep."""
+    for party in away:
+        ends = party.thread.sleeps if party.thread is not None else None
+        if ends is not None:
+            text = f"{who([party])} has asked to sleep, for {ends:,.0f} s more at most"
+            yield Evidence(text, party.index, party.id or None)
+
+
+def may_progress(party: Party) -> bool:
+    """Computing, or running Python code: slow looks like this as well."""
+    if party.kind in _STANDS:
+        return False
+    used = party.thread.cpu if party.thread is not None else None
+    return party.kind == "native-compute" or (used or 0.0) >= BUSY or (party.judged.running and party.kind != "io")

@@ -1,0 +1,126 @@
+"""Two looks at the same job: whose work went on in between, and who provably stood still.
+
+Two kinds of looks are compared: snapshots (`earlier`), by their calls, captured values and counters, and the two copies
+of one snapshot, byte by byte (`ThreadStack.still`, `left`) and by what the kernel counted (`switches`, `cpu`).
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional, Tuple
+
+from gdbext.knowledge.causes.slow import NOTHING
+from gdbext.knowledge.labels import BLOCKING, SLEEPING
+from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.stack import ThreadStack
+from gdbext.model.verdict import ProcessJudgement, ThreadJudgement
+
+_Place = Tuple[Tuple[Optional[str], Optional[int]], ...]
+
+
+def between_looks(
+    earlier: JobSnapshot, later: JobSnapshot, judged: Tuple[ProcessJudgement, ...]
+) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
+    """Indexes of processes whose decisive thread (went on, was in the same calls and did not run) between two looks.
+
+    It went on when it was elsewhere before, or when captured counts changed. Only the deciding frame and its callers
+    are compared: inside it a polling driver never looks the same twice. A thread without frames in one of the looks
+    cannot be compared, and is in neither list.
+    """
+    before = {_identity(process): process for process in earlier.processes}
+    went: List[int] = []
+    stood: List[int] = []
+    for process, judgement in zip(later.processes, judged):
+        old = before.get(_identity(process))
+        unread = {thread.id for one in (old, process) if one is not None for thread in one.threads if thread.unread}
+        if judgement.wait.thread in unread or (judgement.wait.thread is None and unread):
+            continue
+        if old is not None and judgement.wait.thread is not None and _differs(old, process, judgement):
+            went.append(process.index)
+        elif old is None or not ran_between(old, process, judgement.wait.thread):
+            stood.append(process.index)
+    return tuple(went), tuple(stood)
+
+
+def ran_between(old: RankSnapshot, new: RankSnapshot, thread: Optional[str]) -> bool:
+    """Whether a thread that slept through both looks has had a processor between them."""
+    turns = [one.turns for process in (old, new) for one in process.threads if one.id == thread]
+    return len(turns) == 2 and all(turns) and turns[0][-1] != turns[1][0]
+
+
+def between_copies(
+    snapshot: JobSnapshot, judged: Tuple[ProcessJudgement, ...]
+) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
+    """Indexes of processes whose decisive thread (went on, stood still) between the two copies of a look.
+
+    It stood still when it did not run at all. Everything between the two is in neither list.
+    """
+    went: List[int] = []
+    stood: List[int] = []
+    for process, judgement in zip(snapshot.processes, judged):
+        pairs = zip(process.threads, judgement.threads)
+        thread, one = next((pair for pair in pairs if pair[0].id == judgement.wait.thread), (None, None))
+        if thread is None or one is None or thread.still is None:
+            continue
+        if thread.still == 0 and not ran(thread):
+            stood.append(process.index)
+        elif _went_on(thread, one):
+            went.append(process.index)
+    return tuple(went), tuple(stood)
+
+
+def ran(thread: ThreadStack) -> bool:
+    """Whether its counters rose between the two copies of a look: it had a processor for more than to be stopped."""
+    return bool(thread.switches) or (thread.cpu or 0.0) >= NOTHING
+
+
+def _went_on(thread: ThreadStack, one: ThreadJudgement) -> bool:
+    """Whether a call that does not return before something has come was over in the second copy.
+
+    That is a blocking collective, and whatever called the engine's waiting function. What lies further in proves
+    nothing: it may poll. A thread that sleeps in its collective does not run before it is woken.
+    """
+    deciding, limit = one.frame or 0, _polls_up_to(thread, one)
+    over, changed = thread.left or 0, thread.still or 0
+    if over >= limit or changed > limit:
+        return True
+    if one.collective is None:
+        return False
+    if one.kind in SLEEPING and changed > 0 and ran(thread):
+        return True
+    if thread.calls[deciding].language == "python":  # its return does not show, but that of what it had called
+        return 0 < deciding <= over
+    return one.kind in BLOCKING and over > deciding
+
+
+def _polls_up_to(thread: ThreadStack, one: ThreadJudgement) -> int:
+    """Number of the outermost frame that a wait changes by itself, plus one."""
+    frames = thread.frames
+    last = max((one.frame or 0) + 1, one.engine_frame or 0)
+    # One call of the interpreter, or of a function with others inlined, has one place on the stack.
+    while last + 1 < len(frames) and frames[last].sp is not None and frames[last + 1].sp == frames[last].sp:
+        last += 1
+    return last + 1
+
+
+def _identity(process: RankSnapshot) -> Tuple[object, ...]:
+    return (process.host, process.pid, process.rank) if process.pid is not None else (process.index,)
+
+
+def _differs(old: RankSnapshot, new: RankSnapshot, judged: ProcessJudgement) -> bool:
+    threads: Dict[str, ThreadStack] = {thread.id: thread for thread in old.threads}
+    was = threads.get(judged.wait.thread or "")
+    now = next((thread for thread in new.threads if thread.id == judged.wait.thread), None)
+    if was is None or now is None:
+        return True
+    start = judged.wait.frame or 0
+    depth = len(now.calls) - start
+    return _calls(was, depth) != _calls(now, depth) or _values(was) != _values(now)
+
+
+def _calls(thread: ThreadStack, depth: int) -> _Place:
+    """The outermost `depth` calls."""
+    return tuple((frame.function, frame.line) for frame in thread.calls[len(thread.calls) - depth :] if depth > 0)
+
+
+def _values(thread: ThreadStack) -> List[object]:
+    return [value for frame in thread.calls for _, value in sorted(frame.captures.items())]

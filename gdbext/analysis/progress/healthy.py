@@ -1,0 +1,131 @@
+"""Nothing hangs: ranks that wait for work, compute, or went on between two looks."""
+
+from __future__ import annotations
+
+from typing import Optional, Sequence
+
+from gdbext.analysis.progress.across import may_progress, waiting_for_others
+from gdbext.analysis.progress.between_looks import ran
+from gdbext.analysis.progress.own_work import waits_for_result
+from gdbext.analysis.progress.running import in_own_code, longer_look
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of, majority
+from gdbext.analysis.verdict.view import JobView, Party, threads_of, without
+from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
+
+
+def nothing_to_do(view: JobView) -> Optional[Candidate]:
+    """Every rank waits for work, or is busy outside of any collective."""
+    idle = view.of("idle")
+    others = without(view.parties, idle)
+    leaders = [party for party in others if party.kind in ("io", "condvar-idle", "ipc-queue", "python-code")]
+    if (
+        not idle
+        or view.unseen
+        or view.gone
+        or view.snapshot.absent
+        or len(leaders) < len(others)
+        or majority(others, view)
+        or any(map(waits_for_result, others))
+        or any(_waits_for_loop(view, party) for party in idle)
+    ):
+        return None
+    alone = len(view.parties) == 1
+    members = [party for party in view.parties if party.process.rank is not None] or list(view.parties)
+    summary = (
+        f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {where(idle[0])} is "
+        f"where an idle worker sits. "
+        + ("A single process cannot show whether its peers are idle too." if alone else "Nothing hangs.")
+    )
+    # Of a text one does not know whether it has all processes: who feeds the workers may be what hangs.
+    whole = not others and len(members) > 1 and view.given == "live"
+    confidence = "low" if alone else "high" if whole else "medium"
+    return Candidate("not-a-hang", confidence, summary, (), (), (), evidence_of((), view.parties))
+
+
+def _waits_for_loop(view: JobView, party: Party) -> bool:
+    """Whether another thread waits for the result of what the idle one should do."""
+    return any(waits_for_result(one) for one in threads_of(view, party.index, lambda one: one.helper is None))
+
+
+def all_busy(view: JobView) -> Optional[Candidate]:
+    """Every rank computes, or sleeps in code of its own and wakes up."""
+    parties = view.parties
+    if len(parties) < 2 or view.unseen or view.snapshot.absent or view.threads_as_ranks:
+        return None
+    place = where(parties[0])
+    if all(map(may_progress, parties)):
+        summary = f"{start(who(parties))} are running code, for example {place}. No rank waits for another."
+        return Candidate("not-a-hang", "medium", summary, (), (), (), evidence_of((), parties))
+    if not all(may_progress(party) or in_own_code(party) for party in parties):
+        return None
+    asleep = [party for party in parties if not (may_progress(party) or _has_run(party))]
+    if not asleep and not all(_exchanged_nothing(view, party) for party in parties):
+        summary = (
+            f"{start(who(parties))} run and sleep in code of their own, for example {place}: they ran between two "
+            "copies, and no rank waits for another."
+        )
+        return Candidate("not-a-hang", "low", summary, (), (), (), evidence_of((), parties))
+    if any(party.thread is None or party.thread.switches is None for party in asleep):
+        return None  # nobody counted
+    lead = "It cannot be told yet whether anything hangs: no rank waits for another, "
+    if asleep:
+        summary = f"{lead}and {who(asleep)} {verb(asleep, 'sleeps', 'sleep')} in {where(asleep[0])}."
+    else:
+        summary = f"{lead}and they exchanged nothing between two copies. {start(who(parties))} wake up in {place}."
+    return Candidate("unknown", "low", summary, (), (), (), evidence_of((), parties), decided_by=longer_look(view))
+
+
+def _exchanged_nothing(view: JobView, party: Party) -> bool:
+    """Whether the threads that do the work of its collectives did not run between the copies."""
+    workers = [
+        thread
+        for thread, one in zip(party.process.threads, view.processes[party.index].threads)
+        if one.helper == GLOO_WORKER
+    ]
+    return bool(workers) and all(thread.switches == 0 for thread in workers)
+
+
+def _has_run(party: Party) -> bool:
+    return party.thread is not None and ran(party.thread)
+
+
+def goes_on(view: JobView) -> Optional[Candidate]:
+    """Between two looks ranks went on: slow, not stuck.
+
+    While some wait for others it is the waiting ones that must have gone on: a culprit may well be busy.
+    """
+    waiting = [*waiting_for_others(view), *view.of("implicit", "launch", "init", "teardown")]
+    moved = frozenset(view.moved)
+    went = [party for party in without(view.parties, view.gone) if party.index in moved]
+    proof = frozenset(went).intersection(waiting) if waiting else went
+    if not proof or view.of("fatal"):
+        return None
+    all_of_them = len(went) == len(view.parties)
+    rest = without(view.parties, went)
+    ranks = [
+        one.rank for one in {party.index: party.process for party in view.parties}.values() if one.rank is not None
+    ]
+    if rest and len(set(ranks)) < len(ranks):
+        return None  # ranks of several jobs: progress of one says nothing of the other
+    summary = f"{start(who(went))} went on between the two looks, so the job is not stuck. " + (
+        "It may be slow." if all_of_them else _the_rest(rest)
+    )
+    whole = len(went) > 1 or view.world_size == 1  # one of several ranks speaks for itself only
+    confidence = "high" if all_of_them and whole else "medium"
+    return Candidate("not-a-hang", confidence, summary, (), (), (), evidence_of((), went))
+
+
+def _the_rest(parties: Sequence[Party]) -> str:
+    """What is known of ranks that were not seen to go on."""
+    some = [party for party in parties if _has_run(party)]
+    others = [party for party in parties if party not in some]
+    told = [f"{start(who(some))} ran in between as well."] if some else []
+    if others:
+        told.append(
+            f"{start(who(others))} did not move: what {verb(others, 'it is', 'they are')} in may just take long."
+        )
+    return " ".join(told)
+
+
+PATTERNS = (goes_on, nothing_to_do, all_busy)

@@ -1,0 +1,202 @@
+"""Programs that wait for nobody but themselves: for threads and children that work, for requests from outside.
+
+Where no rank waits for another one, the processes that were read are all there is. A main thread that waits for its
+threads, a pool's parent, a server: nothing hangs while somebody of them works, or while all of them wait for requests.
+Whoever waits without a timeout and was woken between two copies has got what it waited for.
+"""
+
+from __future__ import annotations
+
+from typing import List, Optional, Tuple
+
+from gdbext.analysis.progress.across import may_progress
+from gdbext.analysis.progress.running import in_own_code, is_alive, longer_look
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of
+from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.knowledge.causes.slow import CHILD_CPU
+from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, FROM_ONE, POOL_RESULTS, POOL_WORKER, UNTIMED
+from gdbext.model.missing import Missing
+from gdbext.model.stack import ThreadStack
+from gdbext.model.text.patterns import regex
+
+_RESULTS = regex(POOL_RESULTS)
+_FED = ("ipc-queue", "condvar-idle", "mutex")
+"""Waits that a thread of the same process may end."""
+
+
+def was_woken(thread: ThreadStack) -> bool:
+    """Whether it waits without a timeout, and had a processor between the two copies of a look: it got something."""
+    call = thread.syscall
+    if not call or not thread.switches or call[0] not in UNTIMED:
+        return False
+    timeout = UNTIMED[call[0]]
+    return timeout is None or (len(call) > timeout[0] and call[timeout[0]] in timeout[1])
+
+
+def works_inside(view: JobView) -> Optional[Candidate]:
+    """No rank waits for another one, and of those that were read some work, or are woken again and again."""
+    if not _alone(view):
+        return None
+    active = [party for party in view.parties if _works(view, party)]
+    others = [party for party in view.parties if party not in active]
+    if not active and all(serves(view, party) for party in others):
+        summary = (
+            f"{start(who(others))} {verb(others, 'waits', 'wait')} for requests, for example in {where(others[0])}."
+        )
+    elif not active or not all(_waits_inside(view, party) for party in others):
+        return None
+    else:
+        summary = f"{start(who(active))} {verb(active, 'works', 'work')}, for example in {where(active[0])}."
+        if others:
+            summary += f" {start(who(others))} {verb(others, 'waits', 'wait')} for what others do."
+    return Candidate(
+        "not-a-hang", "low", f"{summary} Nothing shows a hang.", (), (), (), evidence_of((), [*active, *others])
+    )
+
+
+def result_lost(view: JobView) -> Optional[Candidate]:
+    """A parent waits for the result of a pool, whose workers all wait for tasks."""
+    idle = [party for party in view.parties if party.judged.rule == POOL_WORKER]
+    waiting = [party for party in view.parties if waits_for_result(party)]
+    if not idle or not waiting or not _alone(view) or len(idle) + len(waiting) < len(view.parties):
+        return None
+    if any(thread.switches for process in view.snapshot.processes for thread in process.threads):
+        return None
+    summary = (
+        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} for a result in {where(waiting[0])}, and {who(idle)} "
+        f"{verb(idle, 'waits', 'wait')} for tasks: nobody works on it. A worker that was killed takes its task with "
+        "it, and a result that cannot be unpickled ends the thread that reads results."
+    )
+    return Candidate("other", "medium", summary, tuple(waiting), (), (), evidence_of(waiting, idle))
+
+
+def held_up(view: JobView) -> Optional[Candidate]:
+    """Nobody works: some wait for something outside of the program, and all the others for each other."""
+    if not _alone(view) or len(view.parties) < 2 or any(_works(view, party) for party in view.parties):
+        return None
+    away = [party for party in view.parties if not _waits_among_us(view, party)]
+    others = [party for party in view.parties if party not in away and not serves(view, party)]
+    if not away or not others or any(party.kind != "io" for party in away):
+        return None
+    if any(thread.switches for process in view.snapshot.processes for thread in process.threads if thread.frames):
+        return None
+    summary = (
+        f"Of this program nobody works: {who(away)} {verb(away, 'waits', 'wait')} in {where(away[0])} for something "
+        f"outside of it, and {who(others)} {verb(others, 'waits', 'wait')} for other processes of it, for example in "
+        f"{where(others[0])}."
+    )
+    return Candidate("other", "low", summary, tuple(away), tuple(others), (), evidence_of(away, others))
+
+
+def _waits_among_us(view: JobView, party: Party) -> bool:
+    return party.group == "lock" or _waits_inside(view, party)
+
+
+def waits_for_result(party: Party) -> bool:
+    """Whether it is the parent of a pool that waits for what its workers do."""
+    return party.kind in _FED and matches_any(_RESULTS, (name.rsplit("::", 1)[-1] for name in calls_of(party)))
+
+
+def cannot_tell(view: JobView) -> Optional[Candidate]:
+    """All that moves are threads that sleep for a moment again and again: they may feed the others, or only watch."""
+    if not _alone(view) or view.before:
+        return None
+    polls = [party for party in view.parties if _polls(view, party)]
+    others = [party for party in view.parties if party not in polls and not _works(view, party)]
+    if not polls or not all(_waits_inside(view, party) for party in others):
+        return None
+    summary = (
+        f"It cannot be told yet whether anything hangs: {who(polls)} {verb(polls, 'has', 'have')} threads that wake up "
+        f"again and again, and {verb(polls, 'stands', 'stand')} in {where(polls[0])}."
+    )
+    return Candidate("unknown", "low", summary, (), (), (), evidence_of((), polls), decided_by=longer_look(view))
+
+
+def followers_wait(view: JobView) -> Optional[Candidate]:
+    """One rank waits for requests, all the others in a broadcast for what it tells them to do."""
+    following = [party for party in view.of(*COMMUNICATION) if party.judged.collective in FROM_ONE]
+    leaders = [party for party in view.parties if party not in following]
+    if not following or len(leaders) != 1 or view.unseen or view.gone or view.snapshot.absent or view.given != "live":
+        return None
+    if not serves(view, leaders[0]) and not _asks_another(leaders[0]):
+        return None
+    text = (
+        f"{start(who(leaders))} waits for requests in {where(leaders[0])}; {who(following)} "
+        f"{verb(following, 'waits', 'wait')} in {following[0].judged.collective} for what it will tell them to do. "
+        "That is how an idle job looks."
+    )
+    return Candidate("not-a-hang", "medium", text, (), (), (), evidence_of((), [*leaders, *following]))
+
+
+def serves(view: JobView, party: Party) -> bool:
+    """Waits for requests, or for a thread of its own that does."""
+    if party.judged.idle:
+        return True
+    return party.kind in _FED and any(
+        one.judged.idle and one.judged.helper is None for one in threads_of(view, party.index)
+    )
+
+
+def _asks_another(party: Party) -> bool:
+    """Waits for a message of another process of its program, which is there."""
+    return party.kind == "ipc-queue" and any(set(pids) - {party.process.pid} for pids in _other_ends(party))
+
+
+def _other_ends(party: Party) -> List[Tuple[int, ...]]:
+    """Who has the other end of what its thread waits for."""
+    peers = (one.processes for one in party.process.peers if one.thread == party.lwp)
+    return [one for one in peers if not isinstance(one, Missing)]
+
+
+def _alone(view: JobView) -> bool:
+    """Whether two copies of all there is were read, and nobody waits for other ranks."""
+    if view.given != "live" or not view.looked_twice or view.unseen or view.gone or view.snapshot.absent:
+        return False
+    return not view.threads_as_ranks and all(party.group in ("elsewhere", "idle", "lock") for party in view.parties)
+
+
+def _works(view: JobView, party: Party) -> bool:
+    if may_progress(party) or (party.thread is not None and was_woken(party.thread)):
+        return True
+    if in_own_code(party) and is_alive(party):
+        return True
+    if party.judged.rule in CHILD_WAITS and party.process.activity is not None:
+        return any(child.cpu >= CHILD_CPU for child in party.process.activity.children)
+    return party.kind in _FED and any(_is_active(one) for one in _side_threads(view, party))
+
+
+def _waits_inside(view: JobView, party: Party) -> bool:
+    """Whether somebody of the same program may end its wait."""
+    if serves(view, party) or party.kind in ("ipc-queue", "condvar-idle") or party.judged.rule in CHILD_WAITS:
+        return True
+    others = {process.pid for process in view.snapshot.processes} - {party.process.pid}
+    return any(not others.isdisjoint(pids) for pids in _other_ends(party))
+
+
+def _polls(view: JobView, party: Party) -> bool:
+    return party.kind in _FED and any(
+        in_own_code(one) and is_alive(one) and one.judged.helper is None for one in _side_threads(view, party)
+    )
+
+
+def _side_threads(view: JobView, party: Party) -> List[Party]:
+    """Other threads of its process that run code of Python."""
+    return [
+        one
+        for one in threads_of(view, party.index)
+        if one.thread is not party.thread
+        and one.thread is not None
+        and any(frame.language == "python" for frame in one.thread.calls)
+    ]
+
+
+def _is_active(one: Party) -> bool:
+    """Computes, or waits without a timeout and was woken."""
+    if one.judged.helper is not None or one.thread is None:
+        return False
+    return (one.thread.cpu or 0.0) >= CHILD_CPU or was_woken(one.thread)
+
+
+LOST = (result_lost, held_up)
+PATTERNS = (works_inside, followers_wait, cannot_tell)

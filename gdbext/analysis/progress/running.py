@@ -1,0 +1,145 @@
+"""Ranks that run, or sleep for a moment, while all others wait for them: slow, or in a loop without an end.
+
+One look cannot tell. A rank that runs at one place for long, while its peers stand and nothing shows that it works, is
+named with low confidence. Work that shows (analysis/progress/slow.py) and peers that went on
+(analysis/progress/healthy.py) weigh more."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Sequence, Tuple
+
+from gdbext.analysis.progress.across import may_progress, waiting_for_others
+from gdbext.analysis.progress.between_looks import ran_between
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.view import JobView, Party
+from gdbext.analysis.verdict.wording import start, verb, what, where, who
+from gdbext.knowledge.causes.slow import SPINNING_AFTER
+from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
+from gdbext.model.stack import Frame
+
+_MOST_PIDS = 16
+
+_Place = List[Tuple[Optional[str], Optional[int]]]
+
+
+def running(view: JobView) -> Optional[Candidate]:
+    """Everybody waits for ranks of which all that is known is that they run."""
+    waiting = [*waiting_for_others(view), *view.of("init", "teardown")]
+    busy = [party for party in view.of("elsewhere") if is_alive(party)]
+    if any(party.process.rank is not None for party in waiting):
+        busy = [party for party in busy if party.process.rank is not None]  # the others are front ends
+    if not waiting or not busy or view.threads_as_ranks:
+        return None
+    if not view.looked_twice or any(moves_about(view, party) for party in busy):
+        return _slow(waiting, busy) if waiting_for_others(view) else None
+    if view.gone or view.snapshot.absent or view.of("fatal") or any(party.index in view.moved for party in waiting):
+        return None
+    seconds = min(seconds_in_place(view, party, waiting) for party in busy)
+    place = f"{who(waiting)} {verb(waiting, 'waits', 'wait')} in {what(waiting)}"
+    evidence = evidence_of(busy, waiting)
+    if seconds >= view.spinning_after:
+        summary = (
+            f"{start(who(busy))} {verb(busy, 'has', 'have')} been running in {where(busy[0])} for {seconds:.0f} s, and "
+            f"{place} without moving. That is most likely a loop that does not end; a long computation in code that "
+            "gdbext does not know looks the same."
+        )
+        return Candidate("missing-rank", "low", summary, tuple(busy), tuple(waiting), (), evidence)
+    summary = (
+        f"It cannot be told yet whether anything hangs: {place} for {who(busy)}, which "
+        f"{_do(busy)} in {where(busy[0])}. A step that takes long looks like a loop that does not end."
+    )
+    return Candidate("unknown", "low", summary, (), tuple(waiting), (), evidence, decided_by=longer_look(view))
+
+
+def _slow(waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
+    """Seen once, or at several places."""
+    summary = (
+        f"{start(who(busy))} {verb(busy, 'is', 'are')} still computing in {where(busy[0])}; {who(waiting)} "
+        f"{verb(waiting, 'waits', 'wait')} for {'it' if len(busy) == 1 else 'them'}. "
+        "That is how a healthy job looks between two collectives; if it stays so in a second look, that code is "
+        "too slow or loops."
+    )
+    return Candidate("not-a-hang", "low", summary, (), tuple(waiting), (), evidence_of(busy, waiting))
+
+
+def moves_about(view: JobView, party: Party) -> bool:
+    """Whether it was at another place in the look before this one."""
+    then = _same(view.before[-1], party) if view.before else None
+    return then is not None and not _one_place(_place(then), _place(party))
+
+
+def is_alive(party: Party) -> bool:
+    """It runs, or sleeps for a moment only."""
+    ends = party.thread.sleeps if party.thread is not None else None
+    return may_progress(party) or (ends is not None and ends <= SPINNING_AFTER)
+
+
+def in_own_code(party: Party) -> bool:
+    """It runs or sleeps in code of its own, and waits for nobody."""
+    return party.kind in OF_ITS_OWN or party.judged.rule in OWN_SLEEPS
+
+
+def _do(parties: Sequence[Party]) -> str:
+    ends = parties[0].thread.sleeps if parties[0].thread is not None else None
+    if ends is None or may_progress(parties[0]):
+        return verb(parties, "runs", "run")
+    return f"{verb(parties, 'sleeps', 'sleep')} for {max(ends, 0.1):.1f} s at most"
+
+
+def longer_look(view: JobView) -> str:
+    """The command that looks for long enough."""
+    pids = [process.pid for process in view.snapshot.processes]
+    named = "".join(f" {pid}" for pid in pids) if None not in pids and len(pids) <= _MOST_PIDS else ""
+    return f"gdbext diagnose --samples 3 --interval {max(1.0, view.spinning_after / 2):g}{named}"
+
+
+def seconds_in_place(view: JobView, party: Party, waiting: Sequence[Party]) -> float:
+    """For how long looks saw the party run at one place while those that wait for it stood. The second copy of a look
+    has no names."""
+    first = view
+    for earlier in reversed(view.before):
+        if not _in_place(earlier, first, view, party, waiting):
+            break
+        first = earlier
+    if first is view or view.snapshot.taken_at is None or first.snapshot.taken_at is None:
+        return 0.0
+    return view.snapshot.taken_at + (view.snapshot.apart or 0.0) - first.snapshot.taken_at
+
+
+def _in_place(earlier: JobView, later: JobView, last: JobView, party: Party, waiting: Sequence[Party]) -> bool:
+    """Whether between two looks nobody moved."""
+    then = _same(earlier, party)
+    if then is None or not is_alive(then) or not _one_place(_place(then), _place(party)):
+        return False
+    for one in waiting:
+        old, new = _same(earlier, one), _same(later, one)
+        if old is None or new is None or _waits_elsewhere(old, one) or new.index in later.moved:
+            return False
+        if ran_between(old.process, new.process, one.id):
+            return False
+    return True
+
+
+def _same(view: JobView, party: Party) -> Optional[Party]:
+    """The party of the same process in another look."""
+    known = (party.process.host, party.process.pid, party.process.rank)
+    return next((one for one in view.parties if (one.process.host, one.process.pid, one.process.rank) == known), None)
+
+
+def _waits_elsewhere(old: Party, new: Party) -> bool:
+    return _place(old) != _place(new)
+
+
+def _place(party: Party) -> _Place:
+    """The calls of a party from the outermost to the one that decides."""
+    frames: Sequence[Frame] = party.thread.calls if party.thread is not None else ()
+    return [(one.function or one.library, one.line) for one in reversed(frames[party.judged.frame or 0 :])]
+
+
+def _one_place(one: _Place, other: _Place) -> bool:
+    """Whether one of them is the other, at any line, or called from there: a loop calls functions, too."""
+    short = min(len(one), len(other)) - 1
+    return short >= 0 and one[:short] == other[:short] and one[short][0] == other[short][0]
+
+
+PATTERNS = (running,)

@@ -1,0 +1,181 @@
+"""Slow, not stuck: the kernel counted between two looks that a rank which keeps the others waiting works on."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Optional, Pattern
+
+from gdbext.analysis.progress.between_looks import ran
+from gdbext.analysis.stacks.classify import BUSY, known
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party
+from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.knowledge.causes.slow import CHILD_CPU, FAULTS_PER_SECOND, MOVED_PER_SECOND, SLOW_WORK, SlowWork
+from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
+from gdbext.model.activity import Activity
+from gdbext.model.stack import Frame
+from gdbext.model.text.patterns import regex
+from gdbext.model.verdict import Evidence
+
+_ROWS = [(row, regex(row.function), regex(row.file), regex(row.children)) for row in SLOW_WORK]
+_DEVICE = regex(r"lib(cuda|cudart|nccl|rccl|hsa-runtime)")
+
+
+@dataclass(frozen=True)
+class _Doing:
+    """What a party does, and the counter that proves it."""
+
+    party: Party
+    what: str
+    proof: str
+
+
+def works_on(view: JobView) -> Optional[Candidate]:
+    """Every rank that is not waiting for the others provably works: compiles, loads, tokenises, swaps."""
+    unreadable = view.gone or view.snapshot.absent or not all(_faults(process.activity) for process in view.unseen)
+    if unreadable or view.of("fatal") or view.threads_as_ranks:
+        return None
+    if view.unseen:
+        return _pages(view)
+    found = [_doing(party) for party in view.parties]
+    doing = [one for one in found if one is not None]
+    busy = [one.party for one in doing]
+    indexes = {party.index for party in busy}
+    others = [party for party in view.parties if party.index not in indexes]
+    if not doing or any(party.group not in (*COMMUNICATION, "init", "idle") for party in others):
+        return None
+    first = doing[0]
+    same = len({one.what for one in doing}) == 1
+    what = first.what if same else f"{first.what}, for example {who([first.party])}"
+    summary = (
+        f"{start(who(busy))} {verb(busy, 'is', 'are')} slow, not stuck: {verb(busy, 'it', who(busy[:1]))} {what} "
+        f"({first.proof}) in {where(first.party)}."
+    )
+    if others:
+        summary += f" {start(who(others))} {verb(others, 'waits', 'wait')} for {'it' if len(busy) == 1 else 'them'}."
+    shown = tuple(Evidence(f"{who([one.party])} {one.what}: {one.proof}", one.party.index) for one in doing[:6])
+    return Candidate("not-a-hang", "medium", summary, (), tuple(others), (), (*shown, *evidence_of(busy[:3], others)))
+
+
+def doubted(best: Candidate) -> Candidate:
+    """A rank that is in the midst of slow work is not surely missing where nobody counted what it does."""
+    if best.cause != "missing-rank" or best.confidence != "high":
+        return best
+    for party in best.culprits:
+        row = next((row for row, function, file, _ in _ROWS if row.file and _on_stack(party, function, file)), None)
+        if row is not None and party.process.activity is None and party.group == "elsewhere":
+            reason = f" {start(who([party]))} {row.doing}, and nobody counted whether it goes on: it may only be slow."
+            return dataclasses.replace(best, confidence="medium", summary=best.summary + reason)
+    return best
+
+
+def is_at_work(party: Party) -> bool:
+    """Whether the kernel's counters show that it works on."""
+    return _doing(party) is not None
+
+
+def _pages(view: JobView) -> Candidate:
+    """Ranks that could not be stopped, because they sleep uninterruptibly until their pages come."""
+    labels = ", ".join(process.label for process in view.unseen[:4])
+    proof = _faults(view.unseen[0].activity)
+    summary = (
+        f"{start(labels)} could not be read, and the kernel counts waits for pages that are not in memory "
+        f"({proof}). That is slow, not stuck."
+    )
+    shown = tuple(Evidence(f"{one.label}: {_faults(one.activity)}", one.index) for one in view.unseen[:6])
+    return Candidate("not-a-hang", "low", summary, (), (), (), (*shown, *evidence_of((), view.parties)))
+
+
+def _faults(activity: Optional[Activity]) -> str:
+    """That a process waits for its pages, in words with the count; "" when it does not."""
+    faults = (activity.major_faults or 0) if activity is not None else 0
+    if activity is None or activity.seconds <= 0 or faults / activity.seconds < FAULTS_PER_SECOND:
+        return ""
+    swapped = activity.swapped_bytes or 0
+    more = f", {swapped / 2**20:,.0f} MiB are swapped out" if swapped else ""
+    return f"{faults:,} major page faults in {activity.seconds:.1f} s{more}"
+
+
+def _doing(party: Party) -> Optional[_Doing]:
+    activity = party.process.activity
+    if activity is None or activity.seconds <= 0:
+        return None
+    if _faults(activity) and party.group not in COMMUNICATION:
+        return _Doing(party, "waits for pages that are not in memory", _faults(activity))
+    for row, function, file, children in _ROWS:
+        on_stack = bool(row.file) and _on_stack(party, function, file)
+        if party.group in COMMUNICATION and not (on_stack and _launches_from_the_host(party)):
+            continue
+        counted = (
+            _computes(party, function, file) if row.innermost else _proof(party, activity, row, on_stack, children)
+        )
+        if counted:
+            return _Doing(party, row.doing, counted)
+    moved = _moved(_its_bytes(party, activity), activity.seconds)
+    return _Doing(party, "reads or writes", f"{moved} moved") if moved else None
+
+
+def _its_bytes(party: Party, activity: Activity) -> int:
+    """What the thread that decides has read or written, or what it waits for other threads of its process to do."""
+    own_sleep = party.judged.rule in OWN_SLEEPS
+    if party.kind == "condvar-idle" and not own_sleep:
+        return max(activity.read_bytes or 0, activity.written_bytes or 0)
+    if party.thread is None or not ran(party.thread):
+        return 0
+    if party.kind == "io":
+        return max(activity.read_bytes or 0, activity.written_bytes or 0)
+    return activity.own_bytes or 0 if party.kind in OF_ITS_OWN or own_sleep else 0
+
+
+def _moved(count: Optional[int], seconds: float) -> str:
+    """`300 MiB in 2.0 s`; "" for what is next to nothing."""
+    return f"{count / 2**20:,.0f} MiB in {seconds:.1f} s" if count and count / seconds >= MOVED_PER_SECOND else ""
+
+
+def _on_stack(party: Party, function: Pattern[str], file: Pattern[str]) -> bool:
+    frames = party.thread.calls if party.thread is not None else ()
+    return any(_is(frame, function, file) for frame in frames)
+
+
+def _is(frame: Frame, function: Pattern[str], file: Pattern[str]) -> bool:
+    return bool(function.match(frame.function or "") and file.search(frame.file or frame.library or ""))
+
+
+def _computes(party: Party, function: Pattern[str], file: Pattern[str]) -> Optional[str]:
+    """That a thread of the rank is busy inside such a library: the one that decides, or one that it waits for."""
+    waits = party.kind == "condvar-idle" and party.judged.rule not in OWN_SLEEPS
+    for thread in party.process.threads if waits else filter(None, (party.thread,)):
+        inner = next((frame for frame, one in zip(thread.calls, known(thread.calls)) if not one.system), None)
+        if inner is not None and _is(inner, function, file) and (thread.cpu or 0.0) >= BUSY:
+            return (
+                f"{'its thread' if thread is party.thread else f'thread {thread.id}'} used {thread.cpu:.0%} of a core"
+            )
+    return None
+
+
+def _launches_from_the_host(party: Party) -> bool:
+    """Launching, and not inside the device's libraries: there a spinning thread proves nothing."""
+    frames = party.thread.calls if party.thread is not None else ()
+    native = [frame.library for frame in frames if frame.language == "native" and frame.library]
+    return party.group == "launch" and bool(native) and not any(_DEVICE.match(name) for name in native)
+
+
+def _proof(party: Party, activity: Activity, row: SlowWork, on_stack: bool, children: Pattern[str]) -> Optional[str]:
+    """The counter that shows the work of a row, in words; None when none does."""
+    if "child" in row.proof and (on_stack or not row.file):
+        for child in activity.children:
+            if child.cpu >= CHILD_CPU and (on_stack or children.fullmatch(child.name)):
+                return f"child process {child.name} used {child.cpu:.0%} of a core"
+    if not on_stack:
+        return None
+    for name, verbed, count in (("read", "read", activity.read_bytes), ("write", "wrote", activity.written_bytes)):
+        if name in row.proof and _moved(count, activity.seconds):
+            return f"it {verbed} {_moved(count, activity.seconds)}"
+    cpu = party.thread.cpu if party.thread is not None else None
+    if "cpu" in row.proof and cpu is not None and cpu >= BUSY:
+        return f"its thread used {cpu:.0%} of a core"
+    return None
+
+
+PATTERNS = (works_on,)

@@ -1,0 +1,1 @@
+"""CUDA streams as memory, calls and frames show them."""

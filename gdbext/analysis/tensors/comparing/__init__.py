@@ -1,0 +1,1 @@
+"""Two tensors, or one over ranks: the same or not."""

@@ -1,0 +1,1 @@
+"""Bytes to numbers, for every element type."""

@@ -1,0 +1,1 @@
+"""Statistics of a tensor of any size."""

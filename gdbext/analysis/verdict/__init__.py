@@ -1,0 +1,1 @@
+"""From all threads to the answer about the job."""

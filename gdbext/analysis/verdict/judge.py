@@ -1,0 +1,259 @@
+"""The verdict: every thread, every process, then the whole job as a wait-for graph."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Callable, Dict, Mapping, Optional, Tuple
+
+from gdbext.analysis.communicators.launch_counts import counted
+from gdbext.analysis.progress.between_looks import between_copies, between_looks
+from gdbext.analysis.progress.slow import doubted
+from gdbext.analysis.stacks.classify import Judged, kind_of_log
+from gdbext.analysis.stacks.decisive import decisive
+from gdbext.analysis.verdict import log_lines as told
+from gdbext.analysis.verdict import proc_alone
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.not_read import missing
+from gdbext.analysis.verdict.open_stacks import less_sure
+from gdbext.analysis.verdict.remedies import remedies
+from gdbext.analysis.verdict.several_jobs import jobs_of, joined, mixed_up, part
+from gdbext.analysis.verdict.view import JobView, Party, look
+from gdbext.analysis.verdict.witnesses import heard
+from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.analysis.waits.read import read_off
+from gdbext.knowledge.causes.slow import SPINNING_AFTER
+from gdbext.knowledge.engines import PROFILES
+from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
+from gdbext.model.considered import Regrade
+from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.missing import Missing
+from gdbext.model.text.patterns import regex
+from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait, grouped
+
+_FOR_GPUS = regex(r".*lib(nccl|rccl|cuda|hccl|ascendcl)\b")
+_OF_GLOO = regex(r"gloo/transport/|ProcessGroupGloo|\[gloo\]|Timed out waiting \d+ ?ms for (?:send|recv) operation")
+_PROFILES = {profile.name: profile for profile in PROFILES}
+_REGRADES: Mapping[str, Callable[[JobView, Candidate], Candidate]] = {
+    "slow work": lambda _, best: doubted(best),
+    "unread": less_sure,
+    "counters": counted,
+    "witnesses": heard,
+}
+"""What changes the confidence after the graph was read, in this order, by keys of model/considered.py REGRADES."""
+_OPERATION_COUNTS = {"comm->opCount": "op", "comm->collOpCount": "collective"}
+
+
+def judge(
+    snapshot: JobSnapshot,
+    earlier: Optional[JobSnapshot] = None,
+    spinning_after: float = SPINNING_AFTER,
+) -> Diagnosis:
+    """Judge one look at a job, or the later of two: then what moved in between counts as well.
+
+    Without `earlier` the snapshot's own earlier looks are taken, if there are some. A rank that its looks saw run at
+    one place for `spinning_after` seconds, while the others waited for it, is named.
+    The cause is "unknown" where the stacks do not prove more. Linear in the number of threads.
+    """
+    snapshot = _numbered(snapshot if earlier is None else dataclasses.replace(snapshot, earlier=(earlier,)))
+    jobs = jobs_of(snapshot)
+    if len(jobs) == 1:
+        answer = _judge_job(snapshot, spinning_after)
+        return dataclasses.replace(answer, verdict=mixed_up(snapshot, answer.verdict))
+    answers = [judge(part(snapshot, indexes), None, spinning_after) for indexes in jobs]
+    known = Judged()
+    processes = tuple(judge_process(process, snapshot.engine, known) for process in snapshot.processes)
+    return Diagnosis(snapshot, processes, joined(snapshot, jobs, answers))
+
+
+def _judge_job(snapshot: JobSnapshot, spinning_after: float) -> Diagnosis:
+    looks: Tuple[JobView, ...] = ()
+    for one in (*snapshot.earlier, snapshot):
+        looks = (*looks, _view(one, looks))
+    view = dataclasses.replace(looks[-1], spinning_after=spinning_after)
+    best = read_off(view, _unknown(view))
+    for by, change in _REGRADES.items():
+        best = _regraded(by, best, change(view, best))
+    return Diagnosis(snapshot, view.processes, _verdict(view, best))
+
+
+def _regraded(by: str, before: Candidate, after: Candidate) -> Candidate:
+    """The candidate as it is now, with who changed its confidence."""
+    if before.confidence == after.confidence:
+        return after
+    return dataclasses.replace(
+        after, considered=after.considered.regraded(Regrade(by, before.confidence, after.confidence))
+    )
+
+
+def _view(snapshot: JobSnapshot, before: Tuple[JobView, ...]) -> JobView:
+    """One look, compared with the one before it."""
+    known = Judged()
+    processes = tuple(judge_process(process, snapshot.engine, known) for process in snapshot.processes)
+    went, stood = between_copies(snapshot, processes)
+    if before:
+        differs, alike = between_looks(before[-1].snapshot, snapshot, processes)
+        # Equal calls in two snapshots count as standing still where no bytes were compared.
+        stood = tuple(index for index in (stood or alike) if index in alike)
+        went = tuple(sorted({*went, *differs}))
+    return look(snapshot, processes, went, stood, before)
+
+
+def _numbered(snapshot: JobSnapshot) -> JobSnapshot:
+    """The snapshot with `processes[i].index == i`, which files from elsewhere need not keep."""
+    if all(process.index == number for number, process in enumerate(snapshot.processes)):
+        return snapshot
+    renumbered = (dataclasses.replace(process, index=number) for number, process in enumerate(snapshot.processes))
+    return dataclasses.replace(snapshot, processes=tuple(renumbered))
+
+
+def judge_process(
+    process: RankSnapshot, engine: Optional[str] = None, known: Optional[Judged] = None
+) -> ProcessJudgement:
+    """All threads of one process, and the one that decides. `known`: what was judged of the same look before."""
+    known = known or Judged()
+    profile = _PROFILES.get(process.engine or engine or "")
+    alone = (*process.problems, *process.said) if len(process.threads) == 1 else ()
+    judged = _with_backend(process, tuple(known.of(thread, profile, alone) for thread in process.threads))
+    best = decisive(process, judged)
+    if best is None:
+        dead = process.state == "lost" and not process.alive
+        kind = "exited-or-crashed" if dead else (None if process.threads else kind_of_log(process.said)) or "unknown"
+        return ProcessJudgement(process.index, Wait(kind), judged)
+    one = judged[best]
+    wait = Wait(one.kind, process.threads[best].id, one.frame, one.collective, one.communicator, _operation_counts(one))
+    return ProcessJudgement(process.index, wait, judged, idle=one.idle)
+
+
+def _with_backend(process: RankSnapshot, judged: Tuple[ThreadJudgement, ...]) -> Tuple[ThreadJudgement, ...]:
+    """A Python collective says nothing of its backend; where the process has a thread inside Gloo it is Gloo, and where
+    it has Gloo's threads and no library for GPUs."""
+    different = [one for one, _ in grouped(judged)]
+    inside = any(one.kind == "gloo" and one.helper is None and one.collective for one in different)
+    told = (*process.said, *(text for thread in process.threads for text in thread.problems))
+    inside = inside or any(_OF_GLOO.search(text) for text in told)
+    threads = any(one.helper == GLOO_WORKER for one in different)
+    if not inside and (not threads or any(_FOR_GPUS.search(path) for path in process.libraries)):
+        return judged
+    gloo = {
+        id(one): dataclasses.replace(one, kind="gloo")
+        for one in different
+        if one.kind == "nccl-group-launch" and (one.rule or "").startswith(("python-", "torch-work"))
+    }
+    return tuple(gloo.get(id(one), one) for one in judged)
+
+
+def _operation_counts(one: ThreadJudgement) -> Optional[Dict[str, int]]:
+    counts = {}
+    for name, short in _OPERATION_COUNTS.items():
+        value = one.captures.get(name, Missing("not captured"))
+        if isinstance(value, int):
+            counts[short] = value
+    return counts or None
+
+
+def _unknown(view: JobView) -> Candidate:
+    """What can be said without a cause: who waits where, and what would help."""
+    parties = [party for party in view.parties if party.group not in ("idle",)] or list(view.parties)
+    if not parties:
+        return Candidate("unknown", "low", told.without_stacks(view))
+    kinds = {party.group for party in parties}
+    if len(parties) == 1 and kinds == {"fatal"}:
+        text = (
+            f"{start(who(parties))} died or is dying in {where(parties[0])}: that is the stack of a crash, no hang. "
+            "The lines before it say why; other ranks would only wait for this one."
+        )
+    elif len(parties) == 1:
+        text = (
+            f"{start(who(parties))} is in {where(parties[0])}. "
+            "One process alone does not show whether it is the culprit or a victim of another rank."
+        )
+    elif {party.judged.collective for party in parties} == {"recv"}:
+        text = (
+            f"{start(who(parties))} all wait to receive in {where(parties[0])}; none of those that were read sends. "
+            "The sender is not among them, or they wait for each other."
+        )
+    elif len({(party.kind, where(party)) for party in parties}) == 1:
+        on_gpu = not {party.kind for party in parties} & {"gloo", "mpi", "io", "ipc-queue"}
+        text = (
+            f"{start(who(parties))} all wait in {where(parties[0])}; nothing on the CPU's side tells them apart. "
+            f"The {'device or the ' if on_gpu else ''}network does not finish, or the step just takes long: "
+            f"{'a second look' if view.given == 'live' else 'a second dump'} tells which."
+        )
+    else:
+        text = (
+            f"{start(who(parties))} wait in different places, for example {where(parties[0])}. "
+            "They fit no known pattern."
+        )
+    waiting = tuple(parties) if len(parties) > 1 else ()
+    return Candidate("unknown", "low", text, (), waiting, (), evidence_of((), parties))
+
+
+def _verdict(view: JobView, best: Candidate) -> Verdict:
+    culprits, victims = _indexes(best.culprits), _indexes(best.victims)
+    victims = tuple(index for index in victims if index not in culprits)
+    shown = _decisive_party(view, best) or told.speaker(view)
+    return Verdict(
+        best.cause,
+        best.confidence,
+        best.summary,
+        culprits,
+        victims,
+        best.absent,
+        shown.index if shown else None,
+        (shown.id or None) if shown else None,
+        (
+            *best.evidence,
+            *told.quoted(view, best),
+            *_stood_still(view, best),
+            *proc_alone.seen(view),
+        ),
+        proc_alone.how_to_read(view, best) or remedies(view, best),
+        missing(view, best),
+        best.decided_by,
+        best.chain,
+        best.root,
+        best.alternatives,
+        tuple(index for index in best.unexplained if index not in culprits and index not in victims),
+        best.considered,
+    )
+
+
+def _stood_still(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
+    """Whose deciding thread had no processor between the two copies of the look: proof that it is stuck. Other threads
+    of the process may have run."""
+    asleep = [party for party in (*best.culprits, *best.victims) if party.index in view.still]
+    if not asleep or view.snapshot.apart is None or best.cause == "not-a-hang":
+        return ()
+    threads = f"the waiting {verb(asleep, 'thread', 'threads')} of {who(asleep)}"
+    text = f"{threads} did not run in the {view.snapshot.apart:.1f} s between two copies"
+    return (Evidence(text, asleep[0].index, asleep[0].id or None, asleep[0].judged.frame),)
+
+
+def _indexes(parties: Tuple[Party, ...]) -> Tuple[int, ...]:
+    return tuple(sorted({party.index for party in parties}))
+
+
+def _decisive_party(view: JobView, best: Candidate) -> Optional[Party]:
+    """The culprit's thread; without a culprit the one that the evidence names first (who is busy, where nothing hangs);
+    then the first victim's; else the first thread that was judged at all."""
+    nobody = best.cause == "not-a-hang" or best.decided_by is not None
+    shown = [item.process for item in best.evidence[:1]] if nobody else []
+    first = tuple(party for party in view.parties if party.index in shown)
+    dying = tuple(view.of("fatal")) if best.cause == "unknown" else ()
+    for parties in (best.culprits, first, dying, best.victims, view.parties):
+        named = [party for party in parties if party.id]
+        for party in named:
+            if view.processes[party.index].wait.thread == party.id:
+                return party
+        if named:
+            return named[0]
+    return _any_thread(view)
+
+
+def _any_thread(view: JobView) -> Optional[Party]:
+    """Where only helpers were seen: the one that the process judgement chose."""
+    for process, judged in zip(view.snapshot.processes, view.processes):
+        for thread, one in zip(process.threads, judged.threads):
+            if thread.id == judged.wait.thread:
+                return Party(process, thread, one, "unknown")
+    return None

@@ -1,0 +1,82 @@
+"""What was not read and would have helped: said with every verdict."""
+
+from __future__ import annotations
+
+from typing import List, Tuple
+
+from gdbext.analysis.verdict.candidate import Candidate
+from gdbext.analysis.verdict.open_stacks import not_read
+from gdbext.analysis.verdict.proc_alone import whom
+from gdbext.analysis.verdict.view import JobView
+from gdbext.analysis.verdict.wording import who
+from gdbext.model.missing import Missing
+from gdbext.model.stack import ThreadStack
+from gdbext.model.text.ranges import ranks
+
+_MOST = 8
+
+_SECOND = {
+    "live": "a second look some seconds later: one look cannot tell slow from stuck",
+    "core": "a second moment: a core cannot tell slow from stuck",
+    "text": "a second dump some seconds later: one dump cannot tell slow from stuck",
+    "log": "stacks of the ranks: lines of a log do not say where a process stands",
+}
+
+
+def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
+    """Lines for people, the most useful first."""
+    lines: List[str] = []
+    snapshot = view.snapshot
+    if len(snapshot.processes) == 1 and not view.threads_as_ranks:
+        lines.append("only one process was seen: the stacks of the other ranks")
+    elif view.world_size and len(snapshot.processes) + len(snapshot.absent) < view.world_size:
+        lines.append(f"{view.world_size - len(snapshot.processes)} of {view.world_size} ranks were not seen")
+    unseen = [process for process in view.unseen if not process.outlined]
+    if unseen:
+        lines.append(f"threads that do the work of {whom(unseen)}")
+    lost = [process.rank for process in snapshot.processes if process.state == "lost" and process.rank is not None]
+    if lost:
+        lines.append(f"{ranks(lost)} could not be read")
+    lines += not_read(view)
+    lines += _cut_short(view)
+    if view.given != "log" and not _has_times(view) and not any(process.outlined for process in snapshot.processes):
+        lines.append("CPU time and state of the threads: spinning cannot be told from blocked")
+    if view.given != "log" and not _has_communicators(view):
+        lines.append(
+            "communicators and counts: NCCL's symbols were not found, so equal calls count as the same collective"
+        )
+    if not view.looked_twice and (best.cause in ("unknown", "not-a-hang") or best.confidence == "low"):
+        lines.append(_SECOND.get(view.given, _SECOND["live"]))
+    return tuple(lines[:_MOST])
+
+
+def _cut_short(view: JobView) -> List[str]:
+    """Stacks that end inside a library before any call that says what is waited for."""
+    short = [
+        party for party in view.parties if party.kind == "unknown" and party.thread and _only_nameless(party.thread)
+    ]
+    return (
+        [f"the outer frames of {who(short)}: the stack ends inside a library whose code has no names"] if short else []
+    )
+
+
+def _only_nameless(thread: ThreadStack) -> bool:
+    outermost = thread.calls[-1] if thread.calls else None
+    return outermost is not None and outermost.function is None and bool(outermost.library)
+
+
+def _has_times(view: JobView) -> bool:
+    return any(
+        party.thread is not None and (party.thread.state or party.thread.cpu is not None) for party in view.parties
+    )
+
+
+def _has_communicators(view: JobView) -> bool:
+    inside = [party for party in view.parties if party.in_collective and party.judged.kind != "gloo"]
+    if any(one.readable for process in view.snapshot.processes for one in process.communicators):
+        return True
+    return not inside or any(
+        value is not None and not isinstance(value, Missing)
+        for party in inside
+        for value in party.judged.captures.values()
+    )

@@ -1,0 +1,92 @@
+"""The advice that means something here: rows of knowledge whose conditions hold."""
+
+from __future__ import annotations
+
+import re
+from typing import List, Optional, Set, Tuple
+
+from gdbext.analysis.verdict.candidate import Candidate
+from gdbext.analysis.verdict.open_stacks import again
+from gdbext.analysis.verdict.view import JobView
+from gdbext.knowledge.causes.remedies import REMEDIES
+from gdbext.knowledge.schema import RemedyRule
+from gdbext.model.verdict import Remedy
+
+_NCCL_FILE = re.compile(r"libnccl\.so\.(\d+\.\d+\.\d+)")
+_LONGER = "looks that are far apart tell a step that takes long from a rank that stays where it is"
+MOST = 5
+
+
+def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
+    """What to do about the candidate's cause, in the order of the rows; before them what makes the answer surer."""
+    kinds = {party.kind for party in (best.culprits or best.victims or view.parties)}
+    if best.decided_by is not None:
+        return (Remedy(f"Run {best.decided_by}", _LONGER),)
+    fitting = [rule for rule in REMEDIES if rule.cause == best.cause and _holds(rule, view, best, kinds)]
+    return (*again(view, best), *(Remedy(rule.action, rule.reason) for rule in fitting))[:MOST]
+
+
+def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) -> bool:
+    if rule.kinds and kinds.isdisjoint(rule.kinds):
+        return False
+    if rule.given and view.given not in rule.given:
+        return False
+    if rule.set_in and not _is_set(view, rule.set_in):
+        return False
+    if rule.unset_in and _is_set(view, rule.unset_in):
+        return False
+    if rule.threads_as_ranks is not None and rule.threads_as_ranks != view.threads_as_ranks:
+        return False
+    if rule.python is not None and rule.python != _has_python(view):
+        return False
+    if rule.absent is not None and rule.absent != bool(best.absent):
+        return False
+    if rule.named is not None and rule.named != bool(best.culprits):
+        return False
+    if rule.alone is not None and rule.alone != (len(view.parties) + len(view.unseen) < 2):
+        return False
+    told = {statement.says for witness in view.snapshot.witnesses for statement in witness.statements}
+    if (rule.said and rule.said not in told) or rule.not_said in told:
+        return False
+    blamed = best.culprits or best.victims or view.parties
+    if rule.rules and not any(party.judged.rule in rule.rules for party in blamed):
+        return False
+    return _release_fits(rule, view)
+
+
+def _is_set(view: JobView, wanted: str) -> bool:
+    name, _, value = wanted.partition("=")
+    got = view.environment(name)
+    return got is not None and (not value or got.upper() == value.upper())
+
+
+def _has_python(view: JobView) -> bool:
+    if any(process.python is not None for process in view.snapshot.processes):
+        return True
+    threads = (party.thread for party in view.parties if party.thread is not None)
+    return any(frame.language == "python" for thread in threads for frame in thread.calls)
+
+
+def _release_fits(rule: RemedyRule, view: JobView) -> bool:
+    """Where the release is unknown, advice that holds only for some releases is left out."""
+    first, last = rule.nccl
+    if not (first or last):
+        return True
+    release = _nccl_release(view)
+    if release is None:
+        return False
+    return (not first or release >= _numbers(first)) and (not last or release <= _numbers(last))
+
+
+def _nccl_release(view: JobView) -> Optional[Tuple[int, ...]]:
+    for process in view.snapshot.processes:
+        for library in process.libraries:
+            match = _NCCL_FILE.search(library)
+            if match:
+                return _numbers(match.group(1))
+    return None
+
+
+def _numbers(release: str) -> Tuple[int, ...]:
+    pieces: List[int] = [int(piece) for piece in release.split(".")]
+    return tuple(pieces)

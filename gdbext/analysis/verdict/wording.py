@@ -1,0 +1,115 @@
+"""Words for people: who, where, in which call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Optional, Sequence
+
+from gdbext.knowledge.frames.system.code_owners import STANDARD_FILES, STANDARD_NAMES
+from gdbext.model.stack import Frame
+from gdbext.model.text.patterns import regex
+from gdbext.model.text.ranges import ranks
+
+if TYPE_CHECKING:
+    from gdbext.analysis.verdict.view import Party
+
+LONGEST_NAME = 80
+_STANDARD_FILE = regex(STANDARD_FILES)
+
+
+def who(parties: Sequence[Party]) -> str:
+    """`ranks 0-2,5`, `pid 4711`, `thread 3 of rank 0`: what people call them."""
+    if any(party.is_thread for party in parties):
+        names = ", ".join(dict.fromkeys(str(party.id) for party in parties))
+        process = parties[0].process.label
+        return f"{'thread' if len(parties) == 1 else 'threads'} {names} of {process}"
+    known = [party.process.rank for party in parties if party.process.rank is not None]
+    if len(known) == len(parties):
+        return ranks(known)
+    return named([party.process.label for party in parties])
+
+
+def named(labels: Sequence[str]) -> str:
+    """`pid 1, pid 2 and 7 more`, each once."""
+    labels = list(dict.fromkeys(labels))
+    *first, last = [*labels[:4], f"{len(labels) - 4} more"] if len(labels) > 4 else labels
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def start(text: str) -> str:
+    """The text with a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
+def verb(parties: Sequence[Party], singular: str, plural: str) -> str:
+    """`waits` for one, `wait` for several."""
+    return singular if len(parties) == 1 else plural
+
+
+def place(frame: Optional[Frame]) -> str:
+    """`decode (parallel_gpt.cc:66)`; the library where there is no source line of its own."""
+    if frame is None:
+        return "an unknown place"
+    name = frame.function or "code without a name"
+    name = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    if frame.file and (name.startswith(STANDARD_NAMES) or not _STANDARD_FILE.search(frame.file)):
+        file = frame.file.rsplit("/", 1)[-1]
+        return f"{name} ({file}:{frame.line})" if frame.line else f"{name} ({file})"
+    return f"{name} ({frame.library})" if frame.library else name
+
+
+def where(party: Party) -> str:
+    """What the party's thread is in, and the engine's call that led there."""
+    judged = party.judged
+    inner, outer = party.frame(judged.frame), party.frame(judged.engine_frame)
+    if inner is None and outer is None:
+        return _library_alone(party) or "a place that could not be read"
+    if judged.rule in _SIGNALS:
+        inner = party.frame((judged.frame or 0) + 1) or inner
+    if judged.kind == "cuda-error-throw" and outer is not None:
+        return place(outer)
+    if inner is None or (
+        outer is not None
+        and judged.rule is not None
+        and judged.rule.startswith(("os-", "python-sleep", "python-thread", "python-select"))
+        and judged.rule not in _LOCKS
+    ):
+        return place(outer or inner)
+    if outer is None or outer is inner:
+        return place(inner)
+    name = inner.function or "code without a name"
+    return f"{name}, called from {place(outer)}"
+
+
+def taken_in(party: Party) -> str:
+    """The engine's call that takes a lock; what kind of lock it is needs no second name."""
+    engine = party.frame(party.judged.engine_frame)
+    return place(engine) if engine is not None else where(party)
+
+
+_LOCKS = ("os-mutex", "os-loader-lock")
+"""Frame rules whose function says more than that the thread waits."""
+
+_SIGNALS = ("signal-shared-memory", "signal-in-nccl", "os-signal")
+"""Frame rules of the frame that a signal leaves: what was interrupted stands behind it."""
+
+
+def _library_alone(party: Party) -> str:
+    """The library whose frames without a name are all there is, the C library apart."""
+    frames = party.thread.calls if party.thread is not None else ()
+    nameless = {frame.library for frame in frames if frame.function is None and frame.library}
+    return f"{nameless.pop()}, in code without a name" if len(nameless) == 1 else ""
+
+
+def operation(party: Party) -> str:
+    """`all_reduce` where the stack names a collective, else the call it waits in."""
+    judged = party.judged
+    if judged.collective:
+        return judged.collective
+    frame = party.frame(judged.frame)
+    return (frame.function if frame is not None and frame.function else None) or judged.kind
+
+
+def what(parties: Sequence[Party]) -> str:
+    """What most of them wait in, in words."""
+    return Counter(map(operation, parties)).most_common(1)[0][0]

@@ -1,0 +1,1 @@
+"""Which edges the wait-for graph gets: locks, meetings, queues, whole idioms."""

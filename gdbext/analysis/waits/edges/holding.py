@@ -1,0 +1,250 @@
+"""Who holds what a thread waits for: locks and joins as memory shows them, the GIL as frames do."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional, Tuple
+
+from gdbext.analysis.verdict.view import COMMUNICATION, WATCHDOG, JobView, Party
+from gdbext.analysis.waits.drawing import Drawing
+from gdbext.analysis.waits.edges import inside, outside_locks
+from gdbext.analysis.waits.edges.marks import called_by_loader, in_profiler, owners_of_gil, under_driver, wants_loader
+from gdbext.analysis.waits.threads import Threads, decided
+from gdbext.knowledge.runtimes.glibc_locks import MOVING, NO_OWNER, kind_of_call
+from gdbext.model.job import RankSnapshot
+from gdbext.model.locks import KINDS, LockWait
+from gdbext.model.missing import Missing
+from gdbext.model.verdict import Evidence
+from gdbext.model.waits import JOINS, Node
+
+_OF_DRIVER = ("implicit", "lock", *COMMUNICATION)
+
+
+def draw(drawing: Drawing) -> None:
+    """Locks, joins, conditions, queues, pipes and sockets with their edges."""
+    threads = _by_memory(drawing)
+    inside.draw(drawing, threads)
+    waiters = _lock_waiters(drawing.view)
+    for party in waiters:
+        _by_frames(drawing, party)
+    _nobody_else(drawing, waiters)
+    for party in drawing.view.parties:
+        if party in drawing.taken or drawing.waits(drawing.rank(party)):
+            continue
+        if party.group in ("elsewhere", "lock", "unknown"):
+            outside_locks.draw(drawing, party, drawing.rank(party))
+    for process in drawing.view.snapshot.processes:
+        outside_locks.peers(drawing, threads, process)
+    for party in list(drawing.parties.values()):
+        node = drawing.of(party)
+        if node.kind == "thread" and party.group == "elsewhere" and not drawing.waits(node):
+            outside_locks.draw(drawing, party, node)
+
+
+def locks_alone(view: JobView) -> Drawing:
+    """Only what memory says of locks and joins, also of processes that are stopped or gone."""
+    drawing = Drawing(view, ended=())
+    _by_memory(drawing)
+    return drawing
+
+
+def _by_memory(drawing: Drawing) -> Threads:
+    threads = Threads(drawing.view)
+    for waiter, wait in threads.waits():
+        if wait.kind not in NO_OWNER and wait.kind != "futex":
+            _lock(drawing, threads, waiter, wait)
+    return threads
+
+
+def _lock(drawing: Drawing, threads: Threads, waiter: Party, wait: LockWait) -> None:
+    process, source = waiter.process, drawing.of(waiter)
+    facts = drawing.fact(waiter)
+    strength = "inferred" if wait.timed or _at_two_moments(process, wait) else "proven"
+    kind = waiter.judged.kind if waiter.judged.kind in ("gil", "mutex") else "mutex"
+    moves = wait.still is False or (isinstance(wait.owner, Missing) and wait.owner.reason in MOVING and not wait.still)
+    if wait.kind == "join":
+        if not moves:
+            _owner(drawing, threads, source, process, wait, JOINS, strength, facts)
+        return
+    where = f"{process.index}:{wait.address:#x}" if wait.address else f"{process.index}:{wait.thread}"
+    lock = drawing.resource("lock", where, inside.name(wait), "progressing" if moves else None)
+    drawing.join(source, lock, "gil" if wait.kind == "gil" else kind, strength, facts)
+    unknown = isinstance(wait.owner, Missing) and not wait.gone
+    if not (moves or unknown or drawing.waits(lock)):
+        _owner(drawing, threads, lock, process, wait, "holds", strength, ())
+
+
+def _at_two_moments(process: RankSnapshot, wait: LockWait) -> bool:
+    """Whether the two processes of a wait were looked at one after the other, and only once."""
+    other = wait.owner_process not in (None, process.pid) and not wait.gone
+    return other and process.source == "live" and not wait.still
+
+
+def _owner(
+    drawing: Drawing,
+    threads: Threads,
+    source: Node,
+    process: RankSnapshot,
+    wait: LockWait,
+    kind: str,
+    strength: str,
+    facts: Tuple[Evidence, ...],
+) -> None:
+    """The edge to the thread that must act, or to what is known in its place."""
+    if isinstance(wait.owner, Missing):
+        closes = threads.get(process.index, threads.waiting.get((process.index, wait.thread), 0))
+        if closes is not None:  # the kernel refused the lock because that would close a circle
+            drawing.join(source, drawing.of(closes), "holds", strength)
+            return
+        node = drawing.resource("thread", f"parked:{source.id}", wait.owner.reason, "dead")
+        drawing.join(source, node, "ended", strength, facts)
+        return
+    owner = threads.owner(process, wait)
+    if owner is not None:
+        drawing.join(source, drawing.of(owner), kind, strength, facts)
+    elif wait.gone:
+        parent = f" of its parent (pid {wait.owner_process})" if wait.owner_process is not None else ""
+        if not parent and len(process.threads) < 2:
+            strength = "inferred"  # or left behind by a fork
+        node = drawing.resource("thread", f"gone:{process.index}:{wait.owner}", f"thread {wait.owner}{parent}", "dead")
+        drawing.join(source, node, "forked" if parent else "ended", strength, facts)
+    else:
+        node = drawing.resource(
+            "thread", f"{wait.owner_process or process.index}:{wait.owner}", f"thread {wait.owner}", "unread"
+        )
+        drawing.join(source, node, kind, strength, facts)
+
+
+# --- what frames alone say ---
+
+
+def _lock_waiters(view: JobView) -> List[Party]:
+    """Threads that wait for a lock; linear in all threads."""
+    found: List[Party] = []
+    for process, judged in zip(view.snapshot.processes, view.processes):
+        for at in judged.those(lambda one: one.kind in ("gil", "mutex")):
+            found.append(Party(process, process.threads[at], judged.threads[at], "lock", is_thread=True))
+    return found
+
+
+def _by_frames(drawing: Drawing, party: Party) -> None:
+    """The GIL, the loader's and the driver's lock, where memory did not tell their holders."""
+    node = drawing.of(party)
+    if party.kind == "gil":
+        _gil(drawing, party, node)
+    elif drawing.waits(node):
+        return
+    elif in_profiler(party):
+        driver = drawing.resource("driver", "cupti", "a lock between the profiler (CUPTI) and the driver", "faulted")
+        drawing.join(node, driver, "mutex", "assumed", drawing.fact(party))
+    elif under_driver(party):
+        lock = _own_lock(drawing, party, node)
+        caller = drawing.resource("unknown", lock.id, "a thread that holds it and calls CUDA")
+        drawing.join(lock, caller, "holds", "inferred")
+        _driver_lock(drawing, caller, node, party, "inferred")
+    elif wants_loader(party):
+        drawing.join(node, _private(drawing, party, "the dynamic loader's lock"), "mutex", "named", drawing.fact(party))
+    elif (party.index, id(party.thread)) in drawing.deciding:
+        _own_lock(drawing, party, node)
+
+
+def _own_lock(drawing: Drawing, party: Party, node: Node) -> Node:
+    """The lock that a thread waits for, of which only the wait is known."""
+    call = kind_of_call(decided(party))
+    label = call if call in ("mutex", "rwlock", "malloc", "once") else "mutex"
+    lock = drawing.resource("lock", node.id, KINDS[label].split(" ", 1)[-1])
+    drawing.join(node, lock, party.kind, "named", drawing.fact(party))
+    return lock
+
+
+def _driver_lock(drawing: Drawing, caller: Node, holder: Node, party: Party, strength: str) -> None:
+    """What a thread is called by the driver with is held: whoever calls CUDA waits for it."""
+    lock = _private(drawing, party, "the CUDA driver's lock")
+    drawing.join(caller, lock, "mutex", strength)
+    drawing.join(lock, holder, "holds", strength)
+
+
+def _nobody_else(drawing: Drawing, waiters: List[Party]) -> None:
+    """Locks whose holder nothing shows. Two threads of a process that both wait for locks, its main one among them,
+    may hold what the other one wants; else the holder is not known."""
+    plain: Dict[int, List[Party]] = {}
+    for party in waiters:
+        if party.kind == "mutex" and party.judged.helper is None:
+            plain.setdefault(party.index, []).append(party)
+    for index, parties in plain.items():
+        decides = drawing.view.processes[index].wait.kind == "mutex"
+        if len(parties) > 1 and decides and not any(map(in_profiler, parties)):
+            for one, other in ((parties[0], parties[1]), (parties[1], parties[0])):
+                lock = _open_lock(drawing, one)
+                if lock is not None:
+                    drawing.join(lock, drawing.of(other), "holds", "assumed")
+    for party in waiters:
+        node = drawing.known(party)
+        for edge in drawing.leaving(node) if node is not None else ():
+            if edge.target.kind == "lock" and not drawing.waits(edge.target) and edge.target.state is None:
+                holder = drawing.resource("unknown", edge.target.id, "a thread that is not known", "external")
+                drawing.join(edge.target, holder, "holds", "inferred")
+
+
+def _open_lock(drawing: Drawing, party: Party) -> Optional[Node]:
+    """The lock that a thread waits for, where nobody is known to hold it."""
+    node = drawing.of(party)
+    if not drawing.waits(node) and party.process.locks:
+        return None  # memory was read, and shows no wait
+    if not drawing.waits(node):
+        return _own_lock(drawing, party, node)
+    lock = drawing.leaving(node)[0].target
+    return lock if lock.kind == "lock" and lock.state is None and not drawing.waits(lock) else None
+
+
+def _private(drawing: Drawing, party: Party, name: str) -> Node:
+    return drawing.resource("lock", f"{party.index}:{name}", name)
+
+
+def _gil(drawing: Drawing, party: Party, node: Node) -> None:
+    """A thread that wants the GIL inside of a hook holds what it was called with."""
+    own = (edge.target for edge in drawing.leaving(node) if edge.kind == "gil")
+    gil = next(own, None) or _private(drawing, party, KINDS["gil"])
+    if not drawing.waits(node):
+        drawing.join(node, gil, "gil", "named", drawing.fact(party))
+    held, driver = called_by_loader(party), under_driver(party)
+    for owner in owners_of_gil(drawing.view, party):
+        target = drawing.of(owner)
+        proven = owner.thread is not None and owner.thread.gil is True
+        both = held and wants_loader(owner)
+        blocked = driver and owner.group in _OF_DRIVER
+        if not (both or blocked or (proven and owner.group == "lock")):
+            continue
+        if not drawing.waits(gil):
+            drawing.join(gil, target, "holds", "proven" if proven else "named" if both else "inferred")
+        elif all(edge.target.id != target.id for edge in drawing.leaving(gil)):
+            continue
+        strength = "named" if both or (driver and proven) else "inferred"
+        lock = _open_lock(drawing, owner) if owner.group == "lock" and not both else None
+        if lock is None and drawing.waits(target) and not both:
+            continue  # what it waits for is known, and held by another one
+        if lock is None:
+            name = "the dynamic loader's lock" if both else "the CUDA driver's lock"
+            lock = _private(drawing, owner, name)
+        if not drawing.waits(target):
+            drawing.join(target, lock, owner.kind, strength, drawing.fact(owner))
+        drawing.join(lock, node, "holds", strength)
+        return
+    _gil_alone(drawing, party, node, gil, driver)
+
+
+def _gil_alone(drawing: Drawing, party: Party, node: Node, gil: Node, driver: bool) -> None:
+    """A callback of the driver whose GIL's owner was not seen; a watchdog whose GIL's owner waits for the device."""
+    if driver and not drawing.waits(gil):
+        owner = drawing.resource("unknown", gil.id, "the GIL's owner")
+        drawing.join(gil, owner, "holds", "assumed")
+        _driver_lock(drawing, owner, node, party, "assumed")
+        return
+    for one in owners_of_gil(drawing.view, party):
+        watched = party.judged.helper == WATCHDOG and one.group in ("implicit", "teardown", *COMMUNICATION)
+        if watched and one.thread is not None and one.thread.gil is True and not drawing.waits(gil):
+            target = drawing.of(one)
+            drawing.join(gil, target, "holds", "proven")
+            lock = _private(drawing, party, "what the watchdog would release")
+            drawing.join(target, lock, one.kind, "assumed", drawing.fact(one))
+            drawing.join(lock, node, "holds", "assumed")
+            return

@@ -1,0 +1,144 @@
+"""Processes of which every thread waits for what only another of its threads could give: nobody is left to give it."""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Mapping, Optional, Tuple
+
+from gdbext.analysis.verdict.candidate import shows
+from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, threads_of
+from gdbext.analysis.verdict.wording import named, where
+from gdbext.analysis.waits.drawing import Drawing
+from gdbext.analysis.waits.edges.marks import is_forked, left_by_fork
+from gdbext.analysis.waits.threads import Threads
+from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, MOVING, NO_OWNER, OF_RUNTIMES
+from gdbext.model.evidence import Evidence
+from gdbext.model.job import RankSnapshot
+from gdbext.model.locks import KINDS, LockWait
+from gdbext.model.missing import Maybe, Missing
+from gdbext.model.waits import ANY, JOINS, STRENGTHS, Node
+
+_OF_OTHERS = (*COMMUNICATION, "implicit", "init", "teardown")
+"""Waits that look like those inside of a process, and are for other ranks or the GPU."""
+_ENDED = ("Z", "X")
+
+
+def draw(drawing: Drawing, threads: Threads) -> None:
+    """Of each such process: what has no owner waits for any of its threads."""
+    for process in drawing.view.snapshot.processes:
+        found = list(_waits(drawing.view, threads, process)) if process.locks else []
+        known = {one.thread for one in process.peers if not isinstance(one.processes, Missing)}
+        away = [party for party, _, one in found if isinstance(one, Missing) and (party.lwp or 0) in known]
+        found = [one for one in found if one[0] not in away]
+        strengths = [one for _, _, one in found if isinstance(one, str)]
+        unowned = any(_needs_any(wait) for _, wait, _ in found)
+        if not unowned or len(strengths) < len(found) or _forked(drawing.view, process):
+            continue
+        strength = min(strengths, key=tuple(STRENGTHS).index)
+        hub = drawing.resource("condition", f"left:{process.index}", f"any thread of {process.label} (all wait)")
+        for party, wait, _ in found:
+            node = drawing.of(party)
+            if _needs_any(wait):
+                given = _given(drawing, party, wait, strength)
+                if not drawing.waits(given):
+                    drawing.join(given, hub, "left", strength, needs=ANY)
+            drawing.join(hub, node, "left", strength, drawing.fact(party), ANY)
+        for party in away:  # what these wait for from other processes is drawn for itself
+            drawing.join(hub, drawing.of(party), "left", strength, drawing.fact(party), ANY)
+
+
+def _given(drawing: Drawing, party: Party, wait: LockWait, strength: str) -> Node:
+    """What a thread waits for: a lock that readers hold was drawn already."""
+    node = drawing.of(party)
+    if drawing.waits(node):
+        return drawing.leaving(node)[0].target
+    key = f"{party.index}:{wait.address:#x}" if wait.address else f"{party.index}:{wait.thread}"
+    given = drawing.resource("condition", key, name(wait))
+    drawing.join(node, given, JOINS, strength, drawing.fact(party), ANY)
+    return given
+
+
+def ways_out(view: JobView, party: Party) -> Tuple[Evidence, ...]:
+    """Why a thread that waits for others of its process may go on: what those wait for."""
+    found = list(_waits(view, Threads(view), party.process)) if party.process.locks else []
+    own = any(isinstance(one, str) for waiter, _, one in found if waiter.thread is party.thread)
+    reasons = [one.reason for _, _, one in found if isinstance(one, Missing)]
+    if not own or not reasons:
+        return ()
+    return (
+        shows(party, f"what may wake threads of {party.process.label} that wait for others of it: {named(reasons)}"),
+    )
+
+
+def name(wait: LockWait) -> str:
+    """What is waited for, without its article: `mutex serve::cache`, `mutex 0x55..`."""
+    if wait.kind in ("gil", "loader"):
+        return KINDS[wait.kind]
+    kind = "futex" if wait.kind == "futex" else KINDS[wait.kind].split(" ", 1)[-1]
+    return f"{kind} {wait.name or hex(wait.address)}" if wait.address else kind
+
+
+def _forked(view: JobView, process: RankSnapshot) -> bool:
+    return any(is_forked(one) or left_by_fork(view, one) for one in _parties(view, process))
+
+
+def _parties(view: JobView, process: RankSnapshot) -> List[Party]:
+    return [party for party in view.parties if party.index == process.index]
+
+
+def _needs_any(wait: LockWait) -> bool:
+    """Whether it has no owner: any thread might end it."""
+    return wait.kind in NO_OWNER or wait.kind == "futex" or (wait.kind == "rwlock" and isinstance(wait.owner, Missing))
+
+
+def _waits(view: JobView, threads: Threads, process: RankSnapshot) -> Iterator[Tuple[Party, LockWait, Maybe[str]]]:
+    """Each thread with how sure only its own process can end its wait, or with what else might."""
+    waits: Mapping[int, LockWait] = {wait.thread: wait for wait in process.locks}
+    nothing = LockWait(0, "futex", 0, Missing("it is in no wait for a lock"))
+    for party in threads_of(view, process.index):
+        thread = party.thread
+        if thread is None or thread.state in _ENDED:
+            continue
+        wait = waits.get(thread.lwp or 0)
+        told = f"thread {party.id}"
+        if wait is None:
+            yield party, nothing, Missing(f"{told} is in {where(party)}")
+        elif process.state != "ok":
+            yield party, wait, Missing("not all of the process was read")
+        elif party.judged.helper is None and party.group in _OF_OTHERS:
+            yield party, wait, Missing(f"{told} waits for other ranks or the GPU")
+        else:
+            why = _elsewhere(threads, process, wait)
+            yield party, wait, Missing(f"{told} {why}") if why else _strength(process, wait)
+
+
+def _elsewhere(threads: Threads, process: RankSnapshot, wait: LockWait) -> Optional[str]:
+    """What but a thread of the process may end the wait."""
+    if wait.timed:
+        return "waits with a time-out"
+    if wait.shared or wait.owner_process not in (None, process.pid):
+        return "waits for what other processes have as well"
+    reason = wait.owner.reason if isinstance(wait.owner, Missing) else ""
+    if wait.still is False or reason in MOVING:
+        return "is about to go on"
+    if wait.kind in BY_HANDLER:
+        return _handler(process, wait)
+    known = wait.gone or threads.owner(process, wait) is not None or _needs_any(wait)
+    readers = wait.kind != "rwlock" or not reason or wait.detail.startswith("held by")
+    return (
+        None if known and readers else f"waits for what nobody is known to hold ({reason or 'its owner was not seen'})"
+    )
+
+
+def _handler(process: RankSnapshot, wait: LockWait) -> Optional[str]:
+    if process.handlers is None:
+        return "may be woken by a signal handler, if there is one" if BY_HANDLER[wait.kind] else None
+    may = [one for one in process.handlers if one not in OF_RUNTIMES and not (one == KEYBOARD and process.python)]
+    return f"may be woken by the handler of signal {may[0]}" if may else None
+
+
+def _strength(process: RankSnapshot, wait: LockWait) -> str:
+    """Of a wait that two looks saw, or one look at threads that all stood still."""
+    by_keyboard = wait.kind in BY_HANDLER and (process.handlers is None or KEYBOARD in process.handlers)
+    if wait.kind == "futex" or (by_keyboard and (BY_HANDLER[wait.kind] or process.handlers is None)):
+        return "inferred"
+    return "proven" if wait.still else "named"

@@ -1,0 +1,127 @@
+"""What a rank waits for outside of its locks: queues, conditions, pipes and sockets, and who has their other end."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.analysis.verdict.view import Party
+from gdbext.analysis.waits.drawing import Drawing
+from gdbext.analysis.waits.threads import STOPPED, Threads, decided
+from gdbext.knowledge.causes.wait_kinds import PLAIN_NAME, WAITS
+from gdbext.knowledge.labels import OWN_SLEEPS
+from gdbext.model.job import RankSnapshot
+from gdbext.model.locks import Peer
+from gdbext.model.missing import Missing
+from gdbext.model.text.patterns import regex
+from gdbext.model.waits import ALL, ANY, Node
+
+_PLAIN = regex(PLAIN_NAME)
+_OUTSIDE = {False: ("elsewhere",), True: ("elsewhere", "lock", "unknown")}
+"""Groups of threads whose wait may be one for a file, by whether it is for a lock on it."""
+
+
+def draw(drawing: Drawing, party: Party, rank: Node) -> None:
+    """A rank outside of communication: its own sleep is an end; a queue, pipe or condition is one step further."""
+    if party.kind in ("python-code", "native-compute") or party.judged.rule in OWN_SLEEPS:
+        return
+    if rank.state in ("progressing", "spinning"):
+        return
+    row = WAITS[party.kind]
+    if row.target == "lock":
+        return
+    label = _waited_for(party)
+    state = "unread" if party.kind == "unknown" else "external"
+    node = drawing.resource(row.target, rank.id, label, state)
+    drawing.join(rank, node, party.kind, row.strength, drawing.fact(party), row.needs)
+
+
+def _waited_for(party: Party) -> str:
+    name = _call(party)
+    return f"{name}()" if name else party.kind
+
+
+def _call(party: Party) -> str:
+    """The call that decides, by the name that programs use."""
+    name = decided(party)
+    plain = _PLAIN.match(name)
+    return plain.group("name") if plain else name
+
+
+def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
+    """Who is at the other end of what a thread of the graph waits for."""
+    for peer in process.peers:
+        party = threads.get(process.index, peer.thread)
+        if party is None or isinstance(peer.processes, Missing):
+            continue
+        source = drawing.known(party)
+        alone = len(process.threads) == 1 and peer.processes == (process.pid,)  # an event loop that nothing wakes up
+        if source is None or source.state in ("progressing", "spinning"):
+            continue
+        if party.group not in _OUTSIDE[peer.lock] and not (party.group == "idle" and alone):
+            continue
+        call = _call(party)
+        label = f"{call}({peer.file})" if call else peer.file
+        if peer.lock:  # one for all that wait for it; in another container the same path is another file
+            node = drawing.resource("lock", f"{peer.file}:{peer.processes}", label)
+        else:
+            node = drawing.resource("peer", f"{process.index}:{peer.file}", label)
+        drawing.replace(source, node, party.kind, "proven", drawing.fact(party), ALL if peer.lock else ANY)
+        if not drawing.waits(node):
+            _other_ends(drawing, threads, process, node, peer)
+
+
+def _other_ends(drawing: Drawing, threads: Threads, process: RankSnapshot, node: Node, peer: Peer) -> None:
+    pids = peer.processes if not isinstance(peer.processes, Missing) else ()
+    others = [pid for pid in pids if pid != process.pid or (peer.lock and len(process.threads) == 1)]
+    if not others and not peer.lock:
+        alone = len(process.threads) == 1  # another thread may be the writer
+        name = "nobody else has it open" if pids else "nobody has it open"
+        gone = drawing.resource("process", node.id, name, "dead" if alone else "external")
+        drawing.join(node, gone, "other end", "inferred", needs=ANY)
+    for pid, name, state in zip(pids, peer.names, peer.states):
+        if pid not in others:
+            continue
+        index = threads.index.get(pid)
+        member = threads.parties.get(index) if index is not None else None
+        if member is not None:
+            target = drawing.rank(member)
+        else:
+            target = _process(drawing, threads, pid, name, state)
+        if peer.lock:
+            drawing.join(node, target, "holds", "proven")
+        else:
+            # Of several that have it open any one may be who should act.
+            drawing.join(node, target, "other end", "proven" if len(others) == 1 else "inferred", needs=ANY)
+            if member is None and len(others) == 1:
+                _beyond(drawing, threads, target, peer.then)
+
+
+def _beyond(drawing: Drawing, threads: Threads, other: Node, waits: Tuple[Peer, ...]) -> None:
+    """What a process that was not asked for waits for: of a rank with several threads any may be at the other end."""
+    for peer in () if drawing.waits(other) or (isinstance(other.state, str) and other.state != "external") else waits:
+        ends = () if isinstance(peer.processes, Missing) else zip(peer.processes, peer.names, peer.states)
+        others = [one for one in ends if one[0] != other.pid]
+        if len(others) != 1:
+            continue
+        pid, name, state = others[0]
+        index = threads.index.get(pid)
+        member = threads.parties.get(index) if index is not None else None
+        if member is not None and len(member.process.threads) > 1:
+            continue
+        kind, now = ("lock", "holds") if peer.lock else ("peer", "other end")
+        file = drawing.resource(kind, f"{other.id}:{peer.file}", peer.file)
+        drawing.join(other, file, "io", "proven", needs=ANY)
+        if member is not None:
+            target = drawing.rank(member)
+        else:
+            target = _process(drawing, threads, pid, name, state)
+        drawing.join(file, target, now, "proven", needs=ANY)
+        if member is None:
+            _beyond(drawing, threads, target, peer.then)
+
+
+def _process(drawing: Drawing, threads: Threads, pid: int, name: str, state: str) -> Node:
+    now = "stopped" if state == STOPPED or pid in threads.stopped else "dead" if state in ("Z", "X") else "external"
+    return drawing.add(
+        Node(f"pid:{pid}", "process", f"pid {pid} ({name})" if name else f"pid {pid}", pid=pid, state=now)
+    )

@@ -1,0 +1,73 @@
+"""Sends and receives: who is on the other side, by the call's arguments, else any of those that are elsewhere."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from gdbext.analysis.verdict.view import Party, without
+from gdbext.analysis.waits.drawing import Drawing
+from gdbext.analysis.waits.edges.members import Meeting, Members, is_member
+from gdbext.model.waits import ANY, Node
+
+PAIRS = ("send", "recv", "send_recv")
+_OTHER = {"send": "recv", "recv": "send"}
+SAID = {"send": "send to", "recv": "recv from"}
+
+
+def draw(
+    drawing: Drawing, known: Members, members: Sequence[Party], away: Sequence[Party], meetings: Sequence[Meeting]
+) -> None:
+    """Their edges. `away`: members outside of any communication."""
+    pairs = [party for party in members if party.judged.collective in PAIRS]
+    told = [party for party in pairs if _told(drawing, known, party, away)]
+    pairs = without(pairs, told)
+    if _nobody_else(drawing, pairs, members, meetings):
+        for party in [party for meeting in meetings for party in meeting.parties] or pairs:
+            node = _node(drawing, pairs[0])
+            drawing.join(node, drawing.rank(party), "called elsewhere", "inferred", drawing.fact(party), ANY)
+        told += pairs
+    for meeting in meetings:
+        for party in told:
+            if is_member(meeting.ranks, party):
+                strength = "inferred" if meeting.ranks is None else "named"
+                drawing.join(meeting.node, drawing.rank(party), "called elsewhere", strength, drawing.fact(party))
+    for party in pairs:
+        drawing.join(drawing.rank(party), _node(drawing, party), party.kind, "named", drawing.fact(party))
+    strength = "inferred" if 2 * len(away) <= len(members) else "assumed"
+    for one in {party.judged.collective: party for party in pairs}.values():
+        for party in away:
+            drawing.join(_node(drawing, one), drawing.rank(party), "member", strength, drawing.fact(party), ANY)
+
+
+def _node(drawing: Drawing, party: Party) -> Node:
+    return drawing.resource("collective", party.judged.collective, f"{party.judged.collective}")
+
+
+def _told(drawing: Drawing, known: Members, party: Party, away: Sequence[Party]) -> bool:
+    """Whether the call says whom it waits for. One that is at its side of the message may be about to answer."""
+    other, rank = known.other_side(party), drawing.rank(party)
+    if other is None or (isinstance(other, Party) and known.other_side(other) == party and _answers(party, other)):
+        return False
+    number = other if isinstance(other, int) else other.process.rank
+    node = drawing.resource("collective", f"{rank.id}:{number}", f"{SAID[str(party.judged.collective)]} rank {number}")
+    drawing.join(rank, node, party.kind, "named", drawing.fact(party))
+    if isinstance(other, int):
+        drawing.join(node, drawing.absent(other), "member", "named")
+    else:
+        kind = "member" if other in away else "called elsewhere"
+        strength = "assumed" if other.judged.collective == "send_recv" else "named"
+        drawing.join(node, drawing.rank(other), kind, strength, drawing.fact(other))
+    return True
+
+
+def _answers(party: Party, other: Party) -> bool:
+    return other.judged.collective == _OTHER.get(party.judged.collective or "")
+
+
+def _nobody_else(
+    drawing: Drawing, pairs: Sequence[Party], members: Sequence[Party], meetings: Sequence[Meeting]
+) -> bool:
+    """Whether all ranks were read and nobody is on the other side: it is one of those that wait for something else."""
+    said = {party.judged.collective for party in pairs}
+    inside = sum(len(meeting.parties) for meeting in meetings)
+    return len(said) == 1 and "send_recv" not in said and drawing.view.complete and len(pairs) + inside >= len(members)

@@ -1,0 +1,1 @@
+"""Core files: read as the copy of a process, and written as one."""

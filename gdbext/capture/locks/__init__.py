@@ -1,0 +1,1 @@
+"""Locks in the memory of a process, and who owns them."""

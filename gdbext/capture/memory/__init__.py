@@ -1,0 +1,1 @@
+"""The memory of another process, and what is mapped where."""

@@ -1,0 +1,1 @@
+"""NCCL's communicators in the memory of a rank."""

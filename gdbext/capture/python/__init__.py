@@ -1,0 +1,1 @@
+"""CPython in the memory of another process."""

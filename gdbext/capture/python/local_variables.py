@@ -1,0 +1,109 @@
+"""Names and objects of the local variables in Python frames of another process; what an object is stays its own.
+
+Offsets: `offsetof` compiled against the headers of 3.8.18 to 3.13.0. Values of other types are not looked at.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from gdbext.capture.python.objects import Objects
+from gdbext.capture.python.python_frames import Frozen, FrozenThread, Pages
+from gdbext.capture.python.runtime import Read
+from gdbext.knowledge.runtimes.cpython import (
+    CELL_CONTENT,
+    LOCALS,
+    OBJECT_TYPE,
+    TUPLE_ITEMS,
+    TUPLE_LENGTH,
+    TYPE_NAME,
+    LocalsRow,
+)
+from gdbext.model.missing import Maybe, Missing
+
+MOST_FRAMES = 256  # the innermost ones
+MOST_LOCALS = 512  # of one frame
+_NAME_CAP = 256
+_WORD = struct.Struct("<Q")
+_MODULE = "<module>"
+
+
+class Local(NamedTuple):
+    """A variable that is bound, and the address of its object."""
+
+    name: str
+    address: int
+
+
+class FrameLocals(NamedTuple):
+    """The local variables of one frame. Those of a module's top level stand in a dictionary and are not read."""
+
+    function: Optional[str]
+    file: Optional[str]
+    line: Optional[int]
+    variables: Tuple[Local, ...]
+
+    @property
+    def is_module(self) -> bool:
+        return self.function == _MODULE
+
+
+def locals_of(frozen: Frozen, thread: FrozenThread, read: Read) -> Maybe[Tuple[FrameLocals, ...]]:
+    """The frames of one thread, innermost first, and what each variable is bound to."""
+    row = LOCALS.get(frozen.interpreter.version)
+    if row is None:
+        return Missing("local variables of Python {}.{} are not known".format(*frozen.interpreter.version))
+    walk = Locals(frozen, row, Pages(read))
+    return tuple(found for frame in zip(thread.addresses, thread.frames[:MOST_FRAMES]) for found in walk.of(*frame))
+
+
+class Locals:
+    """Reads variables of frames, each given by its address and its first bytes."""
+
+    def __init__(self, frozen: Frozen, row: LocalsRow, pages: Pages) -> None:
+        self._layout, self._row, self.pages = frozen.interpreter.layout, row, pages
+        self.objects = Objects(self._layout, pages.read)
+
+    def of(self, address: int, frame: bytes) -> Iterator[FrameLocals]:
+        """Nothing for a marker that is no Python function."""
+        rows = self._layout.frames
+        if rows.boundary is not None and frame[rows.boundary] in rows.shim_owners:
+            return
+        code = self._code(frame)
+        form = "<Q" if self._layout.code.table == "locations" else "<i"
+        place = self.objects.place(code, struct.unpack_from(form, frame, rows.instruction)[0])
+        yield FrameLocals(*place, self.of_frame(address, frame))
+
+    def of_frame(self, address: int, frame: bytes) -> Tuple[Local, ...]:
+        """Of a Python function."""
+        code = self._code(frame)
+        names = [name for offset in self._row.names for name in self._names(code + offset)]
+        return tuple(self._bound(address + self._row.values, names[:MOST_LOCALS]))
+
+    def _code(self, frame: bytes) -> int:
+        rows = self._layout.frames
+        return int(_WORD.unpack_from(frame, rows.code)[0]) & ~rows.code_tag_mask
+
+    def _names(self, pointer: int) -> List[str]:
+        """The strings of a tuple; what is none is "?" so that the others keep their places."""
+        found = self.pages.word(pointer)
+        length = self.pages.word(found + TUPLE_LENGTH) if found and self._is(found, b"tuple") else 0
+        if not found or not length or length > MOST_LOCALS:
+            return []
+        data = self.pages.read(found + TUPLE_ITEMS, 8 * length)
+        items: Sequence[Tuple[int]] = list(_WORD.iter_unpack(data)) if data else []
+        return [self.objects.text(item, _NAME_CAP) or "?" for (item,) in items]
+
+    def _bound(self, start: int, names: Sequence[str]) -> Iterator[Local]:
+        data = self.pages.read(start, 8 * len(names)) if names else None
+        for name, (value,) in zip(names, _WORD.iter_unpack(data or b"")):
+            if value and self._is(value, b"cell"):  # a variable that an inner function shares
+                value = self.pages.word(value + CELL_CONTENT)
+            if value:
+                yield Local(name, value)
+
+    def _is(self, address: int, name: bytes) -> bool:
+        kind = self.pages.word(address + OBJECT_TYPE)
+        text = self.pages.word(kind + TYPE_NAME) if kind else None
+        return bool(text) and self.pages.read(text or 0, len(name) + 1) == name + b"\0"

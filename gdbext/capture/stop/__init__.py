@@ -1,0 +1,1 @@
+"""Stop a process, copy its stacks, let it go."""

@@ -1,0 +1,253 @@
+"""Stop the threads of a process, read their registers, let them go: ptrace(2) by ctypes.
+
+The target is seized, never attached in the old way: seizing sends no signal and stops nothing, a thread that stood in a
+job-control stop goes back to it when it is let go, and when we die the kernel lets go of everything.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import time
+from array import array
+from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple
+
+from gdbext.capture.machine import Architecture
+from gdbext.capture.without_stop.syscall_line import parse_standing
+
+# linux/ptrace.h, linux/elf.h, linux/wait.h
+_DETACH, _GETREGSET, _SEIZE, _INTERRUPT = 17, 0x4204, 0x4206, 0x4207
+_NT_PRSTATUS = 1
+_EVENT_STOP = 128
+_WAIT = os.WNOHANG | 0x40000000 | 0x20000000  # __WALL: threads too; __WNOTHREAD: tracees of this thread only
+
+_ROUNDS = 50  # of looking for threads that were made while we stopped the others
+_PATIENCE = 0.02  # seconds until we ask why a thread does not stop
+_NAP, _NAP_EACH = 50e-6, 3e-6  # seconds between two looks, per thread: they need the processor to reach their stop
+_READ = 16  # threads that did not stop whose place is read, 50 us each
+_NO_TIME = "it did not stop in time"
+_UNSTOPPABLE = {
+    "D": "uninterruptible sleep in the kernel (state D)",
+    "Z": "it has ended (state Z)",
+    "X": "it has ended (state X)",
+}
+
+# PyDLL keeps the interpreter lock: these calls do not block, and a stop must not wait for another Python thread. The
+# call that seizes may block (`Tracees.reap`), so it leaves the lock to others.
+_ptrace = ctypes.PyDLL(None, use_errno=True).ptrace
+_ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+_ptrace.restype = ctypes.c_long
+_seize = ctypes.CDLL(None, use_errno=True).ptrace
+_seize.argtypes, _seize.restype = _ptrace.argtypes, _ptrace.restype
+_ENDED = os.WEXITED | os.WNOHANG | 0x40000000  # __WALL, but of all our threads
+
+
+class Tracees:
+    """The threads of one process while we hold them. All calls must come from one OS thread.
+
+    `seize_new`, `interrupt` and `settle` (again while new threads appear: `stop_all`), `read_registers`, `release`.
+    Or the same for a few threads at a time (`seize`). Threads that never stop cannot be let go by a call: the kernel
+    does it when the calling OS thread ends.
+    """
+
+    def __init__(self, pid: int, row: Architecture, limit: int) -> None:
+        self.pid = pid
+        self.refused: Dict[int, str] = {}  # tid -> why it was not stopped, or not read
+        self.left_out = 0  # threads beyond the limit, left running
+        self.problems: List[str] = []
+        self.registers: Dict[int, Sequence[int]] = {}  # words; of a refused thread: as far as /proc knows them
+        self._row, self._limit = row, limit
+        self._known: Set[int] = set()
+        self._seized: List[int] = []  # not told to stop yet
+        self._pending: List[int] = []  # told to stop, not reported yet
+        self._signals: Dict[int, int] = {}  # stopped tid -> signal to hand over when it is let go, 0 for none
+        self._seizing: Optional[float] = None  # since when the call that seizes has been under way
+        self.longest = 0.0  # seconds that the thread stood still which did so longest
+        self._told: Dict[int, float] = {}  # tid, not let go -> when it was told to stop, CLOCK_MONOTONIC
+
+    def signal_of(self, tid: int) -> int:
+        """The signal that was on its way to a thread when it stopped, 0 for none; it gets it when it is let go."""
+        return self._signals.get(tid, 0)
+
+    def leave(self, tids: Iterable[int]) -> None:
+        """These are neither seized nor stopped."""
+        self._known.update(tids)
+
+    def seize_new(self) -> bool:
+        """Seize the threads that we do not have yet; nothing stops by this. False when there was none."""
+        try:
+            names = os.listdir(f"/proc/{self.pid}/task")
+        except OSError:
+            return False
+        new = [tid for tid in map(int, names) if tid not in self._known]
+        room = max(0, self._limit - len(self._known))
+        self.left_out = len(new[room:])
+        self.seize(new[:room])
+        return bool(new[:room])
+
+    def seize(self, tids: Iterable[int]) -> None:
+        """Seize these threads; nothing stops by this."""
+        for tid in tids:
+            self._known.add(tid)
+            self._seizing = time.monotonic()
+            answer = _seize(_SEIZE, tid, None, None)
+            self._seizing = None
+            if answer == 0:
+                self._seized.append(tid)
+                continue
+            number = ctypes.get_errno()
+            if number != errno.ESRCH:  # else it has ended meanwhile
+                self.refused[tid] = why_refused(self.pid, tid) if number == errno.EPERM else os.strerror(number)
+
+    def reap(self) -> None:
+        """Called from another OS thread now and then. An exec() of the target ends its other threads and waits until
+        their tracer has noticed; the kernel lets nobody seize one of them meanwhile. So both would wait for ever."""
+        since = self._seizing
+        if since is not None and time.monotonic() - since > _PATIENCE:
+            for tid in tuple(self._known):
+                try:
+                    os.waitid(os.P_PID, tid, _ENDED)
+                except OSError:
+                    pass  # never ours, or noticed before
+
+    def interrupt(self, deadline: float) -> None:
+        """Tell the seized threads to stop, those for which there is time until `deadline`."""
+        told, self._seized = self._seized, []
+        for number, tid in enumerate(told):
+            now = time.monotonic()
+            if now >= deadline:
+                self._give_up(dict.fromkeys(told[number:], _NO_TIME))
+                told = told[:number]
+                break
+            self._told[tid] = now
+            _ptrace(_INTERRUPT, tid, None, None)
+        self._pending += told
+
+    def settle(self, deadline: float) -> None:
+        """Wait until those threads stand still, at most until `deadline` (CLOCK_MONOTONIC seconds)."""
+        ask = time.monotonic() + _PATIENCE
+        while True:
+            self._pending = [tid for tid in self._pending if not self._reported(tid)]
+            if not self._pending:
+                return
+            now = time.monotonic()
+            if now >= deadline:
+                self._give_up(dict.fromkeys(self._pending, _NO_TIME))
+            elif now >= ask:
+                ask = now + _PATIENCE
+                states = {tid: _UNSTOPPABLE.get(thread_state(self.pid, tid)) for tid in self._pending}
+                self._give_up({tid: state for tid, state in states.items() if state})
+            time.sleep(max(_NAP, _NAP_EACH * len(self._pending)))
+
+    def _give_up(self, reasons: Dict[int, str]) -> None:
+        self.refused.update(reasons)
+        for tid in list(reasons)[:_READ]:  # others stand still meanwhile
+            words = _blocked_registers(self.pid, tid, self._row)
+            if words:
+                self.registers[tid] = words
+        self._pending = [tid for tid in self._pending if tid not in reasons]
+
+    def _reported(self, tid: int) -> bool:
+        """True when the kernel has said what became of a thread: it stands still, or it is gone."""
+        try:
+            got, status = os.waitpid(tid, _WAIT)
+        except ChildProcessError:
+            return True  # another thread's exec() ended it
+        if got == 0:
+            return False
+        if os.WIFSTOPPED(status):
+            # Our own interrupt and a job-control stop come as EVENT_STOP. Anything else is a signal on its way to the
+            # thread, which has to get it.
+            self._signals[tid] = 0 if status >> 16 == _EVENT_STOP else os.WSTOPSIG(status)
+        return True
+
+    def stop_all(self, deadline: float) -> None:
+        """Stop every thread, also those that others make before they stop."""
+        for _ in range(_ROUNDS):
+            self.interrupt(deadline)
+            self.settle(deadline)
+            if not self.seize_new():
+                return
+            if time.monotonic() >= deadline:
+                break
+        self.interrupt(deadline)
+        self.settle(deadline)
+        self.problems.append("new threads kept appearing while the process was being stopped: some are missing")
+
+    def read_registers(self) -> None:
+        """Read the registers of the stopped threads into `registers`."""
+        count, size = self._row.registers, 8 * self._row.registers
+        stopped = [tid for tid in self._told if tid in self._signals]
+        words = array("Q", bytes(size * len(stopped)))
+        view, start = memoryview(words), words.buffer_info()[0]
+        iovec = array("Q", (start, size))
+        address = iovec.buffer_info()[0]
+        for index, tid in enumerate(stopped):
+            iovec[0], iovec[1] = start + index * size, size
+            if _ptrace(_GETREGSET, tid, _NT_PRSTATUS, address) != 0:
+                continue  # killed while it stood still
+            if iovec[1] == size:
+                self.registers[tid] = view[index * count : index * count + count]
+            else:
+                self.refused[tid] = f"its register set has {iovec[1]} bytes instead of {size} (a 32-bit program?)"
+
+    def release(self) -> None:
+        """Let every stopped thread go on, each with the signal that was on its way. May be called again."""
+        for tid, told in self._told.items():  # who was told first goes first: nobody waits for all the others
+            if tid in self._signals:
+                _ptrace(_DETACH, tid, None, self._signals[tid] or None)
+                self.longest = max(self.longest, time.monotonic() - told)
+        self._told.clear()
+
+
+def thread_state(pid: int, tid: int) -> str:
+    """The state letter of a thread; "X" when it is gone."""
+    try:
+        with open(f"/proc/{pid}/task/{tid}/stat", "rb") as stream:
+            return stream.read().rpartition(b")")[2].split()[0].decode()
+    except (OSError, IndexError):
+        return "X"
+
+
+def tracer_of(pid: int, tid: int) -> int:
+    """The pid that traces a thread, 0 when none does or when the thread is gone."""
+    tracer = _status(f"/proc/{pid}/task/{tid}").get("TracerPid", "0")
+    # The kernel names the OS thread that traces; people know the process.
+    return int(_status(f"/proc/{tracer}").get("Tgid", tracer))
+
+
+def _status(folder: str) -> Dict[str, str]:
+    try:
+        with open(f"{folder}/status", encoding="utf-8", errors="replace") as stream:
+            pairs = [line.partition(":") for line in stream]
+    except OSError:
+        return {}
+    return {name: value.strip() for name, _, value in pairs}
+
+
+def why_refused(pid: int, tid: int) -> str:
+    """Why the kernel may have refused to let us trace a thread, as part of a sentence."""
+    if thread_state(pid, tid) in "ZX":
+        return "it has ended"
+    tracer = tracer_of(pid, tid)
+    if tracer:
+        return f"it is already traced by pid {tracer}"
+    if pid == os.getpid():
+        return "it is this very process"
+    return "not permitted (another user's, a security module or a filter: `gdbext doctor PID` says more)"
+
+
+def _blocked_registers(pid: int, tid: int, row: Architecture) -> Optional[Tuple[int, ...]]:
+    """The registers of a thread that cannot be stopped, as far as /proc/PID/task/TID/syscall knows them: sp and pc, all
+    others 0. `None` when the thread runs or may not be looked at."""
+    try:
+        with open(f"/proc/{pid}/task/{tid}/syscall", encoding="ascii", errors="replace") as stream:
+            found = parse_standing(stream.read())
+    except OSError:
+        return None
+    if isinstance(found, str):
+        return None
+    words = [0] * row.registers
+    words[row.sp], words[row.pc] = found.sp, found.pc
+    return tuple(words)

@@ -1,0 +1,1 @@
+"""Which libraries a process has mapped, and what lies at an address."""

@@ -1,0 +1,127 @@
+"""What the kernel says of every thread without stopping it: state, processor time, what it waits in (proc(5))."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, replace
+from typing import Dict, Mapping, Optional, Tuple
+
+from gdbext.capture.without_stop.syscall_line import call_number, parse_standing
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_MOST = 20_000  # threads
+
+
+@dataclass(frozen=True)
+class ThreadTimes:
+    """One thread at the moment `at` (CLOCK_MONOTONIC seconds). `None`: the kernel does not say."""
+
+    tid: int
+    at: float
+    state: Optional[str] = None  # letter: R, S, D, T, ...
+    name: Optional[str] = None
+    started: Optional[int] = None  # clock ticks after boot: tells a reused tid from the thread we know
+    cpu_ns: Optional[int] = None  # nanoseconds; in steps of a clock tick (10 ms) where the kernel has no schedstat
+    waited: Optional[int] = None  # voluntary context switches: it went to sleep
+    preempted: Optional[int] = None  # involuntary ones: it wanted to go on
+    wchan: Optional[str] = None  # kernel function it sleeps in
+    syscall: Optional[Tuple[int, ...]] = None  # number and six arguments of the system call it is blocked in
+    sp: Optional[int] = None
+    pc: Optional[int] = None
+
+
+def look(pid: int, proc: str = "/proc") -> Dict[int, ThreadTimes]:
+    """All threads of a process by tid, in the kernel's order (the main thread first); empty when it is gone.
+
+    Threads that end while we look are left out. About 60 microseconds per thread.
+    """
+    folder = f"{proc}/{pid}/task"
+    try:
+        tids = [int(name) for name in os.listdir(folder)]
+    except OSError:
+        return {}
+    looks = (_look_at(f"{folder}/{tid}", tid) for tid in tids[:_MOST])
+    return {found.tid: found for found in looks if found}
+
+
+def between(first: Mapping[int, ThreadTimes], second: Mapping[int, ThreadTimes]) -> Dict[int, float]:
+    """Processor time that each thread used between two looks, as a fraction of one core; threads in both looks only."""
+    fractions = {}
+    for tid, now in second.items():
+        before = first.get(tid)
+        if before is None or before.started != now.started or before.cpu_ns is None or now.cpu_ns is None:
+            continue
+        seconds = now.at - before.at
+        if seconds > 0:
+            fractions[tid] = min(1.0, max(0.0, (now.cpu_ns - before.cpu_ns) / (seconds * 1e9)))
+    return fractions
+
+
+def lasting(first: Mapping[int, ThreadTimes], second: Mapping[int, ThreadTimes]) -> Dict[int, ThreadTimes]:
+    """The first look, with state T only where the second saw it too: another tool may have held it for a moment."""
+    return {
+        tid: replace(one, state=second[tid].state) if one.state == "T" and tid in second else one
+        for tid, one in first.items()
+    }
+
+
+def _look_at(folder: str, tid: int) -> Optional[ThreadTimes]:
+    stat = _text(folder, "stat")
+    if not stat:
+        return None
+    at = time.monotonic()
+    name, _, rest = stat.partition("(")[2].rpartition(")")
+    fields = rest.split()
+    try:
+        state, ticks, started = fields[0], int(fields[11]) + int(fields[12]), int(fields[19])
+    except (IndexError, ValueError):
+        return None
+    switches = _switches(_text(folder, "status"))
+    number, sp, pc = _syscall(_text(folder, "syscall"))
+    return ThreadTimes(
+        tid=tid,
+        at=at,
+        state=state,
+        name=name,
+        started=started,
+        cpu_ns=_scheduled(_text(folder, "schedstat"), ticks),
+        waited=switches.get("voluntary_ctxt_switches"),
+        preempted=switches.get("nonvoluntary_ctxt_switches"),
+        wchan=_text(folder, "wchan").strip("\0 0\n") or None,  # "0": it runs, or the kernel keeps it to itself
+        syscall=number,
+        sp=sp,
+        pc=pc,
+    )
+
+
+def _text(folder: str, name: str) -> str:
+    try:
+        with open(f"{folder}/{name}", "rb") as stream:
+            return stream.read(1 << 16).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _scheduled(schedstat: str, ticks: int) -> int:
+    """Nanoseconds on a processor: exact by the scheduler's statistics, else by the clock ticks of stat."""
+    first = schedstat.split(" ", 1)[0]
+    return int(first) if first.isdigit() else ticks * 1_000_000_000 // _TICKS
+
+
+def _switches(status: str) -> Dict[str, int]:
+    found = {}
+    for line in status.splitlines()[-4:]:
+        name, _, number = line.partition(":")
+        if name.endswith("ctxt_switches") and number.strip().isdigit():
+            found[name] = int(number)
+    return found
+
+
+def _syscall(text: str) -> Tuple[Optional[Tuple[int, ...]], Optional[int], Optional[int]]:
+    """Number and arguments of the call that it is blocked in, sp, pc."""
+    found = parse_standing(text)
+    if isinstance(found, str):
+        return None, None, None
+    number = call_number(found)
+    return None if number is None else (number, *found.arguments), found.sp, found.pc

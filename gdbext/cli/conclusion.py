@@ -1,0 +1,64 @@
+"""From a snapshot to the answer: judge it, print it, keep it. Loaded while gdb works: a look begins without it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+from typing import Optional
+
+from gdbext import __version__, render
+from gdbext.analysis.locks.lock_report import report
+from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.verdict.judge import judge
+from gdbext.cli import bundle
+from gdbext.cli.answer import show
+from gdbext.cli.terminal import Progress
+from gdbext.commands.user_files import write_private
+from gdbext.model.exit_status import exit_status
+from gdbext.model.job import JobSnapshot
+from gdbext.model.origin import FromFile, Origin
+from gdbext.model.saved.codec import dump_snapshot
+from gdbext.model.verdict import Diagnosis
+
+
+def ready(options: argparse.Namespace) -> None:
+    """Load what an answer takes besides this."""
+    render.load_for(Diagnosis, options.json or bool(options.json_file), not options.json)
+
+
+def conclude(
+    snapshot: JobSnapshot,
+    options: argparse.Namespace,
+    progress: Progress,
+    started: float,
+    origin: Optional[Origin] = None,
+) -> int:
+    """Judge the snapshot, print the answer, keep what shall be kept; returns the exit status.
+
+    `origin`: the file that the look was read from; without it the processes were looked at just now.
+    """
+    snapshot = replace(snapshot, tool=f"gdbext {__version__}", command=" ".join(["gdbext", options.command]))
+    diagnosis = judge(snapshot, None, options.spinning_after)
+    diagnosis = replace(diagnosis, explains=getattr(options, "explain_verdict", False))
+    tree = merge(snapshot, diagnosis.processes)
+    shown: object = replace(diagnosis, tree=tree) if options.command == "diagnose" else tree
+    locks = report(diagnosis) if options.command == "locks" else None
+    shown = locks or shown
+    show(shown if origin is None else FromFile(shown, origin), options)
+    _keep(options, snapshot, replace(diagnosis, tree=tree), progress, origin is None)
+    progress.say(f"done in {time.monotonic() - started:.1f} s")
+    return exit_status(diagnosis.hangs if locks is None else locks.finding, snapshot.read)
+
+
+def _keep(
+    options: argparse.Namespace, snapshot: JobSnapshot, diagnosis: Diagnosis, progress: Progress, running: bool
+) -> None:
+    """Write what was asked to be kept. After the answer: a full disk must not cost it."""
+    into = getattr(options, "bundle", None)
+    if options.save:
+        write_private(options.save, dump_snapshot(snapshot) + "\n", options.force)
+        progress.say(f"snapshot written to {options.save}")
+    if into:
+        bundle.write(into, diagnosis, running)
+        progress.say(f"bundle written to {into}")

@@ -1,0 +1,92 @@
+"""`gdbext diagnose` and `gdbext stacks`: live ranks, core files, saved snapshots or pasted text in, an answer out."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import time
+from dataclasses import replace
+from types import ModuleType
+from typing import List, Optional, Sequence
+
+from gdbext.capture.without_stop.counters import Census
+from gdbext.cli.inputs import standard_input
+from gdbext.cli.selection import chosen, chosen_job, split_inputs
+from gdbext.cli.terminal import Progress
+from gdbext.collect.interrupts import interrupts_wait
+from gdbext.collect.live_ranks import Limits, Look
+from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.model.errors import NothingFound, UsageError
+from gdbext.model.job import JobSnapshot
+
+
+def run(options: argparse.Namespace) -> int:
+    """Take the snapshot that the arguments ask for, judge it, print it; returns the exit status."""
+    progress = Progress(options.quiet)
+    started = time.monotonic()
+    gc.set_threshold(100_000)  # a look makes many objects and no cycles: to look for some took 5 % of its time
+    pids, files = split_inputs(options.inputs)
+    if options.frames < 1:
+        raise UsageError("--frames must be positive")
+    if options.spinning_after <= 0:
+        raise UsageError("--spinning-after must be positive")
+    if options.jobs < 0:
+        raise UsageError("--jobs must not be negative", "0 lets gdbext decide")
+    if files and (pids or chosen(options)):
+        raise UsageError("files and processes cannot be mixed in one diagnosis", "give one kind of input")
+    into = getattr(options, "bundle", None)
+    if into:
+        _load("bundle").check_new(into)
+    origin: object = None
+    piped = not (files or pids or chosen(options)) and standard_input.is_given(options.command, progress)
+    if piped or files or options.sysroot or options.exe:
+        try:
+            snapshot, origin = _load("inputs.given_files").snapshot_of(["-"] if piped else files, options, progress)
+        except NothingFound as error:
+            raise standard_input.not_found(error, options.command) if piped else error from None
+    else:
+        snapshot = _from_processes(pids, options, progress)
+    status: int = _load("conclusion").conclude(snapshot, options, progress, started, origin)
+    return status
+
+
+def _load(name: str) -> ModuleType:
+    """What a look begins without."""
+    with interrupts_wait():
+        return importlib.import_module(f"gdbext.cli.{name}")
+
+
+def _from_processes(pids: Sequence[int], options: argparse.Namespace, progress: Progress) -> JobSnapshot:
+    if options.samples < 1 or options.interval <= 0:
+        raise UsageError("--samples and --interval must be positive")
+    if options.max_pause <= 0 or options.deadline <= 0:
+        raise UsageError("--max-pause and --deadline must be positive")
+    if options.no_stop and options.together:
+        raise UsageError("--together and --no-stop exclude each other", "with --no-stop nobody is stopped")
+    proc = ProcFS()
+    job = chosen_job(proc, options, pids)
+    progress.say(f"{job.engine or 'job'}: {len(job.ranks)} rank processes ({job.key})")
+    confirm = 0.0 if options.once else Limits.confirm
+    limits = Limits(
+        options.max_pause,
+        options.frames,
+        options.deadline,
+        options.together,
+        options.gdb,
+        confirm,
+        options.command == "diagnose" and not options.no_witnesses,
+        options.no_stop,
+        options.jobs,
+        options.command == "diagnose",
+    )
+    looks: List[JobSnapshot] = []
+    census: Optional[Census] = None
+    while True:
+        one = Look(job, limits, progress, proc, census, lambda: _load("conclusion").ready(options))
+        looks.append(one.take())
+        census = one.census
+        if len(looks) == options.samples:
+            return replace(looks[-1], earlier=tuple(looks[:-1]))
+        progress.say(f"look {len(looks)} of {options.samples} taken, next in {options.interval:g} s")
+        time.sleep(options.interval)

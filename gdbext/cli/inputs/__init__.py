@@ -1,0 +1,1 @@
+"""What a user gives to read: files, folders, standard input."""

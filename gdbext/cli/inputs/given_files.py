@@ -1,0 +1,116 @@
+"""Files given to `gdbext diagnose`: core files, saved snapshots and bundles, texts with stacks in them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import stat
+from dataclasses import replace
+from typing import List, Optional, Sequence, Tuple
+
+from gdbext.capture.cores.core_kind import looks_like_core
+from gdbext.cli import bundle
+from gdbext.cli.inputs import log_folder, reading
+from gdbext.cli.terminal import Progress
+from gdbext.collect.interrupts import interrupts_wait
+from gdbext.model.errors import GdbextError, NothingFound, UsageError
+from gdbext.model.job import JobSnapshot
+from gdbext.model.origin import Origin
+from gdbext.model.saved.codec import load_snapshot
+from gdbext.parsers import parse_files
+
+_MUCH = 4  # MiB, from which on the parsers take longer than anybody waits without a word
+
+
+def snapshot_of(
+    files: Sequence[str], options: argparse.Namespace, progress: Progress
+) -> Tuple[JobSnapshot, Optional[Origin]]:
+    """What the files say, and when and where that was so, for all but texts.
+
+    Raises `GdbextError` where they say nothing, or one of them cannot be read.
+    """
+    files, left_out = _expanded(files)
+    sysroot, exe = getattr(options, "sysroot", None), getattr(options, "exe", None)
+    for name in files:
+        reading.refuse_device(name)
+    if any(map(_is_core, files)):  # one is enough: what else there is is then named
+        with interrupts_wait():
+            cores = importlib.import_module("gdbext.collect.core_files")
+        limits = cores.CoreLimits(sysroot, exe, options.frames, options.deadline, options.gdb, options.jobs)
+        snapshot: JobSnapshot = cores.look(files, limits, progress)
+        return snapshot, Origin.of(snapshot, tuple(files))
+    if sysroot or exe:
+        raise UsageError("--sysroot and --exe are for core files", "name some: gdbext diagnose core.*")
+    snapshot, origin = _of_texts(files, progress)
+    return replace(snapshot, problems=(*left_out, *snapshot.problems)), origin
+
+
+def _expanded(files: Sequence[str]) -> Tuple[List[str], List[str]]:
+    """The files with those that are in folders, but for a folder that is a bundle; and what of them was left out."""
+    found: List[str] = []
+    notes: List[str] = []
+    for name in files:
+        if name == "-" or not os.path.isdir(name) or os.path.isfile(os.path.join(name, bundle.SNAPSHOT)):
+            found.append(name)
+            continue
+        inside, left = log_folder.files_in(name.rstrip("/") or "/")
+        found += inside
+        notes += left
+    return found, notes
+
+
+def _is_core(name: str) -> bool:
+    return name != "-" and not _is_pipe(name) and looks_like_core(name)
+
+
+def _is_pipe(name: str) -> bool:
+    """Whether it can be read once only, from its beginning: `mkfifo`, and `<(command)` of a shell."""
+    try:
+        return stat.S_ISFIFO(os.stat(name).st_mode)
+    except OSError:
+        return False
+
+
+def read_snapshot(file: str, progress: Progress) -> Tuple[JobSnapshot, Origin]:
+    """The look that a file or bundle holds. Raises `GdbextError` where it holds none."""
+    reading.refuse_device(file)
+    given = reading.read(bundle.snapshot_in(file), progress)
+    if not given.data.lstrip()[:1] == b"{":  # a core file, pasted stacks, nothing at all
+        raise GdbextError(f"{given.name} is no snapshot", "give pids, or a file that --save wrote")
+    return _loaded(given, file)
+
+
+def _loaded(given: reading.Given, file: str) -> Tuple[JobSnapshot, Origin]:
+    snapshot = load_snapshot(given.data)
+    return snapshot, Origin.of(snapshot, (given.name if file == "-" else file,))
+
+
+def _of_texts(files: Sequence[str], progress: Progress) -> Tuple[JobSnapshot, Optional[Origin]]:
+    """Snapshots are read back; everything else is taken for text with stacks in it."""
+    texts = [reading.read(bundle.snapshot_in(file), progress) for file in files]
+    saved = next((one for one in texts if one.is_snapshot), None)
+    if saved is not None and len(texts) > 1:
+        hint = "give one at a time; an answer is written by --output FILE"
+        raise UsageError(f"{saved.name} is a saved look, which is judged alone", hint)
+    if saved is not None:
+        return _loaded(saved, files[0])
+    size = sum(len(one.data) for one in texts) >> 20
+    if size >= _MUCH:
+        progress.say(f"looking for stacks in {size} MiB of text (up to a second for each)")
+    names = [one.name for one in texts]
+    snapshot = parse_files([(one.name, one.data) for one in texts])
+    problems = tuple(problem for one in texts for problem in one.problems)
+    snapshot = replace(snapshot, problems=problems + snapshot.problems)
+    if not snapshot.said and not any(process.threads or process.said for process in snapshot.processes):
+        if not any(one.data.strip() for one in texts):
+            verb = "is" if len(names) == 1 else "are"
+            raise NothingFound(f"{_named(names)} {verb} empty", "give the output of py-spy dump, gdb, pystack, ...")
+        why = f" ({snapshot.problems[0]})" if snapshot.problems else ""
+        hint = "paste the output of `thread apply all bt`, py-spy dump, pystack or a Python traceback"
+        raise NothingFound(f"no stack found in {_named(names)}{why}", hint)
+    return snapshot, None
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(f"the {name}" if name == reading.STDIN else name for name in names)

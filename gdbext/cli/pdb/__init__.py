@@ -1,0 +1,1 @@
+"""`gdbext pdb`: breakpoints for Python ranks, from any terminal."""

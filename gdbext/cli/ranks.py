@@ -1,0 +1,38 @@
+"""`gdbext ranks`: the jobs on this host, and what would hinder an attach."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from gdbext.capture.memory.environ import read_environ
+from gdbext.cli.answer import show
+from gdbext.cli.selection import selector_of
+from gdbext.cli.terminal import Progress
+from gdbext.discovery.preflight.permission import hindrances
+from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.discovery.ranks.chosen_job import find_jobs
+from gdbext.model.exit_status import ALL, NONE, exit_status
+from gdbext.model.job import Job
+
+
+def run(options: argparse.Namespace) -> int:
+    """The whole command; returns its exit status."""
+    proc = ProcFS()
+    found = find_jobs(proc, selector_of(options, options.inputs), read_environ)
+    jobs = [_with_hindrances(job, proc) for job in found]
+    show(jobs, options)
+    if not jobs and options.json:  # the text says it itself
+        Progress().say("no rank process was found on this host")
+    for note in () if jobs else found.notes:
+        Progress().say(note)
+    return exit_status(False, ALL if jobs else NONE)
+
+
+def _with_hindrances(job: Job, proc: ProcFS) -> Job:
+    """The job with a note for everything that would hinder an attach to one of its ranks."""
+    notes = tuple(
+        f"{'; '.join(filter(None, (problem.text, problem.remedy)))} (PID {', '.join(map(str, pids))})"
+        for problem, pids in hindrances(proc, [rank.pid for rank in job.ranks])
+    )
+    return replace(job, notes=job.notes + notes)

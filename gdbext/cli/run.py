@@ -1,0 +1,45 @@
+"""`gdbext run --check -- COMMAND`: start a program with the engines' own debug checks switched on."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Dict, List, Optional, Tuple
+
+from gdbext.cli.terminal import Progress
+from gdbext.knowledge.errors.check_switches import STARTING
+from gdbext.model.errors import NothingFound, UsageError
+
+
+def run(options: argparse.Namespace) -> int:
+    """Become the program; returns only by an error. Raises `UsageError`, `NothingFound`."""
+    words: List[str] = options.program[1:] if options.program[:1] == ["--"] else options.program
+    if not words:
+        raise UsageError("which program?", "gdbext run --check -- mpirun -n 8 ./engine")
+    environment, said = checking(options.engine, dict(os.environ)) if options.check else (dict(os.environ), ())
+    for line in said:
+        Progress(options.quiet).say(line)
+    try:
+        os.execvpe(words[0], words, environment)  # noqa: S606 - the user's own words
+    except OSError as error:
+        raise NothingFound(f"cannot run {words[0]}: {error.strerror}") from None
+
+
+def checking(engine: Optional[str], environment: Dict[str, str]) -> Tuple[Dict[str, str], Tuple[str, ...]]:
+    """The environment with the variables of this engine (of every engine, without one), and a line for each of them.
+
+    A variable that is set already is left as it is.
+    """
+    rows = [row for row in STARTING if row[0] == "" or engine in (None, row[0])]
+    if engine is not None and all(row[0] != engine for row in STARTING):
+        known = ", ".join(dict.fromkeys(row[0] for row in STARTING if row[0]))
+        raise UsageError(f"no debug check of {engine} is known", f"one of {known}")
+    said: List[str] = []
+    for _, name, value, _source in rows:
+        if name in environment:
+            if environment[name] != value:
+                said.append(f"{name}={environment[name]} is set already; it would be {value}")
+            continue
+        environment[name] = value
+        said.append(f"{name}={value}")
+    return environment, tuple(dict.fromkeys(said))

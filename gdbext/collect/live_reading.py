@@ -1,0 +1,79 @@
+"""What the copies of a running rank, and /proc, tell of it: the answers to the questions of `snapshot.builder`."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+from typing import Iterable, Mapping, Optional, Sequence, Tuple
+
+from gdbext.capture.stop.ptrace import thread_state
+from gdbext.capture.without_stop import kernel_threads
+from gdbext.collect.lock_owners import Neighbours
+from gdbext.collect.one_rank import LiveRank
+from gdbext.model.activity import Activity
+from gdbext.model.communicator import Communicator
+from gdbext.model.locks import LockWait, Peer
+from gdbext.model.python import PythonStacks
+from gdbext.model.stack import ThreadStack
+from gdbext.snapshot.builder import ProcessReading, Stacks
+
+
+class LiveReading(ProcessReading):
+    """One rank at the end of a look."""
+
+    def __init__(self, rank: LiveRank, neighbours: Neighbours) -> None:
+        super().__init__(rank.process)
+        self._rank, self._neighbours = rank, neighbours
+        self._copied = rank.copy is not None and rank.copy.state != "lost"
+
+    def native_stacks(self) -> Stacks:
+        return tuple(_with_times(stack, self._rank.times.get(stack.lwp or 0)) for stack in self._rank.stacks)
+
+    def python_stacks(self, stacks: Stacks) -> Optional[PythonStacks]:
+        return self._rank.python
+
+    def communicators(self, stacks: Stacks) -> Tuple[Sequence[Communicator], Sequence[str]]:
+        search = self._rank.communicators
+        return (search.found, search.notes) if search else ((), ())
+
+    def locks(self, stacks: Stacks) -> Tuple[LockWait, ...]:
+        return self._neighbours.locks(self._rank, stacks) if self._copied else ()
+
+    def peers(self, stacks: Stacks) -> Tuple[Peer, ...]:
+        return self._neighbours.peers(self._rank, stacks) if self._copied else ()
+
+    def handlers(self) -> Optional[Tuple[int, ...]]:
+        return self._neighbours.proc.handlers(self.process.pid) if self._copied else None
+
+    def host(self) -> Optional[str]:
+        return self.process.host or socket.gethostname()
+
+    def environment(self) -> Mapping[str, str]:
+        return self._rank.environment
+
+    def mapped_files(self) -> Iterable[str]:
+        return [mapping.path for mapping in self._rank.copy.maps] if self._rank.copy else ()
+
+    def activity(self) -> Optional[Activity]:
+        return self._rank.activity
+
+    def alive(self) -> bool:
+        return thread_state(self.process.pid, self.process.pid) not in "ZX"
+
+    def pause_ms(self) -> Optional[float]:
+        return self._rank.pause_ms
+
+    def state(self, stacks: Stacks) -> str:
+        outlined = bool(stacks) and all(stack.outlined for stack in stacks)
+        read = outlined or (self._copied and bool(stacks))
+        return ("partial" if self._rank.cut else "ok") if read else "lost"
+
+    def problems(self) -> Tuple[str, ...]:
+        return tuple(self._rank.problems)
+
+
+def _with_times(stack: ThreadStack, times: Optional[kernel_threads.ThreadTimes]) -> ThreadStack:
+    """The stack with what /proc told of its thread."""
+    if times is None:
+        return stack
+    return replace(stack, name=times.name, state=times.state, wchan=times.wchan or None, syscall=times.syscall)

@@ -1,0 +1,95 @@
+"""A look that stops nobody (`--no-stop`): threads that sleep are copied while the rank runs on, others are told so."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Callable, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+
+from gdbext.capture.memory.process_memory import ProcessMemory
+from gdbext.capture.stop.hold import Budget, ProcessCopy
+from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
+from gdbext.capture.without_stop.blocked import UNKNOWN
+from gdbext.capture.without_stop.copying import copy_outside
+from gdbext.capture.without_stop.frame_pointer import with_frame_pointers
+from gdbext.collect.one_rank import Held, LiveRank
+from gdbext.model.missing import Missing
+from gdbext.model.python import PythonStacks
+from gdbext.model.stack import UNREAD, Captured, Frame, ThreadStack
+
+CUT = "its outer frames need registers that only a stop shows"
+_MEMORY_ERROR = "memory error while unwinding"  # FRAME_UNWIND_MEMORY_ERROR: where gdb comes when it follows UNKNOWN
+_IN_REGISTER = Missing("in a register that only a stop shows")
+_HALF = UNKNOWN & 0xFFFFFFFF
+
+
+def copies(pids: Sequence[int], budget: Budget, during: Callable[[int], Held]) -> List[ProcessCopy]:
+    """A copy of each process, one after the other. `during` of each is a tuple of what `during(pid)` said, each with
+    the threads that it is true of."""
+    result = []
+    for pid in pids:
+        found = copy_outside(pid, budget, during)
+        moments = tuple(dataclasses.replace(one.found, tids=one.tids) for one in found.moments)
+        copy = dataclasses.replace(found.copy, during=moments)
+        result.append(with_frame_pointers(copy, libraries_on_stacks(copy), ProcessMemory(pid).read))
+    return result
+
+
+def joined(before: Optional[PythonStacks], found: PythonStacks, tids: FrozenSet[int]) -> PythonStacks:
+    """The Python stacks that are known, and of those that were found the ones of these threads: the others ran."""
+    threads = {tid: thread for tid, thread in found.threads.items() if tid in tids}
+    problems = found.problems
+    if before is not None:
+        threads = {**before.threads, **threads}
+        problems = tuple(dict.fromkeys((*before.problems, *problems)))
+    return dataclasses.replace(found, threads=threads, problems=problems)
+
+
+def summary(copy: ProcessCopy) -> str:
+    """For people, while they wait."""
+    read = sum(bool(thread.registers) for thread in copy.threads)
+    return f"{read} of {len(copy.threads)} threads read, nothing is stopped"
+
+
+def complete(rank: LiveRank) -> None:
+    """Say of each thread of a rank what could not be read of it, and why."""
+    assert rank.copy is not None
+    stacks = [_honest(stack) for stack in rank.stacks]
+    unread = [thread for thread in rank.copy.threads if not thread.registers]
+    stacks += [ThreadStack(str(one.tid), (), one.tid, truncated=one.problem) for one in unread]
+    rank.stacks = tuple(stacks)
+    rank.times = {
+        # Seen running before it was read: it slept then.
+        tid: dataclasses.replace(one, state="S") if one.state == "R" and tid in _read(rank.copy) else one
+        for tid, one in rank.times.items()
+    }
+    ran = sum((one.problem or "").endswith(UNREAD) for one in unread)
+    if ran:
+        rank.note(f"{ran} of {len(rank.copy.threads)} threads ran: {UNREAD}", cut=True)
+    short = sum(stack.truncated == CUT for stack in stacks)
+    if short:
+        rank.note(
+            f"the stacks of {short} threads end too early: outer frames need registers that only a stop shows", True
+        )
+
+
+def _read(copy: ProcessCopy) -> Mapping[int, Tuple[int, ...]]:
+    return {thread.tid: thread.registers for thread in copy.threads if thread.registers}
+
+
+def _honest(stack: ThreadStack) -> ThreadStack:
+    """Without values out of registers that nobody knows, and with the reason where gdb ran into one."""
+    frames = tuple(_without_unknown(frame) for frame in stack.frames)
+    truncated = CUT if stack.truncated == _MEMORY_ERROR else stack.truncated
+    return dataclasses.replace(stack, frames=frames, truncated=truncated)
+
+
+def _without_unknown(frame: Frame) -> Frame:
+    if not any(map(_is_unknown, frame.captures.values())):
+        return frame
+    known = {name: _IN_REGISTER if _is_unknown(value) else value for name, value in frame.captures.items()}
+    return dataclasses.replace(frame, captures=known)
+
+
+def _is_unknown(value: Captured) -> bool:
+    """The marker, or the half of it that a 32-bit variable takes (its top bit is 0: signed or not is the same)."""
+    return isinstance(value, int) and value in (UNKNOWN, _HALF)

@@ -1,0 +1,1 @@
+"""gdb itself: its commands, settings, values, memory and symbols."""

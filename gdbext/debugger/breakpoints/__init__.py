@@ -1,0 +1,1 @@
+"""Breakpoints for some ranks while the others are held."""

@@ -1,0 +1,1 @@
+"""Calls of functions in the target, when the user allows them."""

@@ -1,0 +1,1 @@
+"""Stops where a CUDA check fails."""

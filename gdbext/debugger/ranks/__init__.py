@@ -1,0 +1,1 @@
+"""Ranks as inferiors: attached, held, released."""

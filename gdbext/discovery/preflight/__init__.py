@@ -1,0 +1,1 @@
+"""Whether a look is allowed here, asked before anything is touched."""

@@ -1,0 +1,1 @@
+"""What /proc says of processes, their files and their connections."""

@@ -1,0 +1,73 @@
+"""TCP connections between processes of this host, by the kernel's tables (proc_pid_net(5))."""
+
+from __future__ import annotations
+
+import re
+import socket
+import struct
+from typing import Dict, Iterable, List, Set, Tuple
+
+from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.model.missing import Missing
+
+Ends = Tuple[str, str]
+"""Local and remote address, as `127.0.0.1:8080`."""
+
+_TABLES = (("tcp", 8), ("tcp6", 32))
+_SOCKET = re.compile(r"socket:\[(\d+)\]\Z")
+_MOST_ROWS = 65_536
+
+
+def connections(proc: ProcFS, pid: int) -> Dict[Ends, int]:
+    """Inode of each TCP socket in the network namespace of a process, by its two addresses."""
+    rows: Dict[Ends, int] = {}
+    for name, width in _TABLES:
+        text = proc.text(f"{pid}/net/{name}")
+        for line in ("" if isinstance(text, Missing) else text).splitlines()[1 : _MOST_ROWS + 1]:
+            fields = line.split()
+            if len(fields) > 9 and len(fields[1]) == width + 5 == len(fields[2]) and fields[9].isdigit():
+                rows[_address(fields[1]), _address(fields[2])] = int(fields[9])
+    return rows
+
+
+def linked(proc: ProcFS, pids: Iterable[int]) -> List[Set[int]]:
+    """Which of these processes are connected with each other, directly or by way of another of them; each set once."""
+    owners: Dict[int, Set[int]] = {}
+    tables: Dict[str, Dict[Ends, int]] = {}
+    for pid in pids:
+        for inode in _sockets(proc, pid):
+            owners.setdefault(inode, set()).add(pid)
+        space = str(proc.namespace(pid, "net"))
+        if space not in tables:
+            tables[space] = connections(proc, pid)
+    groups: List[Set[int]] = []
+    for rows in tables.values():
+        for (local, remote), inode in rows.items():
+            other = rows.get((remote, local))
+            ends = owners.get(inode, set()), owners.get(other or 0, set())
+            if all(len(end) == 1 for end in ends) and ends[0] != ends[1]:  # what a fork has copied proves nothing
+                groups = _joined(groups, ends[0] | ends[1])
+    return groups
+
+
+def _joined(groups: List[Set[int]], pair: Set[int]) -> List[Set[int]]:
+    touched = [group for group in groups if group & pair]
+    return [group for group in groups if not group & pair] + [pair.union(*touched)]
+
+
+def _sockets(proc: ProcFS, pid: int) -> Set[int]:
+    files = proc.open_files(pid)
+    found = (_SOCKET.match(file) for file in (() if isinstance(files, Missing) else files))
+    return {int(match[1]) for match in found if match}
+
+
+def _address(text: str) -> str:
+    """`0100007F:1F90` is 127.0.0.1:8080: words in the order of the machine, the port in that of the network. An IPv4
+    address inside an IPv6 one is written as IPv4."""
+    words, _, port = text.partition(":")
+    raw = b"".join(struct.pack("<I", int(words[at : at + 8], 16)) for at in range(0, len(words), 8))
+    if len(raw) == 16 and raw.startswith(bytes(10) + b"\xff\xff"):
+        raw = raw[12:]
+    if len(raw) == 4:
+        return f"{socket.inet_ntop(socket.AF_INET, raw)}:{int(port, 16)}"
+    return f"[{socket.inet_ntop(socket.AF_INET6, raw)}]:{int(port, 16)}"

@@ -1,0 +1,1 @@
+"""From processes to the ranks of one job."""

@@ -1,0 +1,1 @@
+"""What a wait means: causes, how each shows, what to do."""

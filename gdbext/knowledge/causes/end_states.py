@@ -1,0 +1,95 @@
+"""How each state at which a wait ends is recognised, and what to do about it: for `gdbext explain`. Rows, no logic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Tuple
+
+
+@dataclass(frozen=True)
+class EndState:
+    """`state` is a key of model/waits.py STATES; `action` and `reason` are the advice."""
+
+    state: str
+    seen: Tuple[str, ...]
+    action: str
+    reason: str
+    source: str
+
+
+END_STATES: Tuple[EndState, ...] = (
+    EndState(
+        "dead",
+        (
+            "the process does not exist any more, is a zombie (state Z), or was never started",
+            "the thread is in a fatal signal's handler, or in abort() or terminate()",
+            "a lock's owner is a thread id that its process does not have",
+        ),
+        "Look for the first error in its log, and for `oom-kill` and `segfault` in the kernel's log",
+        "the ranks that wait are victims: what ended this process is the cause",
+        "proc(5); wait(2)",
+    ),
+    EndState(
+        "stopped",
+        ("every thread of the process is in state T: SIGSTOP, SIGTSTP, or a debugger that was killed",),
+        "kill -CONT PID lets it go on; `TracerPid` in /proc/PID/status names a debugger that still holds it",
+        "nothing else brings a stopped process back",
+        "proc(5); signal(7)",
+    ),
+    EndState(
+        "idle",
+        (
+            "a frame in which the engine's workers wait for their next order, and no user frame further in",
+            "a queue, a socket's accept or an epoll that is fed from outside",
+        ),
+        "Look at who should send the order: the front end, the scheduler or rank 0",
+        "a job of which every rank is idle does not hang; one idle rank among others that wait got no order",
+        "vllm-project/vllm#27313",
+    ),
+    EndState(
+        "progressing",
+        (
+            "the kernel counts bytes, pages or child processes that belong to work",
+            "between two looks the thread was at another place, or left a call that returns only with its result",
+            "it computes on the CPU",
+        ),
+        "Wait, or measure: `gdbext diagnose --samples 3 --interval 10` shows whether it comes to an end",
+        "slow is not stuck; bare wake-ups of pollers and heartbeats do not count as progress",
+        "proc(5), io and stat",
+    ),
+    EndState(
+        "spinning",
+        ("it ran at one place for as long as --spinning-after says (20 s) while the others waited and did not move",),
+        "Look at the loop that its user frames name: `gdbext stacks PID` shows its whole stack",
+        "a loop that does not end looks like a long computation: only the time tells",
+        "gdbext/analysis/progress/running.py",
+    ),
+    EndState(
+        "faulted",
+        (
+            "a CUDA, NCCL or MPI error is being thrown, SIGBUS, an Xid, ECC or NVML error of its GPU",
+            "a thread sleeps uninterruptibly (state D) in the kernel's GPU driver",
+        ),
+        "Read the kernel's log (dmesg) for Xid lines; `gdbext error NAME` explains the error",
+        "what failed on the device was launched before the call that reports it",
+        "NVIDIA Xid catalogue; CUDA runtime API, error codes",
+    ),
+    EndState(
+        "external",
+        ("a file, a pipe, a socket, a timer or a program that was not part of the look",),
+        "Follow the other end: the chain names its file, pid or address; diagnose that pid as well",
+        "what happens there is not visible from these processes",
+        "proc(5), fd and net",
+    ),
+    EndState(
+        "unread",
+        (
+            "it ran during a look without a stop, permission was refused, or a limit was reached",
+            "its frames have no names that any row knows",
+        ),
+        "Look again with a stop (without --no-stop), as the same user or root, or with debug symbols",
+        "nothing is claimed of what was not read",
+        "ptrace(2)",
+    ),
+)
+"""One row for each state."""

@@ -1,0 +1,8 @@
+"""Ascend beside its public calls, which `knowledge.api` has."""
+
+from __future__ import annotations
+
+from gdbext.knowledge.frames.precedence import LOCK
+from gdbext.knowledge.schema import FrameRule
+
+RULES = (FrameRule("hccl", "nccl-group-launch", r"Hccl\w+", "Ascend's collectives", rank=LOCK),)

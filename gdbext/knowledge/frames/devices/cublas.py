@@ -1,0 +1,23 @@
+"""cuBLAS and the other CUDA maths libraries: a call allocates work space and loads kernels on first use."""
+
+from __future__ import annotations
+
+from gdbext.knowledge.frames.precedence import OUTER
+from gdbext.knowledge.schema import FrameRule
+
+RULES = (
+    FrameRule(
+        "cublas",
+        "cublas",
+        r"cublas(Lt|Xt)?[A-Z]\w*$",
+        "libcublas 12: a static runtime inside, no cuda* name between it and the driver; fastertransformer_backend#28",
+        rank=OUTER,
+    ),
+    FrameRule(
+        "cuda-maths",
+        "cublas",
+        r"(cudnn[A-Z]|cufft[A-Z]|cusolver[A-Z]|cusparse[A-Z]|curand[A-Z]|cutensor[A-Z])\w*$",
+        "same lazy loading as cuBLAS",
+        rank=OUTER,
+    ),
+)

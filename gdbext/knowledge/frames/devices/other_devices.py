@@ -1,0 +1,142 @@
+"""Waits behind other interfaces than CUDA's and HIP's: OpenCL, SYCL, Level Zero, Metal, Vulkan, ROCclr."""
+
+from __future__ import annotations
+
+from gdbext.knowledge.frames.precedence import API, LOCK, STEP
+from gdbext.knowledge.schema import FrameRule
+
+RULES = (
+    FrameRule("opencl-finish", "stream-sync", r"cl(Finish|Flush)(\w*)$", "CL/cl.h", rank=API),
+    FrameRule(
+        "opencl-event",
+        "event-sync",
+        r"cl(WaitForEvents|EnqueueWaitForEvents|GetEvent(Profiling)?Info)$",
+        "CL/cl.h",
+        rank=API,
+    ),
+    FrameRule(
+        "opencl-copy",
+        "memcpy-sync",
+        r"clEnqueue(Read|Write|Copy|Map|Fill|SVMMemcpy|Migrate)\w*$",
+        "CL/cl.h: blocking reads, writes and maps",
+        rank=API,
+    ),
+    FrameRule(
+        "opencl-build", "module-load", r"cl(Build|Compile|Link)Program\w*|clCreateProgram\w*$", "CL/cl.h", rank=API
+    ),
+    FrameRule(
+        "opencl-launch",
+        "kernel-launch",
+        r"clEnqueue(NDRangeKernel|Task|NativeKernel|Barrier\w*"
+        r"|Marker\w*)$",
+        "CL/cl.h",
+        rank=API,
+    ),
+    FrameRule(
+        "opencl-queue",
+        "condvar-idle",
+        r"cl(Create|Release)(CommandQueue|Context)\w*$",
+        "CL/cl.h; ROCT-Thunk-Interface#56",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "openmp-offload",
+        "stream-sync",
+        r"GOMP_OFFLOAD_\w*(synchronize|wait)|acc_wait|__pgi_uacc_\w*wait|__tgt_rtl_(synchronize\w*|query_async)"
+        r"|llvm::omp::target::plugin::\w+::(wait\w*|\w*[Ss]ynchronize\w*)",
+        "LLVM openmp/libomptarget plugins; llvm-project#64572; libgomp/plugin; NVHPC",
+        rank=STEP,
+    ),
+    FrameRule(
+        "kokkos-fence",
+        "device-sync",
+        r"Kokkos::(\w+::)*\w*fence\w*|alpaka::(\w+::)*wait|rmm::cuda_stream_view::synchronize",
+        "Kokkos::fence, alpaka::wait, rmm/cuda_stream_view.hpp",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "openvino-wait",
+        "event-sync",
+        r"(ov|InferenceEngine)::\w*(InferRequest|AsyncInfer\w*|IAsyncInfer\w*)::\w*[wW]ait",
+        "OpenVINO infer requests",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "iree-wait",
+        "event-sync",
+        r"iree_hal_(\w+_)?(semaphore|device|fence)\w*_(wait|multi_wait)\w*",
+        "iree/hal/semaphore.h; amd-shark-ai#888",
+        rank=STEP,
+    ),
+    FrameRule(
+        "sycl-wait",
+        "stream-sync",
+        r"(sycl|cl::sycl)::(_V\d+::)?(queue|detail::queue_impl)::(wait\w*|finish|throw_asynchronous)|(ur|pi"
+        r"|zur)Queue(Finish|Flush)",
+        "SYCL 2020 queue::wait; Unified Runtime",
+        rank=STEP,
+    ),
+    FrameRule(
+        "sycl-event",
+        "event-sync",
+        r"(sycl|cl::sycl)::(_V\d+::)?(event|detail::event_impl)::\w*(wait|get_profiling)\w*|(ur|pi)Events?(Wait\w*"
+        r"|GetInfo|GetProfilingInfo)|L0::EventImp\w*(<.*>)?::(host|query)\w*",
+        "SYCL 2020 event::wait; Unified Runtime, Level Zero",
+        rank=STEP,
+    ),
+    FrameRule(
+        "intel-driver",
+        "device-sync",
+        r"NEO::(\w+::)*(wait\w*|\w*[Ww]aitFor\w*|ioctl)$|L0::(CommandQueue|Fence"
+        r"|CommandList)\w*(<.*>)?::\w*(ynchronize|[Ww]ait)\w*",
+        "intel/compute-runtime",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "metal-wait",
+        "stream-sync",
+        r"\W\W\w+ waitUntil(Completed|Scheduled)|at::mps::MPS(Stream::synchronize|Hooks::deviceSynchronize)"
+        r"|torch::mps::MPSModule_\w*[sS]ynchronize"
+        r"|mlx::core::(synchronize|eval|array::wait)|ggml_(backend_)?metal_\w*synchronize",
+        "Metal MTLCommandBuffer; torch MPSStream.mm",
+        rank=STEP,
+    ),
+    FrameRule(
+        "vulkan-wait",
+        "stream-sync",
+        r"vk(WaitForFences|WaitSemaphores\w*|QueueWaitIdle|DeviceWaitIdle|GetFenceStatus)$|ggml_vk_(wait_for_fence"
+        r"|synchronize)|vk::\w+::wait\w+",
+        "vulkan_core.h; ggml-vulkan.cpp",
+        rank=STEP,
+    ),
+    FrameRule(
+        "rocclr-wait",
+        "stream-sync",
+        r"amd::(Event|Command|HostQueue)::(awaitCompletion|finish)|hip::(Stream|Event|NullStream)::(finish|Finish"
+        r"|synchronize|awaitEvent)",
+        "ROCm/clr hipamd and rocclr",
+        rank=STEP + 2,
+    ),
+    FrameRule(
+        "hsakmt-wait",
+        "device-sync",
+        r"hsaKmtWaitOn(Multiple)?Events?\w*|hsakmt_ioctl|kmtIoctl$",
+        "ROCT-Thunk-Interface events.c",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "pjrt-wait",
+        "stream-sync",
+        r"xla::(PjRt|TfrtCpu|Tpu|Common)\w*::\w*(Await|BlockHost|ToLiteralSync|Synchronize)"
+        r"|tsl::AsyncValue\w*::\w*Wait|tpu::System::\w*Wait",
+        "openxla pjrt_client.h",
+        rank=STEP,
+    ),
+    FrameRule(
+        "gpu-jl",
+        "stream-sync",
+        r"(julia_|japi1_)?(nonblocking|device)_synchronize\b",
+        "CUDA.jl lib/cudadrv/stream.jl, AMDGPU.jl",
+        rank=LOCK,
+    ),
+)

@@ -1,0 +1,235 @@
+"""Threads that serve others and are no finding while they wait: by their frames, and (weaker) by their names."""
+
+from __future__ import annotations
+
+from gdbext.knowledge.frames.precedence import LEAF, LOCK
+from gdbext.knowledge.schema import FrameRule, ThreadName
+
+
+def _pool(
+    id: str, function: str, source: str, helper: str, module: str = "", leaf: bool = True, under: str = ""
+) -> FrameRule:
+    return FrameRule(
+        id, "condvar-idle", function, source, module=module, rank=LEAF, helper=helper, leaf=leaf, under=under
+    )
+
+
+def _caller(id: str, function: str, source: str, kind: str = "condvar-idle", under: str = "") -> FrameRule:
+    """The thread that has given a pool its work waits for it with the pool's own functions: no member of it."""
+    return FrameRule(id, kind, function, source, rank=LOCK, under=under)
+
+
+CALLERS = ("openmp-caller", "blas-caller", "tbb-caller", "pool-caller", "ucx-progress", "ucx-finish")
+"""Rules of threads that stand in a helper's functions and are none."""
+
+
+RULES = (
+    _caller(
+        "openmp-caller", r"(GOMP_(parallel|barrier|taskwait|loop)\w*|__kmpc_(fork_call|barrier)\w*)", "libgomp, libomp"
+    ),
+    _caller(
+        "blas-caller",
+        r"(exec_blas(_async_wait)?$|\w*gemm_thread_\w+$|cblas_\w+$|mkl_(blas|lapack)_\w+$|([sdcz]|ss|dd)?(gemm"
+        r"|getr[fs]|potr[fs]|gesv|syrk|trsm|gemv)_(64_)?$)",
+        "OpenBLAS blas_server.c, MKL: a threaded product",
+        kind="native-compute",
+    ),
+    _caller(
+        "tbb-caller",
+        r"tbb::.*(external_waiter|market_context|detail::r1::(wait|execute_and_wait|spawn_and_wait)$"
+        r"|_scheduler\w*(<.*>)?::\w*wait)",
+        "oneTBB src/tbb/waiters.h: who started the tasks",
+    ),
+    _caller(
+        "pool-caller",
+        r"onnxruntime::concurrency::\w*ThreadPool\w*(<.*>)?::(RunIn|Parallel|Simple)|Eigen::ThreadPoolDevice::"
+        r"|tensorflow::thread::ThreadPool::Parallel",
+        "ONNX Runtime threadpool.h, Eigen",
+    ),
+    _pool("openmp-gomp", r"(gomp_\w+|do_wait|do_spin|gomp_thread_start)$", "libgomp", "OpenMP pool", module=r"libgomp"),
+    _pool(
+        "openmp-gomp-named",
+        r"gomp_(barrier_wait\w*|team_barrier_wait\w*|simple_barrier_wait|thread_start)",
+        "libgomp",
+        "OpenMP pool",
+    ),
+    _pool("openmp-kmp", r"(__kmp_\w+|kmp_\w+|_INTERNAL\w*kmp\w*)", "libiomp5, libomp", "OpenMP pool"),
+    _pool("blas-openblas", r"(blas_thread_server|openblas_\w+)$", "OpenBLAS", "BLAS pool"),
+    _pool("blas-mkl", r"mkl_\w+_(idle|wait)\w*", "MKL", "BLAS pool"),
+    _pool("tbb", r"(tbb::|rml::)", "TBB", "thread pool"),
+    _pool(
+        "eigen-pool",
+        r"(Eigen::\w*ThreadPool|Eigen::EventCount|tsl::thread|onnxruntime::concurrency|(tensorflow|tsl)::(thread::"
+        r"|\(anonymous namespace\)::PThread))",
+        "Eigen",
+        "thread pool",
+    ),
+    _pool("grpc", r"(grpc_core::|grpc_event_engine::|grpc::(Server|Thread)|gpr_cv_wait|gpr_\w+)", "gRPC", "gRPC"),
+    _pool(
+        "grpc-poller",
+        r"(grpc_)?pollset_work\w*|pollable_\w+|run_poller|do_epoll_wait|begin_worker|grpc_completion_queue_next"
+        r"|grpc::CompletionQueue::AsyncNext",
+        "gRPC ev_*_linux.cc: a thread that serves its queue",
+        "gRPC",
+        under=r"(grpc_completion_queue_next|grpc::CompletionQueue::AsyncNext|run_poller|.*(PollEvents|PollLoop|HandleRPCs|start_thread|clone))",
+    ),
+    _pool("grpc-timer", r"(timer_thread|timer_main_loop|wait_until)$", "gRPC timer_manager.cc", "gRPC"),
+    _pool("jemalloc", r"(je_)?background_(thread|work)\w*", "jemalloc", "allocator background"),
+    _pool(
+        "tcmalloc",
+        r"tcmalloc::\w*[Bb]ackground\w*|MallocExtension_Internal_ProcessBackgroundActions",
+        "tcmalloc",
+        "allocator background",
+    ),
+    _pool("ucx-async", r"ucs_(async|event|vfs)\w*", "UCX", "UCX"),
+    _pool(
+        "ibv-events",
+        r"(ibv_get_(async_event|cq_event)\w*|__ibv_get_\w+|fi_cq_sread|ibv_exp_\w+)",
+        "libibverbs",
+        "InfiniBand events",
+        leaf=False,
+    ),
+    _pool("libuv", r"uv__?\w+", "libuv", "event loop"),
+    _pool("asio", r"boost::(asio|asio::detail|process)::|asio::detail::", "Boost.Asio", "event loop"),
+    _pool("mio", r"mio::(sys|poll)::", "Rust mio", "event loop"),
+    _pool(
+        "rust-pool",
+        r"(tokio::runtime::(scheduler|thread_pool|basic_scheduler|blocking|io|time|driver|signal)"
+        r"|rayon_core::(sleep|registry)|async_io::"
+        r"|tracing_appender::|smol::|async_executor::|hyper::|reqwest::blocking::client::ClientHandle)",
+        "Rust tokio, rayon, tracing",
+        "thread pool",
+    ),
+    _pool(
+        "rust-channel-worker",
+        r"crossbeam_(channel|utils)::|std::sync::mpsc::|std::thread::park",
+        "Rust: a thread that takes its work from a channel",
+        "thread pool",
+        under=r"(tracing_appender::|rayon|std::sys_common::backtrace::__rust_begin_short_backtrace|std::sys::backtrace::__rust_begin_short)",
+    ),
+    _pool(
+        "julia-idle",
+        r"i?jl_(task_get_next|process_events|gc_\w*threadfun|safepoint_wait_\w+)|(julia_)?(poptask|try_yieldto)\w*"
+        r"|signal_listener$|jl_signal_\w+",
+        "Julia partr.c, signals-unix.c: threads without a task",
+        "Julia run-time",
+        under=r"((julia_|japi1_)?task_done_hook|i?jl_finish_task|i?jl_threadfun|jl_thread_\w*main|start_thread|clone)",
+    ),
+    _pool("julia-gc", r"(jl_gc_\w*threadfun|signal_listener)$", "Julia", "Julia run-time", leaf=False),
+    _pool("libevent", r"event_base_(loop|dispatch)$|event_process_active\w*", "libevent", "event loop"),
+    _pool("brpc", r"(bthread::TaskGroup::(wait_task|run_main_task)|brpc::|butil::|bvar::)", "brpc", "RPC pool"),
+    _pool(
+        "mxnet",
+        r"(mxnet::engine::ThreadedEngine\w*::\w*(Worker|Pool)|dmlc::(ConcurrentBlockingQueue|ThreadedIter"
+        r"|ThreadGroup)|ps::(Van|Customer)::(Receiving|Heartbeat|Transport)"
+        r"|std::thread::_State_impl<.*(mxnet|dmlc|ps)::)",
+        "MXNet engine, dmlc-core, ps-lite",
+        "thread pool",
+    ),
+    _pool(
+        "tensorflow-threads",
+        r"tensorflow::(EventMgr::PollLoop|\(anonymous namespace\)::(StatsThread|GrpcWorkerServiceThread)"
+        r"|Grpc\w+Cache|MasterSession::\w*Heartbeat|data::\w*(Thread|Runner)\w*)",
+        "TensorFlow run-time",
+        "thread pool",
+    ),
+    _pool(
+        "tensorpipe",
+        r"(tensorpipe::|torch::distributed::rpc::\w+::(pollTimeout\w*|listenLoop\w*|pollTimedOut\w*)"
+        r"|torch::distributed::autograd::\w+::(poll|cleanup)\w*)",
+        "TensorPipe and torch RPC loops",
+        "RPC pool",
+    ),
+    _pool(
+        "folly",
+        r"folly::(\w*ThreadPoolExecutor|EventBase|HHWheelTimer|FunctionScheduler|LifoSem|UnboundedBlockingQueue"
+        r"|UnboundedQueue)",
+        "folly executors",
+        "thread pool",
+        under=r"folly::(\w*ThreadPoolExecutor|EventBase::loopForever|FunctionScheduler)",
+    ),
+    _pool(
+        "pools",
+        r"(httplib::ThreadPool::worker|arrow::internal::(WorkerLoop|\w*ThreadPool)|cv::(WorkerThread|ThreadPool)"
+        r"|spdlog::details::(periodic_worker|thread_pool)"
+        r"|opentelemetry::.*(Background|PeriodicExporting)|triton::core::(RateLimiter|\w*Scheduler)"
+        r"|dnnl::\w*threadpool|sycl::_V\d+::detail::ThreadPool"
+        r"|Aws::\w*Executor|rocksdb::ThreadPoolImpl|duckdb::TaskScheduler|velox::|PerfGraphLivePrint|dcgm::"
+        r"|tbb_misc::|proxygen::)",
+        "threads of common libraries that wait for work",
+        "thread pool",
+    ),
+    _pool(
+        "aws-loop",
+        r"(aws_(event_loop|thread|\w*client_bootstrap)\w*|s_event_thread|curl_multi_(wait|poll)"
+        r"|Curl_\w*poll\w*)$",
+        "aws-c-io, libcurl",
+        "event loop",
+    ),
+    _pool(
+        "dispatch",
+        r"(_?start_wqthread|_pthread_wqthread|__workq_kernreturn)$",
+        "Darwin: a worker without work",
+        "thread pool",
+    ),
+    _pool(
+        "rocclr-queue",
+        r"amd::(HostQueue::(loop|Thread::run|Thread::acceptor)|Thread::(main|entry)|Semaphore::|Monitor::)",
+        "ROCclr commandqueue.cpp: the thread of a queue waits for commands",
+        "GPU driver events",
+        under=r"amd::(HostQueue::(loop|Thread::run)|Thread::(main|entry))",
+    ),
+    _pool(
+        "hsa-events",
+        r"(rocr::)?(core::)?(Signal::WaitAny|AMD::hsa_amd_signal_wait_any|hsaKmtWaitOnMultipleEvents\w*|hsakmt_ioctl)",
+        "ROCr event thread",
+        "GPU driver events",
+        leaf=False,
+        under=r"(rocr::)?(core::)?(Runtime::)?AsyncEventsLoop",
+    ),
+    _pool("nccl-ras", r"ncclRasThreadMain$|rasThreadMain", "NCCL ras.cc", "NCCL thread", leaf=False),
+    _pool(
+        "autil", r"(autil::(ThreadPool|LoopThread|\w+ThreadPool)\w*::|alog::)", "RTP-LLM's base library", "thread pool"
+    ),
+    _pool("xpu-timer", r"(xpu_timer::|atorch::)", "DLRover xpu_timer preload", "tracing"),
+    _pool(
+        "zmq-io", r"zmq::(epoll_t|poll_t|io_thread_t|thread_t|reaper_t)::", "libzmq's own threads", "ZeroMQ", leaf=False
+    ),
+    _pool(
+        "hsa",
+        r"(rocr::core::Runtime::AsyncEventsLoop|(rocr::)?(core::)?(Runtime::)?AsyncEventsLoop|rocr::os::\w*Trampoline)",
+        "ROCr event thread",
+        "GPU driver events",
+    ),
+)
+
+NAMES = (
+    ThreadName(r"cuda-EvtHandlr|cuda\d{6,}", "CUDA driver events", "TensorRT-LLM#2560"),
+    ThreadName(r"pt_nccl_(watchdg|heartbt|gil_chk)", "NCCL watchdog", "libtorch strings"),
+    ThreadName(r"pt_tcpstore", "TCPStore server", "libtorch strings"),
+    ThreadName(r"pt_gloo_runloop", "Gloo worker", "libtorch strings"),
+    ThreadName(r"pt_autograd", "autograd", "libtorch strings"),
+    ThreadName(r"pt_(thread_pool|dist_engine|workerserver|monitor)", "thread pool", "libtorch strings"),
+    ThreadName(r"NCCL (Progress|Service|UDS|RAS|Bootstrap|Sock|IbAsync|GIN)", "NCCL thread", "NCCL_SET_THREAD_NAME=1"),
+    ThreadName(r"xpu_(poller|bvar)", "tracing", "DLRover xpu_timer"),
+    ThreadName(r"(jemalloc_bg|tcmalloc)", "allocator background", "jemalloc"),
+    ThreadName(r"(ZMQbg|grpc|resolver-|event_engine|timer_manager)", "RPC threads", "libzmq, gRPC"),
+    ThreadName(r"(ucx_|async|UCX)", "UCX", "UCX"),
+    ThreadName(r"(OMPI|PMIX|orte)", "MPI event loop", "Open MPI"),
+    ThreadName(
+        r"Thread-\d+ \(_?(watchdog|monitor|heartbeat)\w*\)", "watchdog", "Python thread names; sgl-project/sglang#12076"
+    ),
+    ThreadName(
+        r"(QueueFeederThread|AnyIO worker|asyncio_\d|ThreadPoolExecutor|tokio-|rayon|gc-|wandb|MsgRouterThr"
+        r"|ChkStopThr|NetStatThr)",
+        "thread pool",
+        "Python and Rust pools",
+    ),
+)
+
+ENTRIES = (
+    r"(start_thread|clone3?|__clone3?|pthread_create\w*|thread_start|std::execute_native_thread_routine"
+    r"|execute_native_thread_routine"
+    r"|std::thread::_\w+|_start)$"
+)
+"""Where a thread begins: a public function called directly by these is the nearest name of something private."""

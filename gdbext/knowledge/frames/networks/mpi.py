@@ -1,0 +1,94 @@
+"""MPI (Open MPI, MPICH): the outermost MPI_* name is what the program called, what stands inside is how it is done."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.frames.precedence import API, LOCK, OUTER, STEP
+from gdbext.knowledge.schema import FrameRule
+
+_CALLS = (
+    (r"I?allreduce", "all_reduce"),
+    (r"I?allgatherv?", "all_gather"),
+    (r"I?bcast", "broadcast"),
+    (r"I?reduce", "reduce"),
+    (r"I?reduce_scatter(_block)?", "reduce_scatter"),
+    (r"I?alltoall[vw]?", "all_to_all"),
+    (r"I?gatherv?", "gather"),
+    (r"I?scatterv?", "scatter"),
+    (r"I?barrier", "barrier"),
+    (r"[IBSR]?send(_init)?", "send"),
+    (r"I?m?recv(_init)?", "recv"),
+    (r"sendrecv(_replace)?", "send_recv"),
+)
+
+
+def _calls() -> Tuple[FrameRule, ...]:
+    return tuple(
+        FrameRule(
+            f"mpi-{collective}",
+            "mpi",
+            rf"(?i:P?MPI_{names}(_c|_f08(ts)?)?_{{0,2}}$)",
+            "mpi.h",
+            rank=OUTER,
+            collective=collective,
+            captures=("comm", "count", "root"),
+        )
+        for names, collective in _CALLS
+    )
+
+
+RULES = (
+    *_calls(),
+    FrameRule(
+        "mpi-init",
+        "nccl-init",
+        r"P?MPI_(Init\w*|Comm_(split|dup|create|spawn|accept|connect)\w*)$|ompi_mpi_init$"
+        r"|p?mpi_(init(_thread)?|comm_(split|dup|create|spawn|accept|connect)\w*)_{1,2}$",
+        "mpi.h",
+        rank=OUTER,
+    ),
+    FrameRule(
+        "mpi-finalize",
+        "mpi",
+        r"P?MPI_(Finalize|Abort|Comm_(free|disconnect)|Win_free)$|ompi_mpi_(finalize|abort)$",
+        "mpi.h; Open MPI 4.1 jumps from MPI_Finalize to its own function",
+        rank=OUTER,
+    ),
+    FrameRule(
+        "mpi-one-sided",
+        "mpi",
+        r"(?i:P?MPI_(Win_(lock|unlock|flush|sync|test|shared)\w*|R?(get|put|accumulate|get_accumulate)|Fetch_and_op|Compare_and_swap)(_c)?_{0,2}$)",
+        "MPI 4.1, chapter 12: one process asks, no other has to call anything",
+        rank=API,
+    ),
+    FrameRule(
+        "mpi-other",
+        "mpi",
+        r"P?MPI_[A-Z]\w+$|p?mpi_(wait|probe|test|win|file|get|put|start|fetch|accumulate)\w*_{1,2}$",
+        "mpi.h",
+        rank=API,
+    ),
+    FrameRule(
+        "mpi-inside",
+        "mpi",
+        r"(MPI(R|C|D|DI|DU|ID)_?\w+|ompi_\w+|mca_(pml|coll|btl|osc|mtl|bml|rcache|mpool|common|io|topo|fcoll)_\w+|opal_progress\w*)",
+        "Open MPI and MPICH sources; mlcommons/storage#172",
+        rank=STEP,
+    ),
+    FrameRule(
+        "mpi-event-loop",
+        "condvar-idle",
+        r"(event_base_loop|opal_libevent\w+_event_base_loop|progress_engine|opal_event_loop)$",
+        "PMIx and ORTE progress threads; NVIDIA/nccl#1550",
+        rank=LOCK,
+        helper="MPI event loop",
+    ),
+    FrameRule(
+        "hooks-munmap",
+        "mutex",
+        r"(_?intercept_(munmap|mmap|brk)|opal_mem_hooks_\w+|ucm_\w+)",
+        "libfabric#9003",
+        rank=LOCK,
+    ),
+)

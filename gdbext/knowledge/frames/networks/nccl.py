@@ -1,0 +1,88 @@
+"""NCCL (and RCCL, same names) beside its public calls (`knowledge.api`): the launch path under them, its own threads.
+
+Internal names are those of the wheels from PyPI (they keep `.symtab`): 2.4 to 2.32.
+"""
+
+from __future__ import annotations
+
+from gdbext.knowledge.frames.precedence import API, OUTER, STEP
+from gdbext.knowledge.schema import FrameRule
+
+_TREE = "NCCL sources, 2.4-2.32"
+
+RULES = (
+    FrameRule(
+        "nccl-init-inside",
+        "nccl-init",
+        r"ncclCommInitRank(Dev|Func)$|ncclCommInitChildComm",
+        f"{_TREE}; NVIDIA/nccl#1774",
+        rank=OUTER,
+        captures=("nranks", "myrank", "comm"),
+    ),
+    FrameRule(
+        "nccl-destroy-inside",
+        "nccl-destroy-abort",
+        r"comm(Free|DestroySync|Reclaim|Cleanup)$",
+        f"{_TREE}; NVIDIA/nccl#829, #1013, #1777",
+        rank=OUTER + 1,
+        captures=("comm",),
+    ),
+    FrameRule(
+        "nccl-cpu-barrier",
+        "nccl-group-launch",
+        r"ncclCpuBarrier(In|Out|Last)|ncclBarrierEnqueue(Wait)?$|ncclCommIntraBarrier(In|Out)",
+        "the ranks of one process meet on the CPU before a launch; dmlc/xgboost#4523",
+        rank=API,
+    ),
+    FrameRule(
+        "nccl-enqueue",
+        "nccl-group-launch",
+        r"ncclEnqueueCheck$",
+        f"{_TREE}; `info` names the operation",
+        rank=STEP,
+        captures=(
+            "info->comm",
+            "info->comm->commHash",
+            "info->comm->nRanks",
+            "info->coll",
+            "info->count",
+            "info->opName",
+        ),
+    ),
+    FrameRule(
+        "nccl-group-end",
+        "nccl-group-launch",
+        r"(p?ncclGroup(End|EndInternal|Start|SimulateEnd)|groupLaunch|doLaunches|ncclLaunch(Kernel|Prepare|Finish)\w*"
+        r"|waitWorkFifoAvailable|ncclStrongStream\w+|ncclTransport(P2p|Coll)\w+|ncclP2PPreconnectFunc|ncclCollPreconnectFunc)",
+        f"{_TREE}; NVIDIA/nccl#750",
+        rank=API,
+    ),
+    FrameRule(
+        "nccl-bootstrap",
+        "nccl-init",
+        r"bootstrap(Init|AllGather|Barrier|Send|Recv|Intra\w+|Split|Bcast|RingAllGather)|ncclSocket(Accept|Connect|Ready)|socketProgress\w*"
+        r"|socket(Start|Try|Poll)(Connect|Accept)",
+        f"{_TREE}; NVIDIA/nccl#1260, #1324",
+        rank=STEP,
+    ),
+    FrameRule(
+        "nccl-async-job", "nccl-init", r"ncclAsyncJobMain$", f"{_TREE}: jobs of several communicators", rank=STEP
+    ),
+    FrameRule("nccl-mem-alloc", "device-alloc", r"p?nccl(MemAlloc|CommRegister)$", "nccl.h", rank=OUTER),
+    FrameRule(
+        "nccl-mem-free", "device-free", r"p?nccl(MemFree|CommDeregister|CommWindowDeregister)$", "nccl.h", rank=OUTER
+    ),
+    FrameRule(
+        "nccl-proxy-progress",
+        "condvar-idle",
+        r"(ncclProxyProgress|ncclProxyGetPostedOps|proxyProgressAsync|persistentThread)$",
+        f"{_TREE}; NVIDIA/nccl#394",
+        helper="NCCL proxy",
+    ),
+    FrameRule("nccl-proxy-service", "condvar-idle", r"ncclProxyService(UDS)?$", _TREE, helper="NCCL proxy service"),
+    FrameRule("nccl-socket-thread", "condvar-idle", r"persistentSocketThread$", _TREE, helper="NCCL socket"),
+    FrameRule("nccl-ib-async", "condvar-idle", r"ncclIbAsyncThreadMain$", _TREE, helper="NCCL InfiniBand events"),
+    FrameRule("nccl-ras", "condvar-idle", r"rasThreadMain$", _TREE, helper="NCCL RAS"),
+    FrameRule("nccl-bootstrap-root", "condvar-idle", r"bootstrapRoot$", _TREE, helper="NCCL bootstrap root"),
+    FrameRule("nccl-gin-progress", "condvar-idle", r"ncclGin\w*Progress\w*$", "NCCL 2.28+", helper="NCCL GIN progress"),
+)

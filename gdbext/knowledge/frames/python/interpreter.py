@@ -1,0 +1,338 @@
+"""CPython from inside (C functions) and from outside (Python functions of the standard library and of torch)."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.frames.precedence import GIL, LEAF, LOCK, PYTHON, STEP
+from gdbext.knowledge.frames.torch_groups import FROM, GROUP, NEW_GROUP, RANKS, TO
+from gdbext.knowledge.schema import FrameRule
+
+_C10D = r"torch/distributed/distributed_c10d\.py$"
+_FUNCTIONAL = r"torch/distributed/(_functional_collectives(_impl)?|nn/functional)\.py$"
+
+_COLLECTIVES = (
+    (r"all_reduce\w*", "all_reduce"),
+    (r"_?all_gather\w*|all_gather_into_tensor", "all_gather"),
+    (r"_?broadcast(_\w+)?", "broadcast"),
+    (r"_?reduce_scatter\w*", "reduce_scatter"),
+    (r"reduce(_multigpu)?", "reduce"),
+    (r"all_to_all\w*", "all_to_all"),
+    (r"gather(_object)?", "gather"),
+    (r"scatter(_object_list)?", "scatter"),
+    (r"(monitored_)?barrier", "barrier"),
+    (r"i?send(_object_list)?|batch_isend_irecv", "send"),
+    (r"i?recv(_object_list)?", "recv"),
+)
+
+
+def _function(
+    id: str,
+    kind: str,
+    function: str,
+    file: str,
+    source: str,
+    rank: int = PYTHON,
+    idle: bool = False,
+    helper: str = "",
+    captures: Tuple[str, ...] = (),
+) -> FrameRule:
+    """A rule for a Python function, matched by its whole name."""
+    name, of = rf"({function})$", helper or None
+    return FrameRule(
+        id, kind, name, source, file=file, language="python", rank=rank, idle=idle, helper=of, captures=captures
+    )
+
+
+def _collectives() -> Tuple[FrameRule, ...]:
+    return tuple(
+        FrameRule(
+            f"python-{collective}",
+            "nccl-group-launch",
+            rf"({names})$",
+            "torch.distributed; accelerate#3104",
+            file=f"{_C10D}|{_FUNCTIONAL}",
+            language="python",
+            rank=PYTHON,
+            collective=collective,
+            captures=(GROUP, *TO, *FROM),
+        )
+        for names, collective in _COLLECTIVES
+    )
+
+
+_NATIVE = (
+    FrameRule(
+        "gil-take",
+        "gil",
+        r"(take_gil|PyCOND_(TIMED)?WAIT$|PyEval_(RestoreThread|AcquireThread|AcquireLock|AcquireGIL)"
+        r"|PyGILState_Ensure|_PyThreadState_Attach"
+        r"|((pybind11|nanobind)::)?gil_scoped_acquire\b|pybind11::detail::get_internals"  # pybind11, nanobind
+        r"|__Pyx_(PyGILState_Ensure|FastGIL\w*Ensure\w*)|gil_ensure$|_cffi_\w*gil\w*"  # Cython, cffi
+        r"|c10::(impl::|detail::)?(\(anonymous namespace\)::)?(ConcretePyInterpreterVTable::decref|concrete_decref_fn)"
+        r"|THPVariable_(subclass_dealloc|clear)$)",
+        "CPython ceval_gil.c; rapidsai/ucx-py#187; pybind11, nanobind, Cython, cffi; torch PyInterpreter.cpp",
+        rank=GIL,
+    ),
+    FrameRule(
+        "gil-drop",
+        "gil",
+        r"(drop_gil|_?PyEval_HandlePending|eval_frame_handle_pending)$",
+        "CPython ceval_gil.c",
+        rank=STEP,
+    ),
+    FrameRule(
+        "python-thread-lock",
+        "mutex",
+        r"(PyThread_acquire_lock(_timed)?|acquire_timed|lock_PyThread_acquire_lock|rlock_acquire|PyMutex_LockTimed"
+        r"|_PyMutex_LockTimed"
+        r"|_PyParkingLot_Park)$",
+        "CPython _threadmodule.c, lock.c",
+        rank=LOCK,
+    ),
+    FrameRule("python-sleep", "python-code", r"(time_sleep|pysleep)$", "CPython timemodule.c", rank=LOCK),
+    FrameRule(
+        "python-select",
+        "io",
+        r"select_(epoll_poll|poll_poll|select)\w*|sock_(recv|send|accept|connect)\w*",
+        "CPython",
+        rank=LOCK,
+    ),
+)
+
+_STANDARD_LIBRARY = (
+    _function(
+        "python-queue", "ipc-queue", r"get|put|join", r"(^|/)queue\.py$", "pytorch/pytorch#87995", rank=PYTHON + 1
+    ),
+    _function(
+        "python-mp-queue",
+        "ipc-queue",
+        r"get|put|_?poll|_?recv(_bytes)?|_?send(_bytes)?|wait|accept",
+        r"((multiprocess(ing)?|billiard)/(queues|connection|managers|synchronize)|joblib/pool)\.py$",
+        "multiprocessing, and its copies multiprocess and billiard",
+        rank=PYTHON + 1,
+    ),
+    _function(
+        "python-spawn-join",
+        "condvar-idle",
+        r"join|wait",
+        r"torch/(multiprocessing/spawn|distributed/elastic/multiprocessing/api)\.py$",
+        "the parent waits for the end of its processes",
+        rank=PYTHON + 2,
+    ),
+    _function(
+        "python-pool-result",
+        "ipc-queue",
+        r"get|wait|next|map|starmap|imap\w*|apply|join|_terminate_pool|_help_stuff_finish",
+        r"((multiprocess(ing)?|billiard)/pool|joblib/(parallel|_parallel_backends)|loky/\w+"
+        r"|torch/multiprocessing/pool)\.py$",
+        "the caller of a pool of processes waits for its results",
+        rank=PYTHON + 1,
+    ),
+    _function(
+        "python-wait",
+        "condvar-idle",
+        r"wait(_for)?|join|_wait_for_tstate_lock|_shutdown",
+        r"(^"
+        r"|/)threading\.py$",
+        "threading",
+    ),
+    _function(
+        "python-exit",
+        "condvar-idle",
+        r"_shutdown",
+        r"(^|/)threading\.py$",
+        "threading: the interpreter waits for the end of all threads that are no daemons before it exits",
+    ),
+    _function(
+        "python-lock",
+        "mutex",
+        r"acquire|__enter__|_acquireLock|acquire_lock",
+        r"(^|/)(threading|filelock/_\w+|logging/__init__|fasteners/\w+|portalocker/\w+|oslo_concurrency/\w+)\.py$",
+        "threading, filelock, logging",
+    ),
+    FrameRule(
+        "python-bootstrap",
+        "unknown",
+        r"(run|_bootstrap(_inner)?)$",
+        "a thread whose function is no Python: what it does does not show",
+        file=r"(^|/)threading\.py$",
+        language="python",
+        rank=LEAF,
+        leaf=True,
+    ),
+    _function(
+        "python-future",
+        "condvar-idle",
+        r"result|wait|as_completed",
+        r"concurrent/futures/_base\.py$",
+        "concurrent.futures",
+    ),
+    _function(
+        "python-selector", "io", r"select|_poll", r"(^|/)selectors\.py$", "asyncio's and subprocess' wait for files"
+    ),
+    _function(
+        "python-socket",
+        "io",
+        r"recv\w*|read\w*|accept|connect|send\w*|create_connection|makefile",
+        r"(^|/)(socket|ssl|http/client|urllib3/\w+|requests/\w+)\.py$",
+        "sockets",
+    ),
+    _function(
+        "python-subprocess",
+        "io",
+        r"communicate|_communicate|wait|_wait|_try_wait|run|call|check_output|check_call",
+        r"(^|/)subprocess\.py$",
+        "subprocess",
+        rank=PYTHON + 1,
+    ),
+    _function(
+        "python-child",
+        "io",
+        r"poll|wait|join|_popen_wait",
+        r"(multiprocess(ing)?|billiard)/(popen_\w+|process)\.py$",
+        "waits for a child process",
+    ),
+)
+
+_TORCH = (
+    *_collectives(),
+    _function(
+        "python-init-group",
+        "nccl-init",
+        r"init_process_group|new_group|_new_group_with_tag|_new_process_group_helper|split_group|init_device_mesh",
+        rf"{_C10D}|torch/distributed/device_mesh\.py$",
+        "torch.distributed",
+        rank=PYTHON + 1,
+        captures=(RANKS, NEW_GROUP),
+    ),
+    _function(
+        "python-ddp",
+        "nccl-group-launch",
+        r"_verify_param_shape_across_processes|_sync_module_states|_sync_params_and_buffers|_sync_buffers"
+        r"|_distributed_broadcast_coalesced",
+        r"torch/(distributed/utils|nn/parallel/distributed)\.py$",
+        "DistributedDataParallel compares and broadcasts parameters with the process group",
+        rank=PYTHON - 1,
+    ),
+    _function(
+        "python-store",
+        "store-wait",
+        r"_?store_based_barrier|rendezvous|_rendezvous|_\w*rendezvous_handler|_create_c10d_store|next_rendezvous"
+        r"|synchronize|barrier|get_all",
+        rf"{_C10D}|torch/distributed/(rendezvous|elastic/.*)\.py$",
+        "torch.distributed",
+        rank=PYTHON + 2,
+    ),
+    _function(
+        "python-destroy-group",
+        "nccl-destroy-abort",
+        r"destroy_process_group|_shutdown_backend|_abort_process_group",
+        _C10D,
+        "torch.distributed",
+        rank=PYTHON + 2,
+    ),
+    _function(
+        "python-device-sync", "device-sync", r"synchronize", r"torch/cuda/__init__\.py$", "torch.cuda.synchronize"
+    ),
+    _function(
+        "python-stream-sync", "stream-sync", r"synchronize", r"torch/cuda/streams\.py$", "torch.cuda.Stream.synchronize"
+    ),
+    _function("python-empty-cache", "device-free", r"empty_cache", r"torch/cuda/memory\.py$", "frees with cudaFree"),
+    _function(
+        "python-graph-replay",
+        "kernel-launch",
+        r"replay",
+        r"torch/cuda/graphs\.py$",
+        "sgl-project/sglang#7254",
+    ),
+    _function(
+        "python-graph-capture",
+        "native-compute",
+        r"capture_end|instantiate",
+        r"torch/cuda/graphs\.py$",
+        "records and builds a graph: long work of the CPU at start, for every batch size; sgl-project/sglang#4205",
+        rank=PYTHON - 1,
+    ),
+    _function("python-cuda-init", "module-load", r"_lazy_init", r"torch/cuda/__init__\.py$", "first CUDA call"),
+    _function(
+        "python-backward",
+        "condvar-idle",
+        r"backward|_engine_run_backward",
+        r"torch/autograd/(__init__|graph)\.py$",
+        "the work is in the autograd threads; accelerate#3104",
+        rank=LEAF + 1,
+    ),
+    _function(
+        "python-loader",
+        "ipc-queue",
+        r"_try_get_data|_get_data|_next_data",
+        r"torch/utils/data/dataloader\.py$",
+        "waits for a loader process",
+        rank=PYTHON + 2,
+    ),
+    _function(
+        "python-compile",
+        "native-compute",
+        r"compile\w*|_compile\w*|make_ir|make_\w+bin|run_subprocess|call_fake_modules|codegen\w*",
+        r"(triton/(compiler|backends)|torch/_(inductor|dynamo)/(?!compile_worker|eval_frame|external_utils)|nvcc"
+        r"|cutlass|deep_gemm/jit)",
+        "compiles a kernel",
+        rank=PYTHON - 1,
+    ),
+)
+
+_HELPERS = (
+    _function("python-tqdm", "condvar-idle", r"run", r"tqdm/_monitor\.py$", "tqdm's monitor", helper="tqdm monitor"),
+    _function(
+        "python-compile-reader",
+        "condvar-idle",
+        r"_read_thread|_recv_msg",
+        r"torch/_inductor/compile_worker/",
+        "inductor",
+        helper="compile workers",
+    ),
+    _function(
+        "python-feeder",
+        "condvar-idle",
+        r"_feed|_pin_memory_loop|do_one_step",
+        r"(multiprocessing/queues|data/_utils/pin_memory)\.py$",
+        "queue feeder, pinning thread",
+        helper="loader thread",
+    ),
+    _function(
+        "python-watchdog",
+        "condvar-idle",
+        r"_?watchdog\w*|_watchdog_once|run_heartbeat\w*|_?heartbeat\w*|_?monitor\w*|pyspy_dump_schedulers",
+        r"(watchdog|scheduler|monitor|heartbeat|common)\w*\.py$",
+        "watchdogs of the engines; sgl-project/sglang#17941",
+        helper="watchdog",
+    ),
+    _function(
+        "python-wandb",
+        "condvar-idle",
+        r"\w+",
+        r"(wandb|mlflow|tensorboard\w*|prometheus_client|sentry_sdk)/",
+        "reporting",
+        helper="reporting",
+    ),
+    _function(
+        "python-ipykernel",
+        "condvar-idle",
+        r"run|_run_loop|run_forever",
+        r"(ipykernel|zmq/sugar|jupyter_client)/",
+        "notebook",
+        helper="notebook",
+    ),
+)
+
+RULES = (*_NATIVE, *_HELPERS, *_TORCH, *_STANDARD_LIBRARY)
+
+LEADER_FIRST = (
+    r"main_process_first|local_main_process_first|_goes_first|torch_distributed_zero_first|main_local_process_first"
+    r"|rank_zero_first|zero_first"
+)
+"""Python functions in which all ranks wait until the first one has worked alone (transformers, accelerate, yolov5)."""
+
+INTERPRETER = r"(_PyEval_\w+|PyEval_(?!RestoreThread|Acquire)\w+|Py_\w+|_?PyObject_\w+|_?Py[A-Z]\w+)$"
+"""C functions of the interpreter: a frame of these further out means that Python called."""

@@ -1,0 +1,286 @@
+"""Python functions of other libraries that wait: what a dump without native frames shows as the innermost one."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.frames.precedence import PYTHON
+from gdbext.knowledge.schema import FrameRule
+
+
+def _function(
+    id: str,
+    kind: str,
+    function: str,
+    file: str,
+    source: str,
+    rank: int = PYTHON,
+    idle: bool = False,
+    from_line: int = 0,
+) -> FrameRule:
+    return FrameRule(
+        id, kind, rf"({function})$", source, file=file, language="python", rank=rank, idle=idle, from_line=from_line
+    )
+
+
+_COLLECTIVES = (
+    (r"\w*all_?reduce\w*", "all_reduce"),
+    (r"\w*all_?gather\w*", "all_gather"),
+    (r"\w*broadcast(?!_to|_shape|_array|_in_dim|_tensors)\w*", "broadcast"),
+    (r"\w*reduce_?scatter\w*", "reduce_scatter"),
+    (r"\w*all_?to_?all\w*", "all_to_all"),
+    (r"\w*barrier", "barrier"),
+)
+
+
+def _innermost_collectives() -> Tuple[FrameRule, ...]:
+    """The innermost Python function has the name of a collective, in a file for such things: it calls into one."""
+    return tuple(
+        FrameRule(
+            f"library-{collective}",
+            "nccl-group-launch",
+            rf"({names})$",
+            "DeepSpeed, Megatron, FSDP, Colossal-AI, Accelerate: a call of c10d leaves no Python frame where it is C++",
+            file=r"(distributed|deepspeed|megatron|colossalai|accelerate|lightning|fairscale|horovod|apex|nccl"
+            r"|(^|/)(dist|comm|ddp|fsdp|zero|tp|parallel)\w*[/.]|_(dist|comm|parallel|utils)\.py$)",
+            language="python",
+            rank=PYTHON - 1,
+            collective=collective,
+            leaf=True,
+        )
+        for names, collective in _COLLECTIVES
+    )
+
+
+_MPI = (
+    (r"[Ii]?[Aa]llreduce|mpi_allreduce", "all_reduce"),
+    (r"[Ii]?[Aa]llgatherv?|mpi_allgather\w*", "all_gather"),
+    (r"[Ii]?[Bb]cast|mpi_broadcast", "broadcast"),
+    (r"[Ii]?[Bb]arrier|mpi_barrier", "barrier"),
+    (r"[Ii]?[Ss]end|mpi_i?send\w*", "send"),
+    (r"[Ii]?[Rr]ecv|mpi_recv\w*", "recv"),
+    (r"[Ii]?[Gg]atherv?|mpi_gather", "gather"),
+    (r"[Ii]?[Ss]catterv?", "scatter"),
+    (r"[Ii]?[Aa]lltoall[vw]?", "all_to_all"),
+)
+
+
+def _mpi() -> Tuple[FrameRule, ...]:
+    return tuple(
+        FrameRule(
+            f"mpi4py-{collective}",
+            "mpi",
+            rf"({names})$",
+            "mpi4py, and TensorRT-LLM's functions over it (_utils.py)",
+            file=r"mpi4py|tensorrt_llm/_utils\.py$",
+            language="python",
+            rank=PYTHON + 1,
+            collective=collective,
+        )
+        for names, collective in _MPI
+    )
+
+
+RULES = (
+    *_mpi(),
+    _function(
+        "python-event-sync",
+        "event-sync",
+        r"synchronize",
+        r"torch/cuda/streams\.py$",
+        "torch.cuda.Event.synchronize: streams.py has Stream in its first half (torch 1.10 to 2.9)",
+        from_line=150,
+    ),
+    _function(
+        "python-wait-tensor",
+        "nccl-group-launch",
+        r"wait_tensor",
+        r"torch/distributed/_functional_collectives\w*\.py$",
+        "waits for a functional collective",
+    ),
+    _function(
+        "pipeline-send-recv",
+        "nccl-group-launch",
+        r"_?communicate(_shapes)?|_?p2p_ops|_batched_p2p_ops|_ring_exchange|(send|recv)_(forward|backward)\w*",
+        r"(p2p_communication|pipe/p2p|pipeline\w*/\w+)\.py$",
+        "Megatron and DeepSpeed pipelines",
+        rank=PYTHON - 1,
+    ),
+    _function(
+        "deepspeed-fetch",
+        "nccl-group-launch",
+        r"fetch_sub_module|__?all_gather_params\w*|wait",
+        r"deepspeed/runtime/zero/(partition\w+|parameter_offload)\.py$",
+        "ZeRO-3 gathers parameters when a module needs them; accelerate#3104",
+        rank=PYTHON - 1,
+    ),
+    _function(
+        "python-tensor-text",
+        "stream-sync",
+        r"_str\w*|_tensor_str|__(repr|format)__",
+        r"torch/_tensor(_str)?\.py$",
+        "printing a tensor reads its values back",
+        rank=PYTHON - 1,
+    ),
+    _function(
+        "python-tensor-copy",
+        "memcpy-sync",
+        r"__array__|__deepcopy__|cpu|_to|_cuda|convert",
+        r"torch/(_tensor|_utils|storage|nn/modules/module)\.py$",
+        "copies between host and device",
+        rank=PYTHON - 1,
+    ),
+    _function(
+        "triton-load",
+        "module-load",
+        r"_init_handles|load_binary|make_launcher|_?precompile\w*|load_kernel|_load_kernel",
+        r"(triton/(compiler|backends|runtime)/|_inductor/(runtime|codecache))",
+        "Triton loads a compiled kernel at its first launch; torchcomms PR#2334",
+    ),
+    _function(
+        "extension-build",
+        "native-compute",
+        r"_?run_ninja\w*|_write_ninja_file\w*|_jit_compile|build_jit_specs|build_and_load|jit_load",
+        r"(torch/utils/cpp_extension|flashinfer/jit/|deep_gemm/)",
+        "compiles an extension",
+        rank=PYTHON + 1,
+    ),
+    _function(
+        "extension-lock",
+        "mutex",
+        r"wait|try_acquire",
+        r"torch/utils/file_baton\.py$",
+        "another process builds the extension, or died and left its lock file",
+        rank=PYTHON + 2,
+    ),
+    _function(
+        "jax-ready",
+        "stream-sync",
+        r"block_until_ready|_block_until_ready\w*",
+        r"jax/",
+        "jax waits for dispatched work",
+    ),
+    _function(
+        "jax-copy", "memcpy-sync", r"_value|__array__|device_get", r"jax/_src/(array|api)\.py$", "jax reads back"
+    ),
+    _function(
+        "jax-compile", "native-compute", r"backend_compile\w*|compile_or_get_cached", r"jax/_src/", "XLA compiles"
+    ),
+    _function(
+        "jax-distributed", "store-wait", r"initialize|wait_at_barrier", r"jax/_src/distributed\.py$", "jax.distributed"
+    ),
+    _function(
+        "jax-collective",
+        "nccl-group-launch",
+        r"sync_global_devices|process_allgather|broadcast_one_to_all|assert_equal|reached_preemption_sync_point",
+        r"jax/experimental/multihost_utils\.py$",
+        "jax.experimental.multihost_utils: all processes take part",
+        rank=PYTHON + 2,
+    ),
+    _function(
+        "horovod-python",
+        "nccl-group-launch",
+        r"_?synchronize|wait_and_clear|join|poll|allreduce\w*|allgather\w*|broadcast\w*|alltoall\w*|barrier",
+        r"(horovod|byteps)/\w+/(mpi_ops|ops|functions|optimizer|__init__)\.py$",
+        "Horovod and BytePS: waits until the background thread has done the collective",
+        rank=PYTHON + 1,
+    ),
+    _function(
+        "torch-rpc",
+        "ipc-queue",
+        r"rpc_sync|_invoke_rpc|_wait_all_workers|_all_gather|_barrier|shutdown|_?wait_all|to_here|local_value"
+        r"|_rref_\w+|wrapper",
+        r"torch/distributed/rpc/\w+\.py$",
+        "torch RPC: waits for the answer of another worker",
+        rank=PYTHON - 1,
+    ),
+    _function(
+        "device-reads",
+        "memcpy-sync",
+        r"asnumpy|get|set|item|numpy|to_host|copy_to_host|copy_to_device|copyto|asscalar|memcpy_\w+",
+        r"(mxnet/(ndarray|numpy)/|cupy/|numba/cuda/|pycuda/|paddle/(base|fluid|tensor)/|tinygrad/|pyopencl/)",
+        "MXNet, CuPy, Numba, PyCUDA, Paddle, tinygrad: copies between host and device",
+        rank=PYTHON - 1,
+    ),
+    _function(
+        "device-waits",
+        "device-sync",
+        r"_?synchronize|waitall|wait_to_(read|write)|_?wait|finish|cuda_device_synchronize|_gpu_synchronize",
+        r"(mxnet/(ndarray|numpy)/|mxnet/util|cupy/|cupy_backends/|numba/cuda/|pycuda/|paddle/device/|tinygrad/"
+        r"|pyopencl/|mlx/|torch_npu/|torch/(xpu|mps|npu|musa|hpu|mtia|accelerator)/|torch_xla/)",
+        "MXNet, CuPy, Numba, Paddle, tinygrad, devices of torch: waits for the device",
+        rank=PYTHON,
+    ),
+    _function(
+        "dask-sync",
+        "ipc-queue",
+        r"_?sync|_?gather|result|_?compute|get|_wait|wait|as_completed",
+        r"distributed/(client|utils|worker_client|deploy/\w+|variable|queues|lock|event|semaphore)\.py$",
+        "dask.distributed: a client waits for the cluster",
+        rank=PYTHON + 1,
+    ),
+    _function(
+        "grpc-call",
+        "io",
+        r"_blocking|__call__|_end_unary_response_blocking|result|_next_response|_next|with_call|future_response",
+        r"grpc/(_channel|_interceptor|_simple_stubs)\.py$",
+        "grpcio: waits for the answer of a server",
+        rank=PYTHON + 1,
+    ),
+    _function(
+        "zmq-python",
+        "ipc-queue",
+        r"(recv|send|poll)\w*|_deserialize|_add_recv_event",
+        r"(^|/)zmq/",
+        "message queues of the engines",
+        rank=PYTHON + 1,
+    ),
+    _function(
+        "ray-idle",
+        "ipc-queue",
+        r"main_loop",
+        r"ray/(_private/)?worker\.py$",
+        "a worker of Ray waits for tasks: normal",
+        rank=PYTHON - 2,
+        idle=True,
+    ),
+    _function(
+        "ray-get",
+        "ipc-queue",
+        r"_?get|get_objects|_?wait|read|begin_read|execute|_call_\w+",
+        r"ray/((_private/)?worker|experimental/channel/\w+|dag/\w+|util/client/\w+)\.py$",
+        "waits for another actor",
+    ),
+    _function(
+        "engine-cpu-group",
+        "gloo",
+        r"(send|recv|broadcast|all_gather|gather)_(object(_list)?|pyobj)|_?broadcast_(py|recv_)?objs?\w*"
+        r"|in_the_same_node_as",
+        r"(vllm|sglang|aphrodite|lmdeploy|srt)/.*(parallel_state|common|scheduler\w*|utils)\.py$|(^"
+        r"|/)parallel_state\.py$",
+        "objects of Python go over the group of the CPU: vLLM and SGLang parallel_state.py, GroupCoordinator",
+        rank=PYTHON + 2,
+    ),
+    _function(
+        "engine-client",
+        "ipc-queue",
+        r"get_output(_async)?|wait_for_engine_startup|_wait_for_response|collective_rpc|get_response",
+        r"vllm/(v1/)?(engine|executor)/(?!uniproc|gpu_executor)\w+\.py$",
+        "waits for the engine core or the workers",
+        rank=PYTHON - 1,
+    ),
+    _function(
+        "weights-file",
+        "io",
+        r"load_file|save_file|safe_open|get_tensor|_?load|_?save|_?write\w*|read\w*|http_get|xet_get|_download\w*"
+        r"|snapshot_download|_fetch\w*",
+        r"(safetensors/|torch/serialization|huggingface_hub/|fsspec/|s3fs/|gcsfs/|botocore/|httpcore/|aiohttp/"
+        r"|runai_model_streamer/)",
+        "reads or writes weights or data",
+        rank=PYTHON - 1,
+    ),
+)
+"""Before the rows of torch: on one frame the first that matches decides."""
+
+INNERMOST = _innermost_collectives()
+"""After all others: they go by names alone."""

@@ -1,0 +1,1 @@
+"""Frames of the C library and of Linux."""

@@ -1,0 +1,184 @@
+"""The C library and the loader: how a thread waits. These rows decide only where nothing better stands further out."""
+
+from __future__ import annotations
+
+from gdbext.knowledge.frames.precedence import FATAL, LEAF, LOCK
+from gdbext.knowledge.schema import FrameRule
+
+_GLIBC = "glibc sources"
+
+# The frame a signal leaves. killpg is its nearest name in stripped C libraries (Megatron-LM#516).
+_SIGNAL = r"(<signal handler called>|__restore_rt|killpg)$"
+
+RULES = (
+    FrameRule(
+        "signal-shared-memory",
+        "sigbus",
+        _SIGNAL,
+        "NCCL 2.12-2.18 extends /dev/shm files and writes to them: SIGBUS when it is full",
+        rank=FATAL + 1,
+        under=r"(ncclShm\w*|shm(Open|Map|Setup|Allocate)\w*|\w*(::)?\w*SharedMemory\w*|at::\w*MapAllocator)",
+    ),
+    FrameRule(
+        "signal-in-nccl",
+        "sigbus",
+        _SIGNAL,
+        "NCCL without symbols: the memory it clears itself is shared memory",
+        rank=FATAL + 1,
+        under=r"_*(GI_)?_*mem(set|cpy|move)\w*",
+        caller=r"lib(nccl|rccl)",
+    ),
+    FrameRule(
+        "os-signal",
+        "exited-or-crashed",
+        _SIGNAL,
+        _GLIBC,
+        rank=FATAL,
+    ),
+    FrameRule(
+        "os-abort",
+        "exited-or-crashed",
+        r"(abort|__GI_abort|__assert_fail\w*|__pthread_kill_implementation|__pthread_kill_internal|raise|__fortify_fail\w*|__stack_chk_fail"
+        r"|std::terminate|__verbose_terminate_handler|__gnu_cxx::__verbose_terminate_handler|ncclDebugAbort)$",
+        _GLIBC,
+        rank=FATAL,
+    ),
+    FrameRule(
+        "crash-handler",
+        "exited-or-crashed",
+        r"(ucs_handle_error|ucs_debug_\w+|ucs_fatal_error\w*|backtrace_handler|ggml_(abort|print_backtrace\w*)"
+        r"|google::(\(anonymous namespace\)::)?(FailureSignalHandler|DumpStackTrace\w*)"
+        r"|google::LogMessageFatal::\w+|google::LogMessage::(Fail|SendToLog))",
+        "UCX debug.c; glog signalhandler.cc; ggml.c",
+        rank=FATAL,
+    ),
+    FrameRule(
+        "rust-panic",
+        "exited-or-crashed",
+        r"(std::(sys::backtrace|panicking)::|core::panicking::|rust_begin_unwind|rust_panic\b|__rust_start_panic)",
+        "Rust library/std/src/panicking.rs",
+        rank=FATAL - 1,
+    ),
+    FrameRule("os-exit", "exited-or-crashed", r"(_exit|exit_group|do_exit)$", _GLIBC, rank=FATAL),
+    FrameRule(
+        "os-mutex",
+        "mutex",
+        r"(_*(pthread_mutex_(timed|clock)?lock\w*|lll_lock_wait\w*|lll_mutex_lock\w*|pthread_rwlock_\w*(rd|wr)lock\w*)|__lll_lock_wait\w*"
+        r"|pthread_spin_lock|std::(shared_|timed_|recursive_)?mutex::lock|pthread_once|_*pthread_once_slow"
+        r"|__cxa_guard_acquire|absl::(lts_\w+::)?Mutex::Lock\w*)$",
+        _GLIBC,
+        rank=LOCK,
+    ),
+    FrameRule(
+        "os-loader-lock",
+        "mutex",
+        r"_*(dl_iterate_phdr|dl_open\w*|dlopen\w*|dl_close\w*|dlclose|tls_get_addr\w*|dl_fixup|dl_runtime_resolve\w*|rtld_mutex\w*)$",
+        "the loader's lock; auto-round#1701, threadpoolctl#239",
+        rank=LOCK - 1,
+    ),
+    FrameRule(
+        "os-malloc-lock",
+        "mutex",
+        r"_*(malloc_fork_lock\w*|arena_get\w*|malloc_atfork|fork_\w+lock)$",
+        _GLIBC,
+        rank=LOCK,
+    ),
+    FrameRule(
+        "os-condvar",
+        "condvar-idle",
+        r"_*(pthread_cond_\w*wait\w*|std::\w*condition_variable\w*::wait\w*)|std::(_V2::)?condition_variable\w*::",
+        _GLIBC,
+        rank=LEAF,
+    ),
+    FrameRule(
+        "os-join",
+        "condvar-idle",
+        r"_*(pthread_(clock|timed)?join\w*|std::thread::join|std::__future_base\w*|std::(__basic_)?future\w*::(get|wait)\w*)",
+        _GLIBC,
+        rank=LEAF + 2,
+    ),
+    FrameRule(
+        "os-semaphore", "condvar-idle", r"_*(new_)?sem_(timed|clock)?wait\w*|do_futex_wait\w*", _GLIBC, rank=LEAF
+    ),
+    FrameRule("os-futex", "condvar-idle", r"_*(GI_)?_*futex_\w*wait\w*|syscall$", _GLIBC, rank=LEAF - 1),
+    FrameRule(
+        "os-sleep-python",
+        "python-code",
+        r"_*(GI_)?_*(clock_nanosleep|nanosleep|usleep|sleep|select|pselect)(_nocancel|_time64|64)?$",
+        _GLIBC,
+        rank=LEAF + 2,
+        caller="python",
+    ),
+    FrameRule(
+        "os-sleep",
+        "condvar-idle",
+        r"_*(GI_)?_*(clock_nanosleep|nanosleep|usleep|sleep|pause|sigsuspend|sigtimedwait)(_nocancel|_time64|64)?$|std::this_thread::sleep",
+        _GLIBC,
+        rank=LEAF,
+    ),
+    FrameRule(
+        "go-park",
+        "condvar-idle",
+        r"runtime\.(gopark|goparkunlock|chanrecv1|chanrecv2|selectgo|notesleep\w*|futexsleep)$|sync\.\(\*(Cond|WaitGroup)\)\.Wait$",
+        "Go runtime/proc.go, chan.go",
+        rank=LEAF,
+    ),
+    FrameRule(
+        "go-mutex",
+        "mutex",
+        r"sync\.(runtime_Semacquire\w*|\(\*(RW)?Mutex\)\.R?Lock)|runtime\.(lock2?|lockWithRank)$",
+        "Go sync, runtime",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "go-io", "io", r"internal/poll\.|poll\.\(\*(FD|pollDesc)\)|runtime\.netpollblock$", "Go netpoll", rank=LEAF + 1
+    ),
+    FrameRule(
+        "java-park",
+        "condvar-idle",
+        r"(jdk\.internal\.misc|sun\.misc)\.Unsafe\.park$|java\.lang\.(Object\.wait0?|Thread\.sleep0?)$",
+        "OpenJDK",
+        rank=LEAF,
+    ),
+    FrameRule(
+        "julia-wait",
+        "condvar-idle",
+        r"(jl_task_get_next|poptask|try_yieldto|task_done_hook)$",
+        "Julia task.jl",
+        rank=LEAF,
+    ),
+    FrameRule(
+        "clr-lock",
+        "mutex",
+        r"AwareLock::\w*(Enter|Contention)\w*|JIT_Mon(Enter|Reliable)\w*|CrstBase::Enter|System\.Threading\.(Monitor|Lock|SpinLock|ReaderWriterLockSlim)"
+        r"\.\w*Enter\w*|Rtl\w*EnterCriticalSection\w*|AcquireSRWLock\w*",
+        "dotnet/runtime#40190: CoreCLR vm/syncblk.cpp; Windows",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "clr-wait",
+        "condvar-idle",
+        r"CorUnix::\w*(Wait|BlockThread)\w*|CorUnix::CPalSynchronizationManager::BlockThread|(Nt|Zw)?(WaitFor|SignalAndWaitFor)(Single|Multiple)Objects?(Ex)?$"
+        r"|(Nt|Zw)WaitForAlertByThreadId|RtlpWaitOnAddress\w*|SleepConditionVariable\w*|CLREventBase::Wait\w*"
+        r"|System\.Threading\.[\w.]*\.(\w*Wait\w*|Join|Sleep\w*)$",
+        "dotnet/runtime#40190: CoreCLR pal/; Windows",
+        rank=LEAF,
+    ),
+    FrameRule("os-child", "io", r"_*(GI_)?_*(wait4|waitpid|waitid)\w*$", _GLIBC, rank=LEAF + 1),
+    FrameRule(
+        "os-io",
+        "io",
+        r"_*(GI_)?_*(libc_)?(poll|ppoll|select|pselect|epoll_p?wait|read|readv|pread\w*|write|writev|pwrite\w*|recv|recvfrom|recvmsg|send|sendto"
+        r"|sendmsg|accept4?|connect|open(at)?|close|fsync|fdatasync|ioctl|flock|fcntl\w*|io_getevents|io_uring_\w+|getdents\w*|msync)(_chk|_nocancel|64|_time64|_2)?$",
+        _GLIBC,
+        rank=LEAF,
+    ),
+    FrameRule(
+        "os-zmq",
+        "ipc-queue",
+        r"(zmq::|zmq_(poll|msg_recv|recv\w*|send\w*|msg_send)$|nng_|nanomsg)",
+        "libzmq: message queues of the engines",
+        rank=LOCK,
+    ),
+    FrameRule("os-grpc-wait", "io", r"grpc_completion_queue_(next|pluck)|grpc::CompletionQueue", "gRPC", rank=LOCK),
+)

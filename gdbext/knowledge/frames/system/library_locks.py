@@ -1,0 +1,158 @@
+"""Locks and waits that libraries, languages and other systems make themselves: not those of the C library."""
+
+from __future__ import annotations
+
+from gdbext.knowledge.frames.precedence import LEAF, LOCK
+from gdbext.knowledge.schema import FrameRule
+
+_ABSL = r"absl::(lts_\w+::|debian\w*::)?"
+
+RULES = (
+    FrameRule(
+        "lock-absl",
+        "mutex",
+        rf"{_ABSL}(base_internal::(SpinLock|CallOnce|call_once)|Mutex::(Reader|Writer)?Lock|call_once)"
+        rf"|AbslInternalSpinLockDelay",
+        "abseil-cpp base/internal/spinlock.cc, synchronization/mutex.cc; grpc#38020",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "lock-tcmalloc",
+        "mutex",
+        r"(base::(internal|subtle)::)?SpinLock(Delay|Holder|::)|tcmalloc::CentralCacheLockAll"
+        r"|tcmalloc::tcmalloc_internal::AllocationGuard",
+        "gperftools src/base/spinlock.cc; gperftools#932, #1212",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "lock-jemalloc",
+        "mutex",
+        r"(je_|_rjem_je_)?(malloc_mutex_(lock|prefork)\w*|mutex_pool_lock\w*|jemalloc_prefork|arena_prefork\w*"
+        r"|tcache_prefork|extents_prefork|base_prefork)",
+        "jemalloc src/mutex.c; jemalloc#2402",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "lock-malloc-private", "mutex", r"mi_lock_\w+|_mi_prim_\w*lock|ptmalloc_lock", "mimalloc, ptmalloc", rank=LOCK
+    ),
+    FrameRule(
+        "lock-nsync",
+        "mutex",
+        r"nsync::nsync_(mu_r?lock|spin_test_and_set|mu_wait)|(tensorflow|tsl)::mutex::lock",
+        "nsync internal/mu.c",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "lock-rust",
+        "mutex",
+        r"(parking_lot::|lock_api::|std::(sys|sync|sys_common)::|spin::)(\w+::)*(Raw)?(Mutex|RwLock|FairMutex"
+        r"|ReentrantLock|ReentrantMutex|Once)"
+        r"(<.*>)?::(lock|read|write|call|wait)",
+        "Rust std::sync, parking_lot, spin",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "lock-folly",
+        "mutex",
+        r"folly::(\w*SpinLock|SharedMutex|DistributedMutex|detail::distributed_mutex)\w*(<.*>)?::\w*[lL]ock",
+        "folly/synchronization",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "lock-library",
+        "mutex",
+        r"ucs_(recursive_)?(spin|mutex)_lock|bthread_mutex_\w*lock|bthread::\w*Mutex\w*::lock"
+        r"|boost::(\w+::)*\w*mutex::\w*lock"
+        r"|Q(Basic)?Mutex::lock|tbb::(\w+::)*\w*(spin|queuing|rw)_\w*mutex|uv_(mutex|rwlock)_\w*lock"
+        r"|CRYPTO_THREAD_\w+_lock"
+        r"|H5TS_mutex_\w*lock|H5_api_lock|sqlite3_mutex_enter|pthreadMutexEnter|i?jl_mutex_(lock|wait)|jl_spin_wait",
+        "UCX, brpc, Boost, Qt, TBB, libuv, OpenSSL, HDF5, SQLite, Julia",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "lock-openmp",
+        "mutex",
+        r"GOMP_critical(_name)?_start|gomp_mutex_lock|omp_set_(nest_)?lock|__kmpc_(critical|set_lock)"
+        r"|__kmp_(acquire_\w*lock|lock_suspend_mx)",
+        "libgomp, libomp",
+        rank=LOCK + 1,
+    ),
+    FrameRule(
+        "lock-darwin",
+        "mutex",
+        r"(__psynch_(mutexwait|rw_\w+)|_pthread_mutex_(firstfit_)?lock\w*|_?os_unfair_(recursive_)?lock_\w*"
+        r"|OSSpinLockLock|objc_sync_enter"
+        r"|_dispatch_once_wait|dispatch_once(_f)?|_dispatch_sync_(wait|f_slow)|__DISPATCH_WAIT_FOR_QUEUE__)$",
+        "Darwin libpthread, libplatform and libdispatch",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "lock-spin-public",
+        "mutex",
+        r"(__)?pthread_spin_(try)?lock$|_?_?raw_spin_lock\w*$",
+        "POSIX: who tries again and again waits",
+        rank=LEAF + 3,
+    ),
+    FrameRule(
+        "wait-darwin",
+        "condvar-idle",
+        r"(__psynch_cvwait|semaphore_(timed)?wait(_signal)?_(trap|continue)|__ulock_wait2?|__semwait_signal(_nocancel)?"
+        r"|__workq_kernreturn|swtch_pri"
+        r"|cthread_yield|_?dispatch_(semaphore|sema4|group|thread_event)_wait\w*)$",
+        "Darwin",
+        rank=LEAF,
+    ),
+    FrameRule(
+        "io-darwin",
+        "io",
+        r"(mach_msg2?(_trap|_overwrite|_internal)*|kevent(64|_id|_qos)?|__CFRunLoopServiceMachPort|CFRunLoopRun\w*)$",
+        "Darwin",
+        rank=LEAF,
+    ),
+    FrameRule(
+        "wait-nsync",
+        "condvar-idle",
+        r"nsync::(nsync_(cv|mu_semaphore|sem|note|counter|wait)_?\w*|futex)|(tensorflow|tsl)::condition_variable::wait",
+        "nsync, TensorFlow",
+        rank=LEAF,
+    ),
+    FrameRule(
+        "wait-absl",
+        "condvar-idle",
+        rf"{_ABSL}(synchronization_internal::|Mutex::(Block|Await)|CondVar::|Notification::WaitFor"
+        rf"|BlockingCounter::Wait|Barrier::Block)"
+        r"|AbslInternalPerThreadSem",
+        "abseil-cpp synchronization/",
+        rank=LEAF,
+    ),
+    FrameRule(
+        "wait-standard",
+        "condvar-idle",
+        r"_*(GI_)?_*pthread_barrier_wait|std::(latch|barrier(<.*>)?|counting_semaphore(<.*>)?|__atomic\w*wait\w*"
+        r"|__atomic_semaphore\w*)",
+        "POSIX, C++20",
+        rank=LEAF,
+    ),
+    FrameRule(
+        "wait-rust",
+        "condvar-idle",
+        r"std::(thread::park|sys::(\w+::)*(futex_wait|Parker::park|Condvar::wait)|sync::mpsc::)"
+        r"|parking_lot::condvar::|crossbeam_(channel|utils)::"
+        r"|tokio::(runtime::park|runtime::context|runtime::runtime|loom|sync)::|futures_executor::|pollster::",
+        "Rust std, parking_lot, crossbeam, tokio",
+        rank=LEAF,
+    ),
+    FrameRule(
+        "wait-library",
+        "condvar-idle",
+        r"folly::(Baton|LifoSem|detail::Futex|Latch|futures::detail::waitImpl)"
+        r"|boost::(\w+::)*(condition_variable\w*|barrier|interprocess_\w*(sem|cond)\w*)::\w*wait"
+        r"|c10::ivalue::Future::wait|(tsl|xla|tensorflow)::(BlockUntilReady|Notification::WaitFor"
+        r"|BlockingCounter::Wait)|Eigen::(Barrier|Notification)::Wait"
+        r"|iree_(notification_\w*wait|futex_wait)|Q(WaitCondition::wait|Semaphore::acquire)|uv_(cond|sem"
+        r"|barrier)_\w*wait|amd::(Semaphore|Monitor)::"
+        r"|bthread::butex_wait|bthread_(join|id_join)",
+        "folly, Boost, torch, XLA, Eigen, Qt, libuv, ROCclr, brpc",
+        rank=LEAF,
+    ),
+)

@@ -1,0 +1,1 @@
+"""How ranks are started: launchers, their variables and options."""

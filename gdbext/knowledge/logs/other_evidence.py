@@ -1,0 +1,129 @@
+"""Lines that are evidence and name no cause; what a process that says so waits in, where no stack of it was read."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.schema import LogRule
+
+_TORCH = "torch ProcessGroupNCCL.cpp, ProcessGroupGloo.cpp"
+_DEAD, _THROWS, _QUEUE = "exited-or-crashed", "cuda-error-throw", "ipc-queue"
+
+RULES: Tuple[LogRule, ...] = (
+    LogRule(
+        "remote-error",
+        r"ncclRemoteError|ncclSystemError|ncclInternalError|ncclUnhandledCudaError",
+        "NCCL gave up; the first rank that says so is nearest to the cause",
+        "NCCL sources, 2.4-2.32",
+    ),
+    LogRule(
+        "no-block",
+        r"No available (?:shared memory broadcast )?block found",
+        "the writer waits for a reader of vLLM's message queue; the one that does not read is inside a step",
+        "vllm-project/vllm#46646; vLLM shm_broadcast.py",
+        wait=_QUEUE,
+    ),
+    LogRule(
+        "rpc-timeout",
+        r"RPC call to \w{1,60} timed out|[Ww]aiting for \d+ local, \d+ remote core engine proc"
+        r"|Health check failed\. Server couldn't get a response|Timed out waiting for engine"
+        r"|[Ee]xecute_?[Mm]odel timed? ?out"
+        r"|Ray Compiled (?:Graph|DAG).{0,80}timed? ?out|RayChannelTimeoutError|GetTimeoutError",
+        "one process of the engine waited for the answer of another one in vain",
+        "vLLM multiproc_executor.py, v1/utils.py; SGLang http_server.py; Ray compiled graphs",
+        wait=_QUEUE,
+    ),
+    LogRule(
+        "notify-timeout",
+        r"wait execution of the Notify register times out|fftsplus (?:task )?timeout|stuck notify (?:wait|num)"
+        r"|(?:StreamSynchronize|DeviceSynchronize)(?:WithTimeout)? execute failed|synchronize (?:stream|device) failed"
+        r"|error code is 507048|ACL stream synchronize failed",
+        "the NPU waited in a collective until its time was over",
+        "CANN error code EI0002, 507048",
+        wait="stream-sync",
+    ),
+    LogRule(
+        "device-runs-nccl",
+        r"^\*?\s{1,8}\d{1,6}\s.{0,120}\bActive\b.{0,120}\b(?:ncclDevKernel|ncclKernel)\w*",
+        "cuda-gdb lists a kernel of NCCL as running on the device",
+        "cuda-gdb manual, info cuda kernels",
+    ),
+    LogRule(
+        "nccl-warning", r"NCCL WARN |RCCL WARN |\|CCL_ERROR\|", "the library of collectives warned", "NCCL, oneCCL"
+    ),
+    LogRule(
+        "deepep-timeout",
+        r"DeepEP (?:timeout check failed|timeout|dispatch.{0,40}timeout|combine.{0,40}timeout)",
+        "a kernel of DeepEP gave up waiting for the data of another rank",
+        "DeepEP csrc/kernels",
+    ),
+    LogRule(
+        "watchdog-stuck",
+        r"watchdog got stuck for \d+ seconds",
+        "torch's watchdog does not get on itself: a CUDA call of it does not return, or it waits for the GIL",
+        _TORCH,
+    ),
+    LogRule(
+        "watchdog",
+        r"[Ww]atchdog (?:caught|[Tt]imeout)|WatchDog|Timeout at (?:NCCL|HCCL|XCCL) work|(?:N|H|X)CCL work .* timed out"
+        r"|failure detected by watchdog|Heartbeat monitor timed out|Hang detected (?:on rank|after)"
+        r"|Received a dump signal due to a collective timeout",
+        "a watchdog gave up waiting",
+        f"{_TORCH}; SGLang watchdog; TensorRT-LLM hang_detector.py",
+        wait="unknown",
+    ),
+    LogRule(
+        "hung-task",
+        r"task \S{1,40}:\d{1,9} blocked for more than \d{1,6} seconds",
+        "the kernel found a thread that has slept uninterruptibly for minutes",
+        "Linux kernel/hung_task.c",
+        wait="unknown",
+    ),
+    LogRule(
+        "queue-eviction",
+        r"amdgpu.{0,60}(?:Failed to evict queue|Failed to quiesce|sq_intr: error)",
+        "the driver could not stop a queue of the GPU",
+        "Linux kfd_device_queue_manager.c",
+    ),
+    LogRule(
+        "failed-check",
+        r"\[(?:FT|TM|TensorRT-LLM)\]\[(?:ERROR|FATAL)\].{0,400}?(?:(?:CUDA|NCCL) (?:runtime |[Dd]river )?error"
+        r"|[Aa]ssertion fail|Check failed: |Must be non NULL)"
+        r"|^F\d{4,8} [\d:.]{1,20} +\d{1,9} \S{1,500}:\d+\] Check failed: |\[ERROR\] .{0,400}?Assertion fail: ",
+        "a check of the engine failed",
+        "FasterTransformer cuda_utils.h; TurboMind core/check.cc, core/logger.cc; TensorRT-LLM assert.h; glog",
+    ),
+    LogRule(
+        "call-failed",
+        r"ERR\d{5} (?:PTA|OPS|DIST|RPC|GRAPH|PROF) call|ERR\d{5}.{0,40}call acl api failed|musa(?:rt)? error"
+        r"|MUSA error",
+        "a call of the runtime failed",
+        "torch_npu NPUException.h; torch_musa",
+        wait=_THROWS,
+    ),
+    LogRule("terminate", r"terminate called", "a C++ exception was not caught", "libstdc++", wait=_DEAD),
+    LogRule(
+        "memory",
+        r"No space left on device|Cannot allocate memory|[Oo]ut of memory|Lack of device memory",
+        "something is full",
+        "Linux, CUDA",
+    ),
+    LogRule(
+        "signal-of-core",
+        r"^thread \d+ terminated by SIG[A-Z]+\b",
+        "the core was written because a signal ended the process",
+        "NT_PRSTATUS and NT_SIGINFO of the core (snapshot/core_job.py)",
+        wait=_DEAD,
+    ),
+    LogRule(
+        "unhandled",
+        r"^Unhandled exception|Fatal error in P?MPI_\w+: |SIGSEGV: segmentation violation|signal \(\d{1,2}"
+        r"(?:\.\d)?\): [A-Z]|"
+        r"Uncaught exception|Segfault encountered|Fatal Python error|Caught signal \d"
+        r"|\*{3} (?:SIG[A-Z]{2,6}|Process) received|^(?:[\w.]{1,120}\.)?\w{1,80}(?:Error|Exception|Failed): \S"
+        r"|\(core dumped\)",
+        "a process ended by an exception or a signal",
+        "CPython, Ray, UCX, abseil, the shell",
+        wait=_DEAD,
+    ),
+)

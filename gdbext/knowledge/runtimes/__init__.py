@@ -1,0 +1,1 @@
+"""CPython, glibc, NCCL, CUDA and Linux from outside: layouts, names and numbers."""

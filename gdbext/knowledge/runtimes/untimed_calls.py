@@ -1,0 +1,46 @@
+"""System calls that wait until something comes: whoever was woken from one has got something."""
+
+from __future__ import annotations
+
+from typing import Mapping, Optional, Sequence, Tuple
+
+from gdbext.knowledge.runtimes import system_calls as known
+
+_FOR_EVER = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)  # a timeout of -1, as a register holds it
+
+UNTIMED: Mapping[int, Optional[Tuple[int, Sequence[int]]]] = {
+    known.READ: None,
+    known.WRITE: None,
+    known.READV: None,
+    known.WRITEV: None,
+    known.ACCEPT: None,
+    known.RECVFROM: None,
+    known.RECVMSG: None,
+    known.WAIT4: None,
+    known.FLOCK: None,
+    known.WAITID: None,
+    known.ACCEPT4: None,
+    known.POLL: (3, _FOR_EVER),
+    known.SELECT: (5, (0,)),
+    known.FUTEX: (4, (0,)),
+    known.EPOLL_WAIT: (4, _FOR_EVER),
+    known.PSELECT6: (5, (0,)),
+    known.PPOLL: (3, (0,)),
+    known.EPOLL_PWAIT: (4, _FOR_EVER),
+}
+"""By number: the place of its timeout in (number, arguments ...) and the values for none; None: it has no timeout."""
+
+CHILD_WAITS: Tuple[str, ...] = ("os-child", "python-child", "python-subprocess")
+"""Frame rules of a wait for a child process."""
+
+FROM_ONE: Tuple[str, ...] = ("broadcast", "scatter", "recv")
+"""Collectives whose data comes from one rank: the others may wait in them for its next order, as long as it likes."""
+
+OF_ALL: Tuple[str, ...] = ("all_reduce", "all_gather", "all_to_all", "reduce_scatter", "barrier")
+"""Collectives that no member can leave before all others have come."""
+
+POOL_WORKER = "pool-worker-idle"
+"""Frame rule of a pool's worker that waits for tasks."""
+
+POOL_RESULTS = r"(\w*Result|IMap\w*Iterator|Future)\.(get|wait|next|__next__|result)$|result$"
+"""Python functions in which the parent of a pool waits for what its workers do."""

@@ -1,0 +1,1 @@
+"""The file format of a saved snapshot: written, read piece by piece, every field checked."""

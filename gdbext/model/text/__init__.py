@@ -1,0 +1,1 @@
+"""Text without meaning: numbers and ranges in it, function names, expressions."""

@@ -1,0 +1,1 @@
+"""Lines that formats have recognised to processes, threads and frames."""

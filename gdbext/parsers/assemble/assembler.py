@@ -1,0 +1,357 @@
+"""Events of one stream of lines -> processes with threads: a machine whose states say what a frame would belong to.
+
+    state    what was read                          a frame                a head of a thread   a message about it
+    CLOSED   nothing yet, or a heading of a process opens a stack: OPEN    opens one: OPEN      no change
+    OPEN     a head, or frames of a stack           continues it; opens    opens another: OPEN  ends a traceback: WHOLE
+                                                    another where numbers
+                                                    start over or the tool
+                                                    is another
+    WHOLE    a stack and the line that ends it      opens another: OPEN    opens another: OPEN  no change
+    CHAINED  that another exception of it follows   opens another: OPEN    without id: ASIDE    ends a traceback: WHOLE
+    ASIDE    frames of another moment of it follow  is counted only        opens another: OPEN  ends a traceback: WHOLE
+
+A heading of a process leads from every state to CLOSED.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import replace
+from typing import Callable, Dict, List, Optional, Type
+
+from gdbext.parsers.assemble.building import Process
+from gdbext.parsers.assemble.events import (
+    Aside,
+    Chain,
+    Chained,
+    Code,
+    Cut,
+    Detail,
+    Event,
+    FrameLine,
+    Interrupted,
+    Location,
+    ProcessHead,
+    Prompt,
+    Said,
+    Several,
+    Standing,
+    ThreadHead,
+    Trace,
+)
+from gdbext.parsers.assemble.heads import mentioned
+from gdbext.parsers.assemble.processes import Roll
+from gdbext.parsers.assemble.text_limits import Tally
+from gdbext.parsers.assemble.threads import Thread
+from gdbext.parsers.cleaning import Stream, Unwrapper
+from gdbext.parsers.formats import GRAMMAR
+
+MOST_THREADS = 300_000
+MOST_FRAMES = 2_000_000
+_FIRST = 1
+"""The main thread of every container: no identity."""
+
+
+_LISTED = {False: ("faulthandler",), True: ("faulthandler", "traceback")}
+"""Stacks that may be of threads which did not die, after a fatal signal and after CPython's own word of one."""
+
+
+class State(enum.Enum):
+    """What the next frame would belong to; see the table above."""
+
+    CLOSED = enum.auto()
+    OPEN = enum.auto()
+    WHOLE = enum.auto()
+    CHAINED = enum.auto()
+    ASIDE = enum.auto()
+
+
+class Assembler:
+    """Feed it the lines of one writer; `processes` has what they showed, `messages` what is of somebody else.
+
+    Beside the state it knows the thread that was read last (None once a process begins), the tool that prints at the
+    moment, what prose before a stack said of it, and a fatal message whose stack is still to come.
+    """
+
+    def __init__(self, stream: Stream, tally: Tally) -> None:
+        self.stream = stream
+        self._roll = Roll(stream)
+        self._tally = tally
+        self._unwrapper = Unwrapper()
+        self._state = State.CLOSED
+        self._thread: Optional[Thread] = None
+        self._tool = ""  # the kind of stack that lines are read as
+        self._mention: Optional[ThreadHead] = None
+        self._fatal: Optional[Said] = None
+        self._writer = ""
+        self._is_interrupted = False
+        self._has_commands = False  # somebody typed at a debugger: frames are printed again by `up` and `frame 3`
+        self._taking: Dict[Type[Event], Callable[..., None]] = {
+            ThreadHead: self._head,
+            ProcessHead: self._process_head,
+            Said: self._say,
+            Chain: self._whole,
+            Trace: self._trace,
+            Chained: lambda event, tool: self._set_aside(State.CHAINED),
+            Aside: lambda event, tool: self._set_aside(State.ASIDE),
+            Cut: self._cut,
+            Prompt: self._command,
+            Interrupted: self._interrupt,
+            Standing: self._stands,
+            Location: self._locate,
+            Several: self._take_several,
+            Code: self._source_line,
+            Detail: lambda event, tool: None,
+        }
+
+    @property
+    def processes(self) -> List[Process]:
+        return self._roll.processes
+
+    @property
+    def messages(self) -> List[Said]:
+        return self._roll.messages
+
+    def feed(self, line: str) -> None:
+        for whole in self._unwrapper.feed(line):
+            self._take(whole)
+
+    def finish(self) -> None:
+        for whole in self._unwrapper.flush():
+            self._take(whole)
+        if self._fatal is not None:
+            self._roll.tell(replace(self._fatal, about=""))
+        if self._is_interrupted:
+            self._roll.interrupted()
+
+    def _take(self, line: str) -> None:
+        if not line.strip():
+            return
+        found = GRAMMAR.read(line, self._tool)
+        if found is None:
+            self._mention = None
+            self._tally.other(line)
+            return
+        tool, event = found
+        if isinstance(event, FrameLine):
+            self._frame(event, tool or self._tool)
+            self._mention = None
+            return
+        if not isinstance(event, (ThreadHead, Prompt, Detail, Code)):
+            self._mention = None
+        self._taking[type(event)](event, tool)
+
+    def _take_several(self, several: Several, tool: str) -> None:
+        for event in several.events:
+            if isinstance(event, FrameLine):
+                self._frame(event, tool or self._tool)
+            else:
+                self._taking[type(event)](event, tool)
+
+    # Processes --------------------------------------------------------------------------------------------------------
+
+    def _process_head(self, head: ProcessHead, tool: str) -> None:
+        here = self._roll.here
+        if head.ends:
+            if here is not None and self._roll.pending is None and here.head.pid in (None, head.pid):
+                here.head = replace(here.head, pid=head.pid)
+                self._begin(ProcessHead())
+        elif head.firm:
+            self._begin(head)
+        elif head.writer:
+            if head.writer != self._writer and here is not None and here.threads:
+                self._begin(ProcessHead(head.writer))
+            self._writer = head.writer
+        else:
+            self._roll.learn(head)
+
+    def _begin(self, head: ProcessHead) -> None:
+        self._roll.begin(head)
+        self._thread, self._tool, self._state = None, "", State.CLOSED
+
+    # Heads of threads -------------------------------------------------------------------------------------------------
+
+    def _head(self, head: ThreadHead, tool: str) -> None:
+        if not head.firm:
+            self._mention = head
+            return
+        if self._state is State.CHAINED and head.id is None and self._thread is not None:
+            self._state, self._tool = State.ASIDE, tool
+            return
+        if self._state in (State.CHAINED, State.ASIDE):
+            self._state = State.OPEN if self._thread is not None else State.CLOSED
+        if self._mention is not None:
+            head = mentioned(head, self._mention)
+            self._mention = None
+        here = self._roll.here
+        if self._roll.pending is None and here is not None and self._is_elsewhere(here, head, tool):
+            self._begin(ProcessHead())
+        process = self._roll.of_inferior(head.group)
+        if head.selected and self._stands_alone():
+            self._adopt(process, head)
+            return
+        self._show(process, head, tool)
+
+    def _show(self, process: Process, head: ThreadHead, tool: str) -> None:
+        """Open the thread of a head, or go on with it where the process has it already."""
+        known = process.find(head.id)
+        same = known is not None and (known.head.lwp is None or head.lwp is None or known.head.lwp == head.lwp)
+        same = same and (head.lwp != _FIRST or head.selected)
+        if known is not None and head.recurs:
+            self._start(replace(head, id=None), tool)
+        elif known is not None and same and head.selected:
+            self._resume(known, head)
+        elif known is not None and same and (known.head.selected or not known.frames):
+            known.clear()
+            self._resume(known, replace(head, selected=False))
+        elif known is not None and not (same and head.lwp is not None):
+            self._begin(ProcessHead())
+            self._start(head, tool)
+        else:
+            self._start(head, tool, known)
+
+    def _is_elsewhere(self, process: Process, head: ThreadHead, tool: str) -> bool:
+        """Whether a thread cannot be of this process: it has its main thread, or died before the fatal error said."""
+        fatal = tool == "faulthandler" and self._fatal is not None and self._fatal.fatal
+        return process.has_its_only(head, tool) or (fatal and process.died)
+
+    def _stands_alone(self) -> bool:
+        """Whether the last frame read is the one that gdb shows of a core before it says which thread that is."""
+        thread = self._thread
+        return thread is not None and thread.head.id is None and thread.kind == "gdb" and len(thread.frames) == 1
+
+    def _adopt(self, process: Process, head: ThreadHead) -> None:
+        thread = self._thread
+        if thread is not None and thread in process.threads and process.find(head.id) is None:
+            process.rename(thread, head)
+            self._has_commands = True
+
+    def _resume(self, thread: Thread, head: ThreadHead) -> None:
+        old = thread.head
+        thread.head = replace(
+            head, id=old.id or head.id, lwp=head.lwp or old.lwp, name=head.name or old.name, only=old.only or head.only
+        )
+        thread.complain(head.problem)
+        self._thread, self._tool, self._state = thread, thread.kind, State.OPEN
+
+    def _start(self, head: ThreadHead, tool: str, earlier: Optional[Thread] = None) -> Optional[Thread]:
+        process = self._roll.opened()
+        self._tool = tool
+        if self._tally.threads >= MOST_THREADS:
+            self._tally.beyond += 1
+            self._thread, self._state = None, State.CLOSED
+            return None
+        self._tally.threads += 1
+        thread = Thread(head, tool, superseded=earlier)
+        thread.complain(head.problem)
+        if self._fatal is not None and (head.current or tool not in _LISTED[self._fatal.fatal]):
+            thread.complain(self._fatal.text)
+            self._fatal = None
+        process.add(thread)
+        self._thread, self._state = thread, State.OPEN
+        return thread
+
+    # Frames -----------------------------------------------------------------------------------------------------------
+
+    def _frame(self, line: FrameLine, tool: str) -> None:
+        thread = self._thread
+        if self._state is State.ASIDE:
+            if thread is not None:
+                thread.dropped += 1
+            return
+        if thread is None or self._state is not State.OPEN or self._is_of_another(thread, line, tool):
+            thread = self._start(self._unheaded(), tool)
+        elif self._is_repeated(thread, line):
+            return
+        if thread is None or self._tally.frames >= MOST_FRAMES or not thread.add(line, tool):
+            self._tally.beyond += 1
+            return
+        self._tool = thread.kind
+        self._tally.frames += 1
+
+    def _whole(self, chain: Chain, tool: str) -> None:
+        """A stack on one line: a thread of its own, or of the head before it."""
+        if self._thread is None or self._thread.frames or self._roll.pending is not None:
+            self._start(self._unheaded(), tool)
+        for frame in chain.frames:
+            self._frame(FrameLine(frame), tool)
+        self._tool, self._state = "", State.WHOLE
+
+    def _trace(self, trace: Trace, tool: str) -> None:
+        """A call in a log of calls: the thread stands in the last one."""
+        if self._thread is not None and self._thread.kind == tool and self._state is State.OPEN:
+            self._thread.clear()
+        else:
+            self._start(self._unheaded(), tool)
+        for frame in trace.frames:
+            self._frame(FrameLine(frame), tool)
+
+    def _unheaded(self) -> ThreadHead:
+        """The head of a stack that has none, or only a mention in the prose before it."""
+        head = replace(self._mention or ThreadHead(), firm=True)
+        here = self._roll.here
+        taken = self._roll.pending is None and here is not None and here.find(head.id) is not None
+        return replace(head, id=None) if taken else head
+
+    def _is_of_another(self, thread: Thread, line: FrameLine, tool: str) -> bool:
+        """Whether a frame cannot continue the stack at hand: its numbers start over, or another tool prints it."""
+        if self._roll.pending is not None or (thread.frames and thread.kind and tool != thread.kind):
+            return True
+        if not self._has_commands and thread.goes_down(line):
+            return False
+        if self._mention is not None and thread.frames and (line.number is None or line.number <= thread.last):
+            return True
+        return line.number is not None and line.number <= thread.last and not self._is_repeated(thread, line)
+
+    def _is_repeated(self, thread: Thread, line: FrameLine) -> bool:
+        """Whether `up` or `frame 0` printed a frame again. Without commands in the text, #0 begins a stack."""
+        return thread.shows(line) and (line.number != 0 or self._has_commands or len(thread.frames) == 1)
+
+    # Lines about what was read, or comes ------------------------------------------------------------------------------
+
+    def _set_aside(self, state: State) -> None:
+        """What follows belongs to the thread at hand, and is not where it stands."""
+        if self._thread is not None or state is State.ASIDE:
+            self._state = state
+
+    def _cut(self, cut: Cut, tool: str) -> None:
+        if self._thread is not None:
+            self._thread.truncated = cut.reason[:120]
+
+    def _command(self, prompt: Prompt, tool: str) -> None:
+        self._has_commands = True
+
+    def _interrupt(self, _: Interrupted, tool: str) -> None:
+        self._is_interrupted = True
+
+    def _stands(self, standing: Standing, tool: str) -> None:
+        process = self._roll.opened()
+        process.standing = process.standing or standing.frame
+
+    def _locate(self, place: Location, tool: str) -> None:
+        if self._thread is not None and self._thread.frames:
+            self._thread.frames[-1] = replace(self._thread.frames[-1], file=place.file, line=place.line)
+
+    def _source_line(self, code: Code, tool: str) -> None:
+        if self._thread is not None and self._state is State.OPEN:
+            self._thread.code = self._thread.code or code.text
+
+    def _say(self, said: Said, tool: str) -> None:
+        thread, process = self._thread, self._roll.here
+        if said.about == "before" and thread is not None:
+            thread.complain(said.text)
+            if said.rank is not None and process is not None and process.head.rank is None:
+                process.head = replace(process.head, rank=said.rank)
+            self._tool = ""
+            self._state = State.WHOLE if thread.kind == "traceback" else State.OPEN
+        elif said.about == "next":
+            if self._fatal is not None and self._fatal.pid != said.pid:
+                self._roll.tell(replace(self._fatal, about=""))  # no stack of that one came
+            self._fatal = said
+            if process is not None and process.head.pid is None and self._tool == "glog":
+                process.head = replace(process.head, pid=said.pid)  # the check, then its signal
+                self._thread, self._state = None, State.CLOSED
+            elif said.pid is not None and (process is None or process.head.pid != said.pid):
+                self._begin(ProcessHead(pid=said.pid))
+        else:
+            self._roll.tell(said)

@@ -1,0 +1,111 @@
+"""Processes known by log lines alone: those that write them, those they accuse, and a rank that is silent."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from gdbext.knowledge.logs import LOG_RULES, READY, TIMED_OUT
+from gdbext.model.text.patterns import regex
+from gdbext.parsers.assemble.building import Process
+from gdbext.parsers.assemble.events import ProcessHead, Said
+from gdbext.parsers.cleaning import Stream
+
+_ACCUSING = tuple(regex(rule.pattern) for rule in LOG_RULES if "?P<rank" in rule.pattern)
+_OF_A_PROCESS = tuple(regex(rule.pattern) for rule in LOG_RULES if rule.wait)
+_TIMED_OUT, _READY = regex(TIMED_OUT), regex(READY)
+_NUMBER = regex(r"\d{1,6}")
+_MOST_ACCUSED = 64
+_FEWEST_WITNESSES = 3
+
+
+class Speakers:
+    """Processes by rank, by pid where no rank is told, by the writer's name where neither is. Empty where stacks show
+    who takes part."""
+
+    def __init__(self) -> None:
+        self._all: List[Process] = []
+        self._by_rank: Dict[int, Process] = {}
+        self._by_pid: Dict[int, Process] = {}
+        self._by_name: Dict[str, Process] = {}
+
+    def find(self, rank: Optional[int], pid: Optional[int], name: str = "") -> Process:
+        """The process of that rank, else of that pid, else of that name; a rank and a pid in one line are of one."""
+        known = self._by_rank.get(rank) if rank is not None else self._by_pid.get(pid) if pid is not None else None
+        if known is None and rank is not None and pid is not None:
+            known = self._by_pid.get(pid)
+            if known is not None and known.head.rank is not None:
+                known = None  # a pid of another host
+        if known is None and rank is None and pid is None:
+            known = self._by_name.get(name)
+        if known is None:
+            known = Process(ProcessHead(name))
+            self._all.append(known)
+        self._learn(known, rank, pid, name)
+        return known
+
+    def _learn(self, process: Process, rank: Optional[int], pid: Optional[int], name: str) -> None:
+        head = process.head
+        rank = head.rank if rank is None else rank
+        pid = pid if head.pid is None else head.pid
+        process.head = ProcessHead(head.title or name, pid, rank)
+        if rank is not None:
+            self._by_rank.setdefault(rank, process)
+        if pid is not None:
+            self._by_pid.setdefault(pid, process)
+        if rank is None and pid is None:
+            self._by_name[name] = process
+
+    def by_name(self, lines: Sequence[Tuple[Stream, Said]], stacks: bool) -> List[Tuple[Stream, Said]]:
+        """Lines that name neither rank nor pid are of the writer that their prefix names, where nothing else tells who
+        takes part. What is left."""
+        if stacks or self._all:
+            return list(lines)
+        rest: List[Tuple[Stream, Said]] = []
+        for stream, message in lines:
+            if stream.source and any(pattern.search(message.text) for pattern in _OF_A_PROCESS):
+                self.find(None, None, stream.source).tell(message.text)
+            else:
+                rest.append((stream, message))
+        return rest
+
+    def hear(self, said: List[str]) -> List[str]:
+        """Where lines name nobody and no process is known, they are of the one whose log this is. What is left."""
+        if self._all or not any(pattern.search(text) for text in said for pattern in _OF_A_PROCESS):
+            return said
+        process = self.find(None, None)
+        for text in said:
+            process.tell(text)
+        return []
+
+    def finished(self, said: Sequence[str]) -> List[Process]:
+        """All of them, with the ranks that lines accuse and the one that says nothing where all others time out."""
+        texts = [*said, *(text for process in self._all for text in process.said)]
+        for rank in [*_accused(texts), *self._silent()][:_MOST_ACCUSED]:
+            self.find(rank, None)
+        return self._all
+
+    def _silent(self) -> List[int]:
+        """Ranks between others that timed out, of whose log there is no line; none where most of a job is not here."""
+        waiting = {rank for rank, process in self._by_rank.items() if _timed_out(process)}
+        if len(waiting) < _FEWEST_WITNESSES:
+            return []
+        gaps = [rank for rank in range(min(waiting), max(waiting)) if rank not in self._by_rank]
+        return gaps if 2 * len(gaps) < len(waiting) else []
+
+
+def _timed_out(process: Process) -> bool:
+    return any(_TIMED_OUT.search(text) for text in process.said)
+
+
+def _accused(texts: Sequence[str]) -> List[int]:
+    """Ranks that lines blame, and those that they list as ready."""
+    found: Dict[int, None] = {}
+    for text in texts:
+        for pattern in _ACCUSING:
+            match = pattern.search(text)
+            groups = match.groupdict() if match else {}
+            numbers = [value for name, value in groups.items() if name.startswith("rank") and value]
+            found.update(dict.fromkeys(int(number) for value in numbers for number in _NUMBER.findall(value)))
+        listed = (int(number) for one in _READY.finditer(text) for number in _NUMBER.findall(one.group("ranks")))
+        found.update(dict.fromkeys(listed))
+    return sorted(found)

@@ -1,0 +1,40 @@
+"""What is counted over all texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import List
+
+from gdbext.model.text.patterns import regex
+from gdbext.parsers.assemble.building import Process
+
+_STACKISH = regex(r"0x[0-9a-f]{6,16}\b|\.so[.\d]*\b|^\s{0,8}#\d|\bFile \"|\.(?:py|cc?|cpp|cu|h):\d+\)?$")
+_STACK_MARKS = ("0x", ".so", "#", 'File "', ".py:", ".c:", ".cc:", ".cpp:", ".cu:", ".h:")
+_SAMPLES = 3
+
+
+@dataclass
+class Tally:
+    """What is counted over all texts: how much was read, what was not understood, and what is still to be had."""
+
+    threads: int = 0
+    frames: int = 0
+    prose: int = 0
+    strange: int = 0
+    samples: List[str] = field(default_factory=list)
+    beyond: int = 0  # threads and frames that were not kept
+
+    def add(self, process: Process) -> None:
+        """Count what did not come line by line."""
+        self.threads += len(process.threads)
+        self.frames += sum(len(thread.frames) for thread in process.threads)
+
+    def other(self, line: str) -> None:
+        """A line that no row reads."""
+        if any(mark in line for mark in _STACK_MARKS) and _STACKISH.search(line[:2000]):
+            self.strange += 1
+            sample = line.strip()[:100]
+            if len(self.samples) < _SAMPLES and sample.replace("\t", " ").isprintable() and "\ufffd" not in sample:
+                self.samples.append(sample)
+        else:
+            self.prose += 1

@@ -1,0 +1,139 @@
+"""A thread while its lines are read: its frames in the order of the text, turned over in the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Dict, List, Optional
+
+from gdbext.knowledge.frames.networks.messages import HANDLERS
+from gdbext.model.stack import Frame, ThreadStack
+from gdbext.parsers.assemble.events import FrameLine, ThreadHead
+from gdbext.parsers.source_line import called
+
+MOST_FRAMES = 1024
+"""Frames that are kept of one thread, innermost first; a deep recursion says nothing more behind them."""
+
+MOST_PROBLEMS = 12
+LONGEST_PROBLEM = 300
+
+
+INTERRUPT = "KeyboardInterrupt"
+"""What a Ctrl-C raises: whoever is interrupted was alive, in the wait that the traceback shows."""
+
+
+@dataclass
+class Thread:
+    """A thread whose lines are being read. `numbers` are those the text gives its frames."""
+
+    head: ThreadHead
+    kind: str = ""
+    frames: List[Frame] = field(default_factory=list)
+    numbers: List[Optional[int]] = field(default_factory=list)
+    addressed: List[bool] = field(default_factory=list)
+    reversed: Optional[bool] = None
+    problems: List[str] = field(default_factory=list)
+    truncated: Optional[str] = None
+    dropped: int = 0
+    superseded: Optional[Thread] = None  # the same thread, printed earlier
+    last: int = -1  # highest frame number so far
+    interrupted: bool = False  # by Ctrl-C, as all of its text
+    code: str = ""  # source line of the last frame
+    _shown: Dict[int, Frame] = field(default_factory=dict)
+
+    def add(self, line: FrameLine, kind: str) -> bool:
+        """Take a frame; whether there was room for it."""
+        self.kind = (self.kind or kind) if self.frames else (kind or self.kind)
+        if self.reversed is None:
+            self.reversed = line.outermost_first if self.head.outermost_first is None else self.head.outermost_first
+        if len(self.frames) >= MOST_FRAMES and not self.reversed:
+            self.truncated = f"only the innermost {MOST_FRAMES} frames are kept"
+            return False
+        self.frames.append(line.frame)
+        self.code = ""
+        self.numbers.append(line.number)
+        if line.number is not None:
+            self.last = max(self.last, line.number)
+            self._shown[line.number] = line.frame
+        self.addressed.append(line.addressed)
+        return True
+
+    def goes_down(self, line: FrameLine) -> bool:
+        """Whether a stack that began with the outermost frame goes on, as people turn it over: #6, #5, #4."""
+        before = self.numbers[-1] if self.numbers else None
+        falls = line.number is not None and before is not None and line.number == before - 1
+        if not falls or self.numbers[0] != self.last or len(self.numbers) != self.last - before + 1:  # type: ignore[operator]
+            return False
+        self.reversed = True
+        return True
+
+    def shows(self, line: FrameLine) -> bool:
+        """Whether this very frame was read already (`up`, `down`, `frame 3` print it again)."""
+        frame = None if line.number is None else self._shown.get(line.number)
+        return frame is not None and frame.function == line.frame.function and frame.pc in (None, line.frame.pc)
+
+    def clear(self) -> None:
+        """Forget the frames: the whole stack follows."""
+        self.frames, self.numbers, self.addressed = [], [], []
+        self.last, self._shown = -1, {}
+
+    def complain(self, text: str) -> None:
+        if text and len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(text[:LONGEST_PROBLEM])
+
+    def finished(self, id: str) -> ThreadStack:
+        frames = list(self.frames)
+        if not frames and self.head.only is not None:
+            frames = [self.head.only]
+        frames = self._with_inlining(frames)
+        truncated = self.truncated
+        if self.code and self.reversed and self._was_alive():
+            frames += filter(None, [called(self.code)])
+        if self.reversed:
+            frames.reverse()
+            if len(frames) > MOST_FRAMES:
+                frames, truncated = frames[:MOST_FRAMES], f"only the innermost {MOST_FRAMES} frames are kept"
+        if self.dropped:
+            what = "other moments" if self.kind == "sanitizer" else "exceptions that followed from the first"
+            self.complain(f"left out: {self.dropped} frame(s) of {what}")
+        if self.superseded is not None:
+            self.complain("this thread is printed more than once; the last print counts")
+        head = self.head
+        if (head.id is None or self.kind == "ucx") and not (self.kind == "traceback" and self._ended_well()):
+            self.complain(INTERRUPT if self.interrupted and self.kind == "traceback" else HANDLERS.get(self.kind, ""))
+        gaps = self._gaps()
+        problems = (*self.problems, gaps) if gaps else tuple(self.problems)
+        return ThreadStack(
+            id, tuple(frames), head.lwp, head.name, head.state, truncated=truncated, gil=head.gil, problems=problems
+        )
+
+    def _with_inlining(self, frames: List[Frame]) -> List[Frame]:
+        """gdb prints no address where the callee of a frame is inlined into it, eu-stack the callee's."""
+        if not any(frame.pc is not None for frame in frames):
+            return frames
+        for index in range(1, min(len(frames), len(self.addressed))):
+            hidden = self.addressed[index] and frames[index].pc is None and frames[index].function is not None
+            if hidden or (self.kind == "eu-stack" and frames[index].pc == frames[index - 1].pc):
+                frames[index - 1] = replace(frames[index - 1], inlined=True)
+        return frames
+
+    def _was_alive(self) -> bool:
+        """Whether a traceback shows where the thread was when somebody looked, or pressed Ctrl-C."""
+        return self.interrupted or self.head.id is not None or any(INTERRUPT in one for one in self.problems)
+
+    def _ended_well(self) -> bool:
+        """Whether a traceback has its exception, or is none: of a stack that a program prints of itself."""
+        return bool(self.problems) or self.head.outermost_first is None
+
+    def _gaps(self) -> str:
+        """Which frame numbers are missing in the text."""
+        seen = sorted({number for number in self.numbers if number is not None})
+        gaps: List[str] = []
+        expected = 0
+        for number in seen:
+            if number > expected:
+                gaps.append(str(expected) if number == expected + 1 else f"{expected}-{number - 1}")
+            expected = number + 1
+        if not gaps:
+            return ""
+        shown = ", ".join(gaps[:8]) + (", ..." if len(gaps) > 8 else "")
+        return f"not in the text: frame{'' if shown.isdigit() else 's'} {shown}"

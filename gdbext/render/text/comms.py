@@ -1,0 +1,196 @@
+"""Communicators of all ranks: one line each, and a line for every rank that differs from the others."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, Sequence
+
+from gdbext.model.communicator import Communicator, CommunicatorGroup, Member
+from gdbext.model.communicator_table import CommunicatorTable
+from gdbext.model.missing import Missing, known
+from gdbext.render.safe_text import clean, rank_set, wrapped
+from gdbext.render.style import Style
+from gdbext.render.table import Column, Row, table
+
+MOST_GROUPS = 64
+MOST_LINES = 8
+
+_COLUMNS = (
+    Column("communicator", keep=9),
+    Column("size", right=True, keep=8),
+    Column("ranks", least=8, keep=8),
+    Column("launched", least=20, keep=7),
+    Column("state", least=10, keep=6),
+    Column("read by", least=10, keep=1, accent="dim"),
+)
+
+
+def communicator_lines(answer: CommunicatorTable, style: Style) -> List[str]:
+    """The table, then who is behind in what, then what could not be read."""
+    labels = {process.index: process.label for process in answer.processes}
+    rows = [_row(group, labels, style) for group in answer.groups[:MOST_GROUPS]]
+    lines = table(_COLUMNS, rows, style)
+    for group in answer.groups[:MOST_GROUPS]:
+        lines += _notes(group, style)
+    if len(answer.groups) > MOST_GROUPS:
+        lines.append(f"{style.ellipsis} {len(answer.groups) - MOST_GROUPS:,} more, all in --json")
+    notes = [_unread(member, labels) for member in answer.unreadable]
+    notes += _searches(answer, style)
+    for note in notes[:MOST_LINES]:
+        lines += wrapped(clean(note, style), style, indent="  ", first="", most=3)
+    if len(notes) > MOST_LINES:
+        lines.append(f"{style.ellipsis} {len(notes) - MOST_LINES:,} more, all in --json")
+    for note in answer.notes:
+        lines += [style.paint(line, "dim") for line in wrapped(note, style)]
+    return lines
+
+
+def _row(group: CommunicatorGroup, labels: Mapping[int, str], style: Style) -> Row:
+    ends = [member.communicator for member in group.members]
+    return Row(
+        (
+            group.name,
+            f"{group.n_ranks:,}",
+            _places(group.members, labels, style),
+            _launched(group, ends),
+            clean(", ".join(_states(group, ends)), style),
+            clean(" / ".join(dict.fromkeys(one.layout or "" for one in ends)), style),
+        ),
+        "doubt" if group.uneven and not group.moving else "",
+    )
+
+
+def _places(members: Sequence[Member], labels: Mapping[int, str], style: Style) -> str:
+    """The processes its ends lie in; where ranks in the communicator have other numbers, both."""
+    names = list(dict.fromkeys(labels.get(member.process, "?") for member in members))
+    numbers = [int(name[5:]) for name in names if name.startswith("rank ")]
+    return rank_set(numbers, style, 24) if len(numbers) == len(names) else ", ".join(names[:4])
+
+
+def _launched(group: CommunicatorGroup, ends: Sequence[Communicator]) -> str:
+    """`all_reduce 4, all_gather 3-4`; kinds that nobody launched are left out."""
+    known = [one.counts for one in ends if not isinstance(one.counts, Missing)]
+    if not known:
+        return "not counted"
+    spans: Dict[str, List[int]] = {}
+    for counts in known:
+        for kind, count in counts.items():
+            spans.setdefault(kind, []).append(count)
+    said = [f"{kind} {_span(counts)}" for kind, counts in spans.items() if any(counts)]
+    return ", ".join(said) or "nothing"
+
+
+def _span(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+
+
+def _states(group: CommunicatorGroup, ends: Sequence[Communicator]) -> List[str]:
+    said: Dict[str, None] = {}
+    for one in ends:
+        if isinstance(one.async_error, str) and one.async_error not in ("ncclSuccess", "ncclInProgress"):
+            said[one.async_error] = None
+        if one.aborted is True:
+            said["aborted"] = None
+        if one.revoked is True:
+            said["revoked"] = None
+        if one.init_state == "ncclInProgress":
+            said["being set up"] = None
+        elif isinstance(one.init_state, str) and one.init_state != "ncclSuccess":
+            said[f"set-up: {one.init_state}"] = None
+        if one.destroyed is True or one.finalized is True:
+            said["being torn down"] = None
+    if group.unseen:
+        said[f"{len(group.unseen):,} of {group.n_ranks:,} not seen"] = None
+    if group.moving:
+        said["in use"] = None
+    return list(said) or ["ready"]
+
+
+def _notes(group: CommunicatorGroup, style: Style) -> List[str]:
+    lines = [f"{group.name}: {note}" for note in group.notes[:MOST_LINES]]
+    return [line for text in lines for line in wrapped(clean(text, style), style, indent="  ", first="", most=3)]
+
+
+def _joined(names: Sequence[str], style: Style) -> str:
+    if all(name.startswith("rank ") for name in names):
+        numbers = [int(name[5:]) for name in names]
+        return f"{'rank' if len(numbers) == 1 else 'ranks'} {rank_set(numbers, style)}"
+    return ", ".join(names[:4]) + (f" and {len(names) - 4:,} more" if len(names) > 4 else "")
+
+
+def _unread(member: Member, labels: Mapping[int, str]) -> str:
+    one = member.communicator
+    return f"{labels.get(member.process, '?')}: {one.address:#x} ({one.origin}): {one.problem}"
+
+
+def _searches(answer: CommunicatorTable, style: Style) -> List[str]:
+    """What was said of the search, equal words of several ranks once."""
+    said: Dict[str, List[str]] = {}
+    for process in answer.processes:
+        for note in process.communicator_notes + process.problems:
+            said.setdefault(note, []).append(process.label)
+    return [f"{_joined(labels, style)}: {note}" for note, labels in said.items()]
+
+
+def communicator_document(answer: CommunicatorTable) -> Dict[str, Any]:
+    """The same for `--json`: unknown is null, and `unread` says why."""
+    processes = {process.index: process for process in answer.processes}
+    return {
+        "communicators": [
+            {
+                "hash": group.name,
+                "size": group.n_ranks,
+                "unseen_ranks": list(group.unseen),
+                "in_use": group.moving,
+                "uneven": [
+                    {"kind": one.kind, "counts": {str(rank): count for rank, count in one.counts.items()}}
+                    for one in group.uneven
+                ],
+                "members": [_member(member, processes[member.process].rank) for member in group.members],
+            }
+            for group in answer.groups
+        ],
+        "unreadable": [
+            {
+                "process": member.process,
+                "address": f"{member.communicator.address:#x}",
+                "origin": member.communicator.origin,
+                "problem": member.communicator.problem,
+            }
+            for member in answer.unreadable
+        ],
+        "processes": [
+            {
+                "index": process.index,
+                "rank": process.rank,
+                "pid": process.pid,
+                "host": process.host,
+                "state": process.state,
+                "problems": list(process.problems),
+                "notes": list(process.communicator_notes),
+            }
+            for process in answer.processes
+        ],
+        "notes": list(answer.notes),
+    }
+
+
+_PLAIN = ("rank", "local_rank", "device", "bus_id", "init_state", "async_error", "aborted", "destroyed", "revoked")
+
+
+def _member(member: Member, process_rank: Any) -> Dict[str, Any]:
+    one = member.communicator
+    values = {name: getattr(one, name) for name in (*_PLAIN, "finalized", "counts")}
+    return {
+        "process": member.process,
+        "process_rank": process_rank,
+        "address": f"{one.address:#x}",
+        "origin": one.origin,
+        "layout": one.layout,
+        "moved": one.moved,
+        **{name: known(value) for name, value in values.items()},
+        "unread": {name: value.reason for name, value in values.items() if isinstance(value, Missing)},
+    }
+
+
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {CommunicatorTable: communicator_lines}

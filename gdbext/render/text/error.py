@@ -1,0 +1,75 @@
+"""Error numbers: what they mean, what is behind them, what to do."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, Optional
+
+from gdbext.model.error_code import ErrorAnswer, ErrorCode
+from gdbext.render.safe_text import clean, wrapped
+from gdbext.render.style import Style
+
+STICKY = "sticky: every later CUDA call of this process fails too; the process must be started again"
+PASSING = "not sticky: the process can go on"
+UNKNOWN = "whether it is sticky depends on what is behind it"
+
+
+def answer_lines(answer: ErrorAnswer, style: Style) -> List[str]:
+    """All meanings; with several, those of each library under its type."""
+    lines: List[str] = []
+    shared = _shared(answer)
+    for number, one in enumerate(answer.codes):
+        if number:
+            lines.append("")
+        lines += code_lines(one, style, brief=shared is not None and one is shared)
+    return lines
+
+
+def _shared(answer: ErrorAnswer) -> Optional[ErrorCode]:
+    """The driver's entry where the runtime's says the same."""
+    runtime = next((one for one in answer.codes if one.library == "cudaError_t"), None)
+    driver = next((one for one in answer.codes if one.library == "CUresult"), None)
+    return driver if runtime and driver and runtime.meaning == driver.meaning else None
+
+
+def code_lines(one: ErrorCode, style: Style, brief: bool = False) -> List[str]:
+    """One code; `brief` when another with the same meaning was just shown."""
+    head = f"{one.library} {one.number}  {one.name}"
+    if brief:
+        return [style.paint(head, "strong"), "  the same as cudaError_t"]
+    lines = [style.paint(head, "strong"), *wrapped(one.meaning, style, indent="  ", first="  ")]
+    lines += wrapped(sticky_words(one), style, indent="  ", first="  ") if one.number else []
+    for title, texts in (("usual causes", one.causes), ("what to do", one.steps)):
+        if texts:
+            lines.append(f"  {title}")
+            for text in texts:
+                lines += wrapped(clean(text, style), style, indent="      ", first="    - ")
+    if not one.source:
+        lines += wrapped("no row explains it further; these are the words of its name", style, indent="  ", first="  ")
+    return lines
+
+
+def sticky_words(one: ErrorCode) -> str:
+    """One line on whether the process can go on."""
+    return UNKNOWN if one.sticky is None else STICKY if one.sticky else PASSING
+
+
+def answer_document(answer: ErrorAnswer) -> Dict[str, Any]:
+    """The body of `--json`."""
+    return {"error": {"asked": answer.asked, "codes": [code_document(one) for one in answer.codes]}}
+
+
+def code_document(one: ErrorCode) -> Dict[str, Any]:
+    return {
+        "library": one.library,
+        "number": one.number,
+        "name": one.name,
+        "meaning": one.meaning,
+        "sticky": one.sticky,
+        "causes": list(one.causes),
+        "steps": list(one.steps),
+        "read_from": one.read_from,
+        "source": one.source or None,
+    }
+
+
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {ErrorAnswer: answer_lines}

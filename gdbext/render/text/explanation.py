@@ -1,0 +1,85 @@
+"""A label explained, and the list of all labels."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, Sequence
+
+from gdbext.model.explanation import Explanation, Glossary
+from gdbext.render.safe_text import clean, wrapped
+from gdbext.render.style import Style
+
+_MOST_SIGNS = 40
+_LINES = 6
+
+
+def explanation_lines(one: Explanation, style: Style) -> List[str]:
+    """Meaning, how it is recognised, why it happens, what to do, where it was reported."""
+    lines = [style.paint(f"{one.label} ({one.sort})", "strong"), *_text(one.meaning, "  ", style)]
+    lines += ["", style.paint("How it is recognised", "strong")]
+    for sign in one.signs[:_MOST_SIGNS]:
+        lines += _item("- ", sign.text, style)
+    reasons = list(dict.fromkeys(sign.reason for sign in one.signs if sign.reason))
+    if reasons:
+        lines += ["", style.paint("Why it happens", "strong")]
+        for reason in reasons:
+            lines += _item("- ", reason, style)
+    if one.remedies:
+        lines += ["", style.paint("What to do", "strong")]
+        for number, remedy in enumerate(one.remedies, 1):
+            lines += _item(f"{number}. ", remedy.action, style)
+            lines += _text(remedy.reason, "     ", style)
+    if one.related:
+        title = "Waits that go with it" if one.sort == "cause" else "Causes that show it"
+        lines += ["", style.paint(title, "strong"), *_text(", ".join(one.related), "  ", style)]
+    lines += ["", style.paint("Where it was reported", "strong")]
+    return lines + _text("; ".join(one.sources), "  ", style)
+
+
+def glossary_lines(glossary: Glossary, style: Style) -> List[str]:
+    """Every label with its line of meaning."""
+    lines: List[str] = []
+    for title, group in (
+        ("Causes", glossary.causes),
+        ("Waits", glossary.waits),
+        ("States at the end of a wait chain", glossary.states),
+    ):
+        lines += [""] * bool(lines) + [style.paint(title, "strong")]
+        width = max((len(one.label) for one in group), default=0)
+        for one in group:
+            lead = f"  {one.label:<{width}}  "
+            lines += wrapped(clean(one.meaning, style), style, indent=" " * len(lead), first=lead, most=3)
+    return [*lines, "", "gdbext explain LABEL says how each is recognised, why it happens and what to do."]
+
+
+def _item(lead: str, text: str, style: Style) -> List[str]:
+    first = f"  {lead}"
+    return wrapped(clean(text, style), style, indent=" " * len(first), first=first, most=_LINES)
+
+
+def _text(text: str, indent: str, style: Style) -> List[str]:
+    return wrapped(clean(text, style), style, indent=indent, most=_LINES)
+
+
+def explanation_document(one: Explanation) -> Dict[str, Any]:
+    """The same for `--json`."""
+    return {
+        "label": one.label,
+        "sort": one.sort,
+        "meaning": one.meaning,
+        "signs": [{"text": sign.text, "why": sign.reason or None, "source": sign.source} for sign in one.signs],
+        "remedies": [{"action": remedy.action, "reason": remedy.reason} for remedy in one.remedies],
+        "related": list(one.related),
+        "sources": list(one.sources),
+    }
+
+
+def glossary_document(glossary: Glossary) -> Dict[str, Any]:
+    """Labels and meanings."""
+    return {name: _meanings(getattr(glossary, name)) for name in ("causes", "waits", "states")}
+
+
+def _meanings(group: Sequence[Explanation]) -> Dict[str, str]:
+    return {one.label: one.meaning for one in group}
+
+
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {Explanation: explanation_lines, Glossary: glossary_lines}

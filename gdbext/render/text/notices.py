@@ -1,0 +1,44 @@
+"""Single lines: what went wrong and what to do next, what is going on."""
+
+from __future__ import annotations
+
+from typing import List, Optional
+
+from gdbext import __version__
+from gdbext.model.errors import GdbextError
+from gdbext.model.job import SCHEMA
+from gdbext.render.json.json_text import Lines, json_text
+from gdbext.render.safe_text import clean, milliseconds, wrapped
+from gdbext.render.style import Style
+
+
+def error_lines(error: GdbextError, style: Style) -> List[str]:
+    """What went wrong, then the next step."""
+    message = clean(error.args[0] if error.args else "", style) or type(error).__name__
+    lead = "gdbext: "
+    first, *rest = wrapped(message, style, indent="  ", first=lead)
+    return [style.paint(lead, "bad") + first[len(lead) :], *rest, *hint_lines(error.hint, style)]
+
+
+def error_document(error: GdbextError) -> str:
+    """An error as the one document of `--json`. Loads no package: that one is missing may be the error."""
+    message = str(error.args[0]) if error.args else type(error).__name__
+    document = {
+        "schema": SCHEMA,
+        "tool": f"gdbext {__version__}",
+        "error": Lines(message),
+        "hint": error.hint or None,
+        "exit": error.exit_code,
+    }
+    return json_text(document)
+
+
+def hint_lines(hint: str, style: Style) -> List[str]:
+    """The next step, for a person; nothing when there is none."""
+    return wrapped(clean(hint, style), style, indent="        ", first="  next: ") if hint else []
+
+
+def stopped(label: str, pause_ms: Optional[float], style: Style) -> str:
+    """Progress: `stopped rank 3 for 4.2 ms`."""
+    time = milliseconds(pause_ms)
+    return f"stopped {clean(label, style)}" + (f" for {time}" if time else "")

@@ -1,0 +1,1 @@
+"""A verdict as text: answer, chain, table, stacks."""

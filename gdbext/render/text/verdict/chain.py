@@ -1,0 +1,91 @@
+"""The wait chain: one line of text for people, nodes and edges for programs."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Sequence, Set
+
+from gdbext.model.verdict import Evidence
+from gdbext.model.waits import Edge, Hypothesis, Node
+from gdbext.render.safe_text import clean, shorten
+from gdbext.render.style import Style
+
+Document = Dict[str, Any]
+
+MOST = 12
+"""Nodes that are printed; of a longer chain the middle is left out."""
+_LONGEST_LABEL = 60
+_TOLD = ("dead", "stopped", "idle", "spinning", "faulted")
+"""States worth a word: the others are what most waits end in."""
+
+
+def chain_text(chain: Sequence[Edge], style: Style) -> str:
+    """`ranks 0,2-3 → all_reduce #118 → rank 1 → mutex 0x.. → thread 7 loader (holds it) → pid 880 (tokenizer)`."""
+    if not chain:
+        return ""
+    apart = {edge.target.process for edge in chain if edge.target.kind == "thread"}
+    nodes = [_label(chain[0].source, apart, style)]
+    seen = {chain[0].source.id}
+    for edge in chain:
+        told = _label(edge.target, apart, style)
+        notes = ["holds it"] * (edge.kind == "holds") + ["a circle"] * (edge.target.id in seen)
+        if notes:
+            told += f" ({', '.join(notes)})"
+        seen.add(edge.target.id)
+        nodes.append(told)
+    if len(nodes) > MOST:
+        nodes = [*nodes[: MOST // 2], style.ellipsis, *nodes[-MOST // 2 :]]
+    return f" {style.arrow} ".join(nodes)
+
+
+def _label(node: Node, apart: Set[Optional[int]], style: Style) -> str:
+    """`apart`: processes of which several threads are told."""
+    label = shorten(clean(node.label, style), _LONGEST_LABEL, style)
+    if node.kind == "rank" and node.process in apart and node.thread is not None:
+        label += f" thread {clean(node.thread, style)}"
+    state = node.state if node.state in _TOLD and not node.id.startswith("absent:") else None
+    return f"{label}, {state}" if state else label
+
+
+def chain_document(chain: Sequence[Edge]) -> List[Document]:
+    """Every edge with its nodes and the facts it rests on."""
+    return [
+        {
+            "from": node_document(edge.source),
+            "to": node_document(edge.target),
+            "kind": edge.kind,
+            "strength": edge.strength,
+            "needs": edge.needs,
+            "facts": [_fact(one) for one in edge.facts],
+        }
+        for edge in chain
+    ]
+
+
+def node_document(node: Node) -> Document:
+    """`id` names the node within one document."""
+    return {
+        "id": node.id,
+        "kind": node.kind,
+        "label": node.label,
+        "process": node.process,
+        "thread": node.thread,
+        "pid": node.pid,
+        "state": node.state,
+    }
+
+
+def alternative_document(one: Hypothesis) -> Document:
+    """Another explanation in short."""
+    return {
+        "cause": one.cause,
+        "confidence": one.confidence,
+        "culprits": list(one.culprits),
+        "absent": list(one.absent),
+        "explained": list(one.explained),
+        "weakest": one.weakest,
+        "chain": chain_document(one.chain),
+    }
+
+
+def _fact(item: Evidence) -> Document:
+    return {"text": item.text, "process": item.process, "thread": item.thread, "frame": item.frame}

@@ -1,0 +1,45 @@
+"""The line that dates a look read from a file, so that nobody takes it for the present."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Dict, List, Optional
+
+from gdbext.model.origin import Origin
+from gdbext.render.safe_text import clean, counted, wrapped
+from gdbext.render.style import Style
+
+_UNITS = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
+_MOST_HOSTS = 4
+
+
+def origin_lines(origin: Origin, style: Style, now: Optional[float] = None) -> List[str]:
+    """`Look taken 2026-11-20 14:03:11 UTC, 2 days ago, on node17.`"""
+    what = ("Core file" if len(origin.files) == 1 else "Core files") if origin.cores else "Look"
+    verb = "written" if origin.cores else "taken"
+    when = f"{verb} {_date(origin.taken_at, now)}" if origin.taken_at is not None else f"{verb} at an unknown time"
+    text = f"{what} {when}, {_hosts(origin, style)}."
+    return [style.paint(line, "dim") for line in wrapped(text, style)]
+
+
+def _date(taken_at: float, now: Optional[float]) -> str:
+    try:
+        text = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(taken_at))
+    except (OverflowError, ValueError, OSError):  # a file may claim anything
+        return "at an invalid time"
+    age = (time.time() if now is None else now) - taken_at
+    unit = next(((size, name) for size, name in _UNITS if age >= size), None)
+    return text if unit is None else f"{text}, {counted(int(age // unit[0]), unit[1])} ago"
+
+
+def _hosts(origin: Origin, style: Style) -> str:
+    if not origin.hosts:
+        return "on an unknown host" + (" (a core file names none)" if origin.cores else "")
+    shown = [clean(host, style) for host in origin.hosts[:_MOST_HOSTS]]
+    more = len(origin.hosts) - len(shown)
+    return f"on {', '.join(shown)}" + (f" and {counted(more, 'more host')}" if more else "")
+
+
+def origin_document(origin: Origin) -> Dict[str, Any]:
+    """`read_from` of the document."""
+    return {"files": list(origin.files), "taken_at": origin.taken_at, "hosts": list(origin.hosts)}

@@ -1,0 +1,31 @@
+"""Who was asked beside the stacks: one dim line, and the same for `--json`."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Sequence
+
+from gdbext.model.witness import Witness
+from gdbext.render.safe_text import clean, wrapped
+from gdbext.render.style import Style
+
+_MOST_LINES = 2
+
+
+def witness_lines(witnesses: Sequence[Witness], style: Style) -> List[str]:
+    """`Asked before the stop: RAS absent (port 28028 closed), /dev/shm present (23.5 GiB of 23.5 GiB free), ...`."""
+    if not witnesses:
+        return []
+    said = ", ".join(_one(witness, style) for witness in witnesses)
+    lines = wrapped(f"Asked before the stop: {said}.", style, most=_MOST_LINES)
+    return [style.paint(line, "dim") for line in lines]
+
+
+def _one(witness: Witness, style: Style) -> str:
+    name, reason = clean(witness.name, style), clean(witness.reason, style)
+    return f"{name} {clean(witness.state, style)}" + (f" ({reason})" if reason else "")
+
+
+def witness_document(witness: Witness) -> Dict[str, Any]:
+    """Every statement in full."""
+    statements = [{"text": one.text, "says": one.says, "process": one.process} for one in witness.statements]
+    return {"name": witness.name, "state": witness.state, "reason": witness.reason, "statements": statements}

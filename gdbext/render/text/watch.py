@@ -1,0 +1,43 @@
+"""A line for each thing that a watch reports, and the same as JSON, one document a line."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Dict, List
+
+from gdbext import __version__
+from gdbext.model.job import SCHEMA
+from gdbext.model.watching import WatchEvent
+from gdbext.render.json.json_text import json_text
+from gdbext.render.safe_text import clean, wrapped
+from gdbext.render.style import Style
+
+_ACCENTS = {"hang": "bad", "undecided": "doubt", "no-hang": "good", "trouble": "doubt"}
+
+
+def event_lines(event: WatchEvent, style: Style) -> List[str]:
+    """`12:00:03  stands still: ...`, over as many lines as it takes."""
+    lead = time.strftime("%H:%M:%S  ", time.localtime(event.at))
+    lines = wrapped(clean(event.text, style), style, indent=" " * len(lead), first=lead, most=6)
+    lines = [style.paint(line, _ACCENTS.get(event.kind, "")) for line in lines]
+    if event.cause:
+        lines.append(f"{' ' * len(lead)}cause  {clean(event.cause, style)} ({event.confidence} confidence)")
+    if event.bundle:
+        lines.append(f"{' ' * len(lead)}bundle {clean(event.bundle, style)}")
+    return lines
+
+
+def event_document(event: WatchEvent) -> str:
+    """One line of JSON."""
+    document: Dict[str, Any] = {
+        "schema": SCHEMA,
+        "tool": f"gdbext {__version__}",
+        "at": event.at,
+        "event": event.kind,
+        "text": event.text,
+        "bundle": event.bundle,
+        "cause": event.cause,
+        "confidence": event.confidence,
+        "culprits": list(event.culprits),
+    }
+    return json_text(document)
