@@ -31,7 +31,7 @@ from gdbext.collect.capacity import most_gdbs
 from gdbext.collect.gdb import batch_runs
 from gdbext.collect.gdb.unwinding import FEW, unwind
 from gdbext.collect.live_reading import LiveReading
-from gdbext.collect.lock_owners import Neighbours
+from gdbext.collect.neighbours import Neighbours
 from gdbext.collect.one_rank import Held, LiveRank, reasons
 from gdbext.discovery.preflight.permission import check
 from gdbext.discovery.proc.procfs import ProcFS

@@ -8,7 +8,7 @@ from typing import Iterable, Mapping, Optional, Sequence, Tuple
 
 from gdbext.capture.stop.ptrace import thread_state
 from gdbext.capture.without_stop import kernel_threads
-from gdbext.collect.lock_owners import Neighbours
+from gdbext.collect.neighbours import Neighbours
 from gdbext.collect.one_rank import LiveRank
 from gdbext.model.activity import Activity
 from gdbext.model.communicator import Communicator

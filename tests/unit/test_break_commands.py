@@ -190,4 +190,4 @@ def test_the_guard_has_no_dependency():
     """It runs on whatever Python 3 there is, without the package."""
     with open(breakpoint_guard.__file__, encoding="utf-8") as file:
         assert "gdbext" not in file.read()
-    assert os.path.basename(breakpoint_guard.__file__) == "text_guard.py"
+    assert os.path.basename(breakpoint_guard.__file__) == "breakpoint_guard.py"

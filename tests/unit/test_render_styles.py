@@ -19,8 +19,8 @@ WIDTHS = (60, 80, 100, 132, 200)
 
 def functions():
     """All public functions of the room that make lines."""
-    for module in pkgutil.iter_modules(gdbext.render.__path__):
-        found = importlib.import_module(f"gdbext.render.{module.name}")
+    for module in pkgutil.walk_packages(gdbext.render.__path__, "gdbext.render."):
+        found = importlib.import_module(module.name)
         for name, function in inspect.getmembers(found, inspect.isfunction):
             if name.endswith("_lines") and not name.startswith("_") and function.__module__ == found.__name__:
                 yield function

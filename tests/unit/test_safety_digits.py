@@ -32,7 +32,7 @@ KERNEL = """
 """What they read is the kernel's."""
 OTHERS = """
     model/text/digits.py rankpdb/identity.py evidence/flight_recorder.py evidence/ras.py commands/error.py
-    model/text/mangled.py parsers/assemble/building.py capture/machine/x86_64/stored_argument.py
+    model/text/mangled.py parsers/assemble/threads.py capture/machine/x86_64/stored_argument.py
     capture/machine/x86_64/call_argument.py commands/output.py cli/error.py parsers/formats/logs.py
 """
 """With a limit of their own, or without a number."""

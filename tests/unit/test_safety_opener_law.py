@@ -29,7 +29,7 @@ EXCEPTIONS = {
         capture/without_stop/kernel_threads.py:_text capture/stop/undisturbed.py:_own_threads
         capture/symbols/library_versions.py:of_this_host debugger/stacks/batch.py:_end_with
         debugger/calls/target_calls.py:_signals debugger/ranks/ended_ranks.py:whole
-        debugger/stacks/held_ranks.py:_look discovery/proc/peers.py:_holders
+        debugger/stacks/held_ranks.py:_HeldReading.alive discovery/proc/peers.py:_holders
         discovery/proc/procfs.py:ProcFS.pids discovery/proc/procfs.py:ProcFS.exists
         discovery/proc/procfs.py:ProcFS.tasks discovery/proc/procfs.py:ProcFS.open_files
         discovery/proc/procfs.py:ProcFS.owner discovery/proc/procfs.py:ProcFS.owner_of_files
@@ -42,7 +42,7 @@ EXCEPTIONS = {
     """,
     "written or read in a folder of ours": """
         capture/stop/kill_timer.py:Note.__init__ debugger/stacks/other_ranks.py:_error_in
-        debugger/stacks/other_ranks.py:_run capture/elf/excerpt_file.py:write_file
+        debugger/stacks/other_ranks.py:_run capture/elf/writer.py:SectionFile.write
         capture/cores/minicore.py:write_core capture/user_cache.py:folder_of capture/user_cache.py:read
         capture/user_cache.py:write capture/user_cache.py:_shrink capture/private_folder.py:_room
         debugger/stacks/batch.py:main debugger/stacks/batch.py:_created debugger/stacks/other_ranks.py:look

@@ -8,7 +8,7 @@ from gdbext.analysis.verdict.judge import judge
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 from gdbext.collect import unreadable_ranks
 from gdbext.collect.live_reading import LiveReading
-from gdbext.collect.lock_owners import Neighbours
+from gdbext.collect.neighbours import Neighbours
 from gdbext.collect.one_rank import LiveRank
 from gdbext.discovery.preflight.permission import Preflight, Problem
 from gdbext.discovery.proc.procfs import ProcFS

@@ -12,7 +12,7 @@ from gdbext.analysis.waits.chain import walk
 from gdbext.analysis.waits.cycles import reversed_edges
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.prose import told
-from gdbext.analysis.waits.threads import Threads
+from gdbext.analysis.waits.thread_numbers import Threads
 from gdbext.model.locks import KINDS, LockWait
 from gdbext.model.verdict import Evidence
 from gdbext.model.waits import JOINS, Edge, Node, WaitGraph

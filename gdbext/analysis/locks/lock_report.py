@@ -13,7 +13,7 @@ from gdbext.analysis.waits.chain import walk
 from gdbext.analysis.waits.cycles import circles
 from gdbext.analysis.waits.edges.holding import locks_alone
 from gdbext.analysis.waits.prose import story, told
-from gdbext.analysis.waits.threads import Threads
+from gdbext.analysis.waits.thread_numbers import Threads
 from gdbext.knowledge.runtimes.glibc_locks import NO_OWNER
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import KINDS, LockReport, LockRow, LockWait, PeerRow

@@ -7,6 +7,7 @@ from typing import Optional, Sequence, Tuple
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.model.job import RankSnapshot
 from gdbext.model.stack import ThreadStack
+from gdbext.model.text.digits import is_whole
 from gdbext.model.verdict import ThreadJudgement, grouped
 
 # How much a wait explains: (on the main thread, on another one). Work for the GPU explains most, a pool least.
@@ -108,6 +109,6 @@ def _parts(process: RankSnapshot) -> Tuple[int, ...]:
     short = tuple(
         number
         for number, one in enumerate(process.threads)
-        if one.id.isdigit() and len(one.id) <= _FEW and one.lwp is None and one.name is None
+        if is_whole(one.id) and len(one.id) <= _FEW and one.lwp is None and one.name is None
     )
     return () if len(short) == len(process.threads) else short

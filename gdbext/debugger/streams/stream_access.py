@@ -17,7 +17,7 @@ from gdbext.debugger.streams.stream_list import without_calls
 from gdbext.debugger.streams.stream_objects import Found, found_in, in_holder
 from gdbext.debugger.streams.stream_pools import resolved
 from gdbext.debugger.streams.stream_states import with_states
-from gdbext.debugger.tensors.members import peel
+from gdbext.debugger.tensors.member_paths import peel
 from gdbext.debugger.tensors.nodes import NAME_CAP, Node, Null, Unreadable, one_line
 from gdbext.debugger.tensors.value_nodes import ValueNode
 from gdbext.knowledge.runtimes.cuda_streams import HOLDERS

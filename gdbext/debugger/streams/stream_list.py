@@ -19,7 +19,7 @@ from gdbext.debugger.stacks.walk import Budget, Captures, Walker, by_number, mod
 from gdbext.debugger.streams.stream_arguments import Arguments
 from gdbext.debugger.streams.stream_objects import StreamPaths, found_in, name_of, object_of, owner_of
 from gdbext.debugger.streams.stream_pools import current_streams, has_pools, resolved
-from gdbext.debugger.tensors.members import follow
+from gdbext.debugger.tensors.member_paths import follow
 from gdbext.debugger.tensors.nodes import Node, Unreadable, one_line
 from gdbext.debugger.tensors.tensor_access import variables_of
 from gdbext.debugger.tensors.value_nodes import ValueNode

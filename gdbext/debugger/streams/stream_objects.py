@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 import gdb
 
 from gdbext.analysis.streams.stream_ids import Decoded, of_handle, of_torch_id
-from gdbext.debugger.tensors.members import NoMember, follow, matches, peel
+from gdbext.debugger.tensors.member_paths import NoMember, follow, matches, peel
 from gdbext.debugger.tensors.nodes import NAME_CAP, Node, Null, Unreadable, same_everywhere, without_arguments
 from gdbext.debugger.tensors.value_nodes import ValueNode
 from gdbext.knowledge.runtimes.cuda_streams import EVENT_HOLDERS, EVENT_TYPE, HOLDERS, STREAM_TYPE, Holder

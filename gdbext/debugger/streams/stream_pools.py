@@ -9,7 +9,7 @@ import gdb
 from gdbext.analysis.streams.stream_ids import Decoded, of_torch_id
 from gdbext.debugger.base import compat
 from gdbext.debugger.base.memory import TargetMemory
-from gdbext.debugger.tensors.members import address_node
+from gdbext.debugger.tensors.member_paths import address_node
 from gdbext.debugger.tensors.nodes import Null, Unreadable, one_line, unpacked
 from gdbext.debugger.tensors.value_nodes import ValueNode
 from gdbext.knowledge.runtimes.cuda_streams import TORCH_CURRENT, TORCH_DEVICES, TORCH_PER_POOL, TORCH_POOL

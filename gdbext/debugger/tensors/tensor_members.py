@@ -8,7 +8,7 @@ from typing import Sequence, Tuple, Union
 
 from gdbext.analysis.tensors.index import contiguous, product
 from gdbext.debugger.tensors import placement, shapes
-from gdbext.debugger.tensors.members import NoMember, address_node, first_of, integer, integers
+from gdbext.debugger.tensors.member_paths import NoMember, address_node, first_of, integer, integers
 from gdbext.debugger.tensors.nodes import NAME_CAP, Node, Null, Unreadable
 from gdbext.knowledge.layouts import DTYPE_TABLES, PLACE_TABLES
 from gdbext.knowledge.schema import EnumTable, TensorLayout

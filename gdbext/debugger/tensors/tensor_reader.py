@@ -13,7 +13,7 @@ from typing import Callable, List, Optional, Sequence, Set, Tuple, Union
 
 from gdbext.debugger.base import memory
 from gdbext.debugger.tensors import placement, shapes
-from gdbext.debugger.tensors.members import (
+from gdbext.debugger.tensors.member_paths import (
     MOST_PEELS,
     address_node,
     entries,

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Dict, Iterable, Iterator, NamedTuple, Optional, Tuple
 
-from gdbext.debugger.tensors.members import integer, integers
+from gdbext.debugger.tensors.member_paths import integer, integers
 from gdbext.debugger.tensors.nodes import Node, Read, StructNode, Unreadable
 from gdbext.knowledge.layouts import STRUCTS
 from gdbext.knowledge.layouts.torch import MEASURED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.frames.precedence import LEAF, LOCK, PYTHON, SILENT, STEP
+from gdbext.knowledge.precedence import LEAF, LOCK, PYTHON, SILENT, STEP
 from gdbext.knowledge.schema import FrameRule
 
 _NAMES = (

@@ -8,7 +8,7 @@ from gdbext.analysis.verdict.view import COMMUNICATION, WATCHDOG, JobView, Party
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import inside, outside_locks
 from gdbext.analysis.waits.edges.marks import called_by_loader, in_profiler, owners_of_gil, under_driver, wants_loader
-from gdbext.analysis.waits.threads import Threads, decided
+from gdbext.analysis.waits.thread_numbers import Threads, decided
 from gdbext.knowledge.runtimes.glibc_locks import MOVING, NO_OWNER, kind_of_call
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import KINDS, LockWait

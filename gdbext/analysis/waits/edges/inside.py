@@ -9,7 +9,7 @@ from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, threads_
 from gdbext.analysis.verdict.wording import named, where
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.marks import is_forked, left_by_fork
-from gdbext.analysis.waits.threads import Threads
+from gdbext.analysis.waits.thread_numbers import Threads
 from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, MOVING, NO_OWNER, OF_RUNTIMES
 from gdbext.model.evidence import Evidence
 from gdbext.model.job import RankSnapshot

@@ -19,6 +19,7 @@ from gdbext.analysis.waits.edges.marks import (
 )
 from gdbext.analysis.waits.edges.members import Meeting, Members, is_member
 from gdbext.knowledge.causes.wait_kinds import LEFT_EARLY, NOT_JOINED, WAITS
+from gdbext.model.text.digits import is_whole
 from gdbext.model.text.ranges import ranks as ranks_in_words
 from gdbext.model.waits import ANY
 
@@ -265,7 +266,7 @@ def _different_groups(drawing: Drawing, inside: Sequence[Party], meetings: Seque
             drawing.join(drawing.rank(party), node, party.kind, "named", drawing.fact(party))
         for party in [*without(inside, parties), *others]:
             is_in = party.process.rank in ranks
-            if is_in or name.isdigit():
+            if is_in or is_whole(name):
                 strength = sure if is_in else "inferred"
                 drawing.join(node, drawing.rank(party), "called elsewhere", strength, drawing.fact(party))
     for meeting in meetings:

@@ -6,7 +6,7 @@ from typing import Tuple
 
 from gdbext.analysis.verdict.view import Party
 from gdbext.analysis.waits.drawing import Drawing
-from gdbext.analysis.waits.threads import STOPPED, Threads, decided
+from gdbext.analysis.waits.thread_numbers import STOPPED, Threads, decided
 from gdbext.knowledge.causes.wait_kinds import PLAIN_NAME, WAITS
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.model.job import RankSnapshot

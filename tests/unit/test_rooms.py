@@ -1,0 +1,62 @@
+"""Rooms and names: who looks for a thing finds its file by the names alone."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import gdbext
+
+ROOT = Path(gdbext.__file__).parent
+MOST = 15
+LARGER = {
+    "model": "one file a noun, nothing to choose between",
+    "commands": "one file a command of gdb, and what they share",
+    "cli": "one file a command of the shell, and what they share",
+    "rankpdb": "loaded into a rank as it is: one folder without sub-rooms",
+}
+"""Rooms with more modules than a reader takes in at once, and why."""
+
+TWICE = {
+    "the noun of an answer or of a command, once in each layer (model, commands, cli, render, printers)": """
+        backtrace break_points chain check_report checkup comms considered diagnose doctor error explain explanation job
+        locks origin ranks stream tensor verdict watch parsing selection session
+    """,
+    "a library or an engine, once in each table that has rows of it": """
+        cuda fastertransformer mindspore mpi nccl python rtp_llm tensorrt_llm torch turbomind
+    """,
+    "the same part of each machine": "registers",
+    "rows in knowledge, and who reads them": "remedies slow timeouts witnesses",
+    "the same question, answered for copies and for what gdb holds": "communicators",
+}
+"""Names that several modules have, and why that misleads nobody."""
+
+
+def modules():
+    for path in sorted(ROOT.rglob("*.py")):
+        if path.stem not in ("__init__", "__main__"):
+            yield path.relative_to(ROOT).parent.as_posix().replace("/", "."), path.stem
+
+
+def test_no_room_has_more_modules_than_one_takes_in():
+    rooms = defaultdict(list)
+    for room, name in modules():
+        rooms[room].append(name)
+    crowded = {room for room, names in rooms.items() if len(names) > MOST}
+    assert crowded == set(LARGER)
+
+
+def test_a_name_that_stands_twice_has_a_reason():
+    places = defaultdict(list)
+    for room, name in modules():
+        places[name].append(room)
+    found = {name for name, rooms in places.items() if len(rooms) > 1}
+    allowed = [name for names in TWICE.values() for name in names.split()]
+    assert sorted(found - set(allowed)) == [], "give it a name of its own, or a reason here"
+    assert sorted(set(allowed) - found) == [], "these stand once only"
+    assert len(allowed) == len(set(allowed))
+
+
+def test_every_room_says_what_it_holds():
+    for path in ROOT.rglob("*.py"):
+        room = path.parent
+        text = (room / "__init__.py").read_text("utf-8")
+        assert text.startswith('"""'), room
