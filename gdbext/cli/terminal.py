@@ -5,13 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import sys
-from pathlib import Path
-from types import FrameType
-from typing import Iterator, Mapping, Optional, Sequence, TextIO
+from typing import Mapping, Optional, Sequence, TextIO
 
-from gdbext.capture.private_folder import private_copies
 from gdbext.model.errors import GdbextError
 from gdbext.render import Style
 from gdbext.render.safe_text import clean_text
@@ -35,8 +31,11 @@ class Progress:
         self._stream = stream or sys.stderr
 
     def say(self, text: str) -> None:
-        if self._quiet:
-            return
+        if not self._quiet:
+            self.warn(text)
+
+    def warn(self, text: str) -> None:
+        """What is said with --quiet too."""
         # A closed stderr (terminal gone) must not end the work that releases the targets.
         if self._stream is None:  # closed before we were started
             return
@@ -58,25 +57,3 @@ def write_lines(lines: Sequence[str], stream: Optional[TextIO] = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise GdbextError(f"cannot write the answer to stdout: {error.strerror}") from None
-
-
-@contextlib.contextmanager
-def private_folder() -> Iterator[Path]:
-    """A folder that only we can read, gone afterwards also when we are told to end (TERM, HUP) or killed."""
-    with tidy_end(), private_copies() as folder:
-        yield folder
-
-
-@contextlib.contextmanager
-def tidy_end() -> Iterator[None]:
-    """When we are told to end (TERM, HUP) we leave the block by an exception, so that nothing stays behind."""
-
-    def leave(number: int, frame: Optional[FrameType]) -> None:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -16,11 +16,12 @@ from gdbext.capture.nccl.memory_scan import in_core
 from gdbext.capture.nccl.pointer_search import Search
 from gdbext.capture.stop.hold import ProcessCopy
 from gdbext.capture.symbols.mapped_libraries import words_of
-from gdbext.cli.terminal import Progress, private_folder
 from gdbext.collect.communicators import SCAN, layout_of
 from gdbext.collect.gdb import batch_runs
 from gdbext.collect.gdb.request import Dump
 from gdbext.collect.gdb.unwinding import unwind
+from gdbext.collect.progress import Progress
+from gdbext.collect.tidy_end import private_folder
 from gdbext.model.communicator import Communicator
 from gdbext.model.errors import NothingFound
 from gdbext.model.job import JobSnapshot, RankProcess

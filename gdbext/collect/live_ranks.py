@@ -24,7 +24,6 @@ from gdbext.capture.stop.asleep import asleep, copy_asleep, copy_awake
 from gdbext.capture.stop.ptrace import tracer_of
 from gdbext.capture.stop.together import copy_together
 from gdbext.capture.without_stop import counters, kernel_threads, sleep_times
-from gdbext.cli.terminal import Progress, private_folder
 from gdbext.collect import communicators, release_check, unreadable_ranks
 from gdbext.collect import without_stop as no_stop
 from gdbext.collect.capacity import most_gdbs
@@ -33,6 +32,8 @@ from gdbext.collect.gdb.unwinding import FEW, unwind
 from gdbext.collect.live_reading import LiveReading
 from gdbext.collect.neighbours import Neighbours
 from gdbext.collect.one_rank import Held, LiveRank, reasons
+from gdbext.collect.progress import Progress
+from gdbext.collect.tidy_end import private_folder
 from gdbext.discovery.preflight.permission import check
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import rank_from_environ, told_apart
@@ -314,13 +315,12 @@ class Look:
         self._apart = again_at - first_at
         self._progress.say(f"compared with a second {'copy' if ranks else 'look'} {self._apart:.1f} s later")
 
-    @staticmethod
-    def _check_released(rank: LiveRank, since: release_check.Marks, found: RankSnapshot) -> RankSnapshot:
+    def _check_released(self, rank: LiveRank, since: release_check.Marks, found: RankSnapshot) -> RankSnapshot:
         """The last thing we do for a rank: see that nobody traces it and that it lives as it did before."""
         sign = release_check.sign_of(rank.pid, rank.before, since)
         problems = found.problems
         if sign.trouble and not (sign.word == "traced" and rank.traced):
-            Progress().say(f"{rank.label}: {sign.trouble}")  # also where nobody wants to hear of progress
+            self._progress.warn(f"{rank.label}: {sign.trouble}")
             problems = (sign.trouble, *problems)
         return replace(found, after=sign.word, problems=problems)
 

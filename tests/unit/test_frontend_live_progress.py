@@ -17,6 +17,8 @@ class Said:
     def say(self, text):
         self.lines.append(text)
 
+    warn = say
+
 
 @pytest.fixture
 def look_at():
@@ -61,10 +63,11 @@ def test_many_ranks_have_one_line(look_at):
 
 
 @pytest.mark.parametrize("before, problems", [(True, []), (False, ["process 5 traces it now"])])
-def test_a_tracer_that_was_there_before_is_no_news(monkeypatch, capsys, before, problems):
+def test_a_tracer_that_was_there_before_is_no_news(monkeypatch, before, problems):
     monkeypatch.setattr(release_check, "sign_of", lambda *_: release_check.Sign("traced", "process 5 traces it now"))
     process = RankProcess(100, "rank", rank=0)
     rank = LiveRank(process, traced=before)
-    found = Look._check_released(rank, {}, RankSnapshot(0, ()))
+    said = Said()
+    found = Look(Job("pgid 1", None, (process,)), Limits(), said)._check_released(rank, {}, RankSnapshot(0, ()))
     assert (found.after, list(found.problems)) == ("traced", problems)
-    assert bool(capsys.readouterr().err) is not before
+    assert bool(said.lines) is not before

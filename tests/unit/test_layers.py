@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "debugger": READ | {"snapshot", "commands", "render", "debugger"},
     "printers": KNOW | {"analysis", "render", "printers", "debugger"},
     "snapshot": KNOW | {"discovery", "capture", "analysis", "snapshot"},
-    "collect": READ | {"snapshot", "collect", "cli"},
+    "collect": READ | {"snapshot", "collect"},
     "cli": READ | {"snapshot", "collect", "commands", "render", "rankpdb", "cli"},
     "rankpdb": {"rankpdb"},
 }

@@ -15,8 +15,9 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from gdbext.capture.memory.environ import read_environ
 from gdbext.capture.python.runtime import interpreter_of
 from gdbext.cli.pdb import remote_exec
-from gdbext.cli.terminal import Progress, private_folder, style_for
+from gdbext.cli.terminal import Progress, style_for
 from gdbext.collect.gdb import batch_runs
+from gdbext.collect.tidy_end import private_folder
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import choose_job, find_jobs
 from gdbext.discovery.ranks.selectors import Selector
