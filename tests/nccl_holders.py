@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import List, Mapping, Sequence, Tuple
@@ -76,9 +75,3 @@ class Holder(Target):
         self.addresses = [int(self._process.stdout.readline(), 16) for _ in range(self._blocks)]
         super().__enter__()
         return self
-
-
-def gdbext(*words: object) -> subprocess.CompletedProcess[str]:
-    """The shell's command, and what it printed."""
-    argv = [sys.executable, "-m", "gdbext", *map(str, words)]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=120)

@@ -99,15 +99,19 @@ def looks(program, chosen_gdbs, number, keep=None):
                 yield look(program, gdb, started, keep)
 
 
-def look(program, gdb, started, keep=None):
-    """One diagnosis; `keep`: a folder for what was seen and what was answered."""
+def _from_the_shell(*words):
+    argv = [sys.executable, "-m", "gdbext", *words]
+    return subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
+
+
+def look(program, gdb, started, keep=None, gdbext=_from_the_shell):
+    """One diagnosis by `gdbext`, which runs the command; `keep`: a folder for what was seen and what was answered."""
     pids = started.pids.values() if isinstance(started.pids, dict) else started.pids
     begin = time.monotonic()
-    argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "-q", "--gdb", gdb]
-    argv += map(str, getattr(started, "asked", pids))
+    asked = map(str, getattr(started, "asked", pids))
     kept = keep and Path(keep, f"{program.table}-{program.name}-{_release(gdb)}-{time.time_ns() // 10**6}")
-    argv += ["--save", f"{kept}.look.json"] if kept else []
-    done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
+    save = ["--save", f"{kept}.look.json"] if kept else []
+    done = gdbext("diagnose", "--json", "-q", "--gdb", gdb, *asked, *save)
     seconds = time.monotonic() - begin
     if kept:
         roles = json.dumps(started.pids) if isinstance(started.pids, dict) else ""

@@ -23,10 +23,10 @@ def test_attach_diagnose_release(any_gdb, tmp_path, stripped):
             assert job.alive_progress(pid)
 
 
-def test_diagnose_with_nothing_attached_looks_from_outside(any_gdb, tmp_path):
+def test_diagnose_with_nothing_attached_looks_from_outside(turn_gdb, tmp_path):
     answer = tmp_path / "answer.json"
     with DemoJob("missing-rank-io", wait="poll") as job:
-        done = gdb_batch(any_gdb, f"llm-nccl-diagnose {job.pids[0]} --json {answer}")
+        done = gdb_batch(turn_gdb, f"llm-nccl-diagnose {job.pids[0]} --json {answer}")
         document = json.loads(answer.read_text())
         assert (document["verdict"]["cause"], document["verdict"]["culprits"]) == ("missing-rank", [1]), done.out
         assert all(job.alive_progress(pid) for pid in job.pids.values())

@@ -44,9 +44,9 @@ def test_python_frames_stand_among_native_ones_and_the_numbers_are_gdbs(any_gdb,
     ]
 
 
-def test_nothing_attached_and_no_python(any_gdb):
+def test_nothing_attached_and_no_python(turn_gdb):
     with Target("threads", 1) as target:
-        answer = gdb_batch(any_gdb, "llm-bt", f"llm-attach-all {target.pid}", "llm-bt --json", "llm-bt")
+        answer = gdb_batch(turn_gdb, "llm-bt", f"llm-attach-all {target.pid}", "llm-bt --json", "llm-bt")
         target.assert_free()
     assert "nothing is attached; llm-attach-all" in answer.err
     (document,) = answer.documents

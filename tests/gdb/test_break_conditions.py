@@ -93,8 +93,8 @@ def test_one_that_fails_at_a_hit_is_reported_once_for_each_rank_and_stops_nobody
         job.assert_free(0, 1, 2)
 
 
-def test_a_line_of_python_is_not_waited_for(any_gdb, job):
-    with Held(any_gdb, job) as terminal:
+def test_a_line_of_python_is_not_waited_for(turn_gdb, job):
+    with Held(turn_gdb, job) as terminal:
         said = terminal.command("llm-break serve.py:24 --rank 1")
         assert "in a shell: gdbext pdb --inject serve.py:24 --rank 1" in said
         assert "No breakpoint of llm-break" in terminal.command("llm-break list")

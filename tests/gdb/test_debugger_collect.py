@@ -59,9 +59,9 @@ def test_an_optimised_argument_is_missing_with_its_reason(turn_gdb, tmp_path):
     assert set(map(type, captures.values())) <= {int, str, dict}
 
 
-def test_without_debug_information(any_gdb, tmp_path):
+def test_without_debug_information(turn_gdb, tmp_path):
     with Target("plain", flags=("-O0",)) as target:
-        captures = frame(snapshot(any_gdb, tmp_path, target), "ncclAllReduce")["captures"]
+        captures = frame(snapshot(turn_gdb, tmp_path, target), "ncclAllReduce")["captures"]
     assert set(map(str, captures.values())) == {str({"missing": "no debug information"})}
 
 

@@ -53,9 +53,9 @@ def test_help_and_dash_h_say_the_same(turn_gdb):
     assert helped.startswith("Attach to all ranks of a job")
 
 
-def test_settings(any_gdb):
+def test_settings(turn_gdb):
     answer = gdb_batch(
-        any_gdb, "set llm max-pause nan", "set llm max-pause -1", "set llm max-pause 0.25", "show llm max-pause",
+        turn_gdb, "set llm max-pause nan", "set llm max-pause -1", "set llm max-pause 0.25", "show llm max-pause",
         "set llm frames 12", "show llm", "set llm", "set llm nonsense 1", "show llm nonsense",
     )  # fmt: skip
     assert answer.err.count("is a number of seconds") == 2

@@ -84,7 +84,7 @@ def isolated(gdb, copied, environment, *commands):
 
 
 @pytest.mark.parametrize("place", ["beside", "venv", "site", "user", "asked"])
-def test_dependencies_are_found(any_gdb, copied, tmp_path, place):
+def test_dependencies_are_found(turn_gdb, copied, tmp_path, place):
     environment = bare_environment(tmp_path)
     folders = {
         "beside": copied,
@@ -101,26 +101,26 @@ def test_dependencies_are_found(any_gdb, copied, tmp_path, place):
         code = f'import sys; sys.path.insert(0, "{folders["asked"]}"); exec(sys.argv[1])'
         python.write_text(f"#!/bin/sh\nexec {sys.executable} -S -c '{code}' \"$2\"\n")
         python.chmod(0o755)
-    answer = isolated(any_gdb, copied, environment)
+    answer = isolated(turn_gdb, copied, environment)
     assert "output None" in answer.out, answer.text
 
 
-def test_without_dependencies_one_line_says_what_to_do(any_gdb, copied, tmp_path):
+def test_without_dependencies_one_line_says_what_to_do(turn_gdb, copied, tmp_path):
     with Target("plain") as target:
-        answer = isolated(any_gdb, copied, bare_environment(tmp_path), f"llm-ranks {target.pid}")
+        answer = isolated(turn_gdb, copied, bare_environment(tmp_path), f"llm-ranks {target.pid}")
     assert "llm frames: 256" in answer.out  # what needs none of them works
     assert "Traceback" not in answer.text
     (line,) = [line for line in answer.err.splitlines() if "pip install" in line]
     assert "No module named" in line
 
 
-def test_nothing_else_is_importable_from_those_folders(any_gdb, copied, tmp_path):
+def test_nothing_else_is_importable_from_those_folders(turn_gdb, copied, tmp_path):
     dependencies_into(tmp_path / "elsewhere")
     (tmp_path / "elsewhere" / "json.py").write_text("raise SystemExit('shadowed')")
     (tmp_path / "elsewhere" / "stranger.py").write_text("")
     environment = bare_environment(tmp_path, GDBEXT_SITE=str(tmp_path / "elsewhere"))
     answer = gdb_batch(
-        any_gdb, "python import json, tabulate; print('json fine')", "python import stranger",
+        turn_gdb, "python import json, tabulate; print('json fine')", "python import stranger",
         source=f"{copied}/gdbext/init.py", env=environment,
     )  # fmt: skip
     assert "json fine" in answer.out
@@ -135,8 +135,8 @@ def test_nothing_else_is_importable_from_those_folders(any_gdb, copied, tmp_path
         ("import sys; sys.version_info = (3, 6, 8)", "Python 3.8 or newer; this one has 3.6"),
     ],
 )
-def test_what_is_too_old_is_told_in_one_line(any_gdb, pretend, words):
-    answer = gdb_batch(any_gdb, f"python {pretend}", f"source {INIT}", source=None)
+def test_what_is_too_old_is_told_in_one_line(turn_gdb, pretend, words):
+    answer = gdb_batch(turn_gdb, f"python {pretend}", f"source {INIT}", source=None)
     assert answer.out == ""
     assert answer.err.count("\n") == 1
     assert words in answer.err

@@ -29,21 +29,21 @@ def test_a_look_without_attaching(any_gdb, tmp_path):
     assert len(re.findall("<null>", answer.out)) == 1
 
 
-def test_its_error_is_ours(any_gdb):
+def test_its_error_is_ours(turn_gdb):
     with Target("plain") as gone:
         gone.kill()
-        answer = gdb_batch(any_gdb, f"llm-stacks {gone.pid}")
+        answer = gdb_batch(turn_gdb, f"llm-stacks {gone.pid}")
     assert answer.out == ""
     assert f"no process {gone.pid}" in answer.err.splitlines()[-1]
     assert answer.err.count(f"no process {gone.pid}") == 1
     assert "Traceback" not in answer.err
 
 
-def test_an_error_of_several_lines_is_said_once_and_whole(any_gdb):
+def test_an_error_of_several_lines_is_said_once_and_whole(turn_gdb):
     """Two jobs on the host: the list of them belongs to the error."""
     commands = ("llm-stacks", "llm-locks", "llm-nccl-comms")
     with DemoJob("pinned-alloc", ranks=2) as one, DemoJob("pinned-alloc", ranks=2) as other:
-        answer = gdb_batch(any_gdb, *commands)
+        answer = gdb_batch(turn_gdb, *commands)
     assert answer.out == ""
     lines = answer.err.splitlines()
     assert re.match(r"\d+ jobs are on this host: choose one", lines[0])
@@ -54,11 +54,11 @@ def test_an_error_of_several_lines_is_said_once_and_whole(any_gdb):
             assert lines.count(line) == 1, "to be pasted at this prompt"
 
 
-def test_several_jobs_below_one_pid_are_listed(any_gdb):
+def test_several_jobs_below_one_pid_are_listed(turn_gdb):
     """Those of one shell were taken for one job, with one verdict over all of them."""
     with DemoJob("pinned-alloc", ranks=2) as one, DemoJob("pinned-alloc", ranks=2) as other:
         me = os.getpid()
-        answer = gdb_batch(any_gdb, f"llm-attach-all {me}", f"llm-nccl-diagnose {me} --json", f"llm-ranks {me}")
+        answer = gdb_batch(turn_gdb, f"llm-attach-all {me}", f"llm-nccl-diagnose {me} --json", f"llm-ranks {me}")
     lines = answer.err.splitlines()
     for pid in (one.pids[0], other.pids[0]):
         assert f"    llm-attach-all {pid}" in lines and f"    llm-nccl-diagnose {pid}" in lines
@@ -68,9 +68,9 @@ def test_several_jobs_below_one_pid_are_listed(any_gdb):
     assert "2 jobs are here" in answer.out
 
 
-def test_the_last_words_of_a_look_that_went_well_are_said(any_gdb):
+def test_the_last_words_of_a_look_that_went_well_are_said(turn_gdb):
     with Target("plain") as one:
-        answer = gdb_batch(any_gdb, f"llm-nccl-diagnose {one.pid}")
+        answer = gdb_batch(turn_gdb, f"llm-nccl-diagnose {one.pid}")
     assert len(re.findall(r"^gdbext: done in", answer.err, re.MULTILINE)) == 1
 
 
@@ -86,7 +86,7 @@ def test_ctrl_c_ends_it_and_frees_everything(any_gdb):
         assert "Quit" in text
 
 
-def test_nothing_of_the_present_folder_is_run(any_gdb, tmp_path):
+def test_nothing_of_the_present_folder_is_run(turn_gdb, tmp_path):
     """It may be the rank's: Python would import from there before all else, and a PATH may name it."""
     for name in ("json", "argparse", "tabulate", "gdbext"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write(__name__)")
@@ -96,6 +96,6 @@ def test_nothing_of_the_present_folder_is_run(any_gdb, tmp_path):
     environment = {**os.environ, "PATH": f".:{os.environ['PATH']}"}
     hide = "python import sys; sys.path[:] = [place for place in sys.path if '-packages' not in place]"
     with Target("plain") as one:
-        answer = gdb_batch(any_gdb, hide, f"llm-stacks {one.pid}", cwd=tmp_path, env=environment)
+        answer = gdb_batch(turn_gdb, hide, f"llm-stacks {one.pid}", cwd=tmp_path, env=environment)
     assert "answer" in answer.out
     assert not (tmp_path / "ran").exists()

@@ -201,10 +201,10 @@ def test_ctrl_c_on_the_terminal_while_symbols_are_read(any_gdb):
         assert re.findall(r"^\*? *(\d+) +<null>", terminal.command("info inferiors"), re.MULTILINE) == ["1"]
 
 
-def test_an_error_of_ours_lets_go_too(any_gdb):
+def test_an_error_of_ours_lets_go_too(turn_gdb):
     bug = "python from gdbext.debugger.ranks import session as s; s.numbered = lambda process: 1 / 0"
     with Target("plain") as one:
-        answer = gdb_batch(any_gdb, bug, attach(one), "set llm debug on", attach(one), "info inferiors")
+        answer = gdb_batch(turn_gdb, bug, attach(one), "set llm debug on", attach(one), "info inferiors")
         one.assert_free()
     lines = answer.err.splitlines()
     assert any("ZeroDivisionError" in line and "set llm debug on" in line for line in lines)
@@ -234,9 +234,9 @@ def test_the_selection_of_before_is_kept_by_looking(any_gdb):
     assert re.search(r"^#2 ", kept.out, re.MULTILINE)
 
 
-def test_nothing_attached_is_said_with_the_next_step(any_gdb):
+def test_nothing_attached_is_said_with_the_next_step(turn_gdb):
     answer = gdb_batch(
-        any_gdb, "llm-detach-all", "llm-rank apply all bt", "llm-rank 3", "llm-rank", "llm-continue", "llm-tensor list"
+        turn_gdb, "llm-detach-all", "llm-rank apply all bt", "llm-rank 3", "llm-rank", "llm-continue", "llm-tensor list"
     )
     assert answer.out == ""
     lines = answer.err.splitlines()
@@ -245,17 +245,17 @@ def test_nothing_attached_is_said_with_the_next_step(any_gdb):
     assert ".;" not in lines[5]
 
 
-def test_attaching_again_is_said_in_one_line(any_gdb):
+def test_attaching_again_is_said_in_one_line(turn_gdb):
     with Target("plain", **rank(0)) as one, Target("plain", **rank(1)) as two, Target("plain", **rank(2)) as three:
-        answer = gdb_batch(any_gdb, "set width 0", attach(one, two, three), attach(one, two, three))
+        answer = gdb_batch(turn_gdb, "set width 0", attach(one, two, three), attach(one, two, three))
         three.assert_free()
     (line,) = [line for line in answer.out.splitlines() if "already" in line]
     assert line.startswith("ranks 0-2: attached to this gdb already")
 
 
-def test_a_breakpoint_names_the_rank(any_gdb):
+def test_a_breakpoint_names_the_rank(turn_gdb):
     with Target("plain", **rank(0)) as one, Target("plain", **rank(1)) as two:
-        answer = gdb_batch(any_gdb, attach(one, two), "llm-break answer --rank 1", "llm-break delete")
+        answer = gdb_batch(turn_gdb, attach(one, two), "llm-break answer --rank 1", "llm-break delete")
     assert "at answer, rank 1," in answer.out
 
 
@@ -272,7 +272,7 @@ def test_the_users_own_inferior_is_left_alone(any_gdb):
     assert [row["inferior"] for row in listed["ranks"]] == [1, 3]
 
 
-def test_the_rank_is_read_from_memory_where_proc_lost_it(any_gdb):
+def test_the_rank_is_read_from_memory_where_proc_lost_it(turn_gdb):
     """As setproctitle leaves it: /proc/PID/environ is wiped, the C library's environment is not."""
     script = "import setproctitle, sys; setproctitle.setproctitle('x'); print('ready', flush=True); sys.stdin.read()"
 
@@ -282,7 +282,7 @@ def test_the_rank_is_read_from_memory_where_proc_lost_it(any_gdb):
     ) as process:
         try:
             assert process.stdout.readline() == "ready\n"
-            answer = gdb_batch(any_gdb, f"llm-attach-all {process.pid} --json")
+            answer = gdb_batch(turn_gdb, f"llm-attach-all {process.pid} --json")
         finally:
             process.kill()
     assert answer.documents[0]["ranks"][0]["process"]["rank"] == 5

@@ -91,9 +91,9 @@ def test_idle_job_waits_for_requests():
         assert "rtp_llm::CpuTpBroadcaster::broadcast" in functions(main_stack(job.pids[2]))
 
 
-def test_stacks_have_the_published_shape(any_gdb):
+def test_stacks_have_the_published_shape(turn_gdb):
     with DemoJob("pinned-alloc") as job:
-        culprit, victim = main_stack(job.pids[1], any_gdb), main_stack(job.pids[0], any_gdb)
+        culprit, victim = main_stack(job.pids[1], turn_gdb), main_stack(job.pids[0], turn_gdb)
     first = culprit.index(("cudaMallocHost", "libcudart.so.12"))
     assert culprit[first - 2 : first] == [("??", "libcudart.so.12")] * 2
     nameless = [frame for frame in culprit[: first - 2] if frame[0] == "??"]

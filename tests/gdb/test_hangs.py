@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
 from tests.conftest import gdbs
+from tests.front_end import gdbext
 from tests.inferiors.demo import DemoJob, state_of
 from tests.inferiors.scenarios import SCENARIOS
 
@@ -16,8 +15,7 @@ pytestmark = pytest.mark.gdb
 
 def diagnose(pids, gdb, *arguments):
     """(exit status, document, stderr)"""
-    argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "--gdb", gdb, *map(str, pids), *arguments]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    done = gdbext("diagnose", "--json", "--gdb", gdb, *pids, *arguments)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout), done.stderr
 
@@ -57,11 +55,11 @@ def test_however_the_driver_waits(wait):
         assert (answer["verdict"]["cause"], answer["verdict"]["culprits"]) == ("implicit-sync-vs-collective", [1])
 
 
-def test_under_mpirun(any_gdb):
+def test_under_mpirun(turn_gdb):
     """Ranks started by Open MPI: rank numbers from its variables, the launcher is no rank."""
     with DemoJob("pinned-alloc", wait="poll", launcher="mpirun") as job:
         launcher = job.processes[0].pid
-        status, answer, errors = diagnose([launcher], any_gdb)
+        status, answer, errors = diagnose([launcher], turn_gdb)
         assert [process["pid"] for process in answer["processes"]] == [job.pids[rank] for rank in range(3)]
         assert [process["rank"] for process in answer["processes"]] == [0, 1, 2]
         assert answer["verdict"]["cause"] == "implicit-sync-vs-collective"
@@ -70,9 +68,9 @@ def test_under_mpirun(any_gdb):
         assert all(job.alive_progress(pid) for pid in job.pids.values())
 
 
-def test_without_any_symbols(any_gdb):
+def test_without_any_symbols(turn_gdb):
     """A stripped engine: the exported names of the libraries are enough for the verdict."""
     with DemoJob("pinned-alloc", wait="poll", stripped=True) as job:
-        _, answer, _ = diagnose(job.pids.values(), any_gdb)
+        _, answer, _ = diagnose(job.pids.values(), turn_gdb)
         assert answer["verdict"]["cause"] == "implicit-sync-vs-collective", answer["verdict"]["summary"]
         assert answer["verdict"]["culprits"] == [1]

@@ -14,6 +14,7 @@ from gdbext.analysis.verdict.judge import judge
 from gdbext.model.missing import Missing
 from gdbext.model.saved.codec import load_snapshot
 from tests.conftest import gdbs
+from tests.front_end import gdbext
 from tests.gdb.gdbrun import QUIET, gdb_batch
 from tests.inferiors.capture_process import wait_until
 from tests.inferiors.lock_hangs import LOCK_HANGS
@@ -50,8 +51,7 @@ def snapshots(request, running, tmp_path_factory):
     file = tmp_path_factory.mktemp("locks") / "snapshot.json"
     pids = [str(pid) for pids in running.values() for pid in pids]
     if how == "outside":
-        words = [sys.executable, "-m", "gdbext", "locks", "-q", "--gdb", gdbs()[number], "--save", file, *pids]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        done = gdbext("locks", "-q", "--gdb", gdbs()[number], "--save", file, *pids)
         said = done.stdout + done.stderr
     else:
         attach = f"llm-attach-all {' '.join(pids)}"
@@ -136,19 +136,7 @@ def test_the_holder_of_a_files_lock_need_not_be_a_rank(how, tmp_path):
             pids[role] = one.pid
         wait_until(lambda: _call(pids["wait"]) == 73)
         if how == "outside":
-            look = [
-                sys.executable,
-                "-m",
-                "gdbext",
-                "locks",
-                "-q",
-                "--gdb",
-                gdbs()[0],
-                "--save",
-                file,
-                str(pids["wait"]),
-            ]
-            said = subprocess.run(look, capture_output=True, text=True, timeout=120).stdout
+            said = gdbext("locks", "-q", "--gdb", gdbs()[0], "--save", file, pids["wait"]).stdout
         else:
             look = (f"llm-attach-all {pids['wait']}", f"llm-locks --save {file}", "llm-detach-all")
             answer = gdb_batch(gdbs()[0], *look)

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.front_end import gdbext
 from tests.inferiors.capture_process import wait_until
 from tests.inferiors.demo import DemoJob, state_of
 
@@ -21,9 +22,8 @@ def start(*arguments):
 
 
 def diagnose(*arguments):
-    with start(*arguments) as process:
-        out, err = process.communicate(timeout=120)
-    return process.returncode, out, err
+    done = gdbext("diagnose", *arguments)
+    return done.returncode, done.stdout, done.stderr
 
 
 def assert_untouched(job):
@@ -48,9 +48,9 @@ def test_several_looks_are_kept_and_judged_together(tmp_path):
     assert json.loads(again[1])["verdict"] == json.loads(out)["verdict"]
 
 
-def test_all_ranks_together_read_by_two_gdbs(any_gdb):
+def test_all_ranks_together_read_by_two_gdbs(turn_gdb):
     with DemoJob("pinned-alloc", ranks=4, wait="poll") as job:
-        status, out, err = diagnose(*job.pids.values(), "--together", "--jobs", 2, "--json", "--gdb", any_gdb)
+        status, out, err = diagnose(*job.pids.values(), "--together", "--jobs", 2, "--json", "--gdb", turn_gdb)
         answer = json.loads(out)
         assert (answer["verdict"]["cause"], answer["verdict"]["culprits"]) == ("implicit-sync-vs-collective", [1])
         assert status == 1, err

@@ -9,9 +9,10 @@ import pytest
 from gdbext.capture.nccl.dwarf_layout import layout_of
 from gdbext.capture.nccl.library import release_of, rows_for
 from tests.conftest import gdbs
+from tests.front_end import gdbext
 from tests.gdb.gdbrun import gdb_batch
 from tests.inferiors.demo import DemoJob, state_of
-from tests.nccl_holders import HASH, Holder, block, gdbext, real_library, shape_by_gdb
+from tests.nccl_holders import HASH, Holder, block, real_library, shape_by_gdb
 
 pytestmark = pytest.mark.gdb
 
@@ -136,7 +137,7 @@ def own_library(tmp_path_factory):
     return make
 
 
-def test_by_the_table_of_releases(own_library, any_gdb, tmp_path):
+def test_by_the_table_of_releases(own_library, turn_gdb, tmp_path):
     """Of two processes and of their cores, where the scan finds what no frame leads to."""
     row, cores = rows_for("2.27.5")[0], [str(tmp_path / "core.0"), str(tmp_path / "core.1")]
     shape = row.size, {name: field.offset for name, field in row.fields.items()}
@@ -149,8 +150,8 @@ def test_by_the_table_of_releases(own_library, any_gdb, tmp_path):
             pids.append(stack.enter_context(Holder(rank, 2, library, shown, hidden)).pid)
         words = [f"llm-rank apply {rank} gcore {core}" for rank, core in enumerate(cores)]
         attach = f"llm-attach-all {pids[0]} {pids[1]}"
-        document = gdb_batch(any_gdb, attach, "llm-nccl-comms --json", *words).documents[0]
-    later = gdb_batch(any_gdb, "llm-attach-all --core " + " ".join(cores), "llm-nccl-comms --scan --json").documents[0]
+        document = gdb_batch(turn_gdb, attach, "llm-nccl-comms --json", *words).documents[0]
+    later = gdb_batch(turn_gdb, "llm-attach-all --core " + " ".join(cores), "llm-nccl-comms --scan --json").documents[0]
     for seen in (document, later):
         members = by_hash(seen)[HASH]["members"]
         assert [member["rank"] for member in members] == [0, 1]

@@ -79,8 +79,8 @@ def hang():
         yield job
 
 
-def test_the_same_cause_without_a_stop(any_gdb, hang):
-    status, out, err = run("diagnose", hang.pids.values(), "--once", "--json", "--gdb", any_gdb)
+def test_the_same_cause_without_a_stop(turn_gdb, hang):
+    status, out, err = run("diagnose", hang.pids.values(), "--once", "--json", "--gdb", turn_gdb)
     answer = json.loads(out)
     assert (answer["verdict"]["cause"], answer["verdict"]["culprits"]) == ("implicit-sync-vs-collective", [1]), err
     assert status in (1, 3), err  # 3: a pool thread was awake whenever it was looked at
@@ -132,9 +132,9 @@ def test_locks_without_a_stop():
     assert "Circle" in out and "join" in out, err  # the owner of a join is known by the descriptors of the threads
 
 
-def test_inside_gdb(any_gdb):
+def test_inside_gdb(turn_gdb):
     with Target("threads", 2) as one:
-        answer = gdb_batch(any_gdb, f"llm-nccl-diagnose {one.pid} --no-stop --json", f"llm-stacks {one.pid} --no-stop")
+        answer = gdb_batch(turn_gdb, f"llm-nccl-diagnose {one.pid} --no-stop --json", f"llm-stacks {one.pid} --no-stop")
         one.assert_free()
     (document,) = answer.documents
     assert document["pause_ms"]["max"] == 0

@@ -9,6 +9,7 @@ import pytest
 
 from gdbext.model.saved.codec import load_snapshot
 from tests.conftest import gdbs
+from tests.front_end import gdbext
 from tests.inferiors.torch_job import TorchJob, state_of
 
 pytestmark = pytest.mark.gdb
@@ -16,15 +17,9 @@ pytestmark = pytest.mark.gdb
 
 def diagnose(*arguments, gdb):
     """(exit status, JSON document, stderr) of `gdbext diagnose`."""
-    argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "--gdb", gdb, *map(str, arguments)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=180)
+    done = gdbext("diagnose", "--json", "--gdb", gdb, *arguments)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout), done.stderr
-
-
-def python_line(process, function):
-    """The frames of a snapshot are not in the answer; the evidence and the summary cite them."""
-    return [item for item in process if function in item["text"]]
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +28,18 @@ def hung():
         yield job
 
 
+@pytest.fixture(scope="module", params=["distribution", "newest"])
+def look(request, hung, tmp_path_factory):
+    """(exit status, the answer, errors, the saved snapshot): each gdb looks once."""
+    saved = tmp_path_factory.mktemp("look") / "snapshot.json"
+    gdb = gdbs()[request.param == "newest"]
+    return *diagnose(*hung.pids, "--save", saved, gdb=gdb), saved
+
+
 @pytest.mark.torch
 class TestTorch:
-    def test_rank_1_is_missing(self, hung, any_gdb):
-        status, answer, errors = diagnose(*hung.pids, gdb=any_gdb)
+    def test_rank_1_is_missing(self, look):
+        status, answer, errors, _ = look
         verdict = answer["verdict"]
         ranks = {process["index"]: process["rank"] for process in answer["processes"]}
         assert verdict["cause"] == "missing-rank", verdict
@@ -45,9 +48,8 @@ class TestTorch:
         assert status == 1, errors
         assert "torch_rank.py" in json.dumps(verdict)
 
-    def test_the_python_line_of_each_rank_is_shown(self, hung, tmp_path, any_gdb):
-        saved = tmp_path / "snapshot.json"
-        diagnose(*hung.pids, "--save", saved, gdb=any_gdb)
+    def test_the_python_line_of_each_rank_is_shown(self, look):
+        *_, saved = look
         assert saved.stat().st_mode & 0o777 == 0o600
         for process in load_snapshot(saved.read_bytes()).processes:
             main = next(thread for thread in process.threads if thread.lwp == process.pid)
@@ -55,16 +57,15 @@ class TestTorch:
             wanted = "wait_for_weights" if process.rank == 1 else "forward"
             assert [line for name, line in lines if name and name.endswith(wanted) and line > 0], lines
 
-    def test_without_selector_the_one_job_is_found(self, hung, any_gdb):
-        _, answer, _ = diagnose("--parent", hung.launcher.pid, gdb=any_gdb)
-        assert [process["pid"] for process in answer["processes"]] == hung.pids
-        assert [process["rank"] for process in answer["processes"]] == [0, 1, 2, 3]
-
-    def test_every_rank_runs_on(self, hung, any_gdb):
-        diagnose(*hung.pids, gdb=any_gdb)
+    def test_every_rank_runs_on(self, look, hung):
         for rank, pid in enumerate(hung.pids):
             assert state_of(pid)[1] == 0
             assert hung.goes_on(rank)
+
+    def test_without_selector_the_one_job_is_found(self, hung, turn_gdb):
+        _, answer, _ = diagnose("--parent", hung.launcher.pid, gdb=turn_gdb)
+        assert [process["pid"] for process in answer["processes"]] == hung.pids
+        assert [process["rank"] for process in answer["processes"]] == [0, 1, 2, 3]
 
 
 @pytest.mark.torch
@@ -83,7 +84,7 @@ TITLED = (
 
 
 @pytest.mark.parametrize(("engine", "title"), TITLES)
-def test_a_rank_known_by_its_title_only(engine, title, any_gdb):
+def test_a_rank_known_by_its_title_only(engine, title, turn_gdb):
     """The environment is wiped by the title; the rank comes from the title, or from the memory of the process."""
     environment = {**os.environ, "WORLD_RANK": "1", "WORLD_SIZE": "2"}
     with subprocess.Popen(
@@ -91,7 +92,7 @@ def test_a_rank_known_by_its_title_only(engine, title, any_gdb):
     ) as process:
         assert process.stdout.readline() == b"ready\n"
         try:
-            _, answer, _ = diagnose(process.pid, gdb=any_gdb)
+            _, answer, _ = diagnose(process.pid, gdb=turn_gdb)
         finally:
             process.kill()
         (only,) = answer["processes"]

@@ -87,7 +87,7 @@ def walked(gdb, pid, folder, before_gdb=lambda: None):
     return unpack(record["frames"], rank["threads"])[0].frames, problems, time.monotonic() - begun
 
 
-def test_symbols_that_are_more_when_unpacked_are_not_handed_to_gdb(any_gdb, folder):
+def test_symbols_that_are_more_when_unpacked_are_not_handed_to_gdb(turn_gdb, folder):
     """250 KB of .gnu_debugdata became 1.5 GiB in gdb. This one says that it has 4 GiB."""
     number = bytes([0x80, 0x80, 0x80, 0x80, 0x10])
     index = b"\0\1\5" + number + bytes(8)
@@ -96,7 +96,7 @@ def test_symbols_that_are_more_when_unpacked_are_not_handed_to_gdb(any_gdb, fold
     subprocess.run(["strip", "-g", folder / "library.so"], check=True)
     subprocess.run(["objcopy", f"--add-section=.gnu_debugdata={folder}/more", folder / "library.so"], check=True)
     with running(folder) as pid:
-        frames, problems, _ = walked(any_gdb, pid, folder)
+        frames, problems, _ = walked(turn_gdb, pid, folder)
     assert names(frames) == ["waits_in_library", "main"]
     (problem,) = problems
     assert problem.startswith("library.so: its 4,096 MiB of debug information were not read"), problem
@@ -158,11 +158,11 @@ def test_a_link_to_debug_information_leads_to_no_fifo(any_gdb, folder, link):
     assert problems == [] and took < DEADLINE / 2
 
 
-def test_debug_information_in_a_file_of_its_own_is_read(any_gdb, folder):
+def test_debug_information_in_a_file_of_its_own_is_read(turn_gdb, folder):
     """As it was when it was looked at: gdb gets a copy."""
     apart = strip(folder / "library.so", "library.debug")
     with running(folder) as pid:
-        frames, problems, _ = walked(any_gdb, pid, folder, lambda: trap(apart))
+        frames, problems, _ = walked(turn_gdb, pid, folder, lambda: trap(apart))
     assert names(frames) == ["waits_in_library", "main"] and problems == []
     assert [frame.line for frame in frames if frame.function == "waits_in_library"] == [3]
 

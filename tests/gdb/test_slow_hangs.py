@@ -1,13 +1,11 @@
-"""Jobs that are slow and hangs that look like them, from running processes to the verdict; two looked at at a time."""
+"""Jobs that are slow and hangs that look like them, from running processes to the verdict."""
 
 import json
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.conftest import gdbs
+from tests.front_end import gdbext
 from tests.inferiors.slow_hangs import BY_NAME
 
 pytestmark = pytest.mark.gdb
@@ -18,8 +16,7 @@ ROWS = [BY_NAME[name] for name in ("swap-slow", "compile-slow", "loading-slow", 
 
 def diagnose(pids, *options, gdb=None):
     """(exit status, the answer)"""
-    argv = [sys.executable, "-m", "gdbext", "diagnose", "--json", "--gdb", gdb or gdbs()[0], *options]
-    done = subprocess.run([*argv, *map(str, pids)], capture_output=True, text=True, timeout=120)
+    done = gdbext("diagnose", "--json", "--gdb", gdb or gdbs()[0], *options, *pids)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
@@ -31,8 +28,7 @@ def answer_of(row, *options):
 
 @pytest.fixture(scope="module")
 def answers():
-    with ThreadPoolExecutor(2) as pool:
-        return dict(zip([row.name for row in ROWS], pool.map(answer_of, ROWS)))
+    return {row.name: answer_of(row) for row in ROWS}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

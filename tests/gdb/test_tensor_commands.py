@@ -83,7 +83,7 @@ def test_what_can_be_done_with_a_tensor(any_gdb, kind, tmp_path):
     assert "syntax error" in found[15]["unread"][0]["reason"]
 
 
-def test_an_index_needs_no_blank_and_rows_need_no_comma(any_gdb, tmp_path):
+def test_an_index_needs_no_blank_and_rows_need_no_comma(turn_gdb, tmp_path):
     """What the language has in brackets goes first: entries of maps and vectors, and elements behind pointers."""
     raw = "--dtype fp32 --shape 3,4"
     before = [*started(turbomind(), tmp_path / "truth"), "set $a = (unsigned long)floats"]
@@ -93,7 +93,7 @@ def test_an_index_needs_no_blank_and_rows_need_no_comma(any_gdb, tmp_path):
         f"save plain[0] {tmp_path}/row.npy", f"diff plain[0] {tmp_path}/row.npy", "diff plain[1] argument[1]",
         "diff plain[1] argument[2]", "info plain[1]", "diff plain[1:] --ranks all", "list --ranks all",
     )  # fmt: skip
-    found = answers(any_gdb, tmp_path, before, *lines_of)
+    found = answers(turn_gdb, tmp_path, before, *lines_of)
     part, last, chained, spaced, entry, _ = found[:6]
     assert part["elements"] == [4, 6, 8, 10] and last["elements"] == [8, 9, 10, 11] and last["index"] == "[-1]"
     assert chained["elements"] == spaced["elements"] == [9, 10]

@@ -19,6 +19,8 @@ from tests.inferiors.torch_job import free_port
 REPOSITORY = Path(__file__).resolve().parents[3]
 MARK = "GDBEXT_LIVE"
 """A variable that every process of a job inherits, however it detaches itself."""
+RUNS_ON = 200_000_000
+"""ns of processor time of a thread that waits by running."""
 
 
 class LiveJob:
@@ -91,7 +93,7 @@ class LiveJob:
                 raise RuntimeError(f"{self._name} did not come to its place: {self._said()}")
             select.select([], [], [], 0.02)
         self.pids = {role: int((self._folder / role).read_text()) for role in self._roles}
-        until = min(self._until, time.monotonic() + (1.5 if self._how == "mpirun" else 5.0))
+        until = min(self._until, time.monotonic() + 3.0)
         for pid in self.pids.values() if self._settles else ():
             self._until_settled(pid, until)
 
@@ -101,12 +103,15 @@ class LiveJob:
 
     @staticmethod
     def _until_settled(pid: int, until: float) -> None:
-        """The place is told just before the wait: until the main thread has slept for a while; MPI's never does."""
-        quiet, before = 0, ""
-        while quiet < 4 and time.monotonic() < until:
+        """The place is told just before the wait: until the main thread has slept for a while; MPI's never does, it
+        has run for longer than the way there takes."""
+        quiet, before, ran, first = 0, "", 0, None
+        while quiet < 4 and ran < RUNS_ON and time.monotonic() < until:
             with contextlib.suppress(OSError):
                 now = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text()
                 quiet, before = (quiet + 1 if now == before else 0), now
+                first = int(now.split()[0]) if first is None else first
+                ran = int(now.split()[0]) - first
             select.select([], [], [], 0.05)
 
     def _end(self) -> None:
