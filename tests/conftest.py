@@ -1,4 +1,4 @@
-"""Fixtures for tests that drive a real gdb."""
+"""The tiers of the tests, and fixtures for those that drive a real gdb."""
 
 import functools
 import os
@@ -9,6 +9,49 @@ import zlib
 from pathlib import Path
 
 import pytest
+
+HERE = Path(__file__).parent
+_STARTS = {"subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"}
+_started = []  # processes of the pure test that runs
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Each test is of one tier: `gdb` in tests/gdb, `process` where it is marked, else `pure`."""
+    for item in items:
+        if HERE / "gdb" in item.path.parents:
+            item.add_marker("gdb")
+        elif not item.get_closest_marker("process"):
+            item.add_marker("pure")
+
+
+def _note(event, _arguments):
+    if event in _STARTS:
+        _started.append(event)
+
+
+sys.addaudithook(_note)
+
+
+def _none_was_started(item):
+    if item.get_closest_marker("pure") and _started:
+        pytest.fail(f"a pure test starts a process ({_started[0]}): mark it `process`")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item):
+    _started.clear()
+    done = yield
+    _none_was_started(item)
+    return done
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    done = yield
+    _none_was_started(item)
+    return done
+
 
 NEWEST = Path(sys.executable).parent / "gdb"
 """gdb of the `gdb-for-pwndbg` package, beside the distribution's."""

@@ -22,8 +22,8 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from tabulate import tabulate
 
-from tests.inferiors.capture_process import wait_until
 from tests.inferiors.groups import KINDS
+from tests.polling import wait_until
 
 HERE = Path(__file__).resolve().parents[2]
 PROGRAM = HERE / "tests" / "inferiors" / "groups.py"

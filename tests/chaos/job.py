@@ -7,10 +7,10 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from tests.inferiors.capture_process import HERE
+from tests.polling import comes_true
 
 SIZE = 64  # bytes of a rank in the shared file, see chaos_rank.c
 PATIENCE = 20.0  # seconds; only a failing check waits that long
@@ -113,12 +113,7 @@ def until(condition, what):
 
 def waits(condition, seconds):
     """Whether the condition comes true in that time."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.002)
-    return True
+    return bool(comes_true(condition, seconds))
 
 
 def tracers(pid):

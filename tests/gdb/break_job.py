@@ -6,10 +6,10 @@ import re
 import signal
 import struct
 import subprocess
-import time
 
 from tests.gdb.gdbrun import DEADLINE, INIT, Terminal, build
 from tests.inferiors.demo import state_of
+from tests.polling import wait_until
 
 PROMPT = re.escape(Terminal.PROMPT) + r"\Z"
 WORLD, MOST = 3, 4
@@ -59,25 +59,18 @@ class Job:
         return self.get("steps", rank)
 
     def until(self, field, rank, value):
-        end = time.monotonic() + DEADLINE
-        while self.get(field, rank) < value:
-            assert time.monotonic() < end, f"{field} of rank {rank} stays {self.get(field, rank)}"
-            time.sleep(0.002)  # polls shared memory: there is nothing to block on
+        stays = f"{field} of rank {rank} to be {value}"
+        wait_until(lambda: self.get(field, rank) >= value, lambda: f"{stays}, it is {self.get(field, rank)}")
 
     def kill(self, rank):
         """It dies, and the others are told not to wait for it."""
         self.set("gone", rank, 1)
         os.kill(self.pids[rank], signal.SIGKILL)
-        end = time.monotonic() + DEADLINE
-        while state_of(self.pids[rank])[0] not in ("Z", "X", None):
-            assert time.monotonic() < end
-            time.sleep(0.002)  # its parent is told only when gdb has been
+        # Its parent is told only when gdb has been.
+        wait_until(lambda: state_of(self.pids[rank])[0] in ("Z", "X", None), f"the end of rank {rank}")
 
     def until_program(self, rank, name):
-        end = time.monotonic() + DEADLINE
-        while not os.readlink(f"/proc/{self.pids[rank]}/exe").endswith(name):
-            assert time.monotonic() < end
-            time.sleep(0.002)  # nobody tells of an exec
+        wait_until(lambda: os.readlink(f"/proc/{self.pids[rank]}/exe").endswith(name), f"exec of {name}")
 
     def assert_free(self, *ranks):
         """Nobody traces them, and they go on."""

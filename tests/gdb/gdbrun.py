@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 import gdbext
+from tests.polling import DEADLINE, wait_until
 
 ROOT = Path(gdbext.__file__).resolve().parent.parent
 INIT = ROOT / "gdbext" / "init.py"
 INFERIORS = ROOT / "tests" / "inferiors"
-DEADLINE = 120.0  # seconds; only a failing test waits that long
 QUIET = ("-nx", "-nh", "-q", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off")
 
 
@@ -51,9 +51,9 @@ class Target:
 
     def __enter__(self):
         assert self._process.stdout.readline() == "ready\n"
-        end = time.monotonic() + DEADLINE
-        while self._meets and not all(map(self._has_come, os.listdir(f"/proc/{self.pid}/task"))):
-            assert time.monotonic() < end, "its threads do not come to rest"
+        if self._meets:
+            tasks = f"/proc/{self.pid}/task"
+            wait_until(lambda: all(map(self._has_come, os.listdir(tasks))), "its threads come to rest")
         return self
 
     def _has_come(self, tid):

@@ -4,11 +4,11 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
-from tests.gdb.gdbrun import DEADLINE, INIT, QUIET, Target, Terminal, gdb_batch
+from tests.gdb.gdbrun import INIT, QUIET, Target, Terminal, gdb_batch
+from tests.polling import DEADLINE, wait_until
 
 pytestmark = pytest.mark.gdb
 
@@ -112,8 +112,7 @@ def test_a_process_that_dies_while_it_is_attached_to(any_gdb, moment):
 def test_a_stopped_process_stays_stopped(any_gdb, ending):
     with Target("plain") as target:
         target._process.send_signal(signal.SIGSTOP)
-        while target.status("State") != "T":
-            time.sleep(0.001)
+        wait_until(lambda: target.status("State") == "T")
         answer = gdb_batch(any_gdb, attach(target) + " --json", "llm-stacks --json", ending)
         assert answer.documents[0]["ranks"][0]["state"] == "stopped"
         assert target.status("TracerPid") == "0"

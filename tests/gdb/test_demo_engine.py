@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from tests.inferiors.demo import DemoJob, state_of
 from tests.inferiors.demo_build import build, libraries
 from tests.inferiors.scenarios import BY_NAME, SCENARIOS
+from tests.polling import wait_until
 
 pytestmark = pytest.mark.gdb
 
@@ -49,14 +49,6 @@ def main_stack(pid, gdb="gdb"):
 
 def functions(stack):
     return " ".join(function for function, _ in stack)
-
-
-def wait_until(condition, seconds=20):
-    """Polls what the kernel shows of other processes: there is no event for it."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "did not happen in time"
-        time.sleep(0.01)
 
 
 def gone(pid):

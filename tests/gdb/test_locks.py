@@ -16,8 +16,8 @@ from gdbext.model.saved.codec import load_snapshot
 from tests.conftest import gdbs
 from tests.front_end import gdbext
 from tests.gdb.gdbrun import QUIET, gdb_batch
-from tests.inferiors.capture_process import wait_until
 from tests.inferiors.lock_hangs import LOCK_HANGS
+from tests.polling import wait_until
 
 INFERIORS = Path(__file__).parents[1] / "inferiors"
 

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from tests.front_end import gdbext
-from tests.inferiors.capture_process import wait_until
 from tests.inferiors.demo import DemoJob, state_of
+from tests.polling import wait_until
 
 pytestmark = pytest.mark.gdb
 

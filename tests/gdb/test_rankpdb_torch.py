@@ -4,13 +4,14 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
-import time
 
 import pytest
 
 from tests.inferiors.demo import state_of
-from tests.inferiors.pdb_job import DEADLINE, HERE, Talker
+from tests.inferiors.pdb_job import HERE, Talker
+from tests.polling import wait_until
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 TIMEOUT = 2.0  # seconds that a collective waits for its ranks
@@ -44,11 +45,10 @@ def all_did(launcher, step):
 def test_held_longer_than_the_timeout_then_left_in_every_way(job):
     launcher, terminal = job
     first = terminal()
-    begun = time.monotonic()
-    while time.monotonic() < begun + 1.5 * TIMEOUT:  # nothing tells of a timeout that does not happen
-        first.type("p rank")
-        first.until("2")
-        time.sleep(0.2)
+    with pytest.raises(subprocess.TimeoutExpired):
+        launcher.process.wait(1.5 * TIMEOUT)
+    first.type("p rank")
+    first.until("2")
     assert "step 0" not in launcher.drained()
     first.type("c")
     all_did(launcher, 0)
@@ -76,9 +76,7 @@ def pids(launcher):
 
 def nothing_is_left(launcher):
     """All of the output has been read, so the ranks have closed it; the last one may take a moment to go."""
-    end = time.monotonic() + DEADLINE
-    while any(state_of(pid)[0] not in (None, "Z") for pid in pids(launcher).values()):
-        assert time.monotonic() < end
+    wait_until(lambda: all(state_of(pid)[0] in (None, "Z") for pid in pids(launcher).values()), "the end of all ranks")
     assert len(pids(launcher)) == RANKS
     assert not list(launcher.meet.iterdir())
 
@@ -121,11 +119,10 @@ def test_ranks_of_two_hosts_meet_in_the_store(tmp_path):
         started.append(terminal)
         terminal.until("(Pdb) ")
         near.until("rank 0 waits at torch_hosts.py:15 for rank 1")
-        begun = time.monotonic()
-        while time.monotonic() < begun + 1.5 * TIMEOUT:  # nothing tells of a timeout that does not happen
-            terminal.type("p step")
-            terminal.until("0")
-            time.sleep(0.2)
+        with pytest.raises(subprocess.TimeoutExpired):
+            near.process.wait(1.5 * TIMEOUT)
+        terminal.type("p step")
+        terminal.until("0")
         terminal.type("c")
         near.until("rank 1 has gone on (told by the store of torch.distributed)")
         for talker in (near, far):

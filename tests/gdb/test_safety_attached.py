@@ -10,7 +10,8 @@ import pytest
 
 from tests.conftest import NEWEST
 from tests.gdb.gdbrun import INIT, Target, Terminal, build, gdb_batch
-from tests.inferiors.capture_process import CaptureProcess, wait_until
+from tests.inferiors.capture_process import CaptureProcess
+from tests.polling import wait_until
 
 pytestmark = pytest.mark.gdb
 

@@ -14,7 +14,8 @@ from tests import front_end
 from tests.gdb.gdbrun import INIT, QUIET, ROOT
 from tests.gdb.test_no_stop import filtered
 from tests.gdb.test_safety_users import USER
-from tests.inferiors.capture_process import CaptureProcess, build, wait_until
+from tests.inferiors.capture_process import CaptureProcess, build
+from tests.polling import wait_until
 
 pytestmark = [
     pytest.mark.gdb,

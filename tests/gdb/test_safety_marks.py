@@ -14,7 +14,7 @@ import pytest
 from gdbext.model.saved.codec import load_snapshot
 from tests.conftest import gdbs
 from tests.gdb.gdbrun import ROOT, Target, gdb_batch
-from tests.inferiors.capture_process import wait_until
+from tests.polling import wait_until
 
 pytestmark = pytest.mark.gdb
 

@@ -11,7 +11,7 @@ from tests.inferiors.tensor_build import program
 
 pytestmark = [pytest.mark.gdb, pytest.mark.slow]
 
-ROUNDS = int(os.environ.get("GDBEXT_FUZZ_ROUNDS", "60"))  # for each object of a program; a whole campaign has 1000
+ROUNDS = int(os.environ.get("GDBEXT_FUZZ_ROUNDS", "20"))  # for each object of a program; a whole campaign has 1000
 
 
 @pytest.mark.parametrize("mimic", MIMICS)

@@ -7,11 +7,11 @@ import os
 import struct
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from gdbext.capture.memory.process_memory import ProcessMemory
+from tests.polling import wait_until
 
 HERE = Path(__file__).resolve().parent
 DEADLINE = 60.0  # seconds; only a failing test waits that long
@@ -30,17 +30,6 @@ def build(*flags: str) -> str:
             subprocess.run(command, check=True)
             os.replace(made, program)  # whoever builds at the same time makes the same file
     return str(program)
-
-
-def wait_until(condition: Callable[[], Any]) -> Any:
-    """The first true value of `condition`; fails when it does not come."""
-    end = time.monotonic() + DEADLINE
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.001)
 
 
 def as_nobody(work: Callable[[], str]) -> str:

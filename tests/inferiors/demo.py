@@ -27,6 +27,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Set, Tuple
 
 from tests.inferiors.demo_build import build
 from tests.inferiors.scenarios import BY_NAME, CULPRIT, SCENARIOS
+from tests.polling import comes_true
 
 WAITS = ("spin", "yield", "poll", "query")
 SYNCS = ("stream", "event", "device", "memcpy", "query")
@@ -172,13 +173,17 @@ class DemoJob:
     def _end_orphans(self, end: float) -> List[int]:
         """mpirun's ranks are not our children: they die with it, but a little later. Returns those that do not."""
         left = dict(self._started)
-        while left and time.monotonic() < end:
-            # The pid may have become another process's.
-            left = {pid: start for pid, start in left.items() if start and start_of(pid) == start}
-            for pid in left:
+
+        def ended() -> bool:
+            for pid, start in list(left.items()):
+                if not start or start_of(pid) != start:  # the pid may have become another process's
+                    del left[pid]
+                    continue
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            time.sleep(0.01)  # nobody tells us of their end
+            return not left
+
+        comes_true(ended, end - time.monotonic())
         return list(left)
 
     def _prepare(self, folder: Path) -> None:
@@ -281,12 +286,8 @@ class DemoJob:
 
     @staticmethod
     def _advances(counter: Callable[[], int], timeout: float) -> bool:
-        first, end = counter(), time.monotonic() + timeout
-        while counter() < first + 2:
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.002)  # polls shared memory: there is nothing to block on
-        return True
+        first = counter()
+        return bool(comes_true(lambda: counter() >= first + 2, timeout))
 
 
 def _arguments() -> argparse.Namespace:

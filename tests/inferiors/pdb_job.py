@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
+from tests.polling import comes_true
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 DEADLINE = 60.0  # seconds; only a failing test waits that long
@@ -19,12 +21,7 @@ DEADLINE = 60.0  # seconds; only a failing test waits that long
 
 def ends(pid: int, seconds: float = DEADLINE) -> bool:
     """Wait until a process has ended, be it a child or not. A zombie has."""
-    end = time.monotonic() + seconds
-    while _lives(pid):
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)  # os.pidfd_open, which could be waited for, came with Python 3.9
-    return True
+    return bool(comes_true(lambda: not _lives(pid), seconds))  # os.pidfd_open came with Python 3.9
 
 
 def _lives(pid: int) -> bool:

@@ -1,7 +1,6 @@
 """The benchmark's own arithmetic and pictures: a wrong ratio in the docs would be a wrong promise."""
 
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from tests.bench.bystander import Bystander, Standstill
 from tests.bench.picture import chart
 from tests.bench.tools import Tool
 from tests.inferiors.torch_job import Heartbeat, build_library
+from tests.polling import wait_until
 
 
 def tool(name, walls=(), pauses=(), failed="", raw=None):
@@ -177,18 +177,12 @@ def victim(tmp_path):
             process.kill()
 
 
-def until(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        select.select([], [], [], 0.001)
-
-
 def stands(pid):
     stats = [(task / "stat").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
     return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
 
 
+@pytest.mark.process
 def test_a_stop_is_seen_whatever_the_machine_does(victim):
     """It lasts while the bystander beats 50 times on the same CPU: so many periods the machine was not away."""
     with Bystander(victim) as beside:
@@ -196,9 +190,9 @@ def test_a_stop_is_seen_whatever_the_machine_does(victim):
         assert other.cpu == victim.hearts[0].cpu and other.goes_on()
         since = time.monotonic()
         os.kill(victim.pid, signal.SIGSTOP)
-        until(lambda: stands(victim.pid))
+        wait_until(lambda: stands(victim.pid))
         begun = other.beats
-        until(lambda: other.beats >= begun + 51)
+        wait_until(lambda: other.beats >= begun + 51)
         assert beside.standstill(since, time.monotonic(), patience=0.02) is None, "it does not go on"
         os.kill(victim.pid, signal.SIGCONT)
         found = beside.standstill(since, time.monotonic())

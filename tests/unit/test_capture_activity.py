@@ -88,6 +88,7 @@ def test_a_circle_of_parents_ends(proc):
     assert between(proc, lambda: write(8, 7, ticks=1000))[7].children[0].pid == 8
 
 
+@pytest.mark.process
 def test_a_real_child_that_works_is_seen():
     script = "while True: pass"
     with subprocess.Popen([sys.executable, "-c", script]) as child:

@@ -16,7 +16,8 @@ from gdbext.capture.stop.together import copy_together
 from gdbext.capture.without_stop.blocked import Mark, stands_as
 from gdbext.capture.without_stop.kernel_threads import look as look_at_threads
 from gdbext.capture.without_stop.syscall_line import NO_CALL, Standing
-from tests.inferiors.capture_process import CaptureProcess, wait_until
+from tests.inferiors.capture_process import CaptureProcess
+from tests.polling import wait_until
 
 X86, ARM = ARCHITECTURES
 

@@ -173,6 +173,7 @@ def test_ranks_and_what_is_kept_of_the_environment(small, tmp_path):
     alone.close()
 
 
+@pytest.mark.process
 def test_files_by_build_id(small, tmp_path):
     program = tmp_path / "rank"
     good, other = tmp_path / "good", tmp_path / "other"
@@ -281,6 +282,7 @@ def test_garbage_behind_a_good_header(small, tmp_path):
         cores.close()
 
 
+@pytest.mark.process
 def test_our_own_copies_are_cores_too(tmp_path):
     with CaptureProcess(threads=3) as process:
         copy = copy_process(process.pid)
@@ -383,6 +385,7 @@ def test_names_of_files_are_as_many_as_it_says():
         tracemalloc.stop()
 
 
+@pytest.mark.process
 def test_the_shell_says_one_line_and_four(tmp_path):
     path = tmp_path / "core.2"
     path.touch()

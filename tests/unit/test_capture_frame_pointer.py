@@ -161,6 +161,7 @@ def test_code_of_another_machine_is_not_read(row):
 # --- rules ---
 
 
+@pytest.mark.process
 def test_rules_are_those_of_another_reader():
     """Every address of a program where something changes, against pyelftools."""
     program = build("-O0", "-fno-omit-frame-pointer")
@@ -194,6 +195,7 @@ def test_damaged_rules_are_no_rules(code):
 # --- real programs ---
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "flags", [("-O0", "-fno-omit-frame-pointer"), ("-O2", "-fno-omit-frame-pointer")], ids=" ".join
 )

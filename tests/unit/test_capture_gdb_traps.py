@@ -20,6 +20,7 @@ def library(tmp_path):
     return tmp_path / "library.so"
 
 
+@pytest.mark.process
 def test_files_of_a_real_process_are_no_trap():
     with CaptureProcess() as process:
         paths = [mapping.file for mapping in read_maps(process.pid) if mapping.is_file]
@@ -28,6 +29,7 @@ def test_files_of_a_real_process_are_no_trap():
     assert {name for name in named if name.endswith("/libc.so.6")}, "as its dynamic linker names it"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "name", ["library.so", "library.so-gdb.py", "library.so-gdb.scm", "library.debug", ".debug/library.debug"]
 )

@@ -14,7 +14,8 @@ import pytest
 from gdbext.capture import private_folder
 from gdbext.capture.stop import hold, kill_timer, together
 from gdbext.capture.stop.kill_timer import GRACE
-from tests.inferiors.capture_process import CaptureProcess, wait_until
+from tests.inferiors.capture_process import CaptureProcess
+from tests.polling import wait_until
 
 LIMIT = 0.2  # of the stop, in seconds
 SLACK = 5.0  # seconds for a busy machine
@@ -53,6 +54,7 @@ def holder(how, *processes, limit=LIMIT, **options):
             process.kill()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("how", ["stopped", "blocked"])
 def test_a_tracer_that_stands_still_itself_is_ended_and_the_threads_run_on(how):
     with CaptureProcess(threads=20) as process:
@@ -69,6 +71,7 @@ def test_a_tracer_that_stands_still_itself_is_ended_and_the_threads_run_on(how):
     assert re.search(r"stood still itself for [1-9]\d* s in the middle", said)
 
 
+@pytest.mark.process
 def test_a_stop_signal_for_its_whole_group_does_not_reach_the_kernel():
     """Ctrl-Z waits until the stop is over; `kill -STOP -PGID` does not, and there is no guard that it could stop."""
     with CaptureProcess() as process, holder("blocked", process, start_new_session=True) as ours:
@@ -77,6 +80,7 @@ def test_a_stop_signal_for_its_whole_group_does_not_reach_the_kernel():
         process.assert_free()
 
 
+@pytest.mark.process
 def test_killed_early_it_says_nothing():
     with CaptureProcess() as process, holder("blocked", process, limit=60) as ours:
         ours.kill()
@@ -84,6 +88,7 @@ def test_killed_early_it_says_nothing():
         process.assert_free()
 
 
+@pytest.mark.process
 def test_a_signal_that_comes_between_the_seizing_and_the_stop_does_not_hold_a_thread(monkeypatch):
     """It stops the thread until its tracer hands the signal over."""
     script = """
@@ -113,6 +118,7 @@ def cgroup_2():
     return next((Path(words[1]) for words in found if words[2] == "cgroup2" and os.access(words[1], os.W_OK)), None)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(cgroup_2() is None, reason="no cgroup of version 2 that we may write")
 def test_a_frozen_cgroup_holds_nobody_for_longer():
     group = cgroup_2() / f"gdbext-test-{os.getpid()}"
@@ -129,6 +135,7 @@ def test_a_frozen_cgroup_holds_nobody_for_longer():
         group.rmdir()
 
 
+@pytest.mark.process
 def test_the_turns_have_it_too():
     script = """
 import os, signal, sys
@@ -145,6 +152,7 @@ stop.copy_in_turns({int(sys.argv[1]): [int(sys.argv[1])]}, stop.Budget(seconds=0
         process.assert_free()
 
 
+@pytest.mark.process
 def test_nobody_is_ended_after_a_stop_that_went_well():
     """What was set is taken back: later than the limit this process, and its thread that traced, are long at rest."""
     with CaptureProcess() as process:
@@ -156,6 +164,7 @@ def test_nobody_is_ended_after_a_stop_that_went_well():
     assert done.returncode == 0
 
 
+@pytest.mark.process
 def test_where_there_is_no_timer_the_stop_is_as_it_was(monkeypatch):
     monkeypatch.setattr(kill_timer, "_create", lambda *_: -1)
     assert "timer_create: " in kill_timer.why_none()
@@ -170,6 +179,7 @@ def test_it_can_be_had_here():
     assert kill_timer.why_none() is None
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("held", [True, False])
 def test_one_of_several_that_is_stopped_costs_its_share_time_and_no_more(held, monkeypatch):
     """The front end stays, copies that share once more, and tells the pause that it had."""
@@ -193,6 +203,7 @@ def test_one_of_several_that_is_stopped_costs_its_share_time_and_no_more(held, m
     assert late.felt_ms >= (1e3 * (LIMIT + GRACE) if held else 0) and late.pause_ms >= late.felt_ms > 50
 
 
+@pytest.mark.process
 def test_a_child_that_is_stopped_after_it_let_go_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     monkeypatch.setattr(together, "_LOOK", 0.05)

@@ -17,6 +17,8 @@ from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
 from gdbext.opener import files
 from tests.inferiors.capture_process import CaptureProcess, build
 
+pytestmark = pytest.mark.process
+
 
 def build_id(path):
     with open(path, "rb") as stream:

@@ -58,6 +58,7 @@ def test_what_cannot_be_read_is_none(own, pages):
     assert own.read_cstring(8) is None
 
 
+@pytest.mark.process
 def test_a_process_that_is_gone(pages):
     child = subprocess.Popen(["true"])
     child.wait()
@@ -123,6 +124,7 @@ def test_copy_buffer_ends_where_room_or_time_end(pages):
     assert late.copy(os.getpid(), [(address, 8)], time.monotonic() - 1) == []
 
 
+@pytest.mark.process
 def test_copy_buffer_says_when_the_process_is_gone(pages):
     child = subprocess.Popen(["true"])
     child.wait()

@@ -17,7 +17,8 @@ from gdbext.capture.without_stop.blocked import Mark
 from gdbext.capture.without_stop.copying import TRIES, copy_outside
 from gdbext.capture.without_stop.syscall_line import RUNNING
 from gdbext.model.stack import UNREAD
-from tests.inferiors.capture_process import CaptureProcess, as_nobody, wait_until
+from tests.inferiors.capture_process import CaptureProcess, as_nobody
+from tests.polling import wait_until
 
 
 @pytest.fixture(autouse=True)

@@ -61,6 +61,7 @@ def bare(frames):
     return [(frame.function.rsplit(".", 1)[-1], frame.file, frame.line) for frame in frames]
 
 
+@pytest.mark.process
 @EACH_PYTHON
 def test_every_shape_of_stack_is_the_one_py_spy_sees(python):
     with PythonTarget("python_shapes.py", python=python) as target:
@@ -76,6 +77,7 @@ def test_every_shape_of_stack_is_the_one_py_spy_sees(python):
         assert all(frame.language == "python" for frame in thread.frames)
 
 
+@pytest.mark.process
 @EACH_PYTHON
 def test_who_holds_the_lock_of_the_interpreter(python):
     with PythonTarget("python_gil.py", python=python) as target:
@@ -85,6 +87,7 @@ def test_who_holds_the_lock_of_the_interpreter(python):
         assert threads[target.pid].frames[0].function == "hold"
 
 
+@pytest.mark.process
 @EACH_PYTHON
 def test_a_forked_child_has_its_own_thread_id(python):
     with PythonTarget("python_fork.py", python=python) as target:
@@ -94,6 +97,7 @@ def test_a_forked_child_has_its_own_thread_id(python):
     assert [frame.function for frame in threads[child].frames] == ["child", "main", "<module>"]
 
 
+@pytest.mark.process
 def test_registers_tell_which_thread_is_which():
     with PythonTarget("python_shapes.py", "sleep", "queue") as target:
         read = ProcessMemory(target.pid).read
@@ -107,6 +111,7 @@ def test_registers_tell_which_thread_is_which():
     assert foreign.problems == ("3 Python threads could not be told apart from the others of the process",)
 
 
+@pytest.mark.process
 def test_limits_are_kept_and_said():
     with PythonTarget("python_shapes.py", "deep", "sleep") as target:
         few = look(target.pid, Limits(frames=5))

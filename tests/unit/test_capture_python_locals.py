@@ -13,6 +13,8 @@ from gdbext.knowledge.runtimes.cpython import LOCALS
 from gdbext.model.missing import Missing
 from tests.inferiors.python_target import PythonTarget, interpreters
 
+pytestmark = pytest.mark.process
+
 PYTHONS = {version: path for version, path in interpreters().items() if version in LOCALS}
 
 

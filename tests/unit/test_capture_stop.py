@@ -16,7 +16,8 @@ from gdbext.capture.memory import process_memory
 from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.stop import hold, ptrace
 from gdbext.capture.stop.hold import Budget, copy_process, copy_processes
-from tests.inferiors.capture_process import CaptureProcess, as_nobody, wait_until
+from tests.inferiors.capture_process import CaptureProcess, as_nobody
+from tests.polling import wait_until
 
 
 def missing(copy):

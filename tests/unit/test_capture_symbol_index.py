@@ -61,6 +61,7 @@ def plain(rows, address):
     }
 
 
+@pytest.mark.process
 def test_every_address_finds_what_a_plain_search_finds(elf):
     rows, index = symbols(elf), SymbolIndex.of(elf)
     assert {"outer", "inner", "unsized", "alias", "function_4"} <= {name for name, _, _ in rows.values()}
@@ -120,6 +121,7 @@ def big(tmp_path_factory):
         return str(folder / "big.so"), ElfSymbols(stream).look_up(["function_with_a_rather_long_name_777"]).popitem()[1]
 
 
+@pytest.mark.process
 def test_an_excerpt_is_the_same_with_and_without_what_was_kept(big, tmp_path):
     library, address = big
     cache = tmp_path / "cache"
@@ -153,6 +155,7 @@ def stat_mode(path):
     return path.stat().st_mode & 0o777
 
 
+@pytest.mark.process
 def test_a_stripped_file_of_the_same_build_has_an_index_of_its_own(big, tmp_path):
     library, address = big
     stripped = tmp_path / "stripped.so"

@@ -3,8 +3,11 @@
 import os
 from dataclasses import replace
 
+import pytest
+
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes, between, look
-from tests.inferiors.capture_process import CaptureProcess, wait_until
+from tests.inferiors.capture_process import CaptureProcess
+from tests.polling import wait_until
 
 STAT = "7 (a (b) c) S " + " ".join(str(number) for number in range(4, 53))
 STATUS = "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n"
@@ -84,6 +87,7 @@ def without_hearts(seen):
     return {tid: thread for tid, thread in seen.items() if thread.name != "heartbeat"}
 
 
+@pytest.mark.process
 def test_a_spinning_thread_is_told_from_sleeping_ones():
     def settled():
         seen = without_hearts(look(process.pid))

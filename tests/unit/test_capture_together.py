@@ -10,7 +10,10 @@ import pytest
 from gdbext.capture.stop import together
 from gdbext.capture.stop.hold import copy_processes
 from gdbext.capture.stop.together import copy_together
-from tests.inferiors.capture_process import CaptureProcess, wait_until
+from tests.inferiors.capture_process import CaptureProcess
+from tests.polling import wait_until
+
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture

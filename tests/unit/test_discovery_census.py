@@ -37,6 +37,7 @@ def start():
         child.communicate()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "title, engine, rank",
     [
@@ -56,6 +57,7 @@ def test_title_set_by_setproctitle(start, title, engine, rank):
     assert (pid, rank) in found
 
 
+@pytest.mark.process
 def test_environment_lost_by_the_title_completes_the_rank_later(start):
     pid = start("rtp_llm_rank-1")
     (job,) = find_jobs(ProcFS(), Selector(pids=(pid,)))

@@ -37,6 +37,7 @@ def waiting(path, call):
             process.kill()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("call", sorted(CALLS))
 def test_the_holder_of_a_lock_on_a_file(call, tmp_path):
     path = tmp_path / "cache.lock"

@@ -53,20 +53,24 @@ def asked_anew():
     return refuses_ptrace()
 
 
+@pytest.mark.process
 def test_without_a_filter():
     assert asked_anew() is False
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("action", [REFUSE, KILL])
 def test_a_filter_for_ptrace(action):
     """One that kills is noticed too, and kills but the child that asks."""
     assert inside(PTRACE, action, asked_anew) == 1
 
 
+@pytest.mark.process
 def test_a_filter_for_something_else():
     assert inside(PROCESS_VM_READV, REFUSE, asked_anew) == 0
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("action", "kills"), [(REFUSE, False), (KILL, True)])
 def test_a_filter_that_kills_readers(action, kills):
     """Before an attach, too: gdb would end with all that it holds."""
@@ -79,6 +83,7 @@ def test_a_filter_that_kills_readers(action, kills):
     assert inside(PROCESS_VM_READV, action, question) == kills
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("command", ["diagnose", "stacks", "locks", "comms", "watch", "doctor"])
 def test_no_command_ends_without_a_word(command, tmp_path):
     """It would be killed in the middle of its look (status 159 of a shell)."""
@@ -105,6 +110,7 @@ def test_a_tree_that_is_not_the_kernels_is_not_asked(tmp_path):
     assert ProcFS(str(tmp_path)).ptrace_filtered() is None and not ProcFS(str(tmp_path)).reading_kills()
 
 
+@pytest.mark.process
 def test_memory_is_read_without_the_call():
     """By /proc/PID/mem: the same bytes, and the same answer where there is nothing."""
     here = ctypes.create_string_buffer(b"sixteen bytes ..")

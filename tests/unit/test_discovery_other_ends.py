@@ -32,6 +32,7 @@ def child():
         started.kill()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("call", [(WAIT4, 0), (WAITID, 1, 0)], ids=["wait4", "waitid"])
 def test_the_child_that_is_waited_for(child, call):
     call = tuple(child if word == 0 else word for word in call)

@@ -184,6 +184,7 @@ REAL = (
 )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", REAL)
 def test_real_jobs_from_any_member(kind):
     folder = tempfile.mkdtemp()

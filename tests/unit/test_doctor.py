@@ -133,6 +133,7 @@ def test_that_nothing_stands_in_the_way_is_said_where_a_job_was_tried():
     assert render(Checkup((alone,)), STYLE)[-2].startswith("No hindrance was found, but no rank either")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("program", ["/bin/true", "/nowhere/gdb"])
 def test_a_gdb_that_is_none(program, capsys):
     assert main.main(["doctor", "--gdb", program, "--json"]) == 1
@@ -140,6 +141,7 @@ def test_a_gdb_that_is_none(program, capsys):
     assert first["state"] == "hindrance" and "apt-get install gdb" in first["text"] + first["remedy"]
 
 
+@pytest.mark.process
 def test_a_gdb_that_hangs(tmp_path, monkeypatch):
     slow = tmp_path / "gdb"
     slow.write_text("#!/bin/sh\nexec sleep 1000\n")
@@ -148,6 +150,7 @@ def test_a_gdb_that_hangs(tmp_path, monkeypatch):
     assert [point.state for point in doctor._asked(str(slow), "warning")] == ["warning"]
 
 
+@pytest.mark.process
 def test_the_gdb_here_says_what_it_is(capsys):
     main.main(["doctor", "--json"])
     points = json.loads(capsys.readouterr().out)["points"]

@@ -201,6 +201,7 @@ def test_the_log_is_read_as_the_kernel_writes_it(tmp_path):
     assert kernel_log.read_kernel_log(str(path)) == [(150.0, LOG[1][1])]
 
 
+@pytest.mark.process
 def test_without_the_device_and_the_program_it_is_absent(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     found = kernel_log.read_kernel_log(str(tmp_path / "none"))
@@ -300,6 +301,7 @@ def gpus(library, monkeypatch):
     return ask
 
 
+@pytest.mark.process
 def test_a_gpu_that_spins_at_idle_power_is_seen(gpus):
     witness = gpus(USE=100, ECC=2)
     assert (witness.state, witness.reason) == ("present", "2 GPUs, driver 575.57.08")
@@ -309,10 +311,12 @@ def test_a_gpu_that_spins_at_idle_power_is_seen(gpus):
     )
 
 
+@pytest.mark.process
 def test_a_lost_gpu_is_a_fault_of_its_rank(gpus):
     assert said(gpus(SECOND=15)) == [("fact", 0), ("gpu-fault", 1)]
 
 
+@pytest.mark.process
 def test_a_driver_that_hangs_is_killed(gpus):
     begun = time.monotonic()
     witness = gpus(seconds=0.5, HANG=1)
@@ -320,6 +324,7 @@ def test_a_driver_that_hangs_is_killed(gpus):
     assert time.monotonic() - begun < 3
 
 
+@pytest.mark.process
 def test_no_driver_and_no_library_are_absent(gpus, tmp_path, monkeypatch):
     assert gpus(INIT=9).reason == "no driver (NVML status 9)"
     (tmp_path / nvml.LIBRARY).write_text("no library")
@@ -342,6 +347,7 @@ def test_the_signature_of_a_kernel_that_waits(use, power, moved, expected):
     assert nvml.spins(use, moved, power, 700_000) is expected
 
 
+@pytest.mark.process
 def test_the_child_prints_json_for_any_library(tmp_path):
     done = subprocess.run(
         [os.sys.executable, "-I", "-S", nvml._PROGRAM, "/no/such/file"], capture_output=True, text=True

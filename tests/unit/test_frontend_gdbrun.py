@@ -30,6 +30,7 @@ def run(gdb, tmp_path, deadline=20, **request):
     return run_batch(gdb, {"schema": 1, **request}, tmp_path, deadline)
 
 
+@pytest.mark.process
 def test_the_result_is_read_and_progress_is_passed_on(fake, tmp_path):
     gdb = fake(f"echo 'progress: half'; echo noise; echo '{{\"ranks\": [7]}}' > {tmp_path}/result.json")
     lines = []
@@ -37,22 +38,26 @@ def test_the_result_is_read_and_progress_is_passed_on(fake, tmp_path):
     assert lines == ["half"]
 
 
+@pytest.mark.process
 def test_exit_status_zero_without_a_result_is_a_failure(fake, tmp_path):
     with pytest.raises(GdbextError, match="gave no result: boom"):
         run(fake("echo boom; exit 0"), tmp_path)
 
 
+@pytest.mark.process
 def test_a_result_that_is_no_json_is_none(fake, tmp_path):
     with pytest.raises(GdbextError, match="gave no result"):
         run(fake(f"echo '{{' > {tmp_path}/result.json"), tmp_path)
 
 
+@pytest.mark.process
 def test_a_gdb_without_python_says_so(fake, tmp_path):
     message = 'Scripting in the "Python" language is not supported in this copy of GDB.'
     with pytest.raises(GdbextError, match="was built without Python; use another gdb"):
         run(fake(f"echo '{message}' >&2; exit 1"), tmp_path)
 
 
+@pytest.mark.process
 def test_the_deadline_kills_gdb_and_its_children(fake, tmp_path):
     gdb = fake(f'[ -n "$OTHER" ] && read line && exit 7; sleep 300 & echo $! > {tmp_path}/child; wait')
     # Somebody else's gdb: the same program, of our user, in our session and process group.
@@ -72,6 +77,7 @@ def test_the_deadline_kills_gdb_and_its_children(fake, tmp_path):
                     raise ProcessLookupError
 
 
+@pytest.mark.process
 def test_a_killed_gdb_is_a_line(fake, tmp_path):
     with pytest.raises(
         GdbextError, match=r"gave no result: it was ended by signal 9 \(out of memory\?\); every process runs on"
@@ -79,6 +85,7 @@ def test_a_killed_gdb_is_a_line(fake, tmp_path):
         run(fake("kill -9 $$"), tmp_path)
 
 
+@pytest.mark.process
 def test_endless_output_does_not_fill_memory(fake, tmp_path):
     with pytest.raises(GdbextError, match="gave no result"):
         run(fake("yes 'a line of output' | head -c 20000000"), tmp_path)
@@ -111,6 +118,7 @@ esac
 """
 
 
+@pytest.mark.process
 def test_several_side_by_side_and_the_failure_of_one_is_its_own(fake, tmp_path):
     said = []
     begin = time.monotonic()
@@ -134,6 +142,7 @@ echo "progress: goes"
 """
 
 
+@pytest.mark.process
 def test_gdbs_that_were_begun_wait_for_their_requests(fake, tmp_path):
     said, gdb = [], fake(AWAITED)
     with begin(gdb, 2, tmp_path) as begun:
@@ -146,6 +155,7 @@ def test_gdbs_that_were_begun_wait_for_their_requests(fake, tmp_path):
     assert "printed nothing" in str(results[1])
 
 
+@pytest.mark.process
 def test_gdbs_that_were_begun_for_nothing_are_gone(fake, tmp_path):
     with pytest.raises(GdbextError), begin(fake(AWAITED + "exec sleep 300"), 1, tmp_path) as begun:
         process = begun[0]._process
@@ -163,6 +173,7 @@ echo "progress: stacks of 2/3"
 """
 
 
+@pytest.mark.process
 def test_what_a_gdb_wrote_before_it_failed_counts(fake, tmp_path):
     record = run(fake(STEPS + "printf '{\"frames\": [3' >> $out; kill -11 $$"), tmp_path)
     assert (record["complete"], record["frames"], record["ranks"], record["at"]) == (False, [1, 2], [{"index": 5}], 6)
@@ -174,6 +185,7 @@ def test_what_a_gdb_wrote_before_it_failed_counts(fake, tmp_path):
     assert (record["complete"], record["frames"], record["problems"]) == (True, [1, 2, 3], ["x"])
 
 
+@pytest.mark.process
 def test_one_copy_does_not_get_the_time_of_all(fake, tmp_path):
     begun = time.monotonic()
     record = run(fake(STEPS + "exec sleep 300"), tmp_path, deadline=4, ranks=[5, 6, 7])
@@ -181,6 +193,7 @@ def test_one_copy_does_not_get_the_time_of_all(fake, tmp_path):
     assert record["at"] == 6 and "did not finish in 3" in str(record["failure"]), "3/4 of it: one waits behind"
 
 
+@pytest.mark.process
 def test_a_gdb_without_memory_is_one_line(fake, tmp_path):
     unicode = "Error occurred in Python: (unicode error) \\\\N escapes not supported (can't load unicodedata module)"
     exhausted = "virtual memory exhausted: can't allocate 8 bytes."
@@ -190,6 +203,7 @@ def test_a_gdb_without_memory_is_one_line(fake, tmp_path):
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.process
 def test_a_gdb_that_aborts_without_a_word_may_have_no_memory(fake, tmp_path):
     """18.1 with 39 MB of data."""
     with pytest.raises(
@@ -198,6 +212,7 @@ def test_a_gdb_that_aborts_without_a_word_may_have_no_memory(fake, tmp_path):
         run(fake("kill -6 $$"), tmp_path)
 
 
+@pytest.mark.process
 def test_a_gdb_has_a_limit_of_memory_and_leaves_no_core(fake, tmp_path, monkeypatch):
     monkeypatch.setattr(capacity, "memory_at_hand", lambda: 8 << 30)
     with pytest.raises(GdbextError) as caught:
@@ -206,6 +221,7 @@ def test_a_gdb_has_a_limit_of_memory_and_leaves_no_core(fake, tmp_path, monkeypa
     assert core == "0" and 4 << 20 <= int(data) <= (4 << 20) + (os.cpu_count() * 16 << 10), "half of it, and the stacks"
 
 
+@pytest.mark.process
 def test_nobody_waits_for_a_gdb_that_the_kernel_keeps(fake, tmp_path, monkeypatch):
     """As one that reads a file of a dead server."""
     monkeypatch.setattr(gdb_process, "_kill_group", lambda pid: None)

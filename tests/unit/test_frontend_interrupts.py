@@ -56,6 +56,7 @@ def test_a_command_that_is_being_loaded_does_not_begin(monkeypatch, capsys):
     assert "interrupted; every process runs on" in capsys.readouterr().err
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("module", ["gdbext.cli", "gdbext.collect.interrupts", "gdbext.cli.main"])
 def test_ctrl_c_before_we_can_wait_for_it_is_no_traceback(module):
     script = f"""

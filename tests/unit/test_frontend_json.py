@@ -80,6 +80,7 @@ def test_without_json_an_error_is_on_stderr_alone(capsys):
     assert capsys.readouterr() == ("", "gdbext: cannot read no/such.txt: No such file or directory\n")
 
 
+@pytest.mark.process
 def test_a_program_that_is_started_keeps_its_options(capsys):
     assert main.main(["run", "/no/such/program", "--json"]) == 4
     assert capsys.readouterr().out == ""

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from gdbext.cli.launch import GRACE, with_logs
-from tests.inferiors.capture_process import wait_until
 from tests.inferiors.demo import state_of
 from tests.inferiors.pdb_job import DEADLINE, HERE, Talker
+from tests.polling import wait_until
 
 LOGS = Path("/logs")
 
@@ -233,9 +233,7 @@ def test_the_job_is_asked_to_end_when_we_are_killed(tmp_path, launch):
     job = int((tmp_path / "pipe").read_text())
     talker.signal(signal.SIGKILL)
     assert (tmp_path / "pipe").read_text() == "bye\n"
-    end = time.monotonic() + DEADLINE
-    while state_of(job)[0] not in (None, "Z"):
-        assert time.monotonic() < end
+    wait_until(lambda: state_of(job)[0] in (None, "Z"))
 
 
 @pytest.mark.parametrize("words, said", [((), "no command to start"), (("--", "/no/such"), "No such file")])

@@ -62,6 +62,7 @@ def test_a_file_is_read_without_being_named(tmp_path, monkeypatch, capsys):
     assert "cudaStreamSynchronize" in capsys.readouterr().out
 
 
+@pytest.mark.process
 def test_processes_that_are_chosen_are_meant(monkeypatch, capsys):
     with pipe(STACK, monkeypatch):
         assert main.main(["diagnose", "--name", "no such process$"]) == NOTHING

@@ -34,6 +34,7 @@ def run(tail, *arguments, cwd):
     return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environ, cwd=cwd)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("tail", "said"),
     [
@@ -46,6 +47,7 @@ def test_an_answer_that_cannot_be_printed_is_one_line(tail, said, tmp_path):
     assert (done.returncode, done.stderr) == (4, said)
 
 
+@pytest.mark.process
 def test_without_a_stderr_the_answer_is_the_same(tmp_path):
     whole, without = run("", cwd=tmp_path), run("2>&-", cwd=tmp_path)
     assert whole.stdout == without.stdout != ""
@@ -66,6 +68,7 @@ def test_when_there_is_colour(environ, color):
     assert style_for(io.StringIO(), environ).color is color
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("option", ["--save", "--output"])
 def test_a_file_in_a_wrong_folder_is_said_before_the_look(option, tmp_path):
     done = run("", option, "missing/hang.json", cwd=tmp_path)
@@ -73,6 +76,7 @@ def test_a_file_in_a_wrong_folder_is_said_before_the_look(option, tmp_path):
     assert done.stderr == "gdbext: cannot write missing/hang.json: missing is no folder\n"
 
 
+@pytest.mark.process
 def test_gdb_is_not_started_for_a_process_that_is_not_there(tmp_path):
     command = [sys.executable, "-m", "gdbext", "attach", "999999999"]
     done = subprocess.run(

@@ -175,6 +175,7 @@ def timed(path):
         return error, time.monotonic() - begun
 
 
+@pytest.mark.process
 def test_nobody_waits_for_a_file_system_that_does_not_answer(silent, tmp_path, monkeypatch):
     monkeypatch.setattr(patient, "SECONDS", 0.5)
     folder, fall_silent = silent

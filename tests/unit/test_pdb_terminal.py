@@ -14,6 +14,7 @@ import pytest
 
 from gdbext.cli.pdb import prompt_terminal
 from tests.inferiors.pdb_job import DEADLINE, ROOT, PdbJob, ends
+from tests.polling import wait_until
 
 UP, LEFT, CONTROL_C, CONTROL_D, CONTROL_Z = "\x1b[A", "\x1b[D", "\x03", "\x04", "\x1a"
 
@@ -85,6 +86,7 @@ def opened(tmp_path):
             window.close()
 
 
+@pytest.mark.process
 def test_keys(opened, tmp_path):
     job, window = opened
     assert "\n100\n" in window.answer("p mine")
@@ -117,6 +119,7 @@ def test_keys(opened, tmp_path):
     assert history.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.process
 def test_control_c_as_soon_as_the_prompt_stands_there(opened):
     """Right before the read begins: it is not lost."""
     _, window = opened
@@ -126,6 +129,7 @@ def test_control_c_as_soon_as_the_prompt_stands_there(opened):
     assert "\n100\n" in window.answer("p mine")
 
 
+@pytest.mark.process
 def test_control_c_while_the_rank_computes(opened):
     _, window = opened
     window.type("exec('print(10 ** 6)\\nwhile True: pass')\n")
@@ -152,15 +156,15 @@ def test_history_goes_through_no_link_and_into_no_folder_of_others(tmp_path, mon
     assert not path.exists()
 
 
+@pytest.mark.process
 def test_the_window_is_closed(opened):
     job, window = opened
     window.close()
     for talker in job.others():
         assert "done" in talker.until("done")
     job[1].until("opens its prompt")  # the second time, and nobody is there
-    end = time.monotonic() + DEADLINE
-    while subprocess.run(["pgrep", "-s", str(window.pid)], stdout=subprocess.PIPE, timeout=DEADLINE).stdout:
-        assert time.monotonic() < end
+    listed = ["pgrep", "-s", str(window.pid)]
+    wait_until(lambda: not subprocess.run(listed, stdout=subprocess.PIPE, timeout=DEADLINE).stdout, "the window's end")
 
 
 @pytest.mark.parametrize("heard_by", ["nobody else", "another thread"])

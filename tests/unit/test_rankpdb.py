@@ -35,6 +35,7 @@ def ends_well(job, *dead):
     assert not job.sockets()
 
 
+@pytest.mark.process
 def test_the_others_wait_until_it_continues(prompt):
     job, terminal = prompt
     if sys.version_info >= (3, 13):  # pdb stops within the line of the breakpoint, not behind it
@@ -50,6 +51,7 @@ def test_the_others_wait_until_it_continues(prompt):
     assert "done 101" in job[1].seen
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("way", ["quit", "end of input", "lost terminal", "hung up"])
 def test_however_the_terminal_leaves(prompt, way):
     job, terminal = prompt
@@ -62,6 +64,7 @@ def test_however_the_terminal_leaves(prompt, way):
     ends_well(job)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("way", ["kill", "crash", "exception"])
 def test_the_debugged_rank_ends(prompt, way):
     job, terminal = prompt
@@ -77,6 +80,7 @@ def test_the_debugged_rank_ends(prompt, way):
     ends_well(job, 1)
 
 
+@pytest.mark.process
 def test_release_lets_the_others_go_on_while_one_stays(prompt):
     job, terminal = prompt
     terminal.type("release")
@@ -102,6 +106,7 @@ def before_a_collective(folder):
         yield job, terminal
 
 
+@pytest.mark.process
 def test_a_step_over_a_collective_is_held_back_once(before_a_collective):
     job, terminal = before_a_collective
     terminal.type("n")
@@ -116,6 +121,7 @@ def test_a_step_over_a_collective_is_held_back_once(before_a_collective):
     ends_well(job)
 
 
+@pytest.mark.process
 def test_a_step_that_waits_is_freed_from_another_terminal(before_a_collective):
     job, terminal = before_a_collective
     for _ in range(2):
@@ -131,6 +137,7 @@ def test_a_step_that_waits_is_freed_from_another_terminal(before_a_collective):
     ends_well(job)
 
 
+@pytest.mark.process
 def test_there_is_nobody_to_release(folder):
     with PdbJob(folder) as job:
         nobody = job.terminal("--release")
@@ -138,6 +145,7 @@ def test_there_is_nobody_to_release(folder):
         assert nobody.process.returncode == 4
 
 
+@pytest.mark.process
 def test_a_waiting_rank_is_killed(prompt):
     job, terminal = prompt
     job[0].signal(signal.SIGKILL)
@@ -146,6 +154,7 @@ def test_a_waiting_rank_is_killed(prompt):
     ends_well(job, 0)
 
 
+@pytest.mark.process
 def test_a_prompt_for_python(prompt):
     _, terminal = prompt
     terminal.type("interact")
@@ -162,6 +171,7 @@ def test_a_prompt_for_python(prompt):
     terminal.until("(Pdb) ")
 
 
+@pytest.mark.process
 def test_an_endless_command_can_be_interrupted(prompt):
     job, terminal = prompt
     terminal.type("exec('print(\"begun\")\\nwhile True: pass')")
@@ -172,6 +182,7 @@ def test_an_endless_command_can_be_interrupted(prompt):
     ends_well(job)
 
 
+@pytest.mark.process
 def test_any_rank_can_be_chosen_at_run_time_and_back(folder):
     with PdbJob(folder).start() as job:
         job.all_waiting()
@@ -182,6 +193,7 @@ def test_any_rank_can_be_chosen_at_run_time_and_back(folder):
         ends_well(job)
 
 
+@pytest.mark.process
 def test_the_choice_goes_back_while_nobody_has_the_prompt(folder):
     with PdbJob(folder).start() as job:
         job.all_waiting()
@@ -194,6 +206,7 @@ def test_the_choice_goes_back_while_nobody_has_the_prompt(folder):
         ends_well(job)
 
 
+@pytest.mark.process
 def test_two_in_a_row_in_one_terminal(folder):
     with PdbJob(folder, steps=2).start() as job:
         job.all_waiting()
@@ -207,6 +220,7 @@ def test_two_in_a_row_in_one_terminal(folder):
         ends_well(job)
 
 
+@pytest.mark.process
 def test_a_rank_that_comes_late(folder):
     with PdbJob(folder).start(0, 2) as job:
         for rank in (0, 2):
@@ -219,6 +233,7 @@ def test_a_rank_that_comes_late(folder):
         ends_well(job)
 
 
+@pytest.mark.process
 def test_a_rank_that_ends_before_it_comes(folder):
     with PdbJob(folder, mode="later").start() as job:
         for talker in job.others(1):
@@ -230,6 +245,7 @@ def test_a_rank_that_ends_before_it_comes(folder):
         assert not job.sockets()
 
 
+@pytest.mark.process
 def test_a_waiter_that_comes_when_all_is_over(folder):
     with PdbJob(folder, steps=2).start(1) as job:
         terminal = job.terminal()
@@ -242,6 +258,7 @@ def test_a_waiter_that_comes_when_all_is_over(folder):
         ends_well(job)
 
 
+@pytest.mark.process
 def test_some_ranks_only(folder):
     with PdbJob(folder, mode="only_some").start() as job:
         assert "done" in job[0].rest()
@@ -252,17 +269,20 @@ def test_some_ranks_only(folder):
         ends_well(job)
 
 
+@pytest.mark.process
 def test_the_time_is_up(folder):
     with PdbJob(folder, GDBEXT_PDB_TIMEOUT="0.5").start() as job:
         ends_well(job)
         assert "done 101" in job[1].seen
 
 
+@pytest.mark.process
 def test_a_chosen_rank_that_never_comes(folder):
     with PdbJob(folder, GDBEXT_PDB_TIMEOUT="0.5").start(0) as job:
         assert "rank 1 did not come in time" in job[0].rest()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("mode", ["apart", "inside"])
 def test_without_blocking_the_others_run_to_clear(folder, mode):
     with PdbJob(folder, mode=mode).start() as job:
@@ -276,6 +296,7 @@ def test_without_blocking_the_others_run_to_clear(folder, mode):
         ends_well(job)
 
 
+@pytest.mark.process
 def test_the_environment_chooses(folder):
     with PdbJob(folder, mode="environment", RANK_TO_DEBUG="2").start() as job:
         job.all_waiting(2)
@@ -288,6 +309,7 @@ def test_the_environment_chooses(folder):
         ends_well(job)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("rank", ["none", "7"])
 def test_a_choice_of_nobody(folder, rank):
     with PdbJob(folder, mode="environment", RANK_TO_DEBUG=rank).start() as job:
@@ -299,6 +321,7 @@ def test_a_breakpoint_that_is_off_costs_next_to_nothing(monkeypatch):
     assert min(timeit.repeat(rankpdb.breakpoint_, number=1000, repeat=50)) / 1000 < 2e-6
 
 
+@pytest.mark.process
 def test_leftovers_of_a_killed_run_are_in_nobodys_way(folder):
     with PdbJob(folder).start() as job:
         job.all_waiting()
@@ -314,6 +337,7 @@ def test_leftovers_of_a_killed_run_are_in_nobodys_way(folder):
         ends_well(job)
 
 
+@pytest.mark.process
 def test_a_forked_child_is_no_rank_and_does_not_keep_it_alive(folder):
     with PdbJob(folder, mode="forked").start() as job:
         for talker in job.others():
@@ -324,6 +348,7 @@ def test_a_forked_child_is_no_rank_and_does_not_keep_it_alive(folder):
         assert "rank 1 has ended" in job[0].until("done")
 
 
+@pytest.mark.process
 def test_a_forked_child_does_not_keep_a_question_open(folder):
     """One that its parent had accepted and not yet read when it forked."""
     with PdbJob(folder, mode="asked").start() as job:
@@ -339,6 +364,7 @@ def test_a_forked_child_does_not_keep_a_question_open(folder):
         answered.close()
 
 
+@pytest.mark.process
 def test_a_folder_that_others_can_read_is_not_used(folder):
     folder.chmod(0o755)
     with PdbJob(folder).start(1) as job:
@@ -346,6 +372,7 @@ def test_a_folder_that_others_can_read_is_not_used(folder):
         assert job[1].process.returncode == 0
 
 
+@pytest.mark.process
 def test_sockets_are_private(prompt):
     job, _ = prompt
     for path in job.folder.glob("pdb-*/*"):
@@ -353,6 +380,7 @@ def test_sockets_are_private(prompt):
         assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.process
 def test_nobody_is_listening(folder):
     with PdbJob(folder) as job:
         nobody = job.terminal("--list")

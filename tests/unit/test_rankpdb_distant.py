@@ -11,6 +11,7 @@ import pytest
 from gdbext.rankpdb import distant
 from gdbext.rankpdb.identity import Identity
 from tests.inferiors.pdb_job import DEADLINE
+from tests.polling import wait_until
 
 PLACE = ("/srv/train.py:33", 1)
 
@@ -56,10 +57,7 @@ def waits(rank, seconds=DEADLINE):
 
 def signs(values, many):
     """Wait for so many signs of life."""
-    until = time.monotonic() + DEADLINE
-    while sum(values[key] for key in list(values) if "alive" in key) < many:
-        assert time.monotonic() < until
-        time.sleep(0.005)
+    wait_until(lambda: sum(values[key] for key in list(values) if "alive" in key) >= many)
 
 
 def ends(thread):

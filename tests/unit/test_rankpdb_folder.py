@@ -11,8 +11,9 @@ import pytest
 
 from gdbext.rankpdb import folder, station, wire
 from gdbext.rankpdb.identity import Identity
-from tests.inferiors.capture_process import as_nobody, wait_until
+from tests.inferiors.capture_process import as_nobody
 from tests.inferiors.pdb_job import DEADLINE, HERE, PdbJob, Talker
+from tests.polling import wait_until
 
 # Runs a program, or gdbext, where the places of the system are others.
 ELSEWHERE = """
@@ -75,6 +76,7 @@ def take(path):
         os.chown(path, NOBODY, NOBODY)
 
 
+@pytest.mark.process
 def test_the_usual_place(host):
     host.start().all_waiting()
     assert stat.S_IMODE(host.usual.stat().st_mode) == 0o700
@@ -83,6 +85,7 @@ def test_the_usual_place(host):
     assert not any(host.tmp.iterdir())
 
 
+@pytest.mark.process
 def test_a_login_session_has_a_better_one(host):
     host.log_in()
     host.start().all_waiting()
@@ -91,6 +94,7 @@ def test_a_login_session_has_a_better_one(host):
     assert not any(host.session.iterdir()) and not any(host.tmp.iterdir())
 
 
+@pytest.mark.process
 def test_who_takes_the_name_first_switches_nothing_off(host):
     take(host.usual)
     host.start().all_waiting()
@@ -100,6 +104,7 @@ def test_who_takes_the_name_first_switches_nothing_off(host):
     assert list(host.tmp.iterdir()) == [host.usual] and not any(host.usual.iterdir())
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("trick", ["file", "link"])
 def test_neither_a_file_nor_a_link_is_a_folder(host, trick, tmp_path):
     (tmp_path / "private").mkdir(mode=0o700)
@@ -110,6 +115,7 @@ def test_neither_a_file_nor_a_link_is_a_folder(host, trick, tmp_path):
     assert not any((tmp_path / "private").iterdir())
 
 
+@pytest.mark.process
 def test_ranks_in_different_places_find_each_other(host):
     host.log_in()
     host.start(0)
@@ -122,6 +128,7 @@ def test_ranks_in_different_places_find_each_other(host):
     host.ends(host.terminal())
 
 
+@pytest.mark.process
 def test_the_end_of_the_session_is_not_the_end_of_the_breakpoint(host):
     """The job runs on in the background, and its folder is gone."""
     host.log_in()
@@ -154,6 +161,7 @@ def test_a_rank_that_moves_is_not_called_dead(tmp_path, monkeypatch):
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_that_ends_the_ranks_leaves_nothing(host, number):
     host.start().all_waiting()
@@ -167,6 +175,7 @@ def test_a_signal_that_ends_the_ranks_leaves_nothing(host, number):
     assert not any(host.tmp.iterdir())
 
 
+@pytest.mark.process
 def test_a_signal_to_the_terminal_leaves_nothing(host):
     terminal = host.terminal()
     terminal.until("waiting until a rank")
@@ -175,6 +184,7 @@ def test_a_signal_to_the_terminal_leaves_nothing(host):
     assert not any(host.tmp.iterdir())
 
 
+@pytest.mark.process
 def test_what_the_program_does_on_a_signal_is_its_own(tmp_path):
     script = """
 import signal, sys
@@ -216,6 +226,7 @@ def tries(path):
         return "connected"
 
 
+@pytest.mark.process
 def test_another_user_cannot_connect(listening):
     assert tries(listening) == "connected"
     if os.geteuid() == 0:

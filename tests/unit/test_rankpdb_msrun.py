@@ -26,12 +26,14 @@ def test_only_workers_are_ranks(role, rank):
     assert rank_of({"MS_ROLE": role, "RANK_ID": "0", **MSRUN}) == rank
 
 
+@pytest.mark.process
 def test_the_scheduler_stops_nowhere(folder):
     with PdbJob(folder, mode="environment", ranks=2, MS_ROLE="MS_SCHED").start(0) as job:
         assert job[0].rest().endswith("done 0\n")
         assert not list(folder.iterdir())
 
 
+@pytest.mark.process
 def test_the_scheduler_is_not_taken_for_rank_0(folder):
     variables = {"MS_ROLE": "MS_SCHED", "RANK": "0", "MASTER_ADDR": "here", "MASTER_PORT": PORT}
     scheduler = Talker([sys.executable, "-c", SLEEPER], variables)
@@ -45,6 +47,7 @@ def test_the_scheduler_is_not_taken_for_rank_0(folder):
         scheduler.end()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("option", [["--local_worker_num=1"], ["--local_worker_num", "1"]])
 def test_ranks_of_two_hosts_wait_through_the_shared_folder(folder, tmp_path, option):
     """Each "host" has an msrun of its own. No variable of a rank tells how many ranks are here; msrun's option does."""

@@ -82,6 +82,7 @@ def ends(job, *dead):
     assert not job.sockets()
 
 
+@pytest.mark.process
 def test_it_stops_once_and_is_gone(job, ask):
     asker = ask()
     assert asker.answers[1]["placed"] == "step"
@@ -104,6 +105,7 @@ def test_it_stops_once_and_is_gone(job, ask):
     ends(job)
 
 
+@pytest.mark.process
 def test_nothing_stops_before_all_are_ready_and_nothing_stays_when_the_terminal_goes(job, ask):
     asker = ask()
     asker.leave()
@@ -114,6 +116,7 @@ def test_nothing_stops_before_all_are_ready_and_nothing_stays_when_the_terminal_
     ends(job)
 
 
+@pytest.mark.process
 def test_the_terminal_is_lost_before_it_opened_the_prompt(job, ask):
     asker = ask()
     asker.go()
@@ -124,6 +127,7 @@ def test_the_terminal_is_lost_before_it_opened_the_prompt(job, ask):
     ends(job)
 
 
+@pytest.mark.process
 def test_the_chosen_rank_is_killed(job, ask):
     asker = ask()
     job[1].type("paced")  # comes to the line when told
@@ -136,6 +140,7 @@ def test_the_chosen_rank_is_killed(job, ask):
     ends(job, 1)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("job", ["0.3"], indirect=True)
 def test_ranks_out_of_step_are_not_held_for_long(job, ask):
     asker = ask()
@@ -149,6 +154,7 @@ def test_ranks_out_of_step_are_not_held_for_long(job, ask):
     ends(job)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "wanted, said",
     [
@@ -164,6 +170,7 @@ def test_what_cannot_be_placed_is_said_and_changes_nothing(job, ask, wanted, sai
     ends(job)
 
 
+@pytest.mark.process
 def test_a_text_that_comes_too_late_does_nothing(job):
     request = {"report": "gdbext-test-nobody", "token": "0", "rank": 1, "chosen": 1, "world": None}
     job[1].type("take " + json.dumps({**request, "file": "pdb_loop.py", "line": LINE}))

@@ -12,6 +12,8 @@ import pytest
 
 from tests.inferiors.pdb_job import DEADLINE
 
+pytestmark = pytest.mark.process
+
 # A new session whose terminal is the standard input: so the rank is in its foreground.
 RANK = """
 import fcntl, termios

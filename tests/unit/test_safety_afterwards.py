@@ -15,7 +15,8 @@ from gdbext.collect.release_check import marks_of, sign_of
 from gdbext.knowledge.runtimes.system_calls import RESTART
 from gdbext.model.job import AFTER
 from gdbext.render import Style, render
-from tests.inferiors.capture_process import CaptureProcess, wait_until
+from tests.inferiors.capture_process import CaptureProcess
+from tests.polling import wait_until
 from tests.unit.render_samples import hang
 from tests.unit.stacks import job, syncing
 
@@ -65,6 +66,7 @@ def sleeper():
         yield one
 
 
+@pytest.mark.process
 def test_who_runs_runs():
     with CaptureProcess(threads=2) as process:
         before, since = look(process.pid), marks_of(process.pid)
@@ -73,6 +75,7 @@ def test_who_runs_runs():
         assert sign_of(process.pid, before, since) == ("runs", "")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("does", ["reads", "polls"])
 def test_who_waits_waits_after_a_stop_too(does):
     """A poll with a time-out goes on as another system call after it was interrupted: that is no progress."""
@@ -84,6 +87,7 @@ def test_who_waits_waits_after_a_stop_too(does):
         assert sign_of(one.pid, before, marks_of(one.pid)) == ("waits", "")
 
 
+@pytest.mark.process
 def test_who_went_on_to_another_call_does_not_wait_as_before():
     with Quiet("reads, then sleeps") as one:
         before = look(one.pid)
@@ -94,6 +98,7 @@ def test_who_went_on_to_another_call_does_not_wait_as_before():
         wait_until(lambda: sign_of(one.pid, before, marks_of(one.pid)).word == "moved")
 
 
+@pytest.mark.process
 def test_a_rank_that_a_foreign_hand_stopped_is_noticed(sleeper):
     before, since = look(sleeper.pid), marks_of(sleeper.pid)
     os.kill(sleeper.pid, signal.SIGSTOP)
@@ -103,6 +108,7 @@ def test_a_rank_that_a_foreign_hand_stopped_is_noticed(sleeper):
     assert trouble == f"it is stopped now and was in state S before; kill -CONT {sleeper.pid} lets it go on"
 
 
+@pytest.mark.process
 def test_a_rank_that_was_stopped_before_is_no_trouble_unless_it_runs(sleeper):
     os.kill(sleeper.pid, signal.SIGSTOP)
     wait_until(lambda: sleeper.state() == "T")
@@ -115,6 +121,7 @@ def test_a_rank_that_was_stopped_before_is_no_trouble_unless_it_runs(sleeper):
     assert "was stopped before" in sign_of(sleeper.pid, before, marks_of(sleeper.pid)).trouble
 
 
+@pytest.mark.process
 def test_one_thread_that_a_debugger_holds_is_noticed():
     """The process as a whole looks well then: its main thread is neither traced nor stopped."""
     with CaptureProcess(threads=3) as process:
@@ -132,6 +139,7 @@ def test_one_thread_that_a_debugger_holds_is_noticed():
         wait_until(lambda: sign_of(process.pid, before, since) == ("runs", ""))
 
 
+@pytest.mark.process
 def test_who_has_ended_is_gone(sleeper):
     before, since = look(sleeper.pid), marks_of(sleeper.pid)
     sleeper.process.kill()
@@ -141,6 +149,7 @@ def test_who_has_ended_is_gone(sleeper):
     assert sign_of(sleeper.pid, before, since) == ("gone", "")
 
 
+@pytest.mark.process
 def test_a_thread_that_got_a_processor_has_run(sleeper, monkeypatch):
     before, since = look(sleeper.pid), dict(marks_of(sleeper.pid))
     mark = since[sleeper.pid]

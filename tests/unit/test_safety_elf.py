@@ -216,6 +216,7 @@ print("done", int(peak.split()[1]) >> 10)
 """
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_ten_million_symbols_take_little_memory(tmp_path):
     """With names that lie outside of their table."""
@@ -259,6 +260,7 @@ BODIES = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_debug_information_that_goes_in_circles(tmp_path, monkeypatch, body):
     monkeypatch.setattr(dwarf_layout, "_SECONDS", 1.0)

@@ -136,6 +136,7 @@ COSTLY = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("data", "read"), COSTLY.values(), ids=COSTLY)
 def test_sixteen_megabytes_become_no_gigabyte(data, read):
     argv = [sys.executable, "-c", MEASURED.format(data=data, read=read)]

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from tests.gdb.gdbrun import build
-from tests.inferiors.capture_process import wait_until
+from tests.polling import wait_until
 
 COPY = """
 import sys

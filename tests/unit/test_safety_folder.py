@@ -13,7 +13,7 @@ from gdbext.capture import private_folder
 from gdbext.capture.private_folder import private_copies
 from gdbext.cli import main
 from gdbext.model.errors import GdbextError
-from tests.inferiors.capture_process import wait_until
+from tests.polling import wait_until
 
 HOLD = """
 import sys
@@ -37,6 +37,7 @@ def janitors(folder):
     return found
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_it_goes_away_with_us_whatever_ends_us(number, tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
@@ -51,6 +52,7 @@ def test_it_goes_away_with_us_whatever_ends_us(number, tmp_path):
     wait_until(lambda: not os.path.exists(folder) and not janitors(folder))
 
 
+@pytest.mark.process
 def test_nobody_else_can_look_into_it_and_nothing_is_left():
     with private_copies() as folder:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700

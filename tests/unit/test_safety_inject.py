@@ -16,7 +16,7 @@ from gdbext.cli.pdb import inject, remote_exec
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.rankpdb.wire import Wire
 from tests.gdb.gdbrun import build
-from tests.inferiors.capture_process import wait_until
+from tests.polling import wait_until
 
 NOBODY = 65534
 root = pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user: needs root, not a package")
@@ -39,6 +39,7 @@ def rank(tmp_path):
         process.kill()
 
 
+@pytest.mark.process
 @root
 def test_the_program_of_another_user_runs_with_that_user_s_rights(rank):
     """It is asked to hand the text over, and does what its owner wants: not as root, nor on root's terminal."""
@@ -50,6 +51,7 @@ def test_the_program_of_another_user_runs_with_that_user_s_rights(rank):
     assert (os.geteuid(), os.getegid()) == (0, 0)
 
 
+@pytest.mark.process
 @root
 def test_the_file_is_made_with_that_user_s_rights(rank, monkeypatch):
     seen = []
@@ -65,6 +67,7 @@ def test_the_file_is_made_with_that_user_s_rights(rank, monkeypatch):
     assert not any(rank.tmp.iterdir())
 
 
+@pytest.mark.process
 @root
 def test_a_link_where_its_tmp_should_be_leads_into_no_folder_of_root(rank, tmp_path):
     """An absolute link in that root folder leads out of it, for the process that follows it."""
@@ -76,6 +79,7 @@ def test_a_link_where_its_tmp_should_be_leads_into_no_folder_of_root(rank, tmp_p
     assert not any(closed.iterdir())
 
 
+@pytest.mark.process
 @root
 def test_a_file_that_is_swapped_for_a_link_costs_root_nothing(rank, tmp_path, monkeypatch):
     """Between its making and its use, in a /tmp that is the rank's own."""
@@ -111,6 +115,7 @@ def listener():
         yield made
 
 
+@pytest.mark.process
 def test_only_the_rank_itself_is_heard(listener):
     """The name of the socket is in /proc/net/unix for everybody."""
     name = listener.getsockname()[1:].decode()
@@ -130,6 +135,7 @@ def test_only_the_rank_itself_is_heard(listener):
             process.stdin.close()
 
 
+@pytest.mark.process
 def test_a_pid_that_became_another_process_is_not_asked(listener, monkeypatch):
     handed = []
     monkeypatch.setattr(inject, "interpreter_of", lambda pid: SimpleNamespace(version=(3, 14)))

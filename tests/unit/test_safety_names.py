@@ -36,6 +36,7 @@ def rank():
         yield process.pid
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("words", [["ranks"], ["ranks", "--json"], ["comms"], ["doctor"], ["diagnose", "--no-stop"]])
 def test_arguments_and_variables_of_megabytes(rank, words):
     argv = [sys.executable, "-m", "gdbext", *words, str(rank)]

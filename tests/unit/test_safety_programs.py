@@ -139,6 +139,7 @@ def test_without_another_one_the_error_names_it_and_the_way(tmp_path, monkeypatc
     assert not (made.parent / "ran").exists()
 
 
+@pytest.mark.process
 def test_a_command_uses_none_of_them(tmp_path, own):
     """The whole way, in a folder with a gdb and with the present folder first on PATH."""
     made = program(tmp_path / "here")

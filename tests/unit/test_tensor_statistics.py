@@ -22,7 +22,8 @@ from tests.unit.tensor_memory import BASE, FakeMemory, tensor_of
 NONE = Calculator(numpy_here=False)
 HERE = Calculator()
 BESIDE = Calculator([sys.executable], numpy_here=False)
-WORKERS = pytest.mark.parametrize("worker", [NONE, HERE, BESIDE], ids=["lists", "numpy", "helper"])
+_BESIDE = pytest.param(BESIDE, marks=pytest.mark.process)
+WORKERS = pytest.mark.parametrize("worker", [NONE, HERE, _BESIDE], ids=["lists", "numpy", "helper"])
 
 
 @pytest.fixture(autouse=True)
@@ -174,6 +175,7 @@ def test_what_is_large_decides_who_works(monkeypatch):
     assert statistics.statistics(info, memory.read, calculator=BESIDE).computed_by == "pure Python"
 
 
+@pytest.mark.process
 def test_an_interpreter_that_is_of_no_use_is_passed_over(tmp_path):
     liar = tmp_path / "python"
     liar.write_text("#!/bin/sh\necho no json\n")
@@ -184,6 +186,7 @@ def test_an_interpreter_that_is_of_no_use_is_passed_over(tmp_path):
     assert stats.computed_by == "pure Python" and stats.mean == 1.0
 
 
+@pytest.mark.process
 def test_a_helper_that_dies_is_one_line_and_leaves_nothing():
     info, memory = tensor_of(np.ones(100_000, np.float16))
     started = []
