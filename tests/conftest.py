@@ -15,9 +15,27 @@ _STARTS = {"subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spa
 _started = []  # processes of the pure test that runs
 
 
+_LONGEST = (
+    "test_live_matrix",
+    "test_slow_hangs",
+    "test_tensor_layouts",
+    "test_break",
+    "test_demo_engine",
+    "test_debugger_session",
+    "test_break_conditions",
+    "test_tensor_torch",
+    "test_hangs",
+    "test_real_input",
+)
+"""Files that take half a minute and more: begun last, one of them would keep one processor while the others rest."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Each test is of one tier: `gdb` in tests/gdb, `process` where it is marked, else `pure`."""
+    """The longest files first. Each test is of one tier: `gdb` in tests/gdb, `process` where it is marked, else
+    `pure`."""
+    order = {name: number for number, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
     for item in items:
         if HERE / "gdb" in item.path.parents:
             item.add_marker("gdb")

@@ -42,7 +42,7 @@ def test_its_error_is_ours(turn_gdb):
 def test_an_error_of_several_lines_is_said_once_and_whole(turn_gdb):
     """Two jobs on the host: the list of them belongs to the error."""
     commands = ("llm-stacks", "llm-locks", "llm-nccl-comms")
-    with DemoJob("pinned-alloc", ranks=2) as one, DemoJob("pinned-alloc", ranks=2) as other:
+    with DemoJob("pinned-alloc", ranks=2, wait="poll") as one, DemoJob("pinned-alloc", ranks=2, wait="poll") as other:
         answer = gdb_batch(turn_gdb, *commands)
     assert answer.out == ""
     lines = answer.err.splitlines()
@@ -56,7 +56,7 @@ def test_an_error_of_several_lines_is_said_once_and_whole(turn_gdb):
 
 def test_several_jobs_below_one_pid_are_listed(turn_gdb):
     """Those of one shell were taken for one job, with one verdict over all of them."""
-    with DemoJob("pinned-alloc", ranks=2) as one, DemoJob("pinned-alloc", ranks=2) as other:
+    with DemoJob("pinned-alloc", ranks=2, wait="poll") as one, DemoJob("pinned-alloc", ranks=2, wait="poll") as other:
         me = os.getpid()
         answer = gdb_batch(turn_gdb, f"llm-attach-all {me}", f"llm-nccl-diagnose {me} --json", f"llm-ranks {me}")
     lines = answer.err.splitlines()

@@ -134,8 +134,8 @@ def _job(activity: str, stopped: Tuple[int, ...] = ()) -> Callable[[], ContextMa
 
 
 def _torch(activity: str, others: str) -> Callable[[], ContextManager[SlowJob]]:
-    """Four ranks with a real process group, of which rank 1 does what the name says."""
-    return functools.partial(SlowJob, (others, activity, others, others), program=TORCH_PROGRAM)
+    """Three ranks with a real process group, of which rank 1 does what the name says."""
+    return functools.partial(SlowJob, (others, activity, others), program=TORCH_PROGRAM)
 
 
 _SETTLES = ("stuck", "store")

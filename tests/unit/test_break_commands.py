@@ -169,6 +169,7 @@ print(code.raw[:3].hex(), flush=True)
 """
 
 
+@pytest.mark.process
 def test_the_guard_mends_what_is_left_and_nothing_else():
     """Its input ends as it does when gdb is killed."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

@@ -56,12 +56,14 @@ def stopping(pids, marks):
     return copy_processes(pids, marks=marks)
 
 
+@pytest.mark.process
 def test_who_sleeps_as_it_was_copied(process, first_look):
     known = first_look(process)[process.pid]
     assert set(process.tids()) - hearts(process) <= set(known.marks)
     assert all(isinstance(one, Mark) for one in known.marks.values())
 
 
+@pytest.mark.process
 def test_sleepers_do_not_feel_the_second_copy(process, first_look):
     known = first_look(process)
     sleepers = set(process.tids()) - hearts(process)
@@ -71,6 +73,7 @@ def test_sleepers_do_not_feel_the_second_copy(process, first_look):
     assert sleepers <= second.asleep and second.state == "ok"
 
 
+@pytest.mark.process
 def test_the_second_copy_is_what_a_stop_of_all_would_have_brought(process, first_look):
     known = first_look(process)
     (second,) = copy_awake([process.pid], known, stopping)
@@ -93,12 +96,14 @@ def covered(copy, address, size):
     return b"1" * min(size, block.end - address)
 
 
+@pytest.mark.process
 def test_the_longest_stop_so_far_is_told(process, first_look):
     known = first_look(process)
     (second,) = copy_awake([process.pid], known, stopping)
     assert second.felt_ms >= known[process.pid].copy.felt_ms > 0
 
 
+@pytest.mark.process
 def test_whoever_ran_is_copied_again(process, first_look):
     known = first_look(process)
     before = process.ask()
@@ -109,6 +114,7 @@ def test_whoever_ran_is_copied_again(process, first_look):
     assert {one.tid for one in second.threads} == set(process.tids())
 
 
+@pytest.mark.process
 def test_whoever_wakes_up_meanwhile_is_stopped_in_another_round(process, first_look):
     known, rounds = first_look(process), []
 
@@ -127,6 +133,7 @@ def test_whoever_wakes_up_meanwhile_is_stopped_in_another_round(process, first_l
     assert process.pid not in second.asleep and second.during == 2
 
 
+@pytest.mark.process
 def test_in_the_end_all_are_stopped(process, first_look):
     known, seen = first_look(process), []
 
@@ -154,6 +161,7 @@ def test_another_round_is_for_all_only_when_they_stand_still_together(together):
     assert [copy.pid for copy in copies] == [1, 2]
 
 
+@pytest.mark.process
 def test_threads_that_came_and_went():
     with CaptureProcess(4, 0, 0, "storm") as process:
         known = asleep([copy_process(process.pid)])
@@ -163,6 +171,7 @@ def test_threads_that_came_and_went():
         process.assert_free()
 
 
+@pytest.mark.process
 def test_a_process_that_ended_meanwhile(process, first_look):
     known = first_look(process)
     process.kill()
@@ -170,6 +179,7 @@ def test_a_process_that_ended_meanwhile(process, first_look):
     assert second.state == "lost" and "zombie" in second.problems[0]
 
 
+@pytest.mark.process
 def test_a_process_killed_while_the_others_of_it_stand_still(process, first_look):
     known = first_look(process)
 
@@ -180,6 +190,7 @@ def test_a_process_killed_while_the_others_of_it_stand_still(process, first_look
     assert second.state == "lost" or not second.asleep
 
 
+@pytest.mark.process
 def test_a_program_that_was_replaced_since(first_look):
     with CaptureProcess() as process:
         process.wait_asleep()
@@ -192,6 +203,7 @@ def test_a_program_that_was_replaced_since(first_look):
         assert {one.tid for one in second.threads} == set(process.tids())
 
 
+@pytest.mark.process
 def test_a_job_control_stop_stays_and_needs_no_second_one(process, first_look):
     os.kill(process.pid, signal.SIGSTOP)
     wait_until(lambda: all(process.state(tid) == "T" for tid in process.tids()))
@@ -202,6 +214,7 @@ def test_a_job_control_stop_stays_and_needs_no_second_one(process, first_look):
     os.kill(process.pid, signal.SIGCONT)
 
 
+@pytest.mark.process
 def test_through_several_of_ours(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     with CaptureProcess() as one, CaptureProcess() as two:

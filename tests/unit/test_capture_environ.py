@@ -33,6 +33,7 @@ def child():
     process.communicate()
 
 
+@pytest.mark.process
 def test_variables_that_a_title_overwrote_and_that_were_set_later(child):
     with open(f"/proc/{child.pid}/environ", "rb") as file:
         assert b"WORLD_RANK" not in file.read()
@@ -41,10 +42,12 @@ def test_variables_that_a_title_overwrote_and_that_were_set_later(child):
     assert environ["LATER"] == "set by the program"
 
 
+@pytest.mark.process
 def test_a_long_value_is_cut(child):
     assert 4000 < len(read_environ(child.pid)["LONG"]) < 4096
 
 
+@pytest.mark.process
 def test_a_program_without_python_too():
     with subprocess.Popen(["cat"], env={"RANK": "7"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdin.write(b"x\n")
@@ -53,6 +56,7 @@ def test_a_program_without_python_too():
         assert read_environ(process.pid) == {"RANK": "7"}
 
 
+@pytest.mark.process
 def test_a_dead_process_is_a_reason():
     process = subprocess.Popen(["true"])
     process.wait()

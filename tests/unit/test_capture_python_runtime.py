@@ -19,6 +19,7 @@ OWN_MAPS = read_maps(os.getpid())
 OWN = os.path.realpath("/proc/self/exe")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("version", sorted(PYTHONS), ids=str)
 def test_a_running_interpreter_is_found_with_its_release(version):
     with PythonTarget("python_shapes.py", "sleep", python=PYTHONS[version]) as target:
@@ -28,6 +29,7 @@ def test_a_running_interpreter_is_found_with_its_release(version):
         assert "python" in found.module
 
 
+@pytest.mark.process
 def test_a_process_without_python():
     sleeper = subprocess.Popen([shutil.which("cat")], stdin=subprocess.PIPE)
     try:
@@ -38,6 +40,7 @@ def test_a_process_without_python():
     assert found.reason == "not a Python process" or "symbols not found" in found.reason
 
 
+@pytest.mark.process
 def test_a_process_that_has_ended():
     sleeper = subprocess.Popen([shutil.which("true")])
     sleeper.wait()
@@ -122,6 +125,7 @@ def test_a_file_that_was_replaced():
     assert found == Missing("/x/libpython3.11.so.1.0 was replaced after the process started")
 
 
+@pytest.mark.process
 def test_a_stripped_library_is_found_by_its_section(tmp_path):
     """`.PyRuntime` survives strip; here a copy of our interpreter has its symbol names blanked."""
     with PythonTarget("python_shapes.py", "sleep") as target:

@@ -19,6 +19,8 @@ from gdbext.capture.stop.hold import Budget, copy_process, copy_processes
 from tests.inferiors.capture_process import CaptureProcess, as_nobody
 from tests.polling import wait_until
 
+pytestmark = pytest.mark.process
+
 
 def missing(copy):
     return [

@@ -13,6 +13,8 @@ from gdbext.capture.without_stop.kernel_threads import look
 from tests.inferiors.capture_process import CaptureProcess, as_nobody
 from tests.polling import wait_until
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def process():

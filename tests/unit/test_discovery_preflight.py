@@ -340,6 +340,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.process
 def test_a_real_process_that_is_not_dumpable():
     """Its folder is its user's all the same; only what is in it is root's."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -361,11 +362,13 @@ print(answer.ok, answer.problems[0].text)
 """
 
 
+@pytest.mark.process
 def test_process_of_root_is_out_of_reach_for_a_user():
     done = subprocess.run([sys.executable, "-c", OTHER_USER], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("False 1 runs as user 0, we are user ")
 
 
+@pytest.mark.process
 def test_own_child_is_within_reach():
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         try:

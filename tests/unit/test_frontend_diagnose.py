@@ -76,6 +76,7 @@ def test_progress_goes_to_stderr_only(saved, capsys):
     assert "done in" not in got.out
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
@@ -132,6 +133,7 @@ def test_no_command_is_usage(capsys):
     assert "usage" in capsys.readouterr().err
 
 
+@pytest.mark.process
 def test_a_missing_package_is_one_line():
     """-S: no site-packages, as for a clone that nothing was installed for."""
     done = subprocess.run([sys.executable, "-S", "-m", "gdbext", "ranks"], cwd=ROOT, capture_output=True, text=True)
@@ -149,6 +151,7 @@ def test_the_debug_information_reader_is_missed_before_a_look(monkeypatch, capsy
     assert capsys.readouterr() == ("", said)
 
 
+@pytest.mark.process
 def test_a_look_loads_what_it_needs():
     """Each of these takes a tenth of the start of a look, and few looks need it."""
     seldom = [

@@ -51,6 +51,7 @@ def launch(tmp_path):
         talker.end()
 
 
+@pytest.mark.process
 def test_status_and_log_of_the_launcher(tmp_path, launch):
     talker = launch("--", "sh", "-c", "echo begun; exit 7")
     assert "ended with status 7" in talker.rest()
@@ -62,6 +63,7 @@ def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o777])
 def test_logs_are_for_their_user_alone(mask, tmp_path):
     words = [
@@ -82,6 +84,7 @@ def test_logs_are_for_their_user_alone(mask, tmp_path):
     assert mode(tmp_path / "some" / "logs" / "launcher.log") == 0o600
 
 
+@pytest.mark.process
 def test_an_older_log_is_closed_to_others_and_a_folder_stays_as_it_is(tmp_path, launch):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs").chmod(0o755)
@@ -92,6 +95,7 @@ def test_an_older_log_is_closed_to_others_and_a_folder_stays_as_it_is(tmp_path, 
     assert (mode(tmp_path / "logs"), mode(tmp_path / "logs" / "launcher.log")) == (0o755, 0o600)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["link", "second name", "pipe", "another user's"])
 def test_a_log_that_somebody_has_prepared_is_not_written(kind, tmp_path, launch):
     log, other = tmp_path / "logs" / "launcher.log", tmp_path / "other"
@@ -115,6 +119,7 @@ def test_a_log_that_somebody_has_prepared_is_not_written(kind, tmp_path, launch)
     assert other.read_text() == "as it was"
 
 
+@pytest.mark.process
 def test_ranks_that_are_killed_at_a_breakpoint_leave_nothing(tmp_path, launch):
     """Not even by SIGKILL, after which they tidy nothing up themselves."""
     meet = tmp_path / "meet"
@@ -127,6 +132,7 @@ def test_ranks_that_are_killed_at_a_breakpoint_leave_nothing(tmp_path, launch):
     assert not any(meet.iterdir())
 
 
+@pytest.mark.process
 def test_an_orphan_in_a_session_of_its_own_is_ended(tmp_path, launch):
     os.mkfifo(tmp_path / "pipe")
     talker = launch("--", "sh", "-c", f"setsid sh -c 'echo $$ >{tmp_path}/pipe; exec sleep 1000' & wait $!")
@@ -139,6 +145,7 @@ def test_an_orphan_in_a_session_of_its_own_is_ended(tmp_path, launch):
     assert state_of(orphan)[0] is None
 
 
+@pytest.mark.process
 def test_a_ctrl_c_while_the_job_is_ended_ends_it_at_once(tmp_path, launch):
     """What has not gone gently yet is killed; nothing is left that could be said to run on."""
     os.mkfifo(tmp_path / "pipe")
@@ -158,6 +165,7 @@ def test_a_ctrl_c_while_the_job_is_ended_ends_it_at_once(tmp_path, launch):
     assert talker.process.returncode == 128 + signal.SIGKILL
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_reach_the_job(tmp_path, launch, number):
     os.mkfifo(tmp_path / "pipe")
@@ -172,6 +180,7 @@ def test_signals_reach_the_job(tmp_path, launch, number):
     assert (tmp_path / "logs" / "launcher.log").read_text() == f"got {name}\n"
 
 
+@pytest.mark.process
 def test_ctrl_c_reaches_the_job_from_its_first_moment(tmp_path):
     """It comes right after the job was started, and before anybody waits for it."""
     os.mkfifo(tmp_path / "pipe")
@@ -189,6 +198,7 @@ def test_ctrl_c_reaches_the_job_from_its_first_moment(tmp_path):
     assert subprocess.run(words, cwd=HERE.parents[1], timeout=DEADLINE).returncode == 3
 
 
+@pytest.mark.process
 def test_a_ctrl_c_before_the_prompt_says_that_the_job_is_ended(tmp_path):
     """`--rank` leaves Ctrl-C to the prompt, and there is none yet."""
     code = """if True:
@@ -207,6 +217,7 @@ def test_a_ctrl_c_before_the_prompt_says_that_the_job_is_ended(tmp_path):
     assert state_of(int(done.stdout.split()[2].rstrip(";")))[0] is None
 
 
+@pytest.mark.process
 def test_what_outlives_the_launcher_is_asked_to_end_once(tmp_path, launch):
     """A second time may mean to it that it must not tidy up."""
     os.mkfifo(tmp_path / "pipe")
@@ -226,6 +237,7 @@ def test_what_outlives_the_launcher_is_asked_to_end_once(tmp_path, launch):
     assert (tmp_path / "came").read_text() == "1"
 
 
+@pytest.mark.process
 def test_the_job_is_asked_to_end_when_we_are_killed(tmp_path, launch):
     os.mkfifo(tmp_path / "pipe")
     script = f"trap 'echo bye >{tmp_path}/pipe; exit' TERM; echo $$ >{tmp_path}/pipe; while :; do sleep 0.1; done"
@@ -236,6 +248,7 @@ def test_the_job_is_asked_to_end_when_we_are_killed(tmp_path, launch):
     wait_until(lambda: state_of(job)[0] in (None, "Z"))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("words, said", [((), "no command to start"), (("--", "/no/such"), "No such file")])
 def test_what_cannot_be_started_is_one_line(launch, words, said):
     talker = launch(*words)
@@ -244,6 +257,7 @@ def test_what_cannot_be_started_is_one_line(launch, words, said):
     assert len(text.splitlines()) == 1
 
 
+@pytest.mark.process
 @pytest.mark.mpi
 def test_the_prompt_of_a_rank_under_mpirun(tmp_path, launch):
     (tmp_path / "meet").mkdir(mode=0o700)

@@ -53,6 +53,7 @@ def test_impossible_jobs_are_refused_before_anything_starts(hang, options):
         DemoJob(hang, **options)
 
 
+@pytest.mark.process
 def test_the_build_is_told_as_all_that_the_demo_does(tmp_path, monkeypatch, capsys):
     """`scripts/install` and `show.say` put the same mark before a step."""
     monkeypatch.setattr(demo_build, "BUILD", tmp_path / "build")

@@ -94,6 +94,7 @@ def pure_modules():
             yield info.name
 
 
+@pytest.mark.process
 def test_pure_modules_load_where_gdb_cannot_be_imported():
     assert importlib.util.find_spec("gdb") is None or "site-packages" in str(importlib.util.find_spec("gdb").origin)
     names = sorted(pure_modules())

@@ -64,6 +64,7 @@ def grow_old(tmp_path, seconds=LONG):
         os.utime(path, (at, at))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("skew", [-LONG, LONG])
 def test_a_normal_end_leaves_nothing(start, tmp_path, skew):
     """Whatever the clocks of the hosts and of the file system say."""
@@ -81,6 +82,7 @@ def test_a_normal_end_leaves_nothing(start, tmp_path, skew):
     assert left(tmp_path) is None
 
 
+@pytest.mark.process
 def test_the_debugged_rank_ends_while_another_waits_for_it_elsewhere(start, tmp_path):
     far, near = start(1, silence=LONG), start(0, silence=LONG)
     far.do("opens 1")
@@ -91,6 +93,7 @@ def test_the_debugged_rank_ends_while_another_waits_for_it_elsewhere(start, tmp_
     assert "ended=True" in near.do("look 1 2")
 
 
+@pytest.mark.process
 def test_one_that_comes_late_still_reads_it_and_tidies_up(start, tmp_path):
     far, near, late = start(1, world=3), start(0, world=3), start(2, world=3)
     far.do("opens 1")
@@ -104,6 +107,7 @@ def test_one_that_comes_late_still_reads_it_and_tidies_up(start, tmp_path):
     assert "ended=True" in late.do("look 1 2")
 
 
+@pytest.mark.process
 def test_the_debugged_rank_is_killed(start, tmp_path):
     far, near = start(1), start(0)
     far.do("opens 1")
@@ -116,6 +120,7 @@ def test_the_debugged_rank_is_killed(start, tmp_path):
     assert left(tmp_path) is None
 
 
+@pytest.mark.process
 def test_a_rank_of_its_host_tidies_up_after_a_killed_one(start, tmp_path):
     far, near, mate = start(1), start(0), start(2, host=HOSTS[1])
     far.do("opens 1")
@@ -125,6 +130,7 @@ def test_a_rank_of_its_host_tidies_up_after_a_killed_one(start, tmp_path):
     assert left(tmp_path) is None
 
 
+@pytest.mark.process
 def test_a_rank_that_waits_is_killed(start, tmp_path):
     far, near = start(1), start(0)
     far.do("opens 1")
@@ -147,6 +153,7 @@ def killed_run(start, tmp_path, **how):
     assert len(left(tmp_path)) == 2
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("rank, job", [(1, JOB), (1, OTHER), (0, JOB)], ids=["same job", "same host", "other host"])
 def test_the_next_start_is_not_misled_by_a_killed_run_and_removes_what_it_left(start, tmp_path, rank, job):
     killed_run(start, tmp_path)
@@ -164,6 +171,7 @@ def test_the_next_start_is_not_misled_by_a_killed_run_and_removes_what_it_left(s
     assert len(left(tmp_path)) == 1
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("skew", [-LONG, LONG])
 def test_a_second_run_with_the_same_identity(start, tmp_path, skew):
     killed_run(start, tmp_path, skew=skew)
@@ -179,6 +187,7 @@ def test_a_second_run_with_the_same_identity(start, tmp_path, skew):
     assert left(tmp_path) is None
 
 
+@pytest.mark.process
 def test_what_others_left_unread_goes_with_the_next_start(start, tmp_path):
     far = start(1)
     far.do("opens 1")
@@ -192,6 +201,7 @@ def test_what_others_left_unread_goes_with_the_next_start(start, tmp_path):
     assert left(tmp_path) is None
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("job", [JOB, OTHER])
 def test_a_rank_that_lives_keeps_its_own(start, tmp_path, job):
     far, near = start(1), start(0)
@@ -247,6 +257,7 @@ def test_the_last_reader_removes_what_a_rank_that_is_still_ending_has_left(tmp_p
     assert left(tmp_path) is None
 
 
+@pytest.mark.process
 def test_many_ranks_sweep_at_once(start, tmp_path):
     """Six of them, thirty times, beside one that lives and writes."""
     alive, many = start(1), [start(0, host=HOSTS[0], job=OTHER) for _ in range(6)]
@@ -273,6 +284,7 @@ def test_many_ranks_sweep_at_once(start, tmp_path):
     assert {name.count(".") for name in left(tmp_path)} == {4}  # rank 0 of its job has not come
 
 
+@pytest.mark.process
 def test_what_is_not_ours_stays(start, tmp_path):
     home = tmp_path / f"gdbext-pdb-{os.geteuid()}"
     home.mkdir(mode=0o700)
@@ -293,6 +305,7 @@ def test_what_is_not_ours_stays(start, tmp_path):
     assert (tmp_path / "precious").read_text() == "{}"
 
 
+@pytest.mark.process
 def test_a_folder_behind_a_link_is_not_used(start, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / f"gdbext-pdb-{os.geteuid()}").symlink_to("elsewhere")
@@ -345,6 +358,7 @@ def two_hosts(tmp_path, silence):
         talker.end()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("way, silence", [("continue", "60"), ("kill", "0.5")])
 def test_breakpoints_of_two_hosts_leave_nothing(two_hosts, tmp_path, way):
     near, far, terminal = two_hosts
@@ -372,6 +386,7 @@ print("left", [name.count(".") for _, _, names in os.walk(sys.argv[1]) for name 
 """
 
 
+@pytest.mark.process
 def test_a_forked_child_that_ends_removes_nothing(tmp_path):
     environment = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "here"}
     environment.update(MASTER_PORT="1", GDBEXT_PDB_SHARED=str(tmp_path), GDBEXT_PDB_DIR=str(tmp_path / "meet"))

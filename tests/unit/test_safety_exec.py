@@ -4,8 +4,12 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.gdb.gdbrun import build
 from tests.polling import wait_until
+
+pytestmark = pytest.mark.process
 
 COPY = """
 import sys

@@ -23,7 +23,8 @@ from tests.unit.tensor_memory import BASE, FakeMemory, tensor_of
 NONE = Calculator(numpy_here=False)
 HERE = Calculator()
 BESIDE = Calculator([sys.executable], numpy_here=False)
-WORKERS = pytest.mark.parametrize("worker", [NONE, HERE, BESIDE], ids=["lists", "numpy", "helper"])
+_BESIDE = pytest.param(BESIDE, marks=pytest.mark.process)
+WORKERS = pytest.mark.parametrize("worker", [NONE, HERE, _BESIDE], ids=["lists", "numpy", "helper"])
 
 
 @pytest.fixture(autouse=True)
