@@ -32,8 +32,7 @@ _LONGEST = (
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """The longest files first. Each test is of one tier: `gdb` in tests/gdb, `process` where it is marked, else
-    `pure`."""
+    """The longest files first. Each test has one tier: `gdb` in tests/gdb, `process` where so marked, else `pure`."""
     order = {name: number for number, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
     for item in items:
