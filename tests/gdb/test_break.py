@@ -91,9 +91,9 @@ def test_in_the_caller_of_the_collective(turn_gdb, policy):
         play(turn_gdb, policy, 2, f"nccl_utils.cc:{line}")
 
 
-def test_what_is_said_instead_of_a_stop(any_gdb, job):
+def test_what_is_said_instead_of_a_stop(turn_gdb, job):
     done = gdb_batch(
-        any_gdb,
+        turn_gdb,
         attach(job),
         f"llm-break '{PLACE}' --rank 0 --action log plan_.rank no_such_name",
         f"llm-break '{PLACE}' --rank 2 --count 2 --action report",

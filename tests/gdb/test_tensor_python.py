@@ -20,11 +20,11 @@ def process():
         running.kill()
 
 
-def test_tensors_by_the_names_of_the_program(any_gdb, process):
+def test_tensors_by_the_names_of_the_program(turn_gdb, process):
     pid, hidden, shared = process
     commands = ("llm-tensor list --python --json", f"llm-tensor p {shared} --as pyobject", "llm-tensor list --python")
     light = ("set auto-solib-add off", "set width 200", f"attach {pid}")  # 6 s less
-    answer = gdb_batch(any_gdb, *light, *commands, "detach")
+    answer = gdb_batch(turn_gdb, *light, *commands, "detach")
     (listed,) = answer.documents
     found = {one["name"]: one for one in listed["tensors"]}
     assert set(found) == {

@@ -56,7 +56,7 @@ def asked(gdb, tmp_path, target, questions):
 
 
 @pytest.mark.parametrize("how", ["impl", "object", "core"])
-def test_values_are_those_of_tolist(any_gdb, holder, how, tmp_path, request):
+def test_values_are_those_of_tolist(turn_gdb, holder, how, tmp_path, request):
     target, rows = holder
     if how == "core":
         how, target = "object", request.getfixturevalue("core")
@@ -64,7 +64,7 @@ def test_values_are_those_of_tolist(any_gdb, holder, how, tmp_path, request):
     kind = {"impl": "torch", "object": "pyobject"}[how]
     questions = [{"expression": hex(row[how]), "as": kind} for row in rows]
     compared = 0
-    for row, answer in zip(rows, asked(any_gdb, tmp_path, target, questions)):
+    for row, answer in zip(rows, asked(turn_gdb, tmp_path, target, questions)):
         info = answer["info"]
         assert "torch 2." in info["kind"] and "by offsets" in info["kind"]
         if "float4" in row["dtype"]:
@@ -94,11 +94,11 @@ def expected(row):
     return [float(value) if isinstance(value, str) else value for value in row["values"]]
 
 
-def test_the_undefined_tensor(any_gdb, holder, tmp_path):
+def test_the_undefined_tensor(turn_gdb, holder, tmp_path):
     pid, _ = holder
     commands = ["set auto-solib-add off", f"attach {pid}", "sharedlibrary libc10.so", f"source {PROBE}"]
     show = "python print(described(\"(long)&'c10::UndefinedTensorImpl::_singleton'\", type_name='torch'))"
-    printed = run_gdb(any_gdb, *commands, show, "detach")
+    printed = run_gdb(turn_gdb, *commands, show, "detach")
     assert "undefined tensor" in printed
 
 

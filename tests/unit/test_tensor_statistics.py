@@ -88,7 +88,9 @@ def test_as_numpy(dtype, worker):
     rng = np.random.default_rng(1)
     whole = specials((rng.normal(size=(60, 90)) * 50).astype(dtype))
     normal = ml_dtypes.finfo(dtype).smallest_normal if whole.dtype.kind in "f" or dtype == ml_dtypes.bfloat16 else None
-    for view in (whole, whole.T, whole[::-2, 3:]):
+    views = (whole, whole.T, whole[::-2, 3:])
+    # Each look starts the helper anew: it gets one view of each type.
+    for view in views if worker is not BESIDE else [views[np.dtype(dtype).itemsize.bit_length() % 3]]:
         info, memory = tensor_of(whole, view)
         info = TensorInfo(**{**vars(info), "dtype": {"bfloat16": "bf16"}.get(info.dtype, info.dtype)})
         stats = statistics.statistics(info, memory.read, calculator=worker)
