@@ -8,7 +8,8 @@ import pytest
 
 from tests import conftest
 
-SOURCES = sorted(
+TESTS = conftest.HERE
+SOURCES = sorted([*TESTS.glob("unit/*.py"), *TESTS.glob("gdb/*.py"), TESTS / "tmux.py", TESTS / "front_end.py"])
     [
         *conftest.HERE.glob("unit/*.py"),
         *conftest.HERE.glob("gdb/*.py"),
