@@ -1,4 +1,6 @@
-"""Excerpts of files by their paths, and requests to a batch gdb without any."""
+"""Excerpts of files by their paths, a file that is worth one, and requests to a batch gdb without any."""
+
+import subprocess
 
 from gdbext.capture.elf import excerpt
 from gdbext.opener.shelf import Shelf
@@ -28,3 +30,26 @@ def whole(copy, files):
     links = {file.path: file.opened.link for file in files if file.opened}
     modules = [(one.start, one.end, one.offset, one.file, links.get(one.file)) for one in copy.maps if one.is_file]
     return {"files": rows, "modules": modules}
+
+
+FUNCTION = """.globl {name}
+.type {name}, @function
+{name}: .cfi_startproc
+push %rbp
+mov %rsp, %rbp
+lea 1(%rdi), %eax
+pop %rbp
+ret
+.cfi_endproc
+.size {name}, . - {name}
+"""
+
+
+def compiled(folder, *flags):
+    """A library with more symbols than are worth reading whole; the assembler takes a tenth of the compiler's time."""
+    source = folder / "many.s"
+    names = (f"function_with_a_rather_long_name_{number}" for number in range(30000))
+    source.write_text(".text\n" + "".join(FUNCTION.format(name=name) for name in names))
+    library = folder / "libmany.so"
+    subprocess.run(["gcc", "-shared", *flags, "-o", library, source], check=True)
+    return str(library)

@@ -15,7 +15,7 @@ from gdbext.collect.gdb import batch_runs, request, symbol_files
 from gdbext.model.saved.frame_table import unpack
 from gdbext.opener.shelf import Shelf
 from tests.conftest import gdbs
-from tests.excerpts import opened, parts_of, whole
+from tests.excerpts import compiled, opened, parts_of, whole
 from tests.inferiors import size_build
 from tests.inferiors.torch_job import TorchJob
 
@@ -118,29 +118,6 @@ def test_no_more_of_many_files_than_gdb_can_take_are_whole(tmp_path, monkeypatch
     told = [note for note in notes if re.match(r"[56] files \(lib", note)]
     assert len(told) == 1 and "neither lines nor arguments" in told[0], "the program or one of them is whole"
     assert [sum(frame[1] == "library" for frame in stack) for stack in frames] == [1] * 6
-
-
-FUNCTION = """.globl {name}
-.type {name}, @function
-{name}: .cfi_startproc
-push %rbp
-mov %rsp, %rbp
-lea 1(%rdi), %eax
-pop %rbp
-ret
-.cfi_endproc
-.size {name}, . - {name}
-"""
-
-
-def compiled(folder, *flags):
-    """A library with more symbols than are worth reading whole; the assembler takes a tenth of the compiler's time."""
-    source = folder / "many.s"
-    names = (f"function_with_a_rather_long_name_{number}" for number in range(30000))
-    source.write_text(".text\n" + "".join(FUNCTION.format(name=name) for name in names))
-    library = folder / "libmany.so"
-    subprocess.run(["gcc", "-shared", *flags, "-o", library, source], check=True)
-    return str(library)
 
 
 def worth_it(path):

@@ -12,7 +12,7 @@ import pytest
 from gdbext.capture.elf.excerpt_file import Placed, write_file
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.symbols.symbol_index import SymbolIndex, tables_of
-from tests.excerpts import parts_of
+from tests.excerpts import compiled, parts_of
 
 SOURCE = r"""
 #define F(n) __attribute__((noinline)) int function_##n(int x) { return x * n; }
@@ -22,6 +22,9 @@ int data = 4;
 __asm__(".text\n.globl outer\n.type outer,@function\nouter:\n nop\n nop\n.globl inner\n.type inner,@function\ninner:\n"
         " nop\n.size inner,1\n nop\n nop\n.size outer,.-outer\n.globl unsized\nunsized:\n .skip 64,0x90\n");
 """
+
+
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +64,6 @@ def plain(rows, address):
     }
 
 
-@pytest.mark.process
 def test_every_address_finds_what_a_plain_search_finds(elf):
     rows, index = symbols(elf), SymbolIndex.of(elf)
     assert {"outer", "inner", "unsized", "alias", "function_4"} <= {name for name, _, _ in rows.values()}
@@ -111,17 +113,11 @@ def test_a_damaged_file_is_refused_wherever_the_damage_is(elf):
 @pytest.fixture(scope="module")
 def big(tmp_path_factory):
     """A library that is worth an excerpt, and an address in it."""
-    folder = tmp_path_factory.mktemp("big")
-    names = (f"function_with_a_rather_long_name_{number}" for number in range(24000))
-    (folder / "big.c").write_text("\n".join(f"int {name}(int x) {{ return x + 1; }}" for name in names))
-    subprocess.run(
-        ["gcc", "-O0", "-shared", "-fPIC", "-Wl,--build-id", "-o", folder / "big.so", folder / "big.c"], check=True
-    )
-    with open(folder / "big.so", "rb") as stream:
-        return str(folder / "big.so"), ElfSymbols(stream).look_up(["function_with_a_rather_long_name_777"]).popitem()[1]
+    library = compiled(tmp_path_factory.mktemp("big"), "-Wl,--build-id")
+    with open(library, "rb") as stream:
+        return library, ElfSymbols(stream).look_up(["function_with_a_rather_long_name_777"]).popitem()[1]
 
 
-@pytest.mark.process
 def test_an_excerpt_is_the_same_with_and_without_what_was_kept(big, tmp_path):
     library, address = big
     cache = tmp_path / "cache"
@@ -155,7 +151,6 @@ def stat_mode(path):
     return path.stat().st_mode & 0o777
 
 
-@pytest.mark.process
 def test_a_stripped_file_of_the_same_build_has_an_index_of_its_own(big, tmp_path):
     library, address = big
     stripped = tmp_path / "stripped.so"

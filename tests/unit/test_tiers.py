@@ -10,13 +10,6 @@ from tests import conftest
 
 TESTS = conftest.HERE
 SOURCES = sorted([*TESTS.glob("unit/*.py"), *TESTS.glob("gdb/*.py"), TESTS / "tmux.py", TESTS / "front_end.py"])
-    [
-        *conftest.HERE.glob("unit/*.py"),
-        *conftest.HERE.glob("gdb/*.py"),
-        conftest.HERE / "tmux.py",
-        conftest.HERE / "front_end.py",
-    ]
-)
 
 
 @pytest.mark.process
