@@ -119,7 +119,7 @@ def goes_on(view: JobView) -> Optional[Candidate]:
 def _the_rest(parties: Sequence[Party]) -> str:
     """What is known of ranks that were not seen to go on."""
     some = [party for party in parties if _has_run(party)]
-    others = [party for party in parties if party not in some]
+    others = without(parties, some)
     told = [f"{start(who(some))} ran in between as well."] if some else []
     if others:
         told.append(

@@ -12,7 +12,7 @@ from typing import List, Optional, Tuple
 from gdbext.analysis.progress.across import may_progress
 from gdbext.analysis.progress.running import in_own_code, is_alive, longer_look
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of
+from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of, without
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, FROM_ONE, POOL_RESULTS, POOL_WORKER, UNTIMED
@@ -39,7 +39,7 @@ def works_inside(view: JobView) -> Optional[Candidate]:
     if not _alone(view):
         return None
     active = [party for party in view.parties if _works(view, party)]
-    others = [party for party in view.parties if party not in active]
+    others = without(view.parties, active)
     if not active and all(serves(view, party) for party in others):
         summary = (
             f"{start(who(others))} {verb(others, 'waits', 'wait')} for requests, for example in {where(others[0])}."
@@ -76,7 +76,7 @@ def held_up(view: JobView) -> Optional[Candidate]:
     if not _alone(view) or len(view.parties) < 2 or any(_works(view, party) for party in view.parties):
         return None
     away = [party for party in view.parties if not _waits_among_us(view, party)]
-    others = [party for party in view.parties if party not in away and not serves(view, party)]
+    others = [party for party in without(view.parties, away) if not serves(view, party)]
     if not away or not others or any(party.kind != "io" for party in away):
         return None
     if any(thread.switches for process in view.snapshot.processes for thread in process.threads if thread.frames):
@@ -103,7 +103,7 @@ def cannot_tell(view: JobView) -> Optional[Candidate]:
     if not _alone(view) or view.before:
         return None
     polls = [party for party in view.parties if _polls(view, party)]
-    others = [party for party in view.parties if party not in polls and not _works(view, party)]
+    others = [party for party in without(view.parties, polls) if not _works(view, party)]
     if not polls or not all(_waits_inside(view, party) for party in others):
         return None
     summary = (
@@ -116,7 +116,7 @@ def cannot_tell(view: JobView) -> Optional[Candidate]:
 def followers_wait(view: JobView) -> Optional[Candidate]:
     """One rank waits for requests, all the others in a broadcast for what it tells them to do."""
     following = [party for party in view.of(*COMMUNICATION) if party.judged.collective in FROM_ONE]
-    leaders = [party for party in view.parties if party not in following]
+    leaders = without(view.parties, following)
     if not following or len(leaders) != 1 or view.unseen or view.gone or view.snapshot.absent or view.given != "live":
         return None
     if not serves(view, leaders[0]) and not _asks_another(leaders[0]):
