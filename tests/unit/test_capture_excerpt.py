@@ -16,6 +16,8 @@ from gdbext.collect.gdb import symbol_files
 from gdbext.collect.gdb.symbol_files import SymbolFiles
 from tests.excerpts import opened, parts_of, weight_of
 
+pytestmark = pytest.mark.process
+
 SOURCE = r"""
 extern int elsewhere(int);
 int caller(int x) { return elsewhere(x) + 1; }
@@ -38,7 +40,6 @@ def address_of(path, name):
         return elf.look_up([name]).get(name) or elf.section_address(name)
 
 
-@pytest.mark.process
 def test_where_gdb_looks_at_more_than_an_excerpt_has_there_is_none(library):
     caller, bare, stub = (address_of(library, name) for name in ("caller", "bare", ".plt"))
     assert parts_of(library, [caller + 4]) is None, "gdb reads it quickly"
@@ -48,7 +49,6 @@ def test_where_gdb_looks_at_more_than_an_excerpt_has_there_is_none(library):
     assert parts_of(library, sorted([stub + 16, caller + 4]), limit=0) is not None
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("linked", [False, True], ids=["by its build-id", "by its name"])
 def test_a_file_with_debug_information_elsewhere_is_left_to_gdb_if_that_is_not_too_much(tmp_path, monkeypatch, linked):
     monkeypatch.setattr(separate_debug, "FOLDERS", (str(tmp_path / "debug"),))
@@ -73,7 +73,6 @@ def test_a_file_with_debug_information_elsewhere_is_left_to_gdb_if_that_is_not_t
     assert parts is not None and not parts.debug and not parts.exported
 
 
-@pytest.mark.process
 def test_one_file_has_each_library_where_it_lies(library, tmp_path):
     caller, target = address_of(library, "caller"), str(tmp_path / "all")
     parts = parts_of(library, [caller + 4], small=True)

@@ -20,6 +20,8 @@ from gdbext.model.stack import UNREAD
 from tests.inferiors.capture_process import CaptureProcess, as_nobody
 from tests.polling import wait_until
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(autouse=True)
 def no_ptrace(monkeypatch):
@@ -44,7 +46,6 @@ def names(process, copy, read):
     return [process.name(thread.tid) for thread in copy.threads if bool(thread.registers) == read]
 
 
-@pytest.mark.process
 def test_threads_that_sleep_are_read_and_the_one_that_runs_is_told(process, no_ptrace):
     process.wait_asleep(running=1)
     process.ask("reset")
@@ -132,7 +133,6 @@ def test_deep_stacks_are_whole_until_the_budget_cuts_them(process):
     assert copy.problems == ("threads beyond the limit of 3 were not read",)
 
 
-@pytest.mark.process
 def test_a_thread_in_a_signal_handler_on_another_stack():
     with CaptureProcess(threads=2, mode="alternate") as one:
         copy = copy_outside(one.pid).copy
@@ -142,7 +142,6 @@ def test_a_thread_in_a_signal_handler_on_another_stack():
     assert len(homes) > len(sps)  # the stack that it interrupted as well
 
 
-@pytest.mark.process
 def test_a_stopped_process_is_read_and_stays_stopped():
     with CaptureProcess() as one:
         os.kill(one.pid, signal.SIGSTOP)
@@ -152,7 +151,6 @@ def test_a_stopped_process_is_read_and_stays_stopped():
     assert copy.was_stopped and copy.state == "ok", copy.problems
 
 
-@pytest.mark.process
 def test_a_process_that_ends_while_it_is_read():
     with CaptureProcess(threads=4) as one:
         copy = copy_outside(one.pid, during=lambda pid: one.kill()).copy
@@ -162,7 +160,6 @@ def test_a_process_that_ends_while_it_is_read():
     assert (copy.state, copy.problems) == ("lost", (f"there is no process {one.pid} (any more)",))
 
 
-@pytest.mark.process
 def test_a_program_that_is_replaced_while_it_is_read():
     with CaptureProcess(threads=2) as one:
 
@@ -174,7 +171,6 @@ def test_a_program_that_is_replaced_while_it_is_read():
     assert "exec" in " ".join(copy.problems)
 
 
-@pytest.mark.process
 def test_threads_that_come_and_go_do_no_harm():
     with CaptureProcess(threads=4, mode="storm") as one:
         copy = copy_outside(one.pid).copy
@@ -183,7 +179,6 @@ def test_threads_that_come_and_go_do_no_harm():
     assert len([thread for thread in copy.threads if thread.registers]) >= 5
 
 
-@pytest.mark.process
 def test_what_is_missing_without_permission(process):
     if os.getuid() == 0:
         text = as_nobody(lambda: " ".join(copy_outside(process.pid).copy.problems))
@@ -193,7 +188,6 @@ def test_what_is_missing_without_permission(process):
     assert "/proc/PID/task/TID/syscall" in text and "gdbext doctor" in text
 
 
-@pytest.mark.process
 def test_a_process_of_which_every_thread_runs():
     with subprocess.Popen([sys.executable, "-S", "-c", "print(flush=True)\nwhile True: pass"], stdout=-1) as spins:
         try:

@@ -25,6 +25,8 @@ from tests.excerpts import opened, parts_of, weight_of
 from tests.inferiors import size_build
 from tests.inferiors.size_build import CODE, Symbols
 
+pytestmark = pytest.mark.process
+
 COUNT = 3000
 
 
@@ -57,7 +59,6 @@ def covering(elf, addresses):
     return found
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("piece", [16, 1000, 1 << 16])
 def test_a_sweep_finds_what_an_index_finds(elf, monkeypatch, piece):
     monkeypatch.setattr(symbol_sweep, "_PIECE", piece)
@@ -95,7 +96,6 @@ def test_damaged_pieces_are_not_taken(elf):
     assert all(symbol_sweep.load(good[:size], elf) == [] for size in range(len(good)))
 
 
-@pytest.mark.process
 def test_an_excerpt_is_the_same_by_pieces_and_by_an_index(library, tmp_path, monkeypatch):
     stripped = str(tmp_path / "stripped.so")
     subprocess.run(["objcopy", "--strip-debug", library, stripped], check=True)
@@ -151,7 +151,6 @@ def test_debug_information_beyond_the_memory_at_hand_is_left_out_and_said(librar
     assert places[0] == library and places[1] != other and len(notes) == 1, "together they are too much"
 
 
-@pytest.mark.process
 def test_what_is_too_much_and_has_no_excerpt_is_not_given_to_gdb(library, tmp_path, monkeypatch):
     bare = str(tmp_path / "bare.so")
     subprocess.run(["objcopy", "--remove-section=.eh_frame_hdr", library, bare], check=True)
@@ -171,7 +170,6 @@ def names_in(path):
     return subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.split()[2::3]
 
 
-@pytest.mark.process
 def test_files_for_whose_symbols_there_is_no_time_have_no_names_and_are_told(without_debug, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(excerpt, "WORTH_IT", 1)
@@ -195,7 +193,6 @@ def test_files_for_whose_symbols_there_is_no_time_have_no_names_and_are_told(wit
         assert notes == [] and len(names_in(place)) == 1
 
 
-@pytest.mark.process
 def test_looks_without_time_get_to_an_end_together(without_debug, tmp_path, monkeypatch):
     """Each goes on where the one before was cut off."""
     monkeypatch.setattr(excerpt, "WORTH_IT", 1)

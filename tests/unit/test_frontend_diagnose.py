@@ -121,6 +121,7 @@ def test_gdbinit_prints_a_file_that_exists(capsys):
     assert os.path.isfile(capsys.readouterr().out.strip())
 
 
+@pytest.mark.process
 def test_no_rank_is_said_beside_the_document(capsys):
     assert main.main(["ranks", "--name", "no such process$", "--json"]) == NOTHING
     printed = capsys.readouterr()
