@@ -77,6 +77,7 @@ def test_a_call_is_translated_where_it_is_read(on):
 FOREIGN = "import platform, runpy, sys; platform.machine = lambda: 'riscv64'; sys.argv = ['gdbext', *sys.argv[1:]]; "
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("options", [[], ["--no-stop"]], ids=["stopped", "running"])
 def test_a_machine_without_a_row_gives_one_line(options):
     argv = [sys.executable, "-c", f"{FOREIGN}runpy.run_module('gdbext', run_name='__main__')", "diagnose"]
