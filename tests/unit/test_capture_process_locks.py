@@ -10,6 +10,8 @@ from gdbext.model.missing import Missing
 from tests.inferiors.python_target import PythonTarget, interpreters
 from tests.unit.stacks import stack
 
+pytestmark = pytest.mark.process
+
 NOBODY = Missing("a semaphore has no owner: anybody may post it")
 ENTERS = "SemLock.__enter__@/usr/lib/python3/multiprocessing/synchronize.py:95"
 PYTHONS = {version: path for version, path in interpreters().items() if version < (3, 14)}

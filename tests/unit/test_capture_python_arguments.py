@@ -12,6 +12,8 @@ from gdbext.capture.python.runtime import find_interpreter
 from gdbext.knowledge.runtimes.cpython_objects import OBJECTS
 from tests.inferiors.python_target import PythonTarget, interpreters
 
+pytestmark = pytest.mark.process
+
 PYTHONS = {version: path for version, path in interpreters().items() if version in OBJECTS}
 ALL = ",".join(map(str, range(300)))
 

@@ -98,18 +98,21 @@ def beyond(source, depth):
     raise AssertionError(peers)
 
 
+@pytest.mark.process
 def test_a_child_that_nobody_asked_for_writes_what_its_parent_does_not_read():
     pid, (child, pipe) = beyond(WAITS_FOR_ITS_OUTPUT, 2)
     assert child.file.startswith("pid ")
     assert pipe.file.startswith("pipe:") and pipe.processes == (pid,) and not pipe.then
 
 
+@pytest.mark.process
 def test_a_shell_and_what_it_runs():
     pid, (shell, cat, pipe) = beyond(ASKS_A_SHELL, 3)
     assert (shell.names, cat.names) == (("sh",), ("cat",))
     assert pipe.processes == (pid,)
 
 
+@pytest.mark.process
 def test_what_is_stopped_may_have_an_answer():
     """Nobody looks behind its other end: the two were not seen to wait at one moment."""
     with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as started:
