@@ -41,6 +41,7 @@ def document(capsys):
         (["pdb", "--json", "--deadline", "x"], "pdb: argument --deadline: invalid float value: 'x'", "--help", 2),
     ],
 )
+@pytest.mark.process
 def test_every_error_is_a_document_too(words, error, hint, status, capsys):
     assert main.main(words) == status
     answer = document(capsys)
