@@ -123,11 +123,10 @@ def load(file):
     if gdb.convenience_variable(LIBRARY_ONLY) is not None:
         return None
     from gdbext.debugger.base import console
-    from gdbext.printers import stream, tensor
+    from gdbext.printers import lookup
 
     console.register()
-    tensor.register()
-    stream.register()
+    lookup.register()
     return None
 
 

@@ -9,35 +9,18 @@ import importlib
 import importlib.util
 import os
 import sys
-from typing import Dict, List, Optional
+from typing import List, Optional
 
 from gdbext.cli.arguments import parser
 from gdbext.cli.parsing import is_for_us, parse
 from gdbext.cli.terminal import Progress, write_lines
 from gdbext.collect.interrupts import interrupts_wait
+from gdbext.commands.catalogue import IN_SHELL
 from gdbext.commands.output import wants_json
 from gdbext.model.errors import USAGE, GdbextError, Interrupted
 from gdbext.render.text.notices import error_document
 
 _PACKAGES = ("tabulate", "pygments", "elftools")
-COMMANDS: Dict[str, str] = {
-    "diagnose": "diagnose",
-    "stacks": "diagnose",
-    "locks": "diagnose",
-    "ranks": "ranks",
-    "comms": "comms",
-    "attach": "attach",
-    "doctor": "doctor",
-    "explain": "explain",
-    "error": "error",
-    "run": "run",
-    "pdb": "pdb.command",
-    "watch": "watch",
-    "launch": "launch",
-    "vscode": "vscode",
-    "gdbinit": "gdbinit",
-}
-"""The module of each command. It is loaded when the command is given: a start takes as long as one of them does."""
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -53,7 +36,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
             return USAGE
         with interrupts_wait():
             _check_packages()
-            module = importlib.import_module(f"gdbext.cli.{COMMANDS[options.command]}")
+            module = importlib.import_module(IN_SHELL[options.command].run)
         status: int = module.run(options)
         return status
     except GdbextError as error:

@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import argparse
-from typing import Sequence
+from typing import Optional, Sequence
 
 from gdbext.cli.selection import chosen
 from gdbext.cli.terminal import Progress
+from gdbext.commands.argument_parser import in_shell, takes
+from gdbext.commands.catalogue import IN_SHELL
+from gdbext.commands.declaration import ALL_THE_REST, Command
 from gdbext.commands.output import check_files, keep, without_file
 from gdbext.model.text.digits import is_whole
-
-_FOREIGN = ("run", "launch")
-"""Commands whose arguments are another program's command line."""
-
-_TAKES = {
-    **dict.fromkeys(("diagnose", "stacks", "locks", "comms"), "files"),
-    **dict.fromkeys(("ranks", "doctor", "pdb"), "pids"),
-    **dict.fromkeys(("explain", "error"), "text"),
-}
-"""What the commands with `--output` take besides options, by the words of `commands.output.without_file`."""
 
 
 def is_for_us(words: Sequence[str]) -> bool:
     """Whether the options on a command line are those of gdbext."""
-    return _command_of(words) not in _FOREIGN
+    command = _command_of(words)
+    return command is None or all(one.nargs != ALL_THE_REST for one in command.arguments)
 
 
-def _command_of(words: Sequence[str]) -> str:
-    return next((word for word in words if not word.startswith("-")), "")
+def _command_of(words: Sequence[str]) -> Optional[Command]:
+    return IN_SHELL.get(next((word for word in words if not word.startswith("-")), ""))
 
 
 def parse(top: argparse.ArgumentParser, words: Sequence[str], options: argparse.Namespace) -> None:
     """Parse into `options`, and see that the files it is to write can be written. Raises `UsageError`."""
-    takes = _TAKES.get(_command_of(words))
-    typed, file = (list(words), None) if takes is None else without_file(words, takes)
+    command = _command_of(words)
+    answers = command is not None and command.answers
+    typed, file = without_file(words, takes(in_shell(command))) if command and answers else (list(words), None)
     _, further = top.parse_known_args(typed, options)
     _take_further(top, options, further)
-    if takes is None:
+    if not answers:
         return
     warning = keep(options, file) or _leave_dash_out(options, words)
     if warning:
@@ -50,9 +45,9 @@ def _take_further(top: argparse.ArgumentParser, options: argparse.Namespace, wor
     if wrong or (words and not isinstance(getattr(options, "inputs", None), list)):
         top.error(f"unrecognized arguments: {' '.join(wrong or words)}")
     for word in words:
-        files = _TAKES.get(options.command) == "files"
+        files = takes(in_shell(IN_SHELL[options.command])) == "files"
         if not files and not is_whole(word):
-            top.error(f"argument PID: invalid int value: {word!r}")
+            top.error(f"argument PID: not a process id: {word}")
         options.inputs.append(word if files else int(word))
 
 

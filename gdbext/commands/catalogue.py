@@ -1,10 +1,11 @@
-"""All commands. Apart from the package itself, so that who needs one of its modules does not load them all."""
+"""All commands, of gdb and of the shell. A new one is a file in `declared`, and its name here."""
 
 from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.commands import (
+from gdbext.commands.declaration import Command
+from gdbext.commands.declared import (
     backtrace,
     break_points,
     check,
@@ -13,16 +14,24 @@ from gdbext.commands import (
     doctor,
     error,
     explain,
+    gdbinit,
+    launch,
     locks,
+    pdb,
     ranks,
+    run,
     stream,
     tensor,
+    vscode,
+    watch,
 )
-from gdbext.commands.declaration import Command
 
-COMMANDS: Tuple[Command, ...] = (
-    *(ranks.COMMANDS + diagnose.COMMANDS + backtrace.COMMANDS + comms.COMMANDS + locks.COMMANDS),
-    *break_points.COMMANDS,
-    *(tensor.COMMANDS + stream.COMMANDS + check.COMMANDS + error.COMMANDS + explain.COMMANDS + doctor.COMMANDS),
+_NOUNS = (
+    *(diagnose, locks, ranks, doctor, explain, comms, pdb, error, watch, launch, vscode, run, gdbinit),
+    *(backtrace, break_points, tensor, stream, check),
 )
-"""Every command, in the order in which the reference lists them."""
+COMMANDS: Tuple[Command, ...] = tuple(command for noun in _NOUNS for command in noun.COMMANDS)
+"""In the order in which `gdbext --help` lists them."""
+
+IN_GDB = tuple(command for command in COMMANDS if command.gdb)
+IN_SHELL = {command.gdbext: command for command in COMMANDS if command.gdbext}

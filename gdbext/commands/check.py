@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from typing import List, Optional, Sequence, cast
 
 from gdbext.commands.check_port import CheckOptions, CheckPort, CheckSession
-from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.declared.check import COMMANDS
 from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session, chosen_by_current
 from gdbext.knowledge.engines import PROFILES
@@ -72,75 +72,9 @@ def disable(session: Session, args: Namespace) -> SwitchResults:
 
 
 def choose(session: Session, args: Namespace) -> object:
-    names = ", ".join(command.name.split()[-1] for command in COMMANDS[1:])
+    names = ", ".join(command.gdb.split()[-1] for command in COMMANDS[1:])
     raise UsageError("llm-check what?", f"one of {names}; `help llm-check` tells more")
 
 
 def _ranks(session: Session, text: Optional[str]) -> Sequence[AttachedRank]:
     return pick_all(session.ranks(), text or "all")
-
-
-def action(text: str) -> str:
-    """Type of `--action`."""
-    if text not in ("stop", "log"):
-        raise ArgumentTypeError(f"stop or log, not {text}")
-    return text
-
-
-_RANKS = Argument("--ranks", "on these ranks, like 0-3,7 (all)", "RANKS", completes="ranks")
-
-COMMANDS = (
-    Command(
-        "llm-check",
-        "Stop where a check of CUDA fails, and say what failed and why",
-        choose,
-        "breakpoints",
-        description=(
-            "Breakpoints stand only where a failure is raised, never where a check is entered: a server that checks a "
-            "million times a second loses nothing. Fatal signals (SIGBUS, SIGSEGV, SIGABRT) get a report as well."
-        ),
-        examples=("llm-check on", "llm-check on --log failures.jsonl", "llm-check report"),
-        prefix=True,
-    ),
-    Command(
-        "llm-check on",
-        "Stop with a report wherever a check of CUDA fails from now on",
-        on,
-        "breakpoints",
-        (
-            Argument("--engine", "only checks of this engine (vllm, fastertransformer, ...)", "NAME"),
-            _RANKS,
-            Argument("--action", "stop, or log: print the report and let the rank run on", "stop|log", action),
-            Argument("--log", "append each report to FILE as a line of JSON, and let the rank run on", "FILE"),
-        ),
-        description=(
-            "Works in release builds, without debug information. Libraries that are loaded later are watched too. "
-            "When one rank stops, gdb stops the others as well; `continue` resumes all. "
-            "A fatal signal stops with --log too."
-        ),
-        examples=("llm-check on", "llm-check on --ranks 0-3 --action log", "llm-check on --log failures.jsonl"),
-    ),
-    Command("llm-check off", "Take the breakpoints of llm-check on away", off, "breakpoints"),
-    Command("llm-check status", "Show what is watched and what was seen", status, "breakpoints"),
-    Command("llm-check list", "List the checks that are known", list_, "breakpoints"),
-    Command(
-        "llm-check report",
-        "Report what stopped or killed the selected thread",
-        report,
-        "breakpoints",
-        description="Also in the core file of a crash.",
-    ),
-    Command(
-        "llm-check enable",
-        "Switch the engine's own debug check on in the running process",
-        enable,
-        "breakpoints",
-        (_RANKS,),
-        description=(
-            "Writes to the process: the variables that its environment would have set at start. What was written is "
-            "read back; llm-check disable restores what was there before. "
-            "For a program not started yet: gdbext run --check -- COMMAND."
-        ),
-    ),
-    Command("llm-check disable", "Undo llm-check enable", disable, "breakpoints", (_RANKS,)),
-)

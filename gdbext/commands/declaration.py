@@ -1,25 +1,26 @@
-"""What a command is: plain data that the debugger registers, completes, parses and documents."""
+"""What a command is: plain data, of which gdb's commands and the shell's are made.
+
+All of it is loaded whenever gdb sources the extension and whenever `gdbext` starts: a declaration names its body, and
+loads nothing that the body needs (no dataclasses either: they take longer to load than all declarations).
+"""
 
 from __future__ import annotations
 
-from argparse import Namespace
-from dataclasses import dataclass
-from typing import Any, Callable, Optional, Tuple
+from importlib import import_module
+from typing import Any, Callable, NamedTuple, Optional, Tuple
 
-from gdbext.commands.session import Session
-
-Body = Callable[[Session, Namespace], object]
-"""Does the work and returns a model object (or None); never prints. Raises `GdbextError` for the user."""
+GDB, SHELL, BOTH = "gdb", "shell", "both"
+ALL_THE_REST = "..."
+"""As `nargs`: another program's command line."""
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """One argument or option, in argparse's words. `completes`: one of rank, ranks, pid, file, label, command,
     expression. `rest`: the option takes the rest of the line as it was typed; gdb's way to write it, without dashes, is
     understood behind the first word."""
 
     name: str  # "--name" for an option, else a positional argument
-    help: str
+    help: str  # "" for one that only programs of ours give
     metavar: Optional[str] = None
     type: Callable[[str], Any] = str
     nargs: Optional[str] = None
@@ -27,29 +28,46 @@ class Argument:
     default: Any = None
     completes: Optional[str] = None
     rest: bool = False
+    where: str = BOTH  # GDB or SHELL: it is there alone
+    group: str = ""  # the heading it stands under in the shell's help
+    short: str = ""  # "-q"
+    shell_name: str = ""  # what the shell's bodies call it, where that is not its name
 
     @property
     def option(self) -> bool:
         return self.name.startswith("-")
 
+    def only(self, where: str) -> Argument:
+        return self._replace(where=where)
 
-@dataclass(frozen=True)
-class Command:
-    """One command of gdb.
+
+class Command(NamedTuple):
+    """One command: of gdb, of the shell, or of both.
 
     `tail` names an argument that takes the rest of the line as it was typed: a gdb command has its own quoting. With
     `options_behind` the tail is an expression, and options may stand behind it too.
     `category` is the heading of gdb's `help` it appears under: "running", "stack", "data", "status", "breakpoints".
     """
 
-    name: str
     summary: str  # one line, without a full stop
-    body: Body
-    category: str
+    gdb: str = ""  # its name in gdb
+    body: str = ""  # "module:function" of a `Body` (commands/session.py)
+    gdbext: str = ""  # its name behind `gdbext`, the command of the shell
+    run: str = ""  # the module whose `run` takes the shell's options and returns the exit status
+    category: str = "status"
     arguments: Tuple[Argument, ...] = ()
     tail: Optional[Argument] = None
-    description: str = ""
+    description: str = ""  # in gdb's words
     examples: Tuple[str, ...] = ()
     prefix: bool = False  # other commands are named below it
     repeats: bool = False  # an empty line runs it again
     options_behind: bool = False
+    holds: bool = False  # ranks stand still once it has run: what the other commands need is loaded before
+    answers: bool = True  # the shell's has --json, --output and --force; gdb's always has
+
+
+def loaded(reference: str) -> Any:
+    """What `module:name` names, or a module; loaded when it is asked for the first time."""
+    module, _, name = reference.partition(":")
+    found = import_module(module)
+    return getattr(found, name) if name else found

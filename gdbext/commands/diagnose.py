@@ -8,9 +8,7 @@ from typing import TypeVar, Union
 
 from gdbext.analysis.stacks.merge import merge
 from gdbext.analysis.verdict.judge import judge
-from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.output import EXPLAIN_VERDICT
-from gdbext.commands.selection import SELECTORS, as_words
+from gdbext.commands.selection import as_words
 from gdbext.commands.session import Session
 from gdbext.commands.user_files import write_private
 from gdbext.model.errors import UsageError
@@ -21,13 +19,6 @@ from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
 
 Answer = TypeVar("Answer")
-
-SAVE = Argument("--save", "write the snapshot to FILE, for `gdbext diagnose FILE`", "FILE", completes="file")
-NO_STOP = Argument("--no-stop", "with nothing attached: stop nobody, read only threads that sleep", flag=True)
-HOW = (
-    "With ranks attached (or core files loaded) their stacks are walked once. With nothing attached, a "
-    "`gdbext diagnose` of its own looks at the ranks, holding each for milliseconds only; with --no-stop not at all."
-)
 
 
 def look(session: Session, args: Namespace, command: str) -> JobSnapshot:
@@ -63,29 +54,3 @@ def stacks(session: Session, args: Namespace) -> Union[StackTree, FromFile]:
     snapshot = look(session, args, "llm-stacks")
     # Judged, so that helper threads can be folded.
     return dated(session, snapshot, merge(snapshot, judge(snapshot).processes))
-
-
-COMMANDS = (
-    Command(
-        "llm-nccl-diagnose",
-        "Say which rank hangs, why, and what to do",
-        diagnose,
-        "status",
-        (*SELECTORS, NO_STOP, SAVE, EXPLAIN_VERDICT),
-        description=HOW,
-        examples=(
-            "llm-nccl-diagnose",
-            "llm-nccl-diagnose --no-stop",
-            "llm-nccl-diagnose --save hang.json",
-            "llm-nccl-diagnose --explain-verdict",
-        ),
-    ),
-    Command(
-        "llm-stacks",
-        "Show the stacks of all ranks merged into one tree",
-        stacks,
-        "stack",
-        (*SELECTORS, NO_STOP, SAVE),
-        description=HOW,
-    ),
-)

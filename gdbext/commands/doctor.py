@@ -6,8 +6,7 @@ from argparse import Namespace
 
 from gdbext.capture.memory.environ import read_environ
 from gdbext.capture.private_folder import place_for_copies
-from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.selection import SELECTORS, selector_of
+from gdbext.commands.selection import selector_of
 from gdbext.commands.session import Session
 from gdbext.discovery.preflight.checkup import host_points
 from gdbext.discovery.proc.procfs import ProcFS
@@ -21,16 +20,3 @@ def doctor(session: Session, args: Namespace) -> Checkup:
         return Checkup(points)
     proc = ProcFS()
     return Checkup((*points, *host_points(proc, find_jobs(proc, selector_of(args), read_environ), place_for_copies)))
-
-
-COMMANDS = (
-    Command(
-        "llm-doctor",
-        "Say what hinders a look at the ranks, and how to remove it",
-        doctor,
-        "status",
-        (*SELECTORS, Argument("--gdb", "only what concerns this gdb", flag=True)),
-        description="Looks at this gdb, its Python and settings, the jobs here, and the right to attach to them.",
-        examples=("llm-doctor",),
-    ),
-)

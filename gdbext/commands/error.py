@@ -6,7 +6,6 @@ from argparse import Namespace
 from typing import Optional
 
 from gdbext.analysis.checks.error_codes import by_name, by_number, in_message, near
-from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.session import Session
 from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.errors import UsageError
@@ -42,19 +41,5 @@ def _number(text: str) -> Optional[int]:
         return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST else None
 
 
-def _body(_: Session, args: Namespace) -> object:
+def answer(_: Session, args: Namespace) -> object:
     return explain_error(args.error or "")
-
-
-COMMANDS = (
-    Command(
-        "llm-error",
-        "Explain an error number or name of CUDA, cuBLAS or NCCL",
-        _body,
-        "status",
-        tail=Argument("error", "a number, a name, or a message with one in it", "ERROR", nargs="?"),
-        options_behind=True,
-        description="A number alone means something else in each library: all of them are shown.",
-        examples=("llm-error 700", "llm-error cudaErrorIllegalAddress", "llm-error CUBLAS_STATUS_EXECUTION_FAILED"),
-    ),
-)

@@ -6,7 +6,6 @@ import re
 from argparse import Namespace
 from typing import List, Match, Optional, Tuple, Union
 
-from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.session import Session
 from gdbext.knowledge.causes.end_states import END_STATES
 from gdbext.knowledge.causes.remedies import REMEDIES, SHOWN_BY
@@ -194,17 +193,5 @@ def _unique(texts: List[str]) -> Tuple[str, ...]:
     return tuple(dict.fromkeys(piece.strip() for text in texts for piece in text.split(";") if piece.strip()))
 
 
-def _body(_: Session, args: Namespace) -> object:
+def answer(_: Session, args: Namespace) -> object:
     return explain(args.label)
-
-
-COMMANDS = (
-    Command(
-        "llm-explain",
-        "Say what a label of the answer means, how it is recognised and what to do",
-        _body,
-        "status",
-        (Argument("label", "a cause, a wait or a state; none: all of them", "LABEL", nargs="?", completes="label"),),
-        examples=("llm-explain missing-rank", "llm-explain pinned-host-alloc"),
-    ),
-)

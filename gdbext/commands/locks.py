@@ -7,9 +7,8 @@ from typing import Optional, Set
 
 from gdbext.analysis.locks.lock_report import report
 from gdbext.analysis.verdict.judge import judge
-from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.diagnose import HOW, NO_STOP, SAVE, look
-from gdbext.commands.selection import SELECTORS, parse_ranks
+from gdbext.commands.diagnose import look
+from gdbext.commands.selection import parse_ranks
 from gdbext.commands.session import Session
 from gdbext.model.errors import UsageError
 from gdbext.model.job import JobSnapshot
@@ -35,25 +34,3 @@ def _chosen(snapshot: JobSnapshot, text: Optional[str]) -> Optional[Set[int]]:
         known = folded(process.rank for process in snapshot.processes if process.rank is not None)
         raise UsageError(f"no rank of {text} was seen", f"ranks that were: {known or 'none has a number'}")
     return found
-
-
-COMMANDS = (
-    Command(
-        "llm-locks",
-        "Show which locks threads wait for, who holds them, and circles",
-        locks,
-        "status",
-        (
-            Argument("ranks", "like 0-3,7 or all (default: all)", "RANKS", nargs="?", completes="ranks"),
-            *(argument for argument in SELECTORS if argument.option),
-            NO_STOP,
-            SAVE,
-        ),
-        description=(
-            "For every thread in a futex wait: the kind of lock, its address and its owner (mutexes, reader-writer "
-            "locks, joins, Python's GIL, the loader's and the driver's lock), or why the owner is unknown: frames and "
-            "memory must agree. " + HOW
-        ),
-        examples=("llm-locks", "llm-locks 0-3", "llm-locks --json"),
-    ),
-)

@@ -7,18 +7,8 @@ import re
 from argparse import Namespace
 from typing import List, Optional, Sequence, Tuple
 
-from gdbext.commands.declaration import Argument
 from gdbext.commands.user_files import check_writable
 from gdbext.model.errors import UsageError
-
-COMMON = (
-    Argument("--json", "print one JSON document, also of an error", flag=True),
-    Argument("--output", "write the answer to FILE instead", "FILE", completes="file"),
-    Argument("--force", "overwrite files that exist", flag=True),
-)
-
-EXPLAIN_VERDICT = Argument("--explain-verdict", "tell all that was weighed, not the answer alone", flag=True)
-"""Of the commands that diagnose."""
 
 
 def check_files(args: Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Command lines to arguments, and declarations to help texts: one parser for `CMD`, `CMD -h` and `help CMD`."""
+"""Command lines of gdb to arguments."""
 
 from __future__ import annotations
 
@@ -6,89 +6,16 @@ import argparse
 import io
 import re
 import shlex
-from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
-from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.output import COMMON, keep, without_file
+from gdbext.commands.argument_parser import Parser, in_gdb, parser_of, takes
+from gdbext.commands.declaration import Command
+from gdbext.commands.output import keep, without_file
 from gdbext.commands.words import first_word, unquoted, words_of
 from gdbext.model.errors import UsageError
 
-_HELP_WIDTH = 80
 _LOOKS_LIKE_OPTION = re.compile(r"--[a-z][a-z-]+(?:=|\Z)")
 _OPTION = re.compile(r"(-*\w[\w-]*)(?:=|\s|$|(?=\())")
-
-
-class HelpWanted(Exception):
-    """`-h` was typed. Carries the help text."""
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse that raises instead of printing and ending the process, which would be gdb."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message}", f"{self.prog} -h shows how")
-
-    def print_help(self, file: Any = None) -> None:
-        raise HelpWanted(self.format_help().rstrip())
-
-    def __contains__(self, word: str) -> bool:
-        """Whether a word is one of the options."""
-        return word in self._option_string_actions
-
-    def needs_value(self, word: str) -> bool:
-        """Whether a word is an option behind which its value stands."""
-        return word in self and self._option_string_actions[word].nargs is None
-
-
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    def __init__(self, prog: str) -> None:
-        # A fixed width: the text is registered once and must not depend on the terminal.
-        super().__init__(prog, max_help_position=26, width=_HELP_WIDTH)
-
-
-def parser_of(command: Command) -> Parser:
-    """The parser of a command."""
-    description = f"{command.summary}.\n\n{_wrapped(command.description)}".rstrip()
-    epilog = "\n".join(["examples:"] + [f"  {line}" for line in command.examples]) if command.examples else None
-    parser = Parser(
-        command.name, description=description, epilog=epilog, formatter_class=_Formatter, allow_abbrev=False
-    )
-    for argument in command.arguments + ((command.tail,) if command.tail else ()):
-        _add(parser, argument)
-    add_output(parser)
-    return parser
-
-
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """The options that every command has, in the shell as well."""
-    for argument in COMMON:
-        _add(parser, argument)
-
-
-def _wrapped(text: str) -> str:
-    formatter = argparse.HelpFormatter("", width=_HELP_WIDTH)
-    formatter.add_text(text)
-    return formatter.format_help().rstrip()
-
-
-def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
-    more: dict[str, Any] = {"help": argument.help, "default": argument.default}
-    if argument.flag:
-        parser.add_argument(argument.name, action="store_true", help=argument.help)
-        return
-    if argument.nargs is not None:
-        more["nargs"] = argument.nargs
-    if not argument.option and argument.nargs == "*":
-        del more["default"]
-    parser.add_argument(argument.name, metavar=argument.metavar, type=argument.type, **more)
-
-
-def help_text(command: Command) -> str:
-    """What `help CMD` shows: the summary line first, as gdb wants it, then what `CMD -h` shows below it."""
-    parser = parser_of(command)
-    head, _, rest = (parser.description or "").partition("\n\n")
-    parser.description = rest or None
-    return f"{head}\n{parser.format_help().rstrip()}"
 
 
 def parse(command: Command, line: str) -> argparse.Namespace:
@@ -96,7 +23,7 @@ def parse(command: Command, line: str) -> argparse.Namespace:
     parser = parser_of(command)
     try:
         if command.tail is None:
-            words, file = without_file(_words(command, line), _taken(command))
+            words, file = without_file(_words(command, line), takes(in_gdb(command)))
             args = parser.parse_intermixed_args(
                 _with_values(parser, words)
             )  # they may stand on both sides of an option
@@ -105,15 +32,9 @@ def parse(command: Command, line: str) -> argparse.Namespace:
             # "--" keeps argparse from reading the tail's dashes as ours.
             args = parser.parse_args(words + (["--", tail] if tail else []))
     except ValueError as error:
-        raise UsageError(f"{command.name}: {error} in: {line}") from None
+        raise UsageError(f"{command.gdb}: {error} in: {line}") from None
     args.warning = keep(args, file)
     return args
-
-
-def _taken(command: Command) -> str:
-    """What a command without a tail takes besides options, by the words of `without_file`."""
-    taken = [argument for argument in command.arguments if not argument.option]
-    return "pids" if all(argument.completes in ("pid", "rank", "ranks") for argument in taken) else "text"
 
 
 def typed_options(command: Command, line: str) -> List[str]:
@@ -201,8 +122,3 @@ def _words(command: Command, line: str) -> List[str]:
         if word is None:
             return words
         words.append(word)
-
-
-def option_names(command: Command) -> Tuple[str, ...]:
-    """All options, for completion."""
-    return (*(one.name for one in (*command.arguments, *COMMON) if one.option), "--help")

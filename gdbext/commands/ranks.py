@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from typing import Sequence
 
-from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.selection import SELECTORS, jobs_of, pick, pick_all
+from gdbext.commands.selection import jobs_of, pick, pick_all
 from gdbext.commands.session import Session, chosen_by_current
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.listing import choice, describe, started
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
 from gdbext.model.errors import UsageError
 from gdbext.model.job import Job
-from gdbext.model.text.digits import is_whole
 from gdbext.snapshot.core_job import matching, open_cores
 
 HELD = "All attached ranks are stopped until llm-detach-all (or quit) lets them go."
@@ -73,76 +71,3 @@ def apply(session: Session, args: Namespace) -> RankOutputs:
 
 def detach_all(session: Session, args: Namespace) -> RankTable:
     return session.detach_all()
-
-
-def rank_number(text: str) -> int:
-    """Type of an argument that names one rank."""
-    if not is_whole(text):
-        raise ArgumentTypeError(f"{text} is no rank number and no pid")
-    return int(text)
-
-
-COMMANDS = (
-    Command(
-        "llm-attach-all",
-        "Attach to all ranks of a job, each as an inferior of this gdb",
-        attach_all,
-        "running",
-        SELECTORS
-        + (
-            Argument("--all", "take every job found, when there are several", flag=True),
-            Argument("--core", "open core files instead, each as an inferior", "FILE", nargs="+", completes="file"),
-            Argument("--sysroot", "folder with the files of the machine of the cores", "DIR", completes="file"),
-            Argument("--exe", "program of the cores", "FILE", completes="file"),
-        ),
-        description=(
-            "Without a selector: the one job that runs on this host. Symbols are read before anything is stopped. "
-            "The ranks stay stopped until llm-detach-all or quit; `continue` then resumes all of them together. "
-            "A rank that cannot be attached is listed with the reason, the others go on. "
-            "The program and libraries of core files are found by build-id, never taken from another build."
-        ),
-        examples=(
-            "llm-attach-all",
-            "llm-attach-all 4711",
-            "llm-attach-all --name 'VLLM::Worker'",
-            "llm-attach-all --core core.*",
-        ),
-    ),
-    Command(
-        "llm-ranks",
-        "List the attached ranks, or those that could be attached",
-        list_ranks,
-        "status",
-        SELECTORS,
-        description="Selectors matter only while nothing is attached.",
-        repeats=True,
-    ),
-    Command(
-        "llm-rank",
-        "Select the rank that following commands are about",
-        switch,
-        "running",
-        (Argument("rank", "rank number, or the pid of a rank", "N", rank_number, nargs="?", completes="rank"),),
-        description="Without N: shows the selected rank. `$_llm_rank()` is its number in expressions, -1 when unknown.",
-        examples=("llm-rank 3", "llm-rank apply 0-3,7 bt 5"),
-        prefix=True,
-        repeats=True,
-    ),
-    Command(
-        "llm-rank apply",
-        "Run a gdb command on several ranks",
-        apply,
-        "running",
-        (Argument("ranks", "like 0-3,7 or all", "RANKS", completes="ranks"),),
-        tail=Argument("command", "the gdb command, up to the end of the line", "COMMAND", completes="command"),
-        description="The selection comes back. A rank on which it fails does not stop the others.",
-        examples=("llm-rank apply all info threads", "llm-rank apply 0,2 thread apply 1 bt 3"),
-    ),
-    Command(
-        "llm-detach-all",
-        "Let all attached ranks go; they run on",
-        detach_all,
-        "running",
-        description="A process that was stopped (state T) before it was attached stays stopped.",
-    ),
-)

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from typing import List, Sequence, Tuple
 
 from gdbext.capture.memory.environ import read_environ
-from gdbext.commands.declaration import Argument
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import choose_job, find_jobs
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.model.attached import AttachedRank
 from gdbext.model.errors import UsageError
 from gdbext.model.job import Job
-from gdbext.model.text.digits import is_whole, whole
+from gdbext.model.text.digits import is_whole
 from gdbext.model.text.ranges import folded
 
 _MOST_RANKS = 100_000
-
-
-def number(text: str) -> int:
-    """A process or group id. Raises argparse's error for anything else."""
-    if not whole(text):
-        raise ArgumentTypeError(f"not a process id: {text}")
-    return int(text)
-
-
-SELECTORS = (
-    Argument("pids", "processes to take; each stands for its whole job", "PID", number, nargs="*", completes="pid"),
-    Argument("--name", "processes whose title matches this regular expression", "REGEX"),
-    Argument("--pgid", "processes of this process group", "N", number),
-    Argument("--parent", "processes below this one", "PID", number, completes="pid"),
-    Argument("--engine", "processes of this engine (vllm, sglang, rtp-llm, ...)", "NAME"),
-)
-"""The selectors of a job. With none of them: the one job on this host."""
 
 
 def selector_of(args: Namespace) -> Selector:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Iterable, Optional, Protocol, Sequence
+from argparse import Namespace
+from typing import TYPE_CHECKING, Callable, Iterable, Optional, Protocol, Sequence
 
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
 from gdbext.model.backtrace import Backtrace
@@ -55,6 +56,10 @@ class Session(Protocol):
 
     def snapshot_from_outside(self, arguments: Sequence[str], command: str = "diagnose") -> JobSnapshot:
         """Let a `gdbext diagnose` (or `comms`) of its own look at ranks that are not attached, with these selectors."""
+
+
+Body = Callable[[Session, Namespace], object]
+"""Does the work of a command and returns a model object (or None); never prints. Raises `GdbextError` for the user."""
 
 
 def chosen_by_current(ranks: Sequence[AttachedRank]) -> Optional[AttachedRank]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Protocol, Sequence, cast
 
-from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session
 from gdbext.model.attached import AttachedRank
@@ -41,38 +40,3 @@ def print_stream(session: Session, args: Namespace) -> StreamInfo:
 
 def list_streams(session: Session, args: Namespace) -> StreamTable:
     return cast(StreamSession, session).streams.table(pick_all(session.ranks(), args.ranks or "all"))
-
-
-_STATES = (
-    "Nothing is called in the program, so whether a stream is busy stays unknown, unless `set llm allow-calls on`: "
-    "then the CUDA driver is asked on a thread that may be disturbed, each call within 2 s; a process that has not "
-    "initialised CUDA is not asked, nor is a stream that is being captured. Core files too, without states."
-)
-
-COMMANDS = (
-    Command("llm-stream", "Show CUDA streams and events of the program", choose, "data", prefix=True),
-    Command(
-        "llm-stream p",
-        "Say what a CUDA stream or event is: handle, kind, torch's pool, device, state",
-        print_stream,
-        "data",
-        tail=Argument("expression", "a stream, an object that holds one, or an address", "EXPR", nargs="?"),
-        options_behind=True,
-        description=_STATES,
-        examples=("llm-stream p stream", "llm-stream p this->stream_", "llm-stream p 0x2"),
-    ),
-    Command(
-        "llm-stream list",
-        "List the CUDA streams of ranks, what holds them, and who waits for which",
-        list_streams,
-        "status",
-        (Argument("--ranks", "like 0-3,7 or all (default: all)", "RANKS", completes="ranks"),),
-        description=(
-            "Streams and events are found in the variables of all frames with debug information and in the members of "
-            "their objects, in the arguments of frames that take one, and in torch's pools. Of a thread that waits for "
-            "the device its stream is read from the argument of the call, or from the code of the call. In cuda-gdb "
-            "with the kernels on the device. " + _STATES
-        ),
-        examples=("llm-stream list", "llm-stream list --ranks 0-3 --json"),
-    ),
-)

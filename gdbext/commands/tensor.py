@@ -6,7 +6,7 @@ import os
 from argparse import Namespace
 from dataclasses import replace
 from functools import partial
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 import gdbext
 from gdbext.analysis.tensors.arithmetic.calculator import Calculator
@@ -18,7 +18,7 @@ from gdbext.analysis.tensors.decoding.shown_values import read_values
 from gdbext.analysis.tensors.statistics.statistics import statistics
 from gdbext.analysis.tensors.tensor_files import SavedTensor
 from gdbext.analysis.tensors.tensor_files import save as save_file
-from gdbext.commands.declaration import Argument, Body, Command
+from gdbext.commands.declared.tensor import COMMANDS
 from gdbext.commands.session import Session
 from gdbext.commands.tensor_asked import Asked, current_number, inferior_of, number_of, over_ranks
 from gdbext.commands.tensor_words import expression_and_index, split_index
@@ -30,24 +30,6 @@ from gdbext.model.missing import Maybe, Missing
 from gdbext.model.tensor import TensorAgreement, TensorDiff, TensorInfo, TensorMapInfo
 
 _FILES = (".npy", ".safetensors")
-
-GPU_CORE = Argument("--gpu-core", "values on the GPU out of this GPU core (.nvcudmp)", "FILE", completes="file")
-RANKS = (
-    Argument("--ranks", "on these ranks, like 0-3,7 or all", "RANKS", completes="ranks"),
-    Argument("--all-ranks", "on all attached ranks", flag=True),
-)
-RAW = (
-    Argument("--dtype", "element type at an address: fp16, bf16, int4, fp8_e4m3fn, ...", "TYPE"),
-    Argument("--shape", "its shape, like 2,3", "N,N"),
-    Argument("--strides", "its strides in elements, when it is not contiguous", "N,N"),
-    Argument("--where", "cpu, pinned, gpu or managed, when the map of the process does not say", "PLACE"),
-    GPU_CORE,
-    Argument(
-        "--as", "what lies at an address: torch (a TensorImpl), pyobject, ggml, ggml_cgraph, or a type's name", "TYPE"
-    ),
-)
-EXPRESSION = Argument("expression", "an expression of the program, or an address with --dtype and --shape", "EXPR")
-WITH_INDEX = Argument("expression", "an expression, and an index like [0, :, -3:]", "EXPR [INDEX]")
 
 
 def calculator() -> Calculator:
@@ -204,103 +186,5 @@ def list_(session: Session, args: Namespace) -> object:
 
 
 def choose(session: Session, args: Namespace) -> object:
-    names = ", ".join(command.name.split()[-1] for command in COMMANDS[1:])
+    names = ", ".join(command.gdb.split()[-1] for command in COMMANDS[1:])
     raise UsageError("llm-tensor what?", f"one of {names}; `help llm-tensor` tells more")
-
-
-_OPTIONS: Dict[str, Tuple[Argument, ...]] = {
-    "p": RAW + RANKS,
-    "info": RAW + RANKS,
-    "stats": RAW + RANKS,
-    "hash": RAW + RANKS,
-    "save": RAW + RANKS,
-    "diff": (
-        *RAW,
-        *RANKS,
-        Argument("--rtol", "relative difference that counts as equal", "X"),
-        Argument("--atol", "absolute difference that counts as equal", "X"),
-    ),
-    "list": (*RANKS, Argument("--python", "the tensors of the Python frames of the thread", flag=True)),
-}
-
-
-def _command(
-    name: str, summary: str, body: Body, tail: Optional[Argument], description: str = "", examples: Tuple[str, ...] = ()
-) -> Command:
-    return Command(
-        f"llm-tensor {name}",
-        summary,
-        body,
-        "data",
-        _OPTIONS[name],
-        tail,
-        description,
-        examples,
-        repeats=name == "p",
-        options_behind=True,
-    )
-
-
-COMMANDS = (
-    Command(
-        "llm-tensor",
-        "Show and compare tensors of the program",
-        choose,
-        "data",
-        description=(
-            "Tensors of torch, FasterTransformer, RTP-LLM, TurboMind, TensorRT-LLM, ggml and MindSpore, and raw memory."
-        ),
-        prefix=True,
-    ),
-    _command(
-        "p",
-        "Print a tensor, or a part of it, as numpy does",
-        print_values,
-        WITH_INDEX,
-        "Large tensors are shown by their edges; an index looks at any part, and only that part is read. "
-        "Nothing is called in the program. Options may stand behind the expression.",
-        (
-            "llm-tensor p input_tensors",
-            'llm-tensor p input_tensors["hidden_states"] [0, -3:, :8]',
-            'llm-tensor p cgraph["blk.0.attn_q.weight"] [0, :8]',
-            "llm-tensor p $rdi --as torch",
-            "llm-tensor p 0x7f3210000000 --dtype bf16 --shape 4,128",
-        ),
-    ),
-    _command("info", "Say what a tensor is, without its values", info, EXPRESSION),
-    _command("stats", "Count NaN, infinities and zeros; least, greatest, mean, histogram", stats, WITH_INDEX),
-    _command(
-        "hash",
-        "Digest of dtype, shape and values, equal where tensors are equal",
-        hash_,
-        WITH_INDEX,
-        examples=("llm-tensor hash weight --all-ranks",),
-    ),
-    _command(
-        "save",
-        "Write a tensor to a .npy or .safetensors file",
-        save,
-        Argument("expression", "an expression, perhaps an index, and the file", "EXPR [INDEX] FILE", completes="file"),
-        "With several ranks {rank} in the name stands for the number.",
-        ("llm-tensor save hidden hidden.npy", "llm-tensor save hidden [0] /tmp/hidden-{rank}.npy --all-ranks"),
-    ),
-    _command(
-        "diff",
-        "Compare two tensors, a tensor with a file, or one tensor over ranks",
-        diff,
-        Argument("expression", "two expressions, or one and a file, or one with --all-ranks", "A B [INDEX]"),
-        "An index behind a space selects in both tensors, one without a space in the tensor before it.",
-        (
-            "llm-tensor diff expected actual [0, :8] --rtol 1e-3",
-            "llm-tensor diff cache[0] cache[1]",
-            "llm-tensor diff weight --all-ranks",
-        ),
-    ),
-    _command(
-        "list",
-        "List the tensors of the selected frame",
-        list_,
-        Argument("expression", "the options may stand here too", "OPTIONS", nargs="?"),
-        "Arguments, locals and the members of `this`, with those inside of maps, vectors and structs.",
-    ),
-)

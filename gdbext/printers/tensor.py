@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-from typing import Iterator, List, Optional, Tuple, Union
+from typing import Iterator, List, Tuple, Union
 
 import gdb
-import gdb.printing
 
 from gdbext.analysis.tensors.decoding.shown_values import read_values
 from gdbext.debugger.tensors.tensor_access import TensorAccess
-from gdbext.knowledge.layouts import LAYOUTS
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import TensorInfo, TensorMapInfo
@@ -20,45 +16,12 @@ MOST_SHOWN = 200
 """Values or entries, whatever `print elements` says: a screenful."""
 _LONGEST = 300  # characters of a text from the target
 
-_HOLDERS = (
-    ("torch", r"at::(Tensor|TensorBase)|torch::stable::Tensor"),
-    ("maps of tensors", r"(fastertransformer|turbomind|turbomind::core|tensorrt_llm::common)::TensorMap"),
-)
-_INLINE = re.compile(r"(?<=::)_v1::")
 Child = Tuple[str, Union[str, gdb.Value]]
 
 access = TensorAccess()
 
 
-@lru_cache(maxsize=8192)
-def engine_of(type_name: str) -> Optional[str]:
-    """Which group of printers a type belongs to, by its name; None for the types that are none of ours."""
-    name = _INLINE.sub("", type_name.split("<", 1)[0])
-    for row in LAYOUTS:
-        if re.fullmatch(row.type, name) and not row.interface:
-            return row.engine
-    return next((engine for engine, pattern in _HOLDERS if re.fullmatch(pattern, name)), None)
-
-
-class TensorPrinters(gdb.printing.PrettyPrinter):
-    """One sub-printer an engine, so that `disable pretty-printer global gdbext;torch` works."""
-
-    def __init__(self) -> None:
-        engines = sorted({row.engine for row in LAYOUTS} | {name for name, _ in _HOLDERS})
-        super().__init__("gdbext", [gdb.printing.SubPrettyPrinter(engine) for engine in engines])
-
-    def __call__(self, value: gdb.Value) -> Optional[TensorPrinter]:
-        """gdb asks for every value it prints: a type's name decides, and is remembered."""
-        kind = value.type.strip_typedefs()
-        name = kind.name or kind.tag
-        engine = engine_of(name) if name and kind.code == gdb.TYPE_CODE_STRUCT else None
-        if engine is None:
-            return None
-        enabled = any(one.enabled for one in self.subprinters if one.name == engine)
-        return TensorPrinter(value) if enabled else None
-
-
-class TensorPrinter:
+class Printer:
     """One value."""
 
     def __init__(self, value: gdb.Value) -> None:
@@ -127,10 +90,3 @@ def _values(info: TensorInfo) -> str:
     text = ", ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in shown.elements[:limit])
     whole = len(shown.elements) <= limit and not shown.edge_items
     return text if whole else f"{text}, ... (llm-tensor p shows more)"
-
-
-def register() -> None:
-    """Add the printers to gdb; `info pretty-printer` lists them. The second time it does nothing."""
-    known = [getattr(one, "name", None) for one in gdb.pretty_printers]
-    if "gdbext" not in known:
-        gdb.printing.register_pretty_printer(None, TensorPrinters())

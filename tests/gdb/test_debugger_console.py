@@ -127,8 +127,8 @@ def test_every_error_is_a_document_too(any_gdb):
         "llm-explain --json gill",
         "llm-tensor p 0x10 --dtype nope --json",
         "llm-stream p --json no_such_symbol",
-        "python from gdbext.debugger.base import console",
-        "python console._registered[0].ranks = lambda: exec('raise ValueError(\"lost\")')",
+        "python from gdbext.debugger.ranks.one_session import session",
+        "python session().ranks = lambda: exec('raise ValueError(\"lost\")')",
         "llm-stacks --json",
         "llm-bt",
     )
@@ -147,11 +147,11 @@ def test_names_of_a_target_in_errors_and_progress_control_no_terminal(any_gdb):
     raised = words.replace("\\", r"\\")
     answer = gdb_batch(
         any_gdb,
-        "python from gdbext.debugger.base import console; from gdbext.model.errors import GdbextError",
-        f"python console._registered[0].say('{words}')",
-        f"python console._registered[0].ranks = lambda: exec('raise GdbextError(\"{raised}\")')",
+        "python from gdbext.debugger.ranks.one_session import session; from gdbext.model.errors import GdbextError",
+        f"python session().say('{words}')",
+        f"python session().ranks = lambda: exec('raise GdbextError(\"{raised}\")')",
         "llm-ranks",
-        f"python console._registered[0].ranks = lambda: exec('raise ValueError(\"{raised}\")')",
+        f"python session().ranks = lambda: exec('raise ValueError(\"{raised}\")')",
         "llm-ranks",
     )
     assert answer.err.count("the end") == 3, answer.err

@@ -12,8 +12,10 @@ from gdbext.analysis.locks.lock_report import report
 from gdbext.analysis.verdict.judge import judge
 from gdbext.analysis.verdict.wording import place
 from gdbext.cli.main import main
-from gdbext.commands.catalogue import COMMANDS
-from gdbext.commands.parsing import help_text, parse
+from gdbext.commands import locks as lock_command
+from gdbext.commands.argument_parser import help_text
+from gdbext.commands.declared import locks as declared
+from gdbext.commands.parsing import parse
 from gdbext.knowledge.labels import CAUSES
 from gdbext.knowledge.runtimes.glibc_locks import HANDED_OVER, LET_GO
 from gdbext.model.errors import FINDING, OK, UsageError
@@ -416,11 +418,11 @@ class _Session:
 
 
 def test_the_command_takes_ranks():
-    (command,) = (one for one in COMMANDS if one.name == "llm-locks")
+    (command,) = declared.COMMANDS
     assert "RANKS" in help_text(command)
 
     def run(line):
-        return command.body(_Session(), parse(command, line))
+        return lock_command.locks(_Session(), parse(command, line))
 
     assert {row.process for row in run("").rows} == {0, 1}
     assert {row.process for row in run("1").rows} == {1}

@@ -10,6 +10,7 @@ import pytest
 from gdbext.analysis.verdict.timeouts import timeouts_of
 from gdbext.capture.stop import breakpoint_guard
 from gdbext.commands import break_points
+from gdbext.commands.declared.break_points import BREAK
 from gdbext.commands.parsing import parse
 from gdbext.knowledge.causes.timeouts import TIMEOUTS
 from gdbext.model.attached import AttachedRank
@@ -18,8 +19,6 @@ from gdbext.model.errors import UsageError
 from gdbext.model.job import RankProcess
 from gdbext.render.style import Style
 from gdbext.render.text.break_points import break_document, break_lines
-
-COMMAND = next(one for one in break_points.COMMANDS if one.name == "llm-break")
 
 
 class Session:
@@ -42,7 +41,7 @@ class Session:
 
 def options_of(line):
     session = Session()
-    COMMAND.body(session, parse(COMMAND, line))
+    break_points.add(session, parse(BREAK, line))
     return session.asked[0]
 
 

@@ -4,14 +4,15 @@ import re
 
 import pytest
 
-from gdbext.commands.catalogue import COMMANDS
-from gdbext.commands.parsing import HelpWanted, help_text, option_names, parse
+from gdbext.commands.argument_parser import HelpWanted, help_text, in_gdb, option_names
+from gdbext.commands.catalogue import IN_GDB
+from gdbext.commands.parsing import parse
 from gdbext.commands.tensor_words import expression_and_index
 from gdbext.commands.words import words_of
 from gdbext.model.errors import UsageError
 
-BY_NAME = {command.name: command for command in COMMANDS}
-each = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+BY_NAME = {command.gdb: command for command in IN_GDB}
+each = pytest.mark.parametrize("command", IN_GDB, ids=lambda command: command.gdb)
 
 
 @each
@@ -24,13 +25,13 @@ def test_help_is_the_same_everywhere(command):
     assert len(first) <= 80 and not command.summary.endswith(".")
     for name in option_names(command):
         assert name in text and name in str(shown.value)
-    assert "usage: " + command.name in text
+    assert "usage: " + command.gdb in text
     assert all(len(line) <= 80 for line in text.splitlines())
 
 
 @each
 def test_every_argument_is_explained_and_json_is_there(command):
-    for argument in command.arguments:
+    for argument in in_gdb(command):
         assert argument.help
     assert {"--json", "--output", "--force"} <= set(option_names(command))
 
@@ -41,14 +42,14 @@ def test_a_wrong_option_is_one_line(command):
     with pytest.raises(UsageError) as refused:
         parse(command, line)
     assert "\n" not in str(refused.value)
-    assert f"{command.name} -h shows how" in str(refused.value)
+    assert f"{command.gdb} -h shows how" in str(refused.value)
 
 
 def test_names_are_ours_and_unique():
-    names = [command.name for command in COMMANDS]
+    names = [command.gdb for command in IN_GDB]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"llm-[a-z-]+( [a-z]+)?", name) for name in names)
-    prefixes = {command.name for command in COMMANDS if command.prefix}
+    prefixes = {command.gdb for command in IN_GDB if command.prefix}
     assert {name.split()[0] for name in names if " " in name} <= prefixes
 
 
@@ -125,18 +126,18 @@ VALUES = {"ranks": "0-1,3", "rank": "0-1,3", "strides": "-1,2", "shape": "2,3", 
           "pgid": "7", "parent": "7", "count": "2", "wait": "1.5", "limit": "9s"}  # fmt: skip
 WITH_NUMBERS = [
     (command, argument)
-    for command in COMMANDS
+    for command in IN_GDB
     for argument in command.arguments
     if argument.option and not argument.flag and argument.name[2:] in VALUES
 ]
 
 
 @pytest.mark.parametrize(
-    "command, argument", WITH_NUMBERS, ids=[f"{one.name} {argument.name}" for one, argument in WITH_NUMBERS]
+    "command, argument", WITH_NUMBERS, ids=[f"{one.gdb} {argument.name}" for one, argument in WITH_NUMBERS]
 )
 def test_a_number_or_a_list_stands_behind_a_blank_or_an_equals_sign(command, argument):
     name = argument.name[2:]
-    value, tail = VALUES[name], " x" if command.tail or command.name == "llm-break" else ""
+    value, tail = VALUES[name], " x" if command.tail or command.gdb == "llm-break" else ""
     seen = [vars(parse(command, f"{argument.name}{between}{value}{tail}")) for between in (" ", "=", "   ")]
     assert str(seen[0][name]).startswith(value[:-1]) and seen[0] == seen[1] == seen[2]
 

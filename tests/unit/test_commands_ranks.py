@@ -2,17 +2,17 @@
 
 import pytest
 
-from gdbext.commands import diagnose
 from gdbext.commands import ranks as rank_commands
+from gdbext.commands.catalogue import IN_GDB
+from gdbext.commands.declaration import loaded
 from gdbext.commands.parsing import parse
-from gdbext.commands.ranks import COMMANDS
 from gdbext.commands.selection import parse_ranks, pick, pick_all
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
 from gdbext.model.errors import UsageError
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 
-BY_NAME = {command.name: command for command in COMMANDS + diagnose.COMMANDS}
+BY_NAME = {command.gdb: command for command in IN_GDB}
 
 
 def attached(number, rank, pid, current=False):
@@ -52,7 +52,7 @@ def snapshot_of(name):
 
 
 def run(name, line, session):
-    return BY_NAME[name].body(session, parse(BY_NAME[name], line))
+    return loaded(BY_NAME[name].body)(session, parse(BY_NAME[name], line))
 
 
 @pytest.mark.parametrize(

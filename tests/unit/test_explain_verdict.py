@@ -9,7 +9,9 @@ from gdbext.analysis.verdict.judge import judge
 from gdbext.analysis.waits.weighing import contradicted
 from gdbext.cli import main
 from gdbext.commands import diagnose
-from gdbext.commands.parsing import help_text, option_names, parse
+from gdbext.commands.argument_parser import help_text, option_names
+from gdbext.commands.declared.diagnose import DIAGNOSE
+from gdbext.commands.parsing import parse
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROWS
 from gdbext.model.considered import LIMITS, REGRADES, SOURCES, Considered, Regrade
 from gdbext.model.errors import FINDING
@@ -25,7 +27,6 @@ LOCKS = ("__lll_lock_wait@libc.so.6", "pthread_mutex_lock@libc.so.6")
 READS = ("read@libc.so.6", "receive@engine ipc.cc:9", "main@engine main.cc:9")
 ASCII = Style(width=100, unicode=False)
 HEADING = "Hypotheses, the best first"
-(DIAGNOSE,) = (one for one in diagnose.COMMANDS if one.name == "llm-nccl-diagnose")
 
 
 def locked(number, still=None):
@@ -310,4 +311,4 @@ class Session:
 
 @pytest.mark.parametrize(("line", "explains"), [("", False), ("--explain-verdict", True)])
 def test_gdb_passes_it_on(line, explains):
-    assert DIAGNOSE.body(Session(), parse(DIAGNOSE, line)).explains is explains
+    assert diagnose.diagnose(Session(), parse(DIAGNOSE, line)).explains is explains

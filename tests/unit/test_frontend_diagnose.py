@@ -93,7 +93,7 @@ def test_progress_goes_to_stderr_only(saved, capsys):
             "diagnose: argument --samples: invalid int value: 'x'; gdbext diagnose --help",
         ),
         (["diagnose", "--no-such-option"], 2, "unrecognized arguments: --no-such-option; gdbext --help shows how"),
-        (["ranks", "1", "--quiet", "x"], 2, "argument PID: invalid int value: 'x'"),
+        (["ranks", "1", "--quiet", "x"], 2, "argument PID: not a process id: x"),
         (["error"], 2, "the following arguments are required: ERROR"),
         (["diagnos"], 2, "diagnos is no command; did you mean gdbext diagnose"),
         (["\x1b[2Jxyz"], 2, "xyz is no command; gdbext --help lists them"),

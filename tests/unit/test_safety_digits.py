@@ -9,10 +9,8 @@ import pytest
 import gdbext
 from gdbext.cli.pdb.inject import parse_place
 from gdbext.cli.selection import split_inputs
-from gdbext.commands.backtrace import frame_count
-from gdbext.commands.break_points import positive
-from gdbext.commands.ranks import rank_number
-from gdbext.commands.selection import number, parse_ranks
+from gdbext.commands.argument_types import frame_count, number, positive, rank_number
+from gdbext.commands.selection import parse_ranks
 from gdbext.discovery.proc.devices import _device
 from gdbext.discovery.proc.rank_variables import number as count_of
 from gdbext.model.errors import UsageError

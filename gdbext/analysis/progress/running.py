@@ -13,8 +13,8 @@ from gdbext.analysis.progress.between_looks import ran_between
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.view import JobView, Party
 from gdbext.analysis.verdict.wording import start, verb, what, where, who
-from gdbext.knowledge.causes.slow import SPINNING_AFTER
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
+from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.stack import Frame
 
 _MOST_PIDS = 16

@@ -15,7 +15,7 @@ from gdbext.capture.without_stop import kernel_threads
 from gdbext.commands.ranks import HELD
 from gdbext.debugger.base import compat, symbols
 from gdbext.debugger.base.about import about
-from gdbext.debugger.base.alarm import nudged, nudged_from_now
+from gdbext.debugger.base.alarm import nudged
 from gdbext.debugger.breakpoints.break_points import RankBreaks
 from gdbext.debugger.breakpoints.gathering import TOGETHER
 from gdbext.debugger.breakpoints.rank_points import RankPoint
@@ -75,7 +75,6 @@ class GdbSession:
         self.checks = CheckWatch(self.ranks, self.tensors, self.say, leaving)
         self.breaks = RankBreaks(self, self._report_place, next_stop, leaving)
         self._held.listen()
-        compat.on_exit(nudged_from_now)  # gdb lets go by itself then, and may get stuck in it too
 
     def say(self, text: str) -> None:
         gdb.write(f"gdbext: {clean_text(text, Style())}\n", gdb.STDERR)

@@ -94,6 +94,3 @@ CHILD_CPU = 0.1
 """Fraction of a core from which a child works."""
 NOTHING = 0.005
 """Fraction of a core below which a thread did nothing: to be stopped by a look takes some."""
-SPINNING_AFTER = 20.0
-"""Seconds at one place from which a rank that runs while all others wait for it is more likely in a loop than at work;
-`--spinning-after`."""

@@ -1,0 +1,73 @@
+"""Types of arguments, in argparse's words: from what was typed to a value, or its error."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+
+from gdbext.model.text.digits import is_whole, whole
+
+OTHERS = {"stop": "stop", "hold": "hold", "stop-at-same": "hold", "run": "run"}
+"""What `llm-break --others` takes, and what it means."""
+_LONGEST = 24 * 3600.0
+
+
+def number(text: str) -> int:
+    """A process or group id."""
+    if not whole(text):
+        raise ArgumentTypeError(f"not a process id: {text}")
+    return int(text)
+
+
+def rank_number(text: str) -> int:
+    """One rank."""
+    if not is_whole(text):
+        raise ArgumentTypeError(f"{text} is no rank number and no pid")
+    return int(text)
+
+
+def frame_count(text: str) -> int:
+    """How many innermost frames. Raises ValueError."""
+    if not whole(text):
+        raise ValueError
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """A count."""
+    if not whole(text):
+        raise ArgumentTypeError(f"not a number from 1 on: {text}")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """`120` and `120s`."""
+    try:
+        found = float(text[:-1] if text.endswith("s") else text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found <= _LONGEST:
+        raise ArgumentTypeError(f"seconds, up to a day, not {text}")
+    return found
+
+
+def condition(text: str) -> str:
+    """Quotes around all of it, as a shell would need them, are taken off."""
+    if len(text) > 1 and text[0] in "'\"" and text[0] == text[-1] and text[0] not in text[1:-1]:
+        text = text[1:-1].strip()
+    if not text:
+        raise ArgumentTypeError("a condition is missing")
+    return text
+
+
+def others(text: str) -> str:
+    """What becomes of the other ranks."""
+    if text not in OTHERS:
+        raise ArgumentTypeError(f"hold, stop or run, not {text}")
+    return text
+
+
+def action(text: str) -> str:
+    """What `llm-check on` does at a failure."""
+    if text not in ("stop", "log"):
+        raise ArgumentTypeError(f"stop or log, not {text}")
+    return text

@@ -1,0 +1,83 @@
+"""Breakpoints of some ranks."""
+
+from __future__ import annotations
+
+from gdbext.commands.argument_types import condition, others, positive, seconds
+from gdbext.commands.declaration import Argument, Command
+
+LIMIT = 120.0
+WAIT = 5.0
+_EXAMPLE = "llm-break synchronize --rank 1"
+
+BREAK = Command(
+    "Set a breakpoint that stops some ranks of a job, or list these",
+    gdb="llm-break",
+    body="gdbext.commands.break_points:add",
+    category="breakpoints",
+    arguments=(
+        Argument("location", "as gdb's `break` takes it; quoted when it has spaces", "LOCATION", nargs="?"),
+        Argument("--rank", "stop when one of these comes there, like 1 or 0-3 (any)", "RANKS", completes="ranks"),
+        Argument("--count", "a rank stops from its Nth passing on", "N", positive, default=1),
+        Argument(
+            "--others",
+            "stop: at once, wherever they are; hold: they run up to the same place and wait; run: they run on",
+            "stop|hold|run",
+            others,
+            default="stop",
+        ),
+        Argument("--wait", "with hold, how long the others may take to come (5)", "SECONDS", seconds, default=WAIT),
+        Argument("--limit", "without a command for so long, every rank is released", "SECONDS", seconds, default=LIMIT),
+        Argument(
+            "--action",
+            "stop; log: say the values of EXPRS and let the rank run on; report: as llm-check, and run on",
+            "WHAT",
+            nargs="+",
+        ),
+        Argument(
+            "--if",
+            "stop only when this is true in that rank; comes last: the rest of the line is COND, as gdb takes it",
+            "COND",
+            condition,
+            completes="expression",
+            rest=True,
+        ),
+    ),
+    description=(
+        "When a rank stops there, next, step and finish move that rank alone, llm-rank apply moves others, and "
+        "llm-continue resumes all together. `$_llm_rank()` is the rank's number in COND, and "
+        '`$_llm_tensor_stat(EXPR, "nan")` a number about a tensor. A COND that cannot be evaluated is reported '
+        "when it is set, else at its first hit, and never stops a rank. A library not loaded yet may be named."
+    ),
+    examples=(
+        _EXAMPLE,
+        "llm-break parallel_gpt.cc:135 --count 10 --if $_llm_rank() == 2 && step > 5",
+        "llm-break decode --rank 1 --others hold",
+        "llm-break decode --action log step 'this->plan_.rank'",
+        "llm-break list",
+    ),
+    prefix=True,
+)
+COMMANDS = (
+    BREAK,
+    Command(
+        "List the breakpoints of llm-break, and where the ranks are",
+        gdb="llm-break list",
+        body="gdbext.commands.break_points:list_",
+        category="breakpoints",
+    ),
+    Command(
+        "Take breakpoints of llm-break away",
+        gdb="llm-break delete",
+        body="gdbext.commands.break_points:delete",
+        category="breakpoints",
+        arguments=(Argument("number", "as llm-break list shows it (all, after a question)", "N", positive, nargs="?"),),
+    ),
+    Command(
+        "Resume all ranks together, up to the next stop",
+        gdb="llm-continue",
+        body="gdbext.commands.break_points:go_on",
+        category="running",
+        examples=(_EXAMPLE, "llm-continue"),
+        repeats=True,
+    ),
+)

@@ -1,0 +1,22 @@
+"""What the number of an error means."""
+
+from __future__ import annotations
+
+from gdbext.commands.declaration import SHELL, Argument, Command
+
+_ERROR = Argument("error", "a number, a name, or a message with one in it", "ERROR", nargs="?")
+
+COMMANDS = (
+    Command(
+        "Explain an error number or name of CUDA, cuBLAS or NCCL",
+        gdb="llm-error",
+        body="gdbext.commands.error:answer",
+        gdbext="error",
+        run="gdbext.cli.error",
+        arguments=(_ERROR._replace(nargs="+", where=SHELL),),
+        tail=_ERROR,
+        options_behind=True,
+        description="A number alone means something else in each library: all of them are shown.",
+        examples=("llm-error 700", "llm-error cudaErrorIllegalAddress", "llm-error CUBLAS_STATUS_EXECUTION_FAILED"),
+    ),
+)

@@ -1,0 +1,19 @@
+"""A job started for debugging."""
+
+from __future__ import annotations
+
+from gdbext.commands.declaration import ALL_THE_REST, Argument, Command
+
+COMMANDS = (
+    Command(
+        "Start a job with a log of each rank, and with the prompt of one rank in this terminal",
+        gdbext="launch",
+        run="gdbext.cli.launch",
+        arguments=(
+            Argument("--rank", "debug this rank here (sets RANK_TO_DEBUG)", "N", int),
+            Argument("--logs", "folder for the logs (default: a new one here)", "DIR"),
+            Argument("words", "torchrun, msrun, mpirun, ...", "-- COMMAND", nargs=ALL_THE_REST),
+        ),
+        answers=False,
+    ),
+)

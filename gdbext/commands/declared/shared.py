@@ -1,0 +1,52 @@
+"""Arguments of several nouns."""
+
+from __future__ import annotations
+
+from gdbext.commands.argument_types import number
+from gdbext.commands.declaration import SHELL, Argument
+from gdbext.knowledge.spinning import SPINNING_AFTER
+
+COMMON = (
+    Argument("--json", "print one JSON document, also of an error", flag=True),
+    Argument("--output", "write the answer to FILE instead", "FILE", completes="file"),
+    Argument("--force", "overwrite files that exist", flag=True),
+)
+"""The form of an answer, and where it goes."""
+
+_WHICH = "which processes (default: every rank of the one job on this host)"
+SELECTING = (
+    Argument("--name", "processes whose title matches this regular expression", "REGEX", group=_WHICH),
+    Argument("--pgid", "processes of the process group N", "N", number, group=_WHICH),
+    Argument("--parent", "the whole tree of processes below PID", "PID", number, completes="pid", group=_WHICH),
+    Argument("--engine", "jobs of this engine (vllm, sglang, rtp-llm, ...)", "NAME", group=_WHICH),
+    Argument("--asked-as", "", where=SHELL),  # the command of gdb that this is the work of
+)
+PIDS = Argument(
+    "pids",
+    "processes to take; each stands for its whole job",
+    "PID",
+    number,
+    nargs="*",
+    completes="pid",
+    shell_name="inputs",
+)
+SELECTORS = (PIDS, *SELECTING)
+"""The selectors of a job. With none of them: the one job on this host."""
+
+_CORES = "core files (their program and libraries are found by build-id)"
+CORE_FILES = (
+    Argument("--sysroot", "folder with the files of the machine of the cores", "DIR", completes="file", group=_CORES),
+    Argument("--exe", "program of the cores", "FILE", completes="file", group=_CORES),
+)
+
+QUIET = Argument("--quiet", "no progress on stderr", flag=True, where=SHELL, short="-q")
+WHICH_GDB = Argument("--gdb", "the gdb to use (default: $GDBEXT_GDB, then gdb)", "PATH", where=SHELL)
+MAX_PAUSE = Argument("--max-pause", "never hold a rank longer (2)", "S", float, default=2.0, where=SHELL)
+SPINNING = Argument(
+    "--spinning-after",
+    f"name a rank that runs at one place for so many seconds while all others wait ({SPINNING_AFTER:g})",
+    "S",
+    float,
+    default=SPINNING_AFTER,
+    where=SHELL,
+)

@@ -1,0 +1,119 @@
+"""Tensors of the program."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.commands.declaration import Argument, Command
+
+_RANKS = (
+    Argument("--ranks", "on these ranks, like 0-3,7 or all", "RANKS", completes="ranks"),
+    Argument("--all-ranks", "on all attached ranks", flag=True),
+)
+_RAW = (
+    Argument("--dtype", "element type at an address: fp16, bf16, int4, fp8_e4m3fn, ...", "TYPE"),
+    Argument("--shape", "its shape, like 2,3", "N,N"),
+    Argument("--strides", "its strides in elements, when it is not contiguous", "N,N"),
+    Argument("--where", "cpu, pinned, gpu or managed, when the map of the process does not say", "PLACE"),
+    Argument("--gpu-core", "values on the GPU out of this GPU core (.nvcudmp)", "FILE", completes="file"),
+    Argument(
+        "--as", "what lies at an address: torch (a TensorImpl), pyobject, ggml, ggml_cgraph, or a type's name", "TYPE"
+    ),
+    *_RANKS,
+)
+_EXPRESSION = Argument("expression", "an expression of the program, or an address with --dtype and --shape", "EXPR")
+_WITH_INDEX = Argument("expression", "an expression, and an index like [0, :, -3:]", "EXPR [INDEX]")
+
+
+def _row(
+    name: str,
+    summary: str,
+    body: str,
+    tail: Argument,
+    description: str = "",
+    examples: Tuple[str, ...] = (),
+    arguments: Tuple[Argument, ...] = _RAW,
+) -> Command:
+    return Command(
+        summary,
+        gdb=f"llm-tensor {name}",
+        body=f"gdbext.commands.tensor:{body}",
+        category="data",
+        arguments=arguments,
+        tail=tail,
+        description=description,
+        examples=examples,
+        repeats=name == "p",
+        options_behind=True,
+    )
+
+
+COMMANDS = (
+    Command(
+        "Show and compare tensors of the program",
+        gdb="llm-tensor",
+        body="gdbext.commands.tensor:choose",
+        category="data",
+        description=(
+            "Tensors of torch, FasterTransformer, RTP-LLM, TurboMind, TensorRT-LLM, ggml and MindSpore, and raw memory."
+        ),
+        prefix=True,
+    ),
+    _row(
+        "p",
+        "Print a tensor, or a part of it, as numpy does",
+        "print_values",
+        _WITH_INDEX,
+        "Large tensors are shown by their edges; an index looks at any part, and only that part is read. "
+        "Nothing is called in the program. Options may stand behind the expression.",
+        (
+            "llm-tensor p input_tensors",
+            'llm-tensor p input_tensors["hidden_states"] [0, -3:, :8]',
+            'llm-tensor p cgraph["blk.0.attn_q.weight"] [0, :8]',
+            "llm-tensor p $rdi --as torch",
+            "llm-tensor p 0x7f3210000000 --dtype bf16 --shape 4,128",
+        ),
+    ),
+    _row("info", "Say what a tensor is, without its values", "info", _EXPRESSION),
+    _row("stats", "Count NaN, infinities and zeros; least, greatest, mean, histogram", "stats", _WITH_INDEX),
+    _row(
+        "hash",
+        "Digest of dtype, shape and values, equal where tensors are equal",
+        "hash_",
+        _WITH_INDEX,
+        examples=("llm-tensor hash weight --all-ranks",),
+    ),
+    _row(
+        "save",
+        "Write a tensor to a .npy or .safetensors file",
+        "save",
+        Argument("expression", "an expression, perhaps an index, and the file", "EXPR [INDEX] FILE", completes="file"),
+        "With several ranks {rank} in the name stands for the number.",
+        ("llm-tensor save hidden hidden.npy", "llm-tensor save hidden [0] /tmp/hidden-{rank}.npy --all-ranks"),
+    ),
+    _row(
+        "diff",
+        "Compare two tensors, a tensor with a file, or one tensor over ranks",
+        "diff",
+        Argument("expression", "two expressions, or one and a file, or one with --all-ranks", "A B [INDEX]"),
+        "An index behind a space selects in both tensors, one without a space in the tensor before it.",
+        (
+            "llm-tensor diff expected actual [0, :8] --rtol 1e-3",
+            "llm-tensor diff cache[0] cache[1]",
+            "llm-tensor diff weight --all-ranks",
+        ),
+        (
+            *_RAW,
+            Argument("--rtol", "relative difference that counts as equal", "X"),
+            Argument("--atol", "absolute difference that counts as equal", "X"),
+        ),
+    ),
+    _row(
+        "list",
+        "List the tensors of the selected frame",
+        "list_",
+        Argument("expression", "the options may stand here too", "OPTIONS", nargs="?"),
+        "Arguments, locals and the members of `this`, with those inside of maps, vectors and structs.",
+        arguments=(*_RANKS, Argument("--python", "the tensors of the Python frames of the thread", flag=True)),
+    ),
+)

@@ -1,0 +1,21 @@
+"""The ranks in an editor."""
+
+from __future__ import annotations
+
+from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.declared.shared import PIDS, SELECTING, WHICH_GDB
+
+COMMANDS = (
+    Command(
+        "Write a launch.json that attaches VS Code to each rank of the running job",
+        gdbext="vscode",
+        run="gdbext.cli.vscode",
+        arguments=(
+            *(PIDS, WHICH_GDB),
+            Argument("--into", "folder of the launch.json (.vscode)", "DIR", default=".vscode"),
+            Argument("--print", "print it instead", flag=True),
+            *SELECTING,
+        ),
+        answers=False,
+    ),
+)
