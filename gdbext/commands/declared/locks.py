@@ -15,8 +15,7 @@ COMMANDS = (
         run="gdbext.cli.diagnose",
         arguments=(
             Argument(
-                "inputs", "pids, core files, or a saved snapshot", "PID|FILE",
-                nargs="*", completes="file", where=SHELL,
+                "inputs", "pids, core files, or a saved snapshot", "PID|FILE", nargs="*", completes="file", where=SHELL
             ),
             Argument(
                 "ranks", "like 0-3,7 or all (default: all)", "RANKS", nargs="?", completes="ranks", where=GDB
