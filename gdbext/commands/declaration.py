@@ -62,7 +62,7 @@ class Command(NamedTuple):
     prefix: bool = False  # other commands are named below it
     repeats: bool = False  # an empty line runs it again
     options_behind: bool = False
-    holds: bool = False  # ranks stand still once it has run: what the other commands need is loaded before
+    holds: bool = False  # ranks stand still from then on: what the other commands need is loaded before
     answers: bool = True  # the shell's has --json, --output and --force; gdb's always has
 
 

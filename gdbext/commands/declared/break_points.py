@@ -56,6 +56,7 @@ BREAK = Command(
         "llm-break list",
     ),
     prefix=True,
+    holds=True,
 )
 COMMANDS = (
     BREAK,

@@ -17,6 +17,7 @@ from gdbext.commands.parsing import parse, typed_options
 from gdbext.commands.user_files import write_private
 from gdbext.debugger.base import compat, settings
 from gdbext.debugger.base.about import INSTALL
+from gdbext.debugger.breakpoints.rank_functions import TENSOR_NUMBER
 from gdbext.debugger.ranks.one_session import session
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
@@ -37,8 +38,8 @@ def load_for(row: Command) -> None:
     """What the command needs; before ranks stand still, also what all others need then."""
     checks = session().checks
     checks.show, checks.text_of = _print, _document
-    for one in IN_GDB if row.holds else (row,):
-        loaded(one.body)
+    for reference in (*(one.body for one in IN_GDB), TENSOR_NUMBER) if row.holds else (row.body,):
+        loaded(reference)
 
 
 def run(row: Command, line: str, from_tty: bool) -> None:

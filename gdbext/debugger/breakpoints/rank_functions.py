@@ -7,6 +7,8 @@ import gdb
 from gdbext.commands.declaration import loaded
 from gdbext.debugger.ranks.one_session import rank_of
 
+TENSOR_NUMBER = "gdbext.debugger.breakpoints.tensor_number:tensor_number"
+
 
 class RankFunction(gdb.Function):
     """Rank number of the selected inferior: `$_llm_rank() == 3`. -1 when unknown."""
@@ -30,4 +32,4 @@ class TensorStatFunction(gdb.Function):
         super().__init__("_llm_tensor_stat")
 
     def invoke(self, tensor: gdb.Value, name: gdb.Value) -> object:
-        return loaded("gdbext.debugger.breakpoints.tensor_number:tensor_number")(tensor, name)
+        return loaded(TENSOR_NUMBER)(tensor, name)
