@@ -25,8 +25,6 @@ _CATEGORIES = {
     "status": gdb.COMMAND_STATUS,
     "breakpoints": gdb.COMMAND_BREAKPOINTS,
 }
-
-
 _EXECUTION, _COMPLETION = "gdbext.debugger.base.execution", "gdbext.debugger.base.completion"
 
 
