@@ -123,10 +123,10 @@ def load(file):
     if gdb.convenience_variable(LIBRARY_ONLY) is not None:
         return None
     from gdbext.debugger.base import console
-    from gdbext.printers import lookup
+    from gdbext.printers import by_type
 
     console.register()
-    lookup.register()
+    by_type.register()
     return None
 
 

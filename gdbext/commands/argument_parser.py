@@ -6,7 +6,7 @@ import argparse
 from typing import Any, Dict, Iterable, NoReturn, Tuple
 
 from gdbext.commands.declaration import GDB, SHELL, Argument, Command
-from gdbext.commands.declared.shared import COMMON
+from gdbext.commands.declared.shared_arguments import COMMON
 from gdbext.model.errors import UsageError
 
 _HELP_WIDTH = 80

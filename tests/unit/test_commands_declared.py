@@ -14,7 +14,7 @@ from gdbext.commands.catalogue import COMMANDS, IN_GDB, IN_SHELL
 from gdbext.commands.declaration import GDB, SHELL, Command, loaded
 
 FOLDER = Path(declared.__file__).parent
-NOUNS = sorted(path.stem for path in FOLDER.glob("[a-z]*.py") if path.stem != "shared")
+NOUNS = sorted(path.stem for path in FOLDER.glob("[a-z]*.py") if path.stem != "shared_arguments")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.gdb or command.gdbext)
@@ -46,6 +46,7 @@ def test_a_file_of_rows_is_in_the_catalogue_and_loads_rows_alone(noun):
         assert not isinstance(node, ast.Import)
 
 
+@pytest.mark.process
 def test_declarations_load_no_body_and_nothing_slow():
     script = (
         "import sys; before = set(sys.modules); import gdbext.commands.catalogue, gdbext.commands.argument_parser\n"
@@ -63,8 +64,9 @@ def test_declarations_load_no_body_and_nothing_slow():
         "gdbext.knowledge",
         "gdbext.knowledge.spinning",
         "gdbext.model",
-        "gdbext.model.text.digits",
         "gdbext.model.errors",
+        "gdbext.model.text",
+        "gdbext.model.text.digits",
     ]
     assert not {"dataclasses", "inspect", "shutil", "pathlib", "json", "subprocess", "ctypes"} & set(names)
 

@@ -9,6 +9,7 @@ ROOT = Path(gdbext.__file__).parent
 MOST = 15
 LARGER = {
     "model": "one file a noun, nothing to choose between",
+    "commands.declared": "one file a noun: its rows alone",
     "commands": "one file a command of gdb, and what they share",
     "cli": "one file a command of the shell, and what they share",
     "rankpdb": "loaded into a rank as it is: one folder without sub-rooms",
@@ -17,8 +18,9 @@ LARGER = {
 
 TWICE = {
     "the noun of an answer or of a command, once in each layer (model, commands, cli, render, printers)": """
-        backtrace break_points chain check_report checkup comms considered diagnose doctor error explain explanation job
-        locks origin ranks stream tensor verdict watch parsing selection session
+        backtrace break_points chain check check_report checkup comms considered diagnose doctor error explain
+        explanation gdbinit job launch locks origin parsing ranks run selection session stream tensor
+        verdict vscode watch
     """,
     "a library or an engine, once in each table that has rows of it": """
         cuda fastertransformer mindspore mpi nccl python rtp_llm tensorrt_llm torch turbomind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gdbext.commands.declaration import GDB, SHELL, Argument, Command
-from gdbext.commands.declared.shared import QUIET, SELECTING
+from gdbext.commands.declared.shared_arguments import QUIET, SELECTING
 
 COMMANDS = (
     Command(

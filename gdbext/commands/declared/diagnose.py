@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gdbext.commands.declaration import GDB, SHELL, Argument, Command
-from gdbext.commands.declared.shared import CORE_FILES, MAX_PAUSE, PIDS, QUIET, SELECTING, SPINNING, WHICH_GDB
+from gdbext.commands.declared.shared_arguments import CORE_FILES, MAX_PAUSE, PIDS, QUIET, SELECTING, SPINNING, WHICH_GDB
 
 SAVE = Argument("--save", "write the snapshot: `gdbext diagnose FILE` judges it again", "FILE", completes="file")
 NO_STOP = Argument("--no-stop", "stop nobody: only threads that sleep are read", flag=True)

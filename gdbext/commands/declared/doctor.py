@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gdbext.commands.declaration import GDB, Argument, Command
-from gdbext.commands.declared.shared import SELECTORS, WHICH_GDB
+from gdbext.commands.declared.shared_arguments import SELECTORS, WHICH_GDB
 
 COMMANDS = (
     Command(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gdbext.commands.declaration import GDB, SHELL, Argument, Command
 from gdbext.commands.declared.diagnose import HOW, LOOKING, NO_STOP, SAVE
-from gdbext.commands.declared.shared import QUIET, SELECTING
+from gdbext.commands.declared.shared_arguments import QUIET, SELECTING
 
 COMMANDS = (
     Command(

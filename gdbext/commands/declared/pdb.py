@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gdbext.commands.argument_types import number
 from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.declared.shared import QUIET, WHICH_GDB
+from gdbext.commands.declared.shared_arguments import QUIET, WHICH_GDB
 
 COMMANDS = (
     Command(

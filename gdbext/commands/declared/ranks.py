@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gdbext.commands.argument_types import rank_number
 from gdbext.commands.declaration import GDB, Argument, Command
-from gdbext.commands.declared.shared import CORE_FILES, QUIET, SELECTORS, WHICH_GDB
+from gdbext.commands.declared.shared_arguments import CORE_FILES, QUIET, SELECTORS, WHICH_GDB
 
 COMMANDS = (
     Command(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.declared.shared import PIDS, SELECTING, WHICH_GDB
+from gdbext.commands.declared.shared_arguments import PIDS, SELECTING, WHICH_GDB
 
 COMMANDS = (
     Command(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.declared.shared import MAX_PAUSE, PIDS, QUIET, SELECTING, SPINNING, WHICH_GDB
+from gdbext.commands.declared.shared_arguments import MAX_PAUSE, PIDS, QUIET, SELECTING, SPINNING, WHICH_GDB
 
 COMMANDS = (
     Command(
