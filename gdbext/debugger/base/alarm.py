@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import signal
 from types import TracebackType
-from typing import ContextManager, Optional, Type
+from typing import Any, ContextManager, Optional, Type
 
-from gdbext.capture.machine import this_machine
+from gdbext.commands.declaration import loaded
 
-_MACHINE = this_machine()
-_TIMERS = _MACHINE.timers if _MACHINE is not None else None
-AVAILABLE = _TIMERS is not None
 _CLOCK_MONOTONIC = 1
 _SIGEV_SIGNAL = 0
 _PATIENCE, _STUCK = 1.0, 30.0  # seconds; a healthy attach takes less than one
 _STIR = 0.25
+
+
+@functools.lru_cache(maxsize=1)
+def _timers() -> Any:
+    """The numbers of this machine's timer calls; None where they are not known. Loaded when they are needed."""
+    machine = loaded("gdbext.capture.machine:this_machine")()
+    return machine.timers if machine is not None else None
+
+
+def available() -> bool:
+    """Whether there are timers on this machine."""
+    return _timers() is not None
 
 
 class _Event(ctypes.Structure):
@@ -28,13 +38,12 @@ class _Event(ctypes.Structure):
 class Alarm:
     """`with Alarm(2.0):` SIGINT comes after two seconds if the block lasts that long.
 
-    `number`: another signal; `again`: it comes every so many seconds. Only where it is AVAILABLE.
+    `number`: another signal; `again`: it comes every so many seconds. Only where it is `available()`.
     """
 
     def __init__(self, seconds: float, number: int = signal.SIGINT, again: bool = False) -> None:
         self._seconds, self._number, self._again = seconds, number, again
-        assert _TIMERS is not None
-        self._calls = _TIMERS
+        self._calls = _timers()
         self._timer = ctypes.c_int()
         self._call = ctypes.CDLL(None, use_errno=True).syscall
 
@@ -59,7 +68,7 @@ def nudged() -> ContextManager[object]:
     (seen with 13.1 and 18.1), and the other ranks stand still meanwhile. A signal makes it look again; SIGCHLD does
     nothing else. Where an exec() and the attach wait for each other in the kernel, only the end of gdb helps."""
     stack = contextlib.ExitStack()
-    if AVAILABLE:
+    if available():
         stack.enter_context(Alarm(_PATIENCE, signal.SIGCHLD, again=True))
         stack.enter_context(Alarm(_STUCK, signal.SIGKILL))
     return stack
@@ -68,7 +77,7 @@ def nudged() -> ContextManager[object]:
 def stirred() -> ContextManager[object]:
     """Around resuming several ranks: when one of them execs in that moment, gdb may put the news aside and wait for the
     next, for ever, with all ranks stopped and deaf to Ctrl-C (13.1 and 18.1). It needs a nudge for each such rank."""
-    return Alarm(_STIR, signal.SIGCHLD, again=True) if AVAILABLE else contextlib.nullcontext()
+    return Alarm(_STIR, signal.SIGCHLD, again=True) if available() else contextlib.nullcontext()
 
 
 def nudged_from_now() -> None:

@@ -60,7 +60,7 @@ class Caller:
             return NOT_ALLOWED
         if compat.kind_of(self._inferior) != compat.HAS_PROCESS:
             return Missing("a core file has no process in which a function could be called")
-        if not alarm.AVAILABLE or gdb_registers() is None:
+        if not alarm.available() or gdb_registers() is None:
             return Missing(f"functions of the program are not called on a {platform.machine()} machine")
         problem = processor_problem()
         if problem is not None:
