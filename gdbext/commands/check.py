@@ -10,7 +10,7 @@ from gdbext.commands.check_port import CheckOptions, CheckPort, CheckSession
 from gdbext.commands.declared.check import COMMANDS
 from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session, chosen_by_current
-from gdbext.knowledge.engines import PROFILES
+from gdbext.knowledge.engines.profiles import PROFILES
 from gdbext.knowledge.errors.check_switches import SWITCHES
 from gdbext.knowledge.errors.checks import FAIL_FUNCTIONS, MESSAGES
 from gdbext.model.attached import AttachedRank

@@ -3,7 +3,7 @@
 import pytest
 
 from gdbext.analysis.stacks.classify import judge_thread
-from gdbext.knowledge.engines import PROFILES
+from gdbext.knowledge.engines.profiles import PROFILES
 from gdbext.model.missing import Missing
 from tests.unit.stacks import DRIVER, ENGINE, ENTRY, frame, stack
 

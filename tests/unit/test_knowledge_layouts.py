@@ -5,6 +5,9 @@ import re
 import pytest
 
 from gdbext.knowledge.dtypes import DTYPES
+from gdbext.knowledge.engines.llama_cpp import layouts as ggml
+from gdbext.knowledge.engines.torch import layouts as torch
+from gdbext.knowledge.engines.turbomind import layouts as turbomind
 from gdbext.knowledge.layouts import (
     DICTS,
     DTYPE_TABLES,
@@ -13,9 +16,6 @@ from gdbext.knowledge.layouts import (
     SEQUENCES,
     STRUCTS,
     WRAPPERS,
-    ggml,
-    torch,
-    turbomind,
 )
 
 WITHOUT_ROW = {"invalid", "string", "void"}  # the engine's word for what has no values

@@ -20,7 +20,7 @@ X86 = re.compile(
 ARM = re.compile(r"x(?:[12]?\d|30)|[vqdw](?:[12]?\d|3[01])|pstate|tpidr\w*|aarch64|arm64")
 NAMES = {
     "commands/declared/tensor.py": "an example for the user's machine, in a help text",
-    "knowledge/layouts/ggml.py": "the source of its offsets: where they were measured",
+    "knowledge/engines/llama_cpp/layouts.py": "the source of its offsets: where they were measured",
     "knowledge/runtimes/glibc_locks.py": "the source of its offsets: glibc's headers",
     "knowledge/schema.py": "where the offsets of the rows hold",
     "knowledge/runtimes/system_calls.py": "the model's numbers, which are those of one machine",

@@ -22,9 +22,8 @@ TWICE = {
         explanation gdbinit job launch locks origin parsing ranks run selection session stream tensor
         verdict vscode watch
     """,
-    "a library or an engine, once in each table that has rows of it": """
-        cuda fastertransformer mindspore mpi nccl python rtp_llm tensorrt_llm torch turbomind
-    """,
+    "a library, once in each table that has rows of it": "cuda nccl python",
+    "the same part of each engine (knowledge/engines)": "profile layouts",
     "the same part of each machine": "registers",
     "rows in knowledge, and who reads them": "remedies slow timeouts witnesses",
     "the same question, answered for copies and for what gdb holds": "communicators",

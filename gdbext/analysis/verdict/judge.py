@@ -21,7 +21,7 @@ from gdbext.analysis.verdict.view import JobView, Party, look
 from gdbext.analysis.verdict.witnesses import heard
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.analysis.waits.read import read_off
-from gdbext.knowledge.engines import PROFILES
+from gdbext.knowledge.engines.profiles import PROFILES
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.considered import Regrade

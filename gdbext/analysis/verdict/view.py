@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Callable, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.stacks.decisive import decisive
-from gdbext.knowledge.frames.torch_groups import FROM, GROUP, LIST_OF_RANKS, NEW_GROUP, RANKS, TO
+from gdbext.knowledge.engines.torch.groups import FROM, GROUP, LIST_OF_RANKS, NEW_GROUP, RANKS, TO
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.job import JobSnapshot, RankSnapshot

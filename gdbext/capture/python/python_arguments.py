@@ -12,8 +12,8 @@ from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, 
 from gdbext.capture.python.local_variables import Locals
 from gdbext.capture.python.python_frames import Frozen, Pages
 from gdbext.capture.python.runtime import Read
+from gdbext.knowledge.engines.torch.groups import GROUP, NAMES_OF_GROUPS, RANKS, RANKS_OF_GROUPS
 from gdbext.knowledge.frames import RULES
-from gdbext.knowledge.frames.torch_groups import GROUP, NAMES_OF_GROUPS, RANKS, RANKS_OF_GROUPS
 from gdbext.knowledge.runtimes.cpython import LOCALS, OBJECT_TYPE, TUPLE_ITEMS, TUPLE_LENGTH, TYPE_NAME
 from gdbext.knowledge.runtimes.cpython_objects import DICT, INTEGER, LIST_ITEMS, OBJECTS, SPLIT, UNICODE, ObjectsRow
 from gdbext.model.stack import Captured, Frame

@@ -6,7 +6,7 @@ from typing import Optional
 
 from gdbext.debugger.tensors.nodes import Read, Unreadable, unpacked
 from gdbext.debugger.tensors.torch_offsets import Release, key_of
-from gdbext.knowledge.layouts.torch import THPVARIABLE
+from gdbext.knowledge.engines.torch.layouts import THPVARIABLE
 from gdbext.knowledge.runtimes.cpython import OBJECT_TYPE, TYPE_NAME
 
 PYTHON_TYPES = ("PyObject", "_object", "THPVariable")

@@ -8,8 +8,8 @@ from typing import Dict, Iterable, Iterator, NamedTuple, Optional, Tuple
 
 from gdbext.debugger.tensors.member_paths import integer, integers
 from gdbext.debugger.tensors.nodes import Node, Read, StructNode, Unreadable
+from gdbext.knowledge.engines.torch.layouts import MEASURED
 from gdbext.knowledge.layouts import STRUCTS
-from gdbext.knowledge.layouts.torch import MEASURED
 from gdbext.knowledge.schema import StructRow
 from gdbext.model.text.digits import is_whole
 from gdbext.opener import files

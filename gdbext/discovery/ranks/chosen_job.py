@@ -18,7 +18,7 @@ from gdbext.discovery.ranks.grouping import CLAIMED, form_job, form_jobs
 from gdbext.discovery.ranks.listing import listing
 from gdbext.discovery.ranks.roles import RANK, ReadEnviron, chosen, numbers_its_titles
 from gdbext.discovery.ranks.selectors import Selector
-from gdbext.knowledge.engines import PROFILES
+from gdbext.knowledge.engines.profiles import PROFILES
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.missing import Missing

@@ -10,7 +10,7 @@ from gdbext.discovery.proc.command_line import groups_of
 from gdbext.discovery.proc.process_table import Entry
 from gdbext.discovery.proc.procfs import DENIED, ProcFS
 from gdbext.discovery.proc.rank_variables import Claim, claims_of
-from gdbext.knowledge.engines import GENERIC, PROFILES
+from gdbext.knowledge.engines.profiles import GENERIC, PROFILES
 from gdbext.knowledge.launch.launchers import ACCELERATOR_FILES, COLLECTIVE_LIBRARIES, EVIDENCE_LIBRARIES, NOT_RANKS
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 from gdbext.model.missing import Maybe, Missing

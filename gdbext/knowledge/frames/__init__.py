@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Tuple
 
 from gdbext.knowledge import api
-from gdbext.knowledge.frames import by_name, engines, failures, helper_threads, idle, torch
+from gdbext.knowledge.engines.torch import frames as torch
+from gdbext.knowledge.frames import by_name, engines, failures, helper_threads, idle
 from gdbext.knowledge.frames.devices import ascend, cublas, cuda, other_devices, rocm
 from gdbext.knowledge.frames.networks import fabrics, gloo, messages, mpi, nccl
 from gdbext.knowledge.frames.python import interpreter, python_helpers, python_libraries

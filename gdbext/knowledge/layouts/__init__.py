@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Mapping, Tuple
 
-from gdbext.knowledge.layouts import (
-    containers,
-    fastertransformer,
-    ggml,
-    mindspore,
-    rtp_llm,
-    tensorrt_llm,
-    torch,
-    turbomind,
-)
+from gdbext.knowledge.engines.fastertransformer import layouts as fastertransformer
+from gdbext.knowledge.engines.llama_cpp import layouts as ggml
+from gdbext.knowledge.engines.mindspore import layouts as mindspore
+from gdbext.knowledge.engines.rtp_llm import layouts as rtp_llm
+from gdbext.knowledge.engines.tensorrt_llm import layouts as tensorrt_llm
+from gdbext.knowledge.engines.torch import layouts as torch
+from gdbext.knowledge.engines.turbomind import layouts as turbomind
+from gdbext.knowledge.layouts import containers
 from gdbext.knowledge.schema import DictRow, EnumTable, GraphRow, SequenceRow, StructRow, TensorLayout, WrapperRow
 
 LAYOUTS: Tuple[TensorLayout, ...] = (

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from gdbext.knowledge.engines import PROFILES
+from gdbext.knowledge.engines.profiles import PROFILES
 from gdbext.knowledge.launch.launchers import RANK_ARGUMENTS
 from gdbext.knowledge.logs import LAUNCHER_SAW
 from gdbext.model.job import JobSnapshot, RankSnapshot

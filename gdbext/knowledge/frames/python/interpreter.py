@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.frames.torch_groups import FROM, GROUP, NEW_GROUP, RANKS, TO
+from gdbext.knowledge.engines.torch.groups import FROM, GROUP, NEW_GROUP, RANKS, TO
 from gdbext.knowledge.precedence import GIL, LEAF, LOCK, PYTHON, STEP
 from gdbext.knowledge.schema import FrameRule
 

@@ -1,0 +1,1 @@
+"""FasterTransformer: its rows of each table."""

@@ -1,0 +1,1 @@
+"""llama.cpp and ggml: its rows of each table."""

@@ -1,0 +1,1 @@
+"""MindSpore: its rows of each table."""

@@ -1,0 +1,1 @@
+"""Plain MPI and NCCL programs: its rows of each table."""

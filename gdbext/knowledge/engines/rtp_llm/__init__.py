@@ -1,0 +1,1 @@
+"""RTP-LLM: its rows of each table."""

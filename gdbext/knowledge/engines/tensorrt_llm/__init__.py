@@ -1,0 +1,1 @@
+"""TensorRT-LLM: its rows of each table."""

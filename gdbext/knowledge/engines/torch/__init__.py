@@ -1,0 +1,1 @@
+"""torch: its rows of each table."""

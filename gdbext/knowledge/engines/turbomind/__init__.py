@@ -1,0 +1,1 @@
+"""TurboMind: its rows of each table."""

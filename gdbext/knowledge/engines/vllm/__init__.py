@@ -1,0 +1,1 @@
+"""vLLM: its rows of each table."""
