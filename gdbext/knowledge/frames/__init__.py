@@ -6,7 +6,7 @@ from typing import Tuple
 
 from gdbext.knowledge import api
 from gdbext.knowledge.engines.torch import frames as torch
-from gdbext.knowledge.frames import by_name, engines, failures, helper_threads, idle
+from gdbext.knowledge.frames import by_name, failures, helper_threads, idle, other_engines
 from gdbext.knowledge.frames.devices import ascend, cublas, cuda, other_devices, rocm
 from gdbext.knowledge.frames.networks import fabrics, gloo, messages, mpi, nccl
 from gdbext.knowledge.frames.python import interpreter, python_helpers, python_libraries
@@ -25,7 +25,7 @@ RULES: Tuple[FrameRule, ...] = (
     *gloo.RULES,
     *torch.RULES,
     *failures.RULES,
-    *engines.RULES,
+    *other_engines.RULES,
     *idle.RULES,
     *python_helpers.RULES,
     *python_libraries.RULES,
