@@ -23,7 +23,7 @@ TWICE = {
         verdict vscode watch
     """,
     "a library, once in each table that has rows of it": "cuda nccl python",
-    "the same part of each engine (knowledge/engines)": "profile layouts",
+    "the same part of each engine (knowledge/engines)": "profile frames layouts",
     "the same part of each machine": "registers",
     "rows in knowledge, and who reads them": "remedies slow timeouts witnesses",
     "the same question, answered for copies and for what gdb holds": "communicators",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Tuple
 
 from gdbext.knowledge import api
-from gdbext.knowledge.engines.torch import frames as torch
+from gdbext.knowledge.engines import rows
 from gdbext.knowledge.frames import by_name, failures, helper_threads, idle, other_engines
 from gdbext.knowledge.frames.devices import ascend, cublas, cuda, other_devices, rocm
 from gdbext.knowledge.frames.networks import fabrics, gloo, messages, mpi, nccl
@@ -23,8 +23,8 @@ RULES: Tuple[FrameRule, ...] = (
     *mpi.RULES,
     *fabrics.RULES,
     *gloo.RULES,
-    *torch.RULES,
     *failures.RULES,
+    *rows("frames", "RULES"),
     *other_engines.RULES,
     *idle.RULES,
     *python_helpers.RULES,

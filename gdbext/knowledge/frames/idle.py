@@ -58,17 +58,6 @@ RULES = (
         "multiprocessing/pool.py, concurrent/futures/process.py, torch data/_utils/worker.py: a worker without a task",
         r"(worker|_process_worker|_worker_loop)$",
     ),
-    FrameRule(
-        "sglang-controller-idle",
-        "condvar-idle",
-        r"join$",
-        "sglang data_parallel_controller.py: waits for the end of its schedulers; sgl-project/sglang#20766",
-        file=r"multiprocessing/process\.py$",
-        language="python",
-        rank=PYTHON + 3,  # more than the wait below it says
-        idle=True,
-        by=r"run_data_parallel_controller_process$",
-    ),
     _python(
         "comfyui-idle",
         "condvar-idle",

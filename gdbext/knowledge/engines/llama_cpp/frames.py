@@ -1,0 +1,18 @@
+"""ggml: its pool of threads."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.schema import FrameRule
+
+RULES: Tuple[FrameRule, ...] = (
+    FrameRule(
+        "llama-barrier",
+        "condvar-idle",
+        r"ggml_(barrier|graph_compute_(poll|check)_for_work\w*)",
+        "ggml's pool",
+        helper="thread pool",
+        leaf=True,
+    ),
+)

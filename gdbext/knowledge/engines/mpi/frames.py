@@ -1,0 +1,19 @@
+"""nccl-tests: polls a stream."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.precedence import LEAF
+from gdbext.knowledge.schema import FrameRule
+
+RULES: Tuple[FrameRule, ...] = (
+    FrameRule(
+        "nccl-tests-poll",
+        "stream-sync",
+        r"(TimeTest|BenchTime|testStreamSynchronize|startColl|completeColl|CheckData)\b",
+        "NVIDIA/nccl-tests common.cu: polls cudaStreamQuery and yields",
+        rank=LEAF + 5,
+        leaf=True,
+    ),
+)

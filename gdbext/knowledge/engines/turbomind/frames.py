@@ -1,0 +1,24 @@
+"""TurboMind: where an idle worker waits, and the calls that name a collective."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.engines.frame_rows import collectives
+from gdbext.knowledge.precedence import STEP
+from gdbext.knowledge.schema import FrameRule
+
+RULES: Tuple[FrameRule, ...] = (
+    FrameRule(
+        "turbomind-gateway",
+        "condvar-idle",
+        r"turbomind::(Gateway|RequestQueue)::(pop|dequeue|wait)\w*",
+        "waits for requests: normal",
+        rank=STEP,
+        idle=True,
+        leaf=True,
+    ),
+    *collectives(
+        "turbomind", r"turbomind::(comm::)?(NcclCommImpl|CudaIpcCommImpl|HostCommImpl|\w+Comm\w*)::", "TurboMind comm"
+    ),
+)
