@@ -7,7 +7,7 @@ import os
 from typing import Dict, List, Optional, Tuple
 
 from gdbext.cli.terminal import Progress
-from gdbext.knowledge.errors.check_switches import STARTING
+from gdbext.knowledge.errors.checks import STARTING
 from gdbext.model.errors import NothingFound, UsageError
 
 

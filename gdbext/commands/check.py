@@ -11,8 +11,7 @@ from gdbext.commands.declared.check import COMMANDS
 from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session, chosen_by_current
 from gdbext.knowledge.engines.profiles import PROFILES
-from gdbext.knowledge.errors.check_switches import SWITCHES
-from gdbext.knowledge.errors.checks import FAIL_FUNCTIONS, MESSAGES
+from gdbext.knowledge.errors.checks import FAIL_FUNCTIONS, MESSAGES, SWITCHES
 from gdbext.model.attached import AttachedRank
 from gdbext.model.check_report import CheckKind, CheckKinds, CheckReport, CheckStatus, SwitchResults
 from gdbext.model.errors import UsageError

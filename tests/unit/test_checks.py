@@ -8,8 +8,7 @@ from gdbext.analysis.checks import check_messages, fatal_signal
 from gdbext.analysis.checks.error_codes import code
 from gdbext.cli.run import checking
 from gdbext.commands.check import list_
-from gdbext.knowledge.errors.check_switches import STARTING, SWITCHES
-from gdbext.knowledge.errors.checks import CALLED, FAIL_FUNCTIONS, MESSAGES, NEVER_SEARCHED
+from gdbext.knowledge.errors.checks import CALLED, FAIL_FUNCTIONS, MESSAGES, NEVER_SEARCHED, STARTING, SWITCHES
 from gdbext.model.check_report import (
     CheckReport,
     CheckStatus,
@@ -93,8 +92,9 @@ def test_sources_are_ones_that_a_reader_can_find():
 def test_rows_have_sources_and_engines_that_exist():
     for row in (*MESSAGES, *FAIL_FUNCTIONS, *SWITCHES):
         assert row.source
-    assert SWITCHES[0].level == "_ZZN17fastertransformer12syncAndCheckEPKciE5levelB5cxx11"
-    assert SWITCHES[0].level_guard == "_ZGVZN17fastertransformer12syncAndCheckEPKciE5levelB5cxx11"
+    row = next(row for row in SWITCHES if row.engine == "fastertransformer")
+    assert row.level == "_ZZN17fastertransformer12syncAndCheckEPKciE5levelB5cxx11"
+    assert row.level_guard == "_ZGVZN17fastertransformer12syncAndCheckEPKciE5levelB5cxx11"
     assert all(len(row) == 4 and row[3] for row in STARTING)
     assert len(list_(None, None).kinds) == len(MESSAGES) + len(FAIL_FUNCTIONS) + len(SWITCHES)
 

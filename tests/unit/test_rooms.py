@@ -23,9 +23,9 @@ TWICE = {
         verdict vscode watch
     """,
     "a library, once in each table that has rows of it": "cuda nccl python",
-    "the same part of each engine (knowledge/engines)": "profile frames layouts",
+    "the same part of each engine (knowledge/engines)": "profile frames layouts checks timeouts streams",
     "the same part of each machine": "registers",
-    "rows in knowledge, and who reads them": "remedies slow timeouts witnesses",
+    "rows in knowledge, and who reads them": "remedies slow witnesses",
     "the same question, answered for copies and for what gdb holds": "communicators",
 }
 """Names that several modules have, and why that misleads nobody."""

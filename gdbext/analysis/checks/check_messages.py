@@ -8,8 +8,9 @@ from typing import List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.checks.error_codes import code, in_message
 from gdbext.analysis.stacks.frame_facts import FrameBook
+from gdbext.knowledge.engines.row_types import CalledRow, FailRow, MessageRow
 from gdbext.knowledge.errors import TEXT_FUNCTIONS
-from gdbext.knowledge.errors.checks import CALLED, CHECKING, MESSAGES, PRINTED, THROWN, CalledRow, FailRow, MessageRow
+from gdbext.knowledge.errors.checks import CALLED, CHECKING, MESSAGES, PRINTED, THROWN
 from gdbext.knowledge.errors.cuda import BLOCKING
 from gdbext.model.check_report import Failure
 from gdbext.model.error_code import ErrorCode

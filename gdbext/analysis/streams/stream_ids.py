@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Optional, Tuple
 
-from gdbext.knowledge.runtimes.cuda_streams import (
-    SPECIAL,
+from gdbext.knowledge.engines.torch.streams import (
     TORCH_ENCODING,
     TORCH_EXTERNAL,
     TORCH_INDEX_MASK,
@@ -13,6 +12,7 @@ from gdbext.knowledge.runtimes.cuda_streams import (
     TORCH_TYPE_MASK,
     TORCH_TYPE_SHIFT,
 )
+from gdbext.knowledge.runtimes.cuda_streams import SPECIAL
 from gdbext.model.missing import Maybe, Missing
 
 _WORD = (1 << 64) - 1

@@ -7,7 +7,8 @@ import os
 from dataclasses import dataclass
 from typing import Iterable, List, Mapping, Optional, Tuple
 
-from gdbext.knowledge.causes.timeouts import TIMEOUTS, TimeoutRow
+from gdbext.knowledge.causes.timeouts import TIMEOUTS
+from gdbext.knowledge.engines.row_types import TimeoutRow
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from gdbext.debugger.base.exceptions import (
 )
 from gdbext.debugger.base.memory import NOW
 from gdbext.debugger.base.selected_frame import argument_register, newest_frames
-from gdbext.knowledge.errors.checks import FailRow
+from gdbext.knowledge.engines.row_types import FailRow
 from gdbext.model.check_report import Failure
 from gdbext.model.error_code import ErrorCode
 

@@ -16,7 +16,8 @@ from gdbext.capture.machine import SMALLEST_PAGE
 from gdbext.debugger.base.exceptions import read_ostringstream
 from gdbext.debugger.base.memory import NOW
 from gdbext.debugger.base.selected_frame import newest_frames, register
-from gdbext.knowledge.errors.checks import FAIL_FUNCTIONS, FailRow
+from gdbext.knowledge.engines.row_types import FailRow
+from gdbext.knowledge.errors.checks import FAIL_FUNCTIONS
 from gdbext.model.check_report import Failure
 from gdbext.model.error_code import ErrorCode
 

@@ -19,7 +19,8 @@ from gdbext.debugger.base import compat
 from gdbext.debugger.base.exceptions import read_std_string
 from gdbext.debugger.base.memory import NOW
 from gdbext.debugger.base.symbols import symbol_at
-from gdbext.knowledge.errors.check_switches import SWITCHES, SwitchRow
+from gdbext.knowledge.engines.row_types import SwitchRow
+from gdbext.knowledge.errors.checks import SWITCHES
 from gdbext.model.attached import AttachedRank
 from gdbext.model.check_report import SwitchResult, SwitchResults
 from gdbext.model.errors import GdbextError

@@ -24,7 +24,8 @@ from gdbext.debugger.tensors.nodes import Node, Unreadable, one_line
 from gdbext.debugger.tensors.tensor_access import variables_of
 from gdbext.debugger.tensors.value_nodes import ValueNode
 from gdbext.knowledge.api.stream_calls import CallRow, call_row
-from gdbext.knowledge.runtimes.cuda_streams import CURRENT, TORCH_LIBRARY
+from gdbext.knowledge.engines.torch.streams import TORCH_LIBRARY
+from gdbext.knowledge.runtimes.cuda_streams import CURRENT
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.stack import ThreadStack
 from gdbext.model.stream import (

@@ -11,7 +11,8 @@ from gdbext.analysis.streams.stream_ids import Decoded, of_handle, of_torch_id
 from gdbext.debugger.tensors.member_paths import NoMember, follow, matches, peel
 from gdbext.debugger.tensors.nodes import NAME_CAP, Node, Null, Unreadable, same_everywhere, without_arguments
 from gdbext.debugger.tensors.value_nodes import ValueNode
-from gdbext.knowledge.runtimes.cuda_streams import EVENT_HOLDERS, EVENT_TYPE, HOLDERS, STREAM_TYPE, Holder
+from gdbext.knowledge.engines.row_types import Holder
+from gdbext.knowledge.runtimes.cuda_streams import EVENT_HOLDERS, EVENT_TYPE, HOLDERS, STREAM_TYPE
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.stream import NOT_IN_HANDLE
 

@@ -12,7 +12,7 @@ from gdbext.debugger.base.memory import TargetMemory
 from gdbext.debugger.tensors.member_paths import address_node
 from gdbext.debugger.tensors.nodes import Null, Unreadable, one_line, unpacked
 from gdbext.debugger.tensors.value_nodes import ValueNode
-from gdbext.knowledge.runtimes.cuda_streams import TORCH_CURRENT, TORCH_DEVICES, TORCH_PER_POOL, TORCH_POOL
+from gdbext.knowledge.engines.torch.streams import TORCH_CURRENT, TORCH_DEVICES, TORCH_PER_POOL, TORCH_POOL
 from gdbext.model.missing import Maybe, Missing
 
 _MOST_DEVICES = 16

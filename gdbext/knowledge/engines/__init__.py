@@ -10,15 +10,15 @@ from types import ModuleType
 from typing import Any, Iterator, Mapping, Tuple
 
 ENGINES: Mapping[str, str] = {
-    "rtp_llm": "profile frames layouts",
-    "vllm": "profile frames",
-    "sglang": "profile frames",
-    "tensorrt_llm": "profile frames layouts",
-    "turbomind": "profile frames layouts",
-    "fastertransformer": "profile frames layouts",
-    "llama_cpp": "profile frames layouts",
+    "rtp_llm": "profile frames layouts checks timeouts",
+    "vllm": "profile frames timeouts",
+    "sglang": "profile frames checks timeouts",
+    "tensorrt_llm": "profile frames layouts checks streams",
+    "turbomind": "profile frames layouts checks streams",
+    "fastertransformer": "profile frames layouts checks",
+    "llama_cpp": "profile frames layouts checks",
     "mindspore": "profile layouts",
-    "torch": "profile frames layouts",
+    "torch": "profile frames layouts checks timeouts streams",
     "mpi": "profile frames",
 }
 """Folder: the parts in it. Most specific first, in every table: torch lies below several engines, MPI and NCCL below

@@ -1,0 +1,15 @@
+"""TensorRT-LLM: which member of an object holds a stream."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.engines.row_types import Holder
+
+HOLDERS: Tuple[Holder, ...] = (
+    Holder(r"tensorrt_llm::runtime::CudaStream", "mStream", "TensorRT-LLM runtime/cudaStream.h", "mDevice"),
+)
+
+EVENT_HOLDERS: Tuple[Holder, ...] = (
+    Holder(r"tensorrt_llm::runtime::CudaEvent", "mEvent", "TensorRT-LLM runtime/cudaEvent.h"),
+)

@@ -1,0 +1,17 @@
+"""vLLM: what it does not wait for for ever."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.engines.row_types import TimeoutRow
+
+TIMEOUTS: Tuple[TimeoutRow, ...] = (
+    TimeoutRow(
+        "vLLM's engine gives up on a worker's step",
+        300,
+        "vllm 0.33.0 vllm/envs.py: VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS, 300; used in v1/executor/multiproc_executor.py",
+        "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS",
+        engine="vllm",
+    ),
+)
