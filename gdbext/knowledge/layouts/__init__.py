@@ -11,7 +11,7 @@ from gdbext.knowledge.schema import DictRow, EnumTable, GraphRow, SequenceRow, S
 LAYOUTS: Tuple[TensorLayout, ...] = rows("layouts", "LAYOUTS")
 STRUCTS: Tuple[StructRow, ...] = rows("layouts", "STRUCTS")
 WRAPPERS: Tuple[WrapperRow, ...] = (*rows("layouts", "WRAPPERS"), *containers.WRAPPERS)
-SEQUENCES: Tuple[SequenceRow, ...] = containers.SEQUENCES
+SEQUENCES: Tuple[SequenceRow, ...] = (*rows("layouts", "SEQUENCES"), *containers.SEQUENCES)
 DICTS: Tuple[DictRow, ...] = containers.DICTS
 GRAPHS: Tuple[GraphRow, ...] = rows("layouts", "GRAPHS")
 

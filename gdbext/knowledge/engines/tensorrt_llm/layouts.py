@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import EnumTable, TensorLayout
+from gdbext.knowledge.schema import EnumTable, SequenceRow, TensorLayout
 
 _REPOSITORY = "NVIDIA/TensorRT-LLM"
 _BUFFERS = f"{_REPOSITORY} tllmBuffers.h (035b99e and newer)"
@@ -33,7 +33,7 @@ DTYPES = EnumTable(
     dict(enumerate(_NAMES.values())),
 )
 
-PLACE_BY_TYPE: Tuple[Tuple[str, str], ...] = (
+_PLACE_BY_TYPE: Tuple[Tuple[str, str], ...] = (
     (r"Pinned(Pool)?Allocator\b|PoolAllocator<", "pinned"),
     (r"\bHostAllocator\b", "cpu"),
     (r"\bUVMAllocator\b", "managed"),
@@ -84,7 +84,7 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
         dtype=("mType",),
         data=("mBuffer",),
         dtypes="tensorrt",
-        place_by_type=PLACE_BY_TYPE,
+        place_by_type=_PLACE_BY_TYPE,
         rank0_elements=0,
     ),
     TensorLayout(
@@ -96,7 +96,7 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
         dtype=("mType",),
         data=("mBuffer",),
         dtypes="tensorrt",
-        place_by_type=PLACE_BY_TYPE,
+        place_by_type=_PLACE_BY_TYPE,
     ),
     TensorLayout(
         _RUNTIME + "ITensor",
@@ -104,5 +104,14 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
         _RUNTIME + "I(Tensor|Buffer)",
         f"{_REPOSITORY} iTensor.h (063e02f), iBuffer.h (0c90a6c)",
         interface=True,
+    ),
+)
+
+SEQUENCES: Tuple[SequenceRow, ...] = (
+    SequenceRow(
+        "(nvinfer1|tensorrt_llm(::runtime|::common)?)::(Dims(32|64)?|Shape)",
+        "d",
+        "NVIDIA/TensorRT-LLM iTensor.h, tllmDataType.h (01edcea)",
+        count="nbDims",
     ),
 )

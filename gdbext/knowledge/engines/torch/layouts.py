@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import EnumTable, Field, StructRow, TensorLayout, WrapperRow
+from gdbext.knowledge.schema import EnumTable, Field, SequenceRow, StructRow, TensorLayout, WrapperRow
 
 _SOURCE = "headers of torch 2.1, 2.4, 2.6, 2.8 to 2.15"
 _MEASURED = f"{_SOURCE}; measured by compiling them"
@@ -152,5 +152,19 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
         undefined="c10::UndefinedTensorImpl::_singleton",
         elements=("numel_",),
         storage_bytes=("storage_.size_bytes_",),
+    ),
+)
+
+SEQUENCES: Tuple[SequenceRow, ...] = (
+    SequenceRow("(c10|at)::ArrayRef", "Data", _SOURCE, count="Length"),
+    SequenceRow("c10::SmallVector(Impl|TemplateBase|TemplateCommon)?", "BeginX", "c10 SmallVector.h", count="Size"),
+    SequenceRow(
+        "c10::impl::SizesAndStrides",
+        "outOfLineStorage_",
+        _SOURCE,
+        count="size_",
+        parts=2,
+        inside="inlineStorage_",
+        inside_items=5,
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import EnumTable, TensorLayout
+from gdbext.knowledge.schema import EnumTable, TensorLayout, WrapperRow
 
 _HEADERS = "InternLM/lmdeploy v0.8.0 to 1263d5cd8, core/"
 
@@ -84,4 +84,9 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
         strides=("stride_",),
         elements=("size_",),
     ),
+)
+
+WRAPPERS: Tuple[WrapperRow, ...] = (
+    WrapperRow("turbomind::(core::)?Ref", ("ref_",), "InternLM/lmdeploy v0.8.0 and newer, core/buffer.h"),
+    WrapperRow("turbomind::ManagedTensor", ("tensor",), "InternLM/lmdeploy v0.7.3"),
 )
