@@ -108,6 +108,7 @@ def test_no_rows_of_an_engine_are_forgotten(part):
     assert set(names) & taken
 
 
+@pytest.mark.process
 def test_a_new_engine_is_in_every_table_by_its_folder_and_one_line(tmp_path):
     folder = tmp_path / "new"
     folder.mkdir()
@@ -119,6 +120,7 @@ def test_a_new_engine_is_in_every_table_by_its_folder_and_one_line(tmp_path):
     assert run(ASK, str(tmp_path), "profile").startswith("profile:1/1 frames:0/1")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("table", "part"),
     [
