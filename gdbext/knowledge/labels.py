@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gdbext.knowledge.late_causes import LATE_CAUSES
+
 WAIT_KINDS = {
     "pinned-host-alloc": "allocates or frees page-locked host memory (cudaMallocHost, ...): waits for the device",
     "device-alloc": "allocates device memory (cudaMalloc): may wait for the device",
@@ -50,6 +52,7 @@ CAUSES = {
     "gpu-fault": "the GPU reported an error",
     "driver-bug": "the driver itself is stuck",
     "not-a-hang": "nothing wrong: idle, or busy and making progress",
+    **LATE_CAUSES,
     "other": "understood, but none of the other labels",
     "unknown": "not enough evidence for any of them",
 }

@@ -24,10 +24,12 @@ class Clock:
     pairs: int = 0  # collectives it rests on
     residual_us: Optional[float] = None  # median distance of common ends after it
     residual_p99_us: Optional[float] = None
+    part: int = 0  # index of the file that it is aligned with: ranks may meet in groups that never meet each other
 
     @property
     def aligned(self) -> bool:
-        return self.method in ("shared", "collectives")
+        """With the first file, and so with all that are."""
+        return self.part == 0 and self.method in ("shared", "collectives")
 
 
 @dataclass(frozen=True)

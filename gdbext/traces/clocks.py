@@ -7,6 +7,7 @@ between the ends is told.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import median
 from typing import Dict, List, Optional, Sequence, Tuple
 
@@ -37,24 +38,35 @@ def align(traces: Sequence[RankTrace]) -> List[Clock]:
     if not traces:
         return []
     base, comparable = bases(traces)
-    clocks: Dict[int, Clock] = {0: Clock("shared", base[0])}
-    todo = list(range(1, len(traces)))
+    clocks: Dict[int, Clock] = {}
+    todo = list(range(len(traces)))
     while todo:
-        rest = []
-        for at in todo:
-            found = _by_neighbours(traces, at, clocks, base, comparable)
-            if found is None:
-                rest.append(at)
-            else:
-                clocks[at] = found
-        if len(rest) == len(todo):
-            break
-        todo = rest
-    for at in todo:
-        together = _same_host(traces[0], traces[at])
-        method = "shared" if together and comparable else "base time" if comparable else "none"
-        clocks[at] = Clock(method, base[at])
+        first = todo.pop(0)
+        clocks[first] = _root(traces, first, clocks, base, comparable)
+        while True:
+            found = {at: one for at in todo for one in [_by_neighbours(traces, at, clocks, base, comparable)] if one}
+            clocks.update(found)
+            todo = [at for at in todo if at not in found]
+            if not found:
+                break
     return [clocks[at] for at in range(len(traces))]
+
+
+def _root(
+    traces: Sequence[RankTrace], at: int, clocks: Dict[int, Clock], base: Sequence[float], comparable: bool
+) -> Clock:
+    """The first of those that never meet a rank of before: aligned only where it shares its host with one."""
+    if not clocks:
+        return Clock("shared", base[at])
+    same = next((place for place in clocks if comparable and _same_host(traces[place], traces[at])), None)
+    if same is not None:
+        return _like(clocks[same], base[at] - base[same])
+    return Clock("base time" if comparable else "none", base[at], part=at)
+
+
+def _like(clock: Clock, further: float) -> Clock:
+    """The clock of another process of the host, whose times start elsewhere."""
+    return Clock("shared", clock.offset_us + further * (1 + clock.drift), clock.drift, clock.since - further, part=clock.part)
 
 
 def _same_host(one: RankTrace, other: RankTrace) -> bool:
@@ -66,21 +78,19 @@ def _by_neighbours(
 ) -> Optional[Clock]:
     """By one that is aligned already and has collectives in common, the best of the first few."""
     own = set(traces[at].calls)
-    near = [place for place in clocks if clocks[place].aligned and own & set(traces[place].calls)]
+    near = [place for place in clocks if own & set(traces[place].calls)]
     for place in near[:8]:
         fitted = _fit(traces[place], traces[at], clocks[place], base[at])
         if fitted is None:
             continue
         direct = abs(fitted.offset_us - base[at] - (clocks[place].offset_us - base[place]))
         if _same_host(traces[place], traces[at]) and comparable and (traces[at].on_host or direct < _DOUBT):
-            offset = base[at] + clocks[place].offset_us - base[place]
-            return Clock("shared", offset, clocks[place].drift, clocks[place].since, *_kept(fitted))
-        return fitted
+            shared = _like(clocks[place], base[at] - base[place])
+            return replace(
+                shared, pairs=fitted.pairs, residual_us=fitted.residual_us, residual_p99_us=fitted.residual_p99_us
+            )
+        return replace(fitted, part=clocks[place].part)
     return None
-
-
-def _kept(clock: Clock) -> Tuple[int, Optional[float], Optional[float]]:
-    return clock.pairs, clock.residual_us, clock.residual_p99_us
 
 
 def _fit(one: RankTrace, other: RankTrace, clock: Clock, base: float) -> Optional[Clock]:

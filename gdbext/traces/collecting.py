@@ -13,6 +13,7 @@ from gdbext.traces.events import UNSET, Event, arguments, number
 
 KERNEL, COPY, COMMUNICATION, OPERATOR = 1, 2, 3, 4
 _HOST = 5
+ANNOTATION = 6  # spans over the kernels of a stream; kept where lanes are made
 MOST_WORK = 6_000_000  # slices on devices that are kept of one file: some 140 MB
 MOST_HOST = 400_000
 _SHORTEST = 20.0  # microseconds of an operator of the host that is kept
@@ -70,6 +71,7 @@ class Collected:
     steps: List[Tuple[int, float, float]] = field(default_factory=list)
     pids: Counts[Any] = field(default_factory=Counter)
     process_names: Dict[Any, str] = field(default_factory=dict)
+    thread_names: Dict[Tuple[Any, Any], str] = field(default_factory=dict)
     first: float = float("inf")
     last: float = float("-inf")
     invalid: int = 0  # slices without a time that is a number
@@ -117,6 +119,8 @@ class Collector:
                 continue
             if sort == KERNEL or sort == COPY:
                 self._device(event, ts, length, sort)
+            elif sort == ANNOTATION:
+                self.result.device.add(ts, length, 0, self._lane((event.pid, event.tid)), sort)
             elif self._causes or event.name[:5] == "gloo:" or sort == _HOST:
                 self._on_host(event, ts, length)
         found.first, found.last = first, last
@@ -125,24 +129,24 @@ class Collector:
     def _sort(self, event: Event) -> int:
         cat = event.cat
         if not isinstance(cat, str):  # Ascend's trace_view.json has no categories
-            name = event.name if isinstance(event.name, str) else ""
-            if name.startswith("hcom_"):
-                return KERNEL
-            said = event.args
-            text = b"" if said is UNSET else bytes(said) if not isinstance(said, dict) else repr(said).encode()
-            return KERNEL if b"Task Type" in text or b"Task Id" in text else 0
+            return KERNEL if without_category(event) else 0
         lower = cat.lower()
         known = {"kernel": KERNEL, "copy": COPY}.get(GPU_CATEGORIES.get(lower, ""), 0)
         if not known and lower in HOST_CATEGORIES:
             known = _HOST
+        if lower == "gpu_user_annotation" and not self._causes:
+            known = ANNOTATION
         self._sorts[cat] = known
         return known
 
     def _other(self, event: Event) -> None:
-        if event.ph == "M" and event.name == "process_name":
+        if event.ph == "M" and event.name in ("process_name", "thread_name"):
             name = arguments(event).get("name")
-            if isinstance(name, str) and len(self.result.process_names) < 10_000 and _hashable(event.pid):
-                self.result.process_names[event.pid] = name[:256]
+            threads = event.name == "thread_name"
+            names: Dict[Any, str] = self.result.thread_names if threads else self.result.process_names  # type: ignore[assignment]
+            key = (event.pid, event.tid) if threads else event.pid
+            if isinstance(name, str) and len(names) < 100_000 and _hashable(key):
+                names[key] = name[:256]
         elif event.ph not in _PHASES:
             self.result.unknown[event.ph[:8]] += 1
 
@@ -226,6 +230,15 @@ class Collector:
         if found == len(self.result.lanes):
             self.result.lanes.append(key)
         return found
+
+
+def without_category(event: Event) -> bool:
+    """Whether a slice is work of an Ascend device: its trace_view.json has no categories."""
+    if isinstance(event.name, str) and event.name.startswith("hcom_"):
+        return True
+    said = event.args
+    text = b"" if said is UNSET else repr(said).encode() if isinstance(said, dict) else bytes(said)
+    return b"Task Type" in text or b"Task Id" in text
 
 
 def _hashable(value: Any) -> bool:

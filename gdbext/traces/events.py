@@ -128,6 +128,11 @@ def arguments(event: Event) -> Dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def set_arguments(event: Event, found: Mapping[str, Any]) -> None:
+    """Give an event other arguments."""
+    event.args = dict(found) if type(event) is Event else msgspec.Raw(dumped(found))
+
+
 def number(value: Any) -> Optional[float]:
     """A time as a number; None for what is none (NaN, a word, nothing). Some writers put numbers into quotes."""
     kind = type(value)

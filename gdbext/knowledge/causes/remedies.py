@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Mapping, Tuple
 
 from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.knowledge.late_causes import LATE_REMEDIES
 from gdbext.knowledge.schema import RemedyRule
 
 _ALLOCATES = ("pinned-host-alloc", "device-alloc", "device-free")
@@ -422,4 +423,5 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         kinds=_FOR_THE_GPU,
         given=("text", "core"),
     ),
+    *LATE_REMEDIES,
 )

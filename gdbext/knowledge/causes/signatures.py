@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
+from gdbext.knowledge.late_causes import LATE_SIGNATURES
 from gdbext.knowledge.schema import Signature
 
 SIGNATURES: Tuple[Signature, ...] = (
@@ -226,4 +227,5 @@ SIGNATURES: Tuple[Signature, ...] = (
         "home-ops#13342; sgl-project/sglang#33549; vllm-project/vllm#8410; NVIDIA/nccl#1730",
         ("cannot_tell",),
     ),
+    *LATE_SIGNATURES,
 )

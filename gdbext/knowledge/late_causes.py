@@ -1,0 +1,112 @@
+"""Why a job that runs is slow: the causes that profiles show, how each is recognised, and what to do."""
+
+from __future__ import annotations
+
+from typing import Mapping, Tuple
+
+from gdbext.knowledge.schema import RemedyRule, Signature
+
+LATE_CAUSES: Mapping[str, str] = {
+    "late-rank": "one rank (or a few) comes late to the collectives again and again, and all others wait for it",
+    "rotating-late-rank": "at each collective one rank comes late, and it is another one each time",
+    "slow-transfer": "the ranks come together, but some transfers take far longer than others of the same size",
+    "imbalance": "the ranks have unequal work: many come late, by different amounts",
+    "not-late": "the ranks come to their collectives together, and no transfer stands out",
+}
+"""Labels of `gdbext trace diagnose`; "unknown" is the sixth."""
+
+LATE_SIGNATURES: Tuple[Signature, ...] = (
+    Signature(
+        "late-rank",
+        "of the time that ranks wait for a late one, most is due to one and the same rank",
+        "its kernels take longer (a slow or throttled GPU, more work), or its host launches them late (Python, data, "
+        "compilation, a busy processor)",
+        "traceml#252, traceml#374; pytorch/pytorch#71303",
+        ("_persistent",),
+    ),
+    Signature(
+        "rotating-late-rank",
+        "at each collective one rank stands out as the last, and the turns go round",
+        "something that each rank does at its own time: garbage collection, a data loader, a checkpoint, another "
+        "process on its processor, requests that are given to one rank at a time",
+        "traceml#374",
+        ("_rotating",),
+    ),
+    Signature(
+        "slow-transfer",
+        "transfers, from the last arrival to the end, of some collectives take 1.5 times as long as others of the same "
+        "kind and size, or more",
+        "a link that is degraded or shared, traffic of other jobs, compute kernels that take the collective's "
+        "multiprocessors or memory bandwidth",
+        "vllm-project/vllm#52777",
+        ("_slow",),
+    ),
+    Signature(
+        "imbalance",
+        "several ranks are late by amounts of their own, and their work before the collective differs as much",
+        "experts, sequences or layers are not spread evenly over the ranks",
+        "pytorch/pytorch#71303; sglang's expert balancer",
+        ("_uneven",),
+    ),
+    Signature(
+        "not-late",
+        "waiting for others takes less than 3 % of the time, and transfers of one size take about as long",
+        "a slow job without a late rank is slow everywhere: in its kernels, in its launches or in all transfers",
+        "vllm-project/vllm#52777",
+        ("_even",),
+    ),
+)
+
+LATE_REMEDIES: Tuple[RemedyRule, ...] = (
+    RemedyRule(
+        "late-rank",
+        "Compare clocks, power and temperature of its GPU with the others (nvidia-smi -q -d CLOCK,PERFORMANCE), and "
+        "the shape of its work",
+        "a kernel that takes longer on one rank runs on a slower GPU or has more to do",
+        "pytorch/pytorch#71303",
+    ),
+    RemedyRule(
+        "late-rank",
+        "Look at what the host of the late rank does between its kernels: gdbext diagnose --samples 3 PID, or py-spy",
+        "a device without a kernel waits for its host",
+        "traceml#252",
+    ),
+    RemedyRule(
+        "rotating-late-rank",
+        "Do what each rank does now and then (garbage collection, checkpoints, loading) at the same step on all ranks",
+        "pauses at the same time cost once; one after the other they add up over the ranks",
+        "traceml#374",
+    ),
+    RemedyRule(
+        "rotating-late-rank",
+        "Give each rank processors of its own (numactl, taskset) and count its involuntary context switches",
+        "ranks that share processors delay one another in turns",
+        "torch performance tuning guide",
+    ),
+    RemedyRule(
+        "slow-transfer",
+        "Measure the links alone (nccl-tests all_reduce_perf with the same size) and read NCCL's choice of algorithm "
+        "and transport (NCCL_DEBUG=INFO)",
+        "what is slow without any other load is the link or its set-up",
+        "NVIDIA/nccl-tests",
+    ),
+    RemedyRule(
+        "slow-transfer",
+        "See which kernels run beside the slow transfers, and leave multiprocessors free for them",
+        "a collective shares multiprocessors and memory bandwidth with the kernels beside it",
+        "vllm-project/vllm#52777",
+    ),
+    RemedyRule(
+        "imbalance",
+        "Spread the work evenly: expert placement, sequences by length, layers by cost",
+        "the rank with the most work sets the pace of all",
+        "sglang's expert balancer",
+    ),
+    RemedyRule(
+        "not-late",
+        "Look at the share of communication and idle time: with even ranks, fewer or larger collectives, overlap, or "
+        "CUDA graphs make it faster",
+        "nobody waits for anybody",
+        "vllm-project/vllm#52777",
+    ),
+)

@@ -1,0 +1,153 @@
+"""`gdbext trace diagnose`: from files to the verdict for slowness."""
+
+from __future__ import annotations
+
+from typing import Dict, Sequence, Tuple
+
+from gdbext.knowledge.causes import REMEDIES
+from gdbext.model.evidence import Evidence
+from gdbext.model.ranges import ranks as ranks_of
+from gdbext.model.trace import Lateness, Skew, TraceDiagnosis
+from gdbext.model.verdict import Remedy, Verdict
+from gdbext.traces.job import Job
+from gdbext.traces.late import LEAST, Finding, Tally, judged
+from gdbext.traces.meetings import Meeting, meetings
+from gdbext.traces.words import doing_of, evidence_of, host_row, summary_of
+
+_KEPT = 200  # collectives in the answer, those that cost most
+_TIMELINE = 400
+
+
+def diagnose(job: Job) -> TraceDiagnosis:
+    """Pure: what the traces of a job say."""
+    met = meetings(job.traces, job.clocks)
+    residuals = [clock.residual_us for clock in job.clocks[1:] if clock.residual_us is not None]
+    on_host = any(trace.on_host for trace in job.traces)
+    noise = 0.0 if on_host or not residuals else max(residuals)
+    finding = judged(met, job.traces, job.window, noise)
+    start = min((one.first for one in met), default=0.0)
+    verdict = _verdict(job, finding, met)
+    counts: Dict[str, int] = dict.fromkeys(("skew", "transfer", "mixed", "inconclusive"), 0)
+    for one in met:
+        counts[one.sort] += 1
+    costly = sorted(met, key=lambda one: -(one.delay + one.excess))[:_KEPT]
+    thinned = met[:: max(1, -(-len(met) // _TIMELINE))]
+    return TraceDiagnosis(
+        job.files,
+        verdict,
+        job.window,
+        counts,
+        sum(tally.delay for tally in finding.tallies.values()),
+        sum(one.excess for one in met),
+        _lateness(finding),
+        {at: trace.shares for at, trace in enumerate(job.traces) if trace.shares is not None},
+        tuple(_skew(one, start) for one in costly),
+        tuple(_skew(one, start) for one in thinned),
+        tuple(job.problems),
+    )
+
+
+def _skew(one: Meeting, start: float) -> Skew:
+    first = one.first
+    return Skew(
+        one.key[0],
+        one.key[1],
+        one.number,
+        one.size if one.size >= 0 else None,
+        first - start,
+        {at: arrival - first for at, arrival in sorted(one.arrivals.items())},
+        one.skew,
+        one.transfer,
+        one.baseline,
+        one.sort,
+        one.last,
+    )
+
+
+def _lateness(finding: Finding) -> Tuple[Lateness, ...]:
+    total = sum(tally.delay for tally in finding.tallies.values())
+    rows = [
+        Lateness(
+            at,
+            tally.delay,
+            tally.delay / total if total else 0.0,
+            tally.times,
+            tally.waited,
+            tally.before,
+            doing_of(tally),
+            _action(tally),
+        )
+        for at, tally in finding.tallies.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.delay_us))
+
+
+def _action(tally: Tally) -> str:
+    row = host_row(tally)
+    return row.action if row else ""
+
+
+def _verdict(job: Job, finding: Finding, met: Sequence[Meeting]) -> Verdict:
+    cause, why = finding.cause, _why_not(job, met)
+    named_missing = _members_missing(job)
+    if named_missing and cause in ("not-late", "slow-transfer"):
+        cause, why = "unknown", f"the one that is late may be among those without a trace ({named_missing})"
+    if why and not met:
+        cause = "unknown"
+    finding.cause = cause
+    culprits = finding.culprits if cause != "unknown" else ()
+    ranks = {at for one in met for at in one.arrivals}
+    victims = tuple(sorted(ranks - set(culprits))) if culprits and cause != "slow-transfer" else ()
+    evidence = [f"{len(met)} collectives were compared on {len(ranks)} ranks"] if met else []
+    evidence += evidence_of(finding, job.files) if culprits and cause != "slow-transfer" else []
+    remedies = [Remedy(_action(finding.tallies[at]), doing_of(finding.tallies[at])) for at in culprits[:3]]
+    remedies = [one for one in dict.fromkeys(remedies) if one.action]
+    remedies += [Remedy(row.action, row.reason) for row in REMEDIES if row.cause == cause and cause != "unknown"]
+    missing = [why] if cause == "unknown" and why else []
+    missing += [named_missing] if named_missing else []
+    return Verdict(
+        cause,
+        _confidence(job, finding, met, bool(named_missing)),
+        summary_of(finding, job.files, job.window, why or "waiting adds up, but no pattern stands out"),
+        culprits,
+        victims,
+        evidence=tuple(Evidence(text) for text in evidence),
+        remedies=tuple(remedies),
+        missing=tuple(dict.fromkeys(missing)),
+    )
+
+
+def _why_not(job: Job, met: Sequence[Meeting]) -> str:
+    if len(job.traces) < 2:
+        return "there is a trace of one rank only, and lateness is between ranks"
+    if not any(trace.calls for trace in job.traces):
+        return "the traces have no collectives that end together (NCCL, RCCL, HCCL, Gloo): nothing to meet at"
+    if not met:
+        return "no collective of one rank could be matched to one of another: do the traces cover the same seconds?"
+    if len(met) < LEAST:
+        return f"only {len(met)} collectives are common to the ranks: profile more steps"
+    return ""
+
+
+def _members_missing(job: Job) -> str:
+    """Which ranks meet with ours and have no trace, in words."""
+    if not job.missing:
+        return ""
+    return f"no trace of {ranks_of(job.missing)}"
+
+
+def _confidence(job: Job, finding: Finding, met: Sequence[Meeting], missing: bool) -> str:
+    if finding.cause == "unknown":
+        return "low"
+    partial = missing or any(one.state != "ok" for one in job.files)
+    if finding.cause == "not-late":
+        return "medium" if partial or len(met) < 20 else "high"
+    times = sum(finding.tallies[at].times for at in finding.culprits)
+    told = any(finding.tallies[at].before for at in finding.culprits)
+    if finding.cause == "late-rank" and finding.strength >= 0.8 and finding.waiting >= 0.08 and times >= 10 and told:
+        return "medium" if partial else "high"
+    if finding.waiting >= 0.05 and (told or finding.cause != "late-rank") and len(met) >= 10:
+        return "medium"
+    if finding.cause == "slow-transfer" and finding.excess >= 0.1:
+        return "medium"
+    return "low"

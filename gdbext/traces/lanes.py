@@ -1,0 +1,50 @@
+"""Overlapping slices of one stream: each gets the lowest lane that is free, so that nothing overlaps without nesting.
+
+With programmatic dependent launch a kernel starts before the one before it on its stream has ended. Viewers that read
+JSON want slices of one track to nest, and lose such kernels.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Dict, List, Sequence, Tuple
+
+from gdbext.traces.collecting import ANNOTATION, Work, by_start
+
+_LAP = 0.0006  # microseconds: times are written in nanoseconds, and their sums are not exact
+MOST = 64  # lanes of one stream
+
+
+def lanes(work: Work) -> Tuple["array[int]", Dict[int, int]]:
+    """The lane of each slice, by position, and how many lanes each track has."""
+    found = array("b", bytes(len(work.start)))
+    used: Dict[int, int] = {}
+    tracks: Dict[int, List[List[Tuple[float, bool]]]] = {}
+    for at in _in_order(work):
+        start, sort = work.start[at], work.sort[at] == ANNOTATION
+        end = start + work.length[at]
+        rows = tracks.setdefault(work.lane[at], [[]])
+        for number, open_ones in enumerate(rows):
+            while open_ones and open_ones[-1][0] <= start + _LAP:
+                open_ones.pop()
+            # A span may hold kernels and spans; a kernel holds nothing.
+            if not open_ones or (open_ones[-1][1] and end <= open_ones[-1][0] + _LAP):
+                break
+        else:
+            number = len(rows)
+            if number < MOST:
+                rows.append([])
+            else:
+                number -= 1
+        rows[number].append((end, sort))
+        found[at] = number
+    for track, rows in tracks.items():
+        used[track] = len(rows)
+    return found, used
+
+
+def _in_order(work: Work) -> Sequence[int]:
+    """By start; of those that start together, spans come before what they hold."""
+    if ANNOTATION not in work.sort:
+        return by_start(work.start)
+    return sorted(range(len(work.start)), key=lambda at: (work.start[at], -work.length[at]))
