@@ -13,9 +13,10 @@ from gdbext.traces.events import UNSET, Event, arguments, number
 
 KERNEL, COPY, COMMUNICATION, OPERATOR = 1, 2, 3, 4
 _HOST = 5
-ANNOTATION = 6  # spans over the kernels of a stream; kept where lanes are made
+ANNOTATION = 6  # spans that may hold others: of the host, and over the kernels of a stream
 MOST_WORK = 6_000_000  # slices on devices that are kept of one file: some 140 MB
 MOST_HOST = 400_000
+MOST_SPANS = 500_000  # slices of the host for which lanes are made: some 60 MB
 _SHORTEST = 20.0  # microseconds of an operator of the host that is kept
 _PHASES = frozenset("XBEMsftibnePCSTFpNODvVRac()")
 _ROWS = tuple((row, re.compile(row.name)) for row in COLLECTIVES)
@@ -66,6 +67,7 @@ class Collected:
     device: Work = field(default_factory=Work)
     host: Work = field(default_factory=Work)  # operators of the host, for jobs without a device
     notable: Work = field(default_factory=Work)  # what may explain a gap
+    spans: Optional[Work] = field(default_factory=Work)  # all slices of the host, for lanes; None where they are many
     calls: Dict[Key, Calls] = field(default_factory=dict)
     lanes: List[Tuple[Any, Any]] = field(default_factory=list)  # (pid, tid)
     steps: List[Tuple[int, float, float]] = field(default_factory=list)
@@ -94,6 +96,7 @@ class Collector:
     def take(self, events: Iterable[Event]) -> None:
         found, sorts, pids = self.result, self._sorts, self.result.pids
         first, last = found.first, found.last
+        spans = not self._causes
         for event in events:
             if event.ph != "X":
                 self._other(event)
@@ -112,10 +115,12 @@ class Collector:
                 sort = sorts[event.cat]
             except (KeyError, TypeError):
                 sort = self._sort(event)
-            if sort == 0:
-                continue
             if length < 0:
                 found.negative += 1
+                continue
+            if spans and (sort == 0 or sort == _HOST):
+                self._span(event, ts, length)
+            if sort == 0:
                 continue
             if sort == KERNEL or sort == COPY:
                 self._device(event, ts, length, sort)
@@ -164,6 +169,15 @@ class Collector:
         if lane is None:
             lane = self._lane(key)
         self.result.device.add(ts, length, self._id(name), lane, sort)
+
+    def _span(self, event: Event, ts: float, length: float) -> None:
+        spans = self.result.spans
+        if spans is None:
+            return
+        if len(spans.start) >= MOST_SPANS:
+            self.result.spans = None
+            return
+        spans.add(ts, length, 0, self._lane((event.pid, event.tid)), ANNOTATION)
 
     def _on_host(self, event: Event, ts: float, length: float) -> None:
         name = event.name if isinstance(event.name, str) else ""

@@ -12,6 +12,7 @@ from typing import Dict, List, Sequence, Tuple
 from gdbext.traces.collecting import ANNOTATION, Work, by_start
 
 _LAP = 0.0006  # microseconds: times are written in nanoseconds, and their sums are not exact
+_PRECISION = 1.6e-16  # of a time: microseconds since 1970 are known to a quarter
 MOST = 64  # lanes of one stream
 
 
@@ -23,12 +24,13 @@ def lanes(work: Work) -> Tuple["array[int]", Dict[int, int]]:
     for at in _in_order(work):
         start, sort = work.start[at], work.sort[at] == ANNOTATION
         end = start + work.length[at]
+        lap = max(_LAP, start * _PRECISION)
         rows = tracks.setdefault(work.lane[at], [[]])
         for number, open_ones in enumerate(rows):
-            while open_ones and open_ones[-1][0] <= start + _LAP:
+            while open_ones and open_ones[-1][0] <= start + lap:
                 open_ones.pop()
             # A span may hold kernels and spans; a kernel holds nothing.
-            if not open_ones or (open_ones[-1][1] and end <= open_ones[-1][0] + _LAP):
+            if not open_ones or (open_ones[-1][1] and end <= open_ones[-1][0] + lap):
                 break
         else:
             number = len(rows)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from array import array
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, BinaryIO, Dict, List, Optional, Sequence, Tuple
@@ -64,13 +65,14 @@ class Written:
 def _scan(path: str) -> Scan:
     trace, found = read_rank(path, causes=False)
     numbers, used = lanes(found.device)
-    several = {found.lanes[track]: count for track, count in used.items() if count > 1}
+    host_numbers, host_used = lanes(found.spans) if found.spans is not None else (array("b"), {})
+    several = {found.lanes[track]: count for track, count in {**host_used, **used}.items() if count > 1}
     task = Task(path, 0, "", Clock("none"), Wanted(), trace.pids)
     task.devices = list(dict.fromkeys(pid for pid, _ in (found.lanes[track] for track in used)))
     task.process_names = found.process_names
     task.thread_names = found.thread_names
     if several:
-        task.lanes, task.tracks = numbers, several
+        task.lanes, task.host_lanes, task.tracks = numbers, host_numbers, several
     return Scan(trace, task)
 
 

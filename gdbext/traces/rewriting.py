@@ -46,6 +46,7 @@ class Task:
     process_names: Dict[Any, str] = field(default_factory=dict)
     thread_names: Dict[Tuple[Any, Any], str] = field(default_factory=dict)
     lanes: "array[int]" = field(default_factory=lambda: array("b"))  # of each slice on a device, in the order of the file
+    host_lanes: "array[int]" = field(default_factory=lambda: array("b"))  # of each other slice
     tracks: Dict[Tuple[Any, Any], int] = field(default_factory=dict)  # (pid, tid) -> lanes, where there are several
 
 
@@ -60,7 +61,7 @@ class Rewriter:
         for pid in task.pids:
             self._pid(pid)
         self._named: set[Any] = set()
-        self._at = 0  # slices on devices so far
+        self._at = [0, 0]  # slices of the host and of devices so far
         self._moved: Dict[Tuple[Any, Any, Any], Any] = {}
         self._threads: Dict[Tuple[Any, Any], bool] = {}
         self._kernels: Optional[Pattern[str]] = re.compile(task.wanted.kernels) if task.wanted.kernels else None
@@ -90,6 +91,8 @@ class Rewriter:
                 event.pid = self._pid(event.pid)
             if event.ph != "X":
                 self._other(event)
+                if event.ph == "M":
+                    continue
             elif type(event.dur) is not float and event.dur is not UNSET and number(event.dur) is None:
                 event.ph, bad = "", True
                 continue
@@ -151,7 +154,7 @@ class Rewriter:
                 if (what, pid) not in self._named:
                     found.append(made(ph="M", name=what, pid=new, tid=0, args=self._of_process(what, pid)))
         for (pid, tid), count in self._task.tracks.items():
-            name = self._task.thread_names.get((pid, tid), f"stream {tid}")
+            name = self._task.thread_names.get((pid, tid), f"stream {tid}" if pid in self._task.devices else str(tid))
             for lane in range(1, count):
                 where = {"pid": self._pids.get(pid, pid), "tid": lane_id(tid, lane)}
                 found.append(made(ph="M", name="thread_name", args={"name": f"{name} (overlap {lane})"}, **where))
@@ -162,15 +165,17 @@ class Rewriter:
     def _into_lanes(self, events: Sequence[Event]) -> None:
         """Slices that overlap, and the ends of flows that point at them. The order is that of the first reading."""
         fresh: Dict[Tuple[Any, Any, Any], Any] = {}
-        lanes, tracks = self._task.lanes, self._task.tracks
+        lanes, tracks = (self._task.host_lanes, self._task.lanes), self._task.tracks
         for event in events:
-            if event.ph != "X" or not on_device(event):
+            if event.ph != "X":
                 continue
             length = number(event.dur) if event.dur is not UNSET else 0.0
             if number(event.ts) is None or length is None or length < 0:
                 continue
-            lane = lanes[self._at] if self._at < len(lanes) else 0
-            self._at += 1
+            device = on_device(event)
+            at = self._at[device]
+            lane = lanes[device][at] if at < len(lanes[device]) else 0
+            self._at[device] += 1
             if lane and (event.pid, event.tid) in tracks:
                 tid = lane_id(event.tid, lane)
                 fresh[event.pid, event.tid, event.ts] = tid
