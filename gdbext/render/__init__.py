@@ -26,6 +26,7 @@ _MODULES: Mapping[str, str] = {
     "stack": "text.verdict.stacks",
     "stream": "text.stream",
     "tensor": "text.tensors.tensor_answers",
+    "trace": "text.trace",
     "tree": "text.verdict.stacks",
     "verdict": "text.verdict.verdict",
 }

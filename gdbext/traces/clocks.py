@@ -44,9 +44,12 @@ def align(traces: Sequence[RankTrace]) -> List[Clock]:
         first = todo.pop(0)
         clocks[first] = _root(traces, first, clocks, base, comparable)
         while True:
-            found = {at: one for at in todo for one in [_by_neighbours(traces, at, clocks, base, comparable)] if one}
-            clocks.update(found)
-            todo = [at for at in todo if at not in found]
+            found = False
+            for at in list(todo):
+                one = _by_neighbours(traces, at, clocks, base, comparable)
+                if one is not None:
+                    clocks[at], found = one, True
+                    todo.remove(at)
             if not found:
                 break
     return [clocks[at] for at in range(len(traces))]
@@ -66,7 +69,9 @@ def _root(
 
 def _like(clock: Clock, further: float) -> Clock:
     """The clock of another process of the host, whose times start elsewhere."""
-    return Clock("shared", clock.offset_us + further * (1 + clock.drift), clock.drift, clock.since - further, part=clock.part)
+    return Clock(
+        "shared", clock.offset_us + further * (1 + clock.drift), clock.drift, clock.since - further, part=clock.part
+    )
 
 
 def _same_host(one: RankTrace, other: RankTrace) -> bool:
@@ -79,6 +84,7 @@ def _by_neighbours(
     """By one that is aligned already and has collectives in common, the best of the first few."""
     own = set(traces[at].calls)
     near = [place for place in clocks if own & set(traces[place].calls)]
+    near.sort(key=lambda place: not _same_host(traces[place], traces[at]))
     for place in near[:8]:
         fitted = _fit(traces[place], traces[at], clocks[place], base[at])
         if fitted is None:
@@ -121,7 +127,9 @@ def _fit(one: RankTrace, other: RankTrace, clock: Clock, base: float) -> Optiona
     middle = left[len(left) // 2]
     if middle > _WORST:
         return None
-    return Clock("collectives", offset, drift, since, len(points), middle, left[min(len(left) - 1, len(left) * 99 // 100)])
+    return Clock(
+        "collectives", offset, drift, since, len(points), middle, left[min(len(left) - 1, len(left) * 99 // 100)]
+    )
 
 
 def _slope(points: Sequence[Tuple[float, float]]) -> float:

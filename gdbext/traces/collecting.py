@@ -6,7 +6,9 @@ import re
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Counter as Counts, Dict, Iterable, List, Optional, Sequence, Tuple
+from operator import attrgetter
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Counter as Counts
 
 from gdbext.knowledge.traces import COLLECTIVES, DTYPE_BYTES, GPU_CATEGORIES, HOST_CATEGORIES, HOST_WORK, STEP
 from gdbext.traces.events import UNSET, Event, arguments, number
@@ -17,9 +19,11 @@ ANNOTATION = 6  # spans that may hold others: of the host, and over the kernels 
 MOST_WORK = 6_000_000  # slices on devices that are kept of one file: some 140 MB
 MOST_HOST = 400_000
 MOST_SPANS = 500_000  # slices of the host for which lanes are made: some 60 MB
+_ON_DEVICE = (KERNEL, COPY)
 _SHORTEST = 20.0  # microseconds of an operator of the host that is kept
 _PHASES = frozenset("XBEMsftibnePCSTFpNODvVRac()")
 _ROWS = tuple((row, re.compile(row.name)) for row in COLLECTIVES)
+_PID = attrgetter("pid")
 _STEP = re.compile(STEP)
 _NOTABLE = re.compile("|".join(f"(?:{row.name})" for row in HOST_WORK))
 
@@ -28,21 +32,21 @@ _NOTABLE = re.compile("|".join(f"(?:{row.name})" for row in HOST_WORK))
 class Calls:
     """The collectives of one rank in one group, by start."""
 
-    start: "array[float]" = field(default_factory=lambda: array("d"))
-    end: "array[float]" = field(default_factory=lambda: array("d"))
-    size: "array[int]" = field(default_factory=lambda: array("q"))  # bytes, -1 where it is not said
-    seq: "array[int]" = field(default_factory=lambda: array("q"))  # -1 where it is not said
+    start: array[float] = field(default_factory=lambda: array("d"))
+    end: array[float] = field(default_factory=lambda: array("d"))
+    size: array[int] = field(default_factory=lambda: array("q"))  # bytes, -1 where it is not said
+    seq: array[int] = field(default_factory=lambda: array("q"))  # -1 where it is not said
 
 
 @dataclass
 class Work:
     """Slices of a device, or of the host where there is no device."""
 
-    start: "array[float]" = field(default_factory=lambda: array("d"))
-    length: "array[float]" = field(default_factory=lambda: array("d"))
-    name: "array[int]" = field(default_factory=lambda: array("i"))
-    lane: "array[int]" = field(default_factory=lambda: array("i"))
-    sort: "array[int]" = field(default_factory=lambda: array("b"))
+    start: array[float] = field(default_factory=lambda: array("d"))
+    length: array[float] = field(default_factory=lambda: array("d"))
+    name: array[int] = field(default_factory=lambda: array("i"))
+    lane: array[int] = field(default_factory=lambda: array("i"))
+    sort: array[int] = field(default_factory=lambda: array("b"))
     left_out: int = 0
 
     def add(self, start: float, length: float, name: int, lane: int, sort: int) -> None:
@@ -93,7 +97,8 @@ class Collector:
         self._kinds: Dict[Tuple[str, int], Optional[Tuple[str, bool]]] = {}
         self._lane_ids: Dict[Tuple[Any, Any], int] = {}
 
-    def take(self, events: Iterable[Event]) -> None:
+    def take(self, events: Sequence[Event]) -> None:
+        """The next events of the file."""
         found, sorts, pids = self.result, self._sorts, self.result.pids
         first, last = found.first, found.last
         spans = not self._causes
@@ -102,8 +107,8 @@ class Collector:
                 self._other(event)
                 continue
             ts, length = event.ts, event.dur
-            if type(ts) is not float or type(length) is not float:
-                ts, length = number(ts), 0.0 if length is UNSET else number(length)  # type: ignore[assignment]
+            if type(ts) is not float or type(length) is not float or not -1e18 < ts + length < 1e18:
+                ts, length = number(ts), 0.0 if length is UNSET else number(length)
                 if ts is None or length is None:
                     found.invalid += 1
                     continue
@@ -122,14 +127,17 @@ class Collector:
                 self._span(event, ts, length)
             if sort == 0:
                 continue
-            if sort == KERNEL or sort == COPY:
+            if sort in _ON_DEVICE:
                 self._device(event, ts, length, sort)
             elif sort == ANNOTATION:
                 self.result.device.add(ts, length, 0, self._lane((event.pid, event.tid)), sort)
             elif self._causes or event.name[:5] == "gloo:" or sort == _HOST:
                 self._on_host(event, ts, length)
         found.first, found.last = first, last
-        pids.update(event.pid for event in events if type(event.pid) is int or type(event.pid) is str)
+        try:
+            pids.update(map(_PID, events))
+        except TypeError:  # one of them is a list
+            pids.update(repr(event.pid) for event in events)
 
     def _sort(self, event: Event) -> int:
         cat = event.cat
@@ -148,7 +156,7 @@ class Collector:
         if event.ph == "M" and event.name in ("process_name", "thread_name"):
             name = arguments(event).get("name")
             threads = event.name == "thread_name"
-            names: Dict[Any, str] = self.result.thread_names if threads else self.result.process_names  # type: ignore[assignment]
+            names: Dict[Any, str] = self.result.thread_names if threads else self.result.process_names
             key = (event.pid, event.tid) if threads else event.pid
             if isinstance(name, str) and len(names) < 100_000 and _hashable(key):
                 names[key] = name[:256]
@@ -164,11 +172,7 @@ class Collector:
         if kind is not None:
             sort = COMMUNICATION
             self._call(event, kind[0], ts, length)
-        key = (event.pid, event.tid)
-        lane = self._lane_ids.get(key) if _hashable(key) else None
-        if lane is None:
-            lane = self._lane(key)
-        self.result.device.add(ts, length, self._id(name), lane, sort)
+        self.result.device.add(ts, length, self._id(name), self._lane((event.pid, event.tid)), sort)
 
     def _span(self, event: Event, ts: float, length: float) -> None:
         spans = self.result.spans
@@ -239,7 +243,12 @@ class Collector:
         return found
 
     def _lane(self, key: Tuple[Any, Any]) -> int:
-        key = key if _hashable(key) else (str(key[0]), str(key[1]))
+        try:
+            return self._lane_ids[key]
+        except KeyError:
+            pass
+        except TypeError:  # a list, or worse
+            key = (repr(key[0]), repr(key[1]))
         found = self._lane_ids.setdefault(key, len(self.result.lanes))
         if found == len(self.result.lanes):
             self.result.lanes.append(key)

@@ -1,4 +1,4 @@
-"""One gzip file made of parts that several processes compressed: readers that stop at the first member read it whole."""
+"""One gzip file made of parts that several processes compressed: also readers of one member read it whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Sum:
     crc: int = 0
     length: int = 0
 
-    def __add__(self, other: "Sum") -> "Sum":
+    def __add__(self, other: Sum) -> Sum:
         return Sum(combined(self.crc, other.crc, other.length), self.length + other.length)
 
 
@@ -40,7 +40,7 @@ class Part:
         self._file.write(self._engine.flush(LIBRARY.Z_FULL_FLUSH))
 
 
-def piece(text: bytes) -> "tuple[bytes, Sum]":
+def piece(text: bytes) -> tuple[bytes, Sum]:
     """A short text as a part of its own."""
     engine = zlib.compressobj(6, zlib.DEFLATED, -15)
     return engine.compress(text) + engine.flush(zlib.Z_FULL_FLUSH), Sum(zlib.crc32(text), len(text))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Dict, Sequence, Tuple
 
-from gdbext.knowledge.causes import REMEDIES
+from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.model.evidence import Evidence
-from gdbext.model.ranges import ranks as ranks_of
+from gdbext.model.text.ranges import ranks as ranks_of
 from gdbext.model.trace import Lateness, Skew, TraceDiagnosis
 from gdbext.model.verdict import Remedy, Verdict
 from gdbext.traces.job import Job
-from gdbext.traces.late import LEAST, Finding, Tally, judged
+from gdbext.traces.late import LEAST, SLOW, SMALL, Finding, Tally, judged
 from gdbext.traces.meetings import Meeting, meetings
-from gdbext.traces.words import doing_of, evidence_of, host_row, summary_of
+from gdbext.traces.words import doing_of, evidence_of, host_row, once_of, summary_of
 
 _KEPT = 200  # collectives in the answer, those that cost most
 _TIMELINE = 400
@@ -99,9 +99,11 @@ def _verdict(job: Job, finding: Finding, met: Sequence[Meeting]) -> Verdict:
     ranks = {at for one in met for at in one.arrivals}
     victims = tuple(sorted(ranks - set(culprits))) if culprits and cause != "slow-transfer" else ()
     evidence = [f"{len(met)} collectives were compared on {len(ranks)} ranks"] if met else []
+    evidence += once_of(finding, job.files)
     evidence += evidence_of(finding, job.files) if culprits and cause != "slow-transfer" else []
-    remedies = [Remedy(_action(finding.tallies[at]), doing_of(finding.tallies[at])) for at in culprits[:3]]
-    remedies = [one for one in dict.fromkeys(remedies) if one.action]
+    rows = [host_row(finding.tallies[at]) for at in culprits[:3]]
+    remedies = [Remedy(row.action, f"the late rank {row.doing}") for row in rows if row is not None]
+    remedies = list(dict.fromkeys(remedies))
     remedies += [Remedy(row.action, row.reason) for row in REMEDIES if row.cause == cause and cause != "unknown"]
     missing = [why] if cause == "unknown" and why else []
     missing += [named_missing] if named_missing else []
@@ -141,7 +143,8 @@ def _confidence(job: Job, finding: Finding, met: Sequence[Meeting], missing: boo
         return "low"
     partial = missing or any(one.state != "ok" for one in job.files)
     if finding.cause == "not-late":
-        return "medium" if partial or len(met) < 20 else "high"
+        near = finding.waiting >= SMALL or finding.excess >= SLOW / 2
+        return "medium" if partial or near or len(met) < 20 else "high"
     times = sum(finding.tallies[at].times for at in finding.culprits)
     told = any(finding.tallies[at].before for at in finding.culprits)
     if finding.cause == "late-rank" and finding.strength >= 0.8 and finding.waiting >= 0.08 and times >= 10 and told:

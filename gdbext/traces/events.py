@@ -20,7 +20,24 @@ DECODER = "msgspec" if msgspec is not None else "json"
 UNSET: Any = None if msgspec is None else msgspec.UNSET
 """Of a key that an event does not have. `present` asks."""
 
-NAMES = ("ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "args", "bp", "s", "tts", "tdur", "cname", "id2", "scope")
+NAMES = (
+    "ph",
+    "cat",
+    "name",
+    "pid",
+    "tid",
+    "ts",
+    "dur",
+    "id",
+    "args",
+    "bp",
+    "s",
+    "tts",
+    "tdur",
+    "cname",
+    "id2",
+    "scope",
+)
 
 
 class Event:
@@ -83,9 +100,9 @@ def decode(text: bytes) -> List[Event]:
 def encode(events: Sequence[Event]) -> bytes:
     """Their JSON text with commas between them."""
     if msgspec is not None:
-        if all(type(one) is _struct for one in events):
+        if not any(isinstance(one, Event) for one in events):
             return bytes(_encoder.encode(events)[1:-1])
-        return b",".join(_encoder.encode(one) if type(one) is _struct else _text(one) for one in events)
+        return b",".join(_text(one) if isinstance(one, Event) else _encoder.encode(one) for one in events)
     return b",".join(map(_text, events))
 
 

@@ -45,7 +45,9 @@ def _in_folder(folder: str, depth: int) -> List[str]:
             sorted_ones = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
         raise GdbextError(f"cannot read the folder {folder}: {error.strerror}") from None
-    files = [one.path for one in sorted_ones if one.is_file() and _TRACE.search(one.name) and not _OTHERS.search(one.name)]
+    files = [
+        one.path for one in sorted_ones if one.is_file() and _TRACE.search(one.name) and not _OTHERS.search(one.name)
+    ]
     if os.path.basename(folder) == _ASCEND:
         return [path for path in files if os.path.basename(path).startswith("trace_view.json")]
     below = [path for one in sorted_ones if depth and one.is_dir() for path in _in_folder(one.path, depth - 1)]
@@ -75,7 +77,9 @@ def _ascend_rank(folder: str) -> Optional[int]:
         names = os.listdir(folder)
     except OSError:
         return None
-    numbers = [int(match[1]) for name in names for match in [re.match(r"profiler_info_(\d{1,9})\.json$", name)] if match]
+    numbers = [
+        int(match[1]) for name in names for match in [re.match(r"profiler_info_(\d{1,9})\.json$", name)] if match
+    ]
     return numbers[0] if len(numbers) == 1 else None
 
 

@@ -1,4 +1,4 @@
-"""The text of a trace file, plain or gzip, in pieces: never a whole file in memory, and what is whole of a damaged one."""
+"""The text of a trace file, plain or gzip, in pieces: never a whole file, and what is whole of a damaged one."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tupl
 
 from gdbext.knowledge.traces import ORDER
 from gdbext.model.errors import NothingFound
-from gdbext.model.ranges import folded
+from gdbext.model.text.ranges import folded
 from gdbext.model.trace import Clock, TraceFile
 from gdbext.traces.clocks import align, bases
 from gdbext.traces.rank import RankTrace, read_rank
@@ -98,7 +98,11 @@ def together(traces: Sequence[RankTrace]) -> Job:
 
 
 def _place(trace: RankTrace) -> Tuple[Any, ...]:
-    return (*(trace.labels.get(kind, 0) for kind in ORDER), trace.rank if trace.rank is not None else 1 << 40, trace.path)
+    return (
+        *(trace.labels.get(kind, 0) for kind in ORDER),
+        trace.rank if trace.rank is not None else 1 << 40,
+        trace.path,
+    )
 
 
 def _file(index: int, trace: RankTrace, clock: Optional[Clock]) -> TraceFile:
@@ -137,7 +141,9 @@ def _one_run(traces: List[RankTrace], problems: List[str]) -> List[RankTrace]:
         if not comparable:
             runs.append(some)
             continue
-        timed = sorted(((one.first + start, one.last + start, one) for one, start in zip(some, base)), key=lambda x: x[0])
+        timed = sorted(
+            ((one.first + start, one.last + start, one) for one, start in zip(some, base)), key=lambda x: x[0]
+        )
         run: List[RankTrace] = []
         until = timed[0][1]
         for first, last, one in timed:

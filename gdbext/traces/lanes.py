@@ -16,7 +16,7 @@ _PRECISION = 1.6e-16  # of a time: microseconds since 1970 are known to a quarte
 MOST = 64  # lanes of one stream
 
 
-def lanes(work: Work) -> Tuple["array[int]", Dict[int, int]]:
+def lanes(work: Work) -> Tuple[array[int], Dict[int, int]]:
     """The lane of each slice, by position, and how many lanes each track has."""
     found = array("b", bytes(len(work.start)))
     used: Dict[int, int] = {}
@@ -26,7 +26,8 @@ def lanes(work: Work) -> Tuple["array[int]", Dict[int, int]]:
         end = start + work.length[at]
         lap = max(_LAP, start * _PRECISION)
         rows = tracks.setdefault(work.lane[at], [[]])
-        for number, open_ones in enumerate(rows):
+        number = 0
+        for number, open_ones in enumerate(rows):  # noqa: B007 - it is used behind the loop
             while open_ones and open_ones[-1][0] <= start + lap:
                 open_ones.pop()
             # A span may hold kernels and spans; a kernel holds nothing.

@@ -10,14 +10,16 @@ from gdbext.traces.meetings import FLOOR, Meeting
 from gdbext.traces.rank import RankTrace
 
 SMALL = 0.03  # part of the time: less waiting is none
-ROTATES = 0.06  # the same where no rank stays late: chance delays everybody a little
+ROTATES = 0.06  # the same where no rank stands out for good: chance delays everybody a little
 SLOW = 0.05  # part of the time that transfers take beyond their best
+SLOW_ON_HOST = 0.2  # the same where processors move the data: chance delays each transfer
 _MOST = 0.6  # of all delay that one rank causes
 _ALL = 0.8  # of all delay that the culprits cause
 LEAST = 5  # collectives that a verdict rests on
 _ALONE = 0.5  # of its delay that the last is behind the one before it
-_APART = 0.6  # the same, of a rank that is always the last
+_APART = 0.7  # the same, of a rank that is always the last
 _STEADY = 0.5  # of the delay that ranks are late by on each occasion
+_MORE = 1.05  # times as long as its peers
 _REASON = 0.4  # of the delay that what it did before must explain
 
 
@@ -28,7 +30,7 @@ class Tally:
     delay: float = 0.0
     times: int = 0
     waited: float = 0.0
-    usual: float = 0.0  # its median distance from the middle of the others
+    usual: float = 0.0  # its distance from the middle of all, on average
     before: str = ""
     name: str = ""  # of the kernel, or of what the host did
     own: float = 0.0
@@ -48,18 +50,23 @@ class Finding:
     alone: float = 0.0
     strength: float = 0.0  # part of all delay that the culprits cause
     slow_key: str = ""
+    enough: float = SLOW  # excess from which transfers are slow
+    once: Optional[Meeting] = None  # one collective alone that cost more than all others together
 
 
 def judged(met: Sequence[Meeting], traces: Sequence[RankTrace], window: float, noise: float) -> Finding:
     """`noise`: microseconds to which the clocks agree."""
     finding = Finding()
+    met = _under_way(met)
+    finding.enough = SLOW_ON_HOST if any(trace.on_host for trace in traces) else SLOW
     if len(met) < LEAST or window <= 0:
         return finding
     floor = max(FLOOR, 2 * noise)
+    met = _repeated(finding, met, floor)
     _tally(finding, met, floor)
     ranks = {at for one in met for at in one.arrivals}
     finding.waiting = _part(finding, traces, ranks, window, {at: finding.tallies[at].waited for at in ranks})
-    excess = {at: sum(one.excess for one in met if at in one.arrivals and one.skew < one.transfer) for at in ranks}
+    excess = {at: sum(one.excess for one in met if at in one.arrivals) for at in ranks}
     finding.excess = _part(finding, traces, ranks, window, excess)
     for look in (_slow, _persistent, _uneven, _rotating, _even):
         look(finding, met, floor)
@@ -72,8 +79,35 @@ def judged(met: Sequence[Meeting], traces: Sequence[RankTrace], window: float, n
     return finding
 
 
+def _under_way(met: Sequence[Meeting]) -> Sequence[Meeting]:
+    """Without the first of each group: profilers start at different moments, and its skew is theirs."""
+    counts: Dict[object, int] = {}
+    for one in met:
+        counts[one.key] = counts.get(one.key, 0) + 1
+    seen = set()
+    kept = []
+    for one in met:
+        if one.key in seen or counts[one.key] < 4:
+            kept.append(one)
+        seen.add(one.key)
+    return kept
+
+
+def _repeated(finding: Finding, met: Sequence[Meeting], floor: float) -> Sequence[Meeting]:
+    """Without the one or two that are late beyond all others: what happened once or twice is no habit of a rank."""
+    order = sorted((one for one in met if one.delay > floor), key=lambda one: -one.delay)
+    if len(order) < 3 or order[0].delay <= 5 * order[2].delay:
+        if order and len(order) < 3 and len(met) > 10:
+            finding.once = order[0]
+            return [one for one in met if one not in order]
+        return met
+    finding.once = order[0]
+    apart = [one for one in order[:2] if one.delay > 5 * order[2].delay]
+    return [one for one in met if one not in apart]
+
+
 def _part(
-    finding: Finding, traces: Sequence[RankTrace], ranks: "set[int]", window: float, times: Mapping[int, float]
+    finding: Finding, traces: Sequence[RankTrace], ranks: set[int], window: float, times: Mapping[int, float]
 ) -> float:
     """Of the time of a rank, on average; what is hidden behind compute costs nothing."""
     parts = []
@@ -102,7 +136,7 @@ def _tally(finding: Finding, met: Sequence[Meeting], floor: float) -> None:
             alone += one.alone
             total += one.delay
     for at, values in apart.items():
-        finding.tallies[at].usual = median(values)
+        finding.tallies[at].usual = sum(values) / len(values)
     finding.alone = alone / total if total else 0.0
 
 
@@ -113,9 +147,9 @@ def _by_delay(finding: Finding) -> Tuple[List[int], float]:
 
 def _slow(finding: Finding, met: Sequence[Meeting], floor: float) -> None:
     """Transfers that take longer than others of their size, and cost more than waiting does."""
-    if finding.excess < SLOW or finding.excess < finding.waiting:
+    if finding.excess < finding.enough or finding.excess < finding.waiting:
         return
-    slow = [one for one in met if one.excess > 0 and one.skew < one.transfer]
+    slow = [one for one in met if one.excess > 0]
     if len(slow) < 3:
         return
     finding.cause = "slow-transfer"
@@ -135,8 +169,6 @@ def _persistent(finding: Finding, met: Sequence[Meeting], floor: float) -> None:
         return
     top = finding.tallies[order[0]]
     few = max(1, len(order) // 4)
-    if few == 1 and finding.alone < _APART:
-        return  # the one before it is late as well
     if top.delay >= _MOST * total:
         culprits = [at for at in order[:few] if finding.tallies[at].delay >= total / 5]
     else:
@@ -151,16 +183,27 @@ def _persistent(finding: Finding, met: Sequence[Meeting], floor: float) -> None:
         if len(culprits) == 1:
             return
     late = [one for one in met if one.last in culprits and one.delay > floor]
-    if len(late) < 3 and len(met) > 20 and max(one.delay for one in late) < total / 2:
-        return
+    if _distance(late, set(culprits)) < _APART:
+        return  # those that are no culprits are late as well
     finding.cause, finding.culprits = "late-rank", tuple(sorted(culprits))
     finding.strength = sum(finding.tallies[at].delay for at in culprits) / total
+
+
+def _distance(late: Sequence[Meeting], culprits: set[int]) -> float:
+    """How far the culprits come behind all others, as a part of how far they come behind the middle."""
+    apart = sum(
+        one.arrivals[one.last]
+        - max((time for at, time in one.arrivals.items() if at not in culprits), default=one.first)
+        for one in late
+    )
+    delay = sum(one.delay for one in late)
+    return apart / delay if delay else 0.0
 
 
 def _uneven(finding: Finding, met: Sequence[Meeting], floor: float) -> None:
     """Several ranks are late by amounts of their own on each occasion."""
     order, total = _by_delay(finding)
-    if finding.waiting < SMALL or not total or len(order) < 2:
+    if finding.waiting < ROTATES or not total or len(order) < 2:
         return
     times = sum(tally.times for tally in finding.tallies.values())
     usual = {at: finding.tallies[at].usual for at in order}
@@ -193,7 +236,7 @@ def _equal_work(finding: Finding, met: Sequence[Meeting]) -> None:
 
 
 def _even(finding: Finding, met: Sequence[Meeting], floor: float) -> None:
-    if finding.waiting < ROTATES and finding.excess < SLOW:
+    if finding.waiting < ROTATES and finding.excess < finding.enough:
         finding.cause = "not-late"
 
 
@@ -245,6 +288,8 @@ def _look_back(tally: Tally, at: int, late: Sequence[Meeting], traces: Sequence[
     ]
     tally.own = median(owns) if owns else 0.0
     tally.peers = median(others) if others else 0.0
+    if tally.own <= _MORE * tally.peers:
+        tally.before = tally.name = ""  # one occasion among many: no reason
 
 
 def _values(trace: RankTrace, one: Meeting, at: int) -> Optional[Tuple[float, float, float, float]]:

@@ -70,7 +70,7 @@ def _of_group(key: Key, traces: Sequence[RankTrace], clocks: Sequence[Clock]) ->
         reference = todo[0]
         others = [at for at in todo[1:] if clocks[at].part == clocks[reference].part]
         here = traces[reference].calls[key]
-        places: Dict[int, "array[int]"] = {}
+        places: Dict[int, array[int]] = {}
         rest = [at for at in todo[1:] if at not in others]
         for at in others:
             there = traces[at].calls[key]
@@ -94,7 +94,9 @@ def _meeting(
     key: Key, number: int, places: Dict[int, int], traces: Sequence[RankTrace], clocks: Sequence[Clock]
 ) -> Meeting:
     arrivals = {at: moved(clocks[at], traces[at].calls[key].start[place]) for at, place in places.items()}
-    shortest = min(traces[at].calls[key].end[place] - traces[at].calls[key].start[place] for at, place in places.items())
+    shortest = min(
+        traces[at].calls[key].end[place] - traces[at].calls[key].start[place] for at, place in places.items()
+    )
     order = sorted(arrivals, key=arrivals.__getitem__)
     last = order[-1]
     others = [arrivals[at] for at in order[:-1]]
@@ -114,15 +116,15 @@ def _meeting(
 
 
 def _baselines(found: Sequence[Meeting]) -> None:
-    """The transfer of the quickest quarter of those that hardly waited, by kind, size and number of ranks."""
+    """The transfer of the quickest quarter, by kind, size and number of ranks: it is that of the last to
+    come, who waits for nobody, so that skew has no part in it."""
     alike: Dict[Tuple[str, int, int], List[Meeting]] = {}
     for one in found:
         alike.setdefault((one.key[0], one.size, len(one.arrivals)), []).append(one)
     for some in alike.values():
         if len(some) < _QUIET:
             continue
-        quiet = sorted(some, key=lambda one: one.skew)[: max(_QUIET, len(some) // 2)]
-        times = sorted(one.transfer for one in quiet)
+        times = sorted(one.transfer for one in some)
         baseline = times[len(times) // 4]
         for one in some:
             one.baseline = baseline

@@ -62,7 +62,8 @@ class Written:
     read: int
 
 
-def _scan(path: str) -> Scan:
+def scan(path: str) -> Scan:
+    """The first reading: clock and lanes."""
     trace, found = read_rank(path, causes=False)
     numbers, used = lanes(found.device)
     host_numbers, host_used = lanes(found.spans) if found.spans is not None else (array("b"), {})
@@ -80,11 +81,11 @@ def merge(paths: Sequence[str], asked: Asked, file: BinaryIO, output: str, say: 
     """Write the merged trace into `file`. Raises `GdbextError`; then the file is no trace."""
     scans: Dict[str, Scan] = {}
     ordered = sorted(paths, key=lambda path: -os.stat(path).st_size)
-    for count, scan in enumerate(in_turn(_scan, ordered, jobs), 1):
-        scans[scan.trace.path] = scan
-        say(f"read {count} of {len(paths)}: {scan.trace.events} events of {os.path.basename(scan.trace.path)}")
-    job = together([scan.trace for scan in scans.values()])
-    tasks = _tasks(job, scans, asked)
+    for count, one in enumerate(in_turn(scan, ordered, jobs), 1):
+        scans[one.trace.path] = one
+        say(f"read {count} of {len(paths)}: {one.trace.events} events of {os.path.basename(one.trace.path)}")
+    job = together([one.trace for one in scans.values()])
+    tasks = tasks_of(job, scans, asked)
     if not tasks:
         raise UsageError("no rank is left", "--ranks takes numbers as gdbext trace diagnose shows them")
     folder = tempfile.mkdtemp(prefix=".gdbext-merge-", dir=_beside(output))
@@ -102,7 +103,8 @@ def _beside(output: str) -> Optional[str]:
     return folder if os.path.isdir(folder) and os.access(folder, os.W_OK) and not folder.startswith("/dev") else None
 
 
-def _tasks(job: Job, scans: Dict[str, Scan], asked: Asked) -> List[Task]:
+def tasks_of(job: Job, scans: Dict[str, Scan], asked: Asked) -> List[Task]:
+    """What is written, and on which clock. Raises `GdbextError`."""
     start = min(
         (trace.first + clock.offset_us for trace, clock in zip(job.traces, job.clocks) if trace.first < float("inf")),
         default=0.0,
@@ -115,7 +117,7 @@ def _tasks(job: Job, scans: Dict[str, Scan], asked: Asked) -> List[Task]:
             continue
         if asked.aligned and not clock.aligned:
             raise GdbextError(
-                f"the clock of {file.name} cannot be aligned: it has too few collectives in common with {job.files[0].name}",
+                f"the clock of {file.name} cannot be aligned: too few collectives in common with {job.files[0].name}",
                 "without --require-aligned it is merged by the start that its profiler wrote",
             )
         wanted = Wanted(threads=asked.threads, kernels=asked.kernels)
@@ -223,7 +225,8 @@ def _head(job: Job, tasks: Sequence[Task]) -> bytes:
     alike = {
         key: value
         for key, value in first.items()
-        if key not in ("deviceProperties", "distributedInfo", "baseTimeNanoseconds", "traceName", "host_name", "trace_id")
+        if key
+        not in ("deviceProperties", "distributedInfo", "baseTimeNanoseconds", "traceName", "host_name", "trace_id")
         and all(job.traces[task.index].keys.get(key) == value for task in tasks)
     }
     devices = [
@@ -270,5 +273,3 @@ def _of_rank(file: TraceFile, trace: RankTrace, part: Written) -> Dict[str, Any]
             "residual_p99_us": clock.residual_p99_us,
         },
     }
-
-

@@ -20,12 +20,12 @@ _COVERS = 0.5  # part of a gap that an event of the host must cover to be its re
 class Before:
     """What a rank did between two collectives, by position in `RankTrace.order`. Microseconds."""
 
-    busy: "array[float]" = field(default_factory=lambda: array("d"))
-    copying: "array[float]" = field(default_factory=lambda: array("d"))
-    longest: "array[float]" = field(default_factory=lambda: array("d"))
-    longest_name: "array[int]" = field(default_factory=lambda: array("i"))
-    idle: "array[float]" = field(default_factory=lambda: array("d"))
-    host_name: "array[int]" = field(default_factory=lambda: array("i"))  # of the longest gap, -1 for nothing
+    busy: array[float] = field(default_factory=lambda: array("d"))
+    copying: array[float] = field(default_factory=lambda: array("d"))
+    longest: array[float] = field(default_factory=lambda: array("d"))
+    longest_name: array[int] = field(default_factory=lambda: array("i"))
+    idle: array[float] = field(default_factory=lambda: array("d"))
+    host_name: array[int] = field(default_factory=lambda: array("i"))  # of the longest gap, -1 for nothing
 
 
 @dataclass
@@ -60,7 +60,7 @@ class RankTrace:
         return (tuple(sorted(self.labels.items())), self.rank if not self.labels else None)
 
 
-def read_rank(path: str, causes: bool = True) -> "Tuple[RankTrace, Collected]":
+def read_rank(path: str, causes: bool = True) -> Tuple[RankTrace, Collected]:
     """Read a file. `causes`: also what happened before each collective."""
     contents = Contents()
     collector = Collector(causes)
@@ -90,7 +90,7 @@ def read_rank(path: str, causes: bool = True) -> "Tuple[RankTrace, Collected]":
         found.names,
         found.calls,
         steps=sorted(found.steps, key=lambda step: step[1]),
-        pids=[pid for pid, _ in found.pids.most_common(1000)],
+        pids=[pid for pid, _ in found.pids.most_common(1000) if isinstance(pid, (int, str))],
         keys=contents.keys,
         size=contents.size,
     )
@@ -148,7 +148,11 @@ def _look_back(trace: RankTrace, found: Collected) -> None:
     if not found.device.start:
         order = _outermost(work, order)
     trace.shares = _shares(work, order, trace)
-    merged = sorted((calls.start[at], calls.end[at], key, at) for key, calls in trace.calls.items() for at in range(len(calls.start)))
+    merged = sorted(
+        (calls.start[at], calls.end[at], key, at)
+        for key, calls in trace.calls.items()
+        for at in range(len(calls.start))
+    )
     for key, calls in trace.calls.items():
         one = trace.before[key] = Before()
         for name in ("busy", "copying", "longest", "longest_name", "idle", "host_name"):
@@ -170,7 +174,7 @@ def _segment(
     work: Work,
     own: Sequence[int],
     starts: Sequence[float],
-    notable: "_Notable",
+    notable: _Notable,
 ) -> None:
     """What happened in `span`, which may be empty: a collective behind another that still runs."""
     begin, end = span
@@ -262,5 +266,3 @@ def _shares(work: Work, order: Sequence[int], trace: RankTrace) -> Optional[Shar
     compute, both = min(1.0, compute), min(1.0, both)
     exposed = max(0.0, both - compute)
     return Shares(compute, exposed, max(0.0, communication - exposed), max(0.0, 1.0 - both))
-
-

@@ -86,7 +86,7 @@ def blocks(file: BinaryIO, contents: Contents) -> Iterator[List[Event]]:
         contents.problems.append(f"{contents.lost_bytes} bytes at {places} are no event and were passed over")
 
 
-def _without_header(text: bytes, contents: Contents) -> "tuple[bytes, bool]":
+def _without_header(text: bytes, contents: Contents) -> tuple[bytes, bool]:
     """The text behind the bracket that opens the events; keys before it are kept."""
     text = text[3:] if text.startswith(b"\xef\xbb\xbf") else text
     found = _START.match(text)
@@ -123,7 +123,7 @@ def _last_border(text: bytes) -> List[int]:
     return found[: -_TRIES - 1 : -1]
 
 
-def _walk(text: bytes, contents: Contents, last: bool) -> "tuple[List[Event], bytes, bool]":
+def _walk(text: bytes, contents: Contents, last: bool) -> tuple[List[Event], bytes, bool]:
     """Event by event. Returns the events, the text that is left, and whether the list of events has ended."""
     words = text.decode("utf-8", "replace")
     found: List[Event] = []
@@ -153,7 +153,7 @@ def _walk(text: bytes, contents: Contents, last: bool) -> "tuple[List[Event], by
     return found, words[at:].encode("utf-8", "replace"), ended
 
 
-def _one(words: str, at: int) -> "tuple[Optional[Event], int]":
+def _one(words: str, at: int) -> tuple[Optional[Event], int]:
     try:
         found, end = _decoder.raw_decode(words, at)
     except (ValueError, RecursionError):
@@ -165,12 +165,10 @@ def _one(words: str, at: int) -> "tuple[Optional[Event], int]":
 
 def _next(words: str, at: int) -> Optional[int]:
     """Where the next whole event begins, or the list of events ends."""
-    tries = 0
-    for match in _LIKELY.finditer(words, at):
+    for tries, match in enumerate(_LIKELY.finditer(words, at)):
         one, _ = _one(words, match.start())
         if one is not None and isinstance(one.ph, str) and one.ph:
             return match.start()
-        tries += 1
-        if tries > 1000:
+        if tries >= 1000:
             return match.start()
     return None

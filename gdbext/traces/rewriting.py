@@ -15,6 +15,7 @@ from gdbext.traces.events import UNSET, Event, made, number, set_arguments
 _BLOCK = 100_000  # pids of one rank
 _FLOW = 10**11  # flow ids of one rank
 _LANE = 1_000_000_000  # thread ids of one lane
+_NUMBERS = (float, int)
 _DEVICES = 64  # pids below are numbers of devices
 
 
@@ -45,8 +46,8 @@ class Task:
     devices: List[Any] = field(default_factory=list)  # pids with work of a device
     process_names: Dict[Any, str] = field(default_factory=dict)
     thread_names: Dict[Tuple[Any, Any], str] = field(default_factory=dict)
-    lanes: "array[int]" = field(default_factory=lambda: array("b"))  # of each slice on a device, in the order of the file
-    host_lanes: "array[int]" = field(default_factory=lambda: array("b"))  # of each other slice
+    lanes: array[int] = field(default_factory=lambda: array("b"))  # of each slice on a device, in the order of the file
+    host_lanes: array[int] = field(default_factory=lambda: array("b"))  # of each other slice
     tracks: Dict[Tuple[Any, Any], int] = field(default_factory=dict)  # (pid, tid) -> lanes, where there are several
 
 
@@ -79,7 +80,7 @@ class Rewriter:
         bad = False
         for event in events:
             ts = event.ts
-            if type(ts) is not float and type(ts) is not int:
+            if type(ts) not in _NUMBERS or not -1e18 < ts < 1e18:
                 ts = number(ts) if event.ph != "M" or ts is not UNSET else UNSET
                 if ts is None or (ts is UNSET and event.ph != "M"):
                     event.ph, bad = "", True
@@ -117,8 +118,7 @@ class Rewriter:
 
     def _pid(self, pid: Any) -> int:
         key = pid if isinstance(pid, (int, str)) else repr(pid)
-        found = self._pids.setdefault(key, (self._task.index + 1) * _BLOCK + min(len(self._pids), _BLOCK - 1))
-        return found
+        return self._pids.setdefault(key, (self._task.index + 1) * _BLOCK + min(len(self._pids), _BLOCK - 1))
 
     def _other(self, event: Event) -> None:
         """`event.pid` is new already."""
@@ -139,7 +139,16 @@ class Rewriter:
         task = self._task
         device = pid in task.devices
         if what == "process_sort_index":
-            return {"sort_index": task.index * 1000 + (1 + min(pid, 900) if device and isinstance(pid, int) else 0 if device or isinstance(pid, int) else 950)}
+            return {
+                "sort_index": task.index * 1000
+                + (
+                    1 + min(pid, 900)
+                    if device and isinstance(pid, int)
+                    else 0
+                    if device or isinstance(pid, int)
+                    else 950
+                )
+            }
         if device and isinstance(pid, int) and pid < _DEVICES:
             return {"name": f"{task.name} GPU {pid}"}
         own = task.process_names.get(pid)

@@ -67,13 +67,14 @@ def summary_of(finding: Finding, files: Sequence[TraceFile], window: float, why:
     several = len(finding.culprits) > 1
     if finding.cause == "late-rank":
         first = f"{who} come{'' if several else 's'} late to the collectives"
-        return f"{first}: {percent(finding.strength)} of all delay; waiting for late ranks takes {part}.{_before(finding, files)}"
+        second = f"{percent(finding.strength)} of all delay; waiting for late ranks takes {part}."
+        return f"{first}: {second}{_before(finding, files)}"
     if finding.cause == "rotating-late-rank":
         first = f"At each collective another rank comes late ({who} in turn); waiting for it takes {part}."
         return first + _before(finding, files)
     if finding.cause == "imbalance":
-        first = f"The ranks have unequal work: {who} come{'' if several else 's'} later than the others; waiting takes {part}."
-        return first + _before(finding, files)
+        first = f"The ranks have unequal work: {who} come{'' if several else 's'} later than the others"
+        return f"{first}; waiting takes {part}.{_before(finding, files)}"
     if finding.cause == "slow-transfer":
         where = f" of {who}" if finding.culprits else ""
         return (
@@ -81,7 +82,9 @@ def summary_of(finding: Finding, files: Sequence[TraceFile], window: float, why:
             f"{percent(finding.excess)} of the time is lost; waiting for late ranks takes {part}."
         )
     if finding.cause == "not-late":
-        return f"The ranks come together: waiting for late ranks takes {part}, slow transfers {percent(finding.excess)}."
+        return (
+            f"The ranks come together: waiting for late ranks takes {part}, slow transfers {percent(finding.excess)}."
+        )
     return f"It cannot be told whether a rank is late: {why}."
 
 
@@ -89,8 +92,22 @@ def _before(finding: Finding, files: Sequence[TraceFile]) -> str:
     rows = sorted(finding.culprits, key=lambda at: -finding.tallies[at].delay)
     for at in rows[:1]:
         doing = doing_of(finding.tallies[at])
-        return f" Before it, {files[at].name} {doing}." if doing else f" What {files[at].name} did before, the traces do not show."
+        return (
+            f" Before it, {files[at].name} {doing}."
+            if doing
+            else f" What {files[at].name} did before, the traces do not show."
+        )
     return ""
+
+
+def once_of(finding: Finding, files: Sequence[TraceFile]) -> List[str]:
+    """What happened once, and is left out of the verdict."""
+    one = finding.once
+    if one is None:
+        return []
+    return [
+        f"once ({one.key[0]} {one.number}) {files[one.last].name} came {time_of(one.delay)} late; it is not counted"
+    ]
 
 
 def evidence_of(finding: Finding, files: Sequence[TraceFile]) -> List[str]:
@@ -99,8 +116,8 @@ def evidence_of(finding: Finding, files: Sequence[TraceFile]) -> List[str]:
     for at in sorted(finding.culprits, key=lambda at: -finding.tallies[at].delay)[:_MOST]:
         tally = finding.tallies[at]
         lines.append(
-            f"{files[at].name} was the last {tally.times} times, {time_of(tally.delay)} behind the middle of the others "
-            f"in all, and waited {time_of(tally.waited)} itself"
+            f"{files[at].name} was the last {tally.times} times, {time_of(tally.delay)} behind the middle of the "
+            f"others in all, and waited {time_of(tally.waited)} itself"
         )
         doing = doing_of(tally)
         if doing:

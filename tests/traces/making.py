@@ -13,6 +13,11 @@ OTHERS = (
     "triton_red_fused__to_copy_add_mean_mul_pow_rsqrt_0",
 )
 REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+HOST = {
+    "data": "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
+    "compile": "Torch-Compiled Region: compile_fx",
+    "first-use": "cuModuleLoadData",
+}
 TRANSFER = 60.0  # microseconds of an all-reduce
 
 
@@ -68,7 +73,9 @@ def simulate(plan):
             args["graph id"], args["graph node id"] = 5, correlation[rank] % 64
         slices[rank].append((cat, name, tid, start, dur, args))
         if cat == "kernel":
-            slices[rank].append(("cuda_runtime", "cudaLaunchKernel", "host", start - 8, 4.0, {"correlation": correlation[rank]}))
+            slices[rank].append(
+                ("cuda_runtime", "cudaLaunchKernel", "host", start - 8, 4.0, {"correlation": correlation[rank]})
+            )
 
     for step in range(plan.steps):
         begun = dict(now)
@@ -90,8 +97,8 @@ def simulate(plan):
                 start = now[rank]
                 for index in range(plan.kernels):
                     dur = work / plan.kernels
-                    name = GEMM if index == 1 else OTHERS[index % 3]
-                    if index == 1:
+                    name = GEMM if index == min(1, plan.kernels - 1) else OTHERS[index % 3]
+                    if name is GEMM:
                         dur += longer
                     overlapping = dur + (3.0 * plan.overlap if plan.overlap and index % 2 == 0 else 0.0)
                     kernel(rank, name, start, overlapping - 0.5)
@@ -99,8 +106,7 @@ def simulate(plan):
                 if late and not longer:
                     if plan.late == "copy":
                         kernel(rank, "Memcpy HtoD (Pageable -> Device)", start, late - 1, cat="gpu_memcpy")
-                    name = {"data": "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
-                            "compile": "Torch-Compiled Region: compile_fx", "first-use": "cuModuleLoadData"}.get(plan.late)  # fmt: skip
+                    name = HOST.get(plan.late)
                     if name:
                         cat = "cuda_driver" if plan.late == "first-use" else "user_annotation"
                         slices[rank].append((cat, name, "host", start + 1, late - 2, {}))
@@ -114,7 +120,7 @@ def simulate(plan):
                 if plan.late == "slow-link" and group == plan.who:
                     transfer *= 5
                 end = max(now[rank] for rank in members) + transfer
-                args = {"Collective name": "allreduce", "In msg nelems": 1 << 20, "Out msg nelems": 1 << 20, "dtype": "BFloat16",
+                args = {"Collective name": "allreduce", "In msg nelems": 1 << 20, "dtype": "BFloat16",
                         "Group size": per, "Process Group Name": str(group), "Process Group Description": "tp",
                         "Process Group Ranks": str(list(members))}  # fmt: skip
                 for rank in members:
@@ -122,7 +128,9 @@ def simulate(plan):
                     kernel(rank, REDUCE, now[rank] + 0.2, close - now[rank] - 0.2, 20, **(args if plan.named else {}))
                     now[rank] = close + 1
         for rank in range(plan.ranks):
-            slices[rank].append(("user_annotation", f"ProfilerStep#{step}", "host", begun[rank] - 20, now[rank] - begun[rank] - 2, {}))
+            slices[rank].append(
+                ("user_annotation", f"ProfilerStep#{step}", "host", begun[rank] - 20, now[rank] - begun[rank] - 2, {})
+            )
     return slices
 
 
@@ -130,12 +138,6 @@ def trace_of(plan, rank, slices):
     """The document that the profiler of a rank would write."""
     pid = 4000 + rank
     base = 1790857026000000000
-    events = [
-        {"ph": "M", "name": "process_name", "ts": 0, "pid": pid, "tid": 0, "args": {"name": "python"}},
-        {"ph": "M", "name": "process_name", "ts": 0, "pid": rank % 8, "tid": 0, "args": {"name": "python"}},
-        {"ph": "M", "name": "process_sort_index", "ts": 0, "pid": rank % 8, "tid": 0, "args": {"sort_index": 5000000}},
-        {"ph": "M", "name": "thread_name", "ts": 0, "pid": rank % 8, "tid": 7, "args": {"name": "stream 7"}},
-    ]
     ahead, drift = plan.offsets.get(rank, 0.0), plan.drifts.get(rank, 0.0)
     zero = 1695835535000000 if plan.old else 4522151000000
 
@@ -143,15 +145,33 @@ def trace_of(plan, rank, slices):
         value = zero + time + ahead + drift * time / 1e6
         return round(value) if plan.old else round(value, 3)
 
+    begun = clock(0.0)
+    events = [
+        {"ph": "M", "name": "process_name", "ts": begun, "pid": pid, "tid": 0, "args": {"name": "python"}},
+        {"ph": "M", "name": "process_name", "ts": begun, "pid": rank % 8, "tid": 0, "args": {"name": "python"}},
+        {
+            "ph": "M",
+            "name": "process_sort_index",
+            "ts": begun,
+            "pid": rank % 8,
+            "tid": 0,
+            "args": {"sort_index": 5000000},
+        },
+        {"ph": "M", "name": "thread_name", "ts": begun, "pid": rank % 8, "tid": 7, "args": {"name": "stream 7"}},
+    ]
     for cat, name, tid, start, dur, args in slices:
         on_host = tid == "host"
         begin, end = clock(start), clock(start + dur)
         where = {"pid": pid, "tid": pid} if on_host else {"pid": rank % 8, "tid": tid}
-        events.append({"ph": "X", "cat": cat, "name": name, **where, "ts": begin, "dur": round(end - begin, 3), "args": args})
+        events.append(
+            {"ph": "X", "cat": cat, "name": name, **where, "ts": begin, "dur": round(end - begin, 3), "args": args}
+        )
         if "correlation" in args:
             end_of = {"ph": "s"} if on_host else {"ph": "f"}
             more = {} if on_host else {"bp": "e"}
-            events.append({**end_of, "id": args["correlation"], **where, "ts": begin, "cat": "ac2g", "name": "ac2g", **more})
+            events.append(
+                {**end_of, "id": args["correlation"], **where, "ts": begin, "cat": "ac2g", "name": "ac2g", **more}
+            )
     document = {
         "schemaVersion": 1,
         "deviceProperties": [{"id": rank % 8, "name": "NVIDIA H100"}],
@@ -173,10 +193,11 @@ def kineto(document):
     for event in document["traceEvents"]:
         if event["ph"] == "X":
             args = ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in event["args"].items())
-            lines.append(
-                f'  {{\n    "ph": "X", "cat": "{event["cat"]}", "name": {json.dumps(event["name"])}, "pid": {event["pid"]}, '
-                f'"tid": {event["tid"]},\n    "ts": {event["ts"]}, "dur": {event["dur"]},\n    "args": {{\n      {args}\n    }}\n  }}'
-            )
+            where = f'"pid": {event["pid"]}, "tid": {event["tid"]}'
+            named = f'"cat": "{event["cat"]}", "name": {json.dumps(event["name"])}'
+            times = f'"ts": {event["ts"]}, "dur": {event["dur"]}'
+            args = f'"args": {{\n      {args}\n    }}'
+            lines.append(f'  {{\n    "ph": "X", {named}, {where},\n    {times},\n    {args}\n  }}')
         elif event["ph"] in "sf":
             more = ', "bp": "e"' if "bp" in event else ""
             lines.append(
@@ -185,7 +206,9 @@ def kineto(document):
             )
         else:
             lines.append("  " + json.dumps(event, indent=4).replace("\n", "\n  "))
-    head = json.dumps({key: value for key, value in document.items() if key not in ("traceEvents", "traceName")}, indent=2)
+    head = json.dumps(
+        {key: value for key, value in document.items() if key not in ("traceEvents", "traceName")}, indent=2
+    )
     body = ",\n".join(lines)
     return f'{head[:-2]},\n  "traceEvents": [\n{body}\n  ],\n  "traceName": {json.dumps(document["traceName"])}\n}}\n'
 

@@ -20,6 +20,7 @@ from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.knowledge.logs import LOG_RULES
 from gdbext.model.errors import USAGE, UsageError
 from gdbext.model.waits import STATES
+from gdbext.traces import late
 
 # Issues of the table of hang signatures: each is the source of some row.
 REPORTED = (
@@ -50,7 +51,7 @@ def test_labels_of_the_contract():
     assert {one.cause for one in REMEDIES} == set(CAUSES)
 
 
-_ROOMS = (own_work, failed_checks, healthy, launch_counts, lock_holders, log_lines)
+_ROOMS = (own_work, failed_checks, healthy, launch_counts, late, lock_holders, log_lines)
 
 
 def test_signatures_name_the_rows_and_patterns_that_look_for_them():

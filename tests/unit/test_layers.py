@@ -22,13 +22,14 @@ MAY_IMPORT = {
     "parsers": KNOW | {"snapshot", "parsers"},
     "evidence": KNOW | {"evidence"},
     "analysis": KNOW | {"analysis"},
+    "traces": KNOW | {"traces"},
     "render": {"model", "render"},
     "commands": READ | {"snapshot", "commands"},
     "debugger": READ | {"snapshot", "commands", "render", "debugger"},
     "printers": KNOW | {"analysis", "render", "printers", "debugger"},
     "snapshot": KNOW | {"discovery", "capture", "analysis", "snapshot"},
     "collect": READ | {"snapshot", "collect"},
-    "cli": READ | {"snapshot", "collect", "commands", "render", "rankpdb", "cli"},
+    "cli": READ | {"traces", "snapshot", "collect", "commands", "render", "rankpdb", "cli"},
     "rankpdb": {"rankpdb"},
 }
 MAY_IMPORT_GDB = {"debugger", "printers", "init"}

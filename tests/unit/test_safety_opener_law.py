@@ -65,6 +65,10 @@ EXCEPTIONS = {
         cli/launch.py:_start cli/inputs/log_folder.py:_is_log cli/pdb/inject.py:_ask cli/inputs/reading.py:read
         cli/inputs/reading.py:refuse_device cli/terminal.py:write_lines cli/vscode.py:_read
         cli/watch.py:bundles_in
+        traces/finding.py:_ascend_rank traces/finding.py:_in_folder traces/finding.py:found traces/job.py:_one_run
+        traces/job.py:_size traces/merge.py:_beside traces/merge.py:_part traces/merge.py:_write
+        traces/merge.py:merge traces/perfetto.py:_slices traces/rank.py:read_rank traces/summary.py:_span
+        traces/summary.py:read_totals
     """,
     "a part of gdbext, of its Python, or of the system": """
         discovery/proc/programs.py:_runs discovery/proc/programs.py:_steps discovery/proc/programs.py:_trusted

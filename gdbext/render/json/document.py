@@ -22,6 +22,7 @@ from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJu
 from gdbext.render.json.json_text import Lines, json_text
 from gdbext.render.json.streams import STREAM_DOCUMENTS
 from gdbext.render.json.tensors import TENSOR_DOCUMENTS
+from gdbext.render.json.traces import TRACE_DOCUMENTS
 from gdbext.render.text.backtrace import backtrace_document
 from gdbext.render.text.break_points import break_document
 from gdbext.render.text.check_report import CHECK_DOCUMENTS
@@ -334,6 +335,7 @@ _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
     **TENSOR_DOCUMENTS,
     BreakTable: break_document,
     **CHECK_DOCUMENTS,
+    **TRACE_DOCUMENTS,
 }
 
 _LISTS: Mapping[type, Tuple[str, Callable[[Any], Document]]] = {

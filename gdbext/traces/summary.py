@@ -1,0 +1,223 @@
+"""Tables over ranks: each kernel and operator, how often and how long, on which rank more than on others."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from gdbext.model.errors import GdbextError, UsageError
+from gdbext.model.trace import ChangedRow, SummaryRow, TraceDifference, TraceFile, TraceSummary
+from gdbext.traces.collecting import COMMUNICATION, COPY, Collected, Collector
+from gdbext.traces.events import UNSET, number
+from gdbext.traces.finding import labels_of, rank_in
+from gdbext.traces.job import Say, in_turn
+from gdbext.traces.reading import Contents, blocks
+
+BY = ("category", "stream", "stage")
+_NAMES = {COMMUNICATION: "communication", COPY: "copy"}
+_STAGES = (("prefill", r"prefill|extend|context"), ("decode", r"decode|generation"))
+_CHANGED = 1.1  # times as long, from which a kernel is slower
+_MATTERS = 0.001  # part of all time, below which a change is none
+
+
+@dataclass
+class Totals:
+    """Count, total, least, most of one row of one file."""
+
+    count: int = 0
+    total: float = 0.0
+    least: float = float("inf")
+    most: float = 0.0
+
+    def add(self, length: float, count: int = 1) -> None:
+        self.count += count
+        self.total += length
+        self.least = min(self.least, length / max(count, 1))
+        self.most = max(self.most, length / max(count, 1))
+
+
+Rows = Dict[Tuple[str, str], Totals]  # (sort, name)
+
+
+@dataclass
+class FileTotals:
+    """One file, or the tables of one rank."""
+
+    path: str
+    rank: Optional[int] = None
+    labels: Mapping[str, int] = field(default_factory=dict)
+    rows: Rows = field(default_factory=dict)
+    window: float = 0.0  # microseconds
+    events: int = 0
+    problems: List[str] = field(default_factory=list)
+
+
+Reader = Callable[[str, str], FileTotals]  # path, by
+READERS: List[Tuple[str, Reader]] = []
+"""Readers of other tables: a pattern of the whole path, and who reads it."""
+
+
+def read_totals(path: str, by: str, steps: Optional[Sequence[int]] = None) -> FileTotals:
+    """The totals of one file: a trace, or a table for which a reader is known."""
+    for pattern, reader in READERS:
+        if re.search(pattern, path):
+            return reader(path, by)
+    span = _span(path, steps)
+    contents = Contents()
+    collector = Collector()
+    rank, labels = labels_of(path)
+    found = FileTotals(path, rank, labels)
+    try:
+        with open(path, "rb") as file:
+            for events in blocks(file, contents):
+                collector.take(events)
+                for event in events:
+                    if event.ph == "X" and (event.cat == "cpu_op" or event.cat == "Operator"):
+                        start, length = number(event.ts), number(event.dur) if event.dur is not UNSET else None
+                        if start is not None and length is not None and span[0] <= start <= span[1]:
+                            sort = "cpu_op" if by != "stream" else f"thread {event.tid}"
+                            found.rows.setdefault((sort, str(event.name)[:400]), Totals()).add(max(0.0, length))
+    except OSError as error:
+        contents.problems.append(f"it cannot be read: {error.strerror or error}")
+    said, _ = rank_in(contents.keys)
+    found.rank = said if said is not None else rank
+    found.events, found.problems = contents.events, contents.problems
+    result = collector.result
+    _of_devices(found, result, by, span)
+    since, until = max(span[0], result.first), min(span[1], result.last)
+    found.window = max(0.0, until - since)
+    return found
+
+
+def _span(path: str, steps: Optional[Sequence[int]]) -> Tuple[float, float]:
+    """The time of the steps that are asked for: they may be named at the end of the file, so it is read for them."""
+    if steps is None:
+        return float("-inf"), float("inf")
+    collector = Collector()
+    with open(path, "rb") as file:
+        for events in blocks(file, Contents()):
+            collector.take(events)
+    spans = [(start, end) for number, start, end in collector.result.steps if number in steps]
+    if not spans:
+        raise UsageError(f"{os.path.basename(path)} has no such step", "without --steps all are counted")
+    return min(start for start, _ in spans), max(end for _, end in spans)
+
+
+def _of_devices(found: FileTotals, result: Collected, by: str, span: Tuple[float, float]) -> None:
+    work = result.device
+    stage = _stages(found.path, result) if by == "stage" else None
+    for at, start in enumerate(work.start):
+        if not span[0] <= start <= span[1]:
+            continue
+        if by == "stream":
+            sort = f"stream {result.lanes[work.lane[at]][1]}"
+        elif stage is not None:
+            sort = stage(start)
+        else:
+            sort = _NAMES.get(work.sort[at], "kernel")
+        found.rows.setdefault((sort, result.names[work.name[at]]), Totals()).add(work.length[at])
+
+
+def _stages(path: str, result: Collected) -> Callable[[float], str]:
+    """Prefill or decode: by the name of the file (SGLang's profile by stage), else by the annotation around it."""
+    named = re.search(r"-(EXTEND|DECODE|PREFILL)\b", os.path.basename(path))
+    if named:
+        word = "decode" if named[1] == "DECODE" else "prefill"
+        return lambda start: word
+    notable = result.notable
+    spans = sorted(
+        (notable.start[at], notable.start[at] + notable.length[at], stage)
+        for at in range(len(notable.start))
+        for stage, pattern in _STAGES
+        if re.search(pattern, result.names[notable.name[at]], re.IGNORECASE)
+    )
+    position = 0
+
+    def stage_at(start: float) -> str:
+        nonlocal position
+        while position and spans[position - 1][0] > start:
+            position -= 1
+        while position < len(spans) and spans[position][0] <= start:
+            position += 1
+        return spans[position - 1][2] if position else "other"
+
+    return stage_at
+
+
+def summarise(
+    paths: Sequence[str], by: str, most: int, say: Say, steps: Optional[Sequence[int]] = None, jobs: int = 0
+) -> TraceSummary:
+    """One table of all files. Raises `GdbextError` when none can be read."""
+    read: List[FileTotals] = []
+    for count, one in enumerate(in_turn(partial(read_totals, by=by, steps=steps), list(paths), jobs), 1):
+        read.append(one)
+        say(f"read {count} of {len(paths)}: {one.events} events of {os.path.basename(one.path)}")
+    if not any(one.rows for one in read):
+        why = next((one.problems[0] for one in read if one.problems), "no slice has a duration")
+        raise GdbextError(f"nothing to count in {len(read)} files: {why}", "give the files that the profiler wrote")
+    read.sort(key=lambda one: (one.rank if one.rank is not None else 1 << 40, one.path))
+    return table_of(read, by, most)
+
+
+def table_of(read: Sequence[FileTotals], by: str, most: int) -> TraceSummary:
+    """The rows of all files, the longest first."""
+    files = tuple(
+        TraceFile(
+            at,
+            one.path,
+            one.rank,
+            one.labels,
+            events=one.events,
+            state="lost" if not one.rows else "partial" if one.problems else "ok",
+            problems=tuple(one.problems),
+        )
+        for at, one in enumerate(read)
+    )
+    window = sum(one.window for one in read)
+    rows: Dict[Tuple[str, str], Dict[int, Totals]] = {}
+    for at, one in enumerate(read):
+        for key, totals in one.rows.items():
+            rows.setdefault(key, {})[at] = totals
+    found = [
+        SummaryRow(
+            name,
+            sort,
+            sum(one.count for one in per.values()),
+            sum(one.total for one in per.values()),
+            min(one.least for one in per.values()),
+            max(one.most for one in per.values()),
+            sum(one.total for one in per.values()) / window if window else 0.0,
+            {at: one.total for at, one in per.items()},
+            {at: one.count for at, one in per.items()},
+        )
+        for (sort, name), per in rows.items()
+    ]
+    found.sort(key=lambda row: (-row.total, row.name))
+    return TraceSummary(files, tuple(found[:most]), by, window, max(0, len(found) - most))
+
+
+def compare(before: TraceSummary, after: TraceSummary, most: int) -> TraceDifference:
+    """What is new, gone, slower and faster. Both hold all of their rows."""
+    old, new = ({(row.sort, row.name): row for row in one.rows} for one in (before, after))
+    scale = max(1, len(before.files)), max(1, len(after.files))
+    least = _MATTERS * max(sum(row.total for row in before.rows), sum(row.total for row in after.rows))
+    rows = []
+    for key in dict.fromkeys((*old, *new)):
+        one, two = old.get(key), new.get(key)
+        total = one.total / scale[0] if one else 0.0, two.total / scale[1] if two else 0.0
+        mean = one.mean if one else 0.0, two.mean if two else 0.0
+        change = "new" if one is None else "gone" if two is None else _change(mean)
+        if change == "same" or abs(total[1] - total[0]) * max(scale) < least:
+            continue
+        rows.append(ChangedRow(key[1], change, (one.count if one else 0, two.count if two else 0), mean, total))
+    rows.sort(key=lambda row: -abs(row.total[1] - row.total[0]))
+    return TraceDifference(before, after, tuple(rows[:most]))
+
+
+def _change(mean: Tuple[float, float]) -> str:
+    if mean[1] > _CHANGED * mean[0]:
+        return "slower"
+    return "faster" if mean[0] > _CHANGED * mean[1] else "same"
