@@ -14,6 +14,7 @@ import json
 import multiprocessing
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,7 @@ from tabulate import tabulate
 from gdbext.traces.inflate import LEVEL, LIBRARY, LIBRARY_NAME, pieces
 from tests.traces.making import Plan, kineto, simulate, trace_of
 
-SIZES = {"4x50": (4, 50), "8x200": (8, 200), "8x2000": (8, 2000)}
+SIZES = {"4x50": (4, 50), "8x200": (8, 200), "2x2000": (2, 2000), "8x2000": (8, 2000)}
 LIMIT = 1800  # seconds a command may take
 MEMORY = 15 << 30  # bytes a peer may have
 PEERS = {"profile_merger.py": "sglang", "sglang_profiler_trace_merger.py": "torch_utils"}
@@ -65,7 +66,7 @@ def _one(folder: Path, plan: Plan, rank: int, slices: list, megabytes: int) -> i
 
 def measured(argv: list, environ: dict | None = None) -> tuple[float, float, float, str]:
     """Seconds, MB of memory at the worst moment, seconds of processor time, what went wrong."""
-    begin = time.monotonic()
+    begin, used = time.monotonic(), _processor()
     process = subprocess.Popen(
         argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environ, text=True, start_new_session=True
     )
@@ -75,12 +76,24 @@ def measured(argv: list, environ: dict | None = None) -> tuple[float, float, flo
         if worst > MEMORY or time.monotonic() - begin > LIMIT:
             process.kill()
             process.wait()
-            return time.monotonic() - begin, worst / 1e6, 0.0, "out of memory" if worst > MEMORY else "out of time"
+            failed = "out of memory" if worst > MEMORY else "out of time"
+            return time.monotonic() - begin, worst / 1e6, _processor() - used, failed
         time.sleep(0.05)
     wall = time.monotonic() - begin
     error = process.stderr.read().strip().splitlines()
     failed = process.returncode not in (0, 1) or (process.returncode == 1 and "gdbext" not in " ".join(argv))
-    return wall, worst / 1e6, 0.0, (error[-1][:120] if error else str(process.returncode)) if failed else ""
+    return (
+        wall,
+        worst / 1e6,
+        _processor() - used,
+        (error[-1][:120] if error else str(process.returncode)) if failed else "",
+    )
+
+
+def _processor() -> float:
+    """Seconds that children which have ended took."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _memory(pid: int) -> int:
@@ -99,9 +112,9 @@ def _memory(pid: int) -> int:
     return total
 
 
-def floor(folder: Path) -> float:
-    """Seconds to inflate all twice and deflate once."""
-    begin = time.monotonic()
+def floor(folder: Path) -> tuple[float, float]:
+    """Seconds to inflate all twice and deflate once, and seconds of processor time."""
+    begin, used = time.monotonic(), time.process_time()
     for path in sorted(folder.glob("run-TP-*")):
         for turn in range(2):
             engine = LIBRARY.compressobj(LEVEL, LIBRARY.DEFLATED, -15)
@@ -109,7 +122,7 @@ def floor(folder: Path) -> float:
                 for piece in pieces(file, []):
                     if turn:
                         engine.compress(piece)
-    return time.monotonic() - begin
+    return time.monotonic() - begin, time.process_time() - used
 
 
 def main() -> None:
@@ -130,7 +143,7 @@ def main() -> None:
             )
             out = str(folder / "out.json.gz")
             gdbext = [sys.executable, "-m", "gdbext", "trace"]
-            least = floor(folder)
+            least, least_used = floor(folder)
             tools = [("floor", None), ("gdbext merge", [*gdbext, "merge", name, "-o", out, "--force", "-q"])]
             tools.append(("gdbext diagnose", [*gdbext, "diagnose", name, "-q"]))
             for peer in options.peer:
@@ -142,10 +155,18 @@ def main() -> None:
             for tool, argv in tools:
                 if argv is None:
                     rows.append(
-                        [size, f"inflate twice, deflate once ({LIBRARY_NAME} {LEVEL})", f"{least:.1f}", "", "", ""]
+                        [
+                            size,
+                            f"inflate twice, deflate once ({LIBRARY_NAME} {LEVEL})",
+                            f"{least:.1f}",
+                            f"{least_used:.1f}",
+                            "",
+                            "",
+                            "",
+                        ]
                     )
                     continue
-                wall, memory, _, failed = measured(argv)
+                wall, memory, used, failed = measured(argv)
                 made = folder / "out.json.gz" if tool == "gdbext merge" else folder / "merged-run.trace.json.gz"
                 written = f"{made.stat().st_size / 1e6:.0f}" if made.exists() and "diagnose" not in tool else ""
                 made.unlink(missing_ok=True)
@@ -160,7 +181,11 @@ def main() -> None:
                     ]
                 )
                 print(rows[-1], flush=True)
-    print(tabulate(rows, ["ranks x MB", "tool", "wall s", "memory MB", "written MB", ""], tablefmt="github"))
+    print(
+        tabulate(
+            rows, ["ranks x MB", "tool", "wall s", "processor s", "memory MB", "written MB", ""], tablefmt="github"
+        )
+    )
     if options.json:
         Path(options.json).write_text(json.dumps(rows, indent=1))
 

@@ -180,3 +180,49 @@ def test_names_cannot_control_a_terminal(tmp_path, run):
     for words in (["diagnose", tmp_path, "-q"], ["summary", tmp_path, "-q"]):
         _, out, _ = run(*words)
         assert "\x1b" not in out and "\u202e" not in out
+
+
+def ascend(rank, late, zero=1_712_195_495_000_000):
+    """A `trace_view.json` as CANN's profiler writes it: a bare list, no categories, times as words."""
+    events = [
+        {"ph": "M", "name": "process_name", "pid": 7, "tid": 0, "args": {"name": "Ascend Hardware"}},
+        {"ph": "M", "name": "process_name", "pid": 9, "tid": 0, "args": {"name": "Communication"}},
+    ]
+    now = 0.0
+    for number in range(30):
+        longest = max(400 + late.get(other, 0) for other in range(4))
+        work = 400 + late.get(rank, 0)
+        where = {"Task Type": "AI_CORE", "Task Id": number, "Stream Id": 2}
+        for at, name in enumerate(("MatMulV2", "FlashAttentionScore")):
+            start = f"{zero + now + at * work / 2:.3f}"
+            events.append(
+                {"ph": "X", "name": name, "pid": 7, "tid": 2, "ts": start, "dur": work / 2 - 1, "args": where}
+            )
+        end = now + longest + 50
+        events.append(
+            {
+                "ph": "X",
+                "name": "hcom_allReduce__123_0_1",
+                "pid": 9,
+                "tid": 4,
+                "ts": f"{zero + now + work:.3f}",
+                "dur": end - now - work,
+            }
+        )
+        now = end + 3
+    return events
+
+
+def test_traces_of_ascend(tmp_path, run):
+    for rank in range(4):
+        folder = tmp_path / f"host_{rank}_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        folder.mkdir(parents=True)
+        (folder / "trace_view.json").write_text(json.dumps(ascend(rank, {2: 300})))
+        (folder.parent / f"profiler_info_{rank}.json").write_text("{}")
+    status, out, _ = run("diagnose", tmp_path, "-q", "--json")
+    document = json.loads(out)
+    assert status == FINDING and document["verdict"]["culprits"] == [2]
+    assert document["processes"][2]["rank"] == 2 and document["processes"][2]["late"]["before"] == "kernel"
+    status, out, _ = run("merge", tmp_path, "-o", tmp_path / "all.json.gz", "-q", "--json")
+    events = json.loads(out)["events"]
+    assert status == OK and events["in"] == events["out"] == 4 * 92 and events["invalid"] == 0
