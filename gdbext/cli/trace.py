@@ -7,7 +7,7 @@ import re
 from typing import Callable, Dict, List, Optional, Sequence
 
 from gdbext.cli.answer import give, show
-from gdbext.cli.terminal import Progress
+from gdbext.cli.terminal import Progress, tidy_end
 from gdbext.commands.user_files import check_writable, new_file, write_private
 from gdbext.model.errors import OK, UsageError
 from gdbext.model.exit_status import ALL, NONE, PART, exit_status
@@ -56,7 +56,7 @@ def _merge(options: argparse.Namespace) -> int:
     paths = [path for path in found(options.inputs) if path != output]
     say = Progress(options.quiet).say
     write = write_perfetto if options.perfetto else merge
-    with new_file(output, options.force, 0o644) as file:
+    with tidy_end(), new_file(output, options.force, 0o644) as file:
         report = write(paths, asked, file, output, say, options.jobs)
     show(report, options)
     return exit_status(False, read_of(report.files))

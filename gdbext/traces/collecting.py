@@ -21,6 +21,7 @@ MOST_HOST = 400_000
 MOST_SPANS = 500_000  # slices of the host for which lanes are made: some 60 MB
 _ON_DEVICE = (KERNEL, COPY)
 _SHORTEST = 20.0  # microseconds of an operator of the host that is kept
+_FLOWS = ("s", "f")
 _PHASES = frozenset("XBEMsftibnePCSTFpNODvVRac()")
 _ROWS = tuple((row, re.compile(row.name)) for row in COLLECTIVES)
 _PID = attrgetter("pid")
@@ -104,7 +105,8 @@ class Collector:
         spans = not self._causes
         for event in events:
             if event.ph != "X":
-                self._other(event)
+                if event.ph not in _FLOWS:
+                    self._other(event)
                 continue
             ts, length = event.ts, event.dur
             if type(ts) is not float or type(length) is not float or not -1e18 < ts + length < 1e18:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
+import signal
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, TypeVar
 
 from gdbext.knowledge.traces import ORDER
-from gdbext.model.errors import NothingFound
+from gdbext.model.errors import GdbextError, NothingFound
 from gdbext.model.text.ranges import folded
 from gdbext.model.trace import Clock, TraceFile
 from gdbext.traces.clocks import align, bases
@@ -48,8 +50,23 @@ def in_turn(work: Callable[[T], U], items: Sequence[T], jobs: int = 0) -> Iterab
     if count < 2:
         yield from map(work, items)
         return
-    with ProcessPoolExecutor(count, multiprocessing.get_context("fork")) as pool:
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("fork"), initializer=_leave_interrupts_alone)
+    try:
         yield from pool.map(work, items)
+    except BrokenProcessPool:
+        raise GdbextError("a helper process was killed, perhaps for its memory", "--jobs 1 takes the least") from None
+    except BaseException:  # an interrupt too: what they do is of no use any more
+        for process in (getattr(pool, "_processes", None) or {}).values():
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown()
+
+
+def _leave_interrupts_alone() -> None:
+    """Ctrl-C is for the command, which ends its helpers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _read(path: str, causes: bool) -> RankTrace:

@@ -77,6 +77,7 @@ class Rewriter:
         if not self._task.wanted.all:
             events = [event for event in events if self._wants(event)]
         pids, offset, drift = self._pids, self._offset, self._clock.drift
+        flow = (self._task.index + 1) * _FLOW
         bad = False
         for event in events:
             ts = event.ts
@@ -90,10 +91,15 @@ class Rewriter:
                 event.pid = pids[event.pid]
             except (KeyError, TypeError):
                 event.pid = self._pid(event.pid)
-            if event.ph != "X":
-                self._other(event)
-                if event.ph == "M":
-                    continue
+            ph = event.ph
+            if ph != "X":
+                ident = event.id
+                if ph != "M" and type(ident) is int and 0 <= ident < _FLOW:
+                    event.id = ident + flow
+                else:
+                    self._other(event)
+                    if ph == "M":
+                        continue
             elif type(event.dur) is not float and event.dur is not UNSET and number(event.dur) is None:
                 event.ph, bad = "", True
                 continue
@@ -129,10 +135,7 @@ class Rewriter:
                 set_arguments(event, self._of_process(event.name, pid))
             return
         if event.id is not UNSET:
-            if type(event.id) is int and 0 <= event.id < _FLOW:
-                event.id += (self._task.index + 1) * _FLOW
-            else:
-                event.id = f"{self._task.index}:{event.id}"
+            event.id = f"{self._task.index}:{event.id}"
 
     def _of_process(self, what: str, pid: Any) -> Dict[str, Any]:
         """Name or order of a process: the ranks in their order, in each its processes before its devices."""

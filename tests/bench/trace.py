@@ -144,7 +144,7 @@ def main() -> None:
             out = str(folder / "out.json.gz")
             gdbext = [sys.executable, "-m", "gdbext", "trace"]
             least, least_used = floor(folder)
-            tools = [("floor", None), ("gdbext merge", [*gdbext, "merge", name, "-o", out, "--force", "-q"])]
+            tools = [("gdbext merge", [*gdbext, "merge", name, "-o", out, "--force", "-q"])]
             tools.append(("gdbext diagnose", [*gdbext, "diagnose", name, "-q"]))
             for peer in options.peer:
                 kind = PEERS.get(os.path.basename(peer))
@@ -152,34 +152,15 @@ def main() -> None:
                     sys.exit(f"{peer}: known are {', '.join(PEERS)}")
                 code = STARTS[kind].format(folder=os.path.dirname(os.path.abspath(peer)), data=name)
                 tools.append((kind, [sys.executable, "-c", code]))
+            name = f"inflate twice, deflate once ({LIBRARY_NAME} {LEVEL})"
+            rows.append([size, name, f"{least:.1f}", f"{least_used:.1f}", "", "", ""])
             for tool, argv in tools:
-                if argv is None:
-                    rows.append(
-                        [
-                            size,
-                            f"inflate twice, deflate once ({LIBRARY_NAME} {LEVEL})",
-                            f"{least:.1f}",
-                            f"{least_used:.1f}",
-                            "",
-                            "",
-                            "",
-                        ]
-                    )
-                    continue
                 wall, memory, used, failed = measured(argv)
                 made = folder / "out.json.gz" if tool == "gdbext merge" else folder / "merged-run.trace.json.gz"
                 written = f"{made.stat().st_size / 1e6:.0f}" if made.exists() and "diagnose" not in tool else ""
                 made.unlink(missing_ok=True)
-                rows.append(
-                    [
-                        size,
-                        tool,
-                        f"{wall:.1f}",
-                        f"{memory:.0f}",
-                        written,
-                        failed or f"{least / wall:.0%} of the floor's speed",
-                    ]
-                )
+                speed = failed or f"{least / wall:.0%} of the floor's speed"
+                rows.append([size, tool, f"{wall:.1f}", f"{used:.1f}", f"{memory:.0f}", written, speed])
                 print(rows[-1], flush=True)
     print(
         tabulate(

@@ -4,14 +4,16 @@ import collections
 import gzip
 import io
 import json
+import os
 import random
+import signal
 import zlib
 from pathlib import Path
 
 import pytest
 
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
-from gdbext.traces.collecting import ANNOTATION, KERNEL, Work
+from gdbext.traces.collecting import ANNOTATION, KERNEL, Collector, Work
 from gdbext.traces.deflate import HEAD, Part, Sum, combined, end, piece
 from gdbext.traces.finding import found
 from gdbext.traces.lanes import lanes
@@ -200,6 +202,27 @@ def test_times_that_are_no_numbers_are_counted(tmp_path):
     (tmp_path / "rank-0.json").write_text(json.dumps(document))
     _, report = merged([tmp_path / "rank-0.json"], tmp_path)
     assert report.invalid == 1
+
+
+def test_a_disk_that_fills_leaves_nothing(tmp_path, monkeypatch):
+    def full(self, text):
+        raise OSError(28, "No space left on device")
+
+    paths = write(Plan(ranks=2), tmp_path / "in")
+    monkeypatch.setattr(Part, "write", full)
+    with pytest.raises(GdbextError, match="No space left on device"):
+        merged(paths, tmp_path)
+    assert [one.name for one in tmp_path.iterdir()] == ["in"]
+
+
+def test_a_helper_that_is_killed_is_said(tmp_path, monkeypatch):
+    def killed(self, events):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    paths = write(Plan(ranks=2), tmp_path / "in")
+    monkeypatch.setattr(Collector, "take", killed)
+    with pytest.raises(GdbextError, match="helper process was killed"):
+        merge([str(path) for path in paths], Asked(), io.BytesIO(), str(tmp_path / "o"), lambda text: None, 2)
 
 
 def test_perfetto_has_balanced_slices(tmp_path):

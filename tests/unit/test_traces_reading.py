@@ -63,7 +63,7 @@ def test_the_standard_library_does_the_same(tmp_path, monkeypatch, without):
     path.write_bytes(gzip.compress(kineto(whole).encode()))
     found, contents = read(path)
     assert len(found) == len(whole["traceEvents"]) and not contents.problems
-    again = json.loads(b"[" + encode(found) + b"]")
+    again = json.loads(b"[" + b",".join(encode([one]) for one in found) + b"]")
     assert again == json.loads(json.dumps(whole["traceEvents"]))
 
 
