@@ -21,7 +21,7 @@ LATE_SIGNATURES: Tuple[Signature, ...] = (
         "of the time that ranks wait for a late one, most is due to one and the same rank",
         "its kernels take longer (a slow or throttled GPU, more work), or its host launches them late (Python, data, "
         "compilation, a busy processor)",
-        "traceml#252, traceml#374; pytorch/pytorch#71303",
+        "traceml#252, traceml#374; pytorch/pytorch#128292",
         ("_persistent",),
     ),
     Signature(
@@ -38,21 +38,21 @@ LATE_SIGNATURES: Tuple[Signature, ...] = (
         "kind and size, or more",
         "a link that is degraded or shared, traffic of other jobs, compute kernels that take the collective's "
         "multiprocessors or memory bandwidth",
-        "vllm-project/vllm#52777",
+        "RFC of vLLM: skew and transfer of collectives",
         ("_slow",),
     ),
     Signature(
         "imbalance",
         "several ranks are late by amounts of their own, and their work before the collective differs as much",
         "experts, sequences or layers are not spread evenly over the ranks",
-        "pytorch/pytorch#71303; sglang's expert balancer",
+        "pytorch/pytorch#128292; sglang's expert balancer",
         ("_uneven",),
     ),
     Signature(
         "not-late",
         "waiting for others takes less than 3 % of the time, and transfers of one size take about as long",
         "a slow job without a late rank is slow everywhere: in its kernels, in its launches or in all transfers",
-        "vllm-project/vllm#52777",
+        "RFC of vLLM: skew and transfer of collectives",
         ("_even",),
     ),
 )
@@ -63,7 +63,7 @@ LATE_REMEDIES: Tuple[RemedyRule, ...] = (
         "Compare clocks, power and temperature of its GPU with the others (nvidia-smi -q -d CLOCK,PERFORMANCE), and "
         "the shape of its work",
         "a kernel that takes longer on one rank runs on a slower GPU or has more to do",
-        "pytorch/pytorch#71303",
+        "pytorch/pytorch#128292",
     ),
     RemedyRule(
         "late-rank",
@@ -94,7 +94,7 @@ LATE_REMEDIES: Tuple[RemedyRule, ...] = (
         "slow-transfer",
         "See which kernels run beside the slow transfers, and leave multiprocessors free for them",
         "a collective shares multiprocessors and memory bandwidth with the kernels beside it",
-        "vllm-project/vllm#52777",
+        "RFC of vLLM: skew and transfer of collectives",
     ),
     RemedyRule(
         "imbalance",
@@ -107,6 +107,6 @@ LATE_REMEDIES: Tuple[RemedyRule, ...] = (
         "Look at the share of communication and idle time: with even ranks, fewer or larger collectives, overlap, or "
         "CUDA graphs make it faster",
         "nobody waits for anybody",
-        "vllm-project/vllm#52777",
+        "RFC of vLLM: skew and transfer of collectives",
     ),
 )
