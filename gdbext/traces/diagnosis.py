@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Sequence, Tuple
 
+from gdbext.knowledge.causes.late_causes import REMEDY_BEFORE
 from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.model.evidence import Evidence
 from gdbext.model.text.ranges import ranks as ranks_of
@@ -104,7 +105,10 @@ def _verdict(job: Job, finding: Finding, met: Sequence[Meeting]) -> Verdict:
     rows = [host_row(finding.tallies[at]) for at in culprits[:3]]
     remedies = [Remedy(row.action, f"the late rank {row.doing}") for row in rows if row is not None]
     remedies = list(dict.fromkeys(remedies))
-    remedies += [Remedy(row.action, row.reason) for row in REMEDIES if row.cause == cause and cause != "unknown"]
+    did = {finding.tallies[at].before for at in culprits} - {""}
+    useless = [rule for before, rule in REMEDY_BEFORE.items() if did and before not in did]
+    if cause != "unknown":
+        remedies += [Remedy(row.action, row.reason) for row in REMEDIES if row.cause == cause and row not in useless]
     missing = [why] if cause == "unknown" and why else []
     missing += [named_missing] if named_missing else []
     return Verdict(

@@ -57,20 +57,25 @@ LATE_SIGNATURES: Tuple[Signature, ...] = (
     ),
 )
 
-LATE_REMEDIES: Tuple[RemedyRule, ...] = (
-    RemedyRule(
+REMEDY_BEFORE: Mapping[str, RemedyRule] = {
+    "kernel": RemedyRule(
         "late-rank",
         "Compare clocks, power and temperature of its GPU with the others (nvidia-smi -q -d CLOCK,PERFORMANCE), and "
         "the shape of its work",
         "a kernel that takes longer on one rank runs on a slower GPU or has more to do",
         "pytorch/pytorch#128292",
     ),
-    RemedyRule(
+    "idle": RemedyRule(
         "late-rank",
         "Look at what the host of the late rank does between its kernels: gdbext diagnose --samples 3 PID, or py-spy",
         "a device without a kernel waits for its host",
         "traceml#252",
     ),
+}
+"""Of `late-rank`, by what the rank did before."""
+
+LATE_REMEDIES: Tuple[RemedyRule, ...] = (
+    *REMEDY_BEFORE.values(),
     RemedyRule(
         "rotating-late-rank",
         "Do what each rank does now and then (garbage collection, checkpoints, loading) at the same step on all ranks",
