@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -16,7 +17,7 @@ from gdbext.traces.finding import labels_of, rank_in
 from gdbext.traces.job import Say, in_turn
 from gdbext.traces.reading import Contents, blocks
 
-BY = ("category", "stream", "stage")
+BY = ("category", "stream", "stage", "step")
 _NAMES = {COMMUNICATION: "communication", COPY: "copy"}
 _STAGES = (("prefill", r"prefill|extend|context"), ("decode", r"decode|generation"))
 _CHANGED = 1.1  # times as long, from which a kernel is slower
@@ -108,7 +109,7 @@ def _span(path: str, steps: Optional[Sequence[int]]) -> Tuple[float, float]:
 
 def _of_devices(found: FileTotals, result: Collected, by: str, span: Tuple[float, float]) -> None:
     work = result.device
-    stage = _stages(found.path, result) if by == "stage" else None
+    stage = _stages(found.path, result) if by == "stage" else _steps(result) if by == "step" else None
     for at, start in enumerate(work.start):
         if not span[0] <= start <= span[1]:
             continue
@@ -134,17 +135,24 @@ def _stages(path: str, result: Collected) -> Callable[[float], str]:
         for stage, pattern in _STAGES
         if re.search(pattern, result.names[notable.name[at]], re.IGNORECASE)
     )
-    position = 0
+    return _begun([(start, stage) for start, _, stage in spans], "other")
 
-    def stage_at(start: float) -> str:
-        nonlocal position
-        while position and spans[position - 1][0] > start:
-            position -= 1
-        while position < len(spans) and spans[position][0] <= start:
-            position += 1
-        return spans[position - 1][2] if position else "other"
 
-    return stage_at
+def _steps(result: Collected) -> Callable[[float], str]:
+    """By the last step that had begun: devices run behind the host that names the steps."""
+    return _begun(
+        [(start, f"step {number}") for number, start, _ in sorted(result.steps, key=lambda one: one[1])], "before"
+    )
+
+
+def _begun(marks: Sequence[Tuple[float, str]], before: str) -> Callable[[float], str]:
+    starts = [start for start, _ in marks]
+
+    def name_at(start: float) -> str:
+        position = bisect_right(starts, start)
+        return marks[position - 1][1] if position else before
+
+    return name_at
 
 
 def summarise(

@@ -113,6 +113,13 @@ def test_summary_by_rank(tmp_path, run):
     assert 0.4 < some["count"] / gemm["count"] < 0.6
 
 
+def test_summary_by_step(tmp_path):
+    paths = write(Plan(ranks=1, steps=3), tmp_path)
+    found = summarise(paths, "step", 100, lambda text: None)
+    assert {row.sort for row in found.rows} == {"step 0", "step 1", "step 2"}
+    assert len({row.count for row in found.rows if "AllReduce" in row.name}) == 1
+
+
 def test_summary_by_stage(tmp_path):
     write(Plan(ranks=1, steps=2), tmp_path, name="170-TP-{rank}-DECODE.trace.json")
     (path,) = tmp_path.iterdir()
