@@ -13,7 +13,7 @@ from gdbext.model.errors import OK, UsageError
 from gdbext.model.exit_status import ALL, NONE, PART, exit_status
 from gdbext.model.trace import read_of
 from gdbext.render import dumps
-from gdbext.render.json.traces import csv_of
+from gdbext.render.json.trace_document import csv_of
 from gdbext.render.text.trace_picture import picture
 from gdbext.traces.diagnosis import diagnose
 from gdbext.traces.finding import found

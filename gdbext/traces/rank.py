@@ -70,7 +70,11 @@ def read_rank(path: str, causes: bool = True) -> Tuple[RankTrace, Collected]:
                 collector.take(events)
     except OSError as error:
         contents.problems.append(f"it cannot be read: {error.strerror or error}")
-    found = collector.result
+    return finished(path, contents, collector.result, causes)
+
+
+def finished(path: str, contents: Contents, found: Collected, causes: bool) -> Tuple[RankTrace, Collected]:
+    """The trace of a rank, out of what was read of it in any format."""
     rank, labels = labels_of(path)
     said, world = rank_in(contents.keys)
     base = contents.keys.get("baseTimeNanoseconds")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.trace import ChangedRow, SummaryRow, TraceDifference, TraceFile, TraceSummary
@@ -16,44 +15,13 @@ from gdbext.traces.events import UNSET, number
 from gdbext.traces.finding import labels_of, rank_in
 from gdbext.traces.job import Say, in_turn
 from gdbext.traces.reading import Contents, blocks
+from gdbext.traces.totals import FileTotals, Totals
 
 BY = ("category", "stream", "stage", "step")
 _NAMES = {COMMUNICATION: "communication", COPY: "copy"}
 _STAGES = (("prefill", r"prefill|extend|context"), ("decode", r"decode|generation"))
 _CHANGED = 1.1  # times as long, from which a kernel is slower
 _MATTERS = 0.001  # part of all time, below which a change is none
-
-
-@dataclass
-class Totals:
-    """Count, total, least, most of one row of one file."""
-
-    count: int = 0
-    total: float = 0.0
-    least: float = float("inf")
-    most: float = 0.0
-
-    def add(self, length: float, count: int = 1) -> None:
-        self.count += count
-        self.total += length
-        self.least = min(self.least, length / max(count, 1))
-        self.most = max(self.most, length / max(count, 1))
-
-
-Rows = Dict[Tuple[str, str], Totals]  # (sort, name)
-
-
-@dataclass
-class FileTotals:
-    """One file, or the tables of one rank."""
-
-    path: str
-    rank: Optional[int] = None
-    labels: Mapping[str, int] = field(default_factory=dict)
-    rows: Rows = field(default_factory=dict)
-    window: float = 0.0  # microseconds
-    events: int = 0
-    problems: List[str] = field(default_factory=list)
 
 
 Reader = Callable[[str, str], FileTotals]  # path, by

@@ -22,7 +22,7 @@ from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJu
 from gdbext.render.json.json_text import Lines, json_text
 from gdbext.render.json.streams import STREAM_DOCUMENTS
 from gdbext.render.json.tensors import TENSOR_DOCUMENTS
-from gdbext.render.json.traces import TRACE_DOCUMENTS
+from gdbext.render.json.trace_document import TRACE_DOCUMENTS
 from gdbext.render.text.backtrace import backtrace_document
 from gdbext.render.text.break_points import break_document
 from gdbext.render.text.check_report import CHECK_DOCUMENTS
