@@ -50,4 +50,6 @@ def _in_order(work: Work) -> Sequence[int]:
     """By start; of those that start together, spans come before what they hold."""
     if ANNOTATION not in work.sort:
         return by_start(work.start)
-    return sorted(range(len(work.start)), key=lambda at: (work.start[at], -work.length[at]))
+    order = sorted(range(len(work.start)), key=work.length.__getitem__, reverse=True)
+    order.sort(key=work.start.__getitem__)
+    return order
