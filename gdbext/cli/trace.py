@@ -7,7 +7,8 @@ import re
 from typing import Callable, Dict, List, Optional, Sequence
 
 from gdbext.cli.answer import give, show
-from gdbext.cli.terminal import Progress, tidy_end
+from gdbext.cli.terminal import Progress
+from gdbext.collect.tidy_end import tidy_end
 from gdbext.commands.user_files import check_writable, new_file, write_private
 from gdbext.model.errors import OK, UsageError
 from gdbext.model.exit_status import ALL, NONE, PART, exit_status

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import re
@@ -21,6 +22,7 @@ from gdbext.traces.rank import RankTrace, read_rank
 
 MOST_WORKERS = 4
 """Files read at a time: each takes up to some 100 MB."""
+_PAYS = 2 << 20  # bytes on disk
 _OTHER_RUN = 600e6  # microseconds between two runs; clocks of hosts are nearer
 _RUN = re.compile(r"^(?P<run>.+?)-(?:TP|DP|PP|EP)-\d.*?(?P<stage>-[A-Z]{3,})?\.trace\.json", re.IGNORECASE)
 T = TypeVar("T")
@@ -44,9 +46,10 @@ class Job:
         return max((trace.last - trace.first for trace in self.traces), default=0.0)
 
 
-def in_turn(work: Callable[[T], U], items: Sequence[T], jobs: int = 0) -> Iterable[U]:
-    """The results in order, by several processes where that pays."""
-    count = min(len(items), jobs or min(MOST_WORKERS, len(os.sched_getaffinity(0))))
+def in_turn(work: Callable[[T], U], items: Sequence[T], size: int, jobs: int = 0) -> Iterable[U]:
+    """The results in order, by several processes where the bytes of all files make that pay."""
+    most = min(MOST_WORKERS, len(os.sched_getaffinity(0))) if size > _PAYS else 1
+    count = min(len(items), jobs or most)
     if count < 2:
         yield from map(work, items)
         return
@@ -77,18 +80,20 @@ def read_job(paths: Sequence[str], causes: bool, say: Say, jobs: int = 0) -> Job
     """Read all files and put them on one clock. Raises `NothingFound` when none can be read."""
     traces: List[RankTrace] = []
     reader = partial(_read, causes=causes)
-    ordered = sorted(paths, key=lambda path: -_size(path))  # the largest first, so that none is alone at the end
-    for number, trace in enumerate(in_turn(reader, ordered, jobs), 1):
+    ordered = sorted(paths, key=lambda path: -size_of([path]))  # the largest first, so that none is alone at the end
+    for number, trace in enumerate(in_turn(reader, ordered, size_of(paths), jobs), 1):
         traces.append(trace)
         say(f"read {number} of {len(paths)}: {trace.events} events of {os.path.basename(trace.path)}")
     return together(traces)
 
 
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
+def size_of(paths: Sequence[str]) -> int:
+    """Bytes on disk."""
+    total = 0
+    for path in paths:
+        with contextlib.suppress(OSError):
+            total += os.stat(path).st_size
+    return total
 
 
 def together(traces: Sequence[RankTrace]) -> Job:

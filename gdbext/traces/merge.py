@@ -19,7 +19,7 @@ from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.trace import Clock, MergeReport, TraceFile
 from gdbext.traces.deflate import HEAD, Part, Sum, end, piece
 from gdbext.traces.events import dumped, encode
-from gdbext.traces.job import Job, Say, in_turn, together
+from gdbext.traces.job import Job, Say, in_turn, size_of, together
 from gdbext.traces.lanes import lanes
 from gdbext.traces.rank import RankTrace, read_rank
 from gdbext.traces.reading import Contents, blocks
@@ -80,8 +80,8 @@ def scan(path: str) -> Scan:
 def merge(paths: Sequence[str], asked: Asked, file: BinaryIO, output: str, say: Say, jobs: int = 0) -> MergeReport:
     """Write the merged trace into `file`. Raises `GdbextError`; then the file is no trace."""
     scans: Dict[str, Scan] = {}
-    ordered = sorted(paths, key=lambda path: -os.stat(path).st_size)
-    for count, one in enumerate(in_turn(scan, ordered, jobs), 1):
+    ordered = sorted(paths, key=lambda path: -size_of([path]))
+    for count, one in enumerate(in_turn(scan, ordered, size_of(paths), jobs), 1):
         scans[one.trace.path] = one
         say(f"read {count} of {len(paths)}: {one.trace.events} events of {os.path.basename(one.trace.path)}")
     job = together([one.trace for one in scans.values()])
@@ -179,7 +179,9 @@ def _write(
 
     put(_head(job, tasks))
     parts: List[Written] = []
-    for count, part in enumerate(in_turn(partial(_part, folder=folder), tasks, jobs), 1):
+    for count, part in enumerate(
+        in_turn(partial(_part, folder=folder), tasks, size_of([task.path for task in tasks]), jobs), 1
+    ):
         if parts and part.sum.length:
             put(b",\n")
         with open(part.name, "rb") as source:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Dict, Iterator, List, Sequence, Tuple
 from gdbext.model.errors import GdbextError
 from gdbext.model.trace import MergeReport
 from gdbext.traces.events import UNSET, Event, arguments, number
-from gdbext.traces.job import Say, in_turn, together
+from gdbext.traces.job import Say, in_turn, size_of, together
 from gdbext.traces.merge import Asked, Scan, scan, tasks_of
 from gdbext.traces.reading import Contents, blocks
 from gdbext.traces.rewriting import Rewriter, Task
@@ -26,7 +26,7 @@ def write_perfetto(
 ) -> MergeReport:
     """As `merge`. Raises `GdbextError` where the package perfetto is missing."""
     messages = _messages()
-    scans: Dict[str, Scan] = {one.trace.path: one for one in in_turn(scan, list(paths), jobs)}
+    scans: Dict[str, Scan] = {one.trace.path: one for one in in_turn(scan, list(paths), size_of(paths), jobs)}
     job = together([one.trace for one in scans.values()])
     tasks = tasks_of(job, scans, asked)
     size = total = kept = left_out = invalid = moved = added = 0

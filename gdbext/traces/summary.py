@@ -13,7 +13,7 @@ from gdbext.model.trace import ChangedRow, SummaryRow, TraceDifference, TraceFil
 from gdbext.traces.collecting import COMMUNICATION, COPY, Collected, Collector
 from gdbext.traces.events import UNSET, number
 from gdbext.traces.finding import labels_of, rank_in
-from gdbext.traces.job import Say, in_turn
+from gdbext.traces.job import Say, in_turn, size_of
 from gdbext.traces.reading import Contents, blocks
 from gdbext.traces.totals import FileTotals, Totals
 
@@ -128,7 +128,9 @@ def summarise(
 ) -> TraceSummary:
     """One table of all files. Raises `GdbextError` when none can be read."""
     read: List[FileTotals] = []
-    for count, one in enumerate(in_turn(partial(read_totals, by=by, steps=steps), list(paths), jobs), 1):
+    for count, one in enumerate(
+        in_turn(partial(read_totals, by=by, steps=steps), list(paths), size_of(paths), jobs), 1
+    ):
         read.append(one)
         say(f"read {count} of {len(paths)}: {one.events} events of {os.path.basename(one.path)}")
     if not any(one.rows for one in read):

@@ -12,6 +12,7 @@ LARGER = {
     "commands.declared": "one file a noun: its rows alone",
     "commands": "one file a command of gdb, and what they share",
     "cli": "one file a command of the shell, and what they share",
+    "traces": "one file a step from the bytes of a profile to the verdict and the merged file",
     "rankpdb": "loaded into a rank as it is: one folder without sub-rooms",
 }
 """Rooms with more modules than a reader takes in at once, and why."""

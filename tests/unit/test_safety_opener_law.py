@@ -66,8 +66,8 @@ EXCEPTIONS = {
         cli/inputs/reading.py:refuse_device cli/terminal.py:write_lines cli/vscode.py:_read
         cli/watch.py:bundles_in
         traces/finding.py:_ascend_rank traces/finding.py:_in_folder traces/finding.py:found traces/job.py:_one_run
-        traces/job.py:_size traces/merge.py:_beside traces/merge.py:_part traces/merge.py:_write
-        traces/merge.py:merge traces/perfetto.py:_slices traces/rank.py:read_rank traces/summary.py:_span
+        traces/job.py:size_of traces/merge.py:_beside traces/merge.py:_part traces/merge.py:_write
+        traces/perfetto.py:_slices traces/rank.py:read_rank traces/summary.py:_span
         traces/summary.py:read_totals
     """,
     "a part of gdbext, of its Python, or of the system": """

@@ -215,6 +215,7 @@ def test_a_disk_that_fills_leaves_nothing(tmp_path, monkeypatch):
     assert [one.name for one in tmp_path.iterdir()] == ["in"]
 
 
+@pytest.mark.process
 def test_a_helper_that_is_killed_is_said(tmp_path, monkeypatch):
     def killed(self, events):
         os.kill(os.getpid(), signal.SIGKILL)
