@@ -23,6 +23,7 @@ from gdbext.traces.rank import RankTrace, read_rank
 MOST_WORKERS = 4
 """Files read at a time: each takes up to some 100 MB."""
 _PAYS = 2 << 20  # bytes on disk
+_LARGE = 256 << 20  # the same: two files at a time take some 300 MB then
 _OTHER_RUN = 600e6  # microseconds between two runs; clocks of hosts are nearer
 _RUN = re.compile(r"^(?P<run>.+?)-(?:TP|DP|PP|EP)-\d.*?(?P<stage>-[A-Z]{3,})?\.trace\.json", re.IGNORECASE)
 T = TypeVar("T")
@@ -48,7 +49,7 @@ class Job:
 
 def in_turn(work: Callable[[T], U], items: Sequence[T], size: int, jobs: int = 0) -> Iterable[U]:
     """The results in order, by several processes where the bytes of all files make that pay."""
-    most = min(MOST_WORKERS, len(os.sched_getaffinity(0))) if size > _PAYS else 1
+    most = 1 if size <= _PAYS else min(MOST_WORKERS if size <= _LARGE else 2, len(os.sched_getaffinity(0)))
     count = min(len(items), jobs or most)
     if count < 2:
         yield from map(work, items)

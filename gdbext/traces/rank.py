@@ -163,7 +163,7 @@ def _look_back(trace: RankTrace, found: Collected) -> None:
             values = getattr(one, name)
             setattr(one, name, array(values.typecode, [0]) * len(calls.start))
     notable = _Notable(found.notable)
-    own = [at for at in order if work.sort[at] != COMMUNICATION]
+    own = array("i", (at for at in order if work.sort[at] != COMMUNICATION))
     starts = array("d", (work.start[at] for at in own))
     begin = trace.first
     for start, end, key, at in merged:

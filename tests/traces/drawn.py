@@ -1,4 +1,4 @@
-"""Jobs drawn at random, whose late rank is known: python -m tests.traces.drawn SEED COUNT prints those judged otherwise."""
+"""Jobs drawn at random, of known truth: python -m tests.traces.drawn SEED COUNT prints those judged otherwise."""
 
 import random
 import sys
