@@ -21,15 +21,29 @@ from gdbext.traces.finding import found
 from gdbext.traces.job import read_job
 from gdbext.traces.merge import Asked, merge
 from gdbext.traces.perfetto import write_perfetto
-from gdbext.traces.summary import compare, summarise
+from gdbext.traces.summary import BY, compare, summarise
 
 _MERGED = "merged.trace.json.gz"
 _MOST_RANKS = 1 << 16
 _ALL_ROWS = 1_000_000
+_ROWS = 40
+_OWN = {
+    "merge": ("merged", "perfetto", "window", "ranks", "threads", "kernels", "require_aligned", "steps"),
+    "diagnose": ("picture", "csv"),
+    "summary": ("steps", "by", "most", "csv"),
+    "diff": ("most", "csv"),
+}
+_ALL = tuple(dict.fromkeys(name for names in _OWN.values() for name in names))
 
 
 def run(options: argparse.Namespace) -> int:
     """One of the commands; returns its exit status."""
+    if options.trace not in _OWN:
+        raise UsageError(f"{options.trace} is no command of gdbext trace", "merge, diagnose, summary or diff")
+    foreign = [name for name in _ALL if getattr(options, name) and name not in _OWN[options.trace]]
+    if foreign:
+        option = {"merged": "-o"}.get(foreign[0], "--" + foreign[0].replace("_", "-"))
+        raise UsageError(f"gdbext trace {options.trace} has no {option}", "gdbext trace --help tells whose it is")
     if not options.inputs:
         raise UsageError("which traces?", f"gdbext trace {options.trace} DIR")
     if options.jobs < 0:
@@ -77,7 +91,10 @@ def _diagnose(options: argparse.Namespace) -> int:
 def _summary(options: argparse.Namespace) -> int:
     say = Progress(options.quiet).say
     steps = _numbers("--steps", options.steps)
-    summary = summarise(found(options.inputs), options.by, max(1, options.most), say, steps, options.jobs)
+    by, most = options.by or BY[0], max(1, options.most or _ROWS)
+    if by not in BY:
+        raise UsageError(f"--by {by} is none of {', '.join(BY)}")
+    summary = summarise(found(options.inputs), by, most, say, steps, options.jobs)
     _show(summary, options)
     return OK if read_of(summary.files) != PART else exit_status(None, PART)
 
@@ -87,7 +104,7 @@ def _diff(options: argparse.Namespace) -> int:
         raise UsageError("two runs are compared", "gdbext trace diff BEFORE AFTER")
     say = Progress(options.quiet).say
     before, after = (summarise(found([name]), "category", _ALL_ROWS, say, jobs=options.jobs) for name in options.inputs)
-    _show(compare(before, after, max(1, options.most)), options)
+    _show(compare(before, after, max(1, options.most or _ROWS)), options)
     read = [read_of(one.files) for one in (before, after)]
     return exit_status(None, PART) if PART in read else exit_status(False, NONE if NONE in read else ALL)
 

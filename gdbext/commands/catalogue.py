@@ -22,12 +22,13 @@ from gdbext.commands.declared import (
     run,
     stream,
     tensor,
+    trace,
     vscode,
     watch,
 )
 
 _NOUNS = (
-    *(diagnose, locks, ranks, doctor, explain, comms, pdb, error, watch, launch, vscode, run, gdbinit),
+    *(diagnose, locks, ranks, doctor, explain, comms, pdb, error, watch, trace, launch, vscode, run, gdbinit),
     *(backtrace, break_points, tensor, stream, check),
 )
 COMMANDS: Tuple[Command, ...] = tuple(command for noun in _NOUNS for command in noun.COMMANDS)

@@ -150,7 +150,7 @@ def test_diff_of_two_runs(tmp_path, run):
         (["merge", "{here}", "--window", "5"], USAGE, "no span of seconds"),
         (["merge", "{here}", "--ranks", "a-b"], USAGE, "no list of numbers"),
         (["merge", "{here}", "--kernels", "("], USAGE, "no regular expression"),
-        (["summary", "{here}", "--by", "moon"], USAGE, "invalid choice"),
+        (["summary", "{here}", "--by", "moon"], USAGE, "none of category"),
         (["nonsense"], USAGE, "nonsense"),
         ([], USAGE, "required"),
     ],
