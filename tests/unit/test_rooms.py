@@ -21,11 +21,12 @@ TWICE = {
     "the noun of an answer or of a command, once in each layer (model, commands, cli, render, printers)": """
         backtrace break_points chain check check_report checkup comms considered diagnose doctor error explain
         explanation gdbinit job launch locks origin parsing ranks run selection session stream tensor
-        verdict vscode watch
+        trace verdict vscode watch
     """,
     "a library, once in each table that has rows of it": "cuda nccl python",
     "the same part of each engine (knowledge/engines)": "profile frames layouts checks timeouts streams",
     "the same part of each machine": "registers",
+    "a step for profiles, and the step of that name for stacks": "events merge reading words",
     "rows in knowledge, and who reads them": "remedies slow witnesses",
     "the same question, answered for copies and for what gdb holds": "communicators",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.declared.shared import QUIET
+from gdbext.commands.declared.shared_arguments import QUIET
 
 _MERGE, _TABLES = "merge", "diagnose, summary, diff"
 
