@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import struct
-from typing import Dict, Iterable, List, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, Set, Tuple
 
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.missing import Missing
@@ -16,18 +16,35 @@ Ends = Tuple[str, str]
 _TABLES = (("tcp", 8), ("tcp6", 32))
 _SOCKET = re.compile(r"socket:\[(\d+)\]\Z")
 _MOST_ROWS = 65_536
+_LISTENS = "0A"  # TCP_LISTEN
 
 
 def connections(proc: ProcFS, pid: int) -> Dict[Ends, int]:
     """Inode of each TCP socket in the network namespace of a process, by its two addresses."""
-    rows: Dict[Ends, int] = {}
+    return {ends: inode for ends, _, inode in _rows(proc, pid)}
+
+
+def listening(proc: ProcFS, pids: Iterable[int]) -> Dict[str, Set[int]]:
+    """The local addresses at which these processes listen, and which of them hold each socket: a child has a copy of
+    its parent's. Processes of one network namespace are meant."""
+    addresses: Dict[int, str] = {}
+    found: Dict[str, Set[int]] = {}
+    for pid in pids:
+        if not addresses:
+            addresses = {inode: ends[0] for ends, state, inode in _rows(proc, pid) if state == _LISTENS}
+        for inode in _sockets(proc, pid) & set(addresses):
+            found.setdefault(addresses[inode], set()).add(pid)
+    return found
+
+
+def _rows(proc: ProcFS, pid: int) -> Iterator[Tuple[Ends, str, int]]:
+    """Addresses, state and inode of each socket in the tables of a process's network namespace."""
     for name, width in _TABLES:
         text = proc.text(f"{pid}/net/{name}")
         for line in ("" if isinstance(text, Missing) else text).splitlines()[1 : _MOST_ROWS + 1]:
             fields = line.split()
             if len(fields) > 9 and len(fields[1]) == width + 5 == len(fields[2]) and fields[9].isdigit():
-                rows[_address(fields[1]), _address(fields[2])] = int(fields[9])
-    return rows
+                yield (_address(fields[1]), _address(fields[2])), fields[3], int(fields[9])
 
 
 def linked(proc: ProcFS, pids: Iterable[int]) -> List[Set[int]]:

@@ -15,6 +15,7 @@ from gdbext.model.explanation import Explanation, Glossary
 from gdbext.model.job import SCHEMA, Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.model.locks import LockReport
 from gdbext.model.origin import FromFile
+from gdbext.model.profiling import ProfileAnswer, ProfileStatuses
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree, TreeNode
@@ -31,6 +32,8 @@ from gdbext.render.text.comms import communicator_document
 from gdbext.render.text.error import answer_document
 from gdbext.render.text.explanation import explanation_document, glossary_document
 from gdbext.render.text.locks import lock_document, peer_document, wait_document
+from gdbext.render.text.profiling import answer_document as profile_document
+from gdbext.render.text.profiling import statuses_document
 from gdbext.render.text.verdict.chain import alternative_document, chain_document, node_document
 from gdbext.render.text.verdict.considered import considered_document
 from gdbext.render.text.verdict.origin import origin_document
@@ -331,6 +334,8 @@ _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
     Explanation: explanation_document,
     Glossary: glossary_document,
     ErrorAnswer: answer_document,
+    ProfileStatuses: statuses_document,
+    ProfileAnswer: profile_document,
     **STREAM_DOCUMENTS,
     **TENSOR_DOCUMENTS,
     BreakTable: break_document,

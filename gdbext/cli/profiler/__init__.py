@@ -1,0 +1,1 @@
+"""`gdbext profile`: an engine's own profiler over HTTP, its files, what they say."""

@@ -1,0 +1,193 @@
+"""The traces of a profile as they are written: whose each file is, and whether it is whole."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
+
+from gdbext.knowledge.profile_files import ASCEND_RANK, TRACE_NAMES, TraceName
+from gdbext.model.profiling import TraceFile
+from gdbext.opener import files as opener
+
+_MOST_NAMES = 65_536
+_PIECE = 1 << 20
+_TAIL = 4096
+_STAGED = ("rank", "tp", "pp", "dp", "ep")
+_NAMES = tuple((re.compile(row.pattern), row) for row in TRACE_NAMES)
+_Stamp = Tuple[int, int, int]  # device and inode do not tell a file that is written over: inode, size, time
+
+
+class _Found(NamedTuple):
+    name: str
+    row: TraceName
+    key: str
+    stage: str
+    stamp: _Stamp
+
+
+def whose(name: str) -> Optional[Tuple[TraceName, str, str]]:
+    """Row, process ("rank 3", "TP 1, PP 0", "pid 4711") and stage of a file's name; None for no trace."""
+    for pattern, row in _NAMES:
+        found = pattern.fullmatch(name)
+        if found is not None:
+            groups = {key: value for key, value in found.groupdict().items() if value is not None}
+            stage = groups.pop("stage", "")
+            if "rank" in groups:
+                key = f"rank {int(groups['rank'])}"
+            elif "pid" in groups:
+                key = f"pid {int(groups['pid'])}"
+            else:
+                key = ", ".join(f"{name.upper()} {int(groups[name])}" for name in _STAGED if name in groups)
+            return row, key or name, stage
+    return None
+
+
+class Folder:
+    """The folder of a profile. What lay there before (`forget`) is not of this one."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._before: Dict[str, _Stamp] = {}
+        self._growing: Dict[str, _Growing] = {}
+
+    def remember(self) -> None:
+        """Note what is there now: it belongs to an earlier profile."""
+        self._before = {one.name: one.stamp for one in self._list()}
+
+    def look(self) -> Tuple[TraceFile, ...]:
+        """The traces of this profile, by name."""
+        found = [one for one in self._list() if self._before.get(one.name) != one.stamp]
+        return tuple(self._file(one) for one in sorted(found))
+
+    def _file(self, one: _Found) -> TraceFile:
+        path = os.path.join(self.path, one.name)
+        if one.row.folder:
+            inner = os.path.join(path, one.row.whole)
+            state, size = self._growth(inner)
+            key = _ascend_rank(path) or one.key
+        else:
+            state, size = self._growth(path)
+            key = one.key
+        return TraceFile(path, key, size, state, one.stage, one.row.rank)
+
+    def _growth(self, path: str) -> Tuple[str, int]:
+        growing = self._growing.setdefault(path, _Growing(path))
+        return growing.look()
+
+    def _list(self) -> List[_Found]:
+        """Raises `OSError`; a folder that is not there yet is empty."""
+        try:
+            names = opener.names_in(self.path, _MOST_NAMES)
+        except FileNotFoundError:
+            return []
+        found = []
+        for name in names:
+            row = whose(name)
+            stamp = self._stamp(name, row[0].folder) if row is not None else None
+            if row is not None and stamp is not None:
+                found.append(_Found(name, *row, stamp))
+        return found
+
+    def _stamp(self, name: str, is_folder: bool) -> Optional[_Stamp]:
+        path = os.path.join(self.path, name)
+        try:
+            if is_folder:
+                with opener.folder(path) as opened:
+                    status = os.fstat(opened)
+                return status.st_ino, 0, 0
+            status = opener.status(path)
+        except OSError:
+            return None
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
+    def room(self) -> Optional[int]:
+        """Bytes that are free there, or in the nearest folder above; None where that cannot be asked."""
+        path = self.path
+        while True:
+            try:
+                with opener.folder(path) as opened:
+                    about = os.fstatvfs(opened)
+                return about.f_bavail * about.f_frsize
+            except FileNotFoundError:
+                if os.path.dirname(path) == path:
+                    return None
+                path = os.path.dirname(path)
+            except OSError:
+                return None
+
+
+class _Growing:
+    """One file that somebody writes. What has come is read once: a gzip stream says itself where it ends."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._inode = 0
+        self._stamp: Tuple[int, int] = (0, 0)
+        self._stood = 0  # looks during which it has not changed
+        self._read = 0
+        self._unzip = zlib.decompressobj(31)
+
+    def look(self) -> Tuple[str, int]:
+        """State and size."""
+        try:
+            with opener.stream(self._path) as file:
+                status = os.fstat(file.fileno())
+                if status.st_ino != self._inode or status.st_size < self._read:
+                    self._inode, self._read, self._unzip = status.st_ino, 0, zlib.decompressobj(31)
+                stamp = status.st_size, status.st_mtime_ns
+                self._stood = self._stood + 1 if stamp == self._stamp else 0
+                self._stamp = stamp
+                size = status.st_size
+                zipped = self._path.endswith(".gz")
+                whole = self._unzipped(file.fileno()) if zipped else self._stood > 0 and _ends(file.fileno(), size)
+        except FileNotFoundError:
+            return "not there yet", 0
+        except zlib.error:
+            return "no gzip file", size
+        except OSError as error:
+            return error.strerror or str(error), 0
+        return ("whole" if whole else "growing"), size
+
+    def _unzipped(self, descriptor: int) -> bool:
+        """Whether the stream is at its end."""
+        while not self._unzip.eof:
+            piece = os.pread(descriptor, _PIECE, self._read)
+            if not piece:
+                return False
+            self._read += len(piece)
+            rest = self._unzip.decompress(piece, _PIECE)
+            while rest and self._unzip.unconsumed_tail:
+                rest = self._unzip.decompress(self._unzip.unconsumed_tail, _PIECE)
+        return True
+
+
+def _ends(descriptor: int, size: int) -> bool:
+    """Whether a JSON text may end there."""
+    tail = os.pread(descriptor, _TAIL, max(0, size - _TAIL)).rstrip()
+    return tail.endswith((b"}", b"]"))
+
+
+def _ascend_rank(folder: str) -> Optional[str]:
+    """`rank 3` by the file that Ascend's profilers put into their folder."""
+    try:
+        names = opener.names_in(folder, 256)
+    except OSError:
+        return None
+    found = (re.fullmatch(ASCEND_RANK, name) for name in names)
+    return next((f"rank {int(one['rank'])}" for one in found if one is not None), None)
+
+
+def missing(files: Iterable[TraceFile], ranks: int, stages: int = 1) -> int:
+    """How many traces of ranks are not there or not whole yet, where each rank has one of each stage, and there are at
+    least so many stages. Ranks of other hosts that write into the same folder count once one of their traces is there.
+    """
+    whole: Dict[str, Set[str]] = {}
+    begun: Set[str] = set()
+    for one in files:
+        if one.is_rank:
+            begun.add(one.key)
+            whole.setdefault(one.stage, set()).update({one.key} if one.state == "whole" else ())
+    each = max(ranks, len(begun))
+    return each * max(0, stages - len(whole)) + sum(each - len(keys) for keys in whole.values())

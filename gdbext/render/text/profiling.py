@@ -1,0 +1,146 @@
+"""What became of a profile: the server, the traces of all ranks, and what is missing."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, Optional
+
+from gdbext.model.profiling import ProfileAnswer, ProfileServer, ProfileStatus, ProfileStatuses, TraceFile
+from gdbext.render.safe_text import clean, counted, wrapped
+from gdbext.render.style import Style
+from gdbext.render.table import Column, Row, table
+
+MOST_FILES = 64
+_COLUMNS = (
+    Column("trace of", keep=9),
+    Column("stage", keep=6),
+    Column("size", right=True, keep=7),
+    Column("state", least=8, keep=8),
+    Column("file", least=20, keep=5),
+)
+_DID = {"start": "Profile started", "stop": "Profile stopped", "run": "Profile done"}
+
+
+def statuses_lines(answer: ProfileStatuses, style: Style) -> List[str]:
+    """One block a job."""
+    if not answer.jobs:
+        return ["No job was found on this host."]
+    lines: List[str] = []
+    for number, one in enumerate(answer.jobs):
+        lines += [""] * bool(number) + _status_lines(one, style)
+    return lines
+
+
+def _status_lines(one: ProfileStatus, style: Style) -> List[str]:
+    lines = wrapped(clean(one.job, style), style)
+    server = one.server
+    if server is not None:
+        lines += wrapped(
+            f"server: {_place(server, style)}; {clean(server.recognised, style)}", style, indent="    ", first="  "
+        )
+        if server.folder:
+            lines += wrapped(f"traces: {clean(server.folder, style)}", style, indent="    ", first="  ")
+    word = {True: "ready to profile", False: "cannot be profiled now", None: "not known whether it can be profiled"}
+    said = f"{word[one.ready if server is not None else False]}{': ' if one.problem else ''}{one.problem}"
+    accent = {True: "good", False: "bad", None: "doubt"}[one.ready if server is not None else False]
+    lines += [style.paint(line, accent) for line in wrapped(clean(said, style), style, indent="    ", first="  ")]
+    for step in one.next_step:
+        lines += wrapped(clean(step, style), style, indent="      ", first="    > ")
+    return lines
+
+
+def answer_lines(answer: ProfileAnswer, style: Style) -> List[str]:
+    """What was done, a line for each trace, what is missing."""
+    head = f"{_DID[answer.action]}: {_place(answer.server, style)}"
+    if answer.ranks:
+        head += f", {counted(answer.ranks, 'rank')}"
+    lines = [style.paint(line, "strong") for line in wrapped(head, style)]
+    if answer.sent and answer.action == "start":
+        sent = ", ".join(f"{key}={_value(value)}" for key, value in answer.sent.items())
+        lines += wrapped(f"sent: {clean(sent, style)}", style, indent="  ")
+    if answer.folder:
+        lines += wrapped(f"traces: {clean(answer.folder, style)}", style, indent="  ")
+    if answer.requests is not None:
+        failed = f", {answer.failed_requests:,} of them failed" if answer.failed_requests else ""
+        lines.append(f"{counted(answer.requests, 'request')} answered{failed}")
+    rows = [_row(one, style) for one in answer.files[:MOST_FILES]]
+    lines += table(_COLUMNS, rows, style)
+    if len(answer.files) > MOST_FILES:
+        lines.append(f"{style.ellipsis} {len(answer.files) - MOST_FILES:,} more, all in --json")
+    for note in answer.notes:
+        lines += wrapped(clean(note, style), style, indent="  ")
+    if answer.next_step:
+        lines += wrapped(clean(answer.next_step, style), style, indent="    ", first="  > ")
+    return lines
+
+
+def _place(server: ProfileServer, style: Style) -> str:
+    pid = f" (pid {server.pid})" if server.pid is not None else ""
+    return f"{clean(server.engine, style)} at {clean(server.url, style)}{pid}"
+
+
+def _row(one: TraceFile, style: Style) -> Row:
+    whose = clean(one.key, style) if one.is_rank else "front end"
+    cells = (whose, clean(one.stage, style), _size(one.bytes), clean(one.state, style), clean(one.path, style))
+    return Row(cells, "" if one.state == "whole" else "doubt")
+
+
+def _size(count: int) -> str:
+    return f"{count / (1 << 20):,.1f} MB" if count >= 1 << 20 else f"{count / 1024:,.1f} KB"
+
+
+def _value(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _server_document(server: Optional[ProfileServer]) -> Optional[Dict[str, Any]]:
+    if server is None:
+        return None
+    return {"engine": server.engine, "url": server.url, "pid": server.pid, "recognised": server.recognised}
+
+
+def statuses_document(answer: ProfileStatuses) -> Dict[str, Any]:
+    return {
+        "jobs": [
+            {
+                "job": one.job,
+                "engine": one.engine,
+                "ranks": one.ranks,
+                "server": _server_document(one.server),
+                "folder": one.server.folder if one.server else None,
+                "ready": one.ready,
+                "problem": one.problem or None,
+                "next": list(one.next_step),
+            }
+            for one in answer.jobs
+        ]
+    }
+
+
+def answer_document(answer: ProfileAnswer) -> Dict[str, Any]:
+    return {
+        "action": answer.action,
+        "server": _server_document(answer.server),
+        "ranks": answer.ranks or None,
+        "sent": {key: list(value) if isinstance(value, tuple) else value for key, value in answer.sent.items()},
+        "seconds": answer.seconds,
+        "requests": answer.requests,
+        "failed_requests": answer.failed_requests,
+        "folder": answer.folder,
+        "complete": answer.complete,
+        "files": [
+            {
+                "path": one.path,
+                "of": one.key,
+                "is_rank": one.is_rank,
+                "stage": one.stage or None,
+                "bytes": one.bytes,
+                "state": one.state,
+            }
+            for one in answer.files
+        ],
+        "notes": list(answer.notes),
+        "next": answer.next_step or None,
+    }
+
+
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {ProfileStatuses: statuses_lines, ProfileAnswer: answer_lines}
