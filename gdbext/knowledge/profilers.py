@@ -89,7 +89,7 @@ PROFILERS: Dict[str, ProfilerRow] = {
             folder_key="torch_profiler_dir",
             folder_variables=("VLLM_TORCH_PROFILER_DIR",),
             switch_on=(
-                'vllm serve ... --profiler-config \'{"profiler":"torch","torch_profiler_dir":"/DIR"}\' (0.13 and newer)',
+                'vllm serve ... --profiler-config \'{"profiler":"torch","torch_profiler_dir":"/DIR"}\' (since 0.13)',
                 "VLLM_TORCH_PROFILER_DIR=/DIR vllm serve ... (before 0.13, and vLLM-MindSpore)",
             ),
             running=r"already",

@@ -9,16 +9,18 @@ import argparse
 import gzip
 import json
 import os
-import subprocess
+import signal
 import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import setproctitle
+
 ENGINE = {"vllm": "vllm", "sglang": "sglang", "trtllm-serve": "tensorrt-llm"}[Path(sys.argv[0]).name]
 TITLES = {"vllm": "VLLM::Worker_TP{}", "sglang": "sglang::scheduler_TP{}", "tensorrt-llm": "trtllm{}"}
-WORKER = "import sys, setproctitle; setproctitle.setproctitle(sys.argv[1]); print('up', flush=True); sys.stdin.read()"
+ENDS = []  # open for as long as we live: the workers' pipes
 ROUTES = {
     "vllm": ("/version", "/tokenize", "/v1/completions"),
     "sglang": ("/flush_cache", "/generate", "/v1/completions", "/version", "/tokenize"),
@@ -141,7 +143,11 @@ class Handler(BaseHTTPRequestHandler):
         self.note(body)
         case = self.engine.options.case
         wanted = f"Bearer {self.engine.options.api_key}"
-        if self.engine.options.api_key and self.headers.get("Authorization") != wanted:
+        if self.path == "/reset":  # of the test alone
+            self.engine.running = False
+            Path(os.environ["PROFILE_LOG"]).write_text("")
+            self.answer(200, "")
+        elif self.engine.options.api_key and self.headers.get("Authorization") != wanted:
             self.answer(401, '{"error":"Unauthorized"}')
         elif self.path in ("/start_profile", "/stop_profile") and case == "off":
             self.answer(404, '{"detail":"Not Found"}')
@@ -172,6 +178,19 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
+def worker(title):
+    """A process of that title, which ends when we do."""
+    alive, end = os.pipe()
+    if os.fork() == 0:
+        os.close(end)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        setproctitle.setproctitle(title)
+        os.read(alive, 1)
+        os._exit(0)
+    os.close(alive)
+    ENDS.append(end)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("words", nargs="*")
@@ -180,16 +199,13 @@ def main():
     parser.add_argument("--case", default="")
     parser.add_argument("--api-key", default="")
     parser.add_argument("--profiler-config", default="{}")
+    parser.add_argument("--old")
     options = parser.parse_args()
-    options.folder = json.loads(options.profiler_config).get("torch_profiler_dir") or os.environ.get(
-        "PROFILE_DIR", "/nowhere"
-    )
+    configured = json.loads(options.profiler_config).get("torch_profiler_dir")
+    options.folder = configured or os.environ.get("VLLM_TORCH_PROFILER_DIR")
     options.hold = threading.Event()
-    workers = []
     for rank in range(options.ranks):
-        words = [sys.executable, "-c", WORKER, TITLES[ENGINE].format(rank)]
-        workers.append(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
-        workers[-1].stdout.readline()
+        worker(TITLES[ENGINE].format(rank))
     Handler.engine = Engine(options)
     server = ThreadingHTTPServer(("127.0.0.1", options.port), Handler)
     print("ready", server.server_address[1], flush=True)

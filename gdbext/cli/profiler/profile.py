@@ -26,14 +26,16 @@ from gdbext.knowledge.profilers import PROFILERS, STEPS_A_SECOND, ProfilerRow
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.exit_status import ALL, NONE, exit_status
 from gdbext.model.job import Job
+from gdbext.model.missing import Missing
 from gdbext.model.profiling import ProfileAnswer, ProfileServer, ProfileStatus, ProfileStatuses, TraceFile
 
 _POLL = 0.25
 _START_PATIENCE = 60.0
 _HASTE = 30.0  # seconds for the answer to a stop when something went wrong; the guard waits for longer
+_NOTHING = 60.0  # seconds without any trace, after the engine said that it has stopped
 _QUIET = 2.0  # seconds without anything new, where nobody knows how many traces there will be
 _LEAST_ROOM = 64 << 20  # bytes: less is a full disk for any trace
-_TOKEN = "GDBEXT_TOKEN"
+_TOKEN = "GDBEXT_TOKEN"  # noqa: S105 - the name of a variable
 
 
 def run(options: argparse.Namespace) -> int:
@@ -185,6 +187,8 @@ class Session:
         finally:
             if self._ended:
                 guard.release()
+            else:
+                guard.leave()
 
     def _chosen(self) -> Dict[str, object]:
         """The options that were given, by the names of `knowledge.profilers`."""
@@ -238,7 +242,11 @@ class Session:
 
     def _stop(self, patience: Optional[float] = None) -> None:
         """Raises `GdbextError`."""
-        answer = self._http.post(self._server, self._row.stop, None, patience or self._options.flush)
+        try:
+            answer = self._http.post(self._server, self._row.stop, None, patience or self._options.flush)
+        except NoServer:
+            self._check_alive()
+            raise
         self._ended = True
         if answer.good:
             self.progress.say("stopped")
@@ -297,8 +305,8 @@ class Session:
             files = traces.look()
             left = missing(files, self._ranks)
             whole = [one for one in files if one.state == "whole"]
-            size = sum(one.bytes for one in files) >> 20
-            line = f"{len(whole)} of {max(len(files), self._ranks)} traces are whole, {size:,} MB"
+            size = sum(one.bytes for one in files) / (1 << 20)
+            line = f"{len(whole)} of {max(len(files), self._ranks)} traces are whole, {size:,.1f} MB"
             if line != said:
                 said = line
                 self.progress.say(line)
@@ -308,33 +316,30 @@ class Session:
             idle = time.monotonic() - quiet_since
             if not left and whole and len(whole) == len(files) and (self._ranks or idle > _QUIET):
                 return files
-            if idle > self._options.flush or (idle > _POLL * 8 and not self._alive()):
+            patience = self._options.flush if files else min(self._options.flush, _NOTHING)
+            if idle > patience or (idle > _POLL * 8 and not self._alive()):
                 self._notes.append(self._incomplete(files, left))
                 return files
             _check_room(traces, self._ranks)
             time.sleep(_POLL)
 
     def _incomplete(self, files: Tuple[TraceFile, ...], left: int) -> str:
-        why = "the server has ended" if not self._alive() else f"nothing came for {self._options.flush:g} s"
+        why = "nothing more came" if self._alive() else "the server has ended"
         if not files:
             return f"no trace was written ({why}): was there any traffic? --request FILE sends some"
         return f"{left} traces of ranks are not there or not whole ({why})"
 
     def _alive(self) -> bool:
-        proc = ProcFS()
-        return all(proc.tasks(pid) for pid in self._pids)
+        return not any(map(_has_ended, self._pids))
 
     def _check_alive(self) -> None:
         """Raises GdbextError when a process of the job has ended."""
-        proc = ProcFS()
-        gone = [pid for pid in self._pids if not proc.tasks(pid)]
+        gone = [pid for pid in self._pids if _has_ended(pid)]
         if self._server.pid in gone:
             self._ended = True
-            raise GdbextError(
-                f"the server (pid {self._server.pid}) has ended while it was profiled", "its log says why"
-            )
+            raise GdbextError(f"the server (pid {self._server.pid}) ended while it was profiled", "its log says why")
         if gone:
-            raise GdbextError(f"pid {gone[0]} of the job has ended while it was profiled", "gdbext diagnose LOGS")
+            raise GdbextError(f"pid {gone[0]} of the job ended while it was profiled", "gdbext diagnose LOGS")
 
     def _answer(
         self,
@@ -360,6 +365,11 @@ class Session:
             (*self._notes, *(self._row.notes if action == "start" else ()), *(sender.problems if sender else ())),
             next_step,
         )
+
+
+def _has_ended(pid: int) -> bool:
+    status = ProcFS().stat(pid)
+    return isinstance(status, Missing) or status.state in "ZX"
 
 
 def _stages(options: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from gdbext.model.missing import Missing
 from gdbext.model.profiling import ProfileServer
 from gdbext.model.text.digits import whole
 
-_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what others are bound to
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _TLS = ("--ssl-certfile", "--ssl-keyfile")
 
