@@ -1,13 +1,16 @@
-"""`gdbext run --check -- COMMAND`: start a program with the engines' own debug checks switched on."""
+"""`gdbext run --check|--profile|--dump -- COMMAND`: start a program with an engine's own switches."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import time
 from typing import Dict, List, Optional, Tuple
 
+from gdbext.cli.starting import settings_for
 from gdbext.cli.terminal import Progress
 from gdbext.knowledge.errors.checks import STARTING
+from gdbext.knowledge.launch.start_settings import PROFILE
 from gdbext.model.errors import NothingFound, UsageError
 
 
@@ -17,6 +20,21 @@ def run(options: argparse.Namespace) -> int:
     if not words:
         raise UsageError("which program?", "gdbext run --check -- mpirun -n 8 ./engine")
     environment, said = checking(options.engine, dict(os.environ)) if options.check else (dict(os.environ), ())
+    purposes = [PROFILE] * bool(options.profile) + ([options.dump] if options.dump else [])
+    if (options.dir or options.steps or options.set) and not purposes:
+        raise UsageError("--dir, --steps and --set belong to --profile and --dump")
+    for purpose in purposes:
+        folder = options.dir or f"gdbext-{'profile' if purpose == PROFILE else 'dump'}-{time.strftime('%Y%m%d-%H%M%S')}"
+        start = settings_for(
+            purpose,
+            options.engine,
+            words,
+            environment,
+            folder,
+            options.steps,
+            options.set if purpose != PROFILE else (),
+        )
+        words, environment, said = start.words, start.environment, (*said, *start.said)
     for line in said:
         Progress(options.quiet).say(line)
     try:

@@ -69,6 +69,9 @@ EXCEPTIONS = {
         traces/job.py:size_of traces/merge.py:_beside traces/merge.py:_part traces/merge.py:_write
         traces/perfetto.py:_slices traces/rank.py:read_rank traces/summary.py:_span
         traces/summary.py:read_totals
+        cli/profiler/profile.py:_token
+        cli/profiler/profile_requests.py:read_requests
+        cli/dump.py:_walk
     """,
     "a part of gdbext, of its Python, or of the system": """
         discovery/proc/programs.py:_runs discovery/proc/programs.py:_steps discovery/proc/programs.py:_trusted

@@ -1,4 +1,4 @@
-"""The options of `gdbext profile` and `gdbext dump`."""
+"""The options of `gdbext profile`, `gdbext run` and `gdbext dump`."""
 
 from __future__ import annotations
 
@@ -58,6 +58,31 @@ def _what(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--shapes", action="store_true", help="with the shapes of tensors")
     group.add_argument("--engine-merge", action="store_true", help="let the engine merge its ranks as well")
     group.add_argument("--prefix", metavar="NAME", help="begin the names of the traces with NAME")
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--check", action="store_true", help="set the variables that make engines check every layer")
+    parser.add_argument("--profile", action="store_true", help="profile from the start on, or make it possible")
+    parser.add_argument("--dump", choices=("graphs", "tensors"), help="write compiled graphs, or tensors of each layer")
+    parser.add_argument("--engine", metavar="NAME", help="only the settings of this engine (default: by the command)")
+    parser.add_argument("--dir", metavar="DIR", help="folder for the files (default: a new one here)")
+    parser.add_argument("--steps", metavar="A-B", help="profile these steps (100-150)")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="a key of MindSpore's dump file"
+    )
+    parser.add_argument("--quiet", "-q", action="store_true", help="do not say what is set")
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the program and its arguments")
+
+
+def add_dump(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    summary = "Say what was written, by rank and step, and what ranks do not have in common."
+    one = actions.add_parser("ls", help=summary, description=summary, epilog=parser.epilog)
+    one.add_argument("folder", metavar="DIR", help="the folder of the dump")
+    one.add_argument("--rank", type=int, metavar="N", help="only this rank's, each file by its name")
+    one.add_argument("--step", type=int, metavar="N", help="only of this step")
+    one.add_argument("--name", metavar="TEXT", help="only tensors with this in their name")
+    add_output(one)
 
 
 def _positive(text: str) -> float:

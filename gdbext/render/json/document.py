@@ -10,6 +10,7 @@ from gdbext.model.backtrace import Backtrace
 from gdbext.model.break_points import BreakTable
 from gdbext.model.checkup import Checkup
 from gdbext.model.communicator_table import CommunicatorTable
+from gdbext.model.dumps import DumpListing
 from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.explanation import Explanation, Glossary
 from gdbext.model.job import SCHEMA, Job, JobSnapshot, RankProcess, RankSnapshot
@@ -29,6 +30,7 @@ from gdbext.render.text.break_points import break_document
 from gdbext.render.text.check_report import CHECK_DOCUMENTS
 from gdbext.render.text.checkup import checkup_document
 from gdbext.render.text.comms import communicator_document
+from gdbext.render.text.dumps import listing_document
 from gdbext.render.text.error import answer_document
 from gdbext.render.text.explanation import explanation_document, glossary_document
 from gdbext.render.text.locks import lock_document, peer_document, wait_document
@@ -335,6 +337,7 @@ _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
     Glossary: glossary_document,
     ErrorAnswer: answer_document,
     ProfileStatuses: statuses_document,
+    DumpListing: listing_document,
     ProfileAnswer: profile_document,
     **STREAM_DOCUMENTS,
     **TENSOR_DOCUMENTS,

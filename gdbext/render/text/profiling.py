@@ -8,6 +8,7 @@ from gdbext.model.profiling import ProfileAnswer, ProfileServer, ProfileStatus, 
 from gdbext.render.safe_text import clean, counted, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
+from gdbext.render.text.tensors.tensor import size_text
 
 MOST_FILES = 64
 _COLUMNS = (
@@ -80,12 +81,8 @@ def _place(server: ProfileServer, style: Style) -> str:
 
 def _row(one: TraceFile, style: Style) -> Row:
     whose = clean(one.key, style) if one.is_rank else "front end"
-    cells = (whose, clean(one.stage, style), _size(one.bytes), clean(one.state, style), clean(one.path, style))
+    cells = (whose, clean(one.stage, style), size_text(one.bytes), clean(one.state, style), clean(one.path, style))
     return Row(cells, "" if one.state == "whole" else "doubt")
-
-
-def _size(count: int) -> str:
-    return f"{count / (1 << 20):,.1f} MB" if count >= 1 << 20 else f"{count / 1024:,.1f} KB"
 
 
 def _value(value: object) -> str:
