@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from argparse import Namespace
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import List, Optional, Sequence, Tuple
@@ -29,7 +31,8 @@ from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.tensor import TensorAgreement, TensorDiff, TensorInfo, TensorMapInfo
 
-_FILES = (".npy", ".safetensors")
+_FILES = re.compile(r"(?P<path>.+\.(?:npy|safetensors|pth?))(?::(?P<name>.+))?")
+"""A file, and which of its tensors."""
 
 
 def calculator() -> Calculator:
@@ -127,21 +130,19 @@ def diff(session: Session, args: Namespace) -> object:
         hint = "put expressions with spaces in parentheses; one expression needs --all-ranks or --ranks"
         raise UsageError(f"two tensors are needed, {len(words)} given", hint)
     tolerance = _tolerance(args)
-    left = _source(asked, words[0])
-    if _is_file(words[1]):
-        with SavedTensor(os.path.expanduser(unquoted(words[1])), _name(left.info.dtype)) as saved:
-            return _difference(asked, left, Source(saved.info, saved.read), index, tolerance)
-    return _difference(asked, left, _source(asked, words[1]), index, tolerance)
+    with ExitStack() as files:
+        left = _source(asked, words[0], None, files)
+        return _difference(asked, left, _source(asked, words[1], _name(left.info.dtype), files), index, tolerance)
 
 
-def _source(asked: Asked, word: str) -> Source:
-    """A tensor, or the part of it that an index without a space before it selects."""
+def _source(asked: Asked, word: str, like: Optional[str], files: ExitStack) -> Source:
+    """A tensor in a file, or one of the program: the part of it that an index without a space before it selects."""
+    named = _FILES.fullmatch(unquoted(word))
+    if named is not None:
+        saved = files.enter_context(SavedTensor(os.path.expanduser(named["path"]), like, named["name"]))
+        return Source(saved.info, saved.read)
     tensor, part = asked.one(*split_index(word))
     return Source(replace(tensor, name=tensor.name + part), asked.port.read_of(tensor), part)
-
-
-def _is_file(word: str) -> bool:
-    return unquoted(word).endswith(_FILES)
 
 
 def _difference(asked: Asked, left: Source, right: Source, index: str, tolerance: Tolerance) -> TensorDiff:

@@ -11,9 +11,10 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
-from gdbext.evidence import bounded_json, plain_pickle
+from gdbext.evidence import bounded_json
 from gdbext.evidence.question import Asked, Question, absent, failed, present
 from gdbext.knowledge.causes.witnesses import FLIGHT_RECORDER_DEFAULTS, FLIGHT_RECORDER_PREFIXES
+from gdbext.model import plain_pickle
 from gdbext.model.text.ranges import folded
 from gdbext.model.witness import Statement, Witness
 from gdbext.opener import files

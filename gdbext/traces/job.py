@@ -17,6 +17,7 @@ from gdbext.knowledge.traces import ORDER
 from gdbext.model.errors import GdbextError, NothingFound
 from gdbext.model.text.ranges import folded
 from gdbext.model.trace import Clock, TraceFile
+from gdbext.traces.ascend_rank import read_tables
 from gdbext.traces.clocks import align, bases
 from gdbext.traces.rank import RankTrace, read_rank
 
@@ -74,7 +75,7 @@ def _leave_interrupts_alone() -> None:
 
 
 def _read(path: str, causes: bool) -> RankTrace:
-    return read_rank(path, causes)[0]
+    return (read_tables if os.path.isdir(path) else read_rank)(path, causes)[0]
 
 
 def read_job(paths: Sequence[str], causes: bool, say: Say, jobs: int = 0) -> Job:

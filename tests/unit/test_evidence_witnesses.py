@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.evidence import flight_recorder, kernel_log, nvml, plain_pickle, shared_memory
+from gdbext.evidence import flight_recorder, kernel_log, nvml, shared_memory
 from gdbext.evidence.asking import ask_all
 from gdbext.evidence.question import Asked, Question, present
 from gdbext.knowledge.errors.xid import XIDS, meaning_of
+from gdbext.model import plain_pickle
 from gdbext.model.missing import Missing
 from gdbext.model.witness import Statement
 

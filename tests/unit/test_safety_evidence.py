@@ -9,8 +9,9 @@ import time
 
 import pytest
 
-from gdbext.evidence import bounded_json, flight_recorder, plain_pickle, ras_json, ras_text
+from gdbext.evidence import bounded_json, flight_recorder, ras_json, ras_text
 from gdbext.evidence.question import Asked, Question
+from gdbext.model import plain_pickle
 from gdbext.model.text.ranges import folded
 
 BY_PID = {number: Asked(number, number, number) for number in range(4)}
@@ -117,7 +118,8 @@ def test_a_tree_that_doubles_with_every_level_is_never_gone_through(tmp_path):
 
 MEASURED = """
 import sys
-from gdbext.evidence import bounded_json, plain_pickle
+from gdbext.evidence import bounded_json
+from gdbext.model import plain_pickle
 data = {data}
 try:
     {read}(data)

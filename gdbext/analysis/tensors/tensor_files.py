@@ -1,4 +1,4 @@
-"""Tensors in files: `.npy` and `.safetensors` written from foreign memory, and read back to compare with.
+"""Tensors in files: `.npy` and `.safetensors` written from foreign memory; these and torch's `.pt` read to compare.
 
 Formats: numpy.lib.format (NPY 1.0 to 3.0); the safetensors README. Neither needs numpy, neither can run code.
 """
@@ -17,6 +17,7 @@ from gdbext.analysis.tensors.decoding import decode
 from gdbext.analysis.tensors.index import View, contiguous, position_of, select, view_of
 from gdbext.analysis.tensors.read_blocks import Limits, Read, Stream
 from gdbext.analysis.tensors.statistics.statistics import Progress, silent
+from gdbext.analysis.tensors.torch_file import one_of, tensors_in
 from gdbext.knowledge.dtypes import DTYPES, DType
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.tensor import TensorInfo, TensorSaved
@@ -88,6 +89,10 @@ def _format_of(path: str) -> str:
     raise UsageError(f"{path}: unknown format", "end the name in .npy or .safetensors")
 
 
+def _form_to_read(path: str) -> str:
+    return "pt" if path.endswith((".pt", ".pth")) else _format_of(path)
+
+
 def _stored_type(dtype: DType, known: Dict[str, str], form: str) -> DType:
     """The dtype itself if the format has it, else the smallest that holds all its values."""
     dtype = decode.element_type(dtype)
@@ -154,9 +159,10 @@ class SavedTensor:
         except OSError as error:
             raise GdbextError(f"cannot read {path}: {error.strerror or error}") from None
         try:
-            load = _load_npy if _format_of(path) == "npy" else _load_safetensors
-            dtype, shape, strides, start = load(self._file, path, like, name)
-            _check_size(self._file, path, dtype, shape, start)
+            form = _form_to_read(path)
+            dtype, shape, strides, start = _LOADERS[form](self._file, path, like, name)
+            if form != "pt":  # there each tensor is checked against its own member
+                _check_size(self._file, path, dtype, shape, start)
         except _NOT_A_FILE as error:
             self.close()
             raise GdbextError(f"{path} is not a file of tensors that gdbext can read ({error})") from None
@@ -165,7 +171,7 @@ class SavedTensor:
             raise
         self.info = TensorInfo(
             path,
-            kind=_format_of(path),
+            kind=form,
             dtype=dtype.name,
             shape=shape,
             strides=None if strides == contiguous(shape) else strides,
@@ -228,14 +234,36 @@ def _load_safetensors(file: IO[bytes], path: str, like: Optional[str], name: Opt
         raise ValueError("its header is too long")
     header = json.loads(file.read(length).decode("utf-8"))
     names: List[str] = [key for key in header if key != "__metadata__"]
-    if name is None and len(names) != 1:
-        raise UsageError(f"{path} holds {len(names)} tensors", f"name one of them: {', '.join(names[:10])}")
+    if (name is None and len(names) != 1) or (name is not None and name not in names):
+        raise _choice(path, names, name)
     entry = header[name if name is not None else names[0]]
     found = [ours for ours, word in SAFETENSORS.items() if word == entry["dtype"]]
     if not found:
         raise ValueError(f"element type {str(entry['dtype'])[:40]!r}")
     shape = _shape(entry["shape"])
     return DTYPES[found[0]], shape, contiguous(shape), 8 + length + int(entry["data_offsets"][0])
+
+
+def _load_torch(file: IO[bytes], path: str, like: Optional[str], name: Optional[str]) -> _Loaded:
+    names, found = one_of(tensors_in(file), name)
+    if not names:
+        raise ValueError("it holds no tensor")
+    if found is None:
+        raise _choice(path, names, name)
+    return found.dtype, found.shape, found.strides, found.start
+
+
+_LOADERS: Dict[str, Callable[[IO[bytes], str, Optional[str], Optional[str]], _Loaded]] = {
+    "npy": _load_npy,
+    "safetensors": _load_safetensors,
+    "pt": _load_torch,
+}
+
+
+def _choice(path: str, names: Sequence[str], name: Optional[str]) -> UsageError:
+    some = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+    what = f"{path} holds {len(names)} tensors" if name is None else f"{path} holds no tensor {name}"
+    return UsageError(what, f"name one of them, {path}:NAME: {some}")
 
 
 def _shape(numbers: Any) -> Tuple[int, ...]:

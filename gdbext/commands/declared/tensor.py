@@ -93,14 +93,16 @@ COMMANDS = (
     ),
     _row(
         "diff",
-        "Compare two tensors, a tensor with a file, or one tensor over ranks",
+        "Compare two tensors, of the program or in files, or one tensor over ranks",
         "diff",
-        Argument("expression", "two expressions, or one and a file, or one with --all-ranks", "A B [INDEX]"),
-        "An index behind a space selects in both tensors, one without a space in the tensor before it.",
+        Argument("expression", "two expressions or files, or one expression with --all-ranks", "A B [INDEX]"),
+        "An index behind a space selects in both tensors, one without a space in the tensor before it. Files are .npy, "
+        ".safetensors and torch's .pt; FILE:NAME is one of several tensors in a file. `gdbext dump ls` finds dumps.",
         (
             "llm-tensor diff expected actual [0, :8] --rtol 1e-3",
             "llm-tensor diff cache[0] cache[1]",
             "llm-tensor diff weight --all-ranks",
+            "llm-tensor diff rank0/Pass3.pt:model.norm rank1/Pass3.pt:model.norm",
         ),
         (
             *_RAW,

@@ -8,13 +8,14 @@ any other one ends it.
 from __future__ import annotations
 
 import struct
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Mapping
 
 MOST_BYTES = 64 << 20
 _MOST_MEMO = 1_000_000
 _MOST_OBJECTS = 2_000_000
 """torch keeps 2,000 entries of some 30 values unless it is told otherwise."""
 _LONGEST_INTEGER = 16  # bytes
+_LONGEST_LINE = 1024
 
 
 class NotPlain(ValueError):
@@ -27,21 +28,23 @@ def loads(data: bytes) -> Any:
     if len(data) > MOST_BYTES:
         raise NotPlain(f"longer than {MOST_BYTES >> 20} MiB")
     try:
-        return _Machine(data).run()
+        return Machine(data, _OPERATIONS).run()
     except (IndexError, struct.error, KeyError, OverflowError):
         raise NotPlain("cut short, or no pickle") from None
 
 
-class _Machine:
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
+class Machine:
+    """Reads by a table of operations; another reader may have more of them."""
+
+    def __init__(self, data: bytes, table: Mapping[int, Callable[[Any], None]]) -> None:
+        self._data, self._at, self._table = data, 0, table
         self._stack: List[Any] = []
         self._marks: List[int] = []
         self._memo: Dict[int, Any] = {}
         self._objects = 0  # that were put on the stack
 
     def run(self) -> Any:
-        data, operations = self._data, _OPERATIONS
+        data, operations = self._data, self._table
         while True:
             code = data[self._at]
             self._at += 1
@@ -63,11 +66,21 @@ class _Machine:
     def _number(self, size: int, signed: bool = False) -> int:
         return int.from_bytes(self._take(size), "little", signed=signed)
 
-    def _push(self, value: Any) -> None:
+    def push(self, value: Any) -> None:
         self._objects += 1
         if self._objects > _MOST_OBJECTS:
             raise NotPlain("too many objects")
         self._stack.append(value)
+
+    def pop(self) -> Any:
+        return self._stack.pop()
+
+    def line(self) -> str:
+        """Text up to the end of a line."""
+        end = self._data.index(b"\n", self._at, self._at + _LONGEST_LINE)
+        text = self._data[self._at : end].decode("utf-8", "replace")
+        self._at = end + 1
+        return text
 
     def skip(self, size: int) -> None:
         self._take(size)
@@ -82,25 +95,25 @@ class _Machine:
         return items
 
     def constant(self, value: Any) -> None:
-        self._push(value)
+        self.push(value)
 
     def empty(self, kind: Callable[[], Any]) -> None:
-        self._push(kind())
+        self.push(kind())
 
     def integer(self, size: int, signed: bool) -> None:
-        self._push(self._number(size, signed))
+        self.push(self._number(size, signed))
 
     def long(self) -> None:
         size = self._number(1)
         if size > _LONGEST_INTEGER:
             raise NotPlain("a number too long")
-        self._push(self._number(size, signed=True))
+        self.push(self._number(size, signed=True))
 
     def real(self) -> None:
-        self._push(struct.unpack(">d", self._take(8))[0])
+        self.push(struct.unpack(">d", self._take(8))[0])
 
     def text(self, size: int) -> None:
-        self._push(self._take(self._number(size)).decode("utf-8", "replace"))
+        self.push(self._take(self._number(size)).decode("utf-8", "replace"))
 
     def put(self, size: int) -> None:
         self._remember(self._number(size))
@@ -114,7 +127,7 @@ class _Machine:
         self._memo[key] = self._stack[-1]
 
     def get(self, size: int) -> None:
-        self._push(self._memo[self._number(size)])
+        self.push(self._memo[self._number(size)])
 
     def append(self) -> None:
         value = self._stack.pop()
@@ -151,17 +164,17 @@ class _Machine:
             raise NotPlain("cut short")
         items = tuple(self._stack[len(self._stack) - count :])
         del self._stack[len(self._stack) - count :]
-        self._push(items)
+        self.push(items)
 
     def tuple_since_mark(self) -> None:
-        self._push(tuple(self.since_mark()))
+        self.push(tuple(self.since_mark()))
 
 
 _STOP = ord(".")
-_OPERATIONS: Dict[int, Callable[[_Machine], None]] = {
+_OPERATIONS: Dict[int, Callable[[Machine], None]] = {
     0x80: lambda it: it.skip(1),  # PROTO
     0x95: lambda it: it.skip(8),  # FRAME
-    ord("("): _Machine.mark,
+    ord("("): Machine.mark,
     ord("}"): lambda it: it.empty(dict),
     ord("]"): lambda it: it.empty(list),
     ord(")"): lambda it: it.constant(()),
@@ -171,21 +184,26 @@ _OPERATIONS: Dict[int, Callable[[_Machine], None]] = {
     ord("K"): lambda it: it.integer(1, False),
     ord("M"): lambda it: it.integer(2, False),
     ord("J"): lambda it: it.integer(4, True),
-    0x8A: _Machine.long,
-    ord("G"): _Machine.real,
+    0x8A: Machine.long,
+    ord("G"): Machine.real,
     ord("X"): lambda it: it.text(4),
     0x8C: lambda it: it.text(1),
     ord("q"): lambda it: it.put(1),
     ord("r"): lambda it: it.put(4),
-    0x94: _Machine.memoize,
+    0x94: Machine.memoize,
     ord("h"): lambda it: it.get(1),
     ord("j"): lambda it: it.get(4),
-    ord("a"): _Machine.append,
-    ord("e"): _Machine.appends,
-    ord("s"): _Machine.set_item,
-    ord("u"): _Machine.set_items,
+    ord("a"): Machine.append,
+    ord("e"): Machine.appends,
+    ord("s"): Machine.set_item,
+    ord("u"): Machine.set_items,
     0x85: lambda it: it.tuple_of(1),
     0x86: lambda it: it.tuple_of(2),
     0x87: lambda it: it.tuple_of(3),
-    ord("t"): _Machine.tuple_since_mark,
+    ord("t"): Machine.tuple_since_mark,
 }
+
+
+def operations() -> Dict[int, Callable[[Any], None]]:
+    """Those of plain data, for a reader that knows more."""
+    return dict(_OPERATIONS)
