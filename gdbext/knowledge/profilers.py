@@ -113,3 +113,14 @@ REQUEST_PATHS: Tuple[Tuple[str, str], ...] = (
     ("input", "/v1/embeddings"),
 )
 """A key that only the body of one kind of request has -> where that goes (OpenAI's API; SGLang's own /generate)."""
+
+FRONT_END = r".+\.async_llm\..+"
+"""A trace of a front end, beside those of the ranks (vllm async_llm.py)."""
+
+STAGE = r"-(?P<stage>[A-Za-z]\w*)\.trace\.json"
+"""Which stage a trace is of, behind its rank (sglang profiler_manager.py)."""
+
+ASCEND_TRACE = r".+_ascend_(?:pt|ms)"
+"""A folder that torch_npu or MindSpore write for one rank: {host}_{pid}_{time}, or vLLM-Ascend's names of ranks."""
+
+ASCEND_PID = r"_(?P<pid>\d+)_\d+_ascend_(?:pt|ms)$"

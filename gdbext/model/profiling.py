@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Mapping, Optional, Tuple, Union
 
+from gdbext.model.trace import MergeReport, TraceDiagnosis
+
 
 @dataclass(frozen=True)
 class ProfileServer:
@@ -74,3 +76,22 @@ class ProfileAnswer:
     complete: Optional[bool] = None  # every rank's trace is there and whole; None: nobody waited for them
     notes: Tuple[str, ...] = ()
     next_step: str = ""
+
+
+@dataclass(frozen=True)
+class ProfilePart:
+    """What the traces of all ranks say, of one stage where the engine wrote one for each. `problem`: why there is no
+    more."""
+
+    stage: str = ""
+    merged: Optional[MergeReport] = None
+    diagnosis: Optional[TraceDiagnosis] = None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class ProfileReport:
+    """A whole profile: what was done, and what its traces say."""
+
+    answer: ProfileAnswer
+    parts: Tuple[ProfilePart, ...] = ()

@@ -6,18 +6,8 @@ import os
 import re
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
-from gdbext.knowledge.ascend_tables import (
-    COMMUNICATION,
-    FOLDER,
-    IS_COMMUNICATION,
-    KERNELS,
-    OPERATORS,
-    RANK_FILE,
-    STEPS,
-    TRACE_VIEW,
-)
-from gdbext.model.trace import SummaryRow, TraceFile, TraceSummary
-from gdbext.traces.ascend import Exchange, Kernel, Operator, Table, exchanges, kernels, operators, shares
+from gdbext.knowledge.ascend_tables import COMMUNICATION, IS_COMMUNICATION, KERNELS, RANK_FILE, STEPS
+from gdbext.traces.ascend import Exchange, Kernel, Table, exchanges, kernels, shares
 from gdbext.traces.collecting import Collected, Collector
 from gdbext.traces.events import Event, made
 from gdbext.traces.finding import labels_of
@@ -27,30 +17,6 @@ from gdbext.traces.reading import Contents
 _BLOCK = 4096
 _PARTS = re.compile(IS_COMMUNICATION)
 _RANK = re.compile(RANK_FILE)
-
-
-def folders_in(place: str) -> List[str]:
-    """The folders with tables below a folder, each of one rank."""
-    found = []
-    for folder, below, names in os.walk(place):
-        below.sort()
-        if is_ascend(folder, names):
-            found.append(folder)
-    return found
-
-
-def is_ascend(folder: str, names: Optional[Sequence[str]] = None) -> bool:
-    """Whether a folder holds the tables of a rank."""
-    if names is None:
-        try:
-            names = os.listdir(folder)
-        except OSError:
-            return False
-    return os.path.basename(folder) == FOLDER or KERNELS.file in names or OPERATORS.file in names
-
-
-def has_timeline(folder: str) -> bool:
-    return any(os.path.isfile(os.path.join(folder, TRACE_VIEW + end)) for end in ("", ".gz"))
 
 
 def read_tables(folder: str, causes: bool = True) -> Tuple[RankTrace, Collected]:
@@ -146,71 +112,3 @@ def _take_steps(own: Sequence[Kernel], base: int, found: Collected) -> None:
     found.steps += [
         (step, (first - base) / 1000, (last - base) / 1000) for step, (first, last) in sorted(spans.items())
     ]
-
-
-def summary(folders: Sequence[str]) -> TraceSummary:
-    """Operators over ranks by op_statistic.csv, or by kernel_details.csv where a rank has no such table."""
-    files: List[TraceFile] = []
-    rows: Dict[Tuple[str, str], SummaryRow] = {}
-    for index, folder in enumerate(folders):
-        table = Table()
-        path = _in(folder, OPERATORS.file)
-        found = list(operators(path, table)) if os.path.isfile(path) else list(_counted(folder, table))
-        rank = rank_of(folder)
-        state = "lost" if not found else "partial" if table.problems else "ok"
-        files.append(TraceFile(index, folder, rank, events=table.lines, state=state, problems=tuple(table.problems)))
-        for one in found:
-            _add(rows, index, one.type, one.core, one.calls, one.total, one.least, one.most)
-    total = sum(row.total for row in rows.values())
-    shared = [_shared(row, total) for row in rows.values()]
-    return TraceSummary(tuple(files), tuple(sorted(shared, key=lambda row: -row.total)), "category", total)
-
-
-def _counted(folder: str, table: Table) -> Iterator[Operator]:
-    """Operators by their kernels."""
-    found: Dict[Tuple[str, str], _Calls] = {}
-    for kernel in kernels(_in(folder, KERNELS.file), table):
-        name = kernel.type or kernel.name
-        found.setdefault((name, kernel.core), _Calls(name, kernel.core)).add(kernel.duration / 1000)
-    for one in found.values():
-        yield Operator(one.type, one.core, one.calls, one.total, one.least, one.most)
-
-
-class _Calls:
-    def __init__(self, type: str, core: str) -> None:
-        self.type, self.core = type, core
-        self.calls, self.total, self.least, self.most = 0, 0.0, float("inf"), 0.0
-
-    def add(self, length: float) -> None:
-        self.calls += 1
-        self.total += length
-        self.least, self.most = min(self.least, length), max(self.most, length)
-
-
-def _add(
-    rows: Dict[Tuple[str, str], SummaryRow],
-    index: int,
-    name: str,
-    core: str,
-    count: int,
-    total: float,
-    least: float,
-    most: float,
-) -> None:
-    old = rows.get((name, core), SummaryRow(name, core, 0, 0.0, float("inf"), 0.0, 0.0))
-    rows[name, core] = SummaryRow(
-        name,
-        core,
-        old.count + count,
-        old.total + total,
-        min(old.least, least),
-        max(old.most, most),
-        0.0,
-        {**old.ranks, index: old.ranks.get(index, 0.0) + total},
-        {**old.counts, index: old.counts.get(index, 0) + count},
-    )
-
-
-def _shared(row: SummaryRow, total: float) -> SummaryRow:
-    share = row.total / total if total else 0.0
-    return SummaryRow(row.name, row.sort, row.count, row.total, row.least, row.most, share, row.ranks, row.counts)

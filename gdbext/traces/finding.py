@@ -6,7 +6,7 @@ import os
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.knowledge.ascend_tables import COMMUNICATION, KERNELS, TRACE_VIEW
+from gdbext.knowledge.ascend_tables import COMMUNICATION, KERNELS, OPERATORS, TRACE_VIEW
 from gdbext.knowledge.traces import FILE_NAMES, HOST_NAME, ORDER
 from gdbext.model.errors import GdbextError, NothingFound
 
@@ -50,7 +50,7 @@ def _in_folder(folder: str, depth: int) -> List[str]:
         one.path for one in sorted_ones if one.is_file() and _TRACE.search(one.name) and not _OTHERS.search(one.name)
     ]
     if os.path.basename(folder) == _ASCEND:
-        tables = {KERNELS.file, COMMUNICATION} & {one.name for one in sorted_ones}
+        tables = {KERNELS.file, OPERATORS.file, COMMUNICATION} & {one.name for one in sorted_ones}
         return [path for path in files if os.path.basename(path).startswith(TRACE_VIEW)] or [folder] * bool(tables)
     below = [path for one in sorted_ones if depth and one.is_dir() for path in _in_folder(one.path, depth - 1)]
     return files + below

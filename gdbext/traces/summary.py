@@ -10,6 +10,7 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.trace import ChangedRow, SummaryRow, TraceDifference, TraceFile, TraceSummary
+from gdbext.traces import ascend_totals
 from gdbext.traces.collecting import COMMUNICATION, COPY, Collected, Collector
 from gdbext.traces.events import UNSET, number
 from gdbext.traces.finding import labels_of, rank_in
@@ -25,7 +26,7 @@ _MATTERS = 0.001  # part of all time, below which a change is none
 
 
 Reader = Callable[[str, str], FileTotals]  # path, by
-READERS: List[Tuple[str, Reader]] = []
+READERS: Tuple[Tuple[str, Reader], ...] = ((ascend_totals.PATH, ascend_totals.read),)
 """Readers of other tables: a pattern of the whole path, and who reads it."""
 
 

@@ -39,6 +39,8 @@ def test_rows(row):
         ("vllm serve model", "vllm"),
         ("python3 -m vllm.entrypoints.openai.api_server --model m", "vllm"),
         ("python -m sglang.launch_server --tp 2", "sglang"),
+        ("vllm-mindspore serve model", "vllm"),
+        ("python3 -m vllm_mindspore.entrypoints vllm.entrypoints.openai.api_server --model m", "vllm"),
         ("mpirun -n 8 trtllm-serve model", "tensorrt-llm"),
         ("env A=1 numactl -N 0 vllm serve model", "vllm"),
         ("torchrun train.py", None),

@@ -4,12 +4,14 @@ import json
 
 import pytest
 
+from gdbext.cli import main
 from gdbext.knowledge.ascend_tables import TABLES
 from gdbext.traces import ascend
-from gdbext.traces.ascend_rank import rank_of, read_tables, summary
+from gdbext.traces.ascend_rank import rank_of, read_tables
 from gdbext.traces.diagnosis import diagnose
 from gdbext.traces.finding import found
 from gdbext.traces.job import read_job
+from gdbext.traces.summary import summarise
 
 KERNEL_HEAD = (
     "Device_id,Model ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)"
@@ -32,9 +34,8 @@ def write_rank(folder, rank, late=0.0, gap=0.0, steps=30, exchanged=True):
         own = 300.0 + late + step % 3
         rows.append(f"{rank},0,{step},7,aclnnMatmul_MatMulV2,MatMulV2,dynamic,AI_CORE,{at + gap:.3f}\t,{own:.2f}\t,0")
         arrival, end = at + gap + own, at + 1100.0
-        rows.append(
-            f"{rank},0,{step},9,hcom_allReduce__868_{step}_1,hcom_allReduce_,N/A,COMMUNICATION,{arrival:.3f}\t,{end - arrival:.2f},0"
-        )
+        name = f"hcom_allReduce__868_{step}_1,hcom_allReduce_,N/A,COMMUNICATION"
+        rows.append(f"{rank},0,{step},9,{name},{arrival:.3f}\t,{end - arrival:.2f},0")
         times = {
             "Start Timestamp(us)": f"{arrival:.3f}",
             "Elapse Time(ms)": (end - arrival) / 1000,
@@ -202,17 +203,36 @@ OPERATORS = """Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg
 
 
 def test_operators_over_ranks(tmp_path):
+    """Two ranks by op_statistic.csv, one by its kernels."""
     folders = [folder_of(tmp_path, rank) for rank in range(3)]
-    for rank, folder in enumerate(folders[:2]):
-        (folder / "op_statistic.csv").write_text(OPERATORS.format(300 + 600 * rank))
-    write_rank(folders[2], 2)
-    answer = summary([str(folder) for folder in folders])
+    for rank, folder in enumerate(folders):
+        write_rank(folder, rank)
+        if rank < 2:
+            (folder / "op_statistic.csv").write_text(OPERATORS.format(300 + 600 * rank))
+    answer = summarise(found([str(tmp_path)]), "category", 20, lambda line: None, jobs=1)
     assert [one.rank for one in answer.files] == [0, 1, 2]
-    first = next(row for row in answer.rows if row.name == "MatMulV2")
-    assert (first.name, first.sort, first.count) == ("MatMulV2", "AI_CORE", 90)
-    assert first.ranks == {0: 300.0, 1: 900.0, 2: pytest.approx(30 * 301.0)}
-    assert first.counts == {0: 30, 1: 30, 2: 30}
+    rows = {row.name: row for row in answer.rows}
+    product = rows["MatMulV2"]
+    assert (product.sort, product.count) == ("AI_CORE", 90)
+    assert product.ranks == {0: 300.0, 1: 900.0, 2: pytest.approx(30 * 301.0)}
+    assert product.counts == {0: 30, 1: 30, 2: 30}
+    assert rows["hcom_allReduce_"].sort == "communication"
     assert sum(row.share for row in answer.rows) == pytest.approx(1)
+
+
+def test_kernels_by_stream(tmp_path):
+    write_rank(folder_of(tmp_path, 0), 0)
+    answer = summarise(found([str(tmp_path)]), "stream", 20, lambda line: None, jobs=1)
+    assert {(row.name, row.sort) for row in answer.rows} == {("MatMulV2", "stream 7"), ("hcom_allReduce_", "stream 9")}
+
+
+def test_the_commands(tmp_path, capsys):
+    for rank in range(4):
+        write_rank(folder_of(tmp_path, rank), rank, late=500.0 * (rank == 2))
+    assert main.main(["trace", "diagnose", str(tmp_path), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["verdict"]["cause"] == "late-rank"
+    assert main.main(["trace", "summary", str(tmp_path)]) == 0
+    assert "MatMulV2" in capsys.readouterr().out
 
 
 def test_a_timeline_is_read_rather_than_tables(tmp_path):

@@ -225,10 +225,10 @@ class Session:
             chosen["dir"] = folder
         elif self._options.dir and self._options.dir != folder:
             raise UsageError(f"{row.engine} writes where it was configured to", "leave --dir out")
-        if row.steps_limited_by and seconds is not None:
+        if row.steps_limited_by and self._options.steps is not None:
             self._notes.append(
-                f"releases of {row.engine} that do not read the request stop by themselves only with "
-                f"{row.steps_limited_by} in their own settings; a guard of ours stops them when we are killed"
+                f"a release of {row.engine} that does not read the request goes on until it is stopped, or as its own "
+                f"{row.steps_limited_by} says"
             )
         return {row.fields[name]: value for name, value in chosen.items()}, folder  # type: ignore[misc]
 

@@ -7,41 +7,48 @@ import re
 import zlib
 from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
-from gdbext.knowledge.profile_files import ASCEND_RANK, TRACE_NAMES, TraceName
+from gdbext.knowledge.ascend_tables import FOLDER, RANK_FILE, TRACE_VIEW
+from gdbext.knowledge.profilers import ASCEND_PID, ASCEND_TRACE, FRONT_END, STAGE
+from gdbext.knowledge.traces import HOST_NAME
 from gdbext.model.profiling import TraceFile
 from gdbext.opener import files as opener
+from gdbext.traces.finding import labels_of
 
 _MOST_NAMES = 65_536
 _PIECE = 1 << 20
 _TAIL = 4096
-_STAGED = ("rank", "tp", "pp", "dp", "ep")
-_NAMES = tuple((re.compile(row.pattern), row) for row in TRACE_NAMES)
+_TRACE = re.compile(r".+\.json(?:\.gz)?")
 _Stamp = Tuple[int, int, int]  # device and inode do not tell a file that is written over: inode, size, time
+
+
+class Whose(NamedTuple):
+    """Whose trace a file or folder is, by its name."""
+
+    key: str  # "rank 3", "TP 1, PP 0", "pid 4711"
+    stage: str = ""
+    is_rank: bool = True
+    is_folder: bool = False
 
 
 class _Found(NamedTuple):
     name: str
-    row: TraceName
-    key: str
-    stage: str
+    whose: Whose
     stamp: _Stamp
 
 
-def whose(name: str) -> Optional[Tuple[TraceName, str, str]]:
-    """Row, process ("rank 3", "TP 1, PP 0", "pid 4711") and stage of a file's name; None for no trace."""
-    for pattern, row in _NAMES:
-        found = pattern.fullmatch(name)
-        if found is not None:
-            groups = {key: value for key, value in found.groupdict().items() if value is not None}
-            stage = groups.pop("stage", "")
-            if "rank" in groups:
-                key = f"rank {int(groups['rank'])}"
-            elif "pid" in groups:
-                key = f"pid {int(groups['pid'])}"
-            else:
-                key = ", ".join(f"{name.upper()} {int(groups[name])}" for name in _STAGED if name in groups)
-            return row, key or name, stage
-    return None
+def whose(name: str) -> Optional[Whose]:
+    """None for what is no trace of a profile."""
+    is_folder = re.fullmatch(ASCEND_TRACE, name) is not None
+    if not is_folder and not _TRACE.fullmatch(name):
+        return None
+    if re.fullmatch(FRONT_END, name):
+        return Whose(name, is_rank=False)
+    rank, labels = labels_of(name)
+    stage = re.search(STAGE, name)
+    key = f"rank {rank}" if rank is not None else ", ".join(f"{kind.upper()} {at}" for kind, at in labels.items())
+    written = re.search(ASCEND_PID, name) if is_folder else re.match(HOST_NAME, name)
+    key = key or (f"pid {int(written['pid'])}" if written else "")
+    return Whose(key, stage["stage"] if stage else "", True, is_folder) if key else None
 
 
 class Folder:
@@ -63,14 +70,11 @@ class Folder:
 
     def _file(self, one: _Found) -> TraceFile:
         path = os.path.join(self.path, one.name)
-        if one.row.folder:
-            inner = os.path.join(path, one.row.whole)
-            state, size = self._growth(inner)
-            key = _ascend_rank(path) or one.key
-        else:
-            state, size = self._growth(path)
-            key = one.key
-        return TraceFile(path, key, size, state, one.stage, one.row.rank)
+        key, is_folder = one.whose.key, one.whose.is_folder
+        state, size = self._growth(os.path.join(path, FOLDER, TRACE_VIEW) if is_folder else path)
+        if is_folder:
+            key = _ascend_rank(path) or key
+        return TraceFile(path, key, size, state, one.whose.stage, one.whose.is_rank)
 
     def _growth(self, path: str) -> Tuple[str, int]:
         growing = self._growing.setdefault(path, _Growing(path))
@@ -84,10 +88,10 @@ class Folder:
             return []
         found = []
         for name in names:
-            row = whose(name)
-            stamp = self._stamp(name, row[0].folder) if row is not None else None
-            if row is not None and stamp is not None:
-                found.append(_Found(name, *row, stamp))
+            about = whose(name)
+            stamp = self._stamp(name, about.is_folder) if about is not None else None
+            if about is not None and stamp is not None:
+                found.append(_Found(name, about, stamp))
         return found
 
     def _stamp(self, name: str, is_folder: bool) -> Optional[_Stamp]:
@@ -175,7 +179,7 @@ def _ascend_rank(folder: str) -> Optional[str]:
         names = opener.names_in(folder, 256)
     except OSError:
         return None
-    found = (re.fullmatch(ASCEND_RANK, name) for name in names)
+    found = (re.fullmatch(RANK_FILE, name) for name in names)
     return next((f"rank {int(one['rank'])}" for one in found if one is not None), None)
 
 

@@ -16,7 +16,7 @@ from gdbext.model.explanation import Explanation, Glossary
 from gdbext.model.job import SCHEMA, Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.model.locks import LockReport
 from gdbext.model.origin import FromFile
-from gdbext.model.profiling import ProfileAnswer, ProfileStatuses
+from gdbext.model.profiling import ProfileAnswer, ProfileReport, ProfileStatuses
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.tree import StackTree, TreeNode
@@ -35,7 +35,7 @@ from gdbext.render.text.error import answer_document
 from gdbext.render.text.explanation import explanation_document, glossary_document
 from gdbext.render.text.locks import lock_document, peer_document, wait_document
 from gdbext.render.text.profiling import answer_document as profile_document
-from gdbext.render.text.profiling import statuses_document
+from gdbext.render.text.profiling import report_document, statuses_document
 from gdbext.render.text.verdict.chain import alternative_document, chain_document, node_document
 from gdbext.render.text.verdict.considered import considered_document
 from gdbext.render.text.verdict.origin import origin_document
@@ -339,6 +339,7 @@ _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
     ProfileStatuses: statuses_document,
     DumpListing: listing_document,
     ProfileAnswer: profile_document,
+    ProfileReport: report_document,
     **STREAM_DOCUMENTS,
     **TENSOR_DOCUMENTS,
     BreakTable: break_document,

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
-from gdbext.model.profiling import ProfileAnswer, ProfileServer, ProfileStatus, ProfileStatuses, TraceFile
+from gdbext.model.profiling import (
+    ProfileAnswer,
+    ProfileReport,
+    ProfileServer,
+    ProfileStatus,
+    ProfileStatuses,
+    TraceFile,
+)
+from gdbext.model.trace import MergeReport, TraceDiagnosis
+from gdbext.render.json.trace_document import TRACE_DOCUMENTS
 from gdbext.render.safe_text import clean, counted, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 from gdbext.render.text.tensors.tensor import size_text
+from gdbext.render.text.trace import diagnosis_lines
 
 MOST_FILES = 64
 _COLUMNS = (
@@ -72,6 +82,40 @@ def answer_lines(answer: ProfileAnswer, style: Style) -> List[str]:
     if answer.next_step:
         lines += wrapped(clean(answer.next_step, style), style, indent="    ", first="  > ")
     return lines
+
+
+def report_lines(report: ProfileReport, style: Style) -> List[str]:
+    """What was done, then what the traces say."""
+    lines = answer_lines(report.answer, style)
+    for part in report.parts:
+        lines.append("")
+        if part.stage:
+            lines.append(style.paint(f"Stage {clean(part.stage, style)}", "strong"))
+        if part.diagnosis is not None:
+            lines += diagnosis_lines(part.diagnosis, style)
+        if part.merged is not None:
+            events = counted(part.merged.events_out, "event")
+            lines += wrapped(
+                f"All ranks in one trace: {clean(part.merged.output, style)} ({events})", style, indent="  "
+            )
+        if part.problem:
+            lines += [style.paint(line, "doubt") for line in wrapped(clean(part.problem, style), style, indent="  ")]
+    return lines
+
+
+def report_document(report: ProfileReport) -> Dict[str, Any]:
+    return {
+        **answer_document(report.answer),
+        "profiles": [
+            {
+                "stage": part.stage or None,
+                "merged": None if part.merged is None else TRACE_DOCUMENTS[MergeReport](part.merged),
+                "problem": part.problem or None,
+                **({} if part.diagnosis is None else TRACE_DOCUMENTS[TraceDiagnosis](part.diagnosis)),
+            }
+            for part in report.parts
+        ],
+    }
 
 
 def _place(server: ProfileServer, style: Style) -> str:
@@ -140,4 +184,8 @@ def answer_document(answer: ProfileAnswer) -> Dict[str, Any]:
     }
 
 
-RENDERERS: Mapping[type, Callable[..., List[str]]] = {ProfileStatuses: statuses_lines, ProfileAnswer: answer_lines}
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {
+    ProfileStatuses: statuses_lines,
+    ProfileAnswer: answer_lines,
+    ProfileReport: report_lines,
+}

@@ -23,6 +23,8 @@ PROFILE = EngineProfile(
         TitleRule(PROGRAM + r"vllm-rs(?:\s|$)", "front end", "vllm 0.33 wheel: a front end in Rust"),
         TitleRule(SCRIPT + r"vllm\s+(?:serve|bench|chat|complete|run-batch)(?:\s|$)", "front end", "vllm command line"),
         TitleRule(MODULE + r"vllm\.entrypoints\.\S+", "front end", "vllm command line"),
+        TitleRule(SCRIPT + r"vllm-mindspore\s+serve(?:\s|$)", "front end", "vLLM-MindSpore documentation 0.4"),
+        TitleRule(MODULE + r"vllm_mindspore\.entrypoints(?:\s|$)", "front end", "vLLM-MindSpore documentation 0.3"),
         TitleRule(r"^ray::Ray(?:WorkerProc|WorkerWrapper|GPUExecutor\w*)", "rank", "vllm ray executors"),
     ),
     libraries=(
