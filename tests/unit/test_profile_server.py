@@ -17,7 +17,8 @@ FRONT, RANK = 10, 20
 
 
 def row(address, port, inode, state="0A"):
-    return f"   0: {address}:{port:04X} {'0' * len(address)}:0000 {state} 00000000:00000000 00:00000000 00000000 0 0 {inode} 1\n"
+    ends = f"{address}:{port:04X} {'0' * len(address)}:0000"
+    return f"   0: {ends} {state} 00000000:00000000 00:00000000 00000000 0 0 {inode} 1\n"
 
 
 class Host(Tree):

@@ -30,7 +30,6 @@ class Name(NamedTuple):
 class Storage(NamedTuple):
     type: str  # name of its class
     key: str  # the member with its bytes
-    count: int
 
 
 class Unknown(NamedTuple):
@@ -134,7 +133,7 @@ class _Reader(Machine):
         said = self.pop()
         if type(said) is not tuple or len(said) < 5 or said[0] != "storage" or not isinstance(said[1], Name):
             raise NotPlain("an id that torch does not write")
-        self.push(Storage(said[1].text.rpartition(" ")[2], str(said[2])[:_LONGEST_NAME], _whole(said[4])))
+        self.push(Storage(said[1].text.rpartition(" ")[2], str(said[2])[:_LONGEST_NAME]))
 
     def called(self) -> None:
         said, function = self.pop(), self.pop()

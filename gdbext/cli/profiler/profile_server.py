@@ -128,7 +128,7 @@ def _arguments(proc: ProcFS, pid: int) -> Tuple[str, ...]:
 def _check_namespace(proc: ProcFS, members: Sequence[RankProcess]) -> None:
     """Its ports are not ours in another network namespace."""
     ours = proc.namespace(proc.self_pid() or 0, "net")
-    spaces = {proc.namespace(one.pid, "net"): one.pid for one in members}
+    spaces = {proc.namespace(one.pid, "net"): one.pid for one in reversed(members)}  # of several, the front end
     known = [pid for space, pid in spaces.items() if not isinstance(space, Missing) and space != ours]
     if ours and known and ours not in spaces:
         raise GdbextError(
