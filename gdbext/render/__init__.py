@@ -24,7 +24,7 @@ _MODULES: Mapping[str, str] = {
     "explanation": "text.explanation",
     "job": "text.ranks",
     "locks": "text.locks",
-    "profiling": "text.profiling",
+    "profiling": "text.profiler.profiling",
     "stack": "text.verdict.stacks",
     "stream": "text.stream",
     "tensor": "text.tensors.tensor_answers",

@@ -17,7 +17,7 @@ from gdbext.knowledge.traces import ORDER
 from gdbext.model.errors import GdbextError, NothingFound
 from gdbext.model.text.ranges import folded
 from gdbext.model.trace import Clock, TraceFile
-from gdbext.traces.ascend_rank import read_tables
+from gdbext.traces.ascend.ascend_rank import read_tables
 from gdbext.traces.clocks import align, bases
 from gdbext.traces.rank import RankTrace, read_rank
 

@@ -10,7 +10,7 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.trace import ChangedRow, SummaryRow, TraceDifference, TraceFile, TraceSummary
-from gdbext.traces import ascend_totals
+from gdbext.traces.ascend import ascend_totals
 from gdbext.traces.collecting import COMMUNICATION, COPY, Collected, Collector
 from gdbext.traces.events import UNSET, number
 from gdbext.traces.finding import labels_of, rank_in

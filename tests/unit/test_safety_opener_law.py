@@ -65,13 +65,15 @@ EXCEPTIONS = {
         cli/launch.py:_start cli/inputs/log_folder.py:_is_log cli/pdb/inject.py:_ask cli/inputs/reading.py:read
         cli/inputs/reading.py:refuse_device cli/terminal.py:write_lines cli/vscode.py:_read
         cli/watch.py:bundles_in
+        cli/profiler/profile.py:_token cli/profiler/profile_requests.py:read_requests cli/dump.py:_walk
+        cli/profiler/profile_report.py:_merged cli/profiler/profile_report.py:_part
+        cli/profiler/profile_report.py:_timeline traces/ascend/ascend_files.py:_rows
+        traces/ascend/ascend_files.py:exchanges traces/ascend/ascend_rank.py:_there
+        traces/ascend/ascend_rank.py:rank_of traces/ascend/ascend_totals.py:read traces/job.py:_read
         traces/finding.py:_ascend_rank traces/finding.py:_in_folder traces/finding.py:found traces/job.py:_one_run
         traces/job.py:size_of traces/merge.py:_beside traces/merge.py:_part traces/merge.py:_write
         traces/perfetto.py:_slices traces/rank.py:read_rank traces/summary.py:_span
         traces/summary.py:read_totals
-        cli/profiler/profile.py:_token
-        cli/profiler/profile_requests.py:read_requests
-        cli/dump.py:_walk
     """,
     "a part of gdbext, of its Python, or of the system": """
         discovery/proc/programs.py:_runs discovery/proc/programs.py:_steps discovery/proc/programs.py:_trusted

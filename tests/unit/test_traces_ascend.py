@@ -6,8 +6,8 @@ import pytest
 
 from gdbext.cli import main
 from gdbext.knowledge.ascend_tables import TABLES
-from gdbext.traces import ascend
-from gdbext.traces.ascend_rank import rank_of, read_tables
+from gdbext.traces.ascend import ascend_files as ascend
+from gdbext.traces.ascend.ascend_rank import rank_of, read_tables
 from gdbext.traces.diagnosis import diagnose
 from gdbext.traces.finding import found
 from gdbext.traces.job import read_job

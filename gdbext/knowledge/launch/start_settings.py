@@ -14,7 +14,7 @@ PROFILE, GRAPHS, TENSORS = "profile", "graphs", "tensors"
 @dataclass(frozen=True)
 class StartSetting:
     """One setting. `{dir}` in `value` is the folder for the files, `{first}` and `{last}` steps, `{file}` the file that
-    is written for it (`file`: what is in it, by a name that `frontend.starting` knows).
+    is written for it (`file`: what is in it, by a name that `cli.starting` knows).
 
     `argument`: no variable but an option behind the program's words, where these are the engine's own command.
     """

@@ -34,8 +34,8 @@ from gdbext.render.text.dumps import listing_document
 from gdbext.render.text.error import answer_document
 from gdbext.render.text.explanation import explanation_document, glossary_document
 from gdbext.render.text.locks import lock_document, peer_document, wait_document
-from gdbext.render.text.profiling import answer_document as profile_document
-from gdbext.render.text.profiling import report_document, statuses_document
+from gdbext.render.text.profiler.profiling import answer_document as profile_document
+from gdbext.render.text.profiler.profiling import report_document, statuses_document
 from gdbext.render.text.verdict.chain import alternative_document, chain_document, node_document
 from gdbext.render.text.verdict.considered import considered_document
 from gdbext.render.text.verdict.origin import origin_document

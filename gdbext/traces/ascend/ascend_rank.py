@@ -7,7 +7,7 @@ import re
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from gdbext.knowledge.ascend_tables import COMMUNICATION, IS_COMMUNICATION, KERNELS, RANK_FILE, STEPS
-from gdbext.traces.ascend import Exchange, Kernel, Table, exchanges, kernels, shares
+from gdbext.traces.ascend.ascend_files import Exchange, Kernel, Table, exchanges, kernels, shares
 from gdbext.traces.collecting import Collected, Collector
 from gdbext.traces.events import Event, made
 from gdbext.traces.finding import labels_of

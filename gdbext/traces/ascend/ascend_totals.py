@@ -7,8 +7,8 @@ import re
 from typing import Iterator, Tuple
 
 from gdbext.knowledge.ascend_tables import FOLDER, IS_COMMUNICATION, KERNELS, OPERATORS
-from gdbext.traces.ascend import Table, kernels, operators
-from gdbext.traces.ascend_rank import rank_of
+from gdbext.traces.ascend.ascend_files import Table, kernels, operators
+from gdbext.traces.ascend.ascend_rank import rank_of
 from gdbext.traces.totals import FileTotals, Totals
 
 PATH = rf"(?:^|/){FOLDER}/?$|\.csv$"

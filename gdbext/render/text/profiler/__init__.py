@@ -1,0 +1,1 @@
+"""What a profiler was asked and what it wrote, as text."""
