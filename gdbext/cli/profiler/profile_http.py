@@ -48,7 +48,7 @@ class Http:
     """`token` is sent to servers of the job alone, as OpenAI's API has it."""
 
     def __init__(self, token: Optional[str] = None) -> None:
-        self._token = token
+        self.token = token
 
     def post(self, server: ProfileServer, path: str, body: Optional[object], timeout: float) -> Answer:
         """Raises `NoServer`."""
@@ -71,8 +71,8 @@ class Http:
 
     def _ask(self, server: ProfileServer, method: str, path: str, data: Optional[str], timeout: float) -> Answer:
         headers = {"Accept": "application/json", **({"Content-Type": "application/json"} if data is not None else {})}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
         connection = _connection(server, timeout)
         try:
             connection.request(method, path, None if data is None else data.encode(), headers)
