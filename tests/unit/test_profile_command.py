@@ -20,6 +20,8 @@ from gdbext.cli import main
 from tests.inferiors.capture_process import wait_until
 from tests.unit.test_layers import ROOT
 
+pytestmark = pytest.mark.process
+
 SOURCE = Path(__file__).parents[1] / "inferiors" / "profile_server.py"
 
 

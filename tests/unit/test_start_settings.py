@@ -106,6 +106,7 @@ def test_steps_that_are_none(tmp_path, steps):
         start("profile", "trtllm-serve m", tmp_path, steps=steps)
 
 
+@pytest.mark.process
 def test_the_command_becomes_the_program(tmp_path):
     words = [
         sys.executable,
@@ -135,6 +136,7 @@ def test_the_command_becomes_the_program(tmp_path):
     assert f"files: {tmp_path}/d/mindspore/rank_N/NET/GRAPH/STEP" in done.stderr
 
 
+@pytest.mark.process
 def test_options_that_belong_to_a_purpose():
     words = [sys.executable, "-m", "gdbext", "run", "--steps", "1-2", "--", "true"]
     done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT.parent)

@@ -226,6 +226,7 @@ def test_kernels_by_stream(tmp_path):
     assert {(row.name, row.sort) for row in answer.rows} == {("MatMulV2", "stream 7"), ("hcom_allReduce_", "stream 9")}
 
 
+@pytest.mark.process
 def test_the_commands(tmp_path, capsys):
     for rank in range(4):
         write_rank(folder_of(tmp_path, rank), rank, late=500.0 * (rank == 2))
