@@ -14,7 +14,7 @@ MOST = 4096  # files
 _DEPTH = 4  # folders below the one that was given
 _TRACE = re.compile(r"(\.json(\.gz)?|\.gz)$", re.IGNORECASE)
 _OTHERS = re.compile(
-    r"^(merged-|perfetto-|profiler_info|profiler_metadata|communication(_matrix)?\.json|.*(memory|kineto_results_).*"
+    r"^(merged[-.]|perfetto-|profiler_info|profiler_metadata|communication(_matrix)?\.json|.*(memory|kineto_results_).*"
     r"|package\.json|config\.json|tokenizer.*|.*_info_\d+\.json)|memory.*\.json|\.et\.json|execution_trace_et",
     re.IGNORECASE,
 )
