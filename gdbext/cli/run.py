@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
             environment,
             folder,
             options.steps,
-            options.set if purpose != PROFILE else (),
+            (options.set or []) if purpose != PROFILE else (),
         )
         words, environment, said = start.words, start.environment, (*said, *start.said)
     for line in said:

@@ -94,6 +94,10 @@ def _add(parser: Any, argument: Argument, other_name: str) -> None:
         more["action"] = "store_true"
     else:
         more.update(metavar=argument.metavar, type=argument.type, nargs=argument.nargs)
+        if argument.choices:
+            more["choices"] = argument.choices
+        if argument.many:
+            more["action"] = "append"
         if argument.option or argument.nargs != "*":
             more["default"] = argument.default
     parser.add_argument(*names, **more)

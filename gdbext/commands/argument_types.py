@@ -50,6 +50,26 @@ def seconds(text: str) -> float:
     return found
 
 
+def profile_seconds(text: str) -> float:
+    """How long a profile, or the writing of its files, may take."""
+    found = float(text)
+    if not 0 < found < 1e6:
+        raise ValueError(text)
+    return found
+
+
+def steps(text: str) -> int:
+    """A number of steps of an engine."""
+    found = int(text)
+    if not 0 < found < 10**9:
+        raise ValueError(text)
+    return found
+
+
+profile_seconds.__name__ = "number of seconds"
+steps.__name__ = "number"
+
+
 def condition(text: str) -> str:
     """Quotes around all of it, as a shell would need them, are taken off."""
     if len(text) > 1 and text[0] in "'\"" and text[0] == text[-1] and text[0] not in text[1:-1]:

@@ -12,12 +12,14 @@ from gdbext.commands.declared import (
     comms,
     diagnose,
     doctor,
+    dump,
     error,
     explain,
     gdbinit,
     launch,
     locks,
     pdb,
+    profile,
     ranks,
     run,
     stream,
@@ -28,7 +30,24 @@ from gdbext.commands.declared import (
 )
 
 _NOUNS = (
-    *(diagnose, locks, ranks, doctor, explain, comms, pdb, error, watch, trace, launch, vscode, run, gdbinit),
+    *(
+        diagnose,
+        locks,
+        ranks,
+        doctor,
+        explain,
+        comms,
+        pdb,
+        error,
+        watch,
+        profile,
+        trace,
+        dump,
+        launch,
+        vscode,
+        run,
+        gdbinit,
+    ),
     *(backtrace, break_points, tensor, stream, check),
 )
 COMMANDS: Tuple[Command, ...] = tuple(command for noun in _NOUNS for command in noun.COMMANDS)

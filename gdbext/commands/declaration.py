@@ -31,6 +31,8 @@ class Argument(NamedTuple):
     where: str = BOTH  # GDB or SHELL: it is there alone
     group: str = ""  # the heading it stands under in the shell's help
     short: str = ""  # "-q"
+    choices: Tuple[str, ...] = ()  # the words that it takes, where no other is one
+    many: bool = False  # the option may be given several times
     shell_name: str = ""  # what the shell's bodies call it, where that is not its name
 
     @property

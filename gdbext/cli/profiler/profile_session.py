@@ -110,7 +110,7 @@ class Session:
             "activities": tuple(options.activities.split(",")) if options.activities else None,
             "by_stage": options.by_stage or None,
             "stages": tuple(options.stages.split(",")) if options.stages else None,
-            "stack": options.stack,
+            "stack": True if options.stack else False if options.no_stack else None,
             "shapes": options.shapes or None,
             "engine_merge": options.engine_merge or None,
             "prefix": options.prefix,

@@ -1,4 +1,4 @@
-"""A program started with its engine's checks."""
+"""A program started with its engine's checks, profiler or dumps."""
 
 from __future__ import annotations
 
@@ -6,12 +6,22 @@ from gdbext.commands.declaration import ALL_THE_REST, Argument, Command
 
 COMMANDS = (
     Command(
-        "Start a program, with the engines' own debug checks switched on",
+        "Start a program, with the engine's own checks, profiler or dumps switched on",
         gdbext="run",
         run="gdbext.cli.run",
         arguments=(
             Argument("--check", "set the variables that make engines check every layer", flag=True),
-            Argument("--engine", "only those of this engine", "NAME"),
+            Argument("--profile", "profile from the start on, or make it possible", flag=True),
+            Argument(
+                "--dump",
+                "write compiled graphs, or tensors of each layer",
+                "graphs|tensors",
+                choices=("graphs", "tensors"),
+            ),
+            Argument("--engine", "only the settings of this engine (default: by the command)", "NAME"),
+            Argument("--dir", "folder for the files (default: a new one here)", "DIR"),
+            Argument("--steps", "profile these steps (100-150)", "A-B"),
+            Argument("--set", "a key of MindSpore's dump file", "NAME=VALUE", many=True),
             Argument("--quiet", "do not say what is set", flag=True, short="-q"),
             Argument("program", "the program and its arguments", "-- COMMAND", nargs=ALL_THE_REST),
         ),
