@@ -9,7 +9,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.cli.mindspore_dump import configuration
 from gdbext.commands.user_files import write_private
-from gdbext.knowledge.engines import PROFILES
+from gdbext.knowledge.engines.profiles import PROFILES
 from gdbext.knowledge.launch.start_settings import NOTES, SETTINGS, STEPS, TENSORS, StartSetting
 from gdbext.model.errors import GdbextError, UsageError
 

@@ -30,25 +30,8 @@ from gdbext.commands.declared import (
 )
 
 _NOUNS = (
-    *(
-        diagnose,
-        locks,
-        ranks,
-        doctor,
-        explain,
-        comms,
-        pdb,
-        error,
-        watch,
-        profile,
-        trace,
-        dump,
-        launch,
-        vscode,
-        run,
-        gdbinit,
-    ),
-    *(backtrace, break_points, tensor, stream, check),
+    *(diagnose, locks, ranks, doctor, explain, comms, pdb, error, watch, profile, trace, dump),
+    *(launch, vscode, run, gdbinit, backtrace, break_points, tensor, stream, check),
 )
 COMMANDS: Tuple[Command, ...] = tuple(command for noun in _NOUNS for command in noun.COMMANDS)
 """In the order in which `gdbext --help` lists them."""

@@ -10,7 +10,7 @@ import pytest
 from gdbext.cli.mindspore_dump import configuration
 from gdbext.cli.starting import engine_of, settings_for
 from gdbext.knowledge.dumps import mindspore_keys
-from gdbext.knowledge.engines import PROFILES
+from gdbext.knowledge.engines.profiles import PROFILES
 from gdbext.knowledge.launch import start_settings
 from gdbext.model.errors import UsageError
 from tests.unit.test_layers import ROOT

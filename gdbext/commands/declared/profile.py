@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gdbext.commands.argument_types import profile_seconds, steps
 from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.declared.shared import PIDS, QUIET, SELECTING
+from gdbext.commands.declared.shared_arguments import PIDS, QUIET, SELECTING
 
 _SERVER = "the server (found by the job's processes)"
 _WHAT = "what is recorded by start and run (each engine knows some of these; others are refused)"
