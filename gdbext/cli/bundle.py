@@ -16,6 +16,7 @@ from gdbext.capture.memory.maps import parse_maps, read_maps_text
 from gdbext.capture.symbols.library_versions import of_this_host, versions
 from gdbext.commands.user_files import check_writable, write_private
 from gdbext.discovery.proc.scrub import scrub_text
+from gdbext.model.codes import Given
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.saved.codec import dump_snapshot
@@ -172,7 +173,7 @@ def _frame(number: int, frame: Frame) -> str:
 
 def _maps(process: RankSnapshot) -> List[str]:
     """The maps of a process that still runs here; they name files, so they are scrubbed too."""
-    if process.source != "live" or process.pid is None or not process.alive:
+    if process.given is not Given.LIVE or process.pid is None or not process.alive:
         return []
     try:
         text = read_maps_text(process.pid)
@@ -184,7 +185,7 @@ def _maps(process: RankSnapshot) -> List[str]:
 def _versions(snapshot: JobSnapshot, maps: Mapping[int, List[str]]) -> List[str]:
     """`maps`: of those that run."""
     lines = [f"engine: {snapshot.engine or 'unknown'}"]
-    live = [one for one in snapshot.processes if one.index in maps and one.source == "live"]
+    live = [one for one in snapshot.processes if one.index in maps and one.given is Given.LIVE]
     lines += [f"{name}: {value}" for name, value in of_this_host().items()] if live else []
     told: Dict[str, List[str]] = {}
     for process in snapshot.processes:

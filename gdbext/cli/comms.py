@@ -32,6 +32,7 @@ from gdbext.collect.communicators import layout_of
 from gdbext.commands.user_files import write_private
 from gdbext.discovery.preflight.permission import check
 from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.model.codes import ReadState
 from gdbext.model.communicator import Communicator
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.exit_status import exit_status
@@ -145,8 +146,8 @@ class _Reading(ProcessReading):
     def host(self) -> str:
         return self.process.host or socket.gethostname()
 
-    def state(self, stacks: Stacks) -> str:
-        return "ok" if self._search else "lost"
+    def state(self, stacks: Stacks) -> ReadState:
+        return ReadState.OK if self._search else ReadState.LOST
 
     def problems(self) -> Tuple[str, ...]:
         return (self._problem,) if self._problem else ()

@@ -22,6 +22,7 @@ from gdbext.collect.gdb.request import Dump
 from gdbext.collect.gdb.unwinding import unwind
 from gdbext.collect.progress import Progress
 from gdbext.collect.tidy_end import private_folder
+from gdbext.model.codes import Given, ReadState
 from gdbext.model.communicator import Communicator
 from gdbext.model.errors import NothingFound
 from gdbext.model.job import JobSnapshot, RankProcess
@@ -73,7 +74,7 @@ def look(names: Sequence[str], limits: CoreLimits, progress: Progress) -> JobSna
 
 def _look(cores: Cores, gdb: str, limits: CoreLimits, progress: Progress) -> JobSnapshot:
     ranks = [_prepared(one) for one in cores.opened]
-    readable = [rank for rank in ranks if rank.copy.state != "lost"]
+    readable = [rank for rank in ranks if rank.copy.state is not ReadState.LOST]
     if not readable:
         reasons = [why for _, why in cores.unread]
         reasons += [f"{rank.source.path}: {'; '.join(rank.problems)}" for rank in ranks]
@@ -98,7 +99,7 @@ def _prepared(one: OpenCore) -> _Rank:
     rank = _Rank(one, copy_core(one.core, one.objects, one.block))
     for problem in rank.copy.problems:
         rank.note(problem, cut=True)
-    if rank.copy.state != "lost":
+    if rank.copy.state is not ReadState.LOST:
         rank.python, problems = python_of(one, [thread.tid for thread in rank.copy.threads])
         for problem in problems:
             rank.note(problem)
@@ -128,12 +129,12 @@ def _dump(one: OpenCore) -> Dump:
 class _CoreReading(ProcessReading):
     """What a core file tells of its process. The host that it was on is not in it."""
 
-    source = "core"
+    source = Given.CORE
 
     def __init__(self, rank: _Rank) -> None:
         super().__init__(rank.source.process)
         self._rank, self._core = rank, rank.source.core
-        self._read = rank.copy.state != "lost"
+        self._read = rank.copy.state is not ReadState.LOST
 
     def native_stacks(self) -> Stacks:
         return self._rank.stacks
@@ -173,9 +174,9 @@ class _CoreReading(ProcessReading):
     def mapped_files(self) -> Iterable[str]:
         return [mapping.file for mapping in self._rank.copy.maps if mapping.is_file]
 
-    def state(self, stacks: Stacks) -> str:
+    def state(self, stacks: Stacks) -> ReadState:
         # Not "lost" without stacks: that would mean a process that is dead.
-        return "ok" if stacks and not self._rank.cut else "partial"
+        return ReadState.OK if stacks and not self._rank.cut else ReadState.PARTIAL
 
     def problems(self) -> Tuple[str, ...]:
         return tuple(self._rank.problems)
@@ -184,14 +185,14 @@ class _CoreReading(ProcessReading):
 class _Unread(ProcessReading):
     """A file that could not be read is not a process that is dead."""
 
-    source = "core"
+    source = Given.CORE
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(RankProcess(0, "rank", title=path))
         self._why = why
 
-    def state(self, stacks: Stacks) -> str:
-        return "partial"
+    def state(self, stacks: Stacks) -> ReadState:
+        return ReadState.PARTIAL
 
     def problems(self) -> Tuple[str, ...]:
         return (self._why,)

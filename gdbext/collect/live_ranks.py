@@ -39,6 +39,7 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import rank_from_environ, told_apart
 from gdbext.evidence.asking import ask_all
 from gdbext.knowledge.launch.environment import RECORDED
+from gdbext.model.codes import Code, ReadState
 from gdbext.model.errors import NothingFound
 from gdbext.model.job import Job, JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
@@ -106,7 +107,9 @@ class Look:
                     self._tell_activity(self._before, self.census)
                 taken_at, self._began = time.time(), time.monotonic()
                 self._copy()
-                readable = [rank for rank in self._ranks if rank.copy is not None and rank.copy.state != "lost"]
+                readable = [
+                    rank for rank in self._ranks if rank.copy is not None and rank.copy.state is not ReadState.LOST
+                ]
                 closed = [rank for rank in self._ranks if self._limits.outlines and unreadable_ranks.possible(rank)]
                 if not readable and not closed and self._ranks:
                     raise NothingFound(f"no rank could be read ({reasons(self._ranks)})")
@@ -244,7 +247,7 @@ class Look:
     def _name_python(self, rank: LiveRank) -> None:
         assert rank.copy is not None
         if isinstance(rank.interpreter, Missing):
-            if rank.interpreter.reason != "not a Python process":
+            if rank.interpreter.code is not Code.NOT_PYTHON:
                 rank.note(f"no Python frames: {rank.interpreter.reason}")
             return
         tids = [thread.tid for thread in rank.copy.threads]
@@ -306,7 +309,7 @@ class Look:
             rank.stacks = second_copy.compare(rank.stacks, rank.copy, copy, rank.times, later[rank.pid])
             cpu = kernel_threads.between(rank.times, later[rank.pid])
             rank.stacks = tuple(replace(stack, cpu=cpu.get(stack.lwp or 0)) for stack in rank.stacks)
-            if copy.state == "lost":
+            if copy.state is ReadState.LOST:
                 rank.note(f"ended after the first copy: {' '.join(copy.problems)}")
             if rank.communicators is not None:
                 rank.communicators.again()

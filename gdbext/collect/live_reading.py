@@ -11,6 +11,7 @@ from gdbext.capture.without_stop import kernel_threads
 from gdbext.collect.neighbours import Neighbours
 from gdbext.collect.one_rank import LiveRank
 from gdbext.model.activity import Activity
+from gdbext.model.codes import ReadState
 from gdbext.model.communicator import Communicator
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.python import PythonStacks
@@ -24,7 +25,7 @@ class LiveReading(ProcessReading):
     def __init__(self, rank: LiveRank, neighbours: Neighbours) -> None:
         super().__init__(rank.process)
         self._rank, self._neighbours = rank, neighbours
-        self._copied = rank.copy is not None and rank.copy.state != "lost"
+        self._copied = rank.copy is not None and rank.copy.state is not ReadState.LOST
 
     def native_stacks(self) -> Stacks:
         return tuple(_with_times(stack, self._rank.times.get(stack.lwp or 0)) for stack in self._rank.stacks)
@@ -63,10 +64,10 @@ class LiveReading(ProcessReading):
     def pause_ms(self) -> Optional[float]:
         return self._rank.pause_ms
 
-    def state(self, stacks: Stacks) -> str:
+    def state(self, stacks: Stacks) -> ReadState:
         outlined = bool(stacks) and all(stack.outlined for stack in stacks)
         read = outlined or (self._copied and bool(stacks))
-        return ("partial" if self._rank.cut else "ok") if read else "lost"
+        return (ReadState.PARTIAL if self._rank.cut else ReadState.OK) if read else ReadState.LOST
 
     def problems(self) -> Tuple[str, ...]:
         return tuple(self._rank.problems)

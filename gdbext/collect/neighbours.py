@@ -13,6 +13,7 @@ from gdbext.capture.without_stop.blocked import asleep_in
 from gdbext.collect.one_rank import LiveRank
 from gdbext.discovery.proc.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.model.codes import ReadState
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
@@ -36,7 +37,7 @@ class Neighbours:
         around = _surroundings(self.proc, rank, ids[pid])
         around = replace(around, others=others, sharers=self._files.with_process(pid))
         found = lock_owners.resolve(_waits(rank.copy), stacks, around)
-        if rank.second is not None and rank.second.state != "lost":
+        if rank.second is not None and rank.second.state is not ReadState.LOST:
             found = lock_owners.still(found, lock_owners.resolve(_waits(rank.second), stacks, around))
         return process_locks.with_owners(found, stacks, rank.copy.maps, self._searched)
 

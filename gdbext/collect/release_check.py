@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from gdbext.capture.stop.ptrace import thread_state, tracer_of
 from gdbext.capture.without_stop.blocked import Mark, mark
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 from gdbext.capture.without_stop.syscall_line import REFUSED, RUNNING, Standing, call_number
 from gdbext.knowledge.runtimes.system_calls import RESTART
+from gdbext.model.missing import Maybe
 from gdbext.model.text.ranges import folded
 
-Marks = Mapping[int, Union[Mark, str]]
+Marks = Mapping[int, Maybe[Mark]]
 
 _ONCE_MORE = 0.05  # seconds; only where something is wrong: another tool may hold a rank for a moment
 
@@ -78,7 +79,7 @@ def _life(pid: int, states: Mapping[int, str], before: Mapping[int, ThreadTimes]
     return "waits" if all(_same(before.get(tid), one) for tid, one in standing.items()) else "moved"
 
 
-def _has_run(then: Union[Mark, str, None], now: Mark) -> bool:
+def _has_run(then: Optional[Maybe[Mark]], now: Mark) -> bool:
     """The counters of a thread change whenever it gets a processor; a thread that is new was made by another."""
     return then is None or then == RUNNING or (isinstance(then, Mark) and then.counters != now.counters)
 

@@ -7,6 +7,7 @@ from typing import Mapping, Optional, Tuple
 from gdbext.capture.stop.ptrace import tracer_of
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.collect.one_rank import LiveRank
+from gdbext.model.codes import ReadState, StackEnd
 from gdbext.model.stack import OUTLINE, ThreadStack
 
 _LEAST = 0.1
@@ -15,7 +16,7 @@ _LEAST = 0.1
 
 def possible(rank: LiveRank) -> bool:
     """Whether nothing but the right to read it is missing: who is dead, or held by a debugger, is told as such."""
-    read = rank.copy is not None and rank.copy.state != "lost"
+    read = rank.copy is not None and rank.copy.state is not ReadState.LOST
     if read or (rank.blocked and not rank.barred) or tracer_of(rank.pid, rank.pid):
         return False
     now = kernel_threads.look(rank.pid)
@@ -46,6 +47,7 @@ def stacks_of(
             one.wchan,
             one.syscall,
             OUTLINE,
+            end=StackEnd.OUTLINE,
             switches=_switches(first.get(tid), one),
         )
         for tid, one in second.items()

@@ -11,13 +11,14 @@ from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
 from gdbext.capture.without_stop.blocked import UNKNOWN
 from gdbext.capture.without_stop.copying import copy_outside
 from gdbext.capture.without_stop.frame_pointer import with_frame_pointers
+from gdbext.collect.gdb.unwinding import unread_stack
 from gdbext.collect.one_rank import Held, LiveRank
+from gdbext.model.codes import StackEnd
 from gdbext.model.missing import Missing
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import UNREAD, Captured, Frame, ThreadStack
 
 CUT = "its outer frames need registers that only a stop shows"
-_MEMORY_ERROR = "memory error while unwinding"  # FRAME_UNWIND_MEMORY_ERROR: where gdb comes when it follows UNKNOWN
 _IN_REGISTER = Missing("in a register that only a stop shows")
 _HALF = UNKNOWN & 0xFFFFFFFF
 
@@ -55,17 +56,17 @@ def complete(rank: LiveRank) -> None:
     assert rank.copy is not None
     stacks = [_honest(stack) for stack in rank.stacks]
     unread = [thread for thread in rank.copy.threads if not thread.registers]
-    stacks += [ThreadStack(str(one.tid), (), one.tid, truncated=one.problem) for one in unread]
+    stacks += [unread_stack(one) for one in unread]
     rank.stacks = tuple(stacks)
     rank.times = {
         # Seen running before it was read: it slept then.
         tid: dataclasses.replace(one, state="S") if one.state == "R" and tid in _read(rank.copy) else one
         for tid, one in rank.times.items()
     }
-    ran = sum((one.problem or "").endswith(UNREAD) for one in unread)
+    ran = sum(one.ran for one in unread)
     if ran:
         rank.note(f"{ran} of {len(rank.copy.threads)} threads ran: {UNREAD}", cut=True)
-    short = sum(stack.truncated == CUT for stack in stacks)
+    short = sum(stack.end is StackEnd.REGISTERS for stack in stacks)
     if short:
         rank.note(
             f"the stacks of {short} threads end too early: outer frames need registers that only a stop shows", True
@@ -79,8 +80,9 @@ def _read(copy: ProcessCopy) -> Mapping[int, Tuple[int, ...]]:
 def _honest(stack: ThreadStack) -> ThreadStack:
     """Without values out of registers that nobody knows, and with the reason where gdb ran into one."""
     frames = tuple(_without_unknown(frame) for frame in stack.frames)
-    truncated = CUT if stack.truncated == _MEMORY_ERROR else stack.truncated
-    return dataclasses.replace(stack, frames=frames, truncated=truncated)
+    if stack.end is StackEnd.MEMORY:  # where gdb comes when it follows UNKNOWN
+        return dataclasses.replace(stack, frames=frames, truncated=CUT, end=StackEnd.REGISTERS)
+    return dataclasses.replace(stack, frames=frames)
 
 
 def _without_unknown(frame: Frame) -> Frame:

@@ -11,6 +11,7 @@ from gdbext.analysis.verdict.judge import judge
 from gdbext.commands.selection import as_words
 from gdbext.commands.session import Session
 from gdbext.commands.user_files import write_private
+from gdbext.model.codes import Given
 from gdbext.model.errors import UsageError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.origin import FromFile, Origin
@@ -38,7 +39,7 @@ def look(session: Session, args: Namespace, command: str) -> JobSnapshot:
 
 def dated(session: Session, snapshot: JobSnapshot, answer: Answer) -> Union[Answer, FromFile]:
     """With the date, where it is about core files alone: nobody should take them for the present."""
-    if not snapshot.processes or any(one.source != "core" for one in snapshot.processes):
+    if not snapshot.processes or any(one.given is not Given.CORE for one in snapshot.processes):
         return answer
     return FromFile(answer, Origin.of(snapshot, tuple(session.core_files())))
 

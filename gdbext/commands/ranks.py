@@ -10,6 +10,7 @@ from gdbext.commands.session import Session, chosen_by_current
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.listing import choice, describe, started
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
+from gdbext.model.codes import RankState
 from gdbext.model.errors import UsageError
 from gdbext.model.job import Job
 from gdbext.snapshot.core_job import matching, open_cores
@@ -30,11 +31,11 @@ def attach_all(session: Session, args: Namespace) -> RankTable:
 def list_ranks(session: Session, args: Namespace) -> RankTable:
     ranks = tuple(session.ranks())
     if ranks:
-        held = any(rank.state == "stopped" for rank in ranks)
+        held = any(rank.state is RankState.STOPPED for rank in ranks)
         return RankTable(ranks, notes=(HELD,) if held else ())
     args.all = True
     jobs = jobs_of(args)
-    found = tuple(AttachedRank(process, state="not attached") for job in jobs for process in job.ranks)
+    found = tuple(AttachedRank(process, state=RankState.NOT_ATTACHED) for job in jobs for process in job.ranks)
     absent = tuple(rank for job in jobs for rank in job.absent)
     notes = tuple(note for job in jobs for note in job.notes)
     if len(jobs) > 1:  # llm-attach-all would ask which

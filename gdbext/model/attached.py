@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
+from gdbext.model.codes import RankState
 from gdbext.model.job import RankProcess
 
 
@@ -15,7 +16,7 @@ class AttachedRank:
     process: RankProcess
     number: Optional[int] = None  # of the inferior, as gdb prints it
     current: bool = False
-    state: str = ""  # "stopped", "running", "core file", "not attached", "released", ...
+    state: RankState = RankState.UNKNOWN
     attach_ms: Optional[float] = None  # from the moment the attach began until gdb gave the prompt back
     held_ms: Optional[float] = None  # how long it has been (or was) stopped since
     problem: Optional[str] = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Mapping, Optional, Sequence, Tuple
 
 from gdbext.model.activity import Activity
+from gdbext.model.codes import Given, ReadState
 from gdbext.model.communicator import Communicator
 from gdbext.model.exit_status import ALL, NONE, PART
 from gdbext.model.locks import LockWait, Peer
@@ -18,9 +19,6 @@ SCHEMA = 1
 
 SAVED = 2
 """Version of saved snapshots. Before it, frames stood in each thread; since then, in the table of its stacks."""
-
-STATES = ("ok", "partial", "lost")
-"""How much of a process was read (`RankSnapshot.state`)."""
 
 AFTER = {
     "runs": "a thread has used the processor since it was let go",
@@ -73,7 +71,7 @@ class Job:
 
 @dataclass(frozen=True)
 class RankSnapshot:
-    """What one look at one process saw. `state`: "ok", "partial" (something is missing, see problems) or "lost"."""
+    """What one look at one process saw."""
 
     index: int
     threads: Tuple[ThreadStack, ...]
@@ -85,7 +83,7 @@ class RankSnapshot:
     engine: Optional[str] = None
     title: Optional[str] = None
     device: Optional[str] = None
-    state: str = "ok"
+    state: ReadState = ReadState.OK
     alive: Optional[bool] = None  # the process was there when the look ended; None when nobody checked
     problems: Tuple[str, ...] = ()
     pause_ms: Optional[float] = None  # how long a thread of it stood still by this look, the longest of all stops
@@ -93,7 +91,7 @@ class RankSnapshot:
     libraries: Tuple[str, ...] = ()  # mapped object files that say something: engine, torch, NCCL, CUDA
     python: Optional[str] = None  # "3.11" when it is a Python process whose frames were read
     said: Tuple[str, ...] = ()  # log lines of its own that are evidence
-    source: str = "live"  # "live", "held" (by the gdb that looked), "core", "text:gdb", ...
+    source: str = Given.LIVE  # a word of `Given`, of a text with the kind of its stacks: "text:gdb", ...
     activity: Optional[Activity] = None  # what the kernel counted between the two copies of the look
     communicators: Tuple[Communicator, ...] = ()  # of NCCL, as they lie in its memory
     communicator_notes: Tuple[str, ...] = ()  # what kept them from being read, and how far a search for them came
@@ -103,6 +101,12 @@ class RankSnapshot:
     handlers: Optional[Tuple[int, ...]] = None  # signals that it has handlers for; None: not known
 
     @property
+    def given(self) -> Given:
+        """What of it was read."""
+        word = self.source.partition(":")[0]
+        return next((one for one in Given if one == word), Given.LOG)
+
+    @property
     def outlined(self) -> bool:
         """No thread of it could be read: names, states and counters are all that is known."""
         return bool(self.threads) and all(thread.outlined for thread in self.threads)
@@ -110,7 +114,7 @@ class RankSnapshot:
     @property
     def unstopped(self) -> bool:
         """It was looked at while it ran: of threads that did not sleep nothing is known."""
-        return self.source == "live" and self.pause_ms == 0
+        return self.given is Given.LIVE and self.pause_ms == 0
 
     @property
     def label(self) -> str:
@@ -141,9 +145,9 @@ class JobSnapshot:
     def read(self) -> str:
         """How much of it could be read, by the words of `model.exit_status`."""
         states = {process.state for process in self.processes}
-        if states <= {"lost"}:
+        if states <= {ReadState.LOST}:
             return ALL if self.said and not states else NONE  # log lines alone are all that was given
-        return ALL if states == {"ok"} else PART
+        return ALL if states == {ReadState.OK} else PART
 
 
 def named(processes: Sequence[RankProcess]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
-from gdbext.model.missing import Maybe
+from gdbext.model.codes import Code
+from gdbext.model.missing import Maybe, Missing
 
 KINDS = {
     "mutex": "a mutex",
@@ -40,6 +41,12 @@ class LockWait:
     name: str = ""  # of the variable that it is, `serve::cache`
     detail: str = ""  # "recursive, taken 2 times", "held by 3 readers", ...
     still: Optional[bool] = None  # a second look found the same wait and the same owner; None when there was none
+    readers: bool = False  # they hold it, whoever they are
+
+    @property
+    def moving(self) -> bool:
+        """It changed hands at the moment of the look: nobody had it."""
+        return isinstance(self.owner, Missing) and self.owner.code is Code.MOVING
 
 
 @dataclass(frozen=True)

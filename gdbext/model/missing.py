@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional, TypeVar, Union
 
+from gdbext.model.codes import Code
+
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Stands where a value should be, and says why it is not there ("optimized out", "no symbols", ...)."""
+    """Stands where a value should be, and says why it is not there ("optimized out", "no symbols", ...): in words for
+    people, and by a code for what depends on it."""
 
     reason: str
+    code: Code = Code.OTHER
 
     def __bool__(self) -> bool:
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
+from gdbext.model.codes import Given
 from gdbext.model.job import JobSnapshot
 
 
@@ -20,7 +21,7 @@ class Origin:
     @staticmethod
     def of(snapshot: JobSnapshot, files: Tuple[str, ...]) -> Origin:
         hosts = tuple(dict.fromkeys(one.host for one in snapshot.processes if one.host))
-        cores = any(one.source == "core" for one in snapshot.processes)
+        cores = any(one.given is Given.CORE for one in snapshot.processes)
         return Origin(files, snapshot.taken_at, hosts, cores)
 
 

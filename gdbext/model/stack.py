@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Iterator, Mapping, Optional, Sequence, Tuple, Union, overload
 
+from gdbext.model.codes import StackEnd
 from gdbext.model.missing import Missing
 
 UNREAD = "not read without a stop"
-"""How `ThreadStack.truncated` ends where a look that stops nobody could not see the frames: the thread ran."""
+"""Told of what a look that stops nobody could not see, because the thread ran."""
 
 OUTLINE = "not read, only what /proc says of it"
-"""How it ends where nothing but names, states and counters of the process was within reach."""
+"""Told where nothing but names, states and counters of the process was within reach."""
 
 LANGUAGES = ("native", "python")
 
@@ -140,6 +141,7 @@ class ThreadStack:
     switches: Optional[int] = None  # how often it went to sleep or was preempted in between
     left: Optional[int] = None  # so many of its calls, from the innermost one, have returned in between
     turns: Tuple[int, ...] = ()  # switches so far, before the look and after its last stop: two looks, two such pairs
+    end: StackEnd = StackEnd.OTHER  # what of `truncated` other code asks for
 
     @property
     def calls(self) -> Sequence[Frame]:
@@ -149,9 +151,9 @@ class ThreadStack:
     @property
     def unread(self) -> bool:
         """It ran while nobody was stopped, or could not be reached: nothing is known of what it does."""
-        return not self.frames and (self.truncated or "").endswith((UNREAD, OUTLINE))
+        return not self.frames and self.end in (StackEnd.RAN, StackEnd.OUTLINE)
 
     @property
     def outlined(self) -> bool:
         """Nothing but what /proc says to everybody is known of it."""
-        return self.unread and (self.truncated or "").endswith(OUTLINE)
+        return self.unread and self.end is StackEnd.OUTLINE

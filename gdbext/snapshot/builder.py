@@ -12,6 +12,7 @@ from gdbext.analysis.stacks.engine import engine_of
 from gdbext.analysis.stacks.interleave import interleave_all
 from gdbext.knowledge.runtimes.telling_libraries import TELLING
 from gdbext.model.activity import Activity
+from gdbext.model.codes import Given, ReadState
 from gdbext.model.communicator import Communicator
 from gdbext.model.job import RankProcess, RankSnapshot
 from gdbext.model.locks import LockWait, Peer
@@ -25,7 +26,7 @@ class ProcessReading:
     """What one process tells. Each question is asked once, in the order in which they stand here; what a source cannot
     know keeps the answer that is given here. `problems` is asked last: answering may bring some."""
 
-    source = "live"  # as `RankSnapshot.source`
+    source: str = Given.LIVE  # as `RankSnapshot.source`
 
     def __init__(self, process: RankProcess) -> None:
         self.process = process
@@ -92,9 +93,9 @@ class ProcessReading:
         """Whether it is there now; None when nobody can say."""
         return None
 
-    def state(self, stacks: Stacks) -> str:
-        """ "ok", "partial" or "lost"."""
-        return "ok"
+    def state(self, stacks: Stacks) -> ReadState:
+        """How much of it was read."""
+        return ReadState.OK
 
     def problems(self) -> Tuple[str, ...]:
         """What could not be read, and why."""

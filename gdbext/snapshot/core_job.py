@@ -21,6 +21,7 @@ from gdbext.discovery.ranks.of_cores import Dumped, DumpedProcesses
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.knowledge.launch.environment import RECORDED
 from gdbext.knowledge.runtimes.signals import FATAL
+from gdbext.model.codes import Code
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.missing import Missing
@@ -163,7 +164,7 @@ def python_of(one: OpenCore, tids: Sequence[int]) -> Tuple[Optional[PythonStacks
     program = one.objects.opens(one.objects.program) if one.objects.program else None
     found = find_interpreter(one.objects.opened_maps(), one.core.read, program)
     if isinstance(found, Missing):
-        return None, () if found.reason == "not a Python process" else (f"no Python frames: {found.reason}",)
+        return None, () if found.code is Code.NOT_PYTHON else (f"no Python frames: {found.reason}",)
     frozen: Frozen = freeze(found, one.core.read, Limits(seconds=_SECONDS))
     arguments = python_arguments.reader(frozen, one.core.read)
     stacks = resolve(frozen, one.core.read, tids, arguments=arguments)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence as AbstractSequence
 from typing import Any, Sequence, Tuple, Union, get_type_hints
 
+from gdbext.model.codes import Word
 from gdbext.model.job import RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.saved.field_rules import RULES
@@ -51,6 +52,8 @@ class Maker:
         return tuple(one for one in kinds if one in (type(None), Missing)) if depth > _DEEP else kinds
 
     def _scalar(self, kind: Any, rule: Any) -> Any:
+        if isinstance(kind, type) and issubclass(kind, Word):
+            return self._chance.choice(list(kind))
         if kind is str and rule is not None and rule.labels:
             return self._chance.choice(rule.labels)
         if kind is str:

@@ -11,6 +11,7 @@ import collections.abc
 import dataclasses
 import typing
 
+from gdbext.model.codes import Word
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import RankSnapshot  # communicators know it by name only
 from gdbext.model.missing import Missing
@@ -64,6 +65,8 @@ class Maker:
             return frozenset({self(arguments[0], name)}) if self._fill else frozenset()
         if isinstance(kind, type) and issubclass(kind, GdbextError):
             return kind("what went wrong", "what to do")
+        if isinstance(kind, type) and issubclass(kind, Word):
+            return list(kind)[number % len(kind)]
         return self._object(kind, number, depth)
 
     def _one_of(self, kinds, name, number, depth):

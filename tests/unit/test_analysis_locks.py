@@ -166,7 +166,7 @@ def test_unknown_owners_leave_the_suspicion():
 
 
 def test_locks_that_change_hands_are_no_hang():
-    moving = (wait(1, 2, still=False), wait(2, Missing(LET_GO), still=False))
+    moving = (wait(1, 2, still=False), wait(2, LET_GO, still=False))
     found = verdict(rank(0, thread(1), thread(2), pid=1, locks=moving))
     assert (found.cause, found.culprits) == ("not-a-hang", ())
     # The thread that has the lock at the moment does something with it; a rank outside of it all may be stuck.
@@ -179,7 +179,7 @@ def test_locks_that_change_hands_are_no_hang():
 
 
 def test_a_lock_without_an_owner_that_does_not_move_is_no_contradiction():
-    frozen = (wait(1, Missing(HANDED_OVER), still=True), wait(2, Missing(HANDED_OVER), still=True))
+    frozen = (wait(1, HANDED_OVER, still=True), wait(2, HANDED_OVER, still=True))
     assert verdict(rank(0, thread(1), thread(2), pid=1, locks=frozen)).cause == "lock-order-deadlock"
 
 

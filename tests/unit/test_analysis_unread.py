@@ -15,6 +15,7 @@ from gdbext.capture.without_stop.syscall_line import RUNNING
 from gdbext.cli.main import main
 from gdbext.collect.one_rank import LiveRank
 from gdbext.collect.without_stop import CUT, complete, joined
+from gdbext.model.codes import StackEnd
 from gdbext.model.job import RankProcess
 from gdbext.model.missing import Missing
 from gdbext.model.python import PythonStacks, PythonThread
@@ -28,7 +29,7 @@ IDLE = ("pthread_cond_wait@libc.so.6", "fastertransformer::Queue::pop@engine que
 def ran(number, lwp=None, name="engine", state="R"):
     """A thread of rank `number` that was not read; its main thread unless `lwp` says otherwise."""
     lwp = lwp or 1000 + number
-    return ThreadStack(str(lwp), (), lwp, name=name, state=state, cpu=1.0, truncated=RUNNING)
+    return ThreadStack(str(lwp), (), lwp, name=name, state=state, cpu=1.0, truncated=RUNNING.reason, end=StackEnd.RAN)
 
 
 def unstopped(one, *more):
@@ -170,13 +171,13 @@ def looked_at(stacks, threads, times=()):
 
 
 def test_threads_that_were_not_read_are_there_and_say_why():
-    read, unread = ThreadCopy(5, (1, 2, 3)), ThreadCopy(6, problem=RUNNING)
+    read, unread = ThreadCopy(5, (1, 2, 3)), ThreadCopy(6, problem=RUNNING.reason, ran=True)
     one = looked_at(
         (stack("poll@libc.so.6", id="5", lwp=5),), (read, unread), (ThreadTimes(5, 0.0, "R"), ThreadTimes(6, 0.0, "R"))
     )
     assert [(thread.lwp, thread.truncated, thread.unread) for thread in one.stacks] == [
         (5, None, False),
-        (6, RUNNING, True),
+        (6, RUNNING.reason, True),
     ]
     assert one.cut and one.problems == [f"1 of 2 threads ran: {UNREAD}"]
     assert (one.times[5].state, one.times[6].state) == ("S", "R")
@@ -184,7 +185,8 @@ def test_threads_that_were_not_read_are_there_and_say_why():
 
 def test_a_stack_that_needs_an_unknown_register_says_so():
     one = looked_at(
-        (stack("poll@libc.so.6", id="5", lwp=5, truncated="memory error while unwinding"),), (ThreadCopy(5, (1,)),)
+        (stack("poll@libc.so.6", id="5", lwp=5, truncated="memory error while unwinding", end=StackEnd.MEMORY),),
+        (ThreadCopy(5, (1,)),),
     )
     assert one.stacks[0].truncated == CUT
     assert one.cut

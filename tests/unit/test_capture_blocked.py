@@ -8,6 +8,7 @@ from gdbext.capture.memory.maps import parse_maps
 from gdbext.capture.without_stop import blocked
 from gdbext.capture.without_stop.blocked import UNKNOWN, Mark, mark, registers_of
 from gdbext.capture.without_stop.syscall_line import GONE, REFUSED, RUNNING, Standing, parse_standing
+from gdbext.model.codes import Code
 from gdbext.model.stack import UNREAD
 
 LINE = "202 0x7f00 0x80 0x3 0x4 0x5 0x6 0x7ffe0010 0x7f99\n"
@@ -41,7 +42,7 @@ def test_the_line_of_the_kernel(text, expected):
 
 
 def test_running_threads_are_known_by_what_is_said_of_them():
-    assert RUNNING.endswith(UNREAD)
+    assert RUNNING.code is Code.RAN and RUNNING.reason.endswith(UNREAD)
 
 
 def task(tmp_path, **files):

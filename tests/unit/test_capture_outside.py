@@ -54,7 +54,7 @@ def test_threads_that_sleep_are_read_and_the_one_that_runs_is_told(process, no_p
     assert copy.threads[0].tid == process.pid
     assert (copy.pause_ms, copy.felt_ms, copy.was_stopped) == (None, None, False)
     reasons = {process.name(thread.tid): thread.problem for thread in copy.threads if not thread.registers}
-    assert reasons.pop("capture_threads") == RUNNING
+    assert reasons.pop("capture_threads") == RUNNING.reason
     assert set(reasons) <= {"heartbeat"}
     no_ptrace()
     stopped = {thread.tid: thread for thread in copy_process(process.pid).threads}
@@ -76,7 +76,7 @@ def test_what_is_read_with_the_stacks_is_true_of_the_threads_that_did_not_run(pr
         thread.tid for thread in found.copy.threads if process.name(thread.tid) != "heartbeat" and thread.registers
     }
     assert asleep <= true_of
-    assert not {thread.tid for thread in found.copy.threads if thread.problem == RUNNING} & true_of
+    assert not {thread.tid for thread in found.copy.threads if thread.problem == RUNNING.reason} & true_of
 
 
 def test_an_error_of_the_reader_is_one_line(process):

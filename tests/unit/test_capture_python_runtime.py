@@ -11,6 +11,7 @@ from gdbext.capture.memory.maps import parse_maps, read_maps
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.python.runtime import find_interpreter, interpreter_at, interpreter_of
 from gdbext.knowledge.runtimes.cpython import DEBUG_COOKIE, KNOWN_VERSIONS, LAYOUTS, SELF_DESCRIBED
+from gdbext.model.codes import Code
 from gdbext.model.missing import Missing
 from tests.inferiors.python_target import PythonTarget, interpreters
 
@@ -48,7 +49,7 @@ def test_a_process_that_has_ended():
 
 
 def test_no_maps_at_all():
-    assert find_interpreter([], lambda address, size: None) == Missing("not a Python process")
+    assert find_interpreter([], lambda address, size: None) == Missing("not a Python process", Code.NOT_PYTHON)
 
 
 def test_memory_that_cannot_be_read():

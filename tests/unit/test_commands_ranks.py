@@ -8,6 +8,7 @@ from gdbext.commands.declaration import loaded
 from gdbext.commands.parsing import parse
 from gdbext.commands.selection import parse_ranks, pick, pick_all
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
+from gdbext.model.codes import RankState
 from gdbext.model.errors import UsageError
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
@@ -16,7 +17,7 @@ BY_NAME = {command.gdb: command for command in IN_GDB}
 
 
 def attached(number, rank, pid, current=False):
-    return AttachedRank(RankProcess(pid, "rank", rank=rank), number, current, "stopped")
+    return AttachedRank(RankProcess(pid, "rank", rank=rank), number, current, RankState.STOPPED)
 
 
 FOUR = [attached(1, 0, 100, current=True), attached(3, 1, 101), attached(4, 2, 102), attached(5, None, 103)]

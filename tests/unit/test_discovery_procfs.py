@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from gdbext.discovery.proc.procfs import DENIED, GONE, ProcFS, parse_environ, parse_stat
 from gdbext.discovery.proc.procfs import OVERWRITTEN as REASON
-from gdbext.model.missing import Missing
 
 
 @pytest.fixture
@@ -25,7 +24,7 @@ def test_title_is_read_whole_and_without_padding(tree, tmp_path):
 
 def test_overwritten_environment_says_why(tree, tmp_path):
     tree.add(5, 1, "x", environ=OVERWRITTEN)
-    assert ProcFS(str(tmp_path)).environ(5) == Missing(REASON)
+    assert ProcFS(str(tmp_path)).environ(5) == REASON
 
 
 def test_environment_keeps_equal_signs_in_values():
@@ -39,7 +38,7 @@ def test_empty_environment_is_not_missing():
 def test_gone_process_is_missing_everywhere(tmp_path):
     proc = ProcFS(str(tmp_path))
     reads = (proc.cmdline, proc.environ, proc.status, proc.stat, proc.comm, proc.maps, proc.mapped_files, proc.exe)
-    assert [read(9) for read in (*reads, proc.open_files, proc.owner)] == [Missing(GONE)] * 10
+    assert [read(9) for read in (*reads, proc.open_files, proc.owner)] == [GONE] * 10
     assert proc.tasks(9) == ()
     assert not proc.exists(9)
     assert proc.may_attach(9) is None
@@ -57,7 +56,7 @@ def test_refused_read_says_so(tree, tmp_path, monkeypatch):
         raise refused
 
     monkeypatch.setattr("builtins.open", refuse)
-    assert ProcFS(str(tmp_path)).environ(5) == Missing(DENIED)
+    assert ProcFS(str(tmp_path)).environ(5) == DENIED
 
 
 def test_name_with_blanks_and_parentheses_in_stat():

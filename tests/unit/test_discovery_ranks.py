@@ -11,7 +11,6 @@ from gdbext.discovery.ranks.chosen_job import choose_job, find_jobs, rank_from_e
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.job import RankProcess
-from gdbext.model.missing import Missing
 
 
 @pytest.fixture
@@ -503,7 +502,7 @@ def test_titles_are_scrubbed(tree):
 
 def test_processes_that_may_not_be_read_are_counted(tree, monkeypatch):
     tree.add(21, 1, "/usr/sbin/daemon")
-    monkeypatch.setattr(ProcFS, "environ", lambda self, pid: Missing(DENIED))
+    monkeypatch.setattr(ProcFS, "environ", lambda self, pid: DENIED)
     with pytest.raises(
         NothingFound, match="1 processes of other users could not be looked into: their user may, or root"
     ):
@@ -514,7 +513,7 @@ def test_ranks_that_may_not_be_read_are_found_by_their_titles_where_there_are_no
     """All that there is of them can be told, and what would make them readable."""
     for number in (0, 1):
         tree.titled(20 + number, 1, f"VLLM::Worker_TP{number}")
-    monkeypatch.setattr(ProcFS, "environ", lambda self, pid: Missing(DENIED))
+    monkeypatch.setattr(ProcFS, "environ", lambda self, pid: DENIED)
     found = only(tree)
     assert (found.engine, [(rank.pid, rank.rank) for rank in found.ranks]) == ("vllm", [(20, 0), (21, 1)])
     assert not any("may not be read" in note for note in found.notes)
@@ -527,7 +526,7 @@ def test_the_launcher_stands_for_ranks_that_may_not_be_read(tree, monkeypatch):
     for number in (0, 1):
         tree.titled(21 + number, 20, f"VLLM::Worker_TP{number}")
     mine = ProcFS.environ
-    monkeypatch.setattr(ProcFS, "environ", lambda self, pid: Missing(DENIED) if pid >= 20 else mine(self, pid))
+    monkeypatch.setattr(ProcFS, "environ", lambda self, pid: DENIED if pid >= 20 else mine(self, pid))
     assert [rank.pid for rank in only(tree, pids=(20,)).ranks] == [21, 22]
     assert [rank.pid for rank in only(tree, pids=(10,)).ranks] == [10]
     assert any("2 rank processes of vllm may not be read" in note for note in only(tree, pids=(10,)).notes)
@@ -537,7 +536,7 @@ def test_ranks_that_may_not_be_read_do_not_stand_in_the_way_of_ours(tree, monkey
     tree.titled(20, 1, "VLLM::Worker_TP0")
     tree.torch_rank(30, 1, 0, 1)
     mine = ProcFS.environ
-    monkeypatch.setattr(ProcFS, "environ", lambda self, pid: Missing(DENIED) if pid == 20 else mine(self, pid))
+    monkeypatch.setattr(ProcFS, "environ", lambda self, pid: DENIED if pid == 20 else mine(self, pid))
     found = only(tree)
     assert [rank.pid for rank in found.ranks] == [30]
     assert any("1 rank processes of vllm may not be read" in note for note in found.notes)

@@ -18,7 +18,6 @@ from gdbext.discovery.proc.procfs import DENIED, ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.model.checkup import Checkup, Point
-from gdbext.model.missing import Missing
 from gdbext.render import Style, render
 
 STYLE = Style(width=70, color=False, unicode=True)
@@ -59,7 +58,7 @@ def test_a_job_with_a_traced_rank_and_two_that_are_missing(tree):
 
 def test_without_a_job_it_is_told_who_could_not_be_looked_into(tree, monkeypatch, capsys):
     """Root of a container without SYS_PTRACE, ranks of another user: "no rank runs here" alone would mislead."""
-    monkeypatch.setattr(ProcFS, "environ", lambda self, pid: Missing(DENIED))
+    monkeypatch.setattr(ProcFS, "environ", lambda self, pid: DENIED)
     proc = ProcFS(str(tree.folder))
     points = list(host_points(proc, find_jobs(proc, Selector()), place_for_copies))
     said = [point.text for point in points if point.name == "job"]

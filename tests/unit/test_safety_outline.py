@@ -12,6 +12,7 @@ from gdbext.collect.neighbours import Neighbours
 from gdbext.collect.one_rank import LiveRank
 from gdbext.discovery.preflight.permission import Preflight, Problem
 from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.model.codes import StackEnd
 from gdbext.model.exit_status import exit_status
 from gdbext.model.job import RankProcess
 from gdbext.model.saved.codec import dump_snapshot, load_snapshot
@@ -26,7 +27,7 @@ WHY = "1000 has capabilities that we lack (0x80000); start the container with --
 
 
 def thread(lwp, state="S", cpu=0.0, name="engine", **fields):
-    return ThreadStack(str(lwp), (), lwp, name, state, cpu, truncated=OUTLINE, **fields)
+    return ThreadStack(str(lwp), (), lwp, name, state, cpu, truncated=OUTLINE, end=StackEnd.OUTLINE, **fields)
 
 
 def closed(number, *threads, **fields):

@@ -51,7 +51,7 @@ def verdict(*ranks):
         (pool(waits(2, "semaphore")), "high"),
         (pool(waits(2, "barrier")), "high"),
         (pool(waits(2, "once")), "high"),
-        (pool(waits(2, "rwlock", Missing("held by 1 reader"), detail="held by 1 reader")), "high"),
+        (pool(waits(2, "rwlock", Missing("held by 1 reader"), detail="held by 1 reader", readers=True)), "high"),
         (pool(waits(2, "futex")), "medium"),
         (pool(waits(2, "semaphore"), handlers=(2, 11, 32), python="3.11"), "medium"),
         (pool(waits(2), handlers=None, source="core"), "medium"),
@@ -78,7 +78,7 @@ def test_nobody_is_left(process, confidence):
         (pool(waits(2, "semaphore"), waits(3), threads=(thread(3),), handlers=(15,)), "handler of signal 15"),
         (pool(waits(2), waits(3), threads=(thread(3),), handlers=(2,)), "handler of signal 2"),  # of no Python
         (pool(waits(2, "semaphore"), handlers=None, source="core"), "may be woken by a signal handler"),
-        (pool(waits(2), waits(3, "condvar", Missing(LET_GO)), threads=(thread(3),)), "thread 3 is about to go on"),
+        (pool(waits(2), waits(3, "condvar", LET_GO), threads=(thread(3),)), "thread 3 is about to go on"),
         (pool(waits(2), waits(3, still=False), threads=(thread(3),)), "thread 3 is about to go on"),
         (pool(waits(2), waits(3, "mutex", Missing("torn")), threads=(thread(3),)), "nobody is known to hold (torn)"),
         (pool(waits(2), waits(3, "mutex", 77), threads=(thread(3),)), "its owner was not seen"),
@@ -138,7 +138,7 @@ def test_a_word_that_has_changed_is_a_thread_that_is_about_to_run(kind):
         call = FutexCall(7, 0x5000, 0, 0, timed=False, private=True, before=bytes(48), memory=memory)
         (row,) = resolve({7: call}, [one], Surroundings({}))
         assert row.kind == kind
-        assert (row.owner == Missing(LET_GO)) == about_to_run
+        assert (row.owner == LET_GO) == about_to_run
         assert not row.shared
     open_to_others = call._replace(private=False, memory=bytes(64))
     (row,) = resolve({7: open_to_others}, [one], Surroundings({}))

@@ -10,6 +10,7 @@ from gdbext.analysis.waits.build import build
 from gdbext.analysis.waits.facts import draw, gathered
 from gdbext.knowledge.runtimes.glibc_locks import HANDED_OVER, LET_GO, PARKED
 from gdbext.model.activity import Activity
+from gdbext.model.codes import StackEnd
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
@@ -130,7 +131,7 @@ def nccl_threads(*calls):
 
 def closed(number, state="S"):
     """Nothing but what the kernel says to everybody is known of it."""
-    outline = ThreadStack(str(number), (), 1000 + number, state=state, cpu=0.0, truncated=OUTLINE)
+    outline = ThreadStack(str(number), (), 1000 + number, state=state, cpu=0.0, truncated=OUTLINE, end=StackEnd.OUTLINE)
     return rank(number, outline, problems=("not allowed; be root",), state="partial")
 
 
@@ -225,7 +226,7 @@ SCENES = {
     "nobody is left to wake another": lambda: job(held(0, *LEFT, handlers=())),
     "nobody is left to wake another, and others wait": lambda: job(held(0, *LEFT, handlers=()), reducing(1)),
     "nobody is left, but a signal may wake one": lambda: job(held(0, *LEFT, handlers=(15,))),
-    "a circle that the kernel refused": lambda: job(held(0, holds(1, 2), holds(2, Missing(PARKED), gone=True))),
+    "a circle that the kernel refused": lambda: job(held(0, holds(1, 2), holds(2, PARKED, gone=True))),
     "an allocation": lambda: job(syncing(0), pinning(1), syncing(2)),
     "two allocations": lambda: job(syncing(0), pinning(1), pinning(2), syncing(3)),
     "an allocation, and ranks in a collective": lambda: job(reducing(0), pinning(1), reducing(2)),
@@ -346,12 +347,12 @@ SCENES = {
     ),
     "an owner that ended": lambda: job(held(0, holds(1, 99, gone=True)), reducing(1)),
     "an owner that ended, one thread": lambda: job(held(0, holds(1, 99, gone=True), count=1)),
-    "an owner that ended, and no circle": lambda: job(held(0, holds(1, Missing(PARKED), gone=True), count=1)),
+    "an owner that ended, and no circle": lambda: job(held(0, holds(1, PARKED, gone=True), count=1)),
     "an owner that was not read": lambda: job(held(0, holds(1, 77)), reducing(1)),
     "an owner in another process": lambda: job(held(0, holds(1, 5, owner_process=12345)), reducing(1)),
-    "a lock that nobody has at the moment": lambda: job(held(0, holds(1, Missing(LET_GO)), count=1), reducing(1)),
+    "a lock that nobody has at the moment": lambda: job(held(0, holds(1, LET_GO), count=1), reducing(1)),
     "a lock that was handed over and stands": lambda: job(
-        held(0, holds(1, Missing(HANDED_OVER), still=True), count=1), reducing(1)
+        held(0, holds(1, HANDED_OVER, still=True), count=1), reducing(1)
     ),
     "a lock that moves": lambda: job(held(0, holds(1, 2, still=False)), reducing(1)),
     "a lock without an address": lambda: job(held(0, LockWait(1, "mutex", None, 2)), reducing(1)),
@@ -408,7 +409,7 @@ SCENES = {
     ),
     "every thread waits for another one, on futexes": lambda: job(still_held("futex", "condvar", handlers=())),
     "every thread waits for another one, for readers": lambda: job(
-        held(0, LockWait(1, "rwlock", 0x10, Missing("readers"), detail="held by 2 readers", still=True),
+        held(0, LockWait(1, "rwlock", 0x10, Missing("readers"), detail="held by 2 readers", readers=True, still=True),
              holds(2, NOBODY, "barrier", still=True), handlers=()), reducing(1)
     ),
     "a thread that another one may wake": lambda: job(

@@ -17,6 +17,7 @@ from gdbext.analysis.verdict.open_stacks import memory_alone
 from gdbext.analysis.verdict.proc_alone import whom
 from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, without
 from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.model.codes import Given
 from gdbext.model.communicator import CommunicatorGroup
 from gdbext.model.missing import Missing
 from gdbext.model.verdict import Evidence
@@ -45,7 +46,7 @@ class _Launches:
 
     def sure(self, view: JobView) -> str:
         """ "high" when no count changed while it was read: two reads agree, or the ranks were held."""
-        held = {process.index for process in view.snapshot.processes if process.source in ("held", "core")}
+        held = {process.index for process in view.snapshot.processes if process.given in (Given.HELD, Given.CORE)}
         quiet = all(member.communicator.moved is False or member.process in held for member in self.group.members)
         return "high" if quiet else "medium"
 

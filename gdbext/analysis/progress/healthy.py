@@ -12,6 +12,7 @@ from gdbext.analysis.verdict.candidate import Candidate, evidence_of, majority
 from gdbext.analysis.verdict.view import JobView, Party, threads_of, without
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
+from gdbext.model.codes import Given
 
 
 def nothing_to_do(view: JobView) -> Optional[Candidate]:
@@ -38,7 +39,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         + ("A single process cannot show whether its peers are idle too." if alone else "Nothing hangs.")
     )
     # Of a text one does not know whether it has all processes: who feeds the workers may be what hangs.
-    whole = not others and len(members) > 1 and view.given == "live"
+    whole = not others and len(members) > 1 and view.given is Given.LIVE
     confidence = "low" if alone else "high" if whole else "medium"
     return Candidate("not-a-hang", confidence, summary, (), (), (), evidence_of((), view.parties))
 

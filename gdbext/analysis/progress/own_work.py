@@ -16,6 +16,7 @@ from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, calls_of
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, FROM_ONE, POOL_RESULTS, POOL_WORKER, UNTIMED
+from gdbext.model.codes import Given
 from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
 from gdbext.model.text.patterns import regex
@@ -117,7 +118,14 @@ def followers_wait(view: JobView) -> Optional[Candidate]:
     """One rank waits for requests, all the others in a broadcast for what it tells them to do."""
     following = [party for party in view.of(*COMMUNICATION) if party.judged.collective in FROM_ONE]
     leaders = without(view.parties, following)
-    if not following or len(leaders) != 1 or view.unseen or view.gone or view.snapshot.absent or view.given != "live":
+    if (
+        not following
+        or len(leaders) != 1
+        or view.unseen
+        or view.gone
+        or view.snapshot.absent
+        or view.given is not Given.LIVE
+    ):
         return None
     if not serves(view, leaders[0]) and not _asks_another(leaders[0]):
         return None
@@ -151,7 +159,7 @@ def _other_ends(party: Party) -> List[Tuple[int, ...]]:
 
 def _alone(view: JobView) -> bool:
     """Whether two copies of all there is were read, and nobody waits for other ranks."""
-    if view.given != "live" or not view.looked_twice or view.unseen or view.gone or view.snapshot.absent:
+    if view.given is not Given.LIVE or not view.looked_twice or view.unseen or view.gone or view.snapshot.absent:
         return False
     return not view.threads_as_ranks and all(party.group in ("elsewhere", "idle", "lock") for party in view.parties)
 

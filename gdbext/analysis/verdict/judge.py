@@ -24,6 +24,7 @@ from gdbext.analysis.waits.read import read_off
 from gdbext.knowledge.engines.profiles import PROFILES
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
 from gdbext.knowledge.spinning import SPINNING_AFTER
+from gdbext.model.codes import Given, ReadState
 from gdbext.model.considered import Regrade
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
@@ -116,7 +117,7 @@ def judge_process(
     judged = _with_backend(process, tuple(known.of(thread, profile, alone) for thread in process.threads))
     best = decisive(process, judged)
     if best is None:
-        dead = process.state == "lost" and not process.alive
+        dead = process.state is ReadState.LOST and not process.alive
         kind = "exited-or-crashed" if dead else (None if process.threads else kind_of_log(process.said)) or "unknown"
         return ProcessJudgement(process.index, Wait(kind), judged)
     one = judged[best]
@@ -177,7 +178,7 @@ def _unknown(view: JobView) -> Candidate:
         text = (
             f"{start(who(parties))} all wait in {where(parties[0])}; nothing on the CPU's side tells them apart. "
             f"The {'device or the ' if on_gpu else ''}network does not finish, or the step just takes long: "
-            f"{'a second look' if view.given == 'live' else 'a second dump'} tells which."
+            f"{'a second look' if view.given is Given.LIVE else 'a second dump'} tells which."
         )
     else:
         text = (

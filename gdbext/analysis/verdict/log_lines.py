@@ -11,6 +11,7 @@ from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party
 from gdbext.analysis.verdict.wording import start, verb, who
 from gdbext.knowledge.logs import GROUP, LOG_RULES, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN
 from gdbext.knowledge.schema import LogRule
+from gdbext.model.codes import Given
 from gdbext.model.job import RankSnapshot
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
@@ -109,7 +110,7 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
         f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} for what that prevents."
         if waiting
         else "The stacks that were read neither confirm nor contradict it."
-        if view.given != "log"
+        if view.given is not Given.LOG
         else "No stack was read."
     )
     return Candidate(rule.cause, rule.confidence, summary, culprits, waiting)

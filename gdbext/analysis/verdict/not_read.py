@@ -9,6 +9,7 @@ from gdbext.analysis.verdict.open_stacks import not_read
 from gdbext.analysis.verdict.proc_alone import whom
 from gdbext.analysis.verdict.view import JobView
 from gdbext.analysis.verdict.wording import who
+from gdbext.model.codes import Given, ReadState
 from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
 from gdbext.model.text.ranges import ranks
@@ -16,9 +17,9 @@ from gdbext.model.text.ranges import ranks
 _MOST = 8
 
 _SECOND = {
-    "live": "a second look some seconds later: one look cannot tell slow from stuck",
-    "core": "a second moment: a core cannot tell slow from stuck",
-    "text": "a second dump some seconds later: one dump cannot tell slow from stuck",
+    Given.LIVE: "a second look some seconds later: one look cannot tell slow from stuck",
+    Given.CORE: "a second moment: a core cannot tell slow from stuck",
+    Given.TEXT: "a second dump some seconds later: one dump cannot tell slow from stuck",
     "log": "stacks of the ranks: lines of a log do not say where a process stands",
 }
 
@@ -34,19 +35,25 @@ def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
     unseen = [process for process in view.unseen if not process.outlined]
     if unseen:
         lines.append(f"threads that do the work of {whom(unseen)}")
-    lost = [process.rank for process in snapshot.processes if process.state == "lost" and process.rank is not None]
+    lost = [
+        process.rank for process in snapshot.processes if process.state is ReadState.LOST and process.rank is not None
+    ]
     if lost:
         lines.append(f"{ranks(lost)} could not be read")
     lines += not_read(view)
     lines += _cut_short(view)
-    if view.given != "log" and not _has_times(view) and not any(process.outlined for process in snapshot.processes):
+    if (
+        view.given is not Given.LOG
+        and not _has_times(view)
+        and not any(process.outlined for process in snapshot.processes)
+    ):
         lines.append("CPU time and state of the threads: spinning cannot be told from blocked")
-    if view.given != "log" and not _has_communicators(view):
+    if view.given is not Given.LOG and not _has_communicators(view):
         lines.append(
             "communicators and counts: NCCL's symbols were not found, so equal calls count as the same collective"
         )
     if not view.looked_twice and (best.cause in ("unknown", "not-a-hang") or best.confidence == "low"):
-        lines.append(_SECOND.get(view.given, _SECOND["live"]))
+        lines.append(_SECOND.get(view.given, _SECOND[Given.LIVE]))
     return tuple(lines[:_MOST])
 
 

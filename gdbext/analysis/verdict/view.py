@@ -10,6 +10,7 @@ from gdbext.analysis.stacks.decisive import decisive
 from gdbext.knowledge.engines.torch.groups import FROM, GROUP, LIST_OF_RANKS, NEW_GROUP, RANKS, TO
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.spinning import SPINNING_AFTER
+from gdbext.model.codes import Given, ReadState
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Captured, Frame, ThreadStack
@@ -175,14 +176,14 @@ class JobView:
         return self.snapshot.apart is not None or bool(self.before or self.moved or self.still)
 
     @property
-    def given(self) -> str:
-        """What was read: "live" processes, "core" files, "text" with stacks, or a "log" without any."""
-        sources = {process.source.split(":")[0] for process in self.snapshot.processes}
-        if sources and not sources & {"text", "core"}:
-            return "live"
-        if "core" in sources:
-            return "core"
-        return "text" if any(process.threads for process in self.snapshot.processes) else "log"
+    def given(self) -> Given:
+        """What was read: LIVE for what a gdb holds too; LOG for a text without any stack."""
+        sources = {process.given for process in self.snapshot.processes}
+        if sources and not sources & {Given.TEXT, Given.CORE}:
+            return Given.LIVE
+        if Given.CORE in sources:
+            return Given.CORE
+        return Given.TEXT if any(process.threads for process in self.snapshot.processes) else Given.LOG
 
     @property
     def stands_still(self) -> bool:
@@ -244,7 +245,7 @@ def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:
         )
     if best is None:
         return None
-    only = process.source == "live" and len(process.threads) == 1  # whatever started it, it does the work
+    only = process.given is Given.LIVE and len(process.threads) == 1  # whatever started it, it does the work
     if judged.threads[best].helper is not None and not (only or _died(judged.threads[best])):
         return None
     thread = process.threads[best]
@@ -264,7 +265,7 @@ def _gone(process: RankSnapshot) -> str:
     """ "gone" for a process that is dead or cannot be reached, "stopped" for one under job control, else ""."""
     states = {thread.state for thread in process.threads}
     # A process that could not be read is not dead: somebody else may trace it, or we may lack the permission.
-    unread = process.state == "lost" and not process.threads and not process.alive
+    unread = process.state is ReadState.LOST and not process.threads and not process.alive
     if unread or (states and states <= {"Z", "X"}):
         return "gone"
     return "stopped" if states == {"T"} else ""

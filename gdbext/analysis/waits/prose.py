@@ -10,7 +10,6 @@ from gdbext.analysis.verdict.wording import operation, start, taken_in, verb, wh
 from gdbext.analysis.waits.edges.sent_messages import SAID
 from gdbext.knowledge.causes.wait_causes import CAUSES
 from gdbext.knowledge.causes.wait_kinds import LINKS
-from gdbext.knowledge.runtimes.glibc_locks import PARKED
 from gdbext.model.text.ranges import ranks
 from gdbext.model.waits import Edge, Hypothesis, Node
 
@@ -205,7 +204,7 @@ def story(way: Sequence[Edge]) -> str:
             pieces.append(f"{subject} waits for {edge.target.label}")
         elif following.kind != "holds":
             why = following.target.label
-            why = why if why == PARKED else f"{why} {LINKS[following.kind]}"
+            why = why if following.target.sentence else f"{why} {LINKS[following.kind]}"
             pieces.append(f"{subject} waits for {edge.target.label}: {why}")
         elif following.target.id == edge.source.id:
             pieces.append(f"{subject} waits for {edge.target.label} that it holds itself")

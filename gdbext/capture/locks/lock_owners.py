@@ -27,6 +27,7 @@ from gdbext.knowledge.runtimes.glibc_locks import (
     RWLOCK,
     kind_of_call,
 )
+from gdbext.model.codes import Code
 from gdbext.model.locks import LockWait
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.stack import Frame, ThreadStack
@@ -37,7 +38,6 @@ _LIBRARY, _LOADER, _DRIVER = (re.compile(text) for text in (LIBRARY_MODULES, LOA
 _DEPTH = 24  # frames looked at: the wait is at the inner end
 _MOST_READERS = 1 << 16
 _MOST_SHARERS = 4
-_LET_GO = Missing(LET_GO)
 _UNREADABLE = Missing("the lock's memory cannot be read")
 
 
@@ -48,6 +48,7 @@ class _Found(NamedTuple):
     owner: Maybe[int]  # as it stands in memory
     shared: bool = False
     detail: str = ""
+    readers: bool = False  # hold it
 
 
 def resolve(
@@ -92,19 +93,19 @@ def _wait(call: FutexCall, kind: str, callers: Sequence[Frame], around: Surround
     if reader is None:
         nobody = Missing(NO_OWNER.get(kind, "no frame names what it waits for"))
         shared = not call.private and around.shared(call.address)
-        return replace(row, owner=_LET_GO if call.woken else nobody, shared=shared)
+        return replace(row, owner=LET_GO if call.woken else nobody, shared=shared)
     found = reader(call)
     if isinstance(found, Missing):
         return replace(row, owner=found)
     shared = (found.shared or not call.private) and around.shared(found.address)
     detail = ", ".join(filter(None, (found.detail, _sharers(around.sharers(found.address)) if shared else "")))
-    row = replace(row, address=found.address, shared=shared, detail=detail)
+    row = replace(row, address=found.address, shared=shared, detail=detail, readers=found.readers)
     if kind in ("mutex", "rwlock"):
         row = replace(row, kind=_refined(row, callers))
     if isinstance(found.owner, Missing):
         woken = call.woken and kind in NO_OWNER
-        return replace(row, owner=_LET_GO if woken else found.owner, gone=found.owner.reason == PARKED)
-    return _owned(row, found.owner, around) if call.asleep else replace(row, owner=_LET_GO)
+        return replace(row, owner=LET_GO if woken else found.owner, gone=found.owner.code is Code.PARKED)
+    return _owned(row, found.owner, around) if call.asleep else replace(row, owner=LET_GO)
 
 
 def kind_by_frames(frames: Sequence[Frame]) -> Tuple[str, int]:
@@ -172,7 +173,7 @@ def _mutex(call: FutexCall) -> Maybe[_Found]:
     if lock is None or owner is None or kind is None:
         return _UNREADABLE
     if call.expected == lock == 0 and not call.timed:  # nobody waits for a lock that is free
-        return _Found(call.address, Missing(PARKED))
+        return _Found(call.address, PARKED)
     in_lock = bool(kind & (MUTEX.robust | MUTEX.inherits))
     if kind & ~MUTEX.known_kinds or (call.operation in LOCKS_OF_KERNEL) != bool(kind & MUTEX.inherits):
         return Missing("a frame names a mutex, and the memory holds none")
@@ -182,7 +183,7 @@ def _mutex(call: FutexCall) -> Maybe[_Found]:
     words += ["robust"] * bool(kind & MUTEX.robust) + ["priority-inheriting"] * bool(kind & MUTEX.inherits)
     words += [f"taken {count} times"] * bool(kind & 3 == 1 and count and 1 < count < _MOST_READERS)
     holder = lock & MUTEX.owner_in_lock if in_lock else owner
-    return _Found(call.address, holder or Missing(HANDED_OVER), bool(kind & MUTEX.shared), ", ".join(words))
+    return _Found(call.address, holder or HANDED_OVER, bool(kind & MUTEX.shared), ", ".join(words))
 
 
 def _rwlock(call: FutexCall) -> Maybe[_Found]:
@@ -206,17 +207,18 @@ def _rwlock_at(call: FutexCall, start: int) -> Optional[_Found]:
     if held_by_writer:
         return _Found(address, writer, is_shared, "held for writing")
     count = f"{reading} reader{'s' if reading > 1 else ''}"
-    return _Found(address, Missing(f"held by {count}, and the lock does not say which"), is_shared, f"held by {count}")
+    nobody = Missing(f"held by {count}, and the lock does not say which")
+    return _Found(address, nobody, is_shared, f"held by {count}", readers=True)
 
 
 def _join(call: FutexCall) -> Maybe[_Found]:
     """The waiter sleeps on the id in the other thread's descriptor, which the kernel clears when that one ends."""
-    return _Found(call.address, call.word(0) or _LET_GO)
+    return _Found(call.address, call.word(0) or LET_GO)
 
 
 def _semaphore(call: FutexCall) -> Maybe[_Found]:
     if call.word(0):
-        return _LET_GO
+        return LET_GO
     waiting = call.word(4)
     detail = f"{waiting} waiting" if waiting and waiting < _MOST_READERS else ""
     return _Found(call.address, Missing(NO_OWNER["semaphore"]), detail=detail)

@@ -30,6 +30,7 @@ from gdbext.knowledge.runtimes.cpython import (
     StringLayout,
 )
 from gdbext.knowledge.runtimes.cpython_frames import INTERPRETER_FILES
+from gdbext.model.codes import Code
 from gdbext.model.missing import Maybe, Missing
 from gdbext.opener import files, regular
 
@@ -75,27 +76,27 @@ def find_interpreter(
     before each path to open it, e.g. /proc/PID/root for a process in a container.
     """
     mappings = [mapping for mapping in memory_map if mapping.is_file]
-    reasons = {False: "not a Python process"}  # by: the file does contain an interpreter
+    reasons = {False: Missing("not a Python process", Code.NOT_PYTHON)}  # by: the file does contain an interpreter
     for path in _candidates(mappings, executable):
         own = [mapping for mapping in mappings if mapping.file == path]
         if any(mapping.deleted for mapping in own):
-            reasons[True] = f"{path} was replaced after the process started"
+            reasons[True] = Missing(f"{path} was replaced after the process started")
             continue
         symbols = _symbols_of(root + path)
         if isinstance(symbols, Missing):
             if _INTERPRETER_FILE.fullmatch(os.path.basename(path)):
-                reasons[False] = symbols.reason
+                reasons[False] = symbols
             continue
         bias = bias_among(symbols.segments, symbols.fixed, own)
         if bias is None:
-            reasons[True] = f"{path}: not mapped the way its file says"
+            reasons[True] = Missing(f"{path}: not mapped the way its file says")
             continue
         version = _version(path, symbols, bias, mappings, read)
         found = interpreter_at(symbols.runtime + bias, path, version, read)
         if isinstance(found, Interpreter):
             return found
-        reasons[True] = found.reason
-    return Missing(reasons[max(reasons)])
+        reasons[True] = found
+    return reasons[max(reasons)]
 
 
 def interpreter_at(runtime: int, module: str, version: Optional[Version], read: Read) -> Maybe[Interpreter]:

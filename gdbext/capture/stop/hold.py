@@ -21,6 +21,7 @@ from gdbext.capture.stop.ptrace import Tracees, thread_state, why_refused
 from gdbext.capture.stop.stack_bytes import DEEP, FIRST, StackCopier
 from gdbext.capture.stop.undisturbed import in_own_thread, undisturbed
 from gdbext.capture.without_stop.blocked import Mark, mark
+from gdbext.model.codes import ReadState
 
 _RESIDENT = 16 << 10  # bytes per thread that the copy buffer has at hand: most stacks are that short
 _VDSO_LIMIT = 64 << 10
@@ -52,6 +53,7 @@ class ThreadCopy:
     truncated: Optional[str] = None  # why the outer end of the stack is missing
     problem: Optional[str] = None
     stacks: Tuple[Range, ...] = ()  # what of the blocks was copied for it
+    ran: bool = False  # that is its problem: it ran, and nobody was stopped
 
 
 @dataclass(frozen=True)
@@ -74,12 +76,12 @@ class ProcessCopy:
     woke: FrozenSet[int] = frozenset()  # threads that were left alone and did not
 
     @property
-    def state(self) -> str:
-        """ "ok", "partial" (see the problems of the process and of its threads) or "lost"."""
+    def state(self) -> ReadState:
+        """PARTIAL: see the problems of the process and of its threads."""
         if not any(thread.registers for thread in self.threads):
-            return "lost"
+            return ReadState.LOST
         whole = not self.problems and not any(thread.problem or thread.truncated for thread in self.threads)
-        return "ok" if whole else "partial"
+        return ReadState.OK if whole else ReadState.PARTIAL
 
 
 Hook = Callable[[int], Any]

@@ -15,6 +15,7 @@ from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 from gdbext.capture.machine import Architecture
 from gdbext.capture.without_stop.syscall_line import parse_standing
+from gdbext.model.missing import Missing
 
 # linux/ptrace.h, linux/elf.h, linux/wait.h
 _DETACH, _GETREGSET, _SEIZE, _INTERRUPT = 17, 0x4204, 0x4206, 0x4207
@@ -246,7 +247,7 @@ def _blocked_registers(pid: int, tid: int, row: Architecture) -> Optional[Tuple[
             found = parse_standing(stream.read())
     except OSError:
         return None
-    if isinstance(found, str):
+    if isinstance(found, Missing):
         return None
     words = [0] * row.registers
     words[row.sp], words[row.pc] = found.sp, found.pc

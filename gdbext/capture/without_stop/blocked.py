@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from array import array
-from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.capture.machine import Architecture
 from gdbext.capture.memory.maps import MemoryMap
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.stop.ptrace import thread_state
 from gdbext.capture.without_stop.syscall_line import GONE, NO_CALL, REFUSED, Standing, call_number, parse_standing
+from gdbext.model.missing import Maybe, Missing
 
 UNKNOWN = 0x5BAD_0C0D_5BAD_0C0D
 """What stands in a register that nobody knows. No address: the two halves of memory are far from it, so that whoever
@@ -33,7 +34,7 @@ class Mark(NamedTuple):
     counters: str
 
 
-def mark(pid: int, tid: int, proc: str = "/proc") -> Union[Mark, str]:
+def mark(pid: int, tid: int, proc: str = "/proc") -> Maybe[Mark]:
     """The mark of a thread that is blocked, else why there is none: one of the words above."""
     folder = f"{proc}/{pid}/task/{tid}"
     try:
@@ -43,7 +44,7 @@ def mark(pid: int, tid: int, proc: str = "/proc") -> Union[Mark, str]:
         return REFUSED
     except OSError:
         return GONE
-    return standing if isinstance(standing, str) else Mark(standing, counters)
+    return standing if isinstance(standing, Missing) else Mark(standing, counters)
 
 
 def asleep_in(pid: int, tid: int) -> Optional[Tuple[Mark, Tuple[int, ...]]]:

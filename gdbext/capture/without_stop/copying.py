@@ -22,6 +22,8 @@ from gdbext.capture.stop.ptrace import thread_state, why_refused
 from gdbext.capture.stop.stack_bytes import DEEP, FIRST, Registers, StackCopier
 from gdbext.capture.without_stop.blocked import Mark, mark, processor_time, registers_of, thread_pointers
 from gdbext.capture.without_stop.syscall_line import GONE, REFUSED
+from gdbext.model.codes import Code
+from gdbext.model.missing import Missing
 from gdbext.model.stack import UNREAD
 
 TRIES = 6
@@ -85,7 +87,7 @@ class _Look:
         self._deadline = time.monotonic() + budget.seconds
         self._readings: Dict[int, _Reading] = {}
         self._done: Set[int] = set()  # threads with a reading that did not run until `during` was done
-        self._reasons: Dict[int, str] = {}  # of the last try, of threads without a reading
+        self._reasons: Dict[int, Missing] = {}  # of the last try, of threads without a reading
         self._awake: Dict[int, Tuple[float, Optional[int]]] = {}  # since when, and the processor time until then
         self._given_up: Set[int] = set()
         self._ran: Dict[int, int] = {}  # how often a thread ran while it was read
@@ -106,7 +108,7 @@ class _Look:
             if not self._try(number) or time.monotonic() >= self._deadline:
                 break
             time.sleep(min(_NAP * (1 << number), _LONGEST_NAP))
-        if not self._readings and not any(reason.endswith(UNREAD) for reason in self._reasons.values()):
+        if not self._readings and not any(reason.code is Code.RAN for reason in self._reasons.values()):
             return self._nothing(REFUSED in self._reasons.values())
         if not self._readings:
             self._problems.append(f"every thread of {self._pid} ran: {UNREAD}; look again without --no-stop")
@@ -206,7 +208,7 @@ class _Look:
                 map(same_frames, blocks[tid], again[tid], itertools.repeat(self._maps))
             ):
                 self._ran[tid] = self._ran.get(tid, 0) + 1
-                self._reasons[tid] = _RAN.format(self._ran[tid])
+                self._reasons[tid] = Missing(_RAN.format(self._ran[tid]), Code.RAN)
                 continue
             self._readings[tid] = _Reading(one, blocks[tid], stacks.truncated(tid), stacks.problem(tid))
         return {tid: one for tid, one in before.items() if tid in self._readings and self._readings[tid].mark == one}
@@ -244,7 +246,7 @@ class _Look:
             words = self._registers(tid, one.mark)
             copies.append(ThreadCopy(tid, words, standing.pc, standing.sp, 0, one.truncated, one.problem))
         copies += [
-            ThreadCopy(tid, problem=reason)
+            ThreadCopy(tid, problem=reason.reason, ran=reason.code is Code.RAN)
             for tid, reason in self._reasons.items()
             if tid not in self._readings and tid in there and thread_state(self._pid, tid) not in "ZX"
         ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Dict, Mapping, Optional, Tuple
 
 from gdbext.capture.without_stop.syscall_line import call_number, parse_standing
+from gdbext.model.missing import Missing
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MOST = 20_000  # threads
@@ -121,7 +122,7 @@ def _switches(status: str) -> Dict[str, int]:
 def _syscall(text: str) -> Tuple[Optional[Tuple[int, ...]], Optional[int], Optional[int]]:
     """Number and arguments of the call that it is blocked in, sp, pc."""
     found = parse_standing(text)
-    if isinstance(found, str):
+    if isinstance(found, Missing):
         return None, None, None
     number = call_number(found)
     return None if number is None else (number, *found.arguments), found.sp, found.pc

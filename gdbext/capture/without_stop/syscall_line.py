@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional, Tuple, Union
+from typing import NamedTuple, Optional, Tuple
 
 from gdbext.capture.machine import this_machine
+from gdbext.model.codes import Code
+from gdbext.model.missing import Maybe, Missing
+from gdbext.model.stack import UNREAD
 
-RUNNING = "running, not read without a stop"
-"""Of threads that run, nothing but that is said (model/stack.py knows them by the end of this text)."""
-REFUSED = "the kernel does not let us see where it stands"
-GONE = "it has ended"
+RUNNING = Missing(f"running, {UNREAD}", Code.RAN)
+"""Of threads that run, nothing but that is said."""
+REFUSED = Missing("the kernel does not let us see where it stands", Code.DENIED)
+GONE = Missing("it has ended", Code.GONE)
 NO_CALL = -1
 _WORD = 1 << 64
 
@@ -29,7 +32,7 @@ def call_number(standing: Standing) -> Optional[int]:
     return None if row is None or standing.number == NO_CALL else row.call_number(standing.number)
 
 
-def parse_standing(text: str) -> Union[Standing, str]:
+def parse_standing(text: str) -> Maybe[Standing]:
     """One line of /proc/PID/task/TID/syscall, or why it says nothing: one of the words above."""
     if text.strip() == "running":
         return RUNNING

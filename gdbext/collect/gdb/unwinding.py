@@ -11,10 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
-from gdbext.capture.stop.hold import ProcessCopy
+from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
 from gdbext.collect.capacity import gdbs_for, most_gdbs
 from gdbext.collect.gdb import batch_runs
 from gdbext.collect.gdb.request import Dump, ranks_of
+from gdbext.model.codes import StackEnd
 from gdbext.model.errors import GdbextError
 from gdbext.model.saved.frame_table import frames_of, stacks_of
 from gdbext.model.stack import ThreadStack
@@ -167,8 +168,14 @@ def _complete(found: Unwound, copy: ProcessCopy) -> Unwound:
             " the time for standing still (--max-pause) or the room for the copy was used up"
         )
     stacks = [replace(one, truncated=short.get(one.lwp or 0) or one.truncated) for one in found.stacks]
-    stacks += [ThreadStack(str(one.tid), (), one.tid, truncated=one.problem) for one in unread if found.stacks]
+    stacks += [unread_stack(one) for one in unread if found.stacks]
     return found._replace(stacks=tuple(stacks), cut=tuple(cut))
+
+
+def unread_stack(thread: ThreadCopy) -> ThreadStack:
+    """Of a thread that could not be copied."""
+    end = StackEnd.RAN if thread.ran else StackEnd.OTHER
+    return ThreadStack(str(thread.tid), (), thread.tid, truncated=thread.problem, end=end)
 
 
 class _Count:

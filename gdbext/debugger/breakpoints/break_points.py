@@ -27,6 +27,7 @@ from gdbext.debugger.ranks.timed_stop import NextStop, forget
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.attached import AttachedRank
 from gdbext.model.break_points import BreakTable, RankPlace
+from gdbext.model.codes import RankState
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import named
 from gdbext.model.missing import Missing
@@ -172,7 +173,7 @@ class RankBreaks:
         return came.thread if came is not None and came.thread.is_valid() else None
 
     def _place(self, rank: AttachedRank) -> RankPlace:
-        if rank.state in ("running", "killed"):
+        if rank.state in (RankState.RUNNING, RankState.KILLED):
             return RankPlace(rank.process.pid, rank.process.rank, rank.current, rank.state, None, None)
         hit = self._hit if self._hit is not None and self._hit.inferior.num == rank.number else None
         held = self._gathering.here.get(rank.number or 0) if self._hit is not None and hit is None else None
@@ -222,7 +223,9 @@ class RankBreaks:
         assert self._dead_man is not None
         self._hit = hit
         options, name = hit.point.options, self._name(hit.inferior)
-        others = [rank for rank in self._holder.ranks() if rank.number != hit.inferior.num and rank.state == "stopped"]
+        others = [
+            rank for rank in self._holder.ranks() if rank.number != hit.inferior.num and rank.state is RankState.STOPPED
+        ]
         if options.others == "run" and others:
             self._going.away = [*self._going.away, *self._holder.let_go([rank.number or 0 for rank in others])]
         self._say(f"{name} is at {options.location}; {self._of_others(options, others)}")
@@ -257,7 +260,7 @@ class RankBreaks:
         return "; ".join(text for text in (held, late) if text)
 
     def _job_timeouts(self) -> List[Timeout]:
-        for process in [rank.process for rank in self._holder.ranks() if rank.state == "stopped"]:
+        for process in [rank.process for rank in self._holder.ranks() if rank.state is RankState.STOPPED]:
             if process.pid not in self._waits:
                 environ, files = read_environ(process.pid), ProcFS().mapped_files(process.pid)
                 self._waits[process.pid] = timeouts_of(

@@ -14,6 +14,7 @@ from gdbext.debugger.breakpoints.rank_points import RankPoint, chosen
 from gdbext.debugger.ranks.ended_ranks import Fate, Fates
 from gdbext.debugger.ranks.timed_stop import NextStop, running
 from gdbext.model.attached import AttachedRank
+from gdbext.model.codes import RankState
 from gdbext.model.job import RankProcess, named
 
 _CTRL_C = "Ctrl-C"
@@ -105,7 +106,11 @@ class GoingOn:
     def _bury(self) -> None:
         """Let go of what was killed while it stood still, and of what is no rank any more: gdb would fail to resume the
         one, and loses breakpoints by the other."""
-        ranks = {rank.process.pid: rank for rank in self._holder.ranks() if rank.state in ("stopped", "killed")}
+        ranks = {
+            rank.process.pid: rank
+            for rank in self._holder.ranks()
+            if rank.state in (RankState.STOPPED, RankState.KILLED)
+        }
         for fate in self._fates.of(list(ranks)):
             process = ranks[fate.pid].process
             self._say(f"{named([process])} {fate.words}, and is let go")

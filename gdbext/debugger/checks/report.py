@@ -22,6 +22,7 @@ from gdbext.debugger.stacks import held_ranks
 from gdbext.debugger.stacks.uncaught_exception import uncaught
 from gdbext.model.attached import AttachedRank
 from gdbext.model.check_report import CheckReport, Failure, SourceLine
+from gdbext.model.codes import RankState
 from gdbext.model.error_code import ErrorCode
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
@@ -39,7 +40,7 @@ _ENGINE_FRAMES = 3  # looked at for tensors and streams
 def report_of(failure: Failure, rank: AttachedRank, tensors: TensorPort, environment: Mapping[str, str]) -> CheckReport:
     """Everything about the failure that the selected thread shows. Nothing is written, nothing is called."""
     thread = gdb.selected_thread()
-    is_core = rank.state == "core file"
+    is_core = rank.state is RankState.CORE
     with compat.kept_selection():
         look = held_ranks.one_thread(gdb.selected_inferior(), thread, is_core)
         native = tuple(look.native.frames[:MOST_FRAMES])

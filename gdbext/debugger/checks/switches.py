@@ -23,6 +23,7 @@ from gdbext.knowledge.engines.row_types import SwitchRow
 from gdbext.knowledge.errors.checks import SWITCHES
 from gdbext.model.attached import AttachedRank
 from gdbext.model.check_report import SwitchResult, SwitchResults
+from gdbext.model.codes import RankState
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Maybe, Missing
 
@@ -57,7 +58,7 @@ class Switches:
         results: List[SwitchResult] = []
         for rank in ranks:
             inferior = next((one for one in gdb.inferiors() if one.num == rank.number), None)
-            if inferior is None or rank.state != "stopped":
+            if inferior is None or rank.state is not RankState.STOPPED:
                 raise GdbextError(
                     f"process {rank.process.pid} is no stopped process", "a core file cannot be written to"
                 )

@@ -16,6 +16,7 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs, rank_from_environ
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.model.attached import AttachedRank
+from gdbext.model.codes import RankState
 from gdbext.model.job import RankProcess
 from gdbext.model.missing import Missing
 from gdbext.snapshot.core_job import OpenCore
@@ -63,7 +64,7 @@ class HeldRanks:
             held.process,
             inferior.num,
             inferior.num == current,
-            "core file" if is_core else "running" if running else "killed" if has_ended(inferior.pid) else "stopped",
+            _state(is_core, running, inferior.pid),
             held.attach_ms,
             None if running or is_core or held.since is None else (time.monotonic() - held.since) * 1000,
         )
@@ -113,3 +114,11 @@ def numbered(process: RankProcess) -> RankProcess:
     """With the rank that the environment in memory tells, where /proc had lost it."""
     environ = read_environ(process.pid)
     return process if isinstance(environ, Missing) else rank_from_environ(process, environ)
+
+
+def _state(is_core: bool, running: bool, pid: int) -> RankState:
+    if is_core:
+        return RankState.CORE
+    if running:
+        return RankState.RUNNING
+    return RankState.KILLED if has_ended(pid) else RankState.STOPPED

@@ -18,6 +18,7 @@ from gdbext.debugger.base import compat
 from gdbext.debugger.base.timer import start
 from gdbext.debugger.ranks.timed_stop import NextStop, forget, running
 from gdbext.model.attached import AttachedRank, RankTable
+from gdbext.model.codes import RankState
 from gdbext.model.errors import GdbextError
 
 
@@ -78,7 +79,7 @@ class Leaving:
 
     def _suspended(self) -> None:
         """Ctrl-Z."""
-        if any(rank.state in ("running", "stopped") for rank in self._holder.ranks()):
+        if any(rank.state in (RankState.RUNNING, RankState.STOPPED) for rank in self._holder.ranks()):
             self.say("not suspended: it would hold the ranks for as long; llm-detach-all lets them go")
         else:
             os.kill(os.getpid(), signal.SIGSTOP)

@@ -37,6 +37,7 @@ from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTab
 from gdbext.model.backtrace import Backtrace
 from gdbext.model.check_report import Failure
 from gdbext.model.checkup import Point
+from gdbext.model.codes import RankState
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot, RankProcess
 from gdbext.model.missing import Missing
@@ -56,7 +57,6 @@ WHILE_ATTACHING = {
 _STOPS_AGAIN = 1.0  # seconds
 _NAMED = 3  # files whose names stand in a line
 ALREADY = "attached to this gdb already; use it as it is, or detach it first"
-STILL_STOPPED = "released, stopped by SIGSTOP"  # as it was before, or by a signal that came meanwhile
 
 
 class GdbSession:
@@ -100,7 +100,7 @@ class GdbSession:
     def attach(self, jobs: Sequence[Job]) -> RankTable:
         """Symbols first, then one rank after the other. Ctrl-C lets all of this call go again."""
         wanted = [process for job in jobs for process in job.ranks]
-        held = {rank.process.pid for rank in self.ranks() if rank.state in ("stopped", "running")}
+        held = {rank.process.pid for rank in self.ranks() if rank.state in (RankState.STOPPED, RankState.RUNNING)}
         problems = {one.pid: ALREADY if one.pid in held else _obstacle(one.pid) for one in wanted}
         free = [process for process in wanted if problems[process.pid] is None]
         before = {process.pid: kernel_threads.look(process.pid) for process in free}
@@ -214,7 +214,7 @@ class GdbSession:
         rows = []
         for process in wanted:
             problem = problems[process.pid]
-            row = attached.get(process.pid) or AttachedRank(process, state="not attached")
+            row = attached.get(process.pid) or AttachedRank(process, state=RankState.NOT_ATTACHED)
             rows.append(replace(row, problem=problem))
         notes = [note for job in self._jobs for note in job.notes]
         if good:
@@ -246,16 +246,16 @@ class GdbSession:
             problems = core_files.load(one)
         except gdb.error as error:
             self._tidy(inferior, added)
-            return AttachedRank(one.process, state="not opened", problem=symbols.first_line(error))
+            return AttachedRank(one.process, state=RankState.NOT_OPENED, problem=symbols.first_line(error))
         # gdb may count the process otherwise than the core's notes: by its number we know it again.
         process = replace(one.process, pid=inferior.pid)
         self._held.by_number[inferior.num] = Held(process, None, True, added, core=one)
-        return AttachedRank(process, inferior.num, state="core file", problem="; ".join(problems) or None)
+        return AttachedRank(process, inferior.num, state=RankState.CORE, problem="; ".join(problems) or None)
 
     # --- releasing ---
 
     def detach_all(self) -> RankTable:
-        held = [rank for rank in self.ranks() if rank.state != "core file" or self._is_ours(rank)]
+        held = [rank for rank in self.ranks() if rank.state is not RankState.CORE or self._is_ours(rank)]
         if not held:
             raise GdbextError("no process is attached")
         by_number = {inferior.num: inferior for inferior in gdb.inferiors()}
@@ -380,7 +380,7 @@ class GdbSession:
         return held_ranks.snapshot(looks, self._jobs, scan)
 
     def core_files(self) -> Sequence[str]:
-        numbers = {rank.number for rank in self.ranks() if rank.state == "core file"}
+        numbers = {rank.number for rank in self.ranks() if rank.state is RankState.CORE}
         paths = (compat.core_path(inferior) for inferior in gdb.inferiors() if inferior.num in numbers)
         return [path for path in paths if path]
 
@@ -418,25 +418,25 @@ def _obstacle(pid: int) -> Optional[str]:
 
 
 def _after_release(rows: Sequence[AttachedRank]) -> Tuple[str, ...]:
-    alive = [row for row in rows if row.state != "closed"]
-    still = any(row.problem or row.state == STILL_STOPPED for row in rows)
+    alive = [row for row in rows if row.state is not RankState.CLOSED]
+    still = any(row.problem or row.state is RankState.STILL_STOPPED for row in rows)
     return ("All of them run on.",) if alive and not still else ()
 
 
 def _released(rank: AttachedRank, problem: Optional[str], stood: bool) -> AttachedRank:
     """How /proc shows the process after the release. `stood`: it was stopped before gdb came."""
-    if rank.state == "core file":
-        return replace(rank, number=None, current=False, state="closed", problem=problem)
+    if rank.state is RankState.CORE:
+        return replace(rank, number=None, current=False, state=RankState.CLOSED, problem=problem)
     proc = ProcFS()
     status = proc.status(rank.process.pid)
     if isinstance(status, Missing):
-        return replace(rank, state="ended", current=False, problem=problem)
+        return replace(rank, state=RankState.ENDED, current=False, problem=problem)
     tracer = status.get("TracerPid", "0")
     if tracer != "0":
         problem = problem or f"process {tracer} still traces it"
     if stood:
         status = _stops_again(proc, rank.process.pid, status)
-    state = STILL_STOPPED if status.get("State", "")[:1] == "T" else "released"
+    state = RankState.STILL_STOPPED if status.get("State", "")[:1] == "T" else RankState.RELEASED
     return replace(rank, number=None, current=False, state=state, problem=problem)
 
 

@@ -10,6 +10,7 @@ from gdbext.debugger.base import compat
 from gdbext.debugger.stacks.held_ranks import ThreadLook, some_threads
 from gdbext.model.attached import AttachedRank
 from gdbext.model.backtrace import Backtrace
+from gdbext.model.codes import RankState
 from gdbext.model.errors import UsageError
 from gdbext.snapshot.core_job import OpenCore
 
@@ -27,7 +28,7 @@ def backtraces(
         raise UsageError("this rank has no thread")
     if any(thread.is_running() for thread in threads):
         raise UsageError("this rank runs", "stop it first: Ctrl-C, or `interrupt`")
-    looks = some_threads(inferior, threads, rank.state == "core file", core)
+    looks = some_threads(inferior, threads, rank.state is RankState.CORE, core)
     return tuple(_numbered(look, rank) for look in looks)
 
 

@@ -22,11 +22,12 @@ from gdbext.capture.without_stop import kernel_threads as threads
 from gdbext.debugger.base import compat, settings
 from gdbext.debugger.stacks import communicators, opened_cores
 from gdbext.debugger.stacks.lock_waits import lock_waits
-from gdbext.debugger.stacks.walk import NOT_WALKED, Budget, Captures, Walker, by_number, modules_of
+from gdbext.debugger.stacks.walk import Budget, Captures, Walker, by_number, modules_of
 from gdbext.discovery.proc.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.launch.environment import RECORDED
 from gdbext.model.attached import AttachedRank
+from gdbext.model.codes import Code, Given, RankState, ReadState, StackEnd
 from gdbext.model.communicator import Communicator
 from gdbext.model.errors import NothingFound
 from gdbext.model.job import Job, JobSnapshot
@@ -77,7 +78,7 @@ def snapshot(subjects: Sequence[Subject], jobs: Sequence[Job], scan: bool = Fals
 
 def _written(subjects: Sequence[Subject]) -> Optional[float]:
     """When the last of the core files was written; None where a process is among them, or nobody can say."""
-    if not subjects or any(subject.rank.state != "core file" for subject in subjects):
+    if not subjects or any(subject.rank.state is not RankState.CORE for subject in subjects):
         return None
     times = []
     for subject in subjects:
@@ -93,8 +94,8 @@ class _HeldReading(ProcessReading):
     def __init__(self, subject: Subject, captures: Captures, scan: bool) -> None:
         super().__init__(subject.rank.process)
         self._subject, self._captures, self._scan = subject, captures, scan
-        self._is_core = subject.rank.state == "core file"
-        self.source = "core" if self._is_core else "held"
+        self._is_core = subject.rank.state is RankState.CORE
+        self.source = Given.CORE if self._is_core else Given.HELD
         self._modules = modules_of(subject.inferior, self._is_core)
         self._problems: List[str] = []
         self._complete = False
@@ -154,10 +155,10 @@ class _HeldReading(ProcessReading):
     def alive(self) -> Optional[bool]:
         return None if self._is_core else os.path.exists(f"/proc/{self.process.pid}")
 
-    def state(self, stacks: Stacks) -> str:
+    def state(self, stacks: Stacks) -> ReadState:
         if not any(stack.frames for stack in stacks):
-            return "lost"
-        return "ok" if self._complete and all(stack.frames for stack in stacks) else "partial"
+            return ReadState.LOST
+        return ReadState.OK if self._complete and all(stack.frames for stack in stacks) else ReadState.PARTIAL
 
     def problems(self) -> Tuple[str, ...]:
         return tuple(self._problems)
@@ -209,7 +210,7 @@ def _python(pid: int, tids: List[int], problems: List[str]) -> Optional[PythonSt
     read = ProcessMemory(pid).read
     found = interpreter_of(pid)
     if isinstance(found, Missing):
-        if found.reason != "not a Python process":
+        if found.code is not Code.NOT_PYTHON:
             problems.append(f"no Python frames: {found.reason}")
         return None
     frozen = freeze(found, read)
@@ -234,5 +235,4 @@ def _with_times(stack: ThreadStack, subject: Subject) -> ThreadStack:
 
 
 def _with_python(stack: ThreadStack, found: Optional[PythonThread]) -> ThreadStack:
-    walked = not (stack.truncated or "").startswith(NOT_WALKED)
-    return interleave(stack, found) if found and walked else stack
+    return interleave(stack, found) if found and stack.end is not StackEnd.NOT_WALKED else stack

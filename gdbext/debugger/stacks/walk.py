@@ -16,10 +16,11 @@ from gdbext.debugger.base.values import read_variable
 from gdbext.knowledge.frames import RULES
 from gdbext.knowledge.runtimes.telling_libraries import WAITING
 from gdbext.knowledge.schema import FrameRule
+from gdbext.model.codes import StackEnd
 from gdbext.model.stack import Captured, Frame, ThreadStack
 from gdbext.model.text.function_names import bare_name
 
-NOT_WALKED = "not walked: "
+_NOT_WALKED = "not walked: "
 _COMPLETE = (gdb.FRAME_UNWIND_NO_REASON, gdb.FRAME_UNWIND_OUTERMOST, gdb.FRAME_UNWIND_NULL_ID)
 
 
@@ -74,6 +75,16 @@ class _Place(NamedTuple):
     line: Optional[int]
 
 
+class _End(NamedTuple):
+    """Why frames of a thread are missing; no text where none are."""
+
+    text: Optional[str] = None
+    code: StackEnd = StackEnd.OTHER
+
+
+_WHOLE = _End()
+
+
 class Walker:
     """Walks the threads of one address space."""
 
@@ -126,37 +137,39 @@ class Walker:
         return bool(WAITING.match(module.rsplit("/", 1)[-1]))
 
     def _unwalked(self, thread: gdb.InferiorThread, reason: str) -> ThreadStack:
-        return ThreadStack(self._identify(thread), (), lwp=thread.ptid[1] or None, truncated=NOT_WALKED + reason)
+        told, lwp = _NOT_WALKED + reason, thread.ptid[1] or None
+        return ThreadStack(self._identify(thread), (), lwp=lwp, truncated=told, end=StackEnd.NOT_WALKED)
 
     def _stack(self, thread: gdb.InferiorThread) -> ThreadStack:
         frames: List[Frame] = []
         problems: List[str] = []
-        truncated: Optional[str] = None
+        end: _End = _WHOLE
         name: Optional[str] = None
         try:
             name = compat.thread_name(thread)
             thread.switch()
-            truncated = self._frames_into(frames, problems)
+            end = self._frames_into(frames, problems)
         except gdb.error as error:  # running, gone, or its memory is: what was read stays
-            truncated = _one_line(error)
+            end = _End(_one_line(error))
         return ThreadStack(
             self._identify(thread),
             tuple(frames),
             lwp=thread.ptid[1] or None,
             name=name,
-            truncated=truncated,
+            truncated=end.text,
             problems=tuple(dict.fromkeys(problems)),
+            end=end.code,
         )
 
-    def _frames_into(self, frames: List[Frame], problems: List[str]) -> Optional[str]:
+    def _frames_into(self, frames: List[Frame], problems: List[str]) -> _End:
         """Append the frames of the selected thread, innermost first; returns why outer ones are missing."""
         frame: Optional[gdb.Frame] = gdb.newest_frame()
         last, inlined = -1, 0
         while frame is not None:
             if len(frames) >= self._budget.frames:
-                return f"limit of {self._budget.frames} frames"
+                return _End(f"limit of {self._budget.frames} frames")
             if time.monotonic() > self._deadline:
-                return f"limit of {self._budget.seconds:g} s"
+                return _End(f"limit of {self._budget.seconds:g} s")
             pc = frame.pc()
             inlined = inlined + 1 if pc == last else 0
             last = pc
@@ -164,9 +177,12 @@ class Walker:
             older = frame.older()
             if older is None:
                 reason = frame.unwind_stop_reason()
-                return None if reason in _COMPLETE else gdb.frame_stop_reason_string(reason)
+                if reason in _COMPLETE:
+                    return _WHOLE
+                code = StackEnd.MEMORY if reason == gdb.FRAME_UNWIND_MEMORY_ERROR else StackEnd.OTHER
+                return _End(gdb.frame_stop_reason_string(reason), code)
             frame = older
-        return None
+        return _WHOLE
 
     def _plain(self, frame: gdb.Frame, key: Tuple[int, int, bool], problems: List[str]) -> Frame:
         place = self._places.get(key)

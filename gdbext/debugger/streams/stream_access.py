@@ -22,6 +22,7 @@ from gdbext.debugger.tensors.nodes import NAME_CAP, Node, Null, Unreadable, one_
 from gdbext.debugger.tensors.value_nodes import ValueNode
 from gdbext.knowledge.runtimes.cuda_streams import HOLDERS
 from gdbext.model.attached import AttachedRank
+from gdbext.model.codes import RankState
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.stream import MAYBE_NO_STREAM, NOT_IN_HANDLE, Asked, RankStreams, StreamInfo, StreamTable
@@ -87,7 +88,7 @@ class StreamAccess:
         if inferior is None:
             raise GdbextError(f"there is no inferior {rank.number}")
         known = without_calls(inferior, rank.process.rank)
-        if rank.state == "running" or not memory.calls_allowed() or not (known.streams or known.events):
+        if rank.state is RankState.RUNNING or not memory.calls_allowed() or not (known.streams or known.events):
             return known
         with compat.selected(inferior):
             return with_states(known, self._caller())

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
 
 from gdbext.discovery.preflight.seccomp import kills_readers, refuses_ptrace
+from gdbext.model.codes import Code
 from gdbext.model.missing import Maybe, Missing
 
 _MOST_BYTES = 8 << 20
@@ -20,9 +21,9 @@ _MOST_BYTES = 8 << 20
 _MOST_FILES = 4096
 """Open files looked at per process."""
 
-GONE = "the process is gone"
-DENIED = "no permission"
-OVERWRITTEN = "the process title overwrote its environment"
+GONE = Missing("the process is gone", Code.GONE)
+DENIED = Missing("no permission", Code.DENIED)
+OVERWRITTEN = Missing("the process title overwrote its environment", Code.OVERWRITTEN)
 
 _KERNEL_THREAD = 0x00200000
 """PF_KTHREAD in the flags of /proc/PID/stat (linux include/linux/sched.h)."""
@@ -232,7 +233,7 @@ def parse_environ(data: bytes) -> Maybe[Dict[str, str]]:
     """A block of NAME=VALUE strings, each ended by NUL. `Missing` when nothing but NULs is left of it."""
     entries = [entry for entry in data.split(b"\0") if entry]
     if data and not entries:
-        return Missing(OVERWRITTEN)
+        return OVERWRITTEN
     pairs = (entry.decode("utf-8", "replace").partition("=") for entry in entries)
     return {name: value for name, equals, value in pairs if equals and name}
 
@@ -269,7 +270,7 @@ def _mapping(found: re.Match[str]) -> Mapping:
 
 def _reason(error: OSError) -> Missing:
     if error.errno in (errno.ENOENT, errno.ESRCH):
-        return Missing(GONE)
+        return GONE
     if error.errno in (errno.EACCES, errno.EPERM):
-        return Missing(DENIED)
+        return DENIED
     return Missing(os.strerror(error.errno or 0))

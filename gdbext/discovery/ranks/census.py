@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.discovery.proc.process_table import INIT, ProcessTable, read_table
-from gdbext.discovery.proc.procfs import OVERWRITTEN, ProcFS
+from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.sockets import linked
 from gdbext.discovery.ranks.families import LAUNCHER, settle
 from gdbext.discovery.ranks.roles import (
@@ -21,6 +21,7 @@ from gdbext.discovery.ranks.roles import (
     of_family,
 )
 from gdbext.discovery.ranks.workers import Family, families, is_forkserver, managers, takes_part, work_together
+from gdbext.model.codes import Code
 from gdbext.model.missing import Missing
 
 _WHO_MAY = "their user may, or root with CAP_SYS_PTRACE"
@@ -172,7 +173,7 @@ class Census:
         return titled or by_variables(facts)
 
     def _overwritten(self, facts: Facts) -> bool:
-        return isinstance(facts.environ, Missing) and facts.environ.reason == OVERWRITTEN
+        return isinstance(facts.environ, Missing) and facts.environ.code is Code.OVERWRITTEN
 
     def _below_launcher(self, pid: int, found: Dict[int, Member]) -> bool:
         """The first process above it that is no shell is a launcher."""

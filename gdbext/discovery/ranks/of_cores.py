@@ -48,11 +48,11 @@ class DumpedProcesses(ProcFS):
 
     def cmdline(self, pid: int) -> Maybe[Tuple[str, ...]]:
         one = self._processes.get(pid)
-        return Missing(GONE) if one is None else one.arguments or (one.command,)
+        return GONE if one is None else one.arguments or (one.command,)
 
     def environ(self, pid: int) -> Maybe[Dict[str, str]]:
         one = self._processes.get(pid)
-        return Missing(GONE) if one is None else one.environ
+        return GONE if one is None else one.environ
 
     def status(self, pid: int) -> Maybe[Dict[str, str]]:
         return _NOT_SAID
@@ -60,12 +60,12 @@ class DumpedProcesses(ProcFS):
     def stat(self, pid: int) -> Maybe[Stat]:
         one = self._processes.get(pid)
         if one is None:
-            return Missing(GONE)
+            return GONE
         return Stat(pid, one.command, "?", one.parent, one.group, 0, 0, one.threads, 0)
 
     def mapped_files(self, pid: int) -> Maybe[Tuple[str, ...]]:
         one = self._processes.get(pid)
-        return Missing(GONE) if one is None else one.files
+        return GONE if one is None else one.files
 
     def exe(self, pid: int) -> Maybe[str]:
         one = self._processes.get(pid)

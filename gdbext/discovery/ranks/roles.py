@@ -8,11 +8,12 @@ from typing import Callable, Dict, Mapping, Optional, Tuple
 
 from gdbext.discovery.proc.command_line import groups_of
 from gdbext.discovery.proc.process_table import Entry
-from gdbext.discovery.proc.procfs import DENIED, ProcFS
+from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.rank_variables import Claim, claims_of
 from gdbext.knowledge.engines.profiles import GENERIC, PROFILES
 from gdbext.knowledge.launch.launchers import ACCELERATOR_FILES, COLLECTIVE_LIBRARIES, EVIDENCE_LIBRARIES, NOT_RANKS
 from gdbext.knowledge.schema import EngineProfile, TitleRule
+from gdbext.model.codes import Code
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.text.patterns import regex
 
@@ -61,7 +62,7 @@ class Facts:
     @property
     def denied(self) -> bool:
         """We may not look into the process."""
-        return isinstance(self.environ, Missing) and self.environ.reason == DENIED
+        return isinstance(self.environ, Missing) and self.environ.code is Code.DENIED
 
     @cached_property
     def claims(self) -> Tuple[Claim, ...]:

@@ -7,6 +7,8 @@ from typing import Optional, Tuple
 
 from gdbext.knowledge.frames.python import interpreter
 from gdbext.knowledge.frames.system.code_owners import C_LIBRARY_MODULES, CUDA_DRIVER_MODULES
+from gdbext.model.codes import Code
+from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex
 
 
@@ -90,14 +92,14 @@ BY_HANDLER = {"semaphore": True, "futex": True, "condvar": False}
 """Waits that a signal handler can end, and whether it may: it may post a semaphore, and must not wake a condition
 variable (signal-safety(7)); some do."""
 
-LET_GO = "it was let go just before the look: the thread is about to run"
-HANDED_OVER = "nobody holds it at this moment: it is being handed over"
-PARKED = (
-    "glibc has put the thread to sleep for good: the kernel refused its priority-inheriting mutex, because that would "
-    "close a circle or the owner has ended"
-)
-MOVING = (LET_GO, HANDED_OVER)
+LET_GO = Missing("it was let go just before the look: the thread is about to run", Code.MOVING)
+HANDED_OVER = Missing("nobody holds it at this moment: it is being handed over", Code.MOVING)
 """Why a lock that has owners had none at the moment of the look: it changes hands."""
+PARKED = Missing(
+    "glibc has put the thread to sleep for good: the kernel refused its priority-inheriting mutex, because that would "
+    "close a circle or the owner has ended",
+    Code.PARKED,
+)
 
 
 @dataclass(frozen=True)

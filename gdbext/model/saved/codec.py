@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Iterator, Optional, Tuple, Union
 
 from gdbext import __version__
+from gdbext.model.codes import Code, Word
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import SAVED, JobSnapshot
 from gdbext.model.missing import Missing
@@ -30,11 +31,12 @@ def encode(value: Any, table: Optional[StackTable] = None) -> Any:
     """Plain JSON data of a model object; fields at their default are left out to keep snapshots small. With a `table`
     the frames of threads go there."""
     if isinstance(value, str):
-        return _bounded(value)
+        return str(value) if isinstance(value, Word) else _bounded(value)
     if value is None or isinstance(value, (int, float)):
         return value
     if isinstance(value, Missing):
-        return {"missing": _bounded(value.reason)}
+        code = {} if value.code is Code.OTHER else {"code": str(value.code)}
+        return {"missing": _bounded(value.reason), **code}
     if dataclasses.is_dataclass(value):
         placed = table.place(value.frames) if table is not None and isinstance(value, ThreadStack) else {}
         kind: type = type(value)

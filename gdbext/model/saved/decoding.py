@@ -9,8 +9,10 @@ from collections.abc import Mapping as AbstractMapping
 from collections.abc import Sequence as AbstractSequence
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, TypeVar, Union, get_type_hints
 
+from gdbext.model.codes import Code, Word
 from gdbext.model.missing import Missing
 from gdbext.model.saved import limits
+from gdbext.model.saved.earlier import COMPLETED, code_of
 from gdbext.model.saved.field_rules import RULES, Rule
 from gdbext.model.saved.unfit import Unfit
 
@@ -90,7 +92,7 @@ def reader(kind: Any, rule: Optional[Rule] = None) -> Reader:
         return _tuple_reader(arguments[0], rule)
     if origin is AbstractMapping:
         return _mapping_reader(arguments[1], rule)
-    return _SCALARS[kind](rule)
+    return _word_reader(kind) if issubclass(kind, Word) else _SCALARS[kind](rule)
 
 
 def _generic(kind: Any) -> Tuple[Any, Tuple[Any, ...]]:
@@ -100,6 +102,7 @@ def _generic(kind: Any) -> Tuple[Any, Tuple[Any, ...]]:
 
 def _object_reader(kind: Any) -> Reader:
     rows: List[Tuple[str, Reader, Any]] = []
+    completed = COMPLETED.get(kind)
 
     def read(data: Any) -> Any:
         if type(data) is not dict:
@@ -118,7 +121,7 @@ def _object_reader(kind: Any) -> Reader:
                     values.append(default)
         except Unfit as problem:
             raise problem.within(name) from None
-        return kind(*values)
+        return kind(*values) if completed is None else completed(kind(*values), data)
 
     return read
 
@@ -181,6 +184,21 @@ def _text_reader(rule: Optional[Rule]) -> Reader:
     return read
 
 
+def _word_reader(kind: Type[Word]) -> Reader:
+    words = {str(one): one for one in kind}
+    other = words.get("other")  # stands for those of a later release
+
+    def read(data: Any) -> Any:
+        if type(data) is not str:
+            raise Unfit("is not a text")
+        word = words.get(data, other)
+        if word is None:
+            raise Unfit(f"is {_shown(data)}, not one of {', '.join(words)}")
+        return word
+
+    return read
+
+
 def _integer_reader(rule: Optional[Rule]) -> Reader:
     low, high = (-limits.INTEGER, limits.INTEGER) if rule is None else (rule.least, rule.most)
 
@@ -230,11 +248,12 @@ def _union_reader(choices: Any, rule: Optional[Rule]) -> Reader:
     for choice in choices:
         if choice is not Missing:
             ways.update(dict.fromkeys(_json_types(choice), _nothing if choice is type(None) else reader(choice, rule)))
-    reason, may_miss = _text_reader(None), Missing in choices
+    reason, code, may_miss = _text_reader(None), _word_reader(Code), Missing in choices
 
     def read(data: Any) -> Any:
-        if may_miss and type(data) is dict and len(data) == 1 and type(data.get("missing")) is str:
-            return Missing(reason(data["missing"]))
+        if may_miss and type(data) is dict and data.keys() in _MISSING and type(data["missing"]) is str:
+            text = reason(data["missing"])
+            return Missing(text, code(data["code"]) if "code" in data else code_of(text))
         way = ways.get(type(data))
         if way is None:
             raise Unfit(f"is {_JSON_NAMES[type(data)]}, not {' or '.join(sorted({_JSON_NAMES[one] for one in ways}))}")
@@ -242,6 +261,8 @@ def _union_reader(choices: Any, rule: Optional[Rule]) -> Reader:
 
     return read
 
+
+_MISSING = ({"missing"}, {"missing", "code"})
 
 MEMBER_NAME = _text_reader(None)
 """How the names in a mapping are read."""
@@ -267,6 +288,8 @@ def _json_types(kind: Any) -> Tuple[type, ...]:
         return (float, int)
     if kind in _JSON_NAMES:
         return (kind,)
+    if isinstance(kind, type) and issubclass(kind, Word):
+        return (str,)
     return (list,) if _generic(kind)[0] in _LISTS else (dict,)
 
 

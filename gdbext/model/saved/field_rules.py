@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Mapping, Tuple
 
 from gdbext.model.activity import Activity
-from gdbext.model.job import AFTER, STATES, JobSnapshot, RankSnapshot
+from gdbext.model.job import AFTER, JobSnapshot, RankSnapshot
 from gdbext.model.locks import KINDS, LockWait
 from gdbext.model.saved import limits
 from gdbext.model.stack import LANGUAGES, Frame, ThreadStack
@@ -42,7 +42,6 @@ RULES: Mapping[type, Mapping[str, Rule]] = {
         "rank": NATURAL,
         "local_rank": NATURAL,
         "world_size": NATURAL,
-        "state": Rule(STATES),
         "pause_ms": AMOUNT,
         "after": Rule(tuple(AFTER)),
     },

@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Tuple
 
+from gdbext.model.codes import ReadState
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import SAVED, JobSnapshot, RankSnapshot
 from gdbext.model.saved import limits
 from gdbext.model.saved.consistency import check
 from gdbext.model.saved.decoding import MEMBER_NAME, Field, Reader, built, fields_of, place_of, reader
+from gdbext.model.saved.earlier import COMPLETED
 from gdbext.model.saved.json_pieces import LONG, JsonPieces
 from gdbext.model.saved.stack_table import SavedStacks
 from gdbext.model.saved.unfit import Unfit
@@ -112,7 +114,7 @@ class SnapshotReader:
         found = self._object(RankSnapshot, {"threads": lambda: self._threads(left)})
         problems = []
         if left.get("threads"):
-            found["state"] = "partial"
+            found["state"] = ReadState.PARTIAL
             problems.append(f"{left['threads']:,} threads were left out: at most {limits.THREADS:,} are judged")
         if self._cut_threads:
             most = limits.PLACED if self._stacks.calls else limits.FRAMES
@@ -151,7 +153,8 @@ class SnapshotReader:
         if left.get("frames"):
             self._cut_threads += 1
             found["truncated"] = f"the outer {left['frames']:,} frames were left out"
-        return built(ThreadStack, found)
+        thread: ThreadStack = COMPLETED[ThreadStack](built(ThreadStack, found), found)
+        return thread
 
     def _fields_of_thread(self, data: Mapping[str, Any], left: _Left) -> Dict[str, Any]:
         found: Dict[str, Any] = {}

@@ -9,7 +9,8 @@ from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import inside, outside_locks
 from gdbext.analysis.waits.edges.marks import called_by_loader, in_profiler, owners_of_gil, under_driver, wants_loader
 from gdbext.analysis.waits.thread_numbers import Threads, decided
-from gdbext.knowledge.runtimes.glibc_locks import MOVING, NO_OWNER, kind_of_call
+from gdbext.knowledge.runtimes.glibc_locks import NO_OWNER, kind_of_call
+from gdbext.model.codes import Given
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import KINDS, LockWait
 from gdbext.model.missing import Missing
@@ -60,7 +61,7 @@ def _lock(drawing: Drawing, threads: Threads, waiter: Party, wait: LockWait) -> 
     facts = drawing.fact(waiter)
     strength = "inferred" if wait.timed or _at_two_moments(process, wait) else "proven"
     kind = waiter.judged.kind if waiter.judged.kind in ("gil", "mutex") else "mutex"
-    moves = wait.still is False or (isinstance(wait.owner, Missing) and wait.owner.reason in MOVING and not wait.still)
+    moves = wait.still is False or (wait.moving and not wait.still)
     if wait.kind == "join":
         if not moves:
             _owner(drawing, threads, source, process, wait, JOINS, strength, facts)
@@ -76,7 +77,7 @@ def _lock(drawing: Drawing, threads: Threads, waiter: Party, wait: LockWait) -> 
 def _at_two_moments(process: RankSnapshot, wait: LockWait) -> bool:
     """Whether the two processes of a wait were looked at one after the other, and only once."""
     other = wait.owner_process not in (None, process.pid) and not wait.gone
-    return other and process.source == "live" and not wait.still
+    return other and process.given is Given.LIVE and not wait.still
 
 
 def _owner(
@@ -95,7 +96,8 @@ def _owner(
         if closes is not None:  # the kernel refused the lock because that would close a circle
             drawing.join(source, drawing.of(closes), "holds", strength)
             return
-        node = drawing.resource("thread", f"parked:{source.id}", wait.owner.reason, "dead")
+        parked = f"thread:parked:{source.id}"
+        node = drawing.add(Node(parked, "thread", wait.owner.reason, state="dead", sentence=True))
         drawing.join(source, node, "ended", strength, facts)
         return
     owner = threads.owner(process, wait)

@@ -7,6 +7,7 @@ from typing import Dict, List
 from gdbext.analysis.verdict.view import JobView, Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.marks import in_nccl, is_forked, is_starved, left_by_fork, waits_for_leader
+from gdbext.model.codes import Given
 
 
 def before(drawing: Drawing) -> None:
@@ -58,7 +59,7 @@ def _forked(drawing: Drawing) -> None:
             if any(edge.strength == "proven" for edge in drawing.leaving(rank)):
                 continue
             drawing.clear(rank)
-            alone = drawing.view.given == "live" and len(party.process.threads) == 1
+            alone = drawing.view.given is Given.LIVE and len(party.process.threads) == 1
             drawing.join(rank, gone, "forked", "inferred" if alone else "assumed", drawing.fact(party))
 
 

@@ -10,7 +10,8 @@ from gdbext.analysis.verdict.wording import named, where
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.marks import is_forked, left_by_fork
 from gdbext.analysis.waits.thread_numbers import Threads
-from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, MOVING, NO_OWNER, OF_RUNTIMES
+from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, NO_OWNER, OF_RUNTIMES
+from gdbext.model.codes import ReadState
 from gdbext.model.evidence import Evidence
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import KINDS, LockWait
@@ -102,7 +103,7 @@ def _waits(view: JobView, threads: Threads, process: RankSnapshot) -> Iterator[T
         told = f"thread {party.id}"
         if wait is None:
             yield party, nothing, Missing(f"{told} is in {where(party)}")
-        elif process.state != "ok":
+        elif process.state is not ReadState.OK:
             yield party, wait, Missing("not all of the process was read")
         elif party.judged.helper is None and party.group in _OF_OTHERS:
             yield party, wait, Missing(f"{told} waits for other ranks or the GPU")
@@ -118,12 +119,12 @@ def _elsewhere(threads: Threads, process: RankSnapshot, wait: LockWait) -> Optio
     if wait.shared or wait.owner_process not in (None, process.pid):
         return "waits for what other processes have as well"
     reason = wait.owner.reason if isinstance(wait.owner, Missing) else ""
-    if wait.still is False or reason in MOVING:
+    if wait.still is False or wait.moving:
         return "is about to go on"
     if wait.kind in BY_HANDLER:
         return _handler(process, wait)
     known = wait.gone or threads.owner(process, wait) is not None or _needs_any(wait)
-    readers = wait.kind != "rwlock" or not reason or wait.detail.startswith("held by")
+    readers = wait.kind != "rwlock" or not reason or wait.readers
     return (
         None if known and readers else f"waits for what nobody is known to hold ({reason or 'its owner was not seen'})"
     )

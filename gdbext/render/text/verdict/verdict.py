@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable, Dict, List, Mapping, Sequence
 
+from gdbext.model.codes import Given
 from gdbext.model.job import RankSnapshot
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.render.safe_text import clean, counted, milliseconds, rank_set, shorten, wrapped
@@ -66,7 +67,7 @@ def _closing(diagnosis: Diagnosis, share: _Share, style: Style) -> List[List[str
 
 def _read_from_text(processes: Sequence[RankSnapshot], style: Style) -> List[str]:
     """How much was found in pasted text: whoever pasted it sees whether something is missing."""
-    texts = [one for one in processes if one.source.startswith("text")]
+    texts = [one for one in processes if one.given is Given.TEXT]
     if not texts:
         return []
     threads = [thread for one in texts for thread in one.threads]
@@ -192,7 +193,7 @@ def _pause(processes: Sequence[RankSnapshot], style: Style) -> List[str]:
     pauses = [one.pause_ms for one in processes if one.pause_ms is not None]
     if not pauses:
         return []
-    if any(one.source == "held" for one in processes):
+    if any(one.given is Given.HELD for one in processes):
         text = f"This gdb has held the ranks for up to {milliseconds(max(pauses))}; llm-detach-all lets them go on."
         return [style.paint(line, "dim") for line in wrapped(text, style)]
     if not any(pauses) and all(one.unstopped for one in processes if one.pause_ms is not None):
