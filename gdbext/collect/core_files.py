@@ -74,7 +74,7 @@ def look(names: Sequence[str], limits: CoreLimits, progress: Progress) -> JobSna
 
 def _look(cores: Cores, gdb: str, limits: CoreLimits, progress: Progress) -> JobSnapshot:
     ranks = [_prepared(one) for one in cores.opened]
-    readable = [rank for rank in ranks if rank.copy.state is not ReadState.LOST]
+    readable = [rank for rank in ranks if rank.copy.state != ReadState.LOST]
     if not readable:
         reasons = [why for _, why in cores.unread]
         reasons += [f"{rank.source.path}: {'; '.join(rank.problems)}" for rank in ranks]
@@ -99,7 +99,7 @@ def _prepared(one: OpenCore) -> _Rank:
     rank = _Rank(one, copy_core(one.core, one.objects, one.block))
     for problem in rank.copy.problems:
         rank.note(problem, cut=True)
-    if rank.copy.state is not ReadState.LOST:
+    if rank.copy.state != ReadState.LOST:
         rank.python, problems = python_of(one, [thread.tid for thread in rank.copy.threads])
         for problem in problems:
             rank.note(problem)
@@ -134,7 +134,7 @@ class _CoreReading(ProcessReading):
     def __init__(self, rank: _Rank) -> None:
         super().__init__(rank.source.process)
         self._rank, self._core = rank, rank.source.core
-        self._read = rank.copy.state is not ReadState.LOST
+        self._read = rank.copy.state != ReadState.LOST
 
     def native_stacks(self) -> Stacks:
         return self._rank.stacks

@@ -107,9 +107,7 @@ class Look:
                     self._tell_activity(self._before, self.census)
                 taken_at, self._began = time.time(), time.monotonic()
                 self._copy()
-                readable = [
-                    rank for rank in self._ranks if rank.copy is not None and rank.copy.state is not ReadState.LOST
-                ]
+                readable = [rank for rank in self._ranks if rank.copy is not None and rank.copy.state != ReadState.LOST]
                 closed = [rank for rank in self._ranks if self._limits.outlines and unreadable_ranks.possible(rank)]
                 if not readable and not closed and self._ranks:
                     raise NothingFound(f"no rank could be read ({reasons(self._ranks)})")
@@ -309,7 +307,7 @@ class Look:
             rank.stacks = second_copy.compare(rank.stacks, rank.copy, copy, rank.times, later[rank.pid])
             cpu = kernel_threads.between(rank.times, later[rank.pid])
             rank.stacks = tuple(replace(stack, cpu=cpu.get(stack.lwp or 0)) for stack in rank.stacks)
-            if copy.state is ReadState.LOST:
+            if copy.state == ReadState.LOST:
                 rank.note(f"ended after the first copy: {' '.join(copy.problems)}")
             if rank.communicators is not None:
                 rank.communicators.again()

@@ -25,7 +25,7 @@ class LiveReading(ProcessReading):
     def __init__(self, rank: LiveRank, neighbours: Neighbours) -> None:
         super().__init__(rank.process)
         self._rank, self._neighbours = rank, neighbours
-        self._copied = rank.copy is not None and rank.copy.state is not ReadState.LOST
+        self._copied = rank.copy is not None and rank.copy.state != ReadState.LOST
 
     def native_stacks(self) -> Stacks:
         return tuple(_with_times(stack, self._rank.times.get(stack.lwp or 0)) for stack in self._rank.stacks)

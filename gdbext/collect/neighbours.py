@@ -37,7 +37,7 @@ class Neighbours:
         around = _surroundings(self.proc, rank, ids[pid])
         around = replace(around, others=others, sharers=self._files.with_process(pid))
         found = lock_owners.resolve(_waits(rank.copy), stacks, around)
-        if rank.second is not None and rank.second.state is not ReadState.LOST:
+        if rank.second is not None and rank.second.state != ReadState.LOST:
             found = lock_owners.still(found, lock_owners.resolve(_waits(rank.second), stacks, around))
         return process_locks.with_owners(found, stacks, rank.copy.maps, self._searched)
 

@@ -16,7 +16,7 @@ _LEAST = 0.1
 
 def possible(rank: LiveRank) -> bool:
     """Whether nothing but the right to read it is missing: who is dead, or held by a debugger, is told as such."""
-    read = rank.copy is not None and rank.copy.state is not ReadState.LOST
+    read = rank.copy is not None and rank.copy.state != ReadState.LOST
     if read or (rank.blocked and not rank.barred) or tracer_of(rank.pid, rank.pid):
         return False
     now = kernel_threads.look(rank.pid)

@@ -31,7 +31,7 @@ def attach_all(session: Session, args: Namespace) -> RankTable:
 def list_ranks(session: Session, args: Namespace) -> RankTable:
     ranks = tuple(session.ranks())
     if ranks:
-        held = any(rank.state is RankState.STOPPED for rank in ranks)
+        held = any(rank.state == RankState.STOPPED for rank in ranks)
         return RankTable(ranks, notes=(HELD,) if held else ())
     args.all = True
     jobs = jobs_of(args)

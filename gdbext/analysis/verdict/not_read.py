@@ -36,7 +36,7 @@ def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
     if unseen:
         lines.append(f"threads that do the work of {whom(unseen)}")
     lost = [
-        process.rank for process in snapshot.processes if process.state is ReadState.LOST and process.rank is not None
+        process.rank for process in snapshot.processes if process.state == ReadState.LOST and process.rank is not None
     ]
     if lost:
         lines.append(f"{ranks(lost)} could not be read")

@@ -265,7 +265,7 @@ def _gone(process: RankSnapshot) -> str:
     """ "gone" for a process that is dead or cannot be reached, "stopped" for one under job control, else ""."""
     states = {thread.state for thread in process.threads}
     # A process that could not be read is not dead: somebody else may trace it, or we may lack the permission.
-    unread = process.state is ReadState.LOST and not process.threads and not process.alive
+    unread = process.state == ReadState.LOST and not process.threads and not process.alive
     if unread or (states and states <= {"Z", "X"}):
         return "gone"
     return "stopped" if states == {"T"} else ""

@@ -224,7 +224,7 @@ class RankBreaks:
         self._hit = hit
         options, name = hit.point.options, self._name(hit.inferior)
         others = [
-            rank for rank in self._holder.ranks() if rank.number != hit.inferior.num and rank.state is RankState.STOPPED
+            rank for rank in self._holder.ranks() if rank.number != hit.inferior.num and rank.state == RankState.STOPPED
         ]
         if options.others == "run" and others:
             self._going.away = [*self._going.away, *self._holder.let_go([rank.number or 0 for rank in others])]
@@ -260,7 +260,7 @@ class RankBreaks:
         return "; ".join(text for text in (held, late) if text)
 
     def _job_timeouts(self) -> List[Timeout]:
-        for process in [rank.process for rank in self._holder.ranks() if rank.state is RankState.STOPPED]:
+        for process in [rank.process for rank in self._holder.ranks() if rank.state == RankState.STOPPED]:
             if process.pid not in self._waits:
                 environ, files = read_environ(process.pid), ProcFS().mapped_files(process.pid)
                 self._waits[process.pid] = timeouts_of(

@@ -88,7 +88,7 @@ class CheckWatch:
         self._options = options
         self._listen()
         for rank in self._ranks():
-            if rank.state is not RankState.CORE and (options.pids is None or rank.process.pid in options.pids):
+            if rank.state != RankState.CORE and (options.pids is None or rank.process.pid in options.pids):
                 self._watch(rank)
         return self.status()
 
@@ -132,7 +132,7 @@ class CheckWatch:
         by_number = {rank.number: rank for rank in self._ranks()}
         rows = [self._row(one, by_number[one.number]) for one in self._watched.values() if one.number in by_number]
         notes = [TOGETHER] if self._options.action == "stop" and len(rows) > 1 else []
-        if not rows and any(rank.state is RankState.CORE for rank in by_number.values()):
+        if not rows and any(rank.state == RankState.CORE for rank in by_number.values()):
             notes.append("A core file does not run: llm-check report says what killed it.")
         elif not rows:
             notes.append("No process is attached; those to come are watched.")
@@ -207,7 +207,7 @@ class CheckWatch:
         return self._signal_report(name, rank)
 
     def _signal_report(self, name: str, rank: AttachedRank) -> CheckReport:
-        is_core = rank.state is RankState.CORE
+        is_core = rank.state == RankState.CORE
         failure, steps = signal_failure(name, is_core, rank.process.pid, None if is_core else self.noted())
         found = report_of(self._history.following(failure), rank, self._tensors, self._environment(rank))
         return replace(found, steps=(*steps, *found.steps))
@@ -219,7 +219,7 @@ class CheckWatch:
 
     def _environment(self, rank: AttachedRank) -> Mapping[str, str]:
         """Of the process, as if what llm-check enable switched on had been there from the start."""
-        if rank.state is RankState.CORE:
+        if rank.state == RankState.CORE:
             return {}
         environ = read_environ(rank.process.pid)
         return {**({} if isinstance(environ, Missing) else environ), **self._switches.variables(rank.process.pid)}

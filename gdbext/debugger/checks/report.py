@@ -40,7 +40,7 @@ _ENGINE_FRAMES = 3  # looked at for tensors and streams
 def report_of(failure: Failure, rank: AttachedRank, tensors: TensorPort, environment: Mapping[str, str]) -> CheckReport:
     """Everything about the failure that the selected thread shows. Nothing is written, nothing is called."""
     thread = gdb.selected_thread()
-    is_core = rank.state is RankState.CORE
+    is_core = rank.state == RankState.CORE
     with compat.kept_selection():
         look = held_ranks.one_thread(gdb.selected_inferior(), thread, is_core)
         native = tuple(look.native.frames[:MOST_FRAMES])

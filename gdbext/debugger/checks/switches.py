@@ -58,7 +58,7 @@ class Switches:
         results: List[SwitchResult] = []
         for rank in ranks:
             inferior = next((one for one in gdb.inferiors() if one.num == rank.number), None)
-            if inferior is None or rank.state is not RankState.STOPPED:
+            if inferior is None or rank.state != RankState.STOPPED:
                 raise GdbextError(
                     f"process {rank.process.pid} is no stopped process", "a core file cannot be written to"
                 )

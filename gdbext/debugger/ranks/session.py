@@ -255,7 +255,7 @@ class GdbSession:
     # --- releasing ---
 
     def detach_all(self) -> RankTable:
-        held = [rank for rank in self.ranks() if rank.state is not RankState.CORE or self._is_ours(rank)]
+        held = [rank for rank in self.ranks() if rank.state != RankState.CORE or self._is_ours(rank)]
         if not held:
             raise GdbextError("no process is attached")
         by_number = {inferior.num: inferior for inferior in gdb.inferiors()}
@@ -380,7 +380,7 @@ class GdbSession:
         return held_ranks.snapshot(looks, self._jobs, scan)
 
     def core_files(self) -> Sequence[str]:
-        numbers = {rank.number for rank in self.ranks() if rank.state is RankState.CORE}
+        numbers = {rank.number for rank in self.ranks() if rank.state == RankState.CORE}
         paths = (compat.core_path(inferior) for inferior in gdb.inferiors() if inferior.num in numbers)
         return [path for path in paths if path]
 
@@ -418,14 +418,14 @@ def _obstacle(pid: int) -> Optional[str]:
 
 
 def _after_release(rows: Sequence[AttachedRank]) -> Tuple[str, ...]:
-    alive = [row for row in rows if row.state is not RankState.CLOSED]
-    still = any(row.problem or row.state is RankState.STILL_STOPPED for row in rows)
+    alive = [row for row in rows if row.state != RankState.CLOSED]
+    still = any(row.problem or row.state == RankState.STILL_STOPPED for row in rows)
     return ("All of them run on.",) if alive and not still else ()
 
 
 def _released(rank: AttachedRank, problem: Optional[str], stood: bool) -> AttachedRank:
     """How /proc shows the process after the release. `stood`: it was stopped before gdb came."""
-    if rank.state is RankState.CORE:
+    if rank.state == RankState.CORE:
         return replace(rank, number=None, current=False, state=RankState.CLOSED, problem=problem)
     proc = ProcFS()
     status = proc.status(rank.process.pid)

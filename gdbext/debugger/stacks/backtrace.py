@@ -28,7 +28,7 @@ def backtraces(
         raise UsageError("this rank has no thread")
     if any(thread.is_running() for thread in threads):
         raise UsageError("this rank runs", "stop it first: Ctrl-C, or `interrupt`")
-    looks = some_threads(inferior, threads, rank.state is RankState.CORE, core)
+    looks = some_threads(inferior, threads, rank.state == RankState.CORE, core)
     return tuple(_numbered(look, rank) for look in looks)
 
 

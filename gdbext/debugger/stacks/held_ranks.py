@@ -78,7 +78,7 @@ def snapshot(subjects: Sequence[Subject], jobs: Sequence[Job], scan: bool = Fals
 
 def _written(subjects: Sequence[Subject]) -> Optional[float]:
     """When the last of the core files was written; None where a process is among them, or nobody can say."""
-    if not subjects or any(subject.rank.state is not RankState.CORE for subject in subjects):
+    if not subjects or any(subject.rank.state != RankState.CORE for subject in subjects):
         return None
     times = []
     for subject in subjects:
@@ -94,7 +94,7 @@ class _HeldReading(ProcessReading):
     def __init__(self, subject: Subject, captures: Captures, scan: bool) -> None:
         super().__init__(subject.rank.process)
         self._subject, self._captures, self._scan = subject, captures, scan
-        self._is_core = subject.rank.state is RankState.CORE
+        self._is_core = subject.rank.state == RankState.CORE
         self.source = Given.CORE if self._is_core else Given.HELD
         self._modules = modules_of(subject.inferior, self._is_core)
         self._problems: List[str] = []

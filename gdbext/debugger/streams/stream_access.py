@@ -88,7 +88,7 @@ class StreamAccess:
         if inferior is None:
             raise GdbextError(f"there is no inferior {rank.number}")
         known = without_calls(inferior, rank.process.rank)
-        if rank.state is RankState.RUNNING or not memory.calls_allowed() or not (known.streams or known.events):
+        if rank.state == RankState.RUNNING or not memory.calls_allowed() or not (known.streams or known.events):
             return known
         with compat.selected(inferior):
             return with_states(known, self._caller())

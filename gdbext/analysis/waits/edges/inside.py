@@ -103,7 +103,7 @@ def _waits(view: JobView, threads: Threads, process: RankSnapshot) -> Iterator[T
         told = f"thread {party.id}"
         if wait is None:
             yield party, nothing, Missing(f"{told} is in {where(party)}")
-        elif process.state is not ReadState.OK:
+        elif process.state != ReadState.OK:
             yield party, wait, Missing("not all of the process was read")
         elif party.judged.helper is None and party.group in _OF_OTHERS:
             yield party, wait, Missing(f"{told} waits for other ranks or the GPU")

@@ -91,7 +91,7 @@ def _seen(diagnosis: Diagnosis, style: Style) -> List[_Seen]:
     judged = {judgement.index: judgement for judgement in diagnosis.processes}
     culprits = frozenset(diagnosis.verdict.culprits)
     processes = diagnosis.snapshot.processes
-    states_matter = any(process.state is not ReadState.OK for process in processes)
+    states_matter = any(process.state != ReadState.OK for process in processes)
     # Ranks in order, processes of unknown rank behind them.
     ordered = sorted(processes, key=lambda one: (one.rank is None, one.rank or 0, one.index))
     return [_look(one, judged.get(one.index), culprits, states_matter, style) for one in ordered]
