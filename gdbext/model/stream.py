@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
+from gdbext.model.codes import Code
 from gdbext.model.error_code import ErrorCode
 from gdbext.model.missing import Maybe, Missing
 
-NOT_ASKED = Missing("only the driver knows it, and it is not called")
+NOT_ASKED = Missing("only the driver knows it, and it is not called", Code.NOT_ASKED)
 NOT_IN_HANDLE = Missing("the handle does not say it")
 NOT_MAPPED = Missing("nothing is mapped at the handle: destroyed, of another process, or not set yet")
 NO_STREAM = Missing("what lies at the handle is code, constant or a stack: no stream, or not set yet")

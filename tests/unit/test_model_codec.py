@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from gdbext.knowledge.runtimes.glibc_locks import LET_GO
+from gdbext.model.codes import Code, Word
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
@@ -239,3 +241,34 @@ def test_mutations_give_an_answer_or_one_line():
     """`scripts/fuzz` has many more."""
     counts, failed = campaign.run(5, range(FUZZED), 60.0)
     assert not failed and counts["read"] > FUZZED // 5 and counts[campaign.REFUSED] > FUZZED // 5
+
+
+@pytest.mark.parametrize(
+    ("thread", "lock", "told"),
+    [
+        ({"truncated": "it ran while it was read, 3 times: not read without a stop"}, {}, ("ran", None, False)),
+        ({"truncated": "not read, only what /proc says of it"}, {}, ("outline", None, False)),
+        ({"truncated": "limit of 2 frames"}, {"detail": "held by 2 readers"}, ("other", None, True)),
+        ({"truncated": "new words", "end": "ran"}, {"detail": "new words", "readers": True}, ("ran", None, True)),
+        ({"truncated": "words", "end": "of a later release"}, {}, ("other", None, False)),
+        ({}, {"owner": {"missing": LET_GO.reason}}, ("other", Code.MOVING, False)),
+        ({}, {"owner": {"missing": "new words", "code": "parked"}}, ("other", Code.PARKED, False)),
+        ({}, {"owner": {"missing": "words", "code": "of a later release"}}, ("other", Code.OTHER, False)),
+    ],
+)
+def test_what_code_depends_on_is_told_of_snapshots_from_before_it_was_saved(thread, lock, told):
+    threads = [{"id": "1", "frames": [], **thread}]
+    locks = [{"thread": 1, "kind": "mutex", "address": 1, "owner": 2, **lock}]
+    document = {"schema": 1, "snapshot": {"processes": [{"index": 0, "threads": threads, "locks": locks}]}}
+    process = load_snapshot(json.dumps(document).encode()).processes[0]
+    wait = process.locks[0]
+    code = wait.owner.code if isinstance(wait.owner, Missing) else None
+    assert (process.threads[0].end, code, wait.readers) == told
+    assert load_snapshot(dump_snapshot(JobSnapshot((process,))).encode()).processes[0] == process
+
+
+@pytest.mark.parametrize("kind", Word.__subclasses__())
+def test_a_word_is_its_text_everywhere(kind):
+    for one in kind:
+        assert {str(one), f"{one}", json.loads(json.dumps(one)), "".join([one])} == {one.value}
+        assert one == one.value and {one.value: 1}[one]

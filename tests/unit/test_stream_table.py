@@ -9,6 +9,7 @@ from gdbext.analysis.checks.error_codes import code
 from gdbext.analysis.streams.stream_ids import Decoded, of_handle, of_torch_id
 from gdbext.analysis.streams.stream_table import MOST_USES, Sighting, doubtful, grouped, with_kernels
 from gdbext.knowledge.api.stream_calls import CALLS, call_row
+from gdbext.model.codes import Code
 from gdbext.model.missing import Missing
 from gdbext.model.stream import (
     NOT_IN_HANDLE,
@@ -148,7 +149,7 @@ def test_words_of_the_table():
 
 def test_one_line_for_all_that_was_not_asked_any_more():
     stuck = Missing("cuStreamIsCapturing did not come back within 2 s")
-    after = Missing(f"not asked any more: {stuck.reason}")
+    after = Missing(f"not asked any more: {stuck.reason}", Code.GIVEN_UP)
     streams = [KnownStream("user", HANDLE + number, asked=after if number else stuck) for number in range(5)]
     text = lines(table(*streams))
     assert text.count("did not come back") == 1 and "4 others not asked any more" in text

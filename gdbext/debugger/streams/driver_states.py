@@ -17,11 +17,11 @@ from gdbext.debugger.calls.driver_calls import ANSWERS, BUSY, CAPTURE_ERRORS, Dr
 from gdbext.debugger.calls.target_calls import Argument, Caller
 from gdbext.debugger.stacks.walk import by_number
 from gdbext.knowledge.runtimes.cuda_streams import CAPTURE_STATES, INVALID, LEGACY, NON_BLOCKING, PER_THREAD, SPECIAL
+from gdbext.model.codes import Code
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.stream import AFTER_ERROR, NO_STREAM, NOT_MAPPED, Asked
 
 _ALIGNMENT = 8
-NOT_ANY_MORE = "not asked any more: "
 
 
 class StreamCalls:
@@ -111,7 +111,7 @@ class StreamCalls:
             return self._failed
         answer = self._calls.call(function, *arguments)
         if isinstance(answer, Missing) and self._calls.has(function):
-            self._failed = Missing(NOT_ANY_MORE + answer.reason)
+            self._failed = Missing(f"not asked any more: {answer.reason}", Code.GIVEN_UP)
         return answer
 
     def _refusal(self, handle: int, own_thread: str) -> Optional[Missing]:

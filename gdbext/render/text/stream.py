@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Callable, List, Mapping, Optional, Union
 
+from gdbext.model.codes import Code
 from gdbext.model.missing import Maybe, Missing, known
 from gdbext.model.stream import (
     AFTER_ERROR,
-    NOT_ASKED,
     Asked,
     DeviceKernel,
     KnownStream,
@@ -23,7 +23,6 @@ from gdbext.render.table import Column, Row, table
 
 MOST_ROWS = 64
 MOST_PROBLEMS = 8
-_NOT_ANY_MORE = "not asked any more"
 
 _STREAMS = (
     Column("stream", keep=9),
@@ -135,7 +134,7 @@ def _remarks(rank: RankStreams) -> List[str]:
         if isinstance(one.handle, Missing) and one.waits != "device"
     ]
     left = [one.asked for one in (*rank.streams, *rank.events) if isinstance(one.asked, Missing)]
-    count = sum(one.reason.startswith(_NOT_ANY_MORE) for one in left)
+    count = sum(one.code is Code.GIVEN_UP for one in left)
     if count:
         found.append(f"{counted(count, 'other')} not asked any more: after that no call is made in this process")
     if not rank.streams and not rank.problems:
@@ -148,8 +147,8 @@ def _unknown(one: KnownStream, rank: RankStreams) -> List[str]:
     if any(problem.startswith("the driver was not asked") for problem in rank.problems):
         return []
     if isinstance(one.asked, Missing):
-        quiet = one.asked == NOT_ASKED or isinstance(one.handle, Missing) or one.asked.reason in one.notes
-        return [] if quiet or one.asked.reason.startswith(_NOT_ANY_MORE) else [one.asked.reason]
+        quiet = one.asked.code in (Code.NOT_ASKED, Code.GIVEN_UP) or isinstance(one.handle, Missing)
+        return [] if quiet or one.asked.reason in one.notes else [one.asked.reason]
     if isinstance(one.asked.state, Missing):
         return [one.asked.state.reason]
     return [_state(one.asked)] if one.asked.error else []
