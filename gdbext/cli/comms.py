@@ -105,12 +105,12 @@ def look(job: Job, scan: bool, progress: Progress) -> JobSnapshot:
         for index, rank in enumerate(job.ranks)
     )
     return JobSnapshot(
-        processes,
-        time.time(),
-        job.engine,
-        job.world_size,
-        job.absent,
-        job.notes,
+        processes=processes,
+        taken_at=time.time(),
+        engine=job.engine,
+        world_size=job.world_size,
+        absent=job.absent,
+        problems=job.notes,
         tool=f"gdbext {__version__}",
         command="gdbext comms",
     )

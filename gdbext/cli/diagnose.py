@@ -69,16 +69,16 @@ def _from_processes(pids: Sequence[int], options: argparse.Namespace, progress: 
     progress.say(f"{job.engine or 'job'}: {len(job.ranks)} rank processes ({job.key})")
     confirm = 0.0 if options.once else Limits.confirm
     limits = Limits(
-        options.max_pause,
-        options.frames,
-        options.deadline,
-        options.together,
-        options.gdb,
-        confirm,
-        options.command == "diagnose" and not options.no_witnesses,
-        options.no_stop,
-        options.jobs,
-        options.command == "diagnose",
+        max_pause=options.max_pause,
+        frames=options.frames,
+        deadline=options.deadline,
+        together=options.together,
+        gdb=options.gdb,
+        confirm=confirm,
+        witnesses=options.command == "diagnose" and not options.no_witnesses,
+        no_stop=options.no_stop,
+        jobs=options.jobs,
+        outlines=options.command == "diagnose",
     )
     looks: List[JobSnapshot] = []
     census: Optional[Census] = None

@@ -164,7 +164,7 @@ class Watch:
             known = (
                 {} if isinstance(environ, Missing) else {name: environ[name] for name in RECORDED if name in environ}
             )
-            ranks.append(Asked(index, rank.pid, rank.rank, rank.device, known))
+            ranks.append(Asked(index=index, pid=rank.pid, rank=rank.rank, device=rank.device, environment=known))
         witness = ras.ask(Question(tuple(ranks), time.monotonic() + 1.0))
         return "\n".join(one.text for one in witness.statements) if witness.state == "present" else ""
 
@@ -216,7 +216,7 @@ class Watch:
         return str(where)
 
     def _tell(self, kind: str, text: str, **more: object) -> None:
-        event = WatchEvent(kind, text, time.time(), **more)  # type: ignore[arg-type]
+        event = WatchEvent(kind=kind, text=text, at=time.time(), **more)  # type: ignore[arg-type]
         if kind in _TOLD:
             self.untold = kind == "undecided"
         lines = [event_document(event)] if self._options.json else event_lines(event, self._style)

@@ -85,18 +85,18 @@ def _look(cores: Cores, gdb: str, limits: CoreLimits, progress: Progress) -> Job
     processes = [rank_snapshot(index, reading) for index, reading in enumerate(readings)]
     engines = {process.engine for process in processes if process.engine}
     return JobSnapshot(
-        tuple(processes),
-        max((os.stat(rank.source.path).st_mtime for rank in ranks), default=None),
-        engines.pop() if len(engines) == 1 else cores.job.engine,
-        cores.job.world_size,
-        (),
-        (*problems, *cores.job.notes),
+        processes=tuple(processes),
+        taken_at=max((os.stat(rank.source.path).st_mtime for rank in ranks), default=None),
+        engine=engines.pop() if len(engines) == 1 else cores.job.engine,
+        world_size=cores.job.world_size,
+        absent=(),
+        problems=(*problems, *cores.job.notes),
     )
 
 
 def _prepared(one: OpenCore) -> _Rank:
     """Registers, stacks and Python's frames; what is missing is noted."""
-    rank = _Rank(one, copy_core(one.core, one.objects, one.block))
+    rank = _Rank(source=one, copy=copy_core(one.core, one.objects, one.block))
     for problem in rank.copy.problems:
         rank.note(problem, cut=True)
     if rank.copy.state != ReadState.LOST:
@@ -188,7 +188,7 @@ class _Unread(ProcessReading):
     source = Given.CORE
 
     def __init__(self, path: str, why: str) -> None:
-        super().__init__(RankProcess(0, "rank", title=path))
+        super().__init__(RankProcess(pid=0, role="rank", title=path))
         self._why = why
 
     def state(self, stacks: Stacks) -> ReadState:

@@ -82,7 +82,7 @@ class Look:
         self._job, self._limits, self._progress = job, limits, progress
         self._proc = proc or ProcFS()
         self._budget = hold.Budget(seconds=limits.max_pause)
-        self._ranks = [LiveRank(process) for process in job.ranks]
+        self._ranks = [LiveRank(process=process) for process in job.ranks]
         self._problems: List[str] = []
         self._apart: Optional[float] = None
         self._began = 0.0  # CLOCK_MONOTONIC
@@ -328,12 +328,14 @@ class Look:
     def _snapshot(self, taken_at: float, processes: Sequence[RankSnapshot]) -> JobSnapshot:
         ranks = {process.rank for process in processes}
         return JobSnapshot(
-            tuple(processes),
-            taken_at,
-            next((process.engine for process in processes if process.engine), self._job.engine),
-            self._job.world_size or max((process.world_size or 0 for process in processes), default=0) or None,
-            tuple(number for number in self._job.absent if number not in ranks),
-            tuple(self._problems) + self._job.notes,
+            processes=tuple(processes),
+            taken_at=taken_at,
+            engine=next((process.engine for process in processes if process.engine), self._job.engine),
+            world_size=self._job.world_size
+            or max((process.world_size or 0 for process in processes), default=0)
+            or None,
+            absent=tuple(number for number in self._job.absent if number not in ranks),
+            problems=tuple(self._problems) + self._job.notes,
             apart=self._apart,
             witnesses=self._witnesses,
         )

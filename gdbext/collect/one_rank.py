@@ -81,7 +81,15 @@ class LiveRank:
     def asked(self, index: int) -> Asked:
         """What the witnesses are asked about it."""
         process = self.process
-        return Asked(index, self.pid, process.rank, process.device, self.environment, self.cache, process.start_time)
+        return Asked(
+            index=index,
+            pid=self.pid,
+            rank=process.rank,
+            device=process.device,
+            environment=self.environment,
+            cache=self.cache,
+            start_time=process.start_time,
+        )
 
     def note(self, text: str, cut: bool = False) -> None:
         """A problem, told once. `cut`: it left something unread."""

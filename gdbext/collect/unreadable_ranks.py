@@ -38,15 +38,15 @@ def stacks_of(
     apart = {tid: one.at - first[tid].at for tid, one in second.items() if tid in first}
     return tuple(
         ThreadStack(
-            str(tid),
-            (),
-            tid,
-            one.name,
-            one.state,
-            used.get(tid) if apart.get(tid, 0.0) >= _LEAST else None,
-            one.wchan,
-            one.syscall,
-            OUTLINE,
+            id=str(tid),
+            frames=(),
+            lwp=tid,
+            name=one.name,
+            state=one.state,
+            cpu=used.get(tid) if apart.get(tid, 0.0) >= _LEAST else None,
+            wchan=one.wchan,
+            syscall=one.syscall,
+            truncated=OUTLINE,
             end=StackEnd.OUTLINE,
             switches=_switches(first.get(tid), one),
         )

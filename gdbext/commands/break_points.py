@@ -75,16 +75,16 @@ def add(session: Session, args: Namespace) -> BreakTable:
     numbers = tuple(rank.process.rank for rank in chosen if rank.process.rank is not None)
     return _port(session).add(
         BreakOptions(
-            args.location,
-            pids,
-            condition,
-            args.count,
-            action,
-            args.limit,
-            OTHERS[args.others],
-            args.wait,
-            tuple(expressions),
-            numbers if args.rank and len(numbers) == len(chosen) else None,
+            location=args.location,
+            pids=pids,
+            condition=condition,
+            count=args.count,
+            action=action,
+            limit=args.limit,
+            others=OTHERS[args.others],
+            wait=args.wait,
+            expressions=tuple(expressions),
+            ranks=numbers if args.rank and len(numbers) == len(chosen) else None,
         )
     )
 

@@ -55,13 +55,13 @@ def _cause(label: str) -> Explanation:
     shown = dict.fromkeys(kind for kind, causes in SHOWN_BY.items() if label in causes)
     shown.update(dict.fromkeys(kind for rule in rules for kind in rule.kinds))
     return Explanation(
-        label,
-        "cause",
-        CAUSES[label],
-        signs,
-        tuple(Remedy(rule.action + _when(rule), rule.reason) for rule in rules),
-        tuple(shown),
-        _unique(sources),
+        label=label,
+        sort="cause",
+        meaning=CAUSES[label],
+        signs=signs,
+        remedies=tuple(Remedy(rule.action + _when(rule), rule.reason) for rule in rules),
+        related=tuple(shown),
+        sources=_unique(sources),
     )
 
 
@@ -76,13 +76,13 @@ def _wait(label: str) -> Explanation:
     remedies = [rule for cause in causes for rule in REMEDIES if rule.cause == cause and not rule.kinds]
     remedies += [rule for rule in REMEDIES if label in rule.kinds]
     return Explanation(
-        label,
-        "wait",
-        WAIT_KINDS[label],
-        tuple(signs),
-        tuple(Remedy(f"{rule.action} ({rule.cause})", rule.reason) for rule in remedies),
-        _unique([*causes, *(rule.cause for rule in remedies)]),
-        _unique([sign.source for sign in signs]),
+        label=label,
+        sort="wait",
+        meaning=WAIT_KINDS[label],
+        signs=tuple(signs),
+        remedies=tuple(Remedy(f"{rule.action} ({rule.cause})", rule.reason) for rule in remedies),
+        related=_unique([*causes, *(rule.cause for rule in remedies)]),
+        sources=_unique([sign.source for sign in signs]),
     )
 
 
@@ -91,7 +91,13 @@ def _state(label: str) -> Explanation:
     causes = _unique([root.cause for root in ROOTS if label in root.states])
     signs = tuple(Sign(text, row.source) for text in row.seen)
     return Explanation(
-        label, "state", STATES[label], signs, (Remedy(row.action, row.reason),), causes, _unique([row.source])
+        label=label,
+        sort="state",
+        meaning=STATES[label],
+        signs=signs,
+        remedies=(Remedy(row.action, row.reason),),
+        related=causes,
+        sources=_unique([row.source]),
     )
 
 

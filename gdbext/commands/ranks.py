@@ -35,7 +35,7 @@ def list_ranks(session: Session, args: Namespace) -> RankTable:
         return RankTable(ranks, notes=(HELD,) if held else ())
     args.all = True
     jobs = jobs_of(args)
-    found = tuple(AttachedRank(process, state=RankState.NOT_ATTACHED) for job in jobs for process in job.ranks)
+    found = tuple(AttachedRank(process=process, state=RankState.NOT_ATTACHED) for job in jobs for process in job.ranks)
     absent = tuple(rank for job in jobs for rank in job.absent)
     notes = tuple(note for job in jobs for note in job.notes)
     if len(jobs) > 1:  # llm-attach-all would ask which

@@ -58,16 +58,16 @@ def _kernel(row: re.Match[str]) -> DeviceKernel:
     name, arguments = _invocation(row["rest"].strip())
     parent: Optional[int] = None if row["parent"] == "-" else int(row["parent"])
     return DeviceKernel(
-        int(row["kernel"]),
-        int(row["device"]),
-        int(row["grid"]),
-        row["status"],
-        parent,
-        bool(row["focus"]),
-        sizes[0],
-        sizes[-1] if len(sizes) > 1 else "",
-        name,
-        arguments,
+        kernel=int(row["kernel"]),
+        device=int(row["device"]),
+        grid=int(row["grid"]),
+        status=row["status"],
+        parent=parent,
+        focus=bool(row["focus"]),
+        grid_size=sizes[0],
+        block_size=sizes[-1] if len(sizes) > 1 else "",
+        name=name,
+        arguments=arguments,
     )
 
 

@@ -69,13 +69,16 @@ def _add(processes: Dict[Optional[int], Process], said: Mapping[str, Any]) -> No
     if pid not in processes:
         info = said.get("process_info")
         title = info.get("command_line") if isinstance(info, dict) else None
-        processes[pid] = Process(ProcessHead(str(title or ""), pid))
+        processes[pid] = Process(head=ProcessHead(title=str(title or ""), pid=pid))
     tid, handle = _number(said.get("os_thread_id")), _number(said.get("thread_id"))
     id = str(tid) if tid is not None else f"0x{handle or 0:X}"
     name = said.get("thread_name")
     state = {True: "R", False: "S"}.get(said.get("active"))  # type: ignore[arg-type]
     gil = True if said.get("owns_gil") is True else None
-    thread = Thread(ThreadHead(id, tid, name if isinstance(name, str) else None, gil, state), "py-spy")
+    thread = Thread(
+        head=ThreadHead(id=id, lwp=tid, name=name if isinstance(name, str) else None, gil=gil, state=state),
+        kind="py-spy",
+    )
     for frame in said["frames"]:
         if isinstance(frame, dict):
             thread.add(FrameLine(_frame(frame)), "py-spy")

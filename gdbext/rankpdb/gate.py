@@ -116,7 +116,15 @@ class Gate:
         prompt: _Prompt
         channel = None if _has_foreground() else Channel(until)
         debugger = RankPdb(channel, lambda: self._left(prompt), lambda: self._held_by(prompt))
-        prompt = _Prompt(debugger, threading.get_ident(), frame, [place], block, until, channel)
+        prompt = _Prompt(
+            debugger=debugger,
+            thread=threading.get_ident(),
+            frame=frame,
+            places=[place],
+            block=block,
+            until=until,
+            channel=channel,
+        )
         self._open(prompt)
         opened()
         debugger.set_trace(frame)

@@ -110,7 +110,9 @@ class Sheets:
             os.close(file)
         if text is None or match is None:
             return None
-        sheet = Sheet(match["job"], match["host"], int(match["pid"]), match["start"], found.st_mtime)
+        sheet = Sheet(
+            job=match["job"], host=match["host"], pid=int(match["pid"]), start=match["start"], sign=found.st_mtime
+        )
         try:
             said = json.loads(text)
             sheet.passed = {str(site): int(hit) for site, hit in said["passed"].items()}

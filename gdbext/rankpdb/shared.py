@@ -82,7 +82,19 @@ class Folder:
     def _write(self, ended: bool = False) -> None:
         here = self._me.here or range(0)
         readers = {rank for rank in range(self._me.world or 0) if rank not in here}
-        self._sheets.write(Sheet(self._job, "", 0, "", 0.0, self._passed, sorted(self.open), readers, ended))
+        self._sheets.write(
+            Sheet(
+                job=self._job,
+                host="",
+                pid=0,
+                start="",
+                sign=0.0,
+                passed=self._passed,
+                open=sorted(self.open),
+                readers=readers,
+                ended=ended,
+            )
+        )
         self._written = True
 
     # --- the ranks that wait ---

@@ -80,7 +80,7 @@ def open_cores(paths: Sequence[str], sysroot: Optional[str] = None, program: Opt
             dumped.append(one)
             known = {} if isinstance(one.environ, Missing) else one.environ
             kept = {name: known[name] for name in sorted(RECORDED) if name in known}
-            opened.append(OpenCore(core, objects, block, RankProcess(one.pid, "rank"), kept))
+            opened.append(OpenCore(core, objects, block, RankProcess(pid=one.pid, role="rank"), kept))
         job = _job(opened, dumped)
         stack.pop_all()  # everything worked: they stay open
     return Cores(opened, unread, job)
@@ -97,15 +97,15 @@ def matching(patterns: Sequence[str]) -> Tuple[str, ...]:
 def _dumped(core: CoreFile, objects: CoreObjects, block: Optional[StartBlock]) -> Dumped:
     notes = core.notes
     return Dumped(
-        notes.pid or 0,
-        arguments_of(core, block),
-        notes.command,
-        notes.parent,
-        notes.group,
-        notes.count,
-        environ_of(core, objects, block),
-        tuple(dict.fromkeys(mapping.file for mapping in notes.files)),
-        objects.program,
+        pid=notes.pid or 0,
+        arguments=arguments_of(core, block),
+        command=notes.command,
+        parent=notes.parent,
+        group=notes.group,
+        threads=notes.count,
+        environ=environ_of(core, objects, block),
+        files=tuple(dict.fromkeys(mapping.file for mapping in notes.files)),
+        program=objects.program,
     )
 
 
@@ -123,7 +123,15 @@ def _job(opened: Sequence[OpenCore], dumped: Sequence[Dumped]) -> Job:
     engine = engines.pop() if len(engines) == 1 else None
     notes = _not_given(opened, world)
     # Of a rank without a core nothing is known: it is not called absent.
-    return Job("core files", engine, tuple(one.process for one in opened), (), world, (), notes)
+    return Job(
+        key="core files",
+        engine=engine,
+        ranks=tuple(one.process for one in opened),
+        others=(),
+        world_size=world,
+        absent=(),
+        notes=notes,
+    )
 
 
 def _not_given(opened: Sequence[OpenCore], world: Optional[int]) -> Tuple[str, ...]:

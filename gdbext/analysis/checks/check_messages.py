@@ -77,14 +77,14 @@ def _failure(
     error = (code("cudaError_t", int(number)) if number else in_message(text, row.library)) or recorded
     line = groups.get("line")
     return Failure(
-        "check",
-        row.check,
-        message,
-        text,
-        error,
-        groups.get("expression") or "",
-        groups.get("file") or "",
-        int(line) if line and len(line) < 9 else None,
+        kind="check",
+        what=row.check,
+        message=message,
+        text=text,
+        error=error,
+        expression=groups.get("expression") or "",
+        file=groups.get("file") or "",
+        line=int(line) if line and len(line) < 9 else None,
         engine=row.engine,
     )
 
@@ -104,11 +104,11 @@ def failed(
     if not is_place(file, line):
         file, line = "", 0
     return Failure(
-        "check",
-        row.function,
-        message.strip(),
-        first or (error.meaning if error else ""),
-        error,
+        kind="check",
+        what=row.function,
+        message=message.strip(),
+        text=first or (error.meaning if error else ""),
+        error=error,
         file=file,
         line=line or None,
         raised=", ".join(raised + (["aborts"] if row.aborts else [])),

@@ -62,9 +62,24 @@ def _code(library: Library, number: int) -> ErrorCode:
     name, release = library.names[number]
     row = next((row for row in library.rows if row.number == number), None)
     if row is None:
-        return ErrorCode(library.type, number, name, _words(library, name), None, read_from=release)
+        return ErrorCode(
+            library=library.type,
+            number=number,
+            name=name,
+            meaning=_words(library, name),
+            sticky=None,
+            read_from=release,
+        )
     return ErrorCode(
-        library.type, number, name, row.meaning, row.sticky, row.causes, row.steps, read_from=release, source=row.source
+        library=library.type,
+        number=number,
+        name=name,
+        meaning=row.meaning,
+        sticky=row.sticky,
+        causes=row.causes,
+        steps=row.steps,
+        read_from=release,
+        source=row.source,
     )
 
 

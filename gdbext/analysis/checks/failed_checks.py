@@ -47,13 +47,13 @@ def ended_by_check(view: JobView) -> Optional[Candidate]:
     sure = fault and bool(own) and said.process is not None and _says_the_end(view)
     confidence = "high" if sure else "medium" if own or fault else "low"
     return Candidate(
-        "gpu-fault" if fault else "other",
-        confidence,
-        _summary(said.failure, culprits, victims),
-        tuple(culprits),
-        tuple(victims),
-        (),
-        (_quoted(said, culprits), *evidence_of(culprits, victims)),
+        cause="gpu-fault" if fault else "other",
+        confidence=confidence,
+        summary=_summary(said.failure, culprits, victims),
+        culprits=tuple(culprits),
+        victims=tuple(victims),
+        absent=(),
+        evidence=(_quoted(said, culprits), *evidence_of(culprits, victims)),
     )
 
 
@@ -145,7 +145,15 @@ def _without_message(dying: Sequence[Party], view: JobView) -> Optional[Candidat
         "What the others wait for cannot complete; the error's text and the kernel log (Xid) say which fault it was."
     )
     confidence = "medium" if victims else "low"
-    return Candidate("gpu-fault", confidence, summary, tuple(dying), victims, (), evidence_of(dying, victims))
+    return Candidate(
+        cause="gpu-fault",
+        confidence=confidence,
+        summary=summary,
+        culprits=tuple(dying),
+        victims=victims,
+        absent=(),
+        evidence=evidence_of(dying, victims),
+    )
 
 
 def bus_error(view: JobView) -> Optional[Candidate]:
@@ -162,13 +170,13 @@ def bus_error(view: JobView) -> Optional[Candidate]:
         else "A full /dev/shm or a truncated file does that."
     )
     return Candidate(
-        "shm-too-small",
-        "medium" if shared else "low",
-        summary,
-        tuple(dying),
-        tuple(victims),
-        (),
-        evidence_of(dying, victims),
+        cause="shm-too-small",
+        confidence="medium" if shared else "low",
+        summary=summary,
+        culprits=tuple(dying),
+        victims=tuple(victims),
+        absent=(),
+        evidence=evidence_of(dying, victims),
     )
 
 

@@ -52,7 +52,15 @@ def _group(hash: int, n_ranks: int, members: List[Member], labels: Labels) -> Co
     if uneven and moving:
         notes.append("it is in use: these counts are of different moments")
     notes += _failures(members, labels)
-    return CommunicatorGroup(hash, n_ranks, tuple(members), unseen, uneven, tuple(notes), moving)
+    return CommunicatorGroup(
+        hash=hash,
+        n_ranks=n_ranks,
+        members=tuple(members),
+        unseen=unseen,
+        uneven=uneven,
+        notes=tuple(notes),
+        moving=moving,
+    )
 
 
 def rank_of(one: Communicator) -> int:

@@ -116,7 +116,15 @@ def launched_less(view: JobView) -> Optional[Candidate]:
             f"Nobody moves, and {who(late)} {verb(late, 'has', 'have')} launched less on communicator {one.group.name} "
             f"than {who(others)}: {one.group.notes[0]}. {start(who(late[:1]))} is in {where(late[0])}."
         )
-        return Candidate("missing-rank", "medium", summary, tuple(late), tuple(others), (), evidence_of(late, others))
+        return Candidate(
+            cause="missing-rank",
+            confidence="medium",
+            summary=summary,
+            culprits=tuple(late),
+            victims=tuple(others),
+            absent=(),
+            evidence=evidence_of(late, others),
+        )
     return None
 
 
@@ -145,7 +153,15 @@ def _candidate(
         f"{note} on {group.name}" if len(groups) > 1 else note for group in groups for note in group.notes
     )
     summary = f"{text}: {notes}. {ending}."
-    return Candidate(cause, confidence, summary, tuple(odd), tuple(victims), (), evidence_of(odd, victims))
+    return Candidate(
+        cause=cause,
+        confidence=confidence,
+        summary=summary,
+        culprits=tuple(odd),
+        victims=tuple(victims),
+        absent=(),
+        evidence=evidence_of(odd, victims),
+    )
 
 
 def _parties(view: JobView, indexes: Sequence[int]) -> List[Party]:

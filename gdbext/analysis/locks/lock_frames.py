@@ -64,5 +64,14 @@ def _row(party: Party, kind: str, holder: Optional[Party]) -> LockRow:
         owner = holder.thread.lwp or Missing("the text does not say the holder's LWP")
         name = f"thread {holder.thread.id}" + (f" ({holder.thread.name})" if holder.thread.name else "")
         does = f"is in {taken_in(holder)}"
-    wait = LockWait(thread.lwp or 0, kind, 0, owner)
-    return LockRow(party.index, party.process.label, thread.id, thread.name or "", wait, taken_in(party), name, does)
+    wait = LockWait(thread=thread.lwp or 0, kind=kind, address=0, owner=owner)
+    return LockRow(
+        process=party.index,
+        label=party.process.label,
+        thread=thread.id,
+        name=thread.name or "",
+        wait=wait,
+        where=taken_in(party),
+        owner=name,
+        owner_does=does,
+    )

@@ -45,7 +45,15 @@ def changing_hands(view: JobView) -> Optional[Candidate]:
         f"{start(who(working))} {verb(working, 'takes', 'take')} part in a lock that changes hands: {waited}, and a "
         "second look found another owner or no wait. It is contended, nobody is stuck."
     )
-    return Candidate("not-a-hang", "medium", summary, (), (), (), (shows(first, waited),))
+    return Candidate(
+        cause="not-a-hang",
+        confidence="medium",
+        summary=summary,
+        culprits=(),
+        victims=(),
+        absent=(),
+        evidence=(shows(first, waited),),
+    )
 
 
 def _moves(wait: LockWait) -> bool:

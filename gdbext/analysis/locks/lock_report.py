@@ -72,11 +72,11 @@ def report(diagnosis: Diagnosis, only: Optional[Collection[int]] = None) -> Lock
         for peer in process.peers
     )
     return LockReport(
-        tuple(rows),
-        (*suspicion, *_stories(locks)),
-        peers,
-        tuple(kinds.most_common()),
-        tuple(notes),
+        rows=tuple(rows),
+        stories=(*suspicion, *_stories(locks)),
+        peers=peers,
+        ownerless=tuple(kinds.most_common()),
+        notes=tuple(notes),
         suspected=bool(suspicion),
     )
 
@@ -107,15 +107,15 @@ def _row(locks: _Locks, party: Party, wait: LockWait) -> LockRow:
     assert party.thread is not None
     owner = locks.owner(party, wait)
     return LockRow(
-        party.index,
-        party.process.label,
-        party.thread.id,
-        party.thread.name or "",
-        wait,
-        taken_in(party),
-        _name(party, owner, wait),
-        _does(owner, locks) if owner is not None else _why_unknown(wait),
-        locks.circle.get(locks.node(party)),
+        process=party.index,
+        label=party.process.label,
+        thread=party.thread.id,
+        name=party.thread.name or "",
+        wait=wait,
+        where=taken_in(party),
+        owner=_name(party, owner, wait),
+        owner_does=_does(owner, locks) if owner is not None else _why_unknown(wait),
+        circle=locks.circle.get(locks.node(party)),
     )
 
 

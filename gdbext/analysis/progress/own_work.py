@@ -52,7 +52,13 @@ def works_inside(view: JobView) -> Optional[Candidate]:
         if others:
             summary += f" {start(who(others))} {verb(others, 'waits', 'wait')} for what others do."
     return Candidate(
-        "not-a-hang", "low", f"{summary} Nothing shows a hang.", (), (), (), evidence_of((), [*active, *others])
+        cause="not-a-hang",
+        confidence="low",
+        summary=f"{summary} Nothing shows a hang.",
+        culprits=(),
+        victims=(),
+        absent=(),
+        evidence=evidence_of((), [*active, *others]),
     )
 
 
@@ -69,7 +75,15 @@ def result_lost(view: JobView) -> Optional[Candidate]:
         f"{verb(idle, 'waits', 'wait')} for tasks: nobody works on it. A worker that was killed takes its task with "
         "it, and a result that cannot be unpickled ends the thread that reads results."
     )
-    return Candidate("other", "medium", summary, tuple(waiting), (), (), evidence_of(waiting, idle))
+    return Candidate(
+        cause="other",
+        confidence="medium",
+        summary=summary,
+        culprits=tuple(waiting),
+        victims=(),
+        absent=(),
+        evidence=evidence_of(waiting, idle),
+    )
 
 
 def held_up(view: JobView) -> Optional[Candidate]:
@@ -87,7 +101,15 @@ def held_up(view: JobView) -> Optional[Candidate]:
         f"outside of it, and {who(others)} {verb(others, 'waits', 'wait')} for other processes of it, for example in "
         f"{where(others[0])}."
     )
-    return Candidate("other", "low", summary, tuple(away), tuple(others), (), evidence_of(away, others))
+    return Candidate(
+        cause="other",
+        confidence="low",
+        summary=summary,
+        culprits=tuple(away),
+        victims=tuple(others),
+        absent=(),
+        evidence=evidence_of(away, others),
+    )
 
 
 def _waits_among_us(view: JobView, party: Party) -> bool:
@@ -111,7 +133,16 @@ def cannot_tell(view: JobView) -> Optional[Candidate]:
         f"It cannot be told yet whether anything hangs: {who(polls)} {verb(polls, 'has', 'have')} threads that wake up "
         f"again and again, and {verb(polls, 'stands', 'stand')} in {where(polls[0])}."
     )
-    return Candidate("unknown", "low", summary, (), (), (), evidence_of((), polls), decided_by=longer_look(view))
+    return Candidate(
+        cause="unknown",
+        confidence="low",
+        summary=summary,
+        culprits=(),
+        victims=(),
+        absent=(),
+        evidence=evidence_of((), polls),
+        decided_by=longer_look(view),
+    )
 
 
 def followers_wait(view: JobView) -> Optional[Candidate]:
@@ -134,7 +165,15 @@ def followers_wait(view: JobView) -> Optional[Candidate]:
         f"{verb(following, 'waits', 'wait')} in {following[0].judged.collective} for what it will tell them to do. "
         "That is how an idle job looks."
     )
-    return Candidate("not-a-hang", "medium", text, (), (), (), evidence_of((), [*leaders, *following]))
+    return Candidate(
+        cause="not-a-hang",
+        confidence="medium",
+        summary=text,
+        culprits=(),
+        victims=(),
+        absent=(),
+        evidence=evidence_of((), [*leaders, *following]),
+    )
 
 
 def serves(view: JobView, party: Party) -> bool:

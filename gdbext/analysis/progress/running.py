@@ -43,12 +43,29 @@ def running(view: JobView) -> Optional[Candidate]:
             f"{place} without moving. That is most likely a loop that does not end; a long computation in code that "
             "gdbext does not know looks the same."
         )
-        return Candidate("missing-rank", "low", summary, tuple(busy), tuple(waiting), (), evidence)
+        return Candidate(
+            cause="missing-rank",
+            confidence="low",
+            summary=summary,
+            culprits=tuple(busy),
+            victims=tuple(waiting),
+            absent=(),
+            evidence=evidence,
+        )
     summary = (
         f"It cannot be told yet whether anything hangs: {place} for {who(busy)}, which "
         f"{_do(busy)} in {where(busy[0])}. A step that takes long looks like a loop that does not end."
     )
-    return Candidate("unknown", "low", summary, (), tuple(waiting), (), evidence, decided_by=longer_look(view))
+    return Candidate(
+        cause="unknown",
+        confidence="low",
+        summary=summary,
+        culprits=(),
+        victims=tuple(waiting),
+        absent=(),
+        evidence=evidence,
+        decided_by=longer_look(view),
+    )
 
 
 def _slow(waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
@@ -59,7 +76,15 @@ def _slow(waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
         "That is how a healthy job looks between two collectives; if it stays so in a second look, that code is "
         "too slow or loops."
     )
-    return Candidate("not-a-hang", "low", summary, (), tuple(waiting), (), evidence_of(busy, waiting))
+    return Candidate(
+        cause="not-a-hang",
+        confidence="low",
+        summary=summary,
+        culprits=(),
+        victims=tuple(waiting),
+        absent=(),
+        evidence=evidence_of(busy, waiting),
+    )
 
 
 def moves_about(view: JobView, party: Party) -> bool:

@@ -55,7 +55,15 @@ def works_on(view: JobView) -> Optional[Candidate]:
     if others:
         summary += f" {start(who(others))} {verb(others, 'waits', 'wait')} for {'it' if len(busy) == 1 else 'them'}."
     shown = tuple(Evidence(f"{who([one.party])} {one.what}: {one.proof}", one.party.index) for one in doing[:6])
-    return Candidate("not-a-hang", "medium", summary, (), tuple(others), (), (*shown, *evidence_of(busy[:3], others)))
+    return Candidate(
+        cause="not-a-hang",
+        confidence="medium",
+        summary=summary,
+        culprits=(),
+        victims=tuple(others),
+        absent=(),
+        evidence=(*shown, *evidence_of(busy[:3], others)),
+    )
 
 
 def doubted(best: Candidate) -> Candidate:
@@ -84,7 +92,15 @@ def _pages(view: JobView) -> Candidate:
         f"({proof}). That is slow, not stuck."
     )
     shown = tuple(Evidence(f"{one.label}: {_faults(one.activity)}", one.index) for one in view.unseen[:6])
-    return Candidate("not-a-hang", "low", summary, (), (), (), (*shown, *evidence_of((), view.parties)))
+    return Candidate(
+        cause="not-a-hang",
+        confidence="low",
+        summary=summary,
+        culprits=(),
+        victims=(),
+        absent=(),
+        evidence=(*shown, *evidence_of((), view.parties)),
+    )
 
 
 def _faults(activity: Optional[Activity]) -> str:

@@ -71,7 +71,7 @@ def judge_thread(
     """What `thread` does. `messages` are error lines printed beside its stack (its own problems count as well)."""
     if thread.unread:
         kind = kind_said((*thread.problems, *messages)) or "unknown"
-        return ThreadJudgement(kind, helper=_named_helper(thread.name))
+        return ThreadJudgement(kind=kind, helper=_named_helper(thread.name))
     reading = _read(thread.calls, profile)
     rule = reading.rule
     kind, frame, running = _kind(thread, reading)
@@ -87,12 +87,12 @@ def judge_thread(
         said = "exited-or-crashed"
     captures = _captures(thread.calls)
     return ThreadJudgement(
-        said or kind,
-        frame,
-        reading.engine,
-        reading.collective,
-        _communicator(captures),
-        helper,
+        kind=said or kind,
+        frame=frame,
+        engine_frame=reading.engine,
+        collective=reading.collective,
+        communicator=_communicator(captures),
+        helper=helper,
         idle=bool(rule and rule.idle and not said) and not any(map(_RAISED.match, thread.problems)),
         running=running,
         rule=rule.id if rule else None,

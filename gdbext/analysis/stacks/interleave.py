@@ -62,7 +62,9 @@ def interleave_all(stacks: Iterable[ThreadStack], python: Mapping[int, PythonThr
         found = None if stack.lwp is None else python.get(stack.lwp)
         whole.append(interleave(stack, found) if found else stack)
         seen.add(stack.lwp or 0)
-    whole += [interleave(ThreadStack(str(tid), (), tid), one) for tid, one in python.items() if tid not in seen]
+    whole += [
+        interleave(ThreadStack(id=str(tid), frames=(), lwp=tid), one) for tid, one in python.items() if tid not in seen
+    ]
     return tuple(whole)
 
 

@@ -114,14 +114,14 @@ def _finished(top: _Node) -> Tuple[TreeNode, ...]:
         if key not in ranks:  # along a call of one other it is the same ranks
             ranks[key] = tuple(sorted(stacks[0].ranks.union(*(one.ranks for one in stacks[1:]))))
         done[id(node)] = TreeNode(
-            frame.function,
-            ranks[key],
-            sum(one.threads for one in stacks),
-            frame.module,
-            frame.file,
-            frame.line,
-            frame.language,
-            tuple(children),
+            function=frame.function,
+            ranks=ranks[key],
+            threads=sum(one.threads for one in stacks),
+            module=frame.module,
+            file=frame.file,
+            line=frame.line,
+            language=frame.language,
+            children=tuple(children),
         )
     return ()
 

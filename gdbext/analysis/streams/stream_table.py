@@ -52,13 +52,13 @@ def _joined(group: Sequence[Sighting]) -> KnownStream:
     uses = tuple(sorted(uses, key=lambda use: not use.waits))
     devices = [one.device for one in group if not isinstance(one.device, Missing)]
     return KnownStream(
-        best.decoded.kind,
-        best.decoded.handle,
-        devices[0] if devices else best.device,
-        best.decoded.pool_index,
-        best.decoded.priority,
-        uses[:MOST_USES],
-        max(0, len(uses) - MOST_USES),
+        kind=best.decoded.kind,
+        handle=best.decoded.handle,
+        device=devices[0] if devices else best.device,
+        pool_index=best.decoded.pool_index,
+        priority=best.decoded.priority,
+        uses=uses[:MOST_USES],
+        more_uses=max(0, len(uses) - MOST_USES),
         notes=tuple(dict.fromkeys(note for one in group for note in one.decoded.notes)),
     )
 

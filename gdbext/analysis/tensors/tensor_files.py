@@ -79,7 +79,7 @@ def save(
         os.fsync(file.fileno())
         nbytes = file.tell()
     notes = () if stored == view.dtype else (f"{view.dtype.name} is written as {stored.name}, every value exactly",)
-    return TensorSaved(info, path, nbytes, form, index.strip(), notes)
+    return TensorSaved(info=info, path=path, nbytes=nbytes, format=form, index=index.strip(), notes=notes)
 
 
 def _format_of(path: str) -> str:
@@ -170,7 +170,7 @@ class SavedTensor:
             self.close()
             raise
         self.info = TensorInfo(
-            path,
+            name=path,
             kind=form,
             dtype=dtype.name,
             shape=shape,

@@ -119,9 +119,16 @@ def judge_process(
     if best is None:
         dead = process.state == ReadState.LOST and not process.alive
         kind = "exited-or-crashed" if dead else (None if process.threads else kind_of_log(process.said)) or "unknown"
-        return ProcessJudgement(process.index, Wait(kind), judged)
+        return ProcessJudgement(process.index, Wait(kind=kind), judged)
     one = judged[best]
-    wait = Wait(one.kind, process.threads[best].id, one.frame, one.collective, one.communicator, _operation_counts(one))
+    wait = Wait(
+        kind=one.kind,
+        thread=process.threads[best].id,
+        frame=one.frame,
+        collective=one.collective,
+        communicator=one.communicator,
+        op_count=_operation_counts(one),
+    )
     return ProcessJudgement(process.index, wait, judged, idle=one.idle)
 
 
@@ -156,7 +163,7 @@ def _unknown(view: JobView) -> Candidate:
     """What can be said without a cause: who waits where, and what would help."""
     parties = [party for party in view.parties if party.group not in ("idle",)] or list(view.parties)
     if not parties:
-        return Candidate("unknown", "low", told.without_stacks(view))
+        return Candidate(cause="unknown", confidence="low", summary=told.without_stacks(view))
     kinds = {party.group for party in parties}
     if len(parties) == 1 and kinds == {"fatal"}:
         text = (
@@ -186,7 +193,15 @@ def _unknown(view: JobView) -> Candidate:
             "They fit no known pattern."
         )
     waiting = tuple(parties) if len(parties) > 1 else ()
-    return Candidate("unknown", "low", text, (), waiting, (), evidence_of((), parties))
+    return Candidate(
+        cause="unknown",
+        confidence="low",
+        summary=text,
+        culprits=(),
+        victims=waiting,
+        absent=(),
+        evidence=evidence_of((), parties),
+    )
 
 
 def _verdict(view: JobView, best: Candidate) -> Verdict:
@@ -194,28 +209,28 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
     victims = tuple(index for index in victims if index not in culprits)
     shown = _decisive_party(view, best) or told.speaker(view)
     return Verdict(
-        best.cause,
-        best.confidence,
-        best.summary,
-        culprits,
-        victims,
-        best.absent,
-        shown.index if shown else None,
-        (shown.id or None) if shown else None,
-        (
+        cause=best.cause,
+        confidence=best.confidence,
+        summary=best.summary,
+        culprits=culprits,
+        victims=victims,
+        absent=best.absent,
+        decisive_process=shown.index if shown else None,
+        decisive_thread=(shown.id or None) if shown else None,
+        evidence=(
             *best.evidence,
             *told.quoted(view, best),
             *_stood_still(view, best),
             *proc_alone.seen(view),
         ),
-        proc_alone.how_to_read(view, best) or remedies(view, best),
-        missing(view, best),
-        best.decided_by,
-        best.chain,
-        best.root,
-        best.alternatives,
-        tuple(index for index in best.unexplained if index not in culprits and index not in victims),
-        best.considered,
+        remedies=proc_alone.how_to_read(view, best) or remedies(view, best),
+        missing=missing(view, best),
+        decided_by=best.decided_by,
+        chain=best.chain,
+        root=best.root,
+        alternatives=best.alternatives,
+        unexplained=tuple(index for index in best.unexplained if index not in culprits and index not in victims),
+        considered=best.considered,
     )
 
 
@@ -256,5 +271,5 @@ def _any_thread(view: JobView) -> Optional[Party]:
     for process, judged in zip(view.snapshot.processes, view.processes):
         for thread, one in zip(process.threads, judged.threads):
             if thread.id == judged.wait.thread:
-                return Party(process, thread, one, "unknown")
+                return Party(process=process, thread=thread, judged=one, group="unknown")
     return None

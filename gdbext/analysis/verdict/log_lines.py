@@ -113,7 +113,7 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
         if view.given is not Given.LOG
         else "No stack was read."
     )
-    return Candidate(rule.cause, rule.confidence, summary, culprits, waiting)
+    return Candidate(cause=rule.cause, confidence=rule.confidence, summary=summary, culprits=culprits, victims=waiting)
 
 
 def _ranks_in(line: Line) -> Tuple[int, ...]:
@@ -129,7 +129,7 @@ def _of_ranks(view: JobView, numbers: Sequence[int]) -> Tuple[Party, ...]:
 def _party(view: JobView, process: RankSnapshot) -> Party:
     """The process as a party, also where none of its stacks was read."""
     known = next((party for party in view.parties if party.index == process.index), None)
-    return known or Party(process, None, ThreadJudgement("unknown"), "unknown")
+    return known or Party(process=process, thread=None, judged=ThreadJudgement(kind="unknown"), group="unknown")
 
 
 # torch's watchdog -----------------------------------------------------------------------------------------------------
@@ -201,7 +201,9 @@ def _different_operations(view: JobView, group: _Group) -> Optional[Candidate]:
             f"{words}. None of them can complete."
         )
         confidence = "high" if group.named else "medium"
-        return Candidate("collective-mismatch", confidence, summary, culprits, victims)
+        return Candidate(
+            cause="collective-mismatch", confidence=confidence, summary=summary, culprits=culprits, victims=victims
+        )
     return None
 
 
@@ -220,7 +222,13 @@ def _behind(view: JobView, group: _Group) -> Optional[Candidate]:
         f"What {ranks(late)} did instead shows on {'its' if len(late) == 1 else 'their'} own stack."
     )
     confidence = "high" if group.named and numbers else "medium"
-    return Candidate("missing-rank", confidence, summary, _of_ranks(view, late), _of_ranks(view, waiting))
+    return Candidate(
+        cause="missing-rank",
+        confidence=confidence,
+        summary=summary,
+        culprits=_of_ranks(view, late),
+        victims=_of_ranks(view, waiting),
+    )
 
 
 def _silent(view: JobView, group: _Group) -> Optional[Candidate]:
@@ -237,7 +245,13 @@ def _silent(view: JobView, group: _Group) -> Optional[Candidate]:
         else f"Either {ranks(missing)} never arrived there, or the log of {ranks(missing)} is not in the text."
     )
     culprits, victims = _of_ranks(view, missing), _of_ranks(view, waiting)
-    return Candidate("missing-rank", "medium" if read else "low", summary, culprits, victims)
+    return Candidate(
+        cause="missing-rank",
+        confidence="medium" if read else "low",
+        summary=summary,
+        culprits=culprits,
+        victims=victims,
+    )
 
 
 # Horovod's coordinator ------------------------------------------------------------------------------------------------
@@ -258,7 +272,9 @@ def told_by_coordinator(view: JobView) -> Optional[Candidate]:
     summary = f"Horovod's coordinator: ranks are ready with different operations: {words}. None can begin."
     culprits = _of_ranks(view, odd[0] if len(odd[0]) < len(usual[0]) else (*odd[0], *usual[0]))
     victims = _of_ranks(view, usual[0]) if len(odd[0]) < len(usual[0]) else ()
-    return Candidate("collective-mismatch", "medium", summary, culprits, victims)
+    return Candidate(
+        cause="collective-mismatch", confidence="medium", summary=summary, culprits=culprits, victims=victims
+    )
 
 
 PATTERNS = (told_by_log, told_by_watchdog, told_by_coordinator)

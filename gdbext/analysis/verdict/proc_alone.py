@@ -42,10 +42,14 @@ def out_of_reach(view: JobView) -> Optional[Candidate]:
         part = verb(view.gone, "it has", "they have")
         summary = f"{start(away)}, so nothing that {part} a part in can complete. {start(reason)}"
         confidence = "medium" if all(map(_asleep, others)) else "low"
-        return Candidate("missing-rank", confidence, summary, view.gone)
+        return Candidate(cause="missing-rank", confidence=confidence, summary=summary, culprits=view.gone)
     absent = view.snapshot.absent  # of those that were asked for: the others may be there all the same
     missing = f" Of {ranks(absent)} no process was found." if absent else ""
-    return Candidate("unknown", "low", f"Unknown, because {reason}{f' {start(away)}.' if away else ''}{missing}")
+    return Candidate(
+        cause="unknown",
+        confidence="low",
+        summary=f"Unknown, because {reason}{f' {start(away)}.' if away else ''}{missing}",
+    )
 
 
 PATTERNS = (out_of_reach,)

@@ -229,19 +229,29 @@ def look(
     split = _threads_as_parties(snapshot, processes)
     gone = tuple(party for party in parties if party.group in ("gone", "stopped"))
     members, apart = tuple(split or parties), tuple(unseen)
-    return JobView(snapshot, tuple(processes), members, apart, gone, bool(split), moved, still, before)
+    return JobView(
+        snapshot=snapshot,
+        processes=tuple(processes),
+        parties=members,
+        unseen=apart,
+        gone=gone,
+        threads_as_ranks=bool(split),
+        moved=moved,
+        still=still,
+        before=before,
+    )
 
 
 def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:
     gone = _gone(process)
     best = decisive(process, judged.threads)
     if gone:
-        nothing = ThreadJudgement("exited-or-crashed")
+        nothing = ThreadJudgement(kind="exited-or-crashed")
         return Party(
-            process,
-            None if best is None else process.threads[best],
-            nothing if best is None else judged.threads[best],
-            gone,
+            process=process,
+            thread=None if best is None else process.threads[best],
+            judged=nothing if best is None else judged.threads[best],
+            group=gone,
         )
     if best is None:
         return None
@@ -249,7 +259,7 @@ def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:
     if judged.threads[best].helper is not None and not (only or _died(judged.threads[best])):
         return None
     thread = process.threads[best]
-    return Party(process, thread, judged.threads[best], _group(judged.threads[best]))
+    return Party(process=process, thread=thread, judged=judged.threads[best], group=_group(judged.threads[best]))
 
 
 def _died(helper: ThreadJudgement) -> bool:
@@ -278,7 +288,12 @@ def _threads_as_parties(snapshot: JobSnapshot, processes: Sequence[ProcessJudgem
     process, judged = snapshot.processes[0], processes[0].threads
     waits = (*COMMUNICATION, "implicit")
     found = processes[0].those(lambda one: one.helper is None and _group(one) in waits)
-    members = [Party(process, process.threads[one], judged[one], _group(judged[one]), is_thread=True) for one in found]
+    members = [
+        Party(
+            process=process, thread=process.threads[one], judged=judged[one], group=_group(judged[one]), is_thread=True
+        )
+        for one in found
+    ]
     return members if len(members) > 1 else []
 
 
@@ -309,4 +324,7 @@ def threads_of(view: JobView, index: int, wanted: Callable[[ThreadJudgement], bo
     """Threads of one process as parties; only those with such a judgement if given."""
     process, judged = view.snapshot.processes[index], view.processes[index]
     chosen = ((process.threads[one], judged.threads[one]) for one in judged.those(wanted))
-    return [Party(process, thread, one, WAIT_GROUPS[one.kind], is_thread=True) for thread, one in chosen]
+    return [
+        Party(process=process, thread=thread, judged=one, group=WAIT_GROUPS[one.kind], is_thread=True)
+        for thread, one in chosen
+    ]

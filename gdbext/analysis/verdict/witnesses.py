@@ -39,7 +39,15 @@ def gpu_fault(view: JobView) -> Optional[Candidate]:
     summary = f"The GPU of {who(hit)} had a fault: {said.text}. What runs on it cannot complete" + (
         f", and {who(others)} {verb(others, 'waits', 'wait')} for it." if others else "."
     )
-    return Candidate("gpu-fault", "high", summary, tuple(hit), tuple(others), (), evidence_of(hit, others))
+    return Candidate(
+        cause="gpu-fault",
+        confidence="high",
+        summary=summary,
+        culprits=tuple(hit),
+        victims=tuple(others),
+        absent=(),
+        evidence=evidence_of(hit, others),
+    )
 
 
 def shm_full(view: JobView) -> Optional[Candidate]:
@@ -56,13 +64,13 @@ def shm_full(view: JobView) -> Optional[Candidate]:
     fatal = any(party.kind == "sigbus" for party in setting_up)
     confidence = "high" if fatal else "medium"
     return Candidate(
-        "shm-too-small",
-        confidence,
-        summary,
-        tuple(setting_up),
-        (),
-        (),
-        evidence_of(setting_up, ()),
+        cause="shm-too-small",
+        confidence=confidence,
+        summary=summary,
+        culprits=tuple(setting_up),
+        victims=(),
+        absent=(),
+        evidence=evidence_of(setting_up, ()),
     )
 
 
@@ -78,7 +86,15 @@ def behind(view: JobView) -> Optional[Candidate]:
     what = "is in another operation than its peers" if odd else "has not launched what its peers wait for"
     summary = f"Nobody moves, and {who(suspects)} {what}: {said.text}."
     cause = "collective-mismatch" if odd else "missing-rank"
-    return Candidate(cause, "medium", summary, tuple(suspects), tuple(others), (), evidence_of(suspects, others))
+    return Candidate(
+        cause=cause,
+        confidence="medium",
+        summary=summary,
+        culprits=tuple(suspects),
+        victims=tuple(others),
+        absent=(),
+        evidence=evidence_of(suspects, others),
+    )
 
 
 PATTERNS = (gpu_fault, shm_full, behind)
@@ -129,4 +145,4 @@ def _closed(view: JobView, says: str) -> List[Party]:
     """The same of ranks that nobody could read: for what is true whatever their stacks are."""
     indexes = {statement.process for _, statement in _statements(view, says)}
     closed = (one for one in view.unseen if one.outlined and one.index in indexes)
-    return [Party(one, None, ThreadJudgement("unknown"), "unknown") for one in closed]
+    return [Party(process=one, thread=None, judged=ThreadJudgement(kind="unknown"), group="unknown") for one in closed]

@@ -33,7 +33,7 @@ def _kernel(drawing: Drawing) -> None:
         for thread, one in zip(process.threads, judged.threads):
             if thread.state == "D" and _DRIVER.match(thread.wchan or ""):
                 own = next((party for party in drawing.view.parties if party.index == process.index), None)
-                party = Party(process, thread, one, WAIT_GROUPS[one.kind], is_thread=True)
+                party = Party(process=process, thread=thread, judged=one, group=WAIT_GROUPS[one.kind], is_thread=True)
                 node = drawing.rank(own) if own is not None else drawing.of(party)
                 driver = drawing.resource("driver", process.index, f"the kernel's driver ({thread.wchan})", "faulted")
                 drawing.join(node, driver, one.kind, "proven", drawing.fact(party))

@@ -53,7 +53,7 @@ class Drawing:
 
     def resource(self, kind: str, key: object, label: str, state: Optional[str] = None) -> Node:
         """What is neither a thread nor a process."""
-        return self.add(Node(f"{kind}:{key}", kind, label, state=state))
+        return self.add(Node(id=f"{kind}:{key}", kind=kind, label=label, state=state))
 
     def join(
         self,
@@ -68,7 +68,7 @@ class Drawing:
         if source.kind == "rank" and source.state in self._ended:
             return
         known = self._edges.setdefault(source.id, [])
-        known.append(Edge(source, target, kind, strength, tuple(facts), needs))
+        known.append(Edge(source=source, target=target, kind=kind, strength=strength, facts=tuple(facts), needs=needs))
 
     def of(self, party: Party) -> Node:
         """The node of a thread: of the rank, where it is the one that decides."""
@@ -82,7 +82,18 @@ class Drawing:
         state = "progressing" if party.kind == "native-compute" or party.judged.running else "external"
         key = f"thread:{party.index}:{id_}"
         self.parties.setdefault(key, party)
-        return self.add(Node(key, "thread", label, party.index, id_, party.process.pid, state, party.process.label))
+        return self.add(
+            Node(
+                id=key,
+                kind="thread",
+                label=label,
+                process=party.index,
+                thread=id_,
+                pid=party.process.pid,
+                state=state,
+                owner=party.process.label,
+            )
+        )
 
     def rank(self, party: Party) -> Node:
         """The node of a party; a thread that is a rank of its own has one as well."""
@@ -94,15 +105,34 @@ class Drawing:
         state = self.ends.state(party)
         thread = party.id or None
         label = f"thread {party.id}" if party.is_thread else who([party])
-        return self.add(Node(key, "rank", label, party.index, thread, party.process.pid, state, party.process.label))
+        return self.add(
+            Node(
+                id=key,
+                kind="rank",
+                label=label,
+                process=party.index,
+                thread=thread,
+                pid=party.process.pid,
+                state=state,
+                owner=party.process.label,
+            )
+        )
 
     def absent(self, rank: int) -> Node:
         """A rank that has no process."""
-        return self.add(Node(f"absent:{rank}", "rank", f"rank {rank} (no process)", state="dead"))
+        return self.add(Node(id=f"absent:{rank}", kind="rank", label=f"rank {rank} (no process)", state="dead"))
 
     def process(self, process: RankSnapshot, state: str) -> Node:
         """A process of the job of which no thread decides."""
-        node = Node(f"rank:{process.index}", "rank", process.label, process.index, None, process.pid, state)
+        node = Node(
+            id=f"rank:{process.index}",
+            kind="rank",
+            label=process.label,
+            process=process.index,
+            thread=None,
+            pid=process.pid,
+            state=state,
+        )
         return self.add(node)
 
     def known(self, party: Party) -> Optional[Node]:

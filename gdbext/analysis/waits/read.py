@@ -68,7 +68,15 @@ def _candidate(drawing: Drawing, best: Hypothesis) -> Candidate:
     victims = _victims(drawing, best, culprits)
     text = summary(best, culprits, victims)
     evidence = (*_waits(drawing, best), *evidence_of(culprits, victims), *sleeps_on(culprits))
-    return Candidate(best.cause, best.confidence, text, culprits, tuple(victims), best.absent, evidence)
+    return Candidate(
+        cause=best.cause,
+        confidence=best.confidence,
+        summary=text,
+        culprits=culprits,
+        victims=tuple(victims),
+        absent=best.absent,
+        evidence=evidence,
+    )
 
 
 def _victims(drawing: Drawing, best: Hypothesis, culprits: Sequence[Party]) -> List[Party]:

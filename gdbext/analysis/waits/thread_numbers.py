@@ -36,7 +36,13 @@ class Threads:
         if position is None:
             return None
         judged = self._view.processes[index].threads[position]
-        return Party(process, process.threads[position], judged, WAIT_GROUPS[judged.kind], is_thread=True)
+        return Party(
+            process=process,
+            thread=process.threads[position],
+            judged=judged,
+            group=WAIT_GROUPS[judged.kind],
+            is_thread=True,
+        )
 
     def owner(self, process: RankSnapshot, wait: LockWait) -> Optional[Party]:
         """The thread that must act before a wait of this process ends, where it was seen."""

@@ -38,13 +38,13 @@ def copy_core(
     signals: Dict[int, int] = {thread.tid: thread.signal for thread in noted}
     threads = [
         ThreadCopy(
-            tid,
-            tuple(words),
-            words[row.pc],
-            words[row.sp],
-            signals[tid],
-            stacks.truncated(tid),
-            _problem(stacks.problem(tid)),
+            tid=tid,
+            registers=tuple(words),
+            pc=words[row.pc],
+            sp=words[row.sp],
+            signal=signals[tid],
+            truncated=stacks.truncated(tid),
+            problem=_problem(stacks.problem(tid)),
         )
         for tid, words in registers.items()
     ]

@@ -101,7 +101,7 @@ def read_notes(read: Read, length: int) -> Notes:
                 others.append(PRSTATUS_HEAD.unpack(head)[6])
                 places.append(at)
     notes = _with_process(
-        Notes(tuple(threads), count=len(threads) + len(others), cut=walk.cut), found.get(NT_PRPSINFO, b"")
+        Notes(threads=tuple(threads), count=len(threads) + len(others), cut=walk.cut), found.get(NT_PRPSINFO, b"")
     )
     if notes.pid is not None and notes.pid in others:
         main = _thread(walk.at(places[others.index(notes.pid)], _WINDOW))

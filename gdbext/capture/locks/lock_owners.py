@@ -82,12 +82,17 @@ def _gil(call: Optional[FutexCall], waiter: int, gil: Sequence[int], around: Sur
     address = 0 if call is None else _condvar_of(call)
     holders = [lwp for lwp in gil if lwp != waiter]
     owner = holders[0] if len(holders) == 1 else Missing("no thread of Python's list holds it")
-    return LockWait(waiter, "gil", address, owner, place=around.place(address))
+    return LockWait(thread=waiter, kind="gil", address=address, owner=owner, place=around.place(address))
 
 
 def _wait(call: FutexCall, kind: str, callers: Sequence[Frame], around: Surroundings) -> LockWait:
     row = LockWait(
-        call.tid, kind, call.address, Missing("not looked for"), timed=call.timed, place=around.place(call.address)
+        thread=call.tid,
+        kind=kind,
+        address=call.address,
+        owner=Missing("not looked for"),
+        timed=call.timed,
+        place=around.place(call.address),
     )
     reader = _READERS.get(kind)
     if reader is None:

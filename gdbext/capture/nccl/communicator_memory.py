@@ -41,7 +41,7 @@ def read_communicator(read: Read, address: int, origin: str, layouts: Sequence[L
         if found.problem is None:
             return found
         problem = found.problem
-    return Communicator(address, origin, problem=problem)
+    return Communicator(address=address, origin=origin, problem=problem)
 
 
 class _Reader:
@@ -53,11 +53,11 @@ class _Reader:
     def communicator(self, origin: str, layout: str) -> Communicator:
         problem = self._doubt()
         if problem is not None:
-            return Communicator(self._address, origin, layout, problem)
+            return Communicator(address=self._address, origin=origin, layout=layout, problem=problem)
         return Communicator(
-            self._address,
-            origin,
-            layout,
+            address=self._address,
+            origin=origin,
+            layout=layout,
             hash=self._number("commHash"),
             rank=self._number("rank"),
             n_ranks=self._number("nRanks"),

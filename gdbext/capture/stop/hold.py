@@ -312,7 +312,7 @@ class _Held:
         """What was copied; takes its time."""
         if not self._tracees.registers and not self._asleep:
             problems = tuple(self._problems) or (self._why_nothing(),)
-            return ProcessCopy(self.pid, was_stopped=self._was_stopped, problems=problems, woke=self._woke)
+            return ProcessCopy(pid=self.pid, was_stopped=self._was_stopped, problems=problems, woke=self._woke)
         if self._tracees.left_out:
             self._problems.append(
                 f"{self._tracees.left_out} threads beyond the limit of {self._budget.threads} were left running"
@@ -359,18 +359,18 @@ class _Held:
             problem = problem or self._stacks.problem(tid)
             copies.append(
                 ThreadCopy(
-                    tid,
-                    tuple(words),
-                    words[row.pc],
-                    words[row.sp],
-                    tracees.signal_of(tid),
-                    self._stacks.truncated(tid),
-                    problem,
-                    tuple(self._stacks.copied(tid)),
+                    tid=tid,
+                    registers=tuple(words),
+                    pc=words[row.pc],
+                    sp=words[row.sp],
+                    signal=tracees.signal_of(tid),
+                    truncated=self._stacks.truncated(tid),
+                    problem=problem,
+                    stacks=tuple(self._stacks.copied(tid)),
                 )
             )
         copies += [
-            ThreadCopy(tid, problem=f"could not be stopped: {reason}")
+            ThreadCopy(tid=tid, problem=f"could not be stopped: {reason}")
             for tid, reason in tracees.refused.items()
             if tid not in tracees.registers
         ]

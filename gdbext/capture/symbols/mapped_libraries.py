@@ -200,7 +200,16 @@ def mapped_file(
 def unknown_file(mapping: Mapping, opens_as: str, problem: str) -> MappedFile:
     """Neither the file nor the memory can be read: it lies where most files lie whose headers we cannot see."""
     bias = mapping.start - mapping.offset
-    return MappedFile(mapping.file, bias, mapping.start, mapping.end, opens_as, None, mapping.deleted, problem)
+    return MappedFile(
+        path=mapping.file,
+        bias=bias,
+        start=mapping.start,
+        end=mapping.end,
+        opens_as=opens_as,
+        build_id=None,
+        deleted=mapping.deleted,
+        problem=problem,
+    )
 
 
 def _root_of(pid: int) -> str:

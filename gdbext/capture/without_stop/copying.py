@@ -244,9 +244,19 @@ class _Look:
         for tid, one in self._readings.items():
             standing = one.mark.standing
             words = self._registers(tid, one.mark)
-            copies.append(ThreadCopy(tid, words, standing.pc, standing.sp, 0, one.truncated, one.problem))
+            copies.append(
+                ThreadCopy(
+                    tid=tid,
+                    registers=words,
+                    pc=standing.pc,
+                    sp=standing.sp,
+                    signal=0,
+                    truncated=one.truncated,
+                    problem=one.problem,
+                )
+            )
         copies += [
-            ThreadCopy(tid, problem=reason.reason, ran=reason.code is Code.RAN)
+            ThreadCopy(tid=tid, problem=reason.reason, ran=reason.code is Code.RAN)
             for tid, reason in self._reasons.items()
             if tid not in self._readings and tid in there and thread_state(self._pid, tid) not in "ZX"
         ]
@@ -262,7 +272,7 @@ class _Look:
             why = _NO_RIGHT.format(self._pid, why_refused(self._pid, self._pid))
         else:
             why = f"pid {self._pid} has no memory to copy: it is a kernel thread, or is just ending"
-        return OutsideCopy(ProcessCopy(self._pid, problems=(why, *self._problems)))
+        return OutsideCopy(ProcessCopy(pid=self._pid, problems=(why, *self._problems)))
 
 
 def _innermost(pid: int, tid: int) -> int:

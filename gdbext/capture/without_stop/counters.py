@@ -88,13 +88,13 @@ def between(before: Census, after: Census, pids: Sequence[int]) -> Dict[int, Act
         read, written = _moved(before.moved, after.moved, pid)
         own = _moved(before.moved_by_main, after.moved_by_main, pid)
         found[pid] = Activity(
-            seconds,
-            new.major_faults - old.major_faults,
-            read,
-            after.swapped.get(pid),
-            _children(pid, set(pids), below, before, after),
-            written,
-            max((one for one in own if one is not None), default=None),
+            seconds=seconds,
+            major_faults=new.major_faults - old.major_faults,
+            read_bytes=read,
+            swapped_bytes=after.swapped.get(pid),
+            children=_children(pid, set(pids), below, before, after),
+            written_bytes=written,
+            own_bytes=max((one for one in own if one is not None), default=None),
         )
     return found
 

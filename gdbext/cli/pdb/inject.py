@@ -162,7 +162,7 @@ def _ask(wanted: Sequence[RankProcess], options: argparse.Namespace, place: Opti
             "line": place and place[1],
         }
         body = _BODY.format(until=until, package=PACKAGE, request=request, report=name)
-        asked.append(Asked(process, listener, _TEXT.format(body=body)))
+        asked.append(Asked(process=process, listener=listener, text=_TEXT.format(body=body)))
     return asked
 
 

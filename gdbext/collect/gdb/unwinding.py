@@ -175,7 +175,7 @@ def _complete(found: Unwound, copy: ProcessCopy) -> Unwound:
 def unread_stack(thread: ThreadCopy) -> ThreadStack:
     """Of a thread that could not be copied."""
     end = StackEnd.RAN if thread.ran else StackEnd.OTHER
-    return ThreadStack(str(thread.tid), (), thread.tid, truncated=thread.problem, end=end)
+    return ThreadStack(id=str(thread.tid), frames=(), lwp=thread.tid, truncated=thread.problem, end=end)
 
 
 class _Count:

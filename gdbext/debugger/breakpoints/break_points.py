@@ -174,7 +174,14 @@ class RankBreaks:
 
     def _place(self, rank: AttachedRank) -> RankPlace:
         if rank.state in (RankState.RUNNING, RankState.KILLED):
-            return RankPlace(rank.process.pid, rank.process.rank, rank.current, rank.state, None, None)
+            return RankPlace(
+                pid=rank.process.pid,
+                rank=rank.process.rank,
+                current=rank.current,
+                state=rank.state,
+                function=None,
+                hit=None,
+            )
         hit = self._hit if self._hit is not None and self._hit.inferior.num == rank.number else None
         held = self._gathering.here.get(rank.number or 0) if self._hit is not None and hit is None else None
         function = None
@@ -186,7 +193,13 @@ class RankBreaks:
                 function = gdb.newest_frame().name()
         number = hit.point.number if hit is not None and hit.point.is_valid() else None
         return RankPlace(
-            rank.process.pid, rank.process.rank, rank.current, rank.state, function, number, held is not None
+            pid=rank.process.pid,
+            rank=rank.process.rank,
+            current=rank.current,
+            state=rank.state,
+            function=function,
+            hit=number,
+            held=held is not None,
         )
 
     def _name(self, inferior: gdb.Inferior) -> str:

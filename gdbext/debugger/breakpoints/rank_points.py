@@ -117,19 +117,19 @@ class RankPoint(gdb.Breakpoint):
     def row(self) -> BreakPoint:
         options = self.options
         return BreakPoint(
-            self.number,
-            options.location,
-            self.pending,
-            options.pids,
-            options.condition,
-            options.count,
-            options.action,
-            options.limit,
-            dict(self.passed),
-            options.others,
-            options.expressions,
-            options.ranks,
-            dict(self.errors),
+            number=self.number,
+            location=options.location,
+            pending=self.pending,
+            pids=options.pids,
+            condition=options.condition,
+            count=options.count,
+            action=options.action,
+            limit=options.limit,
+            passed=dict(self.passed),
+            others=options.others,
+            expressions=options.expressions,
+            ranks=options.ranks,
+            errors=dict(self.errors),
         )
 
 

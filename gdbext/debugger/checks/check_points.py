@@ -156,7 +156,14 @@ class ExitPoint(Point):
             return False
         raised = f"calls exit({_argument(0) & 0xFF})"
         return self._watch.failed(
-            Failure("check", "a check that ends the process", "", error.meaning, error, raised=raised)
+            Failure(
+                kind="check",
+                what="a check that ends the process",
+                message="",
+                text=error.meaning,
+                error=error,
+                raised=raised,
+            )
         )
 
 

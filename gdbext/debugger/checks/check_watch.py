@@ -117,7 +117,7 @@ class CheckWatch:
         inferior = next(one for one in gdb.inferiors() if one.num == rank.number)
         watched = self._watched.get(inferior.num)
         if watched is None or watched.pid != inferior.pid:
-            watched = self._watched[inferior.num] = _Watched(inferior.num, inferior.pid)
+            watched = self._watched[inferior.num] = _Watched(number=inferior.num, pid=inferior.pid)
         assert self._options is not None
         with nullcontext() if inferior.num == gdb.selected_inferior().num else compat.selected(inferior):
             self._function_points(self._options)
@@ -145,16 +145,16 @@ class CheckWatch:
         with compat.selected(next(one for one in gdb.inferiors() if one.num == watched.number)):
             present = [point.function for point in self._points.values() if point.is_here()]
         return WatchedRank(
-            watched.number,
-            watched.pid,
-            rank.process.rank,
-            rank.process.engine,
-            tuple(present),
-            sum(point.is_valid() and point.enabled for point in watched.throws),
-            watched.files,
-            watched.passed,
-            watched.failures,
-            tuple(watched.problems),
+            number=watched.number,
+            pid=watched.pid,
+            rank=rank.process.rank,
+            engine=rank.process.engine,
+            functions=tuple(present),
+            sites=sum(point.is_valid() and point.enabled for point in watched.throws),
+            files=watched.files,
+            passed=watched.passed,
+            failures=watched.failures,
+            problems=tuple(watched.problems),
         )
 
     # --- what the breakpoints tell ---

@@ -53,23 +53,23 @@ def report_of(failure: Failure, rank: AttachedRank, tensors: TensorPort, environ
         streams = _streams(native, inside)
     engine = engine_of((look.stack,), rank.process.engine) or failure.engine or None
     return CheckReport(
-        failure,
-        time.time(),
-        rank.process.pid,
-        rank.process.rank,
-        rank.process.host,
-        engine,
-        look.stack.id,
-        look.stack.lwp,
-        look.stack.name or "",
-        frames,
-        check_messages.engine_frame(frames),
-        check_messages.check_frame(frames),
-        source,
-        found,
-        streams,
-        check_messages.timing(failure, environment, before),
-        check_messages.steps(failure, engine, environment),
+        failure=failure,
+        taken_at=time.time(),
+        pid=rank.process.pid,
+        rank=rank.process.rank,
+        host=rank.process.host,
+        engine=engine,
+        thread=look.stack.id,
+        lwp=look.stack.lwp,
+        thread_name=look.stack.name or "",
+        frames=frames,
+        engine_frame=check_messages.engine_frame(frames),
+        check_frame=check_messages.check_frame(frames),
+        source=source,
+        tensors=found,
+        streams=streams,
+        timing=check_messages.timing(failure, environment, before),
+        steps=check_messages.steps(failure, engine, environment),
         notes=_destructor(failure, native, inside),
         problems=(*look.problems, *problems),
     )
@@ -89,7 +89,7 @@ def signal_failure(
         seen = replace(seen, address=None)
     elif seen.address is not None:
         seen = _in_core(seen) if is_core else _placed(seen, pid)
-    return Failure("signal", name, details=fatal_signal.explained(seen)), fatal_signal.steps(seen)
+    return Failure(kind="signal", what=name, details=fatal_signal.explained(seen)), fatal_signal.steps(seen)
 
 
 def _aborted(noted: Optional[ErrorCode]) -> Failure:
@@ -100,14 +100,16 @@ def _aborted(noted: Optional[ErrorCode]) -> Failure:
         failure = check_messages.failure_of(thrown.message, noted)
         if failure is not None:
             return replace(failure, kind="signal", what="SIGABRT", raised=raised)
-        return Failure("signal", "SIGABRT", thrown.message, thrown.message.split("\n")[0], raised=raised)
+        return Failure(
+            kind="signal", what="SIGABRT", message=thrown.message, text=thrown.message.split("\n")[0], raised=raised
+        )
     ended = ended_by_check(noted)
     if ended is not None:
         return replace(ended, kind="signal", what="SIGABRT", raised=f"the failed check {ended.what}")
     if noted is not None:
         raised = f"asking for the text of {noted.name}: a check that ends the process"
-        return Failure("signal", "SIGABRT", error=noted, raised=raised)
-    return Failure("signal", "SIGABRT")
+        return Failure(kind="signal", what="SIGABRT", error=noted, raised=raised)
+    return Failure(kind="signal", what="SIGABRT")
 
 
 def _destructor(failure: Failure, frames: Tuple[Frame, ...], inside: Optional[int]) -> Tuple[str, ...]:

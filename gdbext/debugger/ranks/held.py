@@ -61,22 +61,22 @@ class HeldRanks:
         running = any(thread.is_running() for thread in inferior.threads())
         is_core = compat.kind_of(inferior) == compat.HAS_CORE
         return AttachedRank(
-            held.process,
-            inferior.num,
-            inferior.num == current,
-            _state(is_core, running, inferior.pid),
-            held.attach_ms,
-            None if running or is_core or held.since is None else (time.monotonic() - held.since) * 1000,
+            process=held.process,
+            number=inferior.num,
+            current=inferior.num == current,
+            state=_state(is_core, running, inferior.pid),
+            attach_ms=held.attach_ms,
+            held_ms=None if running or is_core or held.since is None else (time.monotonic() - held.since) * 1000,
         )
 
     def _adopt(self, inferior: gdb.Inferior) -> Held:
         """An inferior that the user attached, started or opened: find out which rank it is."""
-        process = RankProcess(inferior.pid, "rank")
+        process = RankProcess(pid=inferior.pid, role="rank")
         if compat.kind_of(inferior) == compat.HAS_PROCESS:
             jobs = find_jobs(ProcFS(), Selector((inferior.pid,)), read_environ)
             known = [rank for job in jobs for rank in job.ranks if rank.pid == inferior.pid]
             process = numbered(known[0] if known else process)
-        self.by_number[inferior.num] = held = Held(process, time.monotonic())
+        self.by_number[inferior.num] = held = Held(process=process, since=time.monotonic())
         return held
 
     def _forget_gone(self) -> None:

@@ -173,7 +173,14 @@ class GdbSession:
         now = kernel_threads.look(process.pid)
         start = time.monotonic()
         self._held.by_number[inferior.num] = held = Held(
-            process, start, True, added, None, now, kernel_threads.between(before, now), stood=_is_stopped(process.pid)
+            process=process,
+            since=start,
+            ours=True,
+            added=added,
+            attach_ms=None,
+            times=now,
+            cpu=kernel_threads.between(before, now),
+            stood=_is_stopped(process.pid),
         )
         try:
             with nudged():
@@ -214,7 +221,7 @@ class GdbSession:
         rows = []
         for process in wanted:
             problem = problems[process.pid]
-            row = attached.get(process.pid) or AttachedRank(process, state=RankState.NOT_ATTACHED)
+            row = attached.get(process.pid) or AttachedRank(process=process, state=RankState.NOT_ATTACHED)
             rows.append(replace(row, problem=problem))
         notes = [note for job in self._jobs for note in job.notes]
         if good:
@@ -236,7 +243,9 @@ class GdbSession:
         if good:
             self.select(good[0])
         rows = [replace(row, current=row.number is not None and row.number == good[0]) for row in rows]
-        rows += [AttachedRank(RankProcess(0, "rank", title=path), problem=why) for path, why in cores.unread]
+        rows += [
+            AttachedRank(process=RankProcess(pid=0, role="rank", title=path), problem=why) for path, why in cores.unread
+        ]
         self._jobs = (cores.job,)
         return RankTable(tuple(sorted(rows, key=in_rank_order)), (), cores.job.notes)
 
@@ -246,11 +255,13 @@ class GdbSession:
             problems = core_files.load(one)
         except gdb.error as error:
             self._tidy(inferior, added)
-            return AttachedRank(one.process, state=RankState.NOT_OPENED, problem=symbols.first_line(error))
+            return AttachedRank(process=one.process, state=RankState.NOT_OPENED, problem=symbols.first_line(error))
         # gdb may count the process otherwise than the core's notes: by its number we know it again.
         process = replace(one.process, pid=inferior.pid)
-        self._held.by_number[inferior.num] = Held(process, None, True, added, core=one)
-        return AttachedRank(process, inferior.num, state=RankState.CORE, problem="; ".join(problems) or None)
+        self._held.by_number[inferior.num] = Held(process=process, since=None, ours=True, added=added, core=one)
+        return AttachedRank(
+            process=process, number=inferior.num, state=RankState.CORE, problem="; ".join(problems) or None
+        )
 
     # --- releasing ---
 
@@ -299,7 +310,7 @@ class GdbSession:
         rank = next(rank for rank in self.ranks() if rank.current)
         where = gdb.newest_frame().find_sal()
         file = where.symtab.fullname() if where.symtab is not None else ""
-        failure = Failure("breakpoint", point.options.location, file=file, line=where.line or None)
+        failure = Failure(kind="breakpoint", what=point.options.location, file=file, line=where.line or None)
         report = report_of(failure, rank, self.tensors, {})
         return lambda: self.checks.show(report)
 

@@ -38,5 +38,9 @@ def _numbered(look: ThreadLook, rank: AttachedRank) -> Backtrace:
     process = rank.process
     told = tuple(problem for problem in look.problems if problem not in look.stack.problems)
     return Backtrace(
-        process.pid, process.rank, look.stack, tuple(numbers.get(id(frame)) for frame in look.stack.frames), told
+        pid=process.pid,
+        rank=process.rank,
+        thread=look.stack,
+        numbers=tuple(numbers.get(id(frame)) for frame in look.stack.frames),
+        problems=told,
     )

@@ -138,7 +138,7 @@ class Walker:
 
     def _unwalked(self, thread: gdb.InferiorThread, reason: str) -> ThreadStack:
         told, lwp = _NOT_WALKED + reason, thread.ptid[1] or None
-        return ThreadStack(self._identify(thread), (), lwp=lwp, truncated=told, end=StackEnd.NOT_WALKED)
+        return ThreadStack(id=self._identify(thread), frames=(), lwp=lwp, truncated=told, end=StackEnd.NOT_WALKED)
 
     def _stack(self, thread: gdb.InferiorThread) -> ThreadStack:
         frames: List[Frame] = []
@@ -152,8 +152,8 @@ class Walker:
         except gdb.error as error:  # running, gone, or its memory is: what was read stays
             end = _End(_one_line(error))
         return ThreadStack(
-            self._identify(thread),
-            tuple(frames),
+            id=self._identify(thread),
+            frames=tuple(frames),
             lwp=thread.ptid[1] or None,
             name=name,
             truncated=end.text,

@@ -49,12 +49,12 @@ class StreamCalls:
         status = self._calls.number(ANSWERS, 4)
         flags = self._getter("cuStreamGetFlags", stream, 4)
         known = Asked(
-            CAPTURE_STATES.get(status, "capturing"),
-            None,
-            flags if isinstance(flags, Missing) else not flags & NON_BLOCKING,
-            self._getter("cuStreamGetPriority", stream, 4),
-            self._getter("cuStreamGetId", stream, 8),
-            self._getter("cuStreamGetDevice", stream, 4),
+            state=CAPTURE_STATES.get(status, "capturing"),
+            error=None,
+            blocking=flags if isinstance(flags, Missing) else not flags & NON_BLOCKING,
+            priority=self._getter("cuStreamGetPriority", stream, 4),
+            id=self._getter("cuStreamGetId", stream, 8),
+            device=self._getter("cuStreamGetDevice", stream, 4),
         )
         if status:
             return known
@@ -92,7 +92,7 @@ class StreamCalls:
         answer = self._asked(function, handle)
         if isinstance(answer, Missing):
             return answer
-        return Asked(words[answer == BUSY]) if answer in (0, BUSY) else _wrong(answer)
+        return Asked(state=words[answer == BUSY]) if answer in (0, BUSY) else _wrong(answer)
 
     def _getter(self, function: str, stream: Argument, size: int) -> Maybe[int]:
         answer = (

@@ -48,7 +48,7 @@ _ONLY = "the caller has one only"
 def without_calls(inferior: gdb.Inferior, rank: Optional[int]) -> RankStreams:
     """What memory alone tells. The selection comes back."""
     kind = compat.kind_of(inferior)
-    empty = RankStreams(inferior.num, inferior.pid, rank)
+    empty = RankStreams(number=inferior.num, pid=inferior.pid, rank=rank)
     if any(thread.is_running() for thread in inferior.threads()):
         return replace(empty, problems=("the process is running; `interrupt` stops it",))
     with compat.selected(inferior):
@@ -145,7 +145,14 @@ class _Look:
         if isinstance(handle, Missing):
             return handle, how
         event = row.takes == "event"
-        use = StreamUse(f"argument of {function}", "", stack.id, number, function, row.waits if waiting else "")
+        use = StreamUse(
+            expression=f"argument of {function}",
+            owner="",
+            thread=stack.id,
+            frame=number,
+            function=function,
+            waits=row.waits if waiting else "",
+        )
         decoded = Decoded("event", handle) if event else of_handle(handle)
         if handle or not event:
             self._saw(Sighting(event, decoded, NOT_IN_HANDLE, use))
@@ -223,7 +230,7 @@ class _Look:
                 found.event,
                 resolved(found.decoded, found.device),
                 found.device,
-                StreamUse(expression, owner, stack.id, number, function),
+                StreamUse(expression=expression, owner=owner, thread=stack.id, frame=number, function=function),
             )
         )
 
@@ -239,7 +246,7 @@ class _Look:
                 self.problems.append(f"{row.what} is not known: {one_line(problem)}")
                 continue
             if found is not None:
-                use = StreamUse(row.what, "", stack.id)
+                use = StreamUse(expression=row.what, owner="", thread=stack.id)
                 self._saw(Sighting(found.event, found.decoded, found.device, use))
 
     def _torch(self, stack: ThreadStack) -> None:
@@ -249,7 +256,11 @@ class _Look:
             self.problems.append(f"torch's current streams are not known: {found.reason}")
             return
         for device, decoded in found:
-            self._saw(Sighting(False, decoded, device, StreamUse("torch's current stream", "", stack.id)))
+            self._saw(
+                Sighting(
+                    False, decoded, device, StreamUse(expression="torch's current stream", owner="", thread=stack.id)
+                )
+            )
 
     def _saw(self, sighting: Sighting) -> None:
         self.sightings.append(sighting)

@@ -181,7 +181,14 @@ def reader(bytes_of: memory.TargetMemory, note: str = "", only: str = "") -> Rea
             return node
         return torch_offsets.tensor_at(node.address, bytes_of.read, _release(bytes_of))[0]
 
-    return Reader(bytes_of.classify, symbol_at, memory.has_device_memory(), substitute, note, only)
+    return Reader(
+        classify=bytes_of.classify,
+        symbol_at=symbol_at,
+        device_memory=memory.has_device_memory(),
+        substitute=substitute,
+        kind_note=note,
+        only=only,
+    )
 
 
 def _release(bytes_of: memory.TargetMemory) -> Optional[torch_offsets.Release]:
@@ -224,7 +231,13 @@ def _raw(expression: str, value: gdb.Value, said: Description) -> TensorInfo:
         raise UsageError(f"{expression}: {error}") from None
     where = Missing("not said") if said.where is None else said.where
     info = TensorInfo(
-        expression, "memory", dtype=row.name, shape=said.shape, strides=said.strides, where=where, address=address
+        name=expression,
+        kind="memory",
+        dtype=row.name,
+        shape=said.shape,
+        strides=said.strides,
+        where=where,
+        address=address,
     )
     return reader(bytes_of).finish(info)
 

@@ -193,18 +193,20 @@ class Reader:
     def _tensor(self, row: TensorLayout, node: Node, name: str, seen: Tuple[int, ...]) -> TensorInfo:
         if row.interface:
             reason = f"an interface: what is behind it cannot be told ({node.type_name[:NAME_CAP]})"
-            return TensorInfo(name, row.id, problems=(reason,))
+            return TensorInfo(name=name, kind=row.id, problems=(reason,))
         if row.undefined and node.address and self._is_undefined(row, node.address):
             missing = Missing("undefined tensor")
-            return TensorInfo(name, self._kind(row), dtype=missing, shape=missing, address=missing, where=missing)
+            return TensorInfo(
+                name=name, kind=self._kind(row), dtype=missing, shape=missing, address=missing, where=missing
+            )
         if row.parent:
             return self._view(row, node, name, seen)
         element, pair = dtype_of(row, node)
         shape = shape_of(row, node)
         strides = strides_of(row, node, shape, element)
         info = TensorInfo(
-            name,
-            self._kind(row),
+            name=name,
+            kind=self._kind(row),
             type_name="" if layout_of(node.type_name) is row else node.type_name[:NAME_CAP],
             dtype=element,
             shape=shape,
@@ -228,13 +230,13 @@ class Reader:
         """A view has its own shape and position, and everything else from its parent."""
         place = node.address or 0
         if place in seen or len(seen) > 2 * DEEPEST:
-            return TensorInfo(name, row.id, problems=("a view of itself",))
+            return TensorInfo(name=name, kind=row.id, problems=("a view of itself",))
         try:
             above = self.describe(first_of(node, row.parent), "parent", (*seen, place))
         except (Unreadable, UsageError) as error:
-            return TensorInfo(name, row.id, problems=(f"parent: {error}",))
+            return TensorInfo(name=name, kind=row.id, problems=(f"parent: {error}",))
         if not isinstance(above, TensorInfo):
-            return TensorInfo(name, row.id, problems=("its parent is no single tensor",))
+            return TensorInfo(name=name, kind=row.id, problems=("its parent is no single tensor",))
         info = replace(above, name=name, kind=row.id, shape=shape_of(row, node), strides=None, notes=())
         info = replace(info, type_name="", unreadable=None, owner=_view_of(above), parts=(above,))
         offset = number_of(row.offset, node)
@@ -267,7 +269,14 @@ class Reader:
 def _nothing(name: str, type_name: str, reason: str) -> TensorInfo:
     missing = Missing(reason)
     return TensorInfo(
-        name, "", type_name[:NAME_CAP], dtype=missing, shape=missing, where=missing, address=missing, problems=(reason,)
+        name=name,
+        kind="",
+        type_name=type_name[:NAME_CAP],
+        dtype=missing,
+        shape=missing,
+        where=missing,
+        address=missing,
+        problems=(reason,),
     )
 
 

@@ -92,7 +92,15 @@ def _problems(proc: ProcFS, pid: int, name: str) -> List[Problem]:
         return [Problem(f"no process {name} is running", "look for its successor with `gdbext ranks`")]
     self_pid = proc.self_pid()
     ours = proc.status(self_pid) if self_pid is not None else Missing("unknown")
-    sides = _Sides(proc, pid, name, stat, target, {} if isinstance(ours, Missing) else ours, self_pid)
+    sides = _Sides(
+        proc=proc,
+        pid=pid,
+        name=name,
+        stat=stat,
+        target=target,
+        ours={} if isinstance(ours, Missing) else ours,
+        self_pid=self_pid,
+    )
     final = _never(sides)
     if final is not None:
         return [final]

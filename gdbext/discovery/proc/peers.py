@@ -239,10 +239,12 @@ def _access(proc: ProcFS, pid: int, name: str) -> int:
 
 def _peer(proc: ProcFS, wait: _Wait, holders: Mapping[str, Sequence[_Holder]], whole: bool) -> Peer:
     if isinstance(wait.end, Missing):
-        return Peer(wait.tid, wait.file, wait.end)
+        return Peer(thread=wait.tid, file=wait.file, processes=wait.end)
     pids = sorted({pid for pid, access in holders.get(wait.end.file, ()) if access != wait.end.closed_to})
     if not pids and not whole:
-        return Peer(wait.tid, wait.file, Missing("not every process of this host may be looked into"))
+        return Peer(
+            thread=wait.tid, file=wait.file, processes=Missing("not every process of this host may be looked into")
+        )
     return Peer(wait.tid, wait.file, tuple(pids), *_looks(proc, pids))
 
 
@@ -265,7 +267,7 @@ def _lock(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Peer:
     inode = re.search(r"^ino:\s*(\d+)", about, re.MULTILINE)  # Linux 5.14 and later
     found = holder(proc, pid, int(inode[1]) if inode else None, _device(proc, pid, about))
     if isinstance(found, Missing):
-        return Peer(tid, file, found, lock=True)
+        return Peer(thread=tid, file=file, processes=found, lock=True)
     return Peer(tid, file, (found,), *_looks(proc, [found]), lock=True)
 
 

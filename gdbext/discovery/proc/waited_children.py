@@ -21,7 +21,7 @@ def waited_child(proc: ProcFS, tid: int, call: Sequence[int]) -> Optional[Peer]:
         return None
     stat = proc.stat(child)
     state, name = ("?", "?") if isinstance(stat, Missing) else (stat.state, stat.comm)
-    return Peer(tid, f"pid {child}", (child,), (state,), (name,))
+    return Peer(thread=tid, file=f"pid {child}", processes=(child,), states=(state,), names=(name,))
 
 
 def with_only_child(proc: ProcFS, pid: int, call: Sequence[int]) -> Sequence[int]:

@@ -61,7 +61,17 @@ class DumpedProcesses(ProcFS):
         one = self._processes.get(pid)
         if one is None:
             return GONE
-        return Stat(pid, one.command, "?", one.parent, one.group, 0, 0, one.threads, 0)
+        return Stat(
+            pid=pid,
+            comm=one.command,
+            state="?",
+            parent=one.parent,
+            group=one.group,
+            session=0,
+            flags=0,
+            threads=one.threads,
+            start_time=0,
+        )
 
     def mapped_files(self, pid: int) -> Maybe[Tuple[str, ...]]:
         one = self._processes.get(pid)

@@ -159,13 +159,20 @@ def by_title(facts: Facts) -> Optional[Member]:
     title = facts.entry.title
     for pattern, rule in _BESIDE:
         if pattern.search(title):
-            return Member(facts, rule.role)
+            return Member(facts=facts, role=rule.role)
     for pattern, rule, profile in _ENGINES:
         found = pattern.search(title)
         if found:
             profile = _more_specific(facts, profile) if rule.role == RANK else profile
             groups = groups_of(found)
-            return Member(facts, rule.role, profile, rule, groups, _claim_beside_title(facts, profile, rule))
+            return Member(
+                facts=facts,
+                role=rule.role,
+                profile=profile,
+                rule=rule,
+                groups=groups,
+                claim=_claim_beside_title(facts, profile, rule),
+            )
     return None
 
 
@@ -174,14 +181,14 @@ def by_variables(facts: Facts) -> Optional[Member]:
     claim = next(iter(facts.claims), None)
     if claim is None or not (facts.python or facts.evidence):
         return None
-    return Member(facts, claim.role, _engine_of(facts, claim), claim=claim)
+    return Member(facts=facts, role=claim.role, profile=_engine_of(facts, claim), claim=claim)
 
 
 def below_launcher(facts: Facts) -> Optional[Member]:
     """A process whose own title hides its variables, but that a launcher has started."""
     if facts.variables or not (facts.python or facts.evidence):
         return None
-    return Member(facts, RANK, facts.engine)
+    return Member(facts=facts, role=RANK, profile=facts.engine)
 
 
 def by_device(facts: Facts) -> Optional[Member]:
@@ -189,21 +196,21 @@ def by_device(facts: Facts) -> Optional[Member]:
     profile = facts.engine if facts.files else None
     specific = profile is not None and profile.name not in GENERIC
     if specific and profile is not None and profile.threads_are_ranks:
-        return Member(facts, RANK, profile)
+        return Member(facts=facts, role=RANK, profile=profile)
     if (specific or facts.collective) and facts.accelerator:
-        return Member(facts, RANK, profile)
+        return Member(facts=facts, role=RANK, profile=profile)
     return None
 
 
 def of_family(facts: Facts, family: Optional[str] = None, mate: Optional[int] = None) -> Member:
     """A worker that only the others of its program make a rank."""
-    return Member(facts, RANK, facts.engine if facts.evidence else None, family=family, mate=mate)
+    return Member(facts=facts, role=RANK, profile=facts.engine if facts.evidence else None, family=family, mate=mate)
 
 
 def chosen(facts: Facts) -> Member:
     """A process that the user has named: a rank by the user's word."""
     claim = next(iter(facts.claims), None)
-    return Member(facts, RANK, _engine_of(facts, claim), claim=claim)
+    return Member(facts=facts, role=RANK, profile=_engine_of(facts, claim), claim=claim)
 
 
 def _claim_beside_title(facts: Facts, profile: EngineProfile, rule: TitleRule) -> Optional[Claim]:

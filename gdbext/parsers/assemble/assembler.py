@@ -160,7 +160,7 @@ class Assembler:
             self._begin(head)
         elif head.writer:
             if head.writer != self._writer and here is not None and here.threads:
-                self._begin(ProcessHead(head.writer))
+                self._begin(ProcessHead(title=head.writer))
             self._writer = head.writer
         else:
             self._roll.learn(head)
@@ -242,7 +242,7 @@ class Assembler:
             self._thread, self._state = None, State.CLOSED
             return None
         self._tally.threads += 1
-        thread = Thread(head, tool, superseded=earlier)
+        thread = Thread(head=head, kind=tool, superseded=earlier)
         thread.complain(head.problem)
         if self._fatal is not None and (head.current or tool not in _LISTED[self._fatal.fatal]):
             thread.complain(self._fatal.text)

@@ -80,9 +80,9 @@ class Process:
 
     def finished(self, index: int) -> RankSnapshot:
         if not self.threads and self.standing is not None:
-            self.threads.append(Thread(ThreadHead(only=self.standing), "gdb"))
+            self.threads.append(Thread(head=ThreadHead(only=self.standing), kind="gdb"))
         elif self.standing is not None and self._standing_is_missing(self.standing):
-            self.threads.append(Thread(ThreadHead("1", only=self.standing), "gdb"))
+            self.threads.append(Thread(head=ThreadHead(id="1", only=self.standing), kind="gdb"))
         elif self.standing is not None:
             self._give_to_the_selected(self.standing)
         self._name_by_list()
@@ -129,7 +129,7 @@ class _TextReading(ProcessReading):
 
     def __init__(self, head: ProcessHead, stacks: Stacks, said: Tuple[str, ...], source: str) -> None:
         pid = head.pid or _main_thread(stacks) or 0
-        super().__init__(RankProcess(pid, "rank", title=head.title, rank=head.rank, host=head.host))
+        super().__init__(RankProcess(pid=pid, role="rank", title=head.title, rank=head.rank, host=head.host))
         self._python, self._stacks, self._said, self.source = head.python, stacks, said, source
 
     def native_stacks(self) -> Stacks:

@@ -61,7 +61,10 @@ def parse_files(texts: Sequence[Tuple[str, bytes]]) -> JobSnapshot:
     problems += _not_understood(tally)
     numbered = tuple(replace(process, index=index) for index, process in enumerate(processes))
     return JobSnapshot(
-        numbered, engine=_common([one.engine for one in numbered]), problems=_capped(problems), said=_capped(said)
+        processes=numbered,
+        engine=_common([one.engine for one in numbered]),
+        problems=_capped(problems),
+        said=_capped(said),
     )
 
 

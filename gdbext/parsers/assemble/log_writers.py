@@ -38,7 +38,7 @@ class Speakers:
         if known is None and rank is None and pid is None:
             known = self._by_name.get(name)
         if known is None:
-            known = Process(ProcessHead(name))
+            known = Process(head=ProcessHead(title=name))
             self._all.append(known)
         self._learn(known, rank, pid, name)
         return known
@@ -47,7 +47,7 @@ class Speakers:
         head = process.head
         rank = head.rank if rank is None else rank
         pid = pid if head.pid is None else head.pid
-        process.head = ProcessHead(head.title or name, pid, rank)
+        process.head = ProcessHead(title=head.title or name, pid=pid, rank=rank)
         if rank is not None:
             self._by_rank.setdefault(rank, process)
         if pid is not None:

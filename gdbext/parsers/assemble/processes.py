@@ -58,7 +58,7 @@ class Roll:
             head = self.pending or ProcessHead()
             if self._stream.rank is not None or self._stream.pid is not None:
                 head = joined(ProcessHead(rank=self._stream.rank, pid=self._stream.pid), head)
-            self.here, self.pending = Process(head), None
+            self.here, self.pending = Process(head=head), None
             self.processes.append(self.here)
             self._hand_over(self.here)
         return self.here
@@ -72,7 +72,7 @@ class Roll:
         if known is None and (process.group is None and not process.threads):
             known = process
         if known is None:
-            known = Process(ProcessHead())
+            known = Process(head=ProcessHead())
             self.processes.append(known)
         known.group = group
         self.here = known

@@ -103,7 +103,14 @@ class Thread:
         gaps = self._gaps()
         problems = (*self.problems, gaps) if gaps else tuple(self.problems)
         return ThreadStack(
-            id, tuple(frames), head.lwp, head.name, head.state, truncated=truncated, gil=head.gil, problems=problems
+            id=id,
+            frames=tuple(frames),
+            lwp=head.lwp,
+            name=head.name,
+            state=head.state,
+            truncated=truncated,
+            gil=head.gil,
+            problems=problems,
         )
 
     def _with_inlining(self, frames: List[Frame]) -> List[Frame]:

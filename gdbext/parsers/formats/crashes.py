@@ -19,7 +19,7 @@ _SYMBOLS = regex(_SYMBOL)
 
 def _ucx_thread(match: Match[str]) -> Event:
     tid = match.group("tid")
-    return ThreadHead(tid, int(tid))
+    return ThreadHead(id=tid, lwp=int(tid))
 
 
 def _ucx_frame(match: Match[str]) -> Optional[Event]:
@@ -59,7 +59,7 @@ def _exception_frame(match: Match[str]) -> Event:
 
 def _glog_thread(match: Match[str]) -> Event:
     tid = match.group("tid")
-    return ThreadHead(tid, int(tid), match.group("name"))
+    return ThreadHead(id=tid, lwp=int(tid), name=match.group("name"))
 
 
 def _received(match: Match[str]) -> Event:
@@ -69,7 +69,9 @@ def _received(match: Match[str]) -> Event:
 def _died(match: Match[str]) -> Event:
     """The stack of that thread follows."""
     text, tid = match.group("text"), match.group("tid")
-    return Several((Said(text, int(match.group("pid")), about="next"), ThreadHead(tid, whole(tid), current=True)))
+    return Several(
+        (Said(text, int(match.group("pid")), about="next"), ThreadHead(id=tid, lwp=whole(tid), current=True))
+    )
 
 
 def _signal(match: Match[str]) -> Event:
@@ -79,7 +81,9 @@ def _signal(match: Match[str]) -> Event:
 def _caffe_thread(match: Match[str]) -> Event:
     """`SIGABRT(6), PID: 18613, Thread 18625:`"""
     tid, pid = match.group("tid"), int(match.group("pid"))
-    return Several((ProcessHead(pid=pid), ThreadHead(tid, int(tid), current=True, problem=match.group("signal"))))
+    return Several(
+        (ProcessHead(pid=pid), ThreadHead(id=tid, lwp=int(tid), current=True, problem=match.group("signal")))
+    )
 
 
 def _caffe_frame(match: Match[str]) -> Event:

@@ -32,23 +32,25 @@ def _name(text: str) -> Optional[str]:
 def _gdb_thread(match: Match[str]) -> Event:
     id, rest = match.group("id"), match.group("rest")
     gil = True if _HOLDS_GIL.search(rest) else None
-    return ThreadHead(id, _lwp(rest), _name(rest), gil, group=_group(id))
+    return ThreadHead(id=id, lwp=_lwp(rest), name=_name(rest), gil=gil, group=_group(id))
 
 
 def _lwp_alone(match: Match[str]) -> Event:
     lwp = match.group("lwp")
-    return ThreadHead(lwp, int(lwp), _name(match.group("rest")))
+    return ThreadHead(id=lwp, lwp=int(lwp), name=_name(match.group("rest")))
 
 
 def _stopped(match: Match[str]) -> Event:
     id = match.group("id")
     problem = "" if "SIGINT" in match.group("rest") else match.string.strip()
-    return ThreadHead(id, _lwp(match.string), _name(match.string), group=_group(id), selected=True, problem=problem)
+    return ThreadHead(
+        id=id, lwp=_lwp(match.string), name=_name(match.string), group=_group(id), selected=True, problem=problem
+    )
 
 
 def _selected(match: Match[str]) -> Event:
     id = match.group("id")
-    return ThreadHead(id, _lwp(match.string), _name(match.string), group=_group(id), selected=True)
+    return ThreadHead(id=id, lwp=_lwp(match.string), name=_name(match.string), group=_group(id), selected=True)
 
 
 def _listed(match: Match[str]) -> Event:
@@ -58,7 +60,12 @@ def _listed(match: Match[str]) -> Event:
     body = rest[name.end() :].strip() if name else rest
     frame = None if body.startswith("(running)") else read_frame(body)
     return ThreadHead(
-        id, int(match.group("lwp")), name.group(1) if name else None, group=_group(id), selected=True, only=frame
+        id=id,
+        lwp=int(match.group("lwp")),
+        name=name.group(1) if name else None,
+        group=_group(id),
+        selected=True,
+        only=frame,
     )
 
 

@@ -34,13 +34,15 @@ def _frames(match: Match[str]) -> Optional[Event]:
     events: List[Event] = []
     stopped = _STOPPED.search(text)
     if stopped:
-        events.append(ThreadHead(stopped.group(1), selected=True))
+        events.append(ThreadHead(id=stopped.group(1), selected=True))
     last = 0
     for part in _PART.finditer(text):
         if part.group(1) is None:
             lwp = _LWP.search(part.group(3))
             name = _NAME.search(text, part.end(), part.end() + 100)
-            head = ThreadHead(part.group(2), int(lwp.group(1)) if lwp else None, name.group(1) if name else None)
+            head = ThreadHead(
+                id=part.group(2), lwp=int(lwp.group(1)) if lwp else None, name=name.group(1) if name else None
+            )
             events.append(head)
             last = 0
             continue

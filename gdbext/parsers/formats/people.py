@@ -29,10 +29,10 @@ def heading(text: str) -> ProcessHead:
     """What a heading says of the process whose stacks follow."""
     rank, pid, host = _RANK.search(text), _PID.search(text), _HOST.search(text)
     return ProcessHead(
-        text,
-        int(pid.group(1)) if pid else None,
-        int(rank.group(1)) if rank else None,
-        host.group(1) if host and not rank else None,
+        title=text,
+        pid=int(pid.group(1)) if pid else None,
+        rank=int(rank.group(1)) if rank else None,
+        host=host.group(1) if host and not rank else None,
     )
 
 
@@ -72,12 +72,12 @@ def _mention(text: str) -> Optional[ThreadHead]:
     numbers = _THREAD.findall(text)
     gil = True if _HOLDS_GIL.search(text) else None
     if len(numbers) == 1 or gil:
-        return ThreadHead(numbers[0] if len(numbers) == 1 else None, gil=gil, firm=False)
+        return ThreadHead(id=numbers[0] if len(numbers) == 1 else None, gil=gil, firm=False)
     return None
 
 
 def _for_thread(match: Match[str]) -> Event:
-    return ThreadHead(match.group("id"))
+    return ThreadHead(id=match.group("id"))
 
 
 def _command(match: Match[str]) -> Event:
@@ -102,7 +102,7 @@ def _told(match: Match[str]) -> Optional[Event]:
     python = bool(file and file.endswith(".py"))
     inner = Frame(name, file=file, line=int(line) if line else None, language="python" if python else "native")
     frames = [inner, Frame(caller.rpartition(".")[2], language=inner.language)] if caller else [inner]
-    return Several((ThreadHead(thread, name=thread), *(FrameLine(frame) for frame in frames)))
+    return Several((ThreadHead(id=thread, name=thread), *(FrameLine(frame) for frame in frames)))
 
 
 ROWS: Tuple[Row, ...] = (
@@ -151,7 +151,7 @@ ROWS: Tuple[Row, ...] = (
         "",
         r"(?:VLLM::|sglang::|ray::)?[A-Za-z]{4,24}(?:_TP|_PP|_DP|_EP|_CP|_PCP|_DCP| TP| PP| DP| EP)\d{1,5}"
         r"(?:[ _](?:DP|PP|TP|EP|PCP|DCP|CP)\d{1,5}){0,5}:?$",
-        lambda match: ProcessHead(match.string.strip(" :")),
+        lambda match: ProcessHead(title=match.string.strip(" :")),
     ),
     row("", ":", r".", _introduced),
     row(

@@ -33,11 +33,11 @@ _STATES = {"active": "R", "idle": "S"}  # py-spy says idle where the thread does
 def _spied_thread(match: Match[str]) -> Event:
     id = match.group("id")
     return ThreadHead(
-        id,
-        whole(id),
-        match.group("name"),
-        True if match.group("gil") else None,
-        _STATES[match.group("state")],
+        id=id,
+        lwp=whole(id),
+        name=match.group("name"),
+        gil=True if match.group("gil") else None,
+        state=_STATES[match.group("state")],
     )
 
 
@@ -62,7 +62,7 @@ def spied_frame(name: str, place: str, line: Optional[int] = None) -> Frame:
 
 
 def _process(match: Match[str]) -> Event:
-    return ProcessHead(match.group("title"), int(match.group("pid")))
+    return ProcessHead(title=match.group("title"), pid=int(match.group("pid")))
 
 
 def _version(match: Match[str]) -> Event:
@@ -71,7 +71,7 @@ def _version(match: Match[str]) -> Event:
 
 def _fault_thread(match: Match[str]) -> Event:
     current = match.string.startswith("Current")
-    return ThreadHead(match.group("id"), name=match.group("name"), outermost_first=False, current=current)
+    return ThreadHead(id=match.group("id"), name=match.group("name"), outermost_first=False, current=current)
 
 
 def _fault_frame(match: Match[str]) -> Event:
@@ -96,7 +96,7 @@ def _notebook(match: Match[str]) -> Event:
 def _pystack_thread(match: Match[str]) -> Event:
     id = match.group("id")
     gil = True if "Has the GIL" in match.string else None
-    return ThreadHead(id, int(id), match.group("name"), gil, outermost_first=True)
+    return ThreadHead(id=id, lwp=int(id), name=match.group("name"), gil=gil, outermost_first=True)
 
 
 def _pystack_frame(match: Match[str]) -> Event:

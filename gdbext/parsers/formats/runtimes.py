@@ -12,7 +12,7 @@ from gdbext.parsers.frame_lines import Place, named_frame
 
 
 def _goroutine(match: Match[str]) -> Event:
-    return ThreadHead(match.group("id"), problem=f"goroutine in state {match.group('state')}")
+    return ThreadHead(id=match.group("id"), problem=f"goroutine in state {match.group('state')}")
 
 
 def _signal(match: Match[str]) -> Event:
@@ -35,7 +35,7 @@ def _delve_frame(match: Match[str]) -> Event:
 
 def _clr_thread(match: Match[str]) -> Event:
     lwp = number(match.group("lwp"))
-    return ThreadHead(match.group("id") or str(lwp), lwp)
+    return ThreadHead(id=match.group("id") or str(lwp), lwp=lwp)
 
 
 def _clr_frame(match: Match[str]) -> Event:
@@ -46,7 +46,7 @@ def _clr_frame(match: Match[str]) -> Event:
 
 def _java_thread(match: Match[str]) -> Event:
     lwp = number(match.group("nid"))
-    return ThreadHead(str(lwp), lwp, match.group("name"))
+    return ThreadHead(id=str(lwp), lwp=lwp, name=match.group("name"))
 
 
 def _java_frame(match: Match[str]) -> Event:
@@ -76,13 +76,13 @@ def _mpich_frame(match: Match[str]) -> Event:
 
 
 def _stack_of(match: Match[str]) -> Event:
-    return ThreadHead(match.group("id"), name=match.group("name"), outermost_first=True)
+    return ThreadHead(id=match.group("id"), name=match.group("name"), outermost_first=True)
 
 
 def _numbered_stack(match: Match[str]) -> Event:
     """`### ProcessID=82627, ThreadID=4617211392 ###`: a recipe by sys._current_frames()."""
     id, pid = match.group("id"), whole(match.group("pid"))
-    head = ThreadHead(id, outermost_first=True)
+    head = ThreadHead(id=id, outermost_first=True)
     return head if pid is None else Several((ProcessHead(pid=pid), head))
 
 

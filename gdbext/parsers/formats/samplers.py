@@ -29,7 +29,7 @@ def _called(match: Match[str]) -> Event:
 def _sample_thread(match: Match[str]) -> Event:
     """`2866 Thread_93633365   DispatchQueue_1: com.apple.main-thread  (serial)`"""
     name = "MainThread" if "com.apple.main-thread" in match.group("name") else None
-    return ThreadHead(match.group("id"), name=name, outermost_first=True)
+    return ThreadHead(id=match.group("id"), name=name, outermost_first=True)
 
 
 def _sample_frame(match: Match[str]) -> Event:
@@ -40,7 +40,9 @@ def _sample_frame(match: Match[str]) -> Event:
 def _report_thread(match: Match[str]) -> Event:
     """macOS: `Thread 16 Crashed:: Dispatch queue: com.apple.main-thread`, of spindump with an id and its samples."""
     main = "com.apple.main-thread" in match.string
-    return ThreadHead(match.group("id"), name="MainThread" if main else None, outermost_first="samples" in match.string)
+    return ThreadHead(
+        id=match.group("id"), name="MainThread" if main else None, outermost_first="samples" in match.string
+    )
 
 
 def _report_frame(match: Match[str]) -> Event:
@@ -65,7 +67,7 @@ def _unfinished(match: Match[str]) -> Optional[Event]:
         resumed = _RESUMED.search(match.string)
         call = (resumed.group("call") if resumed else None) or "futex"
     frame = named_frame(_CALLS.get(call, call), Place("libc.so.6"))
-    head = ThreadHead(pid, int(pid)) if pid else ThreadHead(firm=False)
+    head = ThreadHead(id=pid, lwp=int(pid)) if pid else ThreadHead(firm=False)
     return Several((head, FrameLine(frame, 0)))
 
 
@@ -138,7 +140,7 @@ ROWS: Tuple[Row, ...] = (
         "strace",
         "strace: Process ",
         r"strace: Process (?P<pid>\d{1,9}) attached",
-        lambda match: ThreadHead(match.group("pid"), int(match.group("pid"))),
+        lambda match: ThreadHead(id=match.group("pid"), lwp=int(match.group("pid"))),
     ),
     row(
         "strace",

@@ -45,13 +45,13 @@ def _warning(match: Match[str]) -> Event:
 
 
 def _access(match: Match[str]) -> Event:
-    return ThreadHead(match.group("id") or "main", current=True, recurs=True)
+    return ThreadHead(id=match.group("id") or "main", current=True, recurs=True)
 
 
 def _acquires(match: Match[str]) -> Event:
     wanted, held = match.group("wanted"), match.group("held")
     id = match.group("id") or "main"
-    return ThreadHead(id, recurs=True, problem=f"takes lock {wanted} while it holds {held}")
+    return ThreadHead(id=id, recurs=True, problem=f"takes lock {wanted} while it holds {held}")
 
 
 def _aside(_: Match[str]) -> Event:

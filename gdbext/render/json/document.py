@@ -110,7 +110,7 @@ def _pauses(processes: Sequence[RankSnapshot]) -> Document:
 
 def _judged_process(process: RankSnapshot, judgement: Optional[ProcessJudgement]) -> Document:
     wait = judgement.wait if judgement else _NOT_JUDGED
-    judged = judgement.threads if judgement else [ThreadJudgement("unknown")] * len(process.threads)
+    judged = judgement.threads if judgement else [ThreadJudgement(kind="unknown")] * len(process.threads)
     return {
         "index": process.index,
         "rank": process.rank,

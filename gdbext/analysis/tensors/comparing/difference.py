@@ -45,7 +45,7 @@ def difference(
     total = views[0].count
     if views[0].shape != views[1].shape:
         apart = f"shapes differ: {list(views[0].shape)} and {list(views[1].shape)}"
-        return TensorDiff(left.info, right.info, 0, index=index.strip(), total=total, problem=apart)
+        return TensorDiff(left=left.info, right=right.info, compared=0, index=index.strip(), total=total, problem=apart)
     limits = limits or Limits()
     streams = Stream(views[0], left.read, limits), Stream(views[1], right.read, limits)
     found = _compare(streams, tolerance, calculator or Calculator(), progress)

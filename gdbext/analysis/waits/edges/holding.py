@@ -97,7 +97,7 @@ def _owner(
             drawing.join(source, drawing.of(closes), "holds", strength)
             return
         parked = f"thread:parked:{source.id}"
-        node = drawing.add(Node(parked, "thread", wait.owner.reason, state="dead", sentence=True))
+        node = drawing.add(Node(id=parked, kind="thread", label=wait.owner.reason, state="dead", sentence=True))
         drawing.join(source, node, "ended", strength, facts)
         return
     owner = threads.owner(process, wait)
@@ -124,7 +124,11 @@ def _lock_waiters(view: JobView) -> List[Party]:
     found: List[Party] = []
     for process, judged in zip(view.snapshot.processes, view.processes):
         for at in judged.those(lambda one: one.kind in ("gil", "mutex")):
-            found.append(Party(process, process.threads[at], judged.threads[at], "lock", is_thread=True))
+            found.append(
+                Party(
+                    process=process, thread=process.threads[at], judged=judged.threads[at], group="lock", is_thread=True
+                )
+            )
     return found
 
 

@@ -68,7 +68,9 @@ def _local_barriers(drawing: Drawing) -> None:
     for process, judged in zip(view.snapshot.processes, view.processes):
         for position in judged.those(lambda one: one.rule == "nccl-cpu-barrier"):
             one = judged.threads[position]
-            party = Party(process, process.threads[position], one, "collective", is_thread=True)
+            party = Party(
+                process=process, thread=process.threads[position], judged=one, group="collective", is_thread=True
+            )
             node = drawing.resource("collective", f"local:{process.index}", "the ranks of this process")
             drawing.clear(drawing.of(party))
             drawing.join(drawing.of(party), node, one.kind, "named", drawing.fact(party))

@@ -94,7 +94,7 @@ def _needs_any(wait: LockWait) -> bool:
 def _waits(view: JobView, threads: Threads, process: RankSnapshot) -> Iterator[Tuple[Party, LockWait, Maybe[str]]]:
     """Each thread with how sure only its own process can end its wait, or with what else might."""
     waits: Mapping[int, LockWait] = {wait.thread: wait for wait in process.locks}
-    nothing = LockWait(0, "futex", 0, Missing("it is in no wait for a lock"))
+    nothing = LockWait(thread=0, kind="futex", address=0, owner=Missing("it is in no wait for a lock"))
     for party in threads_of(view, process.index):
         thread = party.thread
         if thread is None or thread.state in _ENDED:

@@ -123,5 +123,5 @@ def _beyond(drawing: Drawing, threads: Threads, other: Node, waits: Tuple[Peer, 
 def _process(drawing: Drawing, threads: Threads, pid: int, name: str, state: str) -> Node:
     now = "stopped" if state == STOPPED or pid in threads.stopped else "dead" if state in ("Z", "X") else "external"
     return drawing.add(
-        Node(f"pid:{pid}", "process", f"pid {pid} ({name})" if name else f"pid {pid}", pid=pid, state=now)
+        Node(id=f"pid:{pid}", kind="process", label=f"pid {pid} ({name})" if name else f"pid {pid}", pid=pid, state=now)
     )
