@@ -57,13 +57,13 @@ def listing(
         raise NothingFound(f"{folder} has no such file", "`gdbext dump ls DIR` lists all of it")
     named = rank is not None or name is not None
     return DumpListing(
-        folder,
-        tuple(_groups(asked)),
-        tuple(sorted(asked, key=_order)) if named else (),
-        unknown,
-        tuple(_uneven(asked if rank is None else known)),
-        _pair(folder, asked if rank is None else known),
-        tuple(notes),
+        folder=folder,
+        groups=tuple(_groups(asked)),
+        files=tuple(sorted(asked, key=_order)) if named else (),
+        unknown=unknown,
+        uneven=tuple(_uneven(asked if rank is None else known)),
+        pair=_pair(folder, asked if rank is None else known),
+        notes=tuple(notes),
     )
 
 
@@ -79,7 +79,16 @@ def read_name(path: str, size: int) -> Optional[DumpedFile]:
 def _file(path: str, size: int, row: DumpLayout, said: Dict[str, str]) -> DumpedFile:
     name = ".".join(said[part] for part in ("name", "io") if part in said)
     of = f"pid {said['pid']}" if "pid" in said else f"DP {said['dp']}" if said.get("dp", "0") != "0" else ""
-    return DumpedFile(path, row.engine, row.what, size, whole(said.get("rank")), whole(said.get("step")), name, of)
+    return DumpedFile(
+        path=path,
+        engine=row.engine,
+        what=row.what,
+        bytes=size,
+        rank=whole(said.get("rank")),
+        step=whole(said.get("step")),
+        name=name,
+        of=of,
+    )
 
 
 def _walk(folder: str) -> Iterator[Tuple[str, int]]:
@@ -115,7 +124,14 @@ def _groups(files: Sequence[DumpedFile]) -> List[DumpGroup]:
         key = (_whose(one), -1 if one.step is None else one.step, one.what, one.engine)
         found.setdefault(key, []).append(one)
     return [
-        DumpGroup(whose, None if step < 0 else step, what, engine, len(some), sum(one.bytes for one in some))
+        DumpGroup(
+            whose=whose,
+            step=None if step < 0 else step,
+            what=what,
+            engine=engine,
+            files=len(some),
+            bytes=sum(one.bytes for one in some),
+        )
         for (whose, step, what, engine), some in found.items()
     ]
 

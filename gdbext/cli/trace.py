@@ -60,12 +60,12 @@ def run(options: argparse.Namespace) -> int:
 def _merge(options: argparse.Namespace) -> int:
     output = options.merged or (_MERGED if not options.perfetto else "merged.pftrace")
     asked = Asked(
-        _window(options.window),
-        _numbers("--steps", options.steps),
-        _numbers("--ranks", options.ranks),
-        _pattern("--threads", options.threads),
-        _pattern("--kernels", options.kernels),
-        options.require_aligned,
+        window=_window(options.window),
+        steps=_numbers("--steps", options.steps),
+        ranks=_numbers("--ranks", options.ranks),
+        threads=_pattern("--threads", options.threads),
+        kernels=_pattern("--kernels", options.kernels),
+        aligned=options.require_aligned,
     )
     check_writable(output, options.force)
     paths = [path for path in found(options.inputs) if path != output]

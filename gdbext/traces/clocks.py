@@ -60,17 +60,21 @@ def _root(
 ) -> Clock:
     """The first of those that never meet a rank of before: aligned only where it shares its host with one."""
     if not clocks:
-        return Clock("shared", base[at])
+        return Clock(method="shared", offset_us=base[at])
     same = next((place for place in clocks if comparable and _same_host(traces[place], traces[at])), None)
     if same is not None:
         return _like(clocks[same], base[at] - base[same])
-    return Clock("base time" if comparable else "none", base[at], part=at)
+    return Clock(method="base time" if comparable else "none", offset_us=base[at], part=at)
 
 
 def _like(clock: Clock, further: float) -> Clock:
     """The clock of another process of the host, whose times start elsewhere."""
     return Clock(
-        "shared", clock.offset_us + further * (1 + clock.drift), clock.drift, clock.since - further, part=clock.part
+        method="shared",
+        offset_us=clock.offset_us + further * (1 + clock.drift),
+        drift=clock.drift,
+        since=clock.since - further,
+        part=clock.part,
     )
 
 
@@ -128,7 +132,13 @@ def _fit(one: RankTrace, other: RankTrace, clock: Clock, base: float) -> Optiona
     if middle > _WORST:
         return None
     return Clock(
-        "collectives", offset, drift, since, len(points), middle, left[min(len(left) - 1, len(left) * 99 // 100)]
+        method="collectives",
+        offset_us=offset,
+        drift=drift,
+        since=since,
+        pairs=len(points),
+        residual_us=middle,
+        residual_p99_us=left[min(len(left) - 1, len(left) * 99 // 100)],
     )
 
 

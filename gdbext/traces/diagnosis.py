@@ -34,34 +34,34 @@ def diagnose(job: Job) -> TraceDiagnosis:
     costly = sorted(met, key=lambda one: -(one.delay + one.excess))[:_KEPT]
     thinned = met[:: max(1, -(-len(met) // _TIMELINE))]
     return TraceDiagnosis(
-        job.files,
-        verdict,
-        job.window,
-        counts,
-        sum(tally.delay for tally in finding.tallies.values()),
-        sum(one.excess for one in met),
-        _lateness(finding),
-        {at: trace.shares for at, trace in enumerate(job.traces) if trace.shares is not None},
-        tuple(_skew(one, start) for one in costly),
-        tuple(_skew(one, start) for one in thinned),
-        tuple(job.problems),
+        files=job.files,
+        verdict=verdict,
+        window_us=job.window,
+        counts=counts,
+        delay_us=sum(tally.delay for tally in finding.tallies.values()),
+        excess_us=sum(one.excess for one in met),
+        lateness=_lateness(finding),
+        shares={at: trace.shares for at, trace in enumerate(job.traces) if trace.shares is not None},
+        skews=tuple(_skew(one, start) for one in costly),
+        timeline=tuple(_skew(one, start) for one in thinned),
+        problems=tuple(job.problems),
     )
 
 
 def _skew(one: Meeting, start: float) -> Skew:
     first = one.first
     return Skew(
-        one.key[0],
-        one.key[1],
-        one.number,
-        one.size if one.size >= 0 else None,
-        first - start,
-        {at: arrival - first for at, arrival in sorted(one.arrivals.items())},
-        one.skew,
-        one.transfer,
-        one.baseline,
-        one.sort,
-        one.last,
+        kind=one.key[0],
+        group=one.key[1],
+        number=one.number,
+        size=one.size if one.size >= 0 else None,
+        at=first - start,
+        arrivals={at: arrival - first for at, arrival in sorted(one.arrivals.items())},
+        skew=one.skew,
+        transfer=one.transfer,
+        baseline=one.baseline,
+        sort=one.sort,
+        last=one.last,
     )
 
 
@@ -69,14 +69,14 @@ def _lateness(finding: Finding) -> Tuple[Lateness, ...]:
     total = sum(tally.delay for tally in finding.tallies.values())
     rows = [
         Lateness(
-            at,
-            tally.delay,
-            tally.delay / total if total else 0.0,
-            tally.times,
-            tally.waited,
-            tally.before,
-            doing_of(tally),
-            _action(tally),
+            process=at,
+            delay_us=tally.delay,
+            share=tally.delay / total if total else 0.0,
+            times=tally.times,
+            waited_us=tally.waited,
+            before=tally.before,
+            doing=doing_of(tally),
+            action=_action(tally),
         )
         for at, tally in finding.tallies.items()
     ]
@@ -112,11 +112,11 @@ def _verdict(job: Job, finding: Finding, met: Sequence[Meeting]) -> Verdict:
     missing = [why] if cause == "unknown" and why else []
     missing += [named_missing] if named_missing else []
     return Verdict(
-        cause,
-        _confidence(job, finding, met, bool(named_missing)),
-        summary_of(finding, job.files, job.window, why or "waiting adds up, but no pattern stands out"),
-        culprits,
-        victims,
+        cause=cause,
+        confidence=_confidence(job, finding, met, bool(named_missing)),
+        summary=summary_of(finding, job.files, job.window, why or "waiting adds up, but no pattern stands out"),
+        culprits=culprits,
+        victims=victims,
         evidence=tuple(Evidence(text) for text in evidence),
         remedies=tuple(remedies),
         missing=tuple(dict.fromkeys(missing)),

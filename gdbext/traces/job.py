@@ -132,17 +132,17 @@ def _place(trace: RankTrace) -> Tuple[Any, ...]:
 def _file(index: int, trace: RankTrace, clock: Optional[Clock]) -> TraceFile:
     state = "lost" if not trace.events else "partial" if _damaged(trace.problems) else "ok"
     return TraceFile(
-        index,
-        trace.path,
-        trace.rank,
-        trace.labels,
-        trace.host,
-        trace.pid,
-        trace.world_size,
-        trace.events,
-        state,
-        tuple(trace.problems),
-        clock,
+        index=index,
+        path=trace.path,
+        rank=trace.rank,
+        labels=trace.labels,
+        host=trace.host,
+        pid=trace.pid,
+        world_size=trace.world_size,
+        events=trace.events,
+        state=state,
+        problems=tuple(trace.problems),
+        clock=clock,
     )
 
 

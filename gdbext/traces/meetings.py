@@ -102,16 +102,16 @@ def _meeting(
     others = [arrivals[at] for at in order[:-1]]
     at, place = next(iter(places.items()))
     return Meeting(
-        key,
-        number,
-        traces[at].calls[key].size[place],
-        places,
-        arrivals,
-        last,
-        arrivals[last] - median(others),
-        arrivals[last] - others[-1],
-        arrivals[last] - others[0],
-        shortest,
+        key=key,
+        number=number,
+        size=traces[at].calls[key].size[place],
+        places=places,
+        arrivals=arrivals,
+        last=last,
+        delay=arrivals[last] - median(others),
+        alone=arrivals[last] - others[-1],
+        skew=arrivals[last] - others[0],
+        transfer=shortest,
     )
 
 

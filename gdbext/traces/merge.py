@@ -68,7 +68,7 @@ def scan(path: str) -> Scan:
     numbers, used = lanes(found.device)
     host_numbers, host_used = lanes(found.spans) if found.spans is not None else (array("b"), {})
     several = {found.lanes[track]: count for track, count in {**host_used, **used}.items() if count > 1}
-    task = Task(path, 0, "", Clock("none"), Wanted(), trace.pids)
+    task = Task(path=path, index=0, name="", clock=Clock(method="none"), wanted=Wanted(), pids=trace.pids)
     task.devices = list(dict.fromkeys(pid for pid, _ in (found.lanes[track] for track in used)))
     task.process_names = found.process_names
     task.thread_names = found.thread_names
@@ -161,7 +161,14 @@ def _part(task: Task, folder: str) -> Written:
             part.write((b",\n" if count else b"") + encode(added))
         part.close()
     return Written(
-        name, part.sum, count, rewriter.left_out, rewriter.invalid, rewriter.moved, len(added), contents.events
+        name=name,
+        sum=part.sum,
+        events=count,
+        left_out=rewriter.left_out,
+        invalid=rewriter.invalid,
+        moved=rewriter.moved,
+        added=len(added),
+        read=contents.events,
     )
 
 
@@ -207,17 +214,17 @@ def _report(job: Job, tasks: Sequence[Task], parts: Sequence[Written], output: s
             )
     chosen = {task.index for task in tasks}
     return MergeReport(
-        tuple(one for one in job.files if one.index in chosen or one.state == "lost"),
-        output,
-        sum(part.read for part in parts),
-        sum(part.events for part in parts),
-        sum(part.left_out for part in parts),
-        sum(part.invalid for part in parts),
-        sum(part.added for part in parts),
-        sum(part.moved for part in parts),
-        sum(count - 1 for task in tasks for count in task.tracks.values()),
-        size,
-        tuple(problems),
+        files=tuple(one for one in job.files if one.index in chosen or one.state == "lost"),
+        output=output,
+        events_in=sum(part.read for part in parts),
+        events_out=sum(part.events for part in parts),
+        left_out=sum(part.left_out for part in parts),
+        invalid=sum(part.invalid for part in parts),
+        added=sum(part.added for part in parts),
+        moved=sum(part.moved for part in parts),
+        lanes=sum(count - 1 for task in tasks for count in task.tracks.values()),
+        size=size,
+        problems=tuple(problems),
     )
 
 

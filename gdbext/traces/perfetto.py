@@ -43,17 +43,17 @@ def write_perfetto(
         say(f"wrote {count} of {len(tasks)}: {len(slices)} slices of {task.name}")
     chosen = {task.index for task in tasks}
     return MergeReport(
-        tuple(one for one in job.files if one.index in chosen or one.state == "lost"),
-        output,
-        total,
-        kept,
-        left_out,
-        invalid,
-        added,
-        moved,
-        sum(lanes - 1 for task in tasks for lanes in task.tracks.values()),
-        size,
-        tuple(job.problems),
+        files=tuple(one for one in job.files if one.index in chosen or one.state == "lost"),
+        output=output,
+        events_in=total,
+        events_out=kept,
+        left_out=left_out,
+        invalid=invalid,
+        added=added,
+        moved=moved,
+        lanes=sum(lanes - 1 for task in tasks for lanes in task.tracks.values()),
+        size=size,
+        problems=tuple(job.problems),
     )
 
 

@@ -39,7 +39,7 @@ def read_totals(path: str, by: str, steps: Optional[Sequence[int]] = None) -> Fi
     contents = Contents()
     collector = Collector()
     rank, labels = labels_of(path)
-    found = FileTotals(path, rank, labels)
+    found = FileTotals(path=path, rank=rank, labels=labels)
     try:
         with open(path, "rb") as file:
             for events in blocks(file, contents):
@@ -145,10 +145,10 @@ def table_of(read: Sequence[FileTotals], by: str, most: int) -> TraceSummary:
     """The rows of all files, the longest first."""
     files = tuple(
         TraceFile(
-            at,
-            one.path,
-            one.rank,
-            one.labels,
+            index=at,
+            path=one.path,
+            rank=one.rank,
+            labels=one.labels,
             events=one.events,
             state="lost" if not one.rows else "partial" if one.problems else "ok",
             problems=tuple(one.problems),
@@ -162,20 +162,20 @@ def table_of(read: Sequence[FileTotals], by: str, most: int) -> TraceSummary:
             rows.setdefault(key, {})[at] = totals
     found = [
         SummaryRow(
-            name,
-            sort,
-            sum(one.count for one in per.values()),
-            sum(one.total for one in per.values()),
-            min(one.least for one in per.values()),
-            max(one.most for one in per.values()),
-            sum(one.total for one in per.values()) / window if window else 0.0,
-            {at: one.total for at, one in per.items()},
-            {at: one.count for at, one in per.items()},
+            name=name,
+            sort=sort,
+            count=sum(one.count for one in per.values()),
+            total=sum(one.total for one in per.values()),
+            least=min(one.least for one in per.values()),
+            most=max(one.most for one in per.values()),
+            share=sum(one.total for one in per.values()) / window if window else 0.0,
+            ranks={at: one.total for at, one in per.items()},
+            counts={at: one.count for at, one in per.items()},
         )
         for (sort, name), per in rows.items()
     ]
     found.sort(key=lambda row: (-row.total, row.name))
-    return TraceSummary(files, tuple(found[:most]), by, window, max(0, len(found) - most))
+    return TraceSummary(files=files, rows=tuple(found[:most]), by=by, total=window, left_out=max(0, len(found) - most))
 
 
 def compare(before: TraceSummary, after: TraceSummary, most: int) -> TraceDifference:

@@ -87,13 +87,15 @@ def _of_job(job: Job, proc: ProcFS, options: argparse.Namespace, http: Http) -> 
         server = server_of(job, proc, options.port, options.dir)
     except GdbextError as error:
         hint = (error.hint,) if error.hint else ()
-        return ProfileStatus(describe(job), job.engine, len(job.ranks), problem=error.args[0], next_step=hint)
+        return ProfileStatus(
+            job=describe(job), engine=job.engine, ranks=len(job.ranks), problem=error.args[0], next_step=hint
+        )
     return _of_server(describe(job), len(job.ranks), server, http)
 
 
 def _of_server(name: str, ranks: int, server: ProfileServer, http: Http) -> ProfileStatus:
     row = PROFILERS[server.engine]
-    found = ProfileStatus(name, server.engine, ranks, server)
+    found = ProfileStatus(job=name, engine=server.engine, ranks=ranks, server=server)
     try:
         routes = http.routes(server)
     except NoServer as error:

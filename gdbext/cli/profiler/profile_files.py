@@ -74,7 +74,7 @@ class Folder:
         state, size = self._growth(os.path.join(path, FOLDER, TRACE_VIEW) if is_folder else path)
         if is_folder:
             key = _ascend_rank(path) or key
-        return TraceFile(path, key, size, state, one.whose.stage, one.whose.is_rank)
+        return TraceFile(path=path, key=key, bytes=size, state=state, stage=one.whose.stage, is_rank=one.whose.is_rank)
 
     def _growth(self, path: str) -> Tuple[str, int]:
         growing = self._growing.setdefault(path, _Growing(path))

@@ -35,10 +35,10 @@ def server_of(job: Job, proc: ProcFS, port: Optional[int], folder: Optional[str]
     host, number, why = _choose(row, owners, commands, members, port)
     pid = min(owners[host, number])
     return ProfileServer(
-        row.engine,
-        _ANY.get(host, host),
-        number,
-        pid,
+        engine=row.engine,
+        host=_ANY.get(host, host),
+        port=number,
+        pid=pid,
         tls=any(option(words, _TLS) is not None for words in commands.values()),
         recognised=why,
         folder=folder or _folder(row, proc, commands),
@@ -66,7 +66,9 @@ def named_server(options: argparse.Namespace, http: Http) -> ProfileServer:
         raise UsageError(f"--url {options.url[:80]} is no address of a server", "--url http://HOST:PORT")
     if not is_here(host) and not options.yes:
         raise UsageError(f"{host} is not this host, and a profiler slows a server down", "--yes starts it all the same")
-    server = ProfileServer("", host, port or (443 if parts.scheme == "https" else 80), tls=parts.scheme == "https")
+    server = ProfileServer(
+        engine="", host=host, port=port or (443 if parts.scheme == "https" else 80), tls=parts.scheme == "https"
+    )
     routes = http.routes(server)
     if routes is None:
         hint = f"its {RECOGNISES} is switched off: run gdbext on its host, where its process tells"
@@ -76,7 +78,13 @@ def named_server(options: argparse.Namespace, http: Http) -> ProfileServer:
         known = ", ".join(PROFILERS)
         raise GdbextError(f"{server.url} is not recognised as one of {known}; nothing was posted", "check the address")
     return ProfileServer(
-        row.engine, server.host, server.port, None, server.tls, f"its routes are those of {row.engine}", options.dir
+        engine=row.engine,
+        host=server.host,
+        port=server.port,
+        pid=None,
+        tls=server.tls,
+        recognised=f"its routes are those of {row.engine}",
+        folder=options.dir,
     )
 
 

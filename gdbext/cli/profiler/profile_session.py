@@ -263,18 +263,18 @@ class Session:
     ) -> ProfileAnswer:
         whole = files is not None and bool(files) and all(one.state == "whole" for one in files)
         return ProfileAnswer(
-            action,
-            self._server,
-            self._ranks,
-            body,
-            self._seconds,
-            None if sender is None or not sender.given else sender.sent,
-            0 if sender is None else sender.failed,
-            folder,
-            files or (),
-            None if files is None else whole and not missing(files, self._ranks),
-            (*self._notes, *(self._row.notes if action == "start" else ()), *(sender.problems if sender else ())),
-            next_step,
+            action=action,
+            server=self._server,
+            ranks=self._ranks,
+            sent=body,
+            seconds=self._seconds,
+            requests=None if sender is None or not sender.given else sender.sent,
+            failed_requests=0 if sender is None else sender.failed,
+            folder=folder,
+            files=files or (),
+            complete=None if files is None else whole and not missing(files, self._ranks),
+            notes=(*self._notes, *(self._row.notes if action == "start" else ()), *(sender.problems if sender else ())),
+            next_step=next_step,
         )
 
 

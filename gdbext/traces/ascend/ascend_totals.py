@@ -18,7 +18,7 @@ _PARTS = re.compile(IS_COMMUNICATION)
 def read(path: str, by: str) -> FileTotals:
     """The totals of a folder of tables, or of one of them."""
     folder = path if os.path.isdir(path) else os.path.dirname(path)
-    table, found = Table(), FileTotals(path, rank_of(folder))
+    table, found = Table(), FileTotals(path=path, rank=rank_of(folder))
     whole = path if path.endswith(OPERATORS.file) else os.path.join(folder, OPERATORS.file)
     single = path if path.endswith(KERNELS.file) else os.path.join(folder, KERNELS.file)
     if os.path.isfile(whole) and by == "category" and path != single:
