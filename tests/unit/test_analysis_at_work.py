@@ -6,7 +6,8 @@ import pytest
 
 from gdbext.analysis.progress.own_work import was_woken
 from gdbext.analysis.verdict.judge import judge
-from gdbext.model.locks import Peer
+from gdbext.model.locks import ANYBODY, Peer
+from gdbext.model.missing import Missing
 from tests.unit.stacks import ENTRY, job, rank, stack
 
 MAIN = ("<module>@program.py:9", "main@python3")
@@ -105,6 +106,28 @@ def test_followers_of_a_leader_without_requests_hang_in_nothing(front):
     leader = rank(0, stack(*front, "serve@program.py:4", *MAIN, state="S", switches=0))
     found = judge(job(leader, broadcasting(1), broadcasting(2), apart=0.5)).verdict
     assert (found.cause, found.finding) == ("not-a-hang", False)
+
+
+ASKS_ZMQ = ("poll@libc.so.6", "zmq_msg_recv@libzmq.so.5", "recv_pyobj@zmq/sugar/socket.py:985")
+
+
+@pytest.mark.parametrize(("front", "thread"), [(SELECTS, "m0"), (ASKS_ZMQ, "io")], ids=["selector", "zmq"])
+@pytest.mark.parametrize("listens", [True, False])
+def test_followers_of_a_leader_that_waits_for_messages_hang_only_where_nobody_may_send_any(front, thread, listens):
+    """Its socket listens: idle. Where nothing says so nobody knows whether requests get lost."""
+    main = stack(*front, "batch@program.py:4", *MAIN, id="m0", lwp=7, state="S", switches=0)
+    inside = stack("epoll_wait@libc.so.6", "??@libzmq-2f02442c.so.5", *ENTRY, id="io", lwp=8, name="ZMQbg/IO/0", state="S")
+    peer = Peer(7 if thread == "m0" else 8, "unix socket:[9], listening", Missing(ANYBODY))
+    leader = rank(0, main, inside, peers=(peer,) if listens else ())
+    found = judge(job(leader, broadcasting(1), broadcasting(2), apart=0.5)).verdict
+    assert found.cause == ("not-a-hang" if listens else "unknown")
+
+
+def test_one_program_that_waits_for_whoever_connects_is_idle():
+    peer = Peer(100, "tcp 0.0.0.0:80, listening", Missing(ANYBODY))
+    front = stack(*SELECTS, "loop@program.py:4", *MAIN, syscall=(232, 4, 0, 1, 0xFFFFFFFF, 0, 0), switches=0)
+    assert verdict(process(0, front, peers=(peer,))).cause == "not-a-hang"
+    assert verdict(process(0, front)).cause == "unknown"
 
 
 def test_followers_of_a_leader_that_reads_a_file_do():

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import select
 import socket
 from contextlib import closing
 
@@ -10,9 +11,10 @@ import pytest
 from gdbext.discovery.proc import peers
 from gdbext.discovery.proc.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.model.locks import ANYBODY
 from gdbext.model.missing import Missing
 
-READ, WRITE, RECEIVE = 0, 1, 45
+READ, WRITE, RECEIVE, EPOLL_WAIT = 0, 1, 45, 232
 
 
 def peer_of(number, descriptor):
@@ -63,6 +65,24 @@ def test_an_eventfd_by_its_number():
     assert peer_of(READ, other).file != peer.file
     os.close(descriptor)
     os.close(other)
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_UNIX])
+def test_a_wait_for_events_of_a_socket_that_listens(family, tmp_path):
+    with closing(socket.socket(family)) as server, closing(select.epoll()) as events, closing(select.epoll()) as quiet:
+        server.bind(str(tmp_path / "a") if family == socket.AF_UNIX else ("127.0.0.1", 0))
+        pair = socket.socketpair()
+        events.register(server, select.EPOLLIN)
+        for one in pair:
+            quiet.register(one, select.EPOLLIN)
+        server.listen(1)
+        waits = {7: (EPOLL_WAIT, events.fileno(), 0, 1, 0xFFFFFFFF, 0, 0)}
+        (peer,) = waits_for(ProcFS(), os.getpid(), waits)
+        assert (peer.processes, peer.file.endswith(", listening")) == (Missing(ANYBODY), True)
+        timed = {7: (EPOLL_WAIT, events.fileno(), 0, 1, 10, 0, 0), 8: (EPOLL_WAIT, quiet.fileno(), 0, 1, 0xFFFFFFFF)}
+        assert not waits_for(ProcFS(), os.getpid(), timed)
+        for one in pair:
+            one.close()
 
 
 def test_what_is_no_pipe_and_no_socket():

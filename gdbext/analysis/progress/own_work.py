@@ -15,8 +15,16 @@ from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of, without
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
-from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, FROM_ONE, POOL_RESULTS, POOL_WORKER, UNTIMED
+from gdbext.knowledge.runtimes.untimed_calls import (
+    BY_THREADS,
+    CHILD_WAITS,
+    FROM_ONE,
+    POOL_RESULTS,
+    POOL_WORKER,
+    UNTIMED,
+)
 from gdbext.model.codes import Given
+from gdbext.model.locks import ANYBODY
 from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
 from gdbext.model.text.patterns import regex
@@ -178,11 +186,18 @@ def followers_wait(view: JobView) -> Optional[Candidate]:
 
 def serves(view: JobView, party: Party) -> bool:
     """Waits for requests, or for a thread of its own that does."""
-    if party.judged.idle:
+    if party.judged.idle or _listens(view, party):
         return True
     return party.kind in _FED and any(
         one.judged.idle and one.judged.helper is None for one in threads_of(view, party.index)
     )
+
+
+def _listens(view: JobView, party: Party) -> bool:
+    """Whether it waits for whoever connects: by itself, or by a thread of the library that it waits in."""
+    helper = BY_THREADS.get(party.judged.rule or "")
+    own = {one.lwp for one in threads_of(view, party.index, lambda one: one.helper == helper)} if helper else set()
+    return any(peer.thread in {party.lwp, *own} and peer.processes == Missing(ANYBODY) for peer in party.process.peers)
 
 
 def _asks_another(party: Party) -> bool:

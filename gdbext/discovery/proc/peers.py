@@ -14,11 +14,12 @@ from dataclasses import replace
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from gdbext.discovery.proc.file_locks import holder, waits_for_lock
+from gdbext.discovery.proc.listening import listening
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.sockets import connections
 from gdbext.discovery.proc.waited_children import waited_child, with_only_child
 from gdbext.knowledge.runtimes import system_calls as known
-from gdbext.model.locks import Peer
+from gdbext.model.locks import ANYBODY, Peer
 from gdbext.model.missing import Maybe, Missing
 
 READS, WRITES = (
@@ -121,12 +122,17 @@ def _file(proc: ProcFS, pid: int, name: str, eventfds: bool) -> str:
 
 
 def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_Wait]:
-    """A wait for events without a time-out and with one pair of sockets, whose other end wakes it up: no event comes
-    from outside unless another process has that end."""
-    watched = re.findall(r"^tfd:\s*(\d+)", _about(proc, pid, str(descriptor)), re.MULTILINE)
+    """A wait for events without a time-out: for connections of anybody; or with one pair of sockets, whose other end
+    wakes it up: then no event comes from outside unless another process has that end."""
+    watched = re.findall(r"^tfd:\s*(\d+)", _about(proc, pid, str(descriptor)), re.MULTILINE)[:_MOST_FILES]
+    files = [_file(proc, pid, one, eventfds=True) for one in watched]
+    inodes = {int(file[len("socket:[") : -1]) for file in files if file.startswith("socket:")}
+    open_to_all = listening(proc, pid, inodes)
+    if open_to_all is not None:
+        return _Wait(tid, f"{open_to_all}, listening", Missing(ANYBODY))
     if len(watched) != 1:
         return None
-    file = _file(proc, pid, watched[0], eventfds=True)
+    file = files[0]
     if file.startswith("socket:"):
         found = _socket(proc, pid, tid, file)
         return found if isinstance(found.end, _End) and found.file.startswith("unix") else None

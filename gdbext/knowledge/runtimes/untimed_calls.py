@@ -39,6 +39,12 @@ FROM_ONE: Tuple[str, ...] = ("broadcast", "scatter", "recv")
 OF_ALL: Tuple[str, ...] = ("all_reduce", "all_gather", "all_to_all", "reduce_scatter", "barrier")
 """Collectives that no member can leave before all others have come."""
 
+FROM_SEVERAL: Tuple[str, ...] = ("zmq-python", "os-zmq", "python-selector")
+"""Frame rules of waits for messages of several senders, or of whoever connects: which, the frames do not say."""
+
+BY_THREADS = {"zmq-python": "ZeroMQ", "os-zmq": "ZeroMQ"}
+"""Frame rules of waits whose connections a thread of the library takes, and what that thread is called."""
+
 POOL_WORKER = "pool-worker-idle"
 """Frame rule of a pool's worker that waits for tasks."""
 

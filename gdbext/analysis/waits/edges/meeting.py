@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from gdbext.analysis.progress.across import may_progress
 from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, without
 from gdbext.analysis.verdict.wording import operation
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import sent_messages
+from gdbext.analysis.waits.edges.absence import OUTSIDE, Sure, is_ending, is_late
 from gdbext.analysis.waits.edges.marks import (
     asks_store,
     blocked_inside,
-    is_exiting,
     launches_nccl,
     opens_peer_memory,
     waits_for_peers,
@@ -25,9 +24,6 @@ from gdbext.model.waits import ANY
 
 MOST_MEETINGS = 32
 """Different collectives that are compared, each with each, the largest first."""
-_FED = ("ipc-queue", "condvar-idle")
-_PLAINLY_AWAY = ("io", "ipc-queue", "python-code", "mutex", "exited-or-crashed")
-_OUTSIDE = ("elsewhere", "lock", "idle", "gone", "stopped", "fatal")
 
 
 def draw(drawing: Drawing) -> None:
@@ -37,12 +33,12 @@ def draw(drawing: Drawing) -> None:
     inside = [party for party in members if _is_inside(party)]
     known = Members(view)
     meetings = _meetings(drawing, inside, known)
-    sent_messages.draw(drawing, known, members, [party for party in members if _is_late(party)], meetings)
-    ending = frozenset(party for party in view.parties if _is_ending(party))
+    sent_messages.draw(drawing, known, members, [party for party in members if is_late(party)], meetings)
+    ending = frozenset(party for party in view.parties if is_ending(party))
     blocked = frozenset(party for party in view.of("implicit") if not opens_peer_memory(party)) - ending
     launching = [party for party in members if _launches_its_own(party)]
     waiting = [party for party in members if party.group == "device" and not (party.in_collective or party in ending)]
-    late = [party for party in members if _is_late(party) or party in blocked or party in ending]
+    late = [party for party in members if is_late(party) or party in blocked or party in ending]
     accounted = len(launching) + len(view.of("collective", "device"))
     if 2 * len(launching) <= len(members) and (waiting or meetings) and accounted >= len(view.parties):
         late += launching
@@ -55,10 +51,10 @@ def draw(drawing: Drawing) -> None:
     for party in [*waiting, *launching, *(party for party in view.parties if party in blocked)]:
         _device(drawing, party, main)
     _all_launch(drawing)
-    sure = _Sure(view, members)
+    sure = Sure(view, members)
     for meeting in meetings:
         for party in late:
-            wanted = party not in meeting.members and is_member(meeting.ranks, party)
+            wanted = party not in meeting.members and is_member(meeting.ranks, party) and not sure.asks(meeting, party)
             if wanted and (party.group != "idle" or meeting.named):
                 strength = sure.of(meeting, party)
                 drawing.join(meeting.node, drawing.rank(party), "member", strength, drawing.fact(party))
@@ -84,15 +80,6 @@ def _is_inside(party: Party) -> bool:
 
 def _launches_its_own(party: Party) -> bool:
     return party.group == "launch" and not party.in_collective
-
-
-def _is_late(party: Party) -> bool:
-    return party.group in _OUTSIDE or party.judged.rule in LEFT_EARLY
-
-
-def _is_ending(party: Party) -> bool:
-    """Tears a communicator down, or frees what belongs to a device while the process exits."""
-    return party.group == "teardown" or (party.group in ("implicit", "device") and is_exiting(party))
 
 
 def _all_launch(drawing: Drawing) -> None:
@@ -156,33 +143,6 @@ def _device(drawing: Drawing, party: Party, main: Optional[Meeting]) -> None:
         drawing.join(node, main.node, "runs", "named" if complete else "inferred")
 
 
-class _Sure:
-    """How sure it is that a party belongs to a meeting and has not come."""
-
-    def __init__(self, view: JobView, members: Sequence[Party]) -> None:
-        self._few = 2 * sum(1 for one in members if _is_late(one) or one.group == "implicit") <= len(members)
-        self._numbered = all(one.process.rank is not None for one in members)
-        self._complete = view.complete and not view.threads_as_ranks and not view.of("unknown")
-
-    def of(self, meeting: Meeting, party: Party) -> str:
-        """A strength of model/waits.py."""
-        if _is_ending(party) and blocked_inside(party):
-            return "named"
-        if party.group in ("gone", "stopped", "fatal"):
-            return "named" if meeting.named else "inferred"
-        if party.judged.rule in LEFT_EARLY and not meeting.of_all:
-            return "assumed"  # its part of it may be done
-        if meeting.from_one and party.kind in _FED:
-            return "assumed"  # it may well wait for what to tell them
-        away = party.group in ("elsewhere", "lock")
-        plain = not away or (party.kind in _PLAINLY_AWAY and self._numbered)
-        if meeting.named and self._few and plain and self._complete and not may_progress(party):
-            return "named"
-        if away:
-            return "inferred" if self._few and (meeting.named or self._numbered) else "assumed"
-        return "inferred"
-
-
 def _absent(drawing: Drawing, meeting: Meeting) -> None:
     absent = drawing.view.snapshot.absent
     for rank in absent if meeting.ranks is None else meeting.ranks.intersection(absent):
@@ -235,7 +195,7 @@ def _rendezvous(drawing: Drawing, meetings: Sequence[Meeting]) -> None:
     if not waiting:
         return
     size = max((party.members or 0 for party in waiting), default=0)
-    away = [party for party in view.parties if party.group in (*_OUTSIDE, "implicit") and party.group != "fatal"]
+    away = [party for party in view.parties if party.group in (*OUTSIDE, "implicit") and party.group != "fatal"]
     away += [party for party in opening if party.group == "init"]
     alone = not away and not view.snapshot.absent
     told = any(map(waits_for_peers, waiting))

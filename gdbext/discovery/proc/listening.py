@@ -1,0 +1,25 @@
+"""Which sockets take connections: whoever connects, and it may be anybody, brings what a wait for them is for."""
+
+from __future__ import annotations
+
+import re
+from typing import Collection, Optional
+
+from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.discovery.proc.sockets import connections
+from gdbext.model.missing import Missing
+
+_NOBODY = ("0.0.0.0:0", "[::]:0")
+_UNIX = re.compile(r"^\S+: \w+ \w+ 00010000 \w+ \w+\s+(\d+)", re.MULTILINE)  # __SO_ACCEPTCON (proc(5), net/unix)
+
+
+def listening(proc: ProcFS, pid: int, inodes: Collection[int]) -> Optional[str]:
+    """One of these sockets that listens, in words; None when none does."""
+    if not inodes:
+        return None
+    for (local, remote), inode in connections(proc, pid).items():
+        if inode in inodes and remote in _NOBODY:
+            return f"tcp {local}"
+    table = proc.text(f"{pid}/net/unix")
+    found = () if isinstance(table, Missing) else _UNIX.findall(table)
+    return next((f"unix socket:[{inode}]" for inode in found if int(inode) in inodes), None)
