@@ -26,3 +26,4 @@ class Activity:
     children: Tuple[Child, ...] = ()  # the busiest first; other ranks of the job are not among them
     written_bytes: Optional[int] = None  # what write calls took, to a disk or to memory
     own_bytes: Optional[int] = None  # what its main thread alone read or wrote, the greater of the two
+    napping: Optional[int] = None  # how many processes below it are in a sleep of a length that they chose

@@ -14,6 +14,7 @@ from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.view import JobView, Party
 from gdbext.analysis.verdict.wording import start, verb, what, where, who
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
+from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.stack import Frame
 
@@ -94,9 +95,16 @@ def moves_about(view: JobView, party: Party) -> bool:
 
 
 def is_alive(party: Party) -> bool:
-    """It runs, or sleeps for a moment only."""
+    """It runs, or sleeps for a moment only, or waits for a worker of its own that does."""
     ends = party.thread.sleeps if party.thread is not None else None
-    return may_progress(party) or (ends is not None and ends <= SPINNING_AFTER)
+    return may_progress(party) or (ends is not None and ends <= SPINNING_AFTER) or naps_in_worker(party)
+
+
+def naps_in_worker(party: Party) -> bool:
+    """Whether it waits for data of worker processes, one of which sleeps for as long as it chose: storage that
+    answers slowly."""
+    activity = party.process.activity
+    return party.judged.rule in LOADER_WAITS and activity is not None and bool(activity.napping)
 
 
 def in_own_code(party: Party) -> bool:
@@ -106,6 +114,8 @@ def in_own_code(party: Party) -> bool:
 
 def _do(parties: Sequence[Party]) -> str:
     ends = parties[0].thread.sleeps if parties[0].thread is not None else None
+    if naps_in_worker(parties[0]):
+        return f"{verb(parties, 'waits', 'wait')} for a worker that sleeps for a while"
     if ends is None or may_progress(parties[0]):
         return verb(parties, "runs", "run")
     return f"{verb(parties, 'sleeps', 'sleep')} for {max(ends, 0.1):.1f} s at most"

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from gdbext.capture.without_stop.syscall_line import call_number, parse_standing
+from gdbext.knowledge.runtimes.system_calls import CLOCK_NANOSLEEP, NANOSLEEP
 from gdbext.model.activity import Activity, Child
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _LEAST = 0.05
 """Fraction of a core from which a child counts as working."""
 _MOST_CHILDREN = 8
+_MOST_NAPPING = 64
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Census:
     moved: Mapping[int, _Bytes]
     moved_by_main: Mapping[int, _Bytes]  # by the main thread alone
     swapped: Mapping[int, int]
+    napping: FrozenSet[int] = frozenset()  # below them, in a sleep of a length that they chose
 
 
 def take(pids: Sequence[int], proc: str = "/proc") -> Census:
@@ -69,7 +73,24 @@ def take(pids: Sequence[int], proc: str = "/proc") -> Census:
         moved,
         by_main,
         {pid: value * 1024 for pid, value in swapped.items() if value is not None},
+        frozenset(one for one in _below(set(pids), processes) if _naps(_text(f"{proc}/{one}/syscall"))),
     )
+
+
+def _below(pids: Set[int], processes: Mapping[int, _Process]) -> List[int]:
+    """Children of these, and theirs, as many as are looked at."""
+    found: List[int] = []
+    while len(found) < _MOST_NAPPING:
+        more = [pid for pid, one in processes.items() if one.parent in pids.union(found) and pid not in found]
+        if not more:
+            break
+        found += more
+    return found[:_MOST_NAPPING]
+
+
+def _naps(line: str) -> bool:
+    standing = parse_standing(line)
+    return not isinstance(standing, str) and call_number(standing) in (NANOSLEEP, CLOCK_NANOSLEEP)
 
 
 def between(before: Census, after: Census, pids: Sequence[int]) -> Dict[int, Activity]:
@@ -87,6 +108,7 @@ def between(before: Census, after: Census, pids: Sequence[int]) -> Dict[int, Act
             continue
         read, written = _moved(before.moved, after.moved, pid)
         own = _moved(before.moved_by_main, after.moved_by_main, pid)
+        napping = before.napping | after.napping
         found[pid] = Activity(
             seconds=seconds,
             major_faults=new.major_faults - old.major_faults,
@@ -95,6 +117,7 @@ def between(before: Census, after: Census, pids: Sequence[int]) -> Dict[int, Act
             children=_children(pid, set(pids), below, before, after),
             written_bytes=written,
             own_bytes=max((one for one in own if one is not None), default=None),
+            napping=sum(1 for one in _below({pid}, after.processes) if one in napping),
         )
     return found
 

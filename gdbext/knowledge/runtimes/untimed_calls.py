@@ -33,6 +33,9 @@ UNTIMED: Mapping[int, Optional[Tuple[int, Sequence[int]]]] = {
 CHILD_WAITS: Tuple[str, ...] = ("os-child", "python-child", "python-subprocess")
 """Frame rules of a wait for a child process."""
 
+LOADER_WAITS: Tuple[str, ...] = ("python-loader",)
+"""Frame rules of a wait for worker processes of its own, which load data."""
+
 FROM_ONE: Tuple[str, ...] = ("broadcast", "scatter", "recv")
 """Collectives whose data comes from one rank: the others may wait in them for its next order, as long as it likes."""
 

@@ -9,7 +9,7 @@ from gdbext.analysis.verdict.view import JobView, Party
 from gdbext.analysis.waits.edges.marks import blocked_inside, is_exiting
 from gdbext.analysis.waits.edges.members import Meeting
 from gdbext.knowledge.causes.wait_kinds import LEFT_EARLY
-from gdbext.knowledge.runtimes.untimed_calls import FROM_SEVERAL
+from gdbext.knowledge.runtimes.untimed_calls import FROM_SEVERAL, LOADER_WAITS
 
 OUTSIDE = ("elsewhere", "lock", "idle", "gone", "stopped", "fatal")
 """Groups of ranks that are in no communication."""
@@ -24,6 +24,11 @@ def is_late(party: Party) -> bool:
 def is_ending(party: Party) -> bool:
     """Tears a communicator down, or frees what belongs to a device while the process exits."""
     return party.group == "teardown" or (party.group in ("implicit", "device") and is_exiting(party))
+
+
+def _nobody_looked(party: Party) -> bool:
+    """Whether it is not known what the processes below it do."""
+    return party.process.activity is None or party.process.activity.napping is None
 
 
 class Sure:
@@ -54,7 +59,8 @@ class Sure:
             return "assumed"  # it may well wait for what to tell them
         away = party.group in ("elsewhere", "lock")
         plain = not away or (party.kind in _PLAINLY_AWAY and self._numbered)
-        if meeting.named and self._few and plain and self._complete and not may_progress(party):
+        unread = party.judged.rule in LOADER_WAITS and _nobody_looked(party)
+        if meeting.named and self._few and plain and not unread and self._complete and not may_progress(party):
             return "named"
         if away:
             return "inferred" if self._few and (meeting.named or self._numbered) else "assumed"
