@@ -6,6 +6,7 @@ import pytest
 
 from gdbext.analysis.progress.own_work import was_woken
 from gdbext.analysis.verdict.judge import judge
+from gdbext.model.activity import Activity, Child
 from gdbext.model.locks import ANYBODY, Peer
 from gdbext.model.missing import Missing
 from tests.unit.stacks import ENTRY, job, rank, stack
@@ -72,6 +73,40 @@ def test_an_event_loop_is_idle_only_where_it_selects_itself():
     assert stuck.cause != "not-a-hang"
 
 
+WAITS_FOR_CHILD = ("wait4@libc.so.6", "os_waitpid@python3", "_do_waitpid@asyncio/unix_events.py:1430", *ENTRY)
+
+
+@pytest.mark.parametrize(("used", "cause"), [((), "unknown"), ((Child("sh", 9, 0.2),), "not-a-hang")])
+def test_an_event_loop_whose_thread_waits_for_a_child_is_idle_only_while_the_child_works(used, cause):
+    loop = stack(*SELECTS, *LOOPS, *MAIN, syscall=READ, switches=0)
+    child = stack(*WAITS_FOR_CHILD, syscall=(61, 9, 0, 0, 0, 0, 0), switches=0)
+    assert verdict(process(0, loop, child, activity=Activity(1.0, children=used))).cause == cause
+
+
+NAPS = ("clock_nanosleep@libc.so.6", "time_sleep@python3", "poll_flag@program.py:3", *MAIN)
+
+
+def test_processes_that_only_wake_up_again_and_again_may_wait_for_each_other():
+    both = [process(number, stack(*NAPS, sleeps=0.01, switches=90, state="S", cpu=0.003)) for number in (0, 1)]
+    found = verdict(*both)
+    assert (found.cause, found.finding, bool(found.decided_by)) == ("unknown", False, True)
+    works = process(1, stack("step@program.py:8", *MAIN, state="R", cpu=0.9, switches=9))
+    assert verdict(both[0], works).cause == "not-a-hang"
+
+
+def test_a_busy_handler_that_tries_again_waits_for_a_lock():
+    tries = ("clock_nanosleep@libc.so.6", "usleep@libc.so.6", "sqlite3InvokeBusyHandler@libsqlite3.so.0")
+    found = verdict(process(0, stack(*tries, "sqlite3_step@libsqlite3.so.0", *MAIN, sleeps=0.1, switches=22, cpu=0.0)))
+    assert found.cause == "unknown"
+
+
+def test_ranks_that_spin_inside_of_communication_do_not_work():
+    spins = ("sched_yield@libc.so.6", "ompi_sync_wait_mt@libopen-pal.so.40", "PMPI_Allreduce@libmpi.so.40")
+    other = ("opal_progress@libopen-pal.so.40", "PMPI_Comm_split@libmpi.so.40")
+    ranks = [rank(n, stack(*one, *MAIN, state="R", cpu=0.9)) for n, one in enumerate((spins, other))]
+    assert judge(job(*ranks, apart=0.5)).verdict.cause != "not-a-hang"
+
+
 POOL_PARENT = (
     "__futex_wait@libc.so.6",
     "Condition.wait@threading.py:320",
@@ -116,7 +151,8 @@ ASKS_ZMQ = ("poll@libc.so.6", "zmq_msg_recv@libzmq.so.5", "recv_pyobj@zmq/sugar/
 def test_followers_of_a_leader_that_waits_for_messages_hang_only_where_nobody_may_send_any(front, thread, listens):
     """Its socket listens: idle. Where nothing says so nobody knows whether requests get lost."""
     main = stack(*front, "batch@program.py:4", *MAIN, id="m0", lwp=7, state="S", switches=0)
-    inside = stack("epoll_wait@libc.so.6", "??@libzmq-2f02442c.so.5", *ENTRY, id="io", lwp=8, name="ZMQbg/IO/0", state="S")
+    library = ("epoll_wait@libc.so.6", "??@libzmq-2f02442c.so.5", *ENTRY)
+    inside = stack(*library, id="io", lwp=8, name="ZMQbg/IO/0", state="S")
     peer = Peer(7 if thread == "m0" else 8, "unix socket:[9], listening", Missing(ANYBODY))
     leader = rank(0, main, inside, peers=(peer,) if listens else ())
     found = judge(job(leader, broadcasting(1), broadcasting(2), apart=0.5)).verdict

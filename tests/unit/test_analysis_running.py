@@ -7,6 +7,7 @@ from stacks import gloo_reducing, job, rank, stack
 
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model import exit_status as statuses
+from gdbext.model.activity import Activity
 
 ENTRY = ("<module>@serve.py:60",)
 
@@ -155,3 +156,14 @@ def test_a_rank_on_its_way_into_a_collective_of_gloo_does_not_wait_in_it():
     assert (found.verdict.cause, exit_status(found)) == ("not-a-hang", 0), found.verdict.summary
     on_gpus = [replace(one, libraries=("/opt/libnccl.so.2",)) for one in ranks]
     assert judge(job(*on_gpus, apart=1.2)).verdict.decided_by, "there the call is over when it is launched"
+
+
+@pytest.mark.parametrize(
+    ("napping", "cause", "confidence"),
+    [(1, "unknown", "low"), (0, "missing-rank", "high"), (None, "missing-rank", "medium")],
+)
+def test_a_loader_whose_worker_sleeps_for_a_while_is_slow_or_stuck(napping, cause, confidence):
+    polls = ("poll@libc.so.6", "get@multiprocessing/queues.py:113", "_try_get_data@torch/utils/data/dataloader.py:1131")
+    loads = rank(1, stack(*polls, *ENTRY, state="S", cpu=0.0, switches=0), activity=Activity(2.0, napping=napping))
+    found = judge(look(0, loads)).verdict
+    assert (found.cause, found.confidence, bool(found.decided_by)) == (cause, confidence, cause == "unknown")

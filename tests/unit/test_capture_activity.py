@@ -7,8 +7,10 @@ import sys
 
 import pytest
 
+from gdbext.capture.machine import this_machine
 from gdbext.capture.without_stop import counters as activity
 from gdbext.capture.without_stop import kernel_threads
+from gdbext.capture.without_stop.blocked import asleep_in
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 
 
@@ -111,3 +113,14 @@ def test_a_stop_counts_when_it_lasts():
     }
     second = {1: ThreadTimes(1, 1.0, "T"), 2: ThreadTimes(2, 1.0, "R"), 3: ThreadTimes(3, 1.0, "T")}
     assert [one.state for one in kernel_threads.lasting(first, second).values()] == ["T", "R", "S", "T"]
+
+
+@pytest.mark.skipif(this_machine() is None, reason="needs the numbers of this machine's system calls")
+def test_processes_below_that_sleep_for_a_while():
+    with subprocess.Popen(["sleep", "100"]) as naps, subprocess.Popen(["cat"], stdin=subprocess.PIPE) as reads:
+        while not all(asleep_in(one.pid, one.pid) for one in (naps, reads)):
+            pass
+        before = activity.take([os.getpid()])
+        assert naps.pid in before.napping and reads.pid not in before.napping
+        assert activity.between(before, activity.take([os.getpid()]), [os.getpid()])[os.getpid()].napping == 1
+        naps.kill()

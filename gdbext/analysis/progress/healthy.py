@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Optional, Sequence
+from typing import List, Optional, Sequence
 
 from gdbext.analysis.progress.across import may_progress, waiting_for_others
 from gdbext.analysis.progress.between_looks import ran
-from gdbext.analysis.progress.own_work import waits_for_result
+from gdbext.analysis.progress.own_work import waits_for_child, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, longer_look
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of, majority
-from gdbext.analysis.verdict.view import JobView, Party, threads_of, without
+from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, threads_of, without
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
 from gdbext.model.codes import Given
+from gdbext.model.stack import ThreadStack
 
 
 def nothing_to_do(view: JobView) -> Optional[Candidate]:
@@ -28,7 +29,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         or len(leaders) < len(others)
         or majority(others, view)
         or any(map(waits_for_result, others))
-        or any(_waits_for_loop(view, party) for party in idle)
+        or any(_waits_for_loop(view, party) or waits_for_child(view, party) for party in idle)
     ):
         return None
     alone = len(view.parties) == 1
@@ -62,6 +63,8 @@ def all_busy(view: JobView) -> Optional[Candidate]:
     parties = view.parties
     if len(parties) < 2 or view.unseen or view.snapshot.absent or view.threads_as_ranks:
         return None
+    if view.of(*COMMUNICATION, "implicit", "init", "teardown"):
+        return None  # who spins in there waits for others
     place = where(parties[0])
     if all(map(may_progress, parties)):
         summary = f"{start(who(parties))} are running code, for example {place}. No rank waits for another."
@@ -77,7 +80,8 @@ def all_busy(view: JobView) -> Optional[Candidate]:
     if not all(may_progress(party) or in_own_code(party) for party in parties):
         return None
     asleep = [party for party in parties if not (may_progress(party) or _has_run(party))]
-    if not asleep and not all(_exchanged_nothing(view, party) for party in parties):
+    working = any(may_progress(party) or _exchanged(view, party) or party.index in view.moved for party in parties)
+    if not asleep and working and not all(_exchanged_nothing(view, party) for party in parties):
         summary = (
             f"{start(who(parties))} run and sleep in code of their own, for example {place}: they ran between two "
             "copies, and no rank waits for another."
@@ -96,6 +100,8 @@ def all_busy(view: JobView) -> Optional[Candidate]:
     lead = "It cannot be told yet whether anything hangs: no rank waits for another, "
     if asleep:
         summary = f"{lead}and {who(asleep)} {verb(asleep, 'sleeps', 'sleep')} in {where(asleep[0])}."
+    elif not working:
+        summary = f"{lead}and none works: {who(parties)} sleep in {place} and wake up again and again."
     else:
         summary = f"{lead}and they exchanged nothing between two copies. {start(who(parties))} wake up in {place}."
     return Candidate(
@@ -110,14 +116,20 @@ def all_busy(view: JobView) -> Optional[Candidate]:
     )
 
 
+def _exchanged(view: JobView, party: Party) -> bool:
+    """Whether a thread that does the work of its collectives ran between the copies."""
+    return any(thread.switches for thread in _workers(view, party))
+
+
 def _exchanged_nothing(view: JobView, party: Party) -> bool:
     """Whether the threads that do the work of its collectives did not run between the copies."""
-    workers = [
-        thread
-        for thread, one in zip(party.process.threads, view.processes[party.index].threads)
-        if one.helper == GLOO_WORKER
-    ]
+    workers = _workers(view, party)
     return bool(workers) and all(thread.switches == 0 for thread in workers)
+
+
+def _workers(view: JobView, party: Party) -> List[ThreadStack]:
+    pairs = zip(party.process.threads, view.processes[party.index].threads)
+    return [thread for thread, one in pairs if one.helper == GLOO_WORKER]
 
 
 def _has_run(party: Party) -> bool:

@@ -187,10 +187,18 @@ def followers_wait(view: JobView) -> Optional[Candidate]:
 def serves(view: JobView, party: Party) -> bool:
     """Waits for requests, or for a thread of its own that does."""
     if party.judged.idle or _listens(view, party):
-        return True
+        return not waits_for_child(view, party)
     return party.kind in _FED and any(
         one.judged.idle and one.judged.helper is None for one in threads_of(view, party.index)
     )
+
+
+def waits_for_child(view: JobView, party: Party) -> bool:
+    """Whether another thread waits for the end of a child, and no child works: it may wait for the idle one."""
+    activity = party.process.activity
+    if activity is not None and any(child.cpu >= CHILD_CPU for child in activity.children):
+        return False
+    return any(one.judged.rule in CHILD_WAITS for one in threads_of(view, party.index, lambda one: one.helper is None))
 
 
 def _listens(view: JobView, party: Party) -> bool:

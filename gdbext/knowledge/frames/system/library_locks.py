@@ -9,6 +9,13 @@ _ABSL = r"absl::(lts_\w+::|debian\w*::)?"
 
 RULES = (
     FrameRule(
+        "lock-sqlite",
+        "mutex",
+        r"(sqlite3InvokeBusyHandler|btreeInvokeBusyHandler|walBusyLock|sqliteDefaultBusyCallback)$",
+        "sqlite.org/c3ref/busy_handler.html: sleeps and tries again while another connection has the database locked",
+        rank=LOCK,
+    ),
+    FrameRule(
         "lock-absl",
         "mutex",
         rf"{_ABSL}(base_internal::(SpinLock|CallOnce|call_once)|Mutex::(Reader|Writer)?Lock|call_once)"
