@@ -4,12 +4,13 @@ import os
 import stat
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
 from gdbext.collect import capacity
 from gdbext.collect.gdb import process as gdb_process
-from gdbext.collect.gdb.batch_runs import begin, find_gdb, run_batch, run_batches
+from gdbext.collect.gdb.batch_runs import INIT, PROGRAMS, begin, find_gdb, run_batch, run_batches
 from gdbext.model.errors import GdbextError
 
 
@@ -232,3 +233,9 @@ def test_nobody_waits_for_a_gdb_that_the_kernel_keeps(fake, tmp_path, monkeypatc
     assert time.monotonic() - begun < 60
     os.kill(int((tmp_path / "pid").read_text()), 9)
     gdb_process._left.pop().wait()
+
+
+def test_the_modules_that_gdb_runs_are_there():
+    for module in PROGRAMS.values():
+        file = Path(INIT).parent.parent.joinpath(*module.split(".")).with_suffix(".py")
+        assert "def main(" in file.read_text()
