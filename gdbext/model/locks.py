@@ -48,6 +48,7 @@ class LockWait:
         """It changed hands at the moment of the look: nobody had it."""
         return isinstance(self.owner, Missing) and self.owner.code is Code.MOVING
 
+
 ANYBODY = "it listens: whoever connects is its other end"
 """Why a file that takes connections has nobody at its other end."""
 

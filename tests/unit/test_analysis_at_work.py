@@ -7,7 +7,7 @@ import pytest
 from gdbext.analysis.progress.own_work import was_woken
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.activity import Activity, Child
-from gdbext.model.locks import ANYBODY, Peer
+from gdbext.model.locks import ANYBODY, LockWait, Peer
 from gdbext.model.missing import Missing
 from tests.unit.stacks import ENTRY, job, rank, stack
 
@@ -236,3 +236,21 @@ WAITS = "wait@threading.py:363"
 )
 def test_an_engine_is_idle_only_where_it_waits_for_work(frames, idle):
     assert judge(job(rank(0, stack(*frames)))).processes[0].idle is idle
+
+
+@pytest.mark.parametrize(("cpu", "cause"), [(0.2, "not-a-hang"), (0.0, "unknown")])
+def test_a_native_thread_that_is_joined_works_or_not(cpu, cause):
+    joins = stack(
+        "__futex_wait@libc.so.6", "std::thread::join@libstdc++.so.6", "main@program", syscall=FUTEX, switches=0
+    )
+    works = stack("compute@program", "run@program", *ENTRY, state="R" if cpu else "S", cpu=cpu, switches=9)
+    wait = LockWait(100, "join", 4096, 110, still=True)
+    assert verdict(process(0, joins, works, locks=(wait,))).cause == cause
+
+
+@pytest.mark.parametrize(("first", "blamed"), [("AsyncGather", (1, 2)), ("AsyncAllgather", (0,))])
+def test_who_is_past_an_operation_that_one_rank_collects_may_have_done_its_part(first, blamed):
+    name = {"AsyncGather": "gather", "AsyncAllgather": "all_gather"}[first]
+    ranks = (gloo(0, "AsyncBarrier", "barrier"), gloo(1, first, name), gloo(2, first, name))
+    found = judge(job(*ranks)).verdict
+    assert (found.cause, found.culprits) == ("collective-mismatch", blamed)

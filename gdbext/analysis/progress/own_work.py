@@ -233,7 +233,15 @@ def _works(view: JobView, party: Party) -> bool:
         return True
     if party.judged.rule in CHILD_WAITS and party.process.activity is not None:
         return any(child.cpu >= CHILD_CPU for child in party.process.activity.children)
+    if any(_is_active(one) for one in _joined(view, party)):
+        return True
     return party.kind in _FED and any(_is_active(one) for one in _side_threads(view, party))
+
+
+def _joined(view: JobView, party: Party) -> List[Party]:
+    """The thread whose end it waits for, as memory shows it."""
+    ends = {wait.owner for wait in party.process.locks if wait.kind == "join" and wait.thread == party.lwp}
+    return [one for one in threads_of(view, party.index) if one.lwp in ends] if ends else []
 
 
 def _waits_inside(view: JobView, party: Party) -> bool:

@@ -11,6 +11,7 @@ from gdbext.analysis.waits.drawing import rank_id
 from gdbext.analysis.waits.facts import Fact
 from gdbext.knowledge.causes.wait_causes import CAUSES, CauseRow
 from gdbext.knowledge.labels import CONFIDENCE
+from gdbext.knowledge.runtimes.untimed_calls import TO_ONE
 from gdbext.model.waits import STRENGTHS, Edge, Hypothesis, Node, WaitGraph
 
 _ORDER = tuple(STRENGTHS)
@@ -45,6 +46,7 @@ class Finder:
         self._everybody = {party.index for party in view.parties}
         self._stuck = set(stuck(view))
         self._moved = frozenset(view.moved)
+        self._operations = {party.index: party.judged.collective for party in view.parties}
         self._kinds = {party.index: party.kind for party in view.parties}
         self._threads = view.threads_as_ranks
 
@@ -106,15 +108,21 @@ class Finder:
         return _way({one: ways[one] for one in circle if one in ways}, entry, {first})
 
     def _fewer(self, nodes: Sequence[Node]) -> List[Node]:
-        """All but the largest collective's ranks, unless these are half of them: then everybody."""
+        """All but the largest collective's ranks, unless these are half of them: then everybody. In an operation that
+        one rank collects, only that one has to wait: who is past it may have done its part."""
         sides: Dict[str, List[Node]] = {}
         for one in nodes:
             if one.kind in _SUBJECTS:
                 target = next((edge.target.id for edge in self._graph.after(one.id)), "")
                 sides.setdefault(target, []).append(one)
         *smaller, largest = sorted(sides.values(), key=len)
+        if all(map(self._collects, largest)) and not any(self._collects(one) for side in smaller for one in side):
+            return largest
         odd = [one for side in smaller for one in side]
         return odd if len(odd) < len(largest) else [*odd, *largest]
+
+    def _collects(self, node: Node) -> bool:
+        return self._operations.get(node.process) in TO_ONE
 
     # --- ends ---
 

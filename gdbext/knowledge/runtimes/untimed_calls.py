@@ -39,6 +39,9 @@ LOADER_WAITS: Tuple[str, ...] = ("python-loader",)
 FROM_ONE: Tuple[str, ...] = ("broadcast", "scatter", "recv")
 """Collectives whose data comes from one rank: the others may wait in them for its next order, as long as it likes."""
 
+TO_ONE: Tuple[str, ...] = ("gather", "reduce", "recv")
+"""Operations in which one rank waits for data of others, who need not wait for it."""
+
 OF_ALL: Tuple[str, ...] = ("all_reduce", "all_gather", "all_to_all", "reduce_scatter", "barrier")
 """Collectives that no member can leave before all others have come."""
 
