@@ -254,3 +254,15 @@ def test_who_is_past_an_operation_that_one_rank_collects_may_have_done_its_part(
     ranks = (gloo(0, "AsyncBarrier", "barrier"), gloo(1, first, name), gloo(2, first, name))
     found = judge(job(*ranks)).verdict
     assert (found.cause, found.culprits) == ("collective-mismatch", blamed)
+
+
+def mpi(number, call):
+    return rank(number, stack("opal_progress@libopen-pal.so.40", f"{call}@libmpi.so.40", *MAIN, state="R", cpu=0.4))
+
+
+def test_a_communicator_is_made_by_all_of_the_one_that_it_comes_from():
+    splits = mpi(0, "PMPI_Comm_split"), mpi(1, "PMPI_Comm_split")
+    found = judge(job(*splits, mpi(2, "PMPI_Barrier"))).verdict
+    assert (found.cause, found.confidence, found.culprits) == ("collective-mismatch", "low", (2,))
+    away = rank(2, stack("read@libc.so.6", "load@program.py:4", *MAIN, state="S", switches=0))
+    assert judge(job(*splits, away)).verdict.cause == "init-rendezvous"

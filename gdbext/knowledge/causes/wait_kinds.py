@@ -76,3 +76,6 @@ NOT_JOINED: Tuple[str, ...] = ("mpi-one-sided",)
 
 LEFT_EARLY: Tuple[str, ...] = ("mpi-finalize",)
 """Frame rules of ranks that are done: they come to no further collective."""
+
+OF_PARENT: Tuple[str, ...] = ("mpi-init",)
+"""Frame rules of set-ups that are collectives of the communicator that the new one is made of."""

@@ -17,10 +17,10 @@ from gdbext.analysis.waits.edges.marks import (
     waits_for_peers,
 )
 from gdbext.analysis.waits.edges.members import Meeting, Members, is_member
-from gdbext.knowledge.causes.wait_kinds import LEFT_EARLY, NOT_JOINED, WAITS
+from gdbext.knowledge.causes.wait_kinds import LEFT_EARLY, NOT_JOINED, OF_PARENT, WAITS
 from gdbext.model.text.digits import is_whole
 from gdbext.model.text.ranges import ranks as ranks_in_words
-from gdbext.model.waits import ANY
+from gdbext.model.waits import ANY, Node
 
 MOST_MEETINGS = 32
 """Different collectives that are compared, each with each, the largest first."""
@@ -208,6 +208,18 @@ def _rendezvous(drawing: Drawing, meetings: Sequence[Meeting]) -> None:
         drawing.join(node, drawing.rank(party), "member", strength, drawing.fact(party))
     for number in view.snapshot.absent:
         drawing.join(node, drawing.absent(number), "member", "named")
+    _parents(drawing, node, waiting, meetings)
+
+
+def _parents(drawing: Drawing, node: Node, waiting: Sequence[Party], meetings: Sequence[Meeting]) -> None:
+    """A communicator that is made of another one is a collective of that: nobody may be in another one meanwhile."""
+    others = [party for meeting in meetings for party in meeting.parties if party.kind == "mpi"]
+    if all(one.judged.rule in OF_PARENT for one in waiting) and len(others) + len(waiting) == len(drawing.view.parties):
+        for party in others:
+            drawing.join(node, drawing.rank(party), "called elsewhere", "assumed", drawing.fact(party))
+        for meeting in meetings:
+            for party in waiting:
+                drawing.join(meeting.node, drawing.rank(party), "called elsewhere", "assumed", drawing.fact(party))
 
 
 def _different_groups(drawing: Drawing, inside: Sequence[Party], meetings: Sequence[Meeting]) -> bool:
