@@ -122,7 +122,7 @@ class Finder:
         return odd if len(odd) < len(largest) else [*odd, *largest]
 
     def _collects(self, node: Node) -> bool:
-        return self._operations.get(node.process) in TO_ONE
+        return node.process is not None and (self._operations.get(node.process) or "") in TO_ONE
 
     # --- ends ---
 
