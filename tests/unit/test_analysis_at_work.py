@@ -248,6 +248,18 @@ def test_a_native_thread_that_is_joined_works_or_not(cpu, cause):
     assert verdict(process(0, joins, works, locks=(wait,))).cause == cause
 
 
+@pytest.mark.parametrize(("left", "cause"), [(3, "not-a-hang"), (0, "unknown")])
+def test_a_native_thread_that_is_joined_and_got_its_lock(left, cause):
+    joins = stack(
+        "__futex_wait@libc.so.6", "std::thread::join@libstdc++.so.6", "main@program", syscall=FUTEX, switches=0
+    )
+    locks = stack(
+        "futex_wait@libc.so.6", "pthread_mutex_lock@libc.so.6", "run@program", *ENTRY, state="S", left=left, cpu=0
+    )
+    wait = LockWait(100, "join", 4096, 110, still=True)
+    assert verdict(process(0, joins, locks, locks=(wait,))).cause == cause
+
+
 @pytest.mark.parametrize(("first", "blamed"), [("AsyncGather", (1, 2)), ("AsyncAllgather", (0,))])
 def test_who_is_past_an_operation_that_one_rank_collects_may_have_done_its_part(first, blamed):
     name = {"AsyncGather": "gather", "AsyncAllgather": "all_gather"}[first]

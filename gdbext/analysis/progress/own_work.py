@@ -233,9 +233,15 @@ def _works(view: JobView, party: Party) -> bool:
         return True
     if party.judged.rule in CHILD_WAITS and party.process.activity is not None:
         return any(child.cpu >= CHILD_CPU for child in party.process.activity.children)
-    if any(_is_active(one) for one in _joined(view, party)):
+    if any(_is_active(one) or _got_lock(one) for one in _joined(view, party)):
         return True
     return party.kind in _FED and any(_is_active(one) for one in _side_threads(view, party))
+
+
+def _got_lock(one: Party) -> bool:
+    """Whether the call in which it waited for a lock was over in the second copy: it had the lock in between."""
+    left = one.thread.left or 0 if one.thread is not None else 0
+    return one.kind == "mutex" and left > (one.judged.frame or 0)
 
 
 def _joined(view: JobView, party: Party) -> List[Party]:
