@@ -116,6 +116,7 @@ def test_a_stop_counts_when_it_lasts():
 
 
 @pytest.mark.skipif(this_machine() is None, reason="needs the numbers of this machine's system calls")
+@pytest.mark.process
 def test_processes_below_that_sleep_for_a_while():
     with subprocess.Popen(["sleep", "100"]) as naps, subprocess.Popen(["cat"], stdin=subprocess.PIPE) as reads:
         while not all(asleep_in(one.pid, one.pid) for one in (naps, reads)):

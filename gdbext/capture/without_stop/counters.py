@@ -69,12 +69,12 @@ def take(pids: Sequence[int], proc: str = "/proc") -> Census:
     by_main = {pid: _bytes(f"{proc}/{pid}/task/{pid}/io") for pid in pids}
     swapped = {pid: _field(_text(f"{proc}/{pid}/status"), "VmSwap:") for pid in pids}
     return Census(
-        time.monotonic(),
-        processes,
-        moved,
-        by_main,
-        {pid: value * 1024 for pid, value in swapped.items() if value is not None},
-        frozenset(one for one in _below(set(pids), processes) if _naps(_text(f"{proc}/{one}/syscall"))),
+        at=time.monotonic(),
+        processes=processes,
+        moved=moved,
+        moved_by_main=by_main,
+        swapped={pid: value * 1024 for pid, value in swapped.items() if value is not None},
+        napping=frozenset(one for one in _below(set(pids), processes) if _naps(_text(f"{proc}/{one}/syscall"))),
     )
 
 

@@ -22,11 +22,11 @@ from gdbext.collect.gdb.process import GdbProcess
 from gdbext.discovery.proc import programs
 from gdbext.model.errors import GdbextError
 
-_HOMES = {"batch": "stacks", "pending_python": "ranks"}
-"""The room of debugger/ that each module for a gdb of ours lies in."""
-
 INIT = str(Path(gdbext.__file__).resolve().parent / "init.py")
 """The file that gdb sources."""
+
+PROGRAMS = {"batch": "gdbext.debugger.stacks.batch", "pending": "gdbext.debugger.ranks.pending_python"}
+"""What gdb runs: a module with `main`."""
 
 QUIET_START = (
     "-nx",  # no .gdbinit: a stranger's settings are not ours
@@ -132,7 +132,7 @@ def _file(folder: Path, what: str, number: int) -> Path:
 
 
 def _argv(gdb: str, module: str, script: Path, further: str = "") -> List[str]:
-    work = f"python from gdbext.debugger.{_HOMES[module]} import {module}; {module}.main({str(script)!r}{further})"
+    work = f"python from {PROGRAMS[module]} import main; main({str(script)!r}{further})"
     alone = ["-ex", "set $gdbext_library_only = 1"] if module == "batch" else []
     return [gdb, *QUIET_START, *alone, "-ex", f"source {INIT}", "-ex", work]
 
