@@ -1,5 +1,6 @@
 """Rooms and names: who looks for a thing finds its file by the names alone."""
 
+import ast
 from collections import defaultdict
 from pathlib import Path
 
@@ -63,3 +64,17 @@ def test_every_room_says_what_it_holds():
         room = path.parent
         text = (room / "__init__.py").read_text("utf-8")
         assert text.startswith('"""'), room
+
+
+def test_contributing_has_the_house():
+    text = (ROOT.parent / "CONTRIBUTING.md").read_text("utf-8")
+    lines = text.partition("## The house\n\n```\n")[2].partition("\n```")[0].splitlines()
+    assert lines == [tree_line(path.parent) for path in sorted(ROOT.rglob("__init__.py")) if path.parent != ROOT]
+
+
+def tree_line(room):
+    """The room and the first sentence of what it says of itself."""
+    said = (ast.get_docstring(ast.parse((room / "__init__.py").read_text("utf-8"))) or "").split("\n\n")[0]
+    sentence, point, _ = said.replace("\n", " ").strip().partition(". ")
+    name = "  " * (len(room.relative_to(ROOT).parts) - 1) + room.name + "/"
+    return f"{name:<22} {sentence}{'.' if point else ''}"
