@@ -27,6 +27,7 @@ class Code(Word):
     MOVING = "moving"  # the lock changed hands at the moment of the look
     PARKED = "parked"  # the C library lets the thread sleep for good: nobody can end its wait
     NOT_ASKED = "not asked"  # only the driver knows it
+    ANYBODY = "anybody"  # a socket that listens: whoever connects is its other end
     GIVEN_UP = "given up"  # the driver failed before, and is not asked any more
 
 

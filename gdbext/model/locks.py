@@ -49,10 +49,6 @@ class LockWait:
         return isinstance(self.owner, Missing) and self.owner.code is Code.MOVING
 
 
-ANYBODY = "it listens: whoever connects is its other end"
-"""Why a file that takes connections has nobody at its other end."""
-
-
 @dataclass(frozen=True)
 class Peer:
     """A file that a thread waits for, and who is at its other end."""

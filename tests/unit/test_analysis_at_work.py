@@ -7,7 +7,8 @@ import pytest
 from gdbext.analysis.progress.own_work import was_woken
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.activity import Activity, Child
-from gdbext.model.locks import ANYBODY, LockWait, Peer
+from gdbext.model.codes import Code
+from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
 from tests.unit.stacks import ENTRY, job, rank, stack
 
@@ -153,14 +154,14 @@ def test_followers_of_a_leader_that_waits_for_messages_hang_only_where_nobody_ma
     main = stack(*front, "batch@program.py:4", *MAIN, id="m0", lwp=7, state="S", switches=0)
     library = ("epoll_wait@libc.so.6", "??@libzmq-2f02442c.so.5", *ENTRY)
     inside = stack(*library, id="io", lwp=8, name="ZMQbg/IO/0", state="S")
-    peer = Peer(7 if thread == "m0" else 8, "unix socket:[9], listening", Missing(ANYBODY))
+    peer = Peer(7 if thread == "m0" else 8, "unix socket:[9], listening", Missing("it listens", Code.ANYBODY))
     leader = rank(0, main, inside, peers=(peer,) if listens else ())
     found = judge(job(leader, broadcasting(1), broadcasting(2), apart=0.5)).verdict
     assert found.cause == ("not-a-hang" if listens else "unknown")
 
 
 def test_one_program_that_waits_for_whoever_connects_is_idle():
-    peer = Peer(100, "tcp 0.0.0.0:80, listening", Missing(ANYBODY))
+    peer = Peer(100, "tcp 0.0.0.0:80, listening", Missing("it listens", Code.ANYBODY))
     front = stack(*SELECTS, "loop@program.py:4", *MAIN, syscall=(232, 4, 0, 1, 0xFFFFFFFF, 0, 0), switches=0)
     assert verdict(process(0, front, peers=(peer,))).cause == "not-a-hang"
     assert verdict(process(0, front)).cause == "unknown"

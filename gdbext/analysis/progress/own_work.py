@@ -23,8 +23,7 @@ from gdbext.knowledge.runtimes.untimed_calls import (
     POOL_WORKER,
     UNTIMED,
 )
-from gdbext.model.codes import Given
-from gdbext.model.locks import ANYBODY
+from gdbext.model.codes import Code, Given
 from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
 from gdbext.model.text.patterns import regex
@@ -205,7 +204,8 @@ def _listens(view: JobView, party: Party) -> bool:
     """Whether it waits for whoever connects: by itself, or by a thread of the library that it waits in."""
     helper = BY_THREADS.get(party.judged.rule or "")
     own = {one.lwp for one in threads_of(view, party.index, lambda one: one.helper == helper)} if helper else set()
-    return any(peer.thread in {party.lwp, *own} and peer.processes == Missing(ANYBODY) for peer in party.process.peers)
+    peers = (one.processes for one in party.process.peers if one.thread in {party.lwp, *own})
+    return any(isinstance(one, Missing) and one.code == Code.ANYBODY for one in peers)
 
 
 def _asks_another(party: Party) -> bool:

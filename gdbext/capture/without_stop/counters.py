@@ -7,10 +7,9 @@ import time
 from dataclasses import dataclass
 from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from gdbext.capture.without_stop.syscall_line import call_number, parse_standing
+from gdbext.capture.without_stop.syscall_line import Standing, call_number, parse_standing
 from gdbext.knowledge.runtimes.system_calls import CLOCK_NANOSLEEP, NANOSLEEP
 from gdbext.model.activity import Activity, Child
-from gdbext.model.missing import Missing
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _LEAST = 0.05
@@ -91,7 +90,7 @@ def _below(pids: Set[int], processes: Mapping[int, _Process]) -> List[int]:
 
 def _naps(line: str) -> bool:
     standing = parse_standing(line)
-    return not isinstance(standing, Missing) and call_number(standing) in (NANOSLEEP, CLOCK_NANOSLEEP)
+    return isinstance(standing, Standing) and call_number(standing) in (NANOSLEEP, CLOCK_NANOSLEEP)
 
 
 def between(before: Census, after: Census, pids: Sequence[int]) -> Dict[int, Activity]:

@@ -19,7 +19,8 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.sockets import connections
 from gdbext.discovery.proc.waited_children import waited_child, with_only_child
 from gdbext.knowledge.runtimes import system_calls as known
-from gdbext.model.locks import ANYBODY, Peer
+from gdbext.model.codes import Code
+from gdbext.model.locks import Peer
 from gdbext.model.missing import Maybe, Missing
 
 READS, WRITES = (
@@ -129,7 +130,9 @@ def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_
     inodes = {int(file[len("socket:[") : -1]) for file in files if file.startswith("socket:")}
     open_to_all = listening(proc, pid, inodes)
     if open_to_all is not None:
-        return _Wait(tid, f"{open_to_all}, listening", Missing(ANYBODY))
+        return _Wait(
+            tid, f"{open_to_all}, listening", Missing("it listens: whoever connects is its other end", Code.ANYBODY)
+        )
     if len(watched) != 1:
         return None
     file = files[0]

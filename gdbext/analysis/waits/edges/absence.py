@@ -10,6 +10,7 @@ from gdbext.analysis.waits.edges.marks import blocked_inside, is_exiting
 from gdbext.analysis.waits.edges.members import Meeting
 from gdbext.knowledge.causes.wait_kinds import LEFT_EARLY
 from gdbext.knowledge.runtimes.untimed_calls import FROM_SEVERAL, LOADER_WAITS
+from gdbext.model.codes import Given
 
 OUTSIDE = ("elsewhere", "lock", "idle", "gone", "stopped", "fatal")
 """Groups of ranks that are in no communication."""
@@ -38,7 +39,7 @@ class Sure:
         self._few = 2 * sum(1 for one in members if is_late(one) or one.group == "implicit") <= len(members)
         self._numbered = all(one.process.rank is not None for one in members)
         self._complete = view.complete and not view.threads_as_ranks and not view.of("unknown")
-        self._live = view.given == "live"
+        self._live = view.given == Given.LIVE
         self._others = len(members) - 1
 
     def asks(self, meeting: Meeting, party: Party) -> bool:
