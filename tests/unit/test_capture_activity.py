@@ -115,6 +115,7 @@ def test_a_stop_counts_when_it_lasts():
     assert [one.state for one in kernel_threads.lasting(first, second).values()] == ["T", "R", "S", "T"]
 
 
+@pytest.mark.process
 @pytest.mark.skipif(this_machine() is None, reason="needs the numbers of this machine's system calls")
 @pytest.mark.process
 def test_processes_below_that_sleep_for_a_while():
