@@ -22,7 +22,7 @@ def only(text):
 FRAMES = "{0}Call Trace:\n{0} [<ffffffff81090dfe>] ? prepare_to_wait_exclusive+0x4e/0x80\n{0} [<ffffffffa01c453c>] cv_wait_common+0x9c/0x1a0 [spl]\n{0} [<ffffffff811a54dd>] vfs_fsync+0x1d/0x20\n"
 
 
-@pytest.mark.parametrize("clock", ["", "[ 1326.467155] "])
+@pytest.mark.parametrize("clock", ["", "[ 1326.467155] ", "[Wed Sep  6 02:30:18 2018] "])
 @pytest.mark.parametrize(
     "head",
     [

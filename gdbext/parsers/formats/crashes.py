@@ -113,8 +113,8 @@ def _kernel_frame(match: Match[str]) -> Event:
     return FrameLine(named_frame(match.group("name"), Place("[kernel]")))
 
 
-_CLOCK = r"(?:\[[ \d.+]{5,20}\])?\s{0,12}"
-"""The kernel's clock before a line, where nothing has taken it off."""
+_CLOCK = r"(?:\[(?:[ \d.+]{5,20}|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\])?\s{0,12}"
+"""The kernel's clock before a line, where nothing has taken it off; with `dmesg -T` as a date."""
 
 ROWS: Tuple[Row, ...] = (
     row("ucx", "(tid:", r"=+ backtrace \(tid: *(?P<tid>\d{1,9})\) =+", _ucx_thread),
