@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
             raise standard_input.not_found(error, options.command) if piped else error from None
     else:
         snapshot = _from_processes(pids, options, progress)
-    status: int = _load("conclusion").conclude(snapshot, options, progress, started, origin)
+    status: int = _load("judge_and_show").conclude(snapshot, options, progress, started, origin)
     return status
 
 
@@ -83,7 +83,7 @@ def _from_processes(pids: Sequence[int], options: argparse.Namespace, progress: 
     looks: List[JobSnapshot] = []
     census: Optional[Census] = None
     while True:
-        one = Look(job, limits, progress, proc, census, lambda: _load("conclusion").ready(options))
+        one = Look(job, limits, progress, proc, census, lambda: _load("judge_and_show").ready(options))
         looks.append(one.take())
         census = one.census
         if len(looks) == options.samples:

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import List, Optional
 
-from gdbext.cli.arguments import parser
+from gdbext.cli.command_line import parser
 from gdbext.cli.parsing import is_for_us, parse
 from gdbext.cli.terminal import Progress, write_lines
 from gdbext.collect.interrupts import interrupts_wait

@@ -25,7 +25,7 @@ from gdbext.capture.stop.ptrace import tracer_of
 from gdbext.capture.stop.together import copy_together
 from gdbext.capture.without_stop import counters, kernel_threads, sleep_times
 from gdbext.collect import communicators, release_check, unreadable_ranks
-from gdbext.collect import without_stop as no_stop
+from gdbext.collect import unstopped_ranks as no_stop
 from gdbext.collect.capacity import most_gdbs
 from gdbext.collect.gdb import batch_runs
 from gdbext.collect.gdb.unwinding import FEW, unwind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.late_causes import LATE_CAUSES
+from gdbext.knowledge.causes.late_ranks import LATE_CAUSES
 
 WAIT_KINDS = {
     "pinned-host-alloc": "allocates or frees page-locked host memory (cudaMallocHost, ...): waits for the device",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, Sequence, Tuple
 
+from gdbext.knowledge.causes.late_ranks import REMEDY_BEFORE
 from gdbext.knowledge.causes.remedies import REMEDIES
-from gdbext.knowledge.late_causes import REMEDY_BEFORE
 from gdbext.model.evidence import Evidence
 from gdbext.model.text.ranges import ranks as ranks_of
 from gdbext.model.trace import Lateness, Skew, TraceDiagnosis

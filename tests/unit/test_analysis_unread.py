@@ -14,7 +14,7 @@ from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 from gdbext.capture.without_stop.syscall_line import RUNNING
 from gdbext.cli.main import main
 from gdbext.collect.one_rank import LiveRank
-from gdbext.collect.without_stop import CUT, complete, joined
+from gdbext.collect.unstopped_ranks import CUT, complete, joined
 from gdbext.model.codes import StackEnd
 from gdbext.model.job import RankProcess
 from gdbext.model.missing import Missing

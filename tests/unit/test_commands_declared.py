@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.cli.arguments import parser
+from gdbext.cli.command_line import parser
 from gdbext.commands import argument_parser, catalogue, declared
 from gdbext.commands.argument_parser import in_gdb, in_shell, takes
 from gdbext.commands.catalogue import COMMANDS, IN_GDB, IN_SHELL

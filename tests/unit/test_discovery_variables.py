@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.discovery.proc.command_line import option, rank_arguments, size
+from gdbext.discovery.proc.argument_words import option, rank_arguments, size
 from gdbext.discovery.proc.rank_variables import claims_of, number
 from gdbext.knowledge.launch.launchers import VARIABLES
 

@@ -7,9 +7,9 @@ import pytest
 
 from gdbext.analysis.stacks.classify import rules_matching
 from gdbext.knowledge.causes.remedies import REMEDIES
+from gdbext.knowledge.frame_precedence import NAMED
 from gdbext.knowledge.frames import EMPTY_NAMES, MESSAGES, RULES, THREAD_NAMES
 from gdbext.knowledge.labels import CAUSES, WAIT_GROUPS, WAIT_KINDS
-from gdbext.knowledge.precedence import NAMED
 from tests.unit.stacks import frame
 
 COLLECTIVES = {

@@ -7,7 +7,7 @@ import pytest
 
 from gdbext.analysis.checks import failed_checks
 from gdbext.analysis.communicators import launch_counts
-from gdbext.analysis.locks import lock_holders
+from gdbext.analysis.locks import changing_hands
 from gdbext.analysis.progress import healthy, own_work
 from gdbext.analysis.verdict import log_lines
 from gdbext.analysis.waits.facts import PATTERNS
@@ -51,7 +51,7 @@ def test_labels_of_the_contract():
     assert {one.cause for one in REMEDIES} == set(CAUSES)
 
 
-_ROOMS = (own_work, failed_checks, healthy, launch_counts, late, lock_holders, log_lines)
+_ROOMS = (own_work, failed_checks, healthy, launch_counts, late, changing_hands, log_lines)
 
 
 def test_signatures_name_the_rows_and_patterns_that_look_for_them():

@@ -8,6 +8,7 @@ from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Pattern,
 from gdbext.analysis.checks.check_messages import is_raising
 from gdbext.analysis.stacks.frame_facts import FrameBook, Known, without_lies
 from gdbext.analysis.stacks.resting_threads import AT_REST, rests
+from gdbext.knowledge.frame_precedence import API, GIL, LEAF, NAMED, OUTER, SILENT
 from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES
 from gdbext.knowledge.frames.helper_threads import CALLERS
 from gdbext.knowledge.frames.networks.messages import HANDLERS
@@ -15,7 +16,6 @@ from gdbext.knowledge.frames.python.python_helpers import WAITS_FOR_WORK
 from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.logs import LOG_RULES
-from gdbext.knowledge.precedence import API, GIL, LEAF, NAMED, OUTER, SILENT
 from gdbext.knowledge.schema import EngineProfile, FrameRule
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Captured, Frame, ThreadStack

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Sequence
 
 from gdbext.analysis.stacks.frame_facts import Known
-from gdbext.knowledge.precedence import LEAF
+from gdbext.knowledge.frame_precedence import LEAF
 from gdbext.knowledge.schema import FrameRule
 
 AT_REST = "waits for work"

@@ -1,7 +1,7 @@
 """What others than the stacks say, as facts on the graph: progress, idle jobs, logs, witnesses, counters, checks.
 
 A fact that names a rank is an edge to it from what the other ranks wait for; one that names nobody is an end for all
-that wait. Each is a hypothesis like those that are read off the graph, and weighed like them (weighing.py).
+that wait. Each is a hypothesis like those that are read off the graph, and weighed like them (which_cause_wins.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Callable, List, Mapping, NamedTuple, Optional, Tuple
 
 from gdbext.analysis.checks import failed_checks
 from gdbext.analysis.communicators import launch_counts
-from gdbext.analysis.locks import lock_holders
+from gdbext.analysis.locks import changing_hands
 from gdbext.analysis.progress import healthy, own_work, running, slow
 from gdbext.analysis.verdict import log_lines, proc_alone, witnesses
 from gdbext.analysis.verdict.candidate import Candidate
@@ -23,7 +23,7 @@ _Pattern = Callable[[JobView], Optional[Candidate]]
 
 _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
     "progress": (*slow.PATTERNS, *running.PATTERNS, healthy.goes_on),
-    "idle": (healthy.nothing_to_do, healthy.all_busy, lock_holders.changing_hands, *own_work.PATTERNS),
+    "idle": (healthy.nothing_to_do, healthy.all_busy, changing_hands.changing_hands, *own_work.PATTERNS),
     "witnesses": witnesses.PATTERNS,
     "checks": (*failed_checks.PATTERNS, *own_work.LOST),
     "counters": launch_counts.PATTERNS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import List, Mapping, Sequence
 
-from gdbext.analysis.locks.lock_holders import held_up
+from gdbext.analysis.locks.changing_hands import held_up
 from gdbext.analysis.progress.across import sleeps_on
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.view import JobView, Party, without
@@ -17,7 +17,7 @@ from gdbext.analysis.waits.edges.inside import ways_out
 from gdbext.analysis.waits.facts import draw, gathered
 from gdbext.analysis.waits.hypotheses import stuck
 from gdbext.analysis.waits.prose import summary
-from gdbext.analysis.waits.weighing import hypotheses
+from gdbext.analysis.waits.which_cause_wins import hypotheses
 from gdbext.model.considered import Considered
 from gdbext.model.verdict import Evidence
 from gdbext.model.waits import Hypothesis

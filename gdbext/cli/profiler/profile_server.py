@@ -8,7 +8,7 @@ from typing import Dict, Optional, Sequence, Set, Tuple
 from urllib.parse import urlsplit
 
 from gdbext.cli.profiler.profile_http import Http
-from gdbext.discovery.proc.command_line import option
+from gdbext.discovery.proc.argument_words import option
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.sockets import listening
 from gdbext.evidence.addresses import is_this_host

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from gdbext.discovery.proc import command_line
+from gdbext.discovery.proc import argument_words
 from gdbext.discovery.ranks.roles import Member
 from gdbext.knowledge.launch.launchers import HOST_COUNT_ARGUMENTS, LOCAL_SIZE_ARGUMENTS, WORLD_SIZE_ARGUMENTS
 from gdbext.knowledge.schema import EngineProfile
@@ -70,7 +70,7 @@ def _number_one(member: Member) -> Numbered:
         return replace(one, rank=claim.rank, local_rank=local, source=f"environment {claim.row.rank}")
     if member.numbered:
         return replace(one, local_rank=local)
-    found = command_line.rank_arguments(member.facts.entry.title)
+    found = argument_words.rank_arguments(member.facts.entry.title)
     local = found["local_rank"][0] if "local_rank" in found else None
     if "rank" in found:
         rank, where = found["rank"]
@@ -98,9 +98,9 @@ def _is_local(member: Member) -> bool:
 
 def _sizes_from_claims(ranks: Sequence[Member], commands: Commands) -> Sizes:
     claims = [member.claim for member in ranks if member.claim is not None]
-    world = _most_common([claim.world_size for claim in claims]) or command_line.size(commands, WORLD_SIZE_ARGUMENTS)
-    local = _most_common([claim.local_size for claim in claims]) or command_line.size(commands, LOCAL_SIZE_ARGUMENTS)
-    hosts = command_line.size(commands, HOST_COUNT_ARGUMENTS)
+    world = _most_common([claim.world_size for claim in claims]) or argument_words.size(commands, WORLD_SIZE_ARGUMENTS)
+    local = _most_common([claim.local_size for claim in claims]) or argument_words.size(commands, LOCAL_SIZE_ARGUMENTS)
+    hosts = argument_words.size(commands, HOST_COUNT_ARGUMENTS)
     one_host = any(claim.one_host for claim in claims) or hosts == 1 or (world is not None and world == local)
     return Sizes(world, local, one_host and (hosts or 1) == 1)
 
@@ -130,8 +130,8 @@ def _number_by_labels(
     world = 1
     for name in order:
         world *= groups[name]
-    several = (command_line.size(commands, HOST_COUNT_ARGUMENTS) or 1) > 1 or any(
-        command_line.option(command, profile.several_hosts) is not None for command in commands
+    several = (argument_words.size(commands, HOST_COUNT_ARGUMENTS) or 1) > 1 or any(
+        argument_words.option(command, profile.several_hosts) is not None for command in commands
     )
     return result, Sizes(world if world <= _MOST_RANKS else None, sizes.local if several else None, not several)
 
@@ -140,7 +140,7 @@ def _group_sizes(labelled: Sequence[Numbered], profile: EngineProfile, commands:
     """Size of each parallel group: what the front end was told, and at least what the titles show."""
     return {
         name: max(
-            command_line.size(commands, profile.sizes.get(name, ())) or 1,
+            argument_words.size(commands, profile.sizes.get(name, ())) or 1,
             max(one.labels.get(name, 0) for one in labelled) + 1,
         )
         for name in profile.order

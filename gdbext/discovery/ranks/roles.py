@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Callable, Dict, Mapping, Optional, Tuple
 
-from gdbext.discovery.proc.command_line import groups_of
+from gdbext.discovery.proc.argument_words import groups_of
 from gdbext.discovery.proc.process_table import Entry
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.rank_variables import Claim, claims_of

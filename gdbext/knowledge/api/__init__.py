@@ -10,7 +10,7 @@ from typing import Iterator, Sequence, Tuple
 
 from gdbext.knowledge.api.vendors import COLLECTIVES, DEVICES, Vendor
 from gdbext.knowledge.api.verbs import COLLECTIVE, COMMUNICATOR, DEVICE
-from gdbext.knowledge.precedence import API, OUTER, STEP
+from gdbext.knowledge.frame_precedence import API, OUTER, STEP
 from gdbext.knowledge.schema import FrameRule
 
 SUFFIX = r"(_v\d+|_ptsz|_ptds|_v\d+_pt[ds]s?z?)*$"

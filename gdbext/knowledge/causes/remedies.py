@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Mapping, Tuple
 
+from gdbext.knowledge.causes.late_ranks import LATE_REMEDIES
 from gdbext.knowledge.labels import WAIT_GROUPS
-from gdbext.knowledge.late_causes import LATE_REMEDIES
 from gdbext.knowledge.schema import RemedyRule
 
 _ALLOCATES = ("pinned-host-alloc", "device-alloc", "device-free")

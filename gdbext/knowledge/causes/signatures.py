@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.late_causes import LATE_SIGNATURES
+from gdbext.knowledge.causes.late_ranks import LATE_SIGNATURES
 from gdbext.knowledge.schema import Signature
 
 SIGNATURES: Tuple[Signature, ...] = (

@@ -5,7 +5,7 @@ They count for the function in which the C library, or nothing at all, is inside
 
 from __future__ import annotations
 
-from gdbext.knowledge.precedence import LEAF, NAMED
+from gdbext.knowledge.frame_precedence import LEAF, NAMED
 from gdbext.knowledge.schema import FrameRule
 
 _CLASS = r"(?!std::|__gnu_cxx::|_?Py|_?pymain|.*[fio]stream)(?:.*::)?"

@@ -6,7 +6,7 @@ or a task of a pool, that waits in the same function is at work.
 
 from __future__ import annotations
 
-from gdbext.knowledge.precedence import LEAF, LOCK, PYTHON
+from gdbext.knowledge.frame_precedence import LEAF, LOCK, PYTHON
 from gdbext.knowledge.schema import FrameRule
 
 

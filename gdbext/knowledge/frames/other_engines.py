@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Tuple
 
 from gdbext.knowledge.engines.frame_rows import COLLECTIVE_NAMES, collectives
-from gdbext.knowledge.precedence import LOCK, PYTHON, SILENT, STEP
+from gdbext.knowledge.frame_precedence import LOCK, PYTHON, SILENT, STEP
 from gdbext.knowledge.schema import FrameRule
 
 

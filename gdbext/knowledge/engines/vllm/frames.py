@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Tuple
 
 from gdbext.knowledge.engines.frame_rows import python_wait
-from gdbext.knowledge.precedence import PYTHON
+from gdbext.knowledge.frame_precedence import PYTHON
 from gdbext.knowledge.schema import FrameRule
 
 RULES: Tuple[FrameRule, ...] = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.precedence import LOCK
+from gdbext.knowledge.frame_precedence import LOCK
 from gdbext.knowledge.schema import FrameRule
 
 RULES = (FrameRule("hccl", "nccl-group-launch", r"Hccl\w+", "Ascend's collectives", rank=LOCK),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.precedence import OUTER
+from gdbext.knowledge.frame_precedence import OUTER
 from gdbext.knowledge.schema import FrameRule
 
 RULES = (

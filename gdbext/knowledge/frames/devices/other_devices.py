@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.precedence import API, LOCK, STEP
+from gdbext.knowledge.frame_precedence import API, LOCK, STEP
 from gdbext.knowledge.schema import FrameRule
 
 RULES = (

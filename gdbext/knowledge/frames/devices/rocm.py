@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.precedence import STEP
+from gdbext.knowledge.frame_precedence import STEP
 from gdbext.knowledge.schema import FrameRule
 
 _SOURCE = "ROCR-Runtime hsa-runtime/core, 6.x"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.precedence import API, LEAF, LOCK, OUTER, STEP
+from gdbext.knowledge.frame_precedence import API, LEAF, LOCK, OUTER, STEP
 from gdbext.knowledge.schema import FrameRule
 
 _PROGRESS = "waits for messages of others: whoever makes progress has nothing else to do"

@@ -5,7 +5,7 @@ Internal names are those of the wheels from PyPI (they keep `.symtab`): 2.4 to 2
 
 from __future__ import annotations
 
-from gdbext.knowledge.precedence import API, OUTER, STEP
+from gdbext.knowledge.frame_precedence import API, OUTER, STEP
 from gdbext.knowledge.schema import FrameRule
 
 _TREE = "NCCL sources, 2.4-2.32"

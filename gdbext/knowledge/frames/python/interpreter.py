@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Tuple
 
 from gdbext.knowledge.engines.torch.groups import FROM, GROUP, NEW_GROUP, RANKS, TO
-from gdbext.knowledge.precedence import GIL, LEAF, LOCK, PYTHON, STEP
+from gdbext.knowledge.frame_precedence import GIL, LEAF, LOCK, PYTHON, STEP
 from gdbext.knowledge.schema import FrameRule
 
 _C10D = r"torch/distributed/distributed_c10d\.py$"

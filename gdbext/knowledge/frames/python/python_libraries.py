@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.precedence import PYTHON
+from gdbext.knowledge.frame_precedence import PYTHON
 from gdbext.knowledge.schema import FrameRule
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.precedence import FATAL, LEAF, LOCK
+from gdbext.knowledge.frame_precedence import FATAL, LEAF, LOCK
 from gdbext.knowledge.schema import FrameRule
 
 _GLIBC = "glibc sources"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.precedence import LEAF, LOCK
+from gdbext.knowledge.frame_precedence import LEAF, LOCK
 from gdbext.knowledge.schema import FrameRule
 
 _ABSL = r"absl::(lts_\w+::|debian\w*::)?"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.precedence import LEAF
+from gdbext.knowledge.frame_precedence import LEAF
 from gdbext.knowledge.schema import FrameRule
 
 _LINUX = "Linux 4.18-6.12 sources"
