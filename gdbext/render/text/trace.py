@@ -29,11 +29,11 @@ def diagnosis_lines(found: TraceDiagnosis, style: Style) -> List[str]:
     lines.append(style.paint("  cause    ", "dim") + f"{verdict.cause} ({verdict.confidence} confidence)")
     for title, indexes in (("culprit", verdict.culprits), ("victims", verdict.victims)):
         if indexes:
-            names = ", ".join(found.files[at].name for at in indexes[:8]) + (", ..." if len(indexes) > 8 else "")
+            names = ", ".join(_name(found.files, at) for at in indexes[:8]) + (", ..." if len(indexes) > 8 else "")
             lines.append(style.paint(f"  {title:<8} ", "dim") + clean(names, style))
     lines += ["", *_ranks(found, style)]
     told = ", ".join(
-        f"{counted(number, 'collective')} {_SORTS[sort]}" for sort, number in found.counts.items() if number
+        f"{counted(number, 'collective')} {_SORTS.get(sort, sort)}" for sort, number in found.counts.items() if number
     )
     if told:
         lines += ["", *wrapped(f"Of all: {told}.", style)]
@@ -78,7 +78,7 @@ def _ranks(found: TraceDiagnosis, style: Style) -> List[str]:
         rows.append(
             Row(
                 (
-                    clean(found.files[one.process].name, style),
+                    clean(_name(found.files, one.process), style),
                     f"{one.times}",
                     span(one.delay_us),
                     percent(one.share),
@@ -206,6 +206,11 @@ def summary_lines(summary: TraceSummary, style: Style) -> List[str]:
     return lines + _closing(summary.files, summary.problems, style)
 
 
+def _name(files: Sequence[TraceFile], at: int) -> str:
+    """A rank, as its file is called."""
+    return files[at].name if at < len(files) else f"file {at}"
+
+
 def _uneven(ranks: Mapping[int, float], files: Sequence[TraceFile]) -> bool:
     return len(files) > 1 and (len(ranks) < len(files) or max(ranks.values()) > 1.2 * min(ranks.values()))
 
@@ -216,9 +221,9 @@ def _spread(ranks: Mapping[int, float], files: Sequence[TraceFile]) -> str:
         return ""
     most = max(ranks, key=lambda at: ranks[at])
     if len(ranks) < len(files):
-        return f"{span(ranks[most])} ({files[most].name}), none on {len(files) - len(ranks)}"
+        return f"{span(ranks[most])} ({_name(files, most)}), none on {len(files) - len(ranks)}"
     least = min(ranks, key=lambda at: ranks[at])
-    return f"{span(ranks[most])} ({files[most].name}), {span(ranks[least])} ({files[least].name})"
+    return f"{span(ranks[most])} ({_name(files, most)}), {span(ranks[least])} ({_name(files, least)})"
 
 
 def difference_lines(found: TraceDifference, style: Style) -> List[str]:

@@ -61,7 +61,7 @@ def _status_lines(one: ProfileStatus, style: Style) -> List[str]:
 
 def answer_lines(answer: ProfileAnswer, style: Style) -> List[str]:
     """What was done, a line for each trace, what is missing."""
-    head = f"{_DID[answer.action]}: {_place(answer.server, style)}"
+    head = f"{_DID.get(answer.action, answer.action)}: {_place(answer.server, style)}"
     if answer.ranks:
         head += f", {counted(answer.ranks, 'rank')}"
     lines = [style.paint(line, "strong") for line in wrapped(head, style)]
