@@ -4,6 +4,8 @@ import csv
 import gzip
 import io
 import json
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -233,3 +235,18 @@ def test_traces_of_ascend(tmp_path, run):
     status, out, _ = run("merge", tmp_path, "-o", tmp_path / "all.json.gz", "-q", "--json")
     events = json.loads(out)["events"]
     assert status == OK and events["in"] == events["out"] == 4 * 92 and events["invalid"] == 0
+
+
+@pytest.mark.process
+def test_merged_without_msgspec_no_event_is_lost(tmp_path, run):
+    """The slower reader of the standard library writes the same events (it once lost those that name processes)."""
+    for rank in range(2):
+        folder = tmp_path / "ranks" / f"host_{rank}_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        folder.mkdir(parents=True)
+        (folder / "trace_view.json").write_text(json.dumps(ascend(rank, {2: 300})))
+    plain = "import sys; sys.modules['msgspec'] = None; from gdbext.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    words = ["trace", "merge", str(tmp_path / "ranks"), "-q", "-o"]
+    subprocess.run([sys.executable, "-c", plain, *words, str(tmp_path / "plain.json")], check=True)
+    assert run(*words[1:], tmp_path / "fast.json")[0] == OK
+    slow, fast = (json.loads(gzip.decompress((tmp_path / f"{which}.json").read_bytes())) for which in ("plain", "fast"))
+    assert slow["traceEvents"] == fast["traceEvents"] and slow["traceEvents"]
