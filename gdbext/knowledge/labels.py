@@ -94,6 +94,9 @@ implicit: calls that wait for the device although nobody asked; collective: in a
 device: waits for the GPU as the program asked; elsewhere and lock: outside of any communication.
 """
 
+RULE_GROUPS = {"mpi-init": "init", "pmix-init": "init", "openshmem-init": "init"}
+"""Frame rules whose group is another one than that of their kind: all ranks meet in them."""
+
 BLOCKING = ("gloo", "mpi")
 """Kinds whose collectives return when they are done; those of NCCL return when they are launched."""
 SLEEPING = ("gloo",)

@@ -14,7 +14,7 @@ from gdbext.knowledge.frames.helper_threads import CALLERS
 from gdbext.knowledge.frames.networks.messages import HANDLERS
 from gdbext.knowledge.frames.python.python_helpers import WAITS_FOR_WORK
 from gdbext.knowledge.frames.system import code_owners
-from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.knowledge.labels import RULE_GROUPS, WAIT_GROUPS
 from gdbext.knowledge.logs import LOG_RULES
 from gdbext.knowledge.schema import EngineProfile, FrameRule
 from gdbext.model.missing import Missing
@@ -98,6 +98,11 @@ def judge_thread(
         rule=rule.id if rule else None,
         captures=captures,
     )
+
+
+def group_of(judged: ThreadJudgement) -> str:
+    """What its wait has in common with those of other ranks (labels.WAIT_GROUPS)."""
+    return RULE_GROUPS.get(judged.rule or "") or WAIT_GROUPS[judged.kind]
 
 
 def rules_matching(frame: Frame) -> Tuple[FrameRule, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional, Sequence, Tuple
 
-from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.analysis.stacks.classify import group_of
 from gdbext.model.job import RankSnapshot
 from gdbext.model.stack import ThreadStack
 from gdbext.model.text.digits import is_whole
@@ -79,13 +79,13 @@ def _may_be_another(process: RankSnapshot, judged: Sequence[ThreadJudgement], we
 
 def _weight(judged: ThreadJudgement, main: bool) -> int:
     if judged.helper is not None:
-        fatal = WAIT_GROUPS[judged.kind] == "fatal"
+        fatal = group_of(judged) == "fatal"
         return 100 if fatal else _HELPER[0] if judged.rule or judged.running else _HELPER[1]
     if judged.idle:
         return _IDLE + int(main)
     if main and judged.rule in _FOR_ANOTHER:
         return _FOR_ANOTHER[judged.rule]
-    pair = _KINDS.get(judged.kind) or _WEIGHT[WAIT_GROUPS[judged.kind]]
+    pair = _KINDS.get(judged.kind) or _WEIGHT[group_of(judged)]
     return pair[0] if main else pair[1]
 
 

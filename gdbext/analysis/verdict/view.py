@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Callable, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
 
+from gdbext.analysis.stacks.classify import group_of
 from gdbext.analysis.stacks.decisive import decisive
 from gdbext.knowledge.engines.torch.groups import FROM, GROUP, LIST_OF_RANKS, NEW_GROUP, RANKS, TO
-from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.job import JobSnapshot, RankSnapshot
@@ -268,7 +268,7 @@ def _died(helper: ThreadJudgement) -> bool:
 
 
 def _group(judged: ThreadJudgement) -> str:
-    return "idle" if judged.idle else WAIT_GROUPS[judged.kind]
+    return "idle" if judged.idle else group_of(judged)
 
 
 def _gone(process: RankSnapshot) -> str:
@@ -325,6 +325,6 @@ def threads_of(view: JobView, index: int, wanted: Callable[[ThreadJudgement], bo
     process, judged = view.snapshot.processes[index], view.processes[index]
     chosen = ((process.threads[one], judged.threads[one]) for one in judged.those(wanted))
     return [
-        Party(process=process, thread=thread, judged=one, group=WAIT_GROUPS[one.kind], is_thread=True)
+        Party(process=process, thread=thread, judged=one, group=group_of(one), is_thread=True)
         for thread, one in chosen
     ]

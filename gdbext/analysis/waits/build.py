@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from gdbext.analysis.stacks.classify import group_of
 from gdbext.analysis.verdict.view import JobView, Party
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import holding, idioms, meeting
 from gdbext.knowledge.causes.witnesses import KERNEL_DRIVER
-from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.model.text.patterns import regex
 
 _DRIVER = regex(KERNEL_DRIVER)
@@ -33,7 +33,7 @@ def _kernel(drawing: Drawing) -> None:
         for thread, one in zip(process.threads, judged.threads):
             if thread.state == "D" and _DRIVER.match(thread.wchan or ""):
                 own = next((party for party in drawing.view.parties if party.index == process.index), None)
-                party = Party(process=process, thread=thread, judged=one, group=WAIT_GROUPS[one.kind], is_thread=True)
+                party = Party(process=process, thread=thread, judged=one, group=group_of(one), is_thread=True)
                 node = drawing.rank(own) if own is not None else drawing.of(party)
                 driver = drawing.resource("driver", process.index, f"the kernel's driver ({thread.wchan})", "faulted")
                 drawing.join(node, driver, one.kind, "proven", drawing.fact(party))

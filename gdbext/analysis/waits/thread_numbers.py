@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, Optional, Tuple
 
+from gdbext.analysis.stacks.classify import group_of
 from gdbext.analysis.verdict.view import JobView, Party
-from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import LockWait
 
@@ -40,7 +40,7 @@ class Threads:
             process=process,
             thread=process.threads[position],
             judged=judged,
-            group=WAIT_GROUPS[judged.kind],
+            group=group_of(judged),
             is_thread=True,
         )
 

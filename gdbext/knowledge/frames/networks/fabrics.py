@@ -73,7 +73,7 @@ RULES = (
     ),
     FrameRule(
         "openshmem-init",
-        "nccl-init",
+        "mpi",
         r"(p?o?shmem_init\w*|shmem_internal_init\w*|start_pes)$",
         "OpenSHMEM: all processing elements meet in the start",
         rank=OUTER,
@@ -104,7 +104,7 @@ RULES = (
     ),
     FrameRule(
         "pmix-init",
-        "nccl-init",
+        "mpi",
         r"(OPAL_MCA_PMIX\w*_)?PMI[xX2]?_Init|ompi_(mpi_init|mpi_instance_init\w*|rte_init)|orte_init|MPID_Init|MPIR?I?I?_Init\w*",
         "pmix.h, Open MPI and MPICH: the start of a job",
         rank=STEP + 2,

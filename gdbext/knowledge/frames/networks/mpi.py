@@ -42,7 +42,7 @@ RULES = (
     *_calls(),
     FrameRule(
         "mpi-init",
-        "nccl-init",
+        "mpi",
         r"P?MPI_(Init\w*|Comm_(split|dup|create|spawn|accept|connect)\w*)$|ompi_mpi_init$"
         r"|p?mpi_(init(_thread)?|comm_(split|dup|create|spawn|accept|connect)\w*)_{1,2}$",
         "mpi.h",
