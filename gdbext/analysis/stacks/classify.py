@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Pattern, Sequence, Tuple
+from typing import Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.checks.check_messages import is_raising
 from gdbext.analysis.stacks.frame_facts import FrameBook, Known, without_lies
@@ -11,7 +11,7 @@ from gdbext.analysis.stacks.resting_threads import AT_REST, rests
 from gdbext.knowledge.frame_precedence import API, GIL, LEAF, NAMED, OUTER, SILENT
 from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES
 from gdbext.knowledge.frames.helper_threads import CALLERS
-from gdbext.knowledge.frames.networks.messages import HANDLERS
+from gdbext.knowledge.frames.networks.messages import HANDLERS, LAST_WORDS
 from gdbext.knowledge.frames.python.python_helpers import WAITS_FOR_WORK
 from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.labels import RULE_GROUPS, WAIT_GROUPS
@@ -83,7 +83,7 @@ def judge_thread(
     said = kind_said((*thread.problems, *messages))
     if said == "exited-or-crashed" and WAIT_GROUPS[kind] == "fatal":
         said = None  # the frames say of what
-    if said is None and kind in _SAYS_LITTLE and not _HANDLED.isdisjoint(thread.problems):
+    if said is None and not (_HANDLED if kind in _SAYS_LITTLE else _dies_in(kind)).isdisjoint(thread.problems):
         said = "exited-or-crashed"
     captures = _captures(thread.calls)
     return ThreadJudgement(
@@ -103,6 +103,11 @@ def judge_thread(
 def group_of(judged: ThreadJudgement) -> str:
     """What its wait has in common with those of other ranks (labels.WAIT_GROUPS)."""
     return RULE_GROUPS.get(judged.rule or "") or WAIT_GROUPS[judged.kind]
+
+
+def _dies_in(kind: str) -> FrozenSet[str]:
+    """What is printed of a thread that dies, whatever it was in; of what, its frames may say."""
+    return frozenset() if WAIT_GROUPS[kind] == "fatal" else LAST_WORDS
 
 
 def rules_matching(frame: Frame) -> Tuple[FrameRule, ...]:

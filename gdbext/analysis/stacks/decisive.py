@@ -34,7 +34,7 @@ _KINDS = {
     "gil": (55, 24),
 }
 _HELPER = (1, 0)
-_LONG_IDS = ("text:backtrace", "text:faulthandler", "text:traceback", "text:ucx")
+_LONG_IDS = ("text:backtrace", "text:faulthandler", "text:openmpi", "text:traceback", "text:ucx")
 _FEW = 4
 """Digits of a number that a debugger counts threads with; ids of threads have more."""
 _MAIN_FUNCTIONS = (
@@ -58,9 +58,9 @@ def decisive(process: RankSnapshot, judged: Sequence[ThreadJudgement]) -> Option
             says = [one for one in positions if (one in mains) == main and _says(process, one, judgement)]
             first = min(says, key=lambda one: (one in parts, one), default=None)
             if first is not None:
-                key = (_weight(judgement, main), int(main), int(first not in parts), -first)
+                key = (_weight(judgement, main), int(first not in parts), int(main), -first)
                 best = key if best is None else max(best, key)
-    if best is None or _may_be_another(process, judged, best[0], bool(best[1])):
+    if best is None or _may_be_another(process, judged, best[0], bool(best[2])):
         return None
     return -best[3]
 

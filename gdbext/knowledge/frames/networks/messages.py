@@ -60,6 +60,7 @@ RULES = (
 HANDLERS = {
     "traceback": "the traceback of an exception, which is not in the text",
     "ucx": "UCX prints a stack as the process dies",
+    "openmpi": "Open MPI's handler of a fatal signal prints this stack",
     "glog": "the handler of a fatal signal, or a failed check, prints this stack",
     "exception": "the stack of an exception that was thrown",
     "torch": "the stack of an exception of torch",
@@ -67,5 +68,7 @@ HANDLERS = {
     "cstack": "faulthandler prints the C stack as the process dies",
     "hs_err": "Java's report of a crash",
 }
-"""Kinds of stacks that nothing prints but the end of a process, where they have no head of a live thread. A wait that
-their frames tell by name says more."""
+"""Kinds of stacks that nothing prints but the end of a process, where they have no head of a live thread."""
+
+LAST_WORDS = frozenset(text for kind, text in HANDLERS.items() if kind != "traceback")
+"""Of a traceback that is cut off nobody knows whether an interrupt made it: a wait that its frames name says more."""

@@ -87,6 +87,6 @@ RULES = (
         "kernel-exit",
         "exited-or-crashed",
         r"do_exit|do_group_exit|do_coredump|exit_mmap|mmput|coredump_wait",
-        LEAF + 3,
+        LEAF - 1,  # whoever waits at its end for something is held up by that
     ),
 )
