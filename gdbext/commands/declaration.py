@@ -15,9 +15,12 @@ ALL_THE_REST = "..."
 
 
 class Argument(NamedTuple):
-    """One argument or option, in argparse's words. `completes`: one of rank, ranks, pid, file, label, command,
-    expression. `rest`: the option takes the rest of the line as it was typed; gdb's way to write it, without dashes, is
-    understood behind the first word."""
+    """One argument or option, in argparse's words.
+
+    `completes`: one of rank, ranks, pid, file, label, engine, error, dtype, place, command, expression, or the words
+    that are offered: "torch|pyobject". `rest`: the option takes the rest of the line as it was typed; gdb's way to
+    write it, without dashes, is understood behind the first word.
+    """
 
     name: str  # "--name" for an option, else a positional argument
     help: str  # "" for one that only programs of ours give
@@ -38,6 +41,13 @@ class Argument(NamedTuple):
     @property
     def option(self) -> bool:
         return self.name.startswith("-")
+
+    @property
+    def offers(self) -> str:
+        """What TAB shows for its value; a metavar may say it too: FILE, or words like stop|log."""
+        if self.completes or not self.metavar:
+            return self.completes or ""
+        return "file" if self.metavar in ("FILE", "DIR", "PATH") else self.metavar if "|" in self.metavar else ""
 
     def only(self, where: str) -> Argument:
         return self._replace(where=where)

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import shutil
+import subprocess
 
 import pytest
 
@@ -44,6 +46,52 @@ def test_completion(any_gdb):
     assert "llm-rank 12" in number
     assert "llm-rank apply 12" in several
     assert "llm-rank apply all" in every
+
+
+def test_values_complete(any_gdb, tmp_path):
+    for name in ("answer.json", "again.json", "bundle"):
+        (tmp_path / name).touch()
+    other = subprocess.Popen(["VLLM::Worker_TP0"], executable=shutil.which("cat"), stdin=subprocess.PIPE)
+    with other, Target("plain", env={"RANK": "12", "WORLD_SIZE": "16"}) as target:
+        found = completions(
+            any_gdb,
+            "complete llm-attach-all --engine v",
+            "complete llm-attach-all --engine=v",
+            "complete llm-check on --engine fast",
+            "complete llm-break main --others ",
+            "complete llm-break main --action l",
+            "complete llm-error cudaErrorIll",
+            "complete llm-tensor stats x --where p",
+            "complete llm-tensor stats x --dtype bf",
+            "complete llm-break li",
+            "complete llm-check o",
+            f"complete llm-ranks --json --output {tmp_path}/a",
+            "complete llm-attach-all ",
+            f"llm-attach-all {target.pid} --output /dev/null",
+            "complete llm-stacks --json --name",
+            "complete llm-bt --ranks 0-3,1",
+            "complete llm-break --rank 12 recur",
+            f"llm-rank {target.pid}",
+            "frame function ncclAllReduce",
+            "complete llm-tensor p -1 + datat",
+        )
+    assert found[:4] == [
+        ["llm-attach-all --engine vllm"],
+        ["llm-attach-all --engine=vllm"],
+        ["llm-check on --engine fastertransformer"],
+        [f"llm-break main --others {word}" for word in ("hold", "run", "stop")],
+    ]
+    assert found[4] == ["llm-break main --action log"]
+    assert "llm-error cudaErrorIllegalAddress" in found[5] and len(found[5]) == 3
+    assert found[6] == ["llm-tensor stats x --where pinned"]
+    assert found[7] == ["llm-tensor stats x --dtype bf16"]
+    assert found[8] == ["llm-break list"] and found[9] == ["llm-check off", "llm-check on"]
+    assert found[10] == [f"llm-ranks --json --output {tmp_path}/{name}" for name in ("again.json", "answer.json")]
+    assert f"llm-attach-all {other.pid}" in found[11], "a rank that runs here, before any attach"
+    assert found[13] == ["llm-stacks --json --name"]
+    assert found[14] == ["llm-bt --ranks 0-3,12"]
+    assert found[15] == ["llm-break --rank 12 recurse"]
+    assert found[-1][0] == "llm-tensor p -1 + datatype"
 
 
 def test_help_and_dash_h_say_the_same(turn_gdb):

@@ -10,10 +10,13 @@ import pytest
 from gdbext.cli.command_line import parser
 from gdbext.commands import argument_parser, catalogue, declared
 from gdbext.commands.argument_parser import in_gdb, in_shell, takes
+from gdbext.commands.argument_types import OTHERS
 from gdbext.commands.catalogue import COMMANDS, IN_GDB, IN_SHELL
 from gdbext.commands.declaration import GDB, SHELL, Command, loaded
+from gdbext.commands.offered import files_at, words_for
 
 FOLDER = Path(declared.__file__).parent
+TOLD_WHILE_IT_RUNS = ("rank", "ranks", "pid", "file", "place", "command", "expression")
 NOUNS = sorted(path.stem for path in FOLDER.glob("[a-z]*.py") if path.stem != "shared_arguments")
 
 
@@ -124,3 +127,23 @@ def test_a_command_of_the_shell_alone_is_one_row():
     one = argument_parser.Parser(prog="gdbext hello")
     argument_parser.add_arguments(one, in_shell(row), SHELL)
     assert vars(one.parse_args([])) == {}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.gdb or command.gdbext)
+def test_what_is_offered_is_taken(command):
+    for one in (*command.arguments, *((command.tail,) if command.tail else ())):
+        words = words_for(one)
+        assert words or one.offers in ("", *TOLD_WHILE_IT_RUNS), one
+        assert all(one.type(word) in (word, OTHERS.get(word)) for word in words)
+        assert not one.choices or words == one.choices
+
+
+def test_files_are_offered_as_they_were_typed(tmp_path, monkeypatch):
+    (tmp_path / "core.folder").mkdir()
+    for name in ("core.1", "core.2", ".core", "other"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    assert files_at("core") == ["core.1", "core.2", "core.folder/"]
+    assert files_at(f"{tmp_path}/core.1") == [f"{tmp_path}/core.1"]
+    assert files_at("./o") == ["./other"] and files_at("") == ["core.1", "core.2", "core.folder/", "other"]
+    assert files_at("absent/") == files_at("\0") == []

@@ -59,7 +59,8 @@ EXCEPTIONS = {
         capture/cores/gpu_core.py:GpuCore.read snapshot/core_job.py:matching commands/user_files.py:_check_taken
         commands/user_files.py:_created commands/user_files.py:_descriptor_of commands/user_files.py:_nameless
         commands/user_files.py:_stream commands/user_files.py:append_private
-        commands/user_files.py:check_writable commands/user_files.py:new_file commands/output.py:_old_file
+        commands/user_files.py:check_writable commands/user_files.py:new_file commands/offered.py:files_at
+        commands/output.py:_old_file
         discovery/preflight/checkup.py:_room cli/bundle.py:snapshot_in collect/core_files.py:_look
         cli/inputs/given_files.py:_expanded cli/inputs/given_files.py:_is_pipe cli/launch.py:_open_log
         cli/launch.py:_start cli/inputs/log_folder.py:_is_log cli/pdb/inject.py:_ask cli/inputs/reading.py:read

@@ -15,7 +15,9 @@ BREAK = Command(
     body="gdbext.commands.break_points:add",
     category="breakpoints",
     arguments=(
-        Argument("location", "as gdb's `break` takes it; quoted when it has spaces", "LOCATION", nargs="?"),
+        Argument(
+            "location", "as gdb's `break` takes it; quoted when it has spaces", "LOCATION", nargs="?", completes="place"
+        ),
         Argument("--rank", "stop when one of these comes there, like 1 or 0-3 (any)", "RANKS", completes="ranks"),
         Argument("--count", "a rank stops from its Nth passing on", "N", positive, default=1),
         Argument(
@@ -32,6 +34,7 @@ BREAK = Command(
             "stop; log: say the values of EXPRS and let the rank run on; report: as llm-check, and run on",
             "WHAT",
             nargs="+",
+            completes="stop|log|report",
         ),
         Argument(
             "--if",

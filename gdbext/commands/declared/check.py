@@ -26,7 +26,9 @@ COMMANDS = (
         body="gdbext.commands.check:on",
         category="breakpoints",
         arguments=(
-            Argument("--engine", "only checks of this engine (vllm, fastertransformer, ...)", "NAME"),
+            Argument(
+                "--engine", "only checks of this engine (vllm, fastertransformer, ...)", "NAME", completes="engine"
+            ),
             _RANKS,
             Argument("--action", "stop, or log: print the report and let the rank run on", "stop|log", action),
             Argument("--log", "append each report to FILE as a line of JSON, and let the rank run on", "FILE"),

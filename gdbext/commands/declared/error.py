@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gdbext.commands.declaration import SHELL, Argument, Command
 
-_ERROR = Argument("error", "a number, a name, or a message with one in it", "ERROR", nargs="?")
+_ERROR = Argument("error", "a number, a name, or a message with one in it", "ERROR", nargs="?", completes="error")
 
 COMMANDS = (
     Command(

@@ -18,7 +18,9 @@ COMMANDS = (
                 "graphs|tensors",
                 choices=("graphs", "tensors"),
             ),
-            Argument("--engine", "only the settings of this engine (default: by the command)", "NAME"),
+            Argument(
+                "--engine", "only the settings of this engine (default: by the command)", "NAME", completes="engine"
+            ),
             Argument("--dir", "folder for the files (default: a new one here)", "DIR"),
             Argument("--steps", "profile these steps (100-150)", "A-B"),
             Argument("--set", "a key of MindSpore's dump file", "NAME=VALUE", many=True),

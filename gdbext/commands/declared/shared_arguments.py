@@ -18,7 +18,7 @@ SELECTING = (
     Argument("--name", "processes whose title matches this regular expression", "REGEX", group=_WHICH),
     Argument("--pgid", "processes of the process group N", "N", number, group=_WHICH),
     Argument("--parent", "the whole tree of processes below PID", "PID", number, completes="pid", group=_WHICH),
-    Argument("--engine", "jobs of this engine (vllm, sglang, rtp-llm, ...)", "NAME", group=_WHICH),
+    Argument("--engine", "jobs of this engine (vllm, sglang, rtp-llm, ...)", "NAME", completes="engine", group=_WHICH),
     Argument("--asked-as", "", where=SHELL),  # the command of gdb that this is the work of
 )
 PIDS = Argument(

@@ -23,7 +23,9 @@ COMMANDS = (
         gdb="llm-stream p",
         body="gdbext.commands.stream:print_stream",
         category="data",
-        tail=Argument("expression", "a stream, an object that holds one, or an address", "EXPR", nargs="?"),
+        tail=Argument(
+            "expression", "a stream, an object that holds one, or an address", "EXPR", nargs="?", completes="expression"
+        ),
         options_behind=True,
         description=_STATES,
         examples=("llm-stream p stream", "llm-stream p this->stream_", "llm-stream p 0x2"),

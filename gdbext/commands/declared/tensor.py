@@ -11,18 +11,30 @@ _RANKS = (
     Argument("--all-ranks", "on all attached ranks", flag=True),
 )
 _RAW = (
-    Argument("--dtype", "element type at an address: fp16, bf16, int4, fp8_e4m3fn, ...", "TYPE"),
+    Argument("--dtype", "element type at an address: fp16, bf16, int4, fp8_e4m3fn, ...", "TYPE", completes="dtype"),
     Argument("--shape", "its shape, like 2,3", "N,N"),
     Argument("--strides", "its strides in elements, when it is not contiguous", "N,N"),
-    Argument("--where", "cpu, pinned, gpu or managed, when the map of the process does not say", "PLACE"),
+    Argument(
+        "--where",
+        "cpu, pinned, gpu or managed, when the map of the process does not say",
+        "PLACE",
+        completes="cpu|pinned|gpu|managed",
+    ),
     Argument("--gpu-core", "values on the GPU out of this GPU core (.nvcudmp)", "FILE", completes="file"),
     Argument(
-        "--as", "what lies at an address: torch (a TensorImpl), pyobject, ggml, ggml_cgraph, or a type's name", "TYPE"
+        "--as",
+        "what lies at an address: torch (a TensorImpl), pyobject, ggml, ggml_cgraph, or a type's name",
+        "TYPE",
+        completes="torch|pyobject|ggml|ggml_cgraph",
     ),
     *_RANKS,
 )
-_EXPRESSION = Argument("expression", "an expression of the program, or an address with --dtype and --shape", "EXPR")
-_WITH_INDEX = Argument("expression", "an expression, and an index like [0, :, -3:]", "EXPR [INDEX]")
+_EXPRESSION = Argument(
+    "expression", "an expression of the program, or an address with --dtype and --shape", "EXPR", completes="expression"
+)
+_WITH_INDEX = Argument(
+    "expression", "an expression, and an index like [0, :, -3:]", "EXPR [INDEX]", completes="expression"
+)
 
 
 def _row(
@@ -87,7 +99,9 @@ COMMANDS = (
         "save",
         "Write a tensor to a .npy or .safetensors file",
         "save",
-        Argument("expression", "an expression, perhaps an index, and the file", "EXPR [INDEX] FILE", completes="file"),
+        Argument(
+            "expression", "an expression, perhaps an index, and the file", "EXPR [INDEX] FILE", completes="expression"
+        ),
         "With several ranks {rank} in the name stands for the number.",
         ("llm-tensor save hidden hidden.npy", "llm-tensor save hidden [0] /tmp/hidden-{rank}.npy --all-ranks"),
     ),
@@ -95,7 +109,12 @@ COMMANDS = (
         "diff",
         "Compare two tensors, of the program or in files, or one tensor over ranks",
         "diff",
-        Argument("expression", "two expressions or files, or one expression with --all-ranks", "A B [INDEX]"),
+        Argument(
+            "expression",
+            "two expressions or files, or one expression with --all-ranks",
+            "A B [INDEX]",
+            completes="expression",
+        ),
         "An index behind a space selects in both tensors, one without a space in the tensor before it. Files are .npy, "
         ".safetensors and torch's .pt; FILE:NAME is one of several tensors in a file. `gdbext dump ls` finds dumps.",
         (

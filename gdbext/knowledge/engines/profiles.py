@@ -9,5 +9,8 @@ from gdbext.knowledge.schema import EngineProfile
 
 PROFILES: Tuple[EngineProfile, ...] = tuple(engine.PROFILE for engine in parts("profile"))
 
+NAMES: Tuple[str, ...] = tuple(profile.name for profile in PROFILES)
+"""What `--engine` takes."""
+
 GENERIC: Tuple[str, ...] = ("torch", "mpi")
 """Names of profiles that stand for "no known engine"."""

@@ -25,6 +25,9 @@ LIBRARIES: Tuple[Library, ...] = (
     Library("cublasStatus_t", numbers.CUBLAS, CUBLAS, ("CUBLAS_STATUS_",)),
     Library("ncclResult_t", numbers.NCCL, NCCL, ("nccl",)),
 )
+NAMES: Tuple[str, ...] = tuple(dict.fromkeys(name for library in LIBRARIES for name, _ in library.names.values()))
+"""The names of all errors."""
+
 TEXT_FUNCTIONS: Dict[str, str] = {
     "cudaGetErrorString": "cudaError_t",
     "cudaGetErrorName": "cudaError_t",
@@ -36,4 +39,4 @@ TEXT_FUNCTIONS: Dict[str, str] = {
 }
 """Functions that a check calls for the text of an error, with the number as first argument."""
 
-__all__ = ["LIBRARIES", "TEXT_FUNCTIONS", "ErrorRow", "Library"]
+__all__ = ["LIBRARIES", "NAMES", "TEXT_FUNCTIONS", "ErrorRow", "Library"]
