@@ -21,6 +21,9 @@ setup(
     install_requires=[
         "tabulate>=0.8.9",  # tables
         "pygments>=2.10",  # colours of source lines and stacks
+        # TAB in bash, zsh and fish; loaded at a TAB alone (18 ms), has all three on Python 3.8. shtab's script needs no
+        # process at a TAB, but has no fish below Python 3.9 and cannot know which pids run.
+        "argcomplete>=3",
         "pyelftools>=0.29",  # ELF notes, symbols and DWARF of libraries and cores
     ],
     extras_require={

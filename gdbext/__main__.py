@@ -1,5 +1,6 @@
 """The `gdbext` command, also as `python3 -m gdbext` from a clone that nothing was installed from."""
 
+import os
 import sys
 
 
@@ -9,6 +10,10 @@ def main() -> int:
         from gdbext.collect.interrupts import interrupts_wait  # here, so that a Ctrl-C in the middle of it is caught
 
         with interrupts_wait():
+            if "_ARGCOMPLETE" in os.environ:  # a shell asks what TAB may complete to
+                from gdbext.cli.completion import complete
+
+                complete()
             from gdbext.cli.main import main as run
         return run()
     except KeyboardInterrupt:

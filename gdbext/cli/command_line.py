@@ -10,7 +10,7 @@ from typing import NoReturn
 from gdbext import __version__
 from gdbext.commands.argument_parser import add_arguments, in_shell
 from gdbext.commands.catalogue import IN_SHELL
-from gdbext.commands.declaration import SHELL
+from gdbext.commands.declaration import SHELL, Command
 from gdbext.model.errors import UsageError
 
 SUMMARY = "Say which rank of a multi-GPU job hangs, why, and what to do. Start with: gdbext diagnose"
@@ -48,6 +48,17 @@ def parser() -> argparse.ArgumentParser:
 
     for command in IN_SHELL.values():
         summary = f"{command.summary}."
-        one = commands.add_parser(command.gdbext, help=summary, description=summary, epilog=EPILOG)
+        one = commands.add_parser(
+            command.gdbext,
+            help=summary,
+            description=summary,
+            epilog=_examples(command) + EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter if command.shell_examples else argparse.HelpFormatter,
+        )
         add_arguments(one, in_shell(command), SHELL)
     return top
+
+
+def _examples(command: Command) -> str:
+    lines = "".join(f"  {line}\n" for line in command.shell_examples)
+    return f"examples:\n{lines}\n" if lines else ""

@@ -100,7 +100,7 @@ def _add(parser: Any, argument: Argument, other_name: str) -> None:
             more["action"] = "append"
         if argument.option or argument.nargs != "*":
             more["default"] = argument.default
-    parser.add_argument(*names, **more)
+    parser.add_argument(*names, **more).declared = argument  # whoever completes it asks for its row
 
 
 def help_text(command: Command) -> str:

@@ -10,6 +10,7 @@ from gdbext.commands.declared import (
     break_points,
     check,
     comms,
+    completion,
     diagnose,
     doctor,
     dump,
@@ -18,6 +19,7 @@ from gdbext.commands.declared import (
     gdbinit,
     launch,
     locks,
+    man,
     pdb,
     profile,
     ranks,
@@ -31,7 +33,7 @@ from gdbext.commands.declared import (
 
 _NOUNS = (
     *(diagnose, locks, ranks, doctor, explain, comms, pdb, error, watch, profile, trace, dump),
-    *(launch, vscode, run, gdbinit, backtrace, break_points, tensor, stream, check),
+    *(launch, vscode, run, gdbinit, completion, man, backtrace, break_points, tensor, stream, check),
 )
 COMMANDS: Tuple[Command, ...] = tuple(command for noun in _NOUNS for command in noun.COMMANDS)
 """In the order in which `gdbext --help` lists them."""

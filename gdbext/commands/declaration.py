@@ -71,6 +71,7 @@ class Command(NamedTuple):
     tail: Optional[Argument] = None
     description: str = ""  # in gdb's words
     examples: Tuple[str, ...] = ()
+    shell_examples: Tuple[str, ...] = ()  # lines for the shell, under its help
     prefix: bool = False  # other commands are named below it
     repeats: bool = False  # an empty line runs it again
     options_behind: bool = False

@@ -20,8 +20,8 @@ LARGER = {
 
 TWICE = {
     "the noun of an answer or of a command, once in each layer (model, commands, cli, render, printers)": """
-        backtrace break_points chain check check_report checkup comms considered diagnose doctor error explain
-        explanation gdbinit job launch locks origin parsing ranks run selection session stream tensor
+        backtrace break_points chain check check_report checkup comms completion considered diagnose doctor error
+        explain explanation gdbinit job launch locks man origin parsing ranks run selection session stream tensor
         dump dumps profiling trace verdict vscode watch
     """,
     "a library, once in each table that has rows of it": "cuda nccl python",

@@ -1,0 +1,20 @@
+"""Completion in the shell."""
+
+from __future__ import annotations
+
+from gdbext.commands.declaration import Argument, Command
+
+COMMANDS = (
+    Command(
+        "Print the lines that make TAB complete gdbext's commands, options and values in a shell",
+        gdbext="completion",
+        run="gdbext.cli.completion",
+        arguments=(Argument("shell", "bash, zsh or fish", "bash|zsh|fish", choices=("bash", "zsh", "fish")),),
+        shell_examples=(
+            "source <(gdbext completion bash)     # in ~/.bashrc",
+            "source <(gdbext completion zsh)      # in ~/.zshrc, behind compinit",
+            "gdbext completion fish | source      # in ~/.config/fish/config.fish",
+        ),
+        answers=False,
+    ),
+)
