@@ -8,6 +8,7 @@ import re
 from typing import NoReturn
 
 from gdbext import __version__
+from gdbext.cli.installed import installed
 from gdbext.commands.argument_parser import add_arguments, in_shell
 from gdbext.commands.catalogue import IN_SHELL
 from gdbext.commands.declaration import SHELL, Command
@@ -43,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     """The whole command line. Kept apart from `main` for the reference page and its test."""
     top = _Parser(prog="gdbext", description=SUMMARY, epilog=EPILOG)
     top.set_defaults(quiet=False)
-    top.add_argument("--version", action="version", version=f"gdbext {__version__}")
+    top.add_argument("--version", action="version", version=f"gdbext {__version__} ({installed()})")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
 
     for command in IN_SHELL.values():
