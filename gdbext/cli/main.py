@@ -18,7 +18,7 @@ from gdbext.collect.interrupts import interrupts_wait
 from gdbext.commands.catalogue import IN_SHELL
 from gdbext.commands.output import wants_json
 from gdbext.model.errors import USAGE, GdbextError, Interrupted
-from gdbext.render.text.notices import error_document
+from gdbext.render import dumps
 
 _PACKAGES = ("tabulate", "pygments", "elftools")
 
@@ -56,7 +56,7 @@ def _failed(error: GdbextError, options: argparse.Namespace) -> int:
     """Say it; returns its exit status."""
     if options.json and not options.answered:
         with contextlib.suppress(GdbextError):  # stdout is closed
-            write_lines([error_document(error)])
+            write_lines([dumps(error)])
     Progress().say(str(error))
     return error.exit_code
 

@@ -14,8 +14,8 @@ from gdbext.model.errors import OK, UsageError
 from gdbext.model.exit_status import ALL, NONE, PART, exit_status
 from gdbext.model.trace import read_of
 from gdbext.render import dumps
-from gdbext.render.json.trace_document import csv_of
 from gdbext.render.text.trace_picture import picture
+from gdbext.render.trace_csv import csv_of
 from gdbext.traces.diagnosis import diagnose
 from gdbext.traces.finding import found
 from gdbext.traces.job import read_job

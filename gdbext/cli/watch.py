@@ -41,8 +41,8 @@ from gdbext.model.job import Job, JobSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.verdict import Diagnosis
 from gdbext.model.watching import Pulse, ThreadPulse, WatchEvent
-from gdbext.render import PLAIN
-from gdbext.render.text.watch import event_document, event_lines
+from gdbext.render import PLAIN, dumps
+from gdbext.render.text.watch import event_lines
 
 _BUNDLE = re.compile(r"\d{8}-\d{6}-[a-z0-9-]+$")
 _RAS_EVERY = 10.0  # seconds; every rank answers it
@@ -219,7 +219,7 @@ class Watch:
         event = WatchEvent(kind=kind, text=text, at=time.time(), **more)  # type: ignore[arg-type]
         if kind in _TOLD:
             self.untold = kind == "undecided"
-        lines = [event_document(event)] if self._options.json else event_lines(event, self._style)
+        lines = [dumps(event)] if self._options.json else event_lines(event, self._style)
         if self._options.output is None:
             write_lines(lines)
         else:

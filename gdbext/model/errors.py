@@ -13,7 +13,8 @@ MORE_MEMORY = "give it more memory (ulimit -v, ulimit -d, the limit of the conta
 class GdbextError(Exception):
     """Something the user can act on. `hint` is the next step."""
 
-    exit_code = NOTHING
+    hint: str
+    exit_code: int = NOTHING
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)

@@ -46,7 +46,7 @@ class ProfileStatuses:
 
 
 @dataclass(frozen=True)
-class TraceFile:
+class WrittenTrace:
     """One trace of one process. `state`: "whole", "growing", or what is wrong with it."""
 
     path: str
@@ -72,7 +72,7 @@ class ProfileAnswer:
     requests: Optional[int] = None  # that were sent while it ran
     failed_requests: int = 0
     folder: Optional[str] = None
-    files: Tuple[TraceFile, ...] = ()
+    files: Tuple[WrittenTrace, ...] = ()
     complete: Optional[bool] = None  # every rank's trace is there and whole; None: nobody waited for them
     notes: Tuple[str, ...] = ()
     next_step: str = ""

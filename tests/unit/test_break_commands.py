@@ -17,8 +17,9 @@ from gdbext.model.attached import AttachedRank
 from gdbext.model.break_points import BreakPoint, BreakTable, RankPlace
 from gdbext.model.errors import UsageError
 from gdbext.model.job import RankProcess
+from gdbext.render.json.document import document
 from gdbext.render.style import Style
-from gdbext.render.text.break_points import break_document, break_lines
+from gdbext.render.text.break_points import break_lines
 
 
 class Session:
@@ -118,9 +119,9 @@ def test_rendering_says_who_waits_where():
     assert "waits there" in text
     assert "at breakpoint 1" in text
     assert "logged only: a, b; pending" in text
-    document = break_document(answer)
-    assert document["breakpoints"][0]["others"] == "hold"
-    assert [one["held"] for one in document["ranks"]] == [True, False]
+    said = document(answer)
+    assert said["breakpoints"][0]["others"] == "hold"
+    assert [one["held"] for one in said["ranks"]] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from gdbext.analysis.progress.standstill import Stillness
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.cli import main, watch
 from gdbext.model.watching import WatchEvent
+from gdbext.render import dumps
 from gdbext.render.style import Style
-from gdbext.render.text.watch import event_document, event_lines
+from gdbext.render.text.watch import event_lines
 
 HANG = WatchEvent("hang", "stands still\x1b[2J for 60 s.", 0.0, "/tmp/a", "missing-rank", "high", (1,))
 
@@ -29,7 +30,7 @@ def test_an_event_for_people_and_for_programs():
     assert "\x1b" not in "".join(lines)
     assert lines[0].endswith("stands still for 60 s.")
     assert [line.split()[0] for line in lines[1:]] == ["cause", "bundle"]
-    assert json.loads(event_document(HANG))["culprits"] == [1]
+    assert json.loads(dumps(HANG))["culprits"] == [1]
 
 
 @pytest.mark.parametrize(("option", "value"), [("--still", "0"), ("--every", "-1"), ("--keep", "0")])

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from gdbext.cli.profiler.profile_files import Folder, Whose, missing, whose
-from gdbext.model.profiling import TraceFile
+from gdbext.model.profiling import WrittenTrace
 
 NAMES = {
     "1700000000.25-TP-3.trace.json.gz": Whose("TP 3"),
@@ -111,7 +111,7 @@ def test_room_is_that_of_the_nearest_folder_above(tmp_path):
 
 
 def trace(number, stage="", state="whole", is_rank=True):
-    return TraceFile("p", f"rank {number}", 1, state, stage, is_rank)
+    return WrittenTrace("p", f"rank {number}", 1, state, stage, is_rank)
 
 
 @pytest.mark.parametrize(

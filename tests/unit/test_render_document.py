@@ -7,11 +7,16 @@ from render_samples import empty, hang, never_came, poisoned, scattered
 
 from gdbext import __version__, render
 from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTable
+from gdbext.model.documents.answers import ANSWERED, LISTS
+from gdbext.model.documents.document_row import rows
+from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
+from gdbext.model.rank_prompts import RankPrompts
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Verdict
-from gdbext.render.json.document import _DOCUMENTS, _LISTS, document, dumps
+from gdbext.model.watching import WatchEvent
+from gdbext.render.json.document import document, dumps
 
 UNSEEN = {"state": None, "cpu": None, "wchan": None}
 HEAD = {"schema": 1, "tool": f"gdbext {__version__}"}
@@ -191,8 +196,9 @@ def test_what_has_no_document_says_so(obj):
 
 def test_whatever_has_a_document_has_lines():
     """They are looked up by where a type of the model stands."""
-    assert [kind for kind in _DOCUMENTS if kind not in render._module_of(kind).RENDERERS] == []
-    lists = [kind for kind in _LISTS if kind not in getattr(render._module_of(kind), "LIST_RENDERERS", ())]
+    bare = [kind for kind in ANSWERED if kind not in getattr(render._module_of(kind), "RENDERERS", ())]
+    assert bare == [WatchEvent, RankPrompts, GdbextError], "their commands print them as they come"
+    lists = [kind for kind in LISTS if kind not in getattr(render._module_of(kind), "LIST_RENDERERS", ())]
     assert lists == [ThreadStack], "its list is only part of another answer"
 
 
@@ -200,3 +206,9 @@ def test_what_has_no_lines_is_said():
     for nothing in (1, (1,), (Job("j", None, ()), 1), [thread() for thread in (object,)]):
         with pytest.raises(TypeError, match="no renderer for"):
             render.render(nothing, render.Style())
+
+
+@pytest.mark.parametrize("words", ["a-b", "rank:upper", "**", "=rank", "rank??"])
+def test_a_row_that_means_nothing_is_an_error(words):
+    with pytest.raises(ValueError, match="is no row"):
+        rows(f"pid {words}")

@@ -11,15 +11,14 @@ import pytest
 import gdbext
 from gdbext.analysis.communicators.joined import communicator_table
 from gdbext.model.communicator_table import CommunicatorTable
+from gdbext.model.documents.answers import ANSWERED, LISTS
+from gdbext.model.errors import GdbextError
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.saved.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
-from gdbext.model.watching import WatchEvent
 from gdbext.render import Style, dumps
-from gdbext.render.json.document import _DOCUMENTS, _LISTS
 from gdbext.render.json.json_text import Lines, json_text, visible
 from gdbext.render.safe_text import clean, is_live
-from gdbext.render.text.watch import event_document
 from tests.fuzz.making import Maker
 
 LIVE = {
@@ -87,7 +86,7 @@ def test_what_json_has_no_number_for_is_null():
     assert json_text({"a": float("nan"), "b": [float("inf"), 1.5]}) == '{"a": null, "b": [null, 1.5]}'
 
 
-@pytest.mark.parametrize("kind", _DOCUMENTS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [one for one in ANSWERED if one is not GdbextError], ids=lambda kind: kind.__name__)
 def test_every_document(kind):
     for seed in range(4):
         made = Maker(random.Random(seed), [f"name{POISON}\n\t"], full=True).of(kind)
@@ -98,7 +97,7 @@ def test_every_document(kind):
         assert any("\\u202e" in one for one in found), "the name is there, written out"
 
 
-@pytest.mark.parametrize("kind", _LISTS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", LISTS, ids=lambda kind: kind.__name__)
 def test_every_list(kind):
     made = Maker(random.Random(1), [f"name{POISON}"], full=True).of(kind)
     assert any("\\u202e" in one for one in assert_tame(dumps((made, made))))
@@ -111,8 +110,8 @@ def test_names_have_no_lines():
     assert_tame(dumps(job))
 
 
-def test_events_of_a_watch():
-    found = assert_tame(event_document(WatchEvent(POISON, POISON, 1.5, POISON, POISON, POISON, (1,))))
+def test_errors():
+    found = assert_tame(dumps(GdbextError(f"{POISON}\n\t", POISON)), kept="\n\t")
     assert any("\\u202e" in one for one in found)
 
 
@@ -157,6 +156,8 @@ def test_nobody_else_writes_json():
         calls = [ast.unparse(node) for node in ast.walk(ast.parse(path.read_text("utf-8"))) if _is_attribute(node)]
         if {"json.dump", "json.dumps", "json.JSONEncoder"} & set(calls):
             writers.add(str(path.relative_to(root)))
+        if path.parent != root / "render" / "json":
+            assert "json_text" not in path.read_text("utf-8"), f"{path}: answers have rows in model/documents"
     assert writers <= set(PROTOCOLS), "answers are written by render/json/json_text.py"
     assert set(PROTOCOLS) <= writers | {"cli/pdb/inject.py"}, "a row without a writer"
 

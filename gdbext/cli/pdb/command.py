@@ -18,14 +18,12 @@ from gdbext.collect.tidy_end import tidy_end
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.errors import OK, GdbextError, NothingFound, UsageError
 from gdbext.model.exit_status import ALL, NONE, exit_status
-from gdbext.model.job import SCHEMA
 from gdbext.model.missing import Missing
+from gdbext.model.rank_prompts import RankPrompts
 from gdbext.rankpdb import folder
 from gdbext.rankpdb.folder import Member
 from gdbext.rankpdb.wire import Message, Wire, connect
-from gdbext.render import Style
-from gdbext.render.json.document import TOOL
-from gdbext.render.json.json_text import json_text
+from gdbext.render import Style, dumps
 from gdbext.render.safe_text import clean_line
 from gdbext.render.table import Column, Row, table
 
@@ -220,8 +218,7 @@ def _list(places: Any, options: argparse.Namespace) -> int:
             rows.append({"job": os.path.basename(place)[4:], **rank.status})
     if not rows and not options.json:
         raise NothingFound("no rank on this host has come to a breakpoint_() yet")
-    document = {"schema": SCHEMA, "tool": TOOL, "ranks": rows}
-    give(lambda: json_text(document), lambda style: _table(rows, style), options)
+    give(lambda: dumps(RankPrompts(tuple(rows))), lambda style: _table(rows, style), options)
     return exit_status(False, ALL if rows else NONE)
 
 

@@ -10,7 +10,7 @@ from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 from gdbext.knowledge.ascend_tables import FOLDER, RANK_FILE, TRACE_VIEW
 from gdbext.knowledge.profilers import ASCEND_PID, ASCEND_TRACE, FRONT_END, STAGE
 from gdbext.knowledge.traces import HOST_NAME
-from gdbext.model.profiling import TraceFile
+from gdbext.model.profiling import WrittenTrace
 from gdbext.opener import files as opener
 from gdbext.traces.finding import labels_of
 
@@ -63,18 +63,20 @@ class Folder:
         """Note what is there now: it belongs to an earlier profile."""
         self._before = {one.name: one.stamp for one in self._list()}
 
-    def look(self) -> Tuple[TraceFile, ...]:
+    def look(self) -> Tuple[WrittenTrace, ...]:
         """The traces of this profile, by name."""
         found = [one for one in self._list() if self._before.get(one.name) != one.stamp]
         return tuple(self._file(one) for one in sorted(found))
 
-    def _file(self, one: _Found) -> TraceFile:
+    def _file(self, one: _Found) -> WrittenTrace:
         path = os.path.join(self.path, one.name)
         key, is_folder = one.whose.key, one.whose.is_folder
         state, size = self._growth(os.path.join(path, FOLDER, TRACE_VIEW) if is_folder else path)
         if is_folder:
             key = _ascend_rank(path) or key
-        return TraceFile(path=path, key=key, bytes=size, state=state, stage=one.whose.stage, is_rank=one.whose.is_rank)
+        return WrittenTrace(
+            path=path, key=key, bytes=size, state=state, stage=one.whose.stage, is_rank=one.whose.is_rank
+        )
 
     def _growth(self, path: str) -> Tuple[str, int]:
         growing = self._growing.setdefault(path, _Growing(path))
@@ -183,7 +185,7 @@ def _ascend_rank(folder: str) -> Optional[str]:
     return next((f"rank {int(one['rank'])}" for one in found if one is not None), None)
 
 
-def missing(files: Iterable[TraceFile], ranks: int, stages: int = 1) -> int:
+def missing(files: Iterable[WrittenTrace], ranks: int, stages: int = 1) -> int:
     """How many traces of ranks are not there or not whole yet, where each rank has one of each stage, and there are at
     least so many stages. Ranks of other hosts that write into the same folder count once one of their traces is there.
     """

@@ -18,7 +18,7 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.profilers import STEPS_A_SECOND, ProfilerRow
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.missing import Missing
-from gdbext.model.profiling import ProfileAnswer, ProfileServer, TraceFile
+from gdbext.model.profiling import ProfileAnswer, ProfileServer, WrittenTrace
 
 TOKEN = "GDBEXT_TOKEN"  # noqa: S105 - the name of a variable
 _POLL = 0.25
@@ -209,7 +209,7 @@ class Session:
                     self.progress.say("all steps are done")
                     return
 
-    def _wait_for_files(self, traces: Folder) -> Tuple[TraceFile, ...]:
+    def _wait_for_files(self, traces: Folder) -> Tuple[WrittenTrace, ...]:
         """Until every rank's trace is whole, or nothing has happened to any of them for as long as --flush says."""
         said, quiet_since, before = "", time.monotonic(), None
         while True:
@@ -234,7 +234,7 @@ class Session:
             _check_room(traces, self._ranks)
             time.sleep(_POLL)
 
-    def _incomplete(self, files: Tuple[TraceFile, ...], left: int) -> str:
+    def _incomplete(self, files: Tuple[WrittenTrace, ...], left: int) -> str:
         why = "nothing more came" if self._alive() else "the server has ended"
         if not files:
             return f"no trace was written ({why}): was there any traffic? --request FILE sends some"
@@ -257,7 +257,7 @@ class Session:
         action: str,
         body: Dict[str, Union[str, int, bool, Tuple[str, ...]]],
         folder: Optional[str],
-        files: Optional[Tuple[TraceFile, ...]] = None,
+        files: Optional[Tuple[WrittenTrace, ...]] = None,
         sender: Optional[Sender] = None,
         next_step: str = "",
     ) -> ProfileAnswer:

@@ -23,7 +23,6 @@ from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
 from gdbext.render import PLAIN, Style, dumps, load, render
 from gdbext.render.safe_text import clean_text
-from gdbext.render.text.notices import error_document
 
 try:
     load()  # now, and not while ranks stand still
@@ -67,7 +66,7 @@ def _said(row: Command, problem: GdbextError, args: Optional[Namespace], line: s
     """An error as gdb prints it, and before it as a document where JSON is wanted. Names of a target may stand in
     it."""
     if wants_json(typed_options(row, line)) if args is None else args.json:
-        _write(error_document(problem))
+        _write(dumps(problem))
     return gdb.GdbError(clean_text(str(problem), style()))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Callable, List, Mapping, Sequence
 
 from gdbext.model.backtrace import Backtrace
 from gdbext.render.safe_text import clean, counted, wrapped
@@ -34,19 +34,6 @@ def backtraces_lines(found: Sequence[Backtrace], style: Style) -> List[str]:
     for one in found:
         lines += ([""] if lines else []) + backtrace_lines(one, style)
     return lines
-
-
-def backtrace_document(one: Backtrace, thread: Dict[str, Any]) -> Dict[str, Any]:
-    """`thread` is its document; its frames get gdb's numbers."""
-    frames = [{"number": number, **frame} for number, frame in zip(one.numbers, thread["frames"])]
-    return {
-        "pid": one.pid,
-        "rank": one.rank,
-        **thread,
-        "problems": [*thread["problems"], *one.problems],
-        "frames": frames,
-        "left_out": one.left_out,
-    }
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {Backtrace: backtrace_lines}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Callable, Dict, List, Mapping
 
 from gdbext.model.break_points import BreakPoint, BreakTable
 from gdbext.model.text.ranges import ranks
@@ -67,10 +66,6 @@ def _then(point: BreakPoint, style: Style) -> str:
     if point.action == "log":
         return f", logged only{': ' if point.expressions else ''}" + clean(", ".join(point.expressions), style)
     return f", {_OTHERS[point.others]}, released after {point.limit:g} s without a command"
-
-
-def break_document(answer: BreakTable) -> Dict[str, Any]:
-    return {"breakpoints": asdict(answer)["points"], "ranks": asdict(answer)["places"], "notes": list(answer.notes)}
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {BreakTable: break_lines}

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Tuple
+from typing import Callable, List, Mapping, Tuple
 
 from gdbext.model.check_report import CheckKinds, CheckReport, CheckStatus, SwitchResults, WatchedRank
-from gdbext.model.missing import known
 from gdbext.model.stack import Frame
-from gdbext.render.json.json_text import Lines
 from gdbext.render.safe_text import clean, clean_line, place_of, shorten_name, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
-from gdbext.render.text.error import code_document, sticky_words
+from gdbext.render.text.error import sticky_words
 from gdbext.render.text.tensors.tensor import summary
 
 _MOST_FRAMES = 16
@@ -173,96 +171,9 @@ def switch_lines(answer: SwitchResults, style: Style) -> List[str]:
     return lines
 
 
-def report_document(report: CheckReport) -> Dict[str, Any]:
-    """The body of `--json`, and of a line of `--log`."""
-    failure = report.failure
-    return {
-        "taken_at": report.taken_at,
-        "process": {"rank": report.rank, "pid": report.pid, "host": report.host, "engine": report.engine},
-        "thread": {"id": report.thread, "lwp": report.lwp, "name": report.thread_name or None},
-        "failure": {
-            "kind": failure.kind,
-            "what": failure.what,
-            "raised": failure.raised or None,
-            "message": Lines(failure.message) or None,
-            "text": Lines(failure.text) or None,
-            "expression": failure.expression or None,
-            "file": failure.file or None,
-            "line": failure.line,
-            "error": None if failure.error is None else code_document(failure.error),
-            "details": list(failure.details),
-        },
-        "frames": [_frame_document(frame) for frame in report.frames],
-        "engine_frame": report.engine_frame,
-        "source": [{"line": line.number, "text": Lines(line.text)} for line in report.source],
-        "tensors": [
-            {"name": one.name, **{key: known(getattr(one, key)) for key in ("dtype", "shape", "where")}}
-            for one in (report.tensors.tensors if report.tensors else ())
-        ],
-        "streams": [{"name": name, "handle": handle} for name, handle in report.streams],
-        "timing": report.timing or None,
-        "steps": list(report.steps),
-        "notes": list(report.notes),
-        "problems": list(report.problems),
-    }
-
-
-def _frame_document(frame: Frame) -> Dict[str, Any]:
-    return {
-        "function": frame.function,
-        "module": frame.module,
-        "file": frame.file,
-        "line": frame.line,
-        "language": frame.language,
-    }
-
-
-def status_document(status: CheckStatus) -> Dict[str, Any]:
-    return {
-        "on": status.on,
-        "action": status.action,
-        "log": status.log,
-        "ranks": [
-            {
-                "inferior": rank.number,
-                "pid": rank.pid,
-                "rank": rank.rank,
-                "engine": rank.engine,
-                "throws": rank.sites,
-                "functions": list(rank.functions),
-                "files": list(rank.files),
-                "passed": rank.passed,
-                "failures": rank.failures,
-                "problems": list(rank.problems),
-            }
-            for rank in status.ranks
-        ],
-        "notes": list(status.notes),
-    }
-
-
-def kinds_document(kinds: CheckKinds) -> Dict[str, Any]:
-    rows = [{"engine": one.engine, "check": one.check, "seen": one.seen, "source": one.source} for one in kinds.kinds]
-    return {"checks": rows}
-
-
-def switch_document(answer: SwitchResults) -> Dict[str, Any]:
-    rows = [
-        {"pid": one.pid, "rank": one.rank, "function": one.function, "done": one.done, "text": one.text}
-        for one in answer.results
-    ]
-    return {"switches": rows, "notes": list(answer.notes)}
-
-
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {
     CheckReport: report_lines,
     CheckStatus: status_lines,
     CheckKinds: kinds_lines,
     SwitchResults: switch_lines,
-}
-CHECK_DOCUMENTS: Mapping[type, Callable[..., Dict[str, Any]]] = {
-    CheckReport: report_document,
-    CheckStatus: status_document,
-    CheckKinds: kinds_document,
-    SwitchResults: switch_document,
 }

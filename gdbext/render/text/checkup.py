@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Callable, List, Mapping
 
 from gdbext.model.checkup import Checkup
 from gdbext.render.safe_text import clean, wrapped
@@ -29,14 +29,6 @@ def checkup_lines(checkup: Checkup, style: Style) -> List[str]:
     if not checkup.hindered:
         lines += wrapped(_GOOD if checkup.tried else _UNTRIED, style)
     return lines
-
-
-def checkup_document(checkup: Checkup) -> Dict[str, Any]:
-    return {
-        "points": [
-            {"name": one.name, "state": one.state, "text": one.text, "remedy": one.remedy} for one in checkup.points
-        ]
-    }
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {Checkup: checkup_lines}

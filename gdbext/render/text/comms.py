@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Callable, Dict, List, Mapping, Sequence
 
 from gdbext.model.communicator import Communicator, CommunicatorGroup, Member
 from gdbext.model.communicator_table import CommunicatorTable
-from gdbext.model.missing import Missing, known
+from gdbext.model.missing import Missing
 from gdbext.render.safe_text import clean, rank_set, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
@@ -130,67 +130,6 @@ def _searches(answer: CommunicatorTable, style: Style) -> List[str]:
         for note in process.communicator_notes + process.problems:
             said.setdefault(note, []).append(process.label)
     return [f"{_joined(labels, style)}: {note}" for note, labels in said.items()]
-
-
-def communicator_document(answer: CommunicatorTable) -> Dict[str, Any]:
-    """The same for `--json`: unknown is null, and `unread` says why."""
-    processes = {process.index: process for process in answer.processes}
-    return {
-        "communicators": [
-            {
-                "hash": group.name,
-                "size": group.n_ranks,
-                "unseen_ranks": list(group.unseen),
-                "in_use": group.moving,
-                "uneven": [
-                    {"kind": one.kind, "counts": {str(rank): count for rank, count in one.counts.items()}}
-                    for one in group.uneven
-                ],
-                "members": [_member(member, processes[member.process].rank) for member in group.members],
-            }
-            for group in answer.groups
-        ],
-        "unreadable": [
-            {
-                "process": member.process,
-                "address": f"{member.communicator.address:#x}",
-                "origin": member.communicator.origin,
-                "problem": member.communicator.problem,
-            }
-            for member in answer.unreadable
-        ],
-        "processes": [
-            {
-                "index": process.index,
-                "rank": process.rank,
-                "pid": process.pid,
-                "host": process.host,
-                "state": process.state,
-                "problems": list(process.problems),
-                "notes": list(process.communicator_notes),
-            }
-            for process in answer.processes
-        ],
-        "notes": list(answer.notes),
-    }
-
-
-_PLAIN = ("rank", "local_rank", "device", "bus_id", "init_state", "async_error", "aborted", "destroyed", "revoked")
-
-
-def _member(member: Member, process_rank: Any) -> Dict[str, Any]:
-    one = member.communicator
-    values = {name: getattr(one, name) for name in (*_PLAIN, "finalized", "counts")}
-    return {
-        "process": member.process,
-        "process_rank": process_rank,
-        "address": f"{one.address:#x}",
-        "origin": one.origin,
-        "layout": one.layout,
-        "moved": one.moved,
-        **{name: known(value) for name, value in values.items()},
-        "unread": {name: value.reason for name, value in values.items() if isinstance(value, Missing)},
-    }
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {CommunicatorTable: communicator_lines}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Callable, List, Mapping, Optional
 
 from gdbext.model.dumps import DumpListing
 from gdbext.render.safe_text import clean, counted, wrapped
@@ -74,38 +74,6 @@ def listing_lines(answer: DumpListing, style: Style) -> List[str]:
 
 def _number(value: Optional[int]) -> str:
     return "" if value is None else str(value)
-
-
-def listing_document(answer: DumpListing) -> Dict[str, Any]:
-    return {
-        "folder": answer.folder,
-        "groups": [
-            {
-                "of": one.whose,
-                "step": one.step,
-                "what": one.what,
-                "engine": one.engine,
-                "files": one.files,
-                "bytes": one.bytes,
-            }
-            for one in answer.groups
-        ],
-        "files": [
-            {
-                "path": one.path,
-                "rank": one.rank,
-                "step": one.step,
-                "what": one.what,
-                "name": one.name,
-                "bytes": one.bytes,
-            }
-            for one in answer.files
-        ],
-        "other_files": answer.unknown,
-        "uneven": list(answer.uneven),
-        "compare": list(answer.pair) or None,
-        "notes": list(answer.notes),
-    }
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {DumpListing: listing_lines}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Callable, List, Mapping, Optional
 
 from gdbext.model.error_code import ErrorAnswer, ErrorCode
 from gdbext.render.safe_text import clean, wrapped
@@ -51,25 +51,6 @@ def code_lines(one: ErrorCode, style: Style, brief: bool = False) -> List[str]:
 def sticky_words(one: ErrorCode) -> str:
     """One line on whether the process can go on."""
     return UNKNOWN if one.sticky is None else STICKY if one.sticky else PASSING
-
-
-def answer_document(answer: ErrorAnswer) -> Dict[str, Any]:
-    """The body of `--json`."""
-    return {"error": {"asked": answer.asked, "codes": [code_document(one) for one in answer.codes]}}
-
-
-def code_document(one: ErrorCode) -> Dict[str, Any]:
-    return {
-        "library": one.library,
-        "number": one.number,
-        "name": one.name,
-        "meaning": one.meaning,
-        "sticky": one.sticky,
-        "causes": list(one.causes),
-        "steps": list(one.steps),
-        "read_from": one.read_from,
-        "source": one.source or None,
-    }
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {ErrorAnswer: answer_lines}

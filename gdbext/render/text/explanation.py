@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Callable, List, Mapping
 
 from gdbext.model.explanation import Explanation, Glossary
 from gdbext.render.safe_text import clean, wrapped
@@ -58,28 +58,6 @@ def _item(lead: str, text: str, style: Style) -> List[str]:
 
 def _text(text: str, indent: str, style: Style) -> List[str]:
     return wrapped(clean(text, style), style, indent=indent, most=_LINES)
-
-
-def explanation_document(one: Explanation) -> Dict[str, Any]:
-    """The same for `--json`."""
-    return {
-        "label": one.label,
-        "sort": one.sort,
-        "meaning": one.meaning,
-        "signs": [{"text": sign.text, "why": sign.reason or None, "source": sign.source} for sign in one.signs],
-        "remedies": [{"action": remedy.action, "reason": remedy.reason} for remedy in one.remedies],
-        "related": list(one.related),
-        "sources": list(one.sources),
-    }
-
-
-def glossary_document(glossary: Glossary) -> Dict[str, Any]:
-    """Labels and meanings."""
-    return {name: _meanings(getattr(glossary, name)) for name in ("causes", "waits", "states")}
-
-
-def _meanings(group: Sequence[Explanation]) -> Dict[str, str]:
-    return {one.label: one.meaning for one in group}
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {Explanation: explanation_lines, Glossary: glossary_lines}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Callable, List, Mapping
 
-from gdbext.model.locks import LockReport, LockRow, LockWait, Peer, PeerRow
-from gdbext.model.missing import Missing, known
+from gdbext.model.locks import LockReport, LockRow, PeerRow
 from gdbext.render.safe_text import clean, counted, located, shorten_located, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
@@ -87,68 +86,6 @@ def _row(row: LockRow, style: Style) -> Row:
 
 def _peer_row(row: PeerRow, style: Style) -> Row:
     return Row((clean(row.label, style), clean(row.thread, style), clean(row.file, style), clean(row.other_end, style)))
-
-
-# --- for --json ---
-
-
-def lock_document(report: LockReport) -> Dict[str, Any]:
-    """The report as plain JSON data; unknown owners are null, with the reason beside it."""
-    return {
-        "stories": list(report.stories),
-        "waits": [_wait_of_row(row) for row in report.rows],
-        "peers": [
-            {"process": row.process, "thread": row.thread, "file": row.file, "other_end": row.other_end}
-            for row in report.peers
-        ],
-        "ownerless": dict(report.ownerless),
-        "suspected": report.suspected,
-        "notes": list(report.notes),
-    }
-
-
-def _wait_of_row(row: LockRow) -> Dict[str, Any]:
-    return {
-        "process": row.process,
-        "label": row.label,
-        "thread": row.thread,
-        "name": row.name,
-        **wait_document(row.wait),
-        "in": row.where,
-        "owner_does": row.owner_does,
-        "circle": row.circle,
-    }
-
-
-def wait_document(wait: LockWait) -> Dict[str, Any]:
-    """One wait; ids are LWPs."""
-    return {
-        "lwp": wait.thread or None,
-        "kind": wait.kind,
-        "address": hex(wait.address) if wait.address else None,
-        "symbol": wait.name or None,
-        "owner": known(wait.owner),
-        "owner_unknown": wait.owner.reason if isinstance(wait.owner, Missing) else None,
-        "owner_pid": wait.owner_process,
-        "owner_gone": wait.gone,
-        "timed": wait.timed,
-        "shared": wait.shared,
-        "place": wait.place,
-        "detail": wait.detail or None,
-        "still": wait.still,
-    }
-
-
-def peer_document(peer: Peer) -> Dict[str, Any]:
-    """One wait for another process."""
-    return {
-        "lwp": peer.thread,
-        "file": peer.file,
-        "pids": None if isinstance(peer.processes, Missing) else list(peer.processes),
-        "unknown": peer.processes.reason if isinstance(peer.processes, Missing) else None,
-        "states": list(peer.states),
-        "lock": peer.lock,
-    }
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {LockReport: lock_lines}

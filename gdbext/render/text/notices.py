@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import List, Optional
 
-from gdbext import __version__
 from gdbext.model.errors import GdbextError
-from gdbext.model.job import SCHEMA
-from gdbext.render.json.json_text import Lines, json_text
 from gdbext.render.safe_text import clean, milliseconds, wrapped
 from gdbext.render.style import Style
 
@@ -18,19 +15,6 @@ def error_lines(error: GdbextError, style: Style) -> List[str]:
     lead = "gdbext: "
     first, *rest = wrapped(message, style, indent="  ", first=lead)
     return [style.paint(lead, "bad") + first[len(lead) :], *rest, *hint_lines(error.hint, style)]
-
-
-def error_document(error: GdbextError) -> str:
-    """An error as the one document of `--json`. Loads no package: that one is missing may be the error."""
-    message = str(error.args[0]) if error.args else type(error).__name__
-    document = {
-        "schema": SCHEMA,
-        "tool": f"gdbext {__version__}",
-        "error": Lines(message),
-        "hint": error.hint or None,
-        "exit": error.exit_code,
-    }
-    return json_text(document)
 
 
 def hint_lines(hint: str, style: Style) -> List[str]:

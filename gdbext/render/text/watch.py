@@ -1,14 +1,11 @@
-"""A line for each thing that a watch reports, and the same as JSON, one document a line."""
+"""A line for each thing that a watch reports."""
 
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, List
+from typing import List
 
-from gdbext import __version__
-from gdbext.model.job import SCHEMA
 from gdbext.model.watching import WatchEvent
-from gdbext.render.json.json_text import json_text
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 
@@ -25,19 +22,3 @@ def event_lines(event: WatchEvent, style: Style) -> List[str]:
     if event.bundle:
         lines.append(f"{' ' * len(lead)}bundle {clean(event.bundle, style)}")
     return lines
-
-
-def event_document(event: WatchEvent) -> str:
-    """One line of JSON."""
-    document: Dict[str, Any] = {
-        "schema": SCHEMA,
-        "tool": f"gdbext {__version__}",
-        "at": event.at,
-        "event": event.kind,
-        "text": event.text,
-        "bundle": event.bundle,
-        "cause": event.cause,
-        "confidence": event.confidence,
-        "culprits": list(event.culprits),
-    }
-    return json_text(document)

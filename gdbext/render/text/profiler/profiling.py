@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Callable, List, Mapping
 
 from gdbext.model.profiling import (
     ProfileAnswer,
@@ -10,10 +10,8 @@ from gdbext.model.profiling import (
     ProfileServer,
     ProfileStatus,
     ProfileStatuses,
-    TraceFile,
+    WrittenTrace,
 )
-from gdbext.model.trace import MergeReport, TraceDiagnosis
-from gdbext.render.json.trace_document import TRACE_DOCUMENTS
 from gdbext.render.safe_text import clean, counted, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
@@ -103,27 +101,12 @@ def report_lines(report: ProfileReport, style: Style) -> List[str]:
     return lines
 
 
-def report_document(report: ProfileReport) -> Dict[str, Any]:
-    return {
-        **answer_document(report.answer),
-        "profiles": [
-            {
-                "stage": part.stage or None,
-                "merged": None if part.merged is None else TRACE_DOCUMENTS[MergeReport](part.merged),
-                "problem": part.problem or None,
-                **({} if part.diagnosis is None else TRACE_DOCUMENTS[TraceDiagnosis](part.diagnosis)),
-            }
-            for part in report.parts
-        ],
-    }
-
-
 def _place(server: ProfileServer, style: Style) -> str:
     pid = f" (pid {server.pid})" if server.pid is not None else ""
     return f"{clean(server.engine, style)} at {clean(server.url, style)}{pid}"
 
 
-def _row(one: TraceFile, style: Style) -> Row:
+def _row(one: WrittenTrace, style: Style) -> Row:
     whose = clean(one.key, style) if one.is_rank else "front end"
     cells = (whose, clean(one.stage, style), size_text(one.bytes), clean(one.state, style), clean(one.path, style))
     return Row(cells, "" if one.state == "whole" else "doubt")
@@ -131,57 +114,6 @@ def _row(one: TraceFile, style: Style) -> Row:
 
 def _value(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _server_document(server: Optional[ProfileServer]) -> Optional[Dict[str, Any]]:
-    if server is None:
-        return None
-    return {"engine": server.engine, "url": server.url, "pid": server.pid, "recognised": server.recognised}
-
-
-def statuses_document(answer: ProfileStatuses) -> Dict[str, Any]:
-    return {
-        "jobs": [
-            {
-                "job": one.job,
-                "engine": one.engine,
-                "ranks": one.ranks,
-                "server": _server_document(one.server),
-                "folder": one.server.folder if one.server else None,
-                "ready": one.ready,
-                "problem": one.problem or None,
-                "next": list(one.next_step),
-            }
-            for one in answer.jobs
-        ]
-    }
-
-
-def answer_document(answer: ProfileAnswer) -> Dict[str, Any]:
-    return {
-        "action": answer.action,
-        "server": _server_document(answer.server),
-        "ranks": answer.ranks or None,
-        "sent": {key: list(value) if isinstance(value, tuple) else value for key, value in answer.sent.items()},
-        "seconds": answer.seconds,
-        "requests": answer.requests,
-        "failed_requests": answer.failed_requests,
-        "folder": answer.folder,
-        "complete": answer.complete,
-        "files": [
-            {
-                "path": one.path,
-                "of": one.key,
-                "is_rank": one.is_rank,
-                "stage": one.stage or None,
-                "bytes": one.bytes,
-                "state": one.state,
-            }
-            for one in answer.files
-        ],
-        "notes": list(answer.notes),
-        "next": answer.next_step or None,
-    }
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {

@@ -1,15 +1,12 @@
-"""The wait chain: one line of text for people, nodes and edges for programs."""
+"""The wait chain as one line of text."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Set
+from typing import Optional, Sequence, Set
 
-from gdbext.model.verdict import Evidence
-from gdbext.model.waits import Edge, Hypothesis, Node
+from gdbext.model.waits import Edge, Node
 from gdbext.render.safe_text import clean, shorten
 from gdbext.render.style import Style
-
-Document = Dict[str, Any]
 
 MOST = 12
 """Nodes that are printed; of a longer chain the middle is left out."""
@@ -44,48 +41,3 @@ def _label(node: Node, apart: Set[Optional[int]], style: Style) -> str:
         label += f" thread {clean(node.thread, style)}"
     state = node.state if node.state in _TOLD and not node.id.startswith("absent:") else None
     return f"{label}, {state}" if state else label
-
-
-def chain_document(chain: Sequence[Edge]) -> List[Document]:
-    """Every edge with its nodes and the facts it rests on."""
-    return [
-        {
-            "from": node_document(edge.source),
-            "to": node_document(edge.target),
-            "kind": edge.kind,
-            "strength": edge.strength,
-            "needs": edge.needs,
-            "facts": [_fact(one) for one in edge.facts],
-        }
-        for edge in chain
-    ]
-
-
-def node_document(node: Node) -> Document:
-    """`id` names the node within one document."""
-    return {
-        "id": node.id,
-        "kind": node.kind,
-        "label": node.label,
-        "process": node.process,
-        "thread": node.thread,
-        "pid": node.pid,
-        "state": node.state,
-    }
-
-
-def alternative_document(one: Hypothesis) -> Document:
-    """Another explanation in short."""
-    return {
-        "cause": one.cause,
-        "confidence": one.confidence,
-        "culprits": list(one.culprits),
-        "absent": list(one.absent),
-        "explained": list(one.explained),
-        "weakest": one.weakest,
-        "chain": chain_document(one.chain),
-    }
-
-
-def _fact(item: Evidence) -> Document:
-    return {"text": item.text, "process": item.process, "thread": item.thread, "frame": item.frame}

@@ -1,20 +1,18 @@
-"""How a verdict came about: each hypothesis, with what speaks for and against it; lines and documents."""
+"""How a verdict came about: each hypothesis, with what speaks for and against it."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import List, Sequence
 
-from gdbext.model.considered import LIMITS, REGRADES, Considered
+from gdbext.model.considered import LIMITS, REGRADES
 from gdbext.model.job import RankSnapshot
 from gdbext.model.text.ranges import folded
 from gdbext.model.verdict import Diagnosis, Verdict
-from gdbext.model.waits import STRENGTHS, Edge, Hypothesis
+from gdbext.model.waits import STRENGTHS, Hypothesis
 from gdbext.render.safe_text import clean, counted, wrapped
 from gdbext.render.style import Style
-from gdbext.render.text.verdict.chain import alternative_document, chain_document, chain_text
+from gdbext.render.text.verdict.chain import chain_text
 from gdbext.render.text.verdict.whom import noun, seen_at, who
-
-Document = Dict[str, Any]
 
 MOST = 12
 """Hypotheses that are printed."""
@@ -108,32 +106,3 @@ def _weakest(processes: Sequence[RankSnapshot], one: Hypothesis, style: Style) -
 
 def _more(number: int, style: Style) -> List[str]:
     return [style.paint(f"  {style.ellipsis} {number:,} more, all in --json", "dim")] if number > 0 else []
-
-
-def considered_document(considered: Considered) -> Document:
-    """Keys of `verdict` that are there where they were asked for."""
-    return {
-        "hypotheses": [
-            _hypothesis_document(one, number == considered.answer) for number, one in enumerate(considered.hypotheses)
-        ],
-        "regrades": [{"by": one.by, "before": one.before, "after": one.after} for one in considered.regrades],
-    }
-
-
-def _hypothesis_document(one: Hypothesis, agrees: bool) -> Document:
-    return {
-        "source": one.source,
-        "row": one.row,
-        **alternative_document(one),
-        "unexplained": list(one.unexplained),
-        "share": round(one.share, 4),
-        "contradictions": list(one.contradictions),
-        "weakest_edge": _edge(one.weakest_edge),
-        "limits": list(one.limits),
-        "agrees": agrees,
-    }
-
-
-def _edge(edge: Optional[Edge]) -> Optional[Document]:
-    edges: Tuple[Edge, ...] = () if edge is None else (edge,)
-    return next(iter(chain_document(edges)), None)

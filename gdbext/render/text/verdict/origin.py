@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, List, Optional
+from typing import List, Optional
 
 from gdbext.model.origin import Origin
 from gdbext.render.safe_text import clean, counted, wrapped
@@ -38,8 +38,3 @@ def _hosts(origin: Origin, style: Style) -> str:
     shown = [clean(host, style) for host in origin.hosts[:_MOST_HOSTS]]
     more = len(origin.hosts) - len(shown)
     return f"on {', '.join(shown)}" + (f" and {counted(more, 'more host')}" if more else "")
-
-
-def origin_document(origin: Origin) -> Dict[str, Any]:
-    """`read_from` of the document."""
-    return {"files": list(origin.files), "taken_at": origin.taken_at, "hosts": list(origin.hosts)}

@@ -1,8 +1,8 @@
-"""Who was asked beside the stacks: one dim line, and the same for `--json`."""
+"""Who was asked beside the stacks: one dim line."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence
+from typing import List, Sequence
 
 from gdbext.model.witness import Witness
 from gdbext.render.safe_text import clean, wrapped
@@ -23,9 +23,3 @@ def witness_lines(witnesses: Sequence[Witness], style: Style) -> List[str]:
 def _one(witness: Witness, style: Style) -> str:
     name, reason = clean(witness.name, style), clean(witness.reason, style)
     return f"{name} {clean(witness.state, style)}" + (f" ({reason})" if reason else "")
-
-
-def witness_document(witness: Witness) -> Dict[str, Any]:
-    """Every statement in full."""
-    statements = [{"text": one.text, "says": one.says, "process": one.process} for one in witness.statements]
-    return {"name": witness.name, "state": witness.state, "reason": witness.reason, "statements": statements}

@@ -1,0 +1,160 @@
+"""Documents of looks, of the verdict about them and of the labels in it."""
+
+from __future__ import annotations
+
+from typing import Mapping, NamedTuple, Optional, Sequence
+
+from gdbext.model.considered import Regrade
+from gdbext.model.documents.document_row import Rows, by, rows, within
+from gdbext.model.explanation import Explanation, Glossary, Sign
+from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.locks import LockReport, LockRow, LockWait, Peer, PeerRow
+from gdbext.model.stack import ThreadStack
+from gdbext.model.verdict import Diagnosis, ThreadJudgement, Verdict, Wait
+from gdbext.model.waits import Edge, Hypothesis, Node
+
+
+class Pauses(NamedTuple):
+    """How long processes stood still, by rank number where every process has its own, else by index."""
+
+    max: Optional[float]
+    per_rank: Mapping[str, Optional[float]]
+
+
+class JudgedThread(NamedTuple):
+    """A thread and what it does."""
+
+    stack: ThreadStack
+    judged: ThreadJudgement
+
+
+class JudgedProcess(NamedTuple):
+    """A process as the verdict sees it."""
+
+    process: RankSnapshot
+    wait: Wait
+    threads: Sequence[JudgedThread]
+
+
+class WeighedHypothesis(NamedTuple):
+    """A hypothesis, and whether it blames whom the answer blames."""
+
+    hypothesis: Hypothesis
+    agrees: bool
+
+
+class Weighed(NamedTuple):
+    """How the verdict came about."""
+
+    hypotheses: Sequence[WeighedHypothesis]
+    regrades: Sequence[Regrade]
+
+
+_NOT_JUDGED = Wait(kind="unknown")
+_NOT_KNOWN = ThreadJudgement(kind="unknown")
+
+
+def _pauses(snapshot: JobSnapshot) -> Pauses:
+    processes = snapshot.processes
+    ranks = {process.rank for process in processes}
+    by_rank = None not in ranks and len(ranks) == len(processes)
+    known = [process.pause_ms for process in processes if process.pause_ms is not None]
+    per_rank = {str(one.rank if by_rank else one.index): one.pause_ms for one in processes}
+    return Pauses(max(known) if known else None, per_rank)
+
+
+def _pauses_of_look(diagnosis: Diagnosis) -> Pauses:
+    return _pauses(diagnosis.snapshot)
+
+
+def _judged(diagnosis: Diagnosis) -> Sequence[JudgedProcess]:
+    found = []
+    judged = {judgement.index: judgement for judgement in diagnosis.processes}
+    for process in diagnosis.snapshot.processes:
+        one = judged.get(process.index)
+        threads = one.threads if one else [_NOT_KNOWN] * len(process.threads)
+        wait = one.wait if one else _NOT_JUDGED
+        found.append(JudgedProcess(process, wait, list(map(JudgedThread, process.threads, threads))))
+    return found
+
+
+def _weighed(diagnosis: Diagnosis) -> Optional[Weighed]:
+    if not diagnosis.explains:
+        return None
+    considered = diagnosis.verdict.considered
+    found = [WeighedHypothesis(one, at == considered.answer) for at, one in enumerate(considered.hypotheses)]
+    return Weighed(found, considered.regrades)
+
+
+def _share(one: WeighedHypothesis) -> float:
+    return round(one.hypothesis.share, 4)
+
+
+def _count(process: RankSnapshot) -> int:
+    return len(process.threads)
+
+
+def _ownerless(report: LockReport) -> Mapping[str, int]:
+    return dict(report.ownerless)
+
+
+def _causes(glossary: Glossary) -> Mapping[str, str]:
+    return {one.label: one.meaning for one in glossary.causes}
+
+
+def _waits(glossary: Glossary) -> Mapping[str, str]:
+    return {one.label: one.meaning for one in glossary.waits}
+
+
+def _states(glossary: Glossary) -> Mapping[str, str]:
+    return {one.label: one.meaning for one in glossary.states}
+
+
+ROWS: Mapping[type, Rows] = {
+    Diagnosis: rows(
+        "taken_at=snapshot.taken_at",
+        by("pause_ms", _pauses_of_look),
+        by("processes", _judged),
+        within("verdict", "**verdict hangs", by("", _weighed)),
+        "problems=snapshot.problems witnesses=snapshot.witnesses",
+    ),
+    JudgedProcess: rows(
+        "index=process.index rank=process.rank pid=process.pid host=process.host engine=process.engine",
+        "title=process.title state=process.state problems=process.problems wait threads locks=process.locks",
+        "peers=process.peers after=process.after",
+    ),
+    JudgedThread: rows(
+        "id=stack.id name=stack.name kind=judged.kind helper=judged.helper idle=judged.idle state=stack.state",
+        "cpu=stack.cpu wchan=stack.wchan",
+    ),
+    Verdict: rows(
+        "cause confidence summary culprits victims absent",
+        within("decisive", "process=decisive_process thread=decisive_thread"),
+        "evidence remedies missing decided_by root chain alternatives unexplained",
+    ),
+    Node: rows("id kind label process thread pid state"),
+    Edge: rows("from=source to=target kind strength needs facts"),
+    Hypothesis: rows("cause confidence culprits absent explained weakest chain"),
+    WeighedHypothesis: rows(
+        "source=hypothesis.source row=hypothesis.row **hypothesis unexplained=hypothesis.unexplained",
+        by("share", _share),
+        "contradictions=hypothesis.contradictions weakest_edge=hypothesis.weakest_edge limits=hypothesis.limits agrees",
+    ),
+    JobSnapshot: rows("taken_at", by("pause_ms", _pauses), "engine world_size absent processes problems"),
+    RankSnapshot: rows(
+        "index rank local_rank world_size pid host engine title device state",
+        by("threads", _count),
+        "pause_ms problems",
+    ),
+    LockReport: rows("stories waits=rows peers", by("ownerless", _ownerless), "suspected notes"),
+    LockRow: rows("process label thread name **wait in=where owner_does circle"),
+    LockWait: rows(
+        "lwp=thread? kind address:hex? symbol=name? owner owner_unknown=owner:reason owner_pid=owner_process",
+        "owner_gone=gone timed shared place detail? still",
+    ),
+    PeerRow: rows("process thread file other_end"),
+    Peer: rows("lwp=thread file pids=processes unknown=processes:reason states lock"),
+    Explanation: rows("label sort meaning signs remedies related sources"),
+    Sign: rows("text why=reason? source"),
+    Glossary: rows(by("causes", _causes), by("waits", _waits), by("states", _states)),
+}
