@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 from typing import Callable, Sequence
 
 from gdbext.cli.terminal import Progress, style_for, write_lines
 from gdbext.collect.interrupts import interrupts_wait
+from gdbext.commands.again import in_shell
 from gdbext.commands.user_files import write_private
 from gdbext.render import PLAIN, Style, dumps, render
 
@@ -24,6 +26,7 @@ def give(document: Callable[[], str], lines: Callable[[Style], Sequence[str]], o
         if options.json_file is not None:
             write_private(options.json_file, document() + "\n")
         style = PLAIN if options.output else style_for(sys.stdout, os.environ)
+        style = replace(style, typed=in_shell(options))
         text = [document()] if options.json else lines(style)
     if options.output:
         write_private(options.output, "\n".join(text) + "\n", options.force)

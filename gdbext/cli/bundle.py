@@ -21,6 +21,7 @@ from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.saved.codec import dump_snapshot
 from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.typed import FULL, Typed
 from gdbext.model.verdict import Diagnosis
 from gdbext.model.witness import Statement, Witness
 from gdbext.render import PLAIN, dumps, render
@@ -124,7 +125,7 @@ def _fill(folder: Path, diagnosis: Diagnosis, running: bool) -> None:
     maps = {one.index: _maps(one) for one in snapshot.processes if running}
     files: Dict[str, List[str]] = {
         "README.txt": [_CONTENTS.format(version=__version__)],
-        "verdict.txt": [scrub_text(line) for line in render(diagnosis, PLAIN)],
+        "verdict.txt": [scrub_text(line) for line in render(diagnosis, replace(PLAIN, typed=Typed(FULL)))],
         "verdict.json": [dumps(diagnosis)],
         SNAPSHOT: [dump_snapshot(snapshot)],
         "witnesses.txt": _witnesses(snapshot),

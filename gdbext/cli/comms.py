@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("one saved snapshot at a time, and without pids")
     origin: Optional[Origin] = None
     if not (files or pids or chosen(options)) and standard_input.is_given("comms", progress):
-        files = ["-"]
+        files = options.inputs = ["-"]
     if files:
         snapshot, origin = read_snapshot(files[0], progress)
     else:

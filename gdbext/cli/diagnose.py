@@ -40,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
         _load("bundle").check_new(into)
     origin: object = None
     piped = not (files or pids or chosen(options)) and standard_input.is_given(options.command, progress)
+    options.inputs = ["-"] if piped else options.inputs
     if piped or files or options.sysroot or options.exe:
         try:
             snapshot, origin = _load("inputs.given_files").snapshot_of(["-"] if piped else files, options, progress)

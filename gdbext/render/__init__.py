@@ -43,9 +43,13 @@ def render(obj: Any, style: Style) -> List[str]:
     """
     if isinstance(obj, GdbextError):
         return error_lines(obj, style)
-    if isinstance(obj, FromFile):
-        return render(obj.answer, style) + origin_lines(obj.origin, style)
     lines: List[str]
+    if isinstance(obj, FromFile):
+        dated = getattr(_module_of(type(obj.answer)), "DATED", {}).get(type(obj.answer))
+        if dated is None:
+            return render(obj.answer, style) + origin_lines(obj.origin, style)
+        lines = dated(obj.answer, style, obj.origin)
+        return lines
     if isinstance(obj, (list, tuple)) and not obj:
         lines = _loaded("text.ranks").jobs_lines((), style)
         return lines

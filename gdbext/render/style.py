@@ -1,8 +1,10 @@
-"""How lines may look: width, colour, character set. Who knows the terminal fills it in; nothing here asks for it."""
+"""How lines may look, and how many there are. Who knows the terminal and the command line fills it in."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from gdbext.model.typed import Typed
 
 ACCENTS = {
     "bad": "1;31",
@@ -17,11 +19,15 @@ ACCENTS = {
 
 @dataclass(frozen=True)
 class Style:
-    """`width` in columns, `color` by ANSI sequences, `unicode` False where only ASCII arrives whole."""
+    """`width` in columns, `color` by ANSI sequences, `unicode` False where only ASCII arrives whole.
+
+    `typed`: how much is wanted, and what the command to type next is made of.
+    """
 
     width: int = 100
     color: bool = False
     unicode: bool = True
+    typed: Typed = field(default_factory=Typed)
 
     @property
     def ellipsis(self) -> str:
@@ -33,8 +39,13 @@ class Style:
 
     @property
     def mark(self) -> str:
-        """Stands before what the eye should find first."""
+        """Stands before what the eye should find first: whoever holds up the others, the line that failed."""
         return "▶" if self.unicode else ">"
+
+    @property
+    def current(self) -> str:
+        """Stands before what is selected, as in gdb's own lists."""
+        return "*"
 
     @property
     def arrow(self) -> str:

@@ -47,11 +47,12 @@ def deadlock():
 
 
 def told(diagnosis, style=ASCII):
-    """The lines below the answer, which is as it was."""
+    """The lines above the answer, which is as it was."""
     lines = render(replace(diagnosis, explains=True), style)
     first = lines.index(HEADING)
-    assert lines[: first - 1] == render(diagnosis, style) and lines[first - 1] == ""
-    return lines[first:]
+    behind = lines.index("", first)
+    assert [*lines[:first], *lines[behind + 1 :]] == render(diagnosis, style)
+    return lines[first:behind]
 
 
 def keys(diagnosis):

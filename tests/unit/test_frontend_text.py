@@ -20,10 +20,10 @@ def test_what_was_not_read_is_said(tmp_path, monkeypatch, capsys):
     stack = b"#0  poll () from libc.so.6\n#1  main () at a.c:3\n"
     path.write_bytes((b"." * 1023 + b"\n") * (3 << 10) + b"step 7\n" * (1 << 10) + stack)
     monkeypatch.chdir(tmp_path)  # a long path would be shortened
-    assert main(["diagnose", "long.txt"]) == FINDING
+    assert main(["diagnose", "-v", "long.txt"]) == FINDING
     printed = capsys.readouterr().out
     assert "long.txt: 1 MiB in the middle were not read" in " ".join(printed.split())
-    assert "Read from the text: 1 process, 1 thread, 2 frames." in printed
+    assert "  read     1 process, 1 thread, 2 frames of text" in printed
 
 
 def test_log_lines_alone_are_a_finding(tmp_path, capsys):
@@ -47,7 +47,7 @@ MIXED = b"#0  clock_gettime ()\n#1  ?? () from libcuda.so.1\n#2  cudaStreamSynch
         (b"#4 fix the leak (see below)\n#5 from now on, call at 10:30\n", NOTHING, "no stack found"),
         (MIXED.decode().encode("utf-16"), FINDING, "cudaStreamSynchronize"),
         (MIXED + "caf\xe9\n".encode("latin-1"), FINDING, "cudaStreamSynchronize"),
-        (MIXED[: len(MIXED) // 2], FINDING, "Read from the text: 1 process, 1 thread"),
+        (MIXED[: len(MIXED) // 2], FINDING, "  read     1 process, 1 thread"),
     ],
     ids=["empty", "binary", "elf", "looks-like-stacks", "utf-16", "latin-1", "truncated"],
 )  # fmt: skip
@@ -67,7 +67,7 @@ def test_two_jobs_in_one_log_are_kept_apart(tmp_path, capsys):
     lines = MIXED.decode().splitlines()
     path.write_text("".join(f"(job-a pid=11) {line}\n(job-b pid=22) {line}\n" for line in lines))
     assert main(["diagnose", str(path)]) == FINDING
-    assert "Read from the text: 2 processes, 2 threads, 6 frames." in capsys.readouterr().out
+    assert "  read     2 processes, 2 threads, 6 frames of text" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

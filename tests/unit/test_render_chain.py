@@ -50,14 +50,14 @@ def test_a_circle_says_so():
     assert chain_text(circle, Style()).endswith("rank 1 (holds it, a circle)")
 
 
-def test_it_is_wrapped_at_the_width_and_stands_below_the_victims():
+def test_it_is_wrapped_at_the_width_and_stands_below_the_suspect():
     for width in (60, 80, 100):
         lines = render(chained(), Style(width=width))
         assert all(len(line) <= width for line in lines)
         first = next(number for number, line in enumerate(lines) if line.startswith("  chain    ranks 0,2-3 → "))
-        assert lines[first - 1].startswith("  victims")
+        assert lines[first - 1].startswith("  suspect")
         assert lines[first + 1].startswith("           ")
-    assert not any("chain" in line for line in render(chained(()), Style())[:8])
+    assert not any("chain" in line for line in render(chained(()), Style()))
 
 
 def test_a_long_one_and_a_hostile_one_stay_short():
@@ -94,7 +94,7 @@ def test_what_is_left_and_a_close_second_are_said():
     second = dataclasses.replace(_hypothesis(own), cause="other", confidence=own.confidence)
     both = dataclasses.replace(own, alternatives=(second,), unexplained=(2,))
     lines = render(dataclasses.replace(found, verdict=both), Style(width=120))
-    assert "  left     rank 2: not explained by this" in lines
+    assert "  suspect  rank 1 (pid 1001); holding up ranks 0,2; not explained: rank 2" in lines
     assert any(line.startswith("  or       other, rank") for line in lines)
     document = json.loads(dumps(dataclasses.replace(found, verdict=both)))["verdict"]
     assert document["unexplained"] == [2]

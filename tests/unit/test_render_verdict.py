@@ -9,6 +9,7 @@ import pytest
 from render_samples import HOSTILE, empty, hang, healthy, never_came, poisoned, scattered
 
 from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.typed import BRIEF, FULL, USUAL, Typed
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.render import Style, render
 
@@ -35,6 +36,7 @@ LOOKS = [
     ("healthy", Style(100)),
     ("empty", Style(100)),
 ]
+TYPED = Typed(USUAL, "gdbext diagnose", "gdbext stacks", "4711")
 SGR = re.compile("\x1b\\[[0-9;]*m")
 
 
@@ -89,20 +91,47 @@ def test_a_healthy_job_takes_few_lines(ranks):
     assert len(render(healthy(ranks), Style(100))) <= 10
 
 
-def test_the_answer_comes_first_and_the_culprit_next():
-    lines = render(hang(8, 3), Style(100))
-    assert " ".join(lines[:2]).startswith("Rank 3 allocates page-locked memory")
-    assert lines[2:4] == [
-        "  cause    implicit-sync-vs-collective (high confidence)",
-        "  culprit  rank 3 (pid 4714, node17)",
-    ]
+def answer(lines):
+    """What stands behind the last empty line."""
+    return lines[len(lines) - lines[::-1].index("") :] if "" in lines else lines
 
 
-def test_sections_come_in_the_order_in_which_they_are_needed():
-    text = "\n".join(render(hang(8, 3), Style(100)))
-    wanted = ["waits in", "Evidence", "Stacks", "What to do", "Limits of this answer", "was stopped for at most 4.2 ms"]
+def test_the_answer_comes_last_the_verdict_before_the_suspect():
+    lines = answer(render(hang(8, 3), Style(100, typed=TYPED)))
+    assert lines[0].startswith("implicit-sync-vs-collective (high confidence): Rank 3 allocates page-locked memory")
+    assert [line[:11] for line in lines[2:]] == ["  suspect  ", "  do       ", "  pause    ", "  next     "]
+    assert lines[2] == "  suspect  rank 3 (pid 4714, node17); holding up ranks 0-2,4-7"
+    assert lines[4] == "  pause    up to 4.2 ms for each process"
+    assert lines[5] == "  next     gdbext diagnose -v 4711 (3 facts, 1 more to do, 1 limit); gdbext stacks 4711"
+
+
+@pytest.mark.parametrize("width", [80, 100, 132, 200, 250])
+@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("unicode", [False, True])
+def test_the_answer_takes_eight_lines(sample, width, unicode):
+    for detail in (BRIEF, USUAL, FULL):
+        style = Style(width, unicode=unicode, typed=dataclasses.replace(TYPED, detail=detail))
+        shown = render(SAMPLES[sample](), style)
+        assert len(answer(shown)) <= 8
+        assert (shown == answer(shown)) == (detail == BRIEF or (sample == "empty" and detail == USUAL))
+
+
+def test_all_that_is_known_comes_before_the_answer_where_it_is_asked_for():
+    text = "\n".join(render(hang(8, 3), Style(100, typed=Typed(FULL))))
+    wanted = ["waits in", "Source lines", "Evidence", "Stacks", "What to do", "Limits of this answer", "up to 4.2 ms"]
     places = [text.index(words) for words in wanted]
     assert places == sorted(places)
+    usual = "\n".join(render(hang(8, 3), Style(100)))
+    assert not any(words in usual for words in wanted[2:6])
+
+
+def test_a_longer_look_that_is_needed_is_what_to_type_next():
+    found = hang(8, 3)
+    command = "gdbext diagnose --samples 3 --interval 10 4711"
+    found = dataclasses.replace(found, verdict=dataclasses.replace(found.verdict, decided_by=command))
+    lines = answer(render(found, Style(100, typed=TYPED)))
+    assert lines[-1] == f"  next     {command}"
+    assert not any(line.startswith("  do ") for line in lines)
 
 
 def test_ranks_that_gdb_holds_are_not_said_to_have_been_let_go():
@@ -110,14 +139,19 @@ def test_ranks_that_gdb_holds_are_not_said_to_have_been_let_go():
     held = tuple(dataclasses.replace(one, source="held") for one in found.snapshot.processes)
     found = dataclasses.replace(found, snapshot=dataclasses.replace(found.snapshot, processes=held))
     assert render(found, Style(100))[-1] == (
-        "This gdb has held the ranks for up to 4.2 ms; llm-detach-all lets them go on."
+        "  pause    held by this gdb for up to 4.2 ms so far; llm-detach-all releases the ranks"
     )
 
 
-def test_a_verdict_of_usual_length_is_not_cut_on_a_narrow_terminal():
+def test_a_long_verdict_is_cut_behind_a_sentence():
     found = hang(8, 3)
-    verdict = dataclasses.replace(found.verdict, summary=" ".join(["word"] * 70) + " end.")
-    assert any(line.endswith(" end.") for line in render(dataclasses.replace(found, verdict=verdict), Style(80)))
+    verdict = dataclasses.replace(found.verdict, summary="The first ends here. " + " ".join(["Word"] * 70) + ".")
+    lines = answer(render(dataclasses.replace(found, verdict=verdict), Style(80, typed=TYPED)))
+    assert lines[:2] == ["implicit-sync-vs-collective (high confidence): The first ends here. …", lines[1]]
+    assert lines[1].startswith("  suspect")
+    verdict = dataclasses.replace(verdict, summary=" ".join(["word"] * 70) + " end.")
+    lines = answer(render(dataclasses.replace(found, verdict=verdict), Style(80, typed=TYPED)))
+    assert lines[3].endswith("word …") and len(lines) == 8
 
 
 def row_of(lines, start):
@@ -143,14 +177,14 @@ def test_the_row_shows_the_engines_own_frame_with_its_line():
 def test_a_rank_without_a_process_stands_in_the_table():
     lines = render(never_came(), Style(100))
     assert row_of(lines, "3 ") == ["3", "-", "no", "process", *["-"] * 5]
-    assert "  absent   rank 3: no process found" in lines
+    assert any(line.startswith("  suspect  rank 1, rank 3 (no process); holding up ranks 0,2;") for line in lines)
 
 
 def test_equal_problems_of_many_ranks_are_told_once():
     sample = hang(64, 3)
     processes = tuple(dataclasses.replace(one, problems=("budget spent",)) for one in sample.snapshot.processes)
     snapshot = dataclasses.replace(sample.snapshot, processes=processes, problems=("gdb was ended at its deadline",))
-    lines = render(dataclasses.replace(sample, snapshot=snapshot), Style(100))
+    lines = render(dataclasses.replace(sample, snapshot=snapshot), Style(100, typed=Typed(FULL)))
     start = lines.index("Limits of this answer")
     assert lines[start + 1 : start + 3] == ["  gdb was ended at its deadline", "  ranks 0-63: budget spent"]
 
@@ -175,8 +209,12 @@ def test_processes_that_nothing_is_known_of_are_told_apart():
     )
     verdict = Verdict("unknown", "low", "Too little was read.", culprits=(0, 1), victims=(5,))
     lines = render(Diagnosis(snapshot, (), verdict), Style(100))
-    assert "  culprits process 0, pid 77" in lines
-    assert [line.split() for line in lines if "▶" in line] == [["▶", "#0", "-", "ok"], ["▶", "?", "77", "lost"]]
+    assert "  suspect  process 0, pid 77; not fully read: pid 77" in lines
+    assert [line.split() for line in lines if "▶" in line] == [
+        ["▶", "process", "0", "-", "ok"],
+        ["▶", "?", "77", "lost"],
+    ]
+    lines = render(Diagnosis(snapshot, (), verdict), Style(100, typed=Typed(FULL)))
     assert "  pid 77: ended while it was read" in lines
 
 
@@ -191,9 +229,9 @@ def test_a_frame_number_out_of_range_is_no_frame():
 
 def test_a_look_that_stopped_nobody_has_no_column_for_the_pause():
     look = hang(8, 3)
-    assert "pause" in "\n".join(render(look, Style(160)))
+    assert " pause" in render(look, Style(160))[0]
     processes = tuple(dataclasses.replace(one, pause_ms=0.0, source="live") for one in look.snapshot.processes)
     unstopped = dataclasses.replace(look, snapshot=dataclasses.replace(look.snapshot, processes=processes))
-    lines = "\n".join(render(unstopped, Style(160)))
-    assert "Nothing was stopped by this look." in lines
-    assert "pause" not in lines and "0.0 ms" not in lines
+    lines = render(unstopped, Style(160))
+    assert "  pause    none: nothing was stopped" in lines
+    assert "pause" not in lines[0] and not any("0.0 ms" in line for line in lines)

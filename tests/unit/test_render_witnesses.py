@@ -3,6 +3,7 @@
 import json
 
 from gdbext.model.job import JobSnapshot
+from gdbext.model.typed import FULL, Typed
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.model.witness import Statement, Witness
 from gdbext.render import render
@@ -22,10 +23,11 @@ def test_each_witness_is_said_with_its_reason():
     assert witness_lines((), Style()) == []
 
 
-def test_it_is_dim_and_stands_with_the_cost_of_the_look():
+def test_it_is_dim_and_stands_with_all_that_is_known():
     diagnosis = Diagnosis(JobSnapshot((), witnesses=(RAS,)), (), Verdict("unknown", "low", "Nothing."))
-    lines = render(diagnosis, Style(width=100, color=True))
-    assert lines[-1] == "\x1b[2mAsked before the stop: RAS absent (port 28028 closed).\x1b[0m"
+    lines = render(diagnosis, Style(width=100, color=True, typed=Typed(FULL)))
+    assert lines[0] == "\x1b[2mAsked before the stop: RAS absent (port 28028 closed).\x1b[0m"
+    assert not any("RAS" in line for line in render(diagnosis, Style()))
 
 
 def test_what_a_port_answered_cannot_take_over_the_terminal():

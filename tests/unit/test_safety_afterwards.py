@@ -170,17 +170,17 @@ def pause_line(signs):
     told = tuple(type(one)(**{**vars(one), "after": sign}) for one, sign in processes)
     snapshot = type(sample.snapshot)(**{**vars(sample.snapshot), "processes": told})
     lines = render(type(sample)(**{**vars(sample), "snapshot": snapshot}), Style(160))
-    return next(line for line in lines if "by this look" in line)
+    return next(line for line in lines if line.startswith("  pause "))
 
 
 @pytest.mark.parametrize(
     ("signs", "ending"),
     [
-        (["runs", "runs"], "by this look; all run on."),
-        (["waits", "waits", "runs"], "by this look; 1 runs on, 2 wait as before."),
-        (["runs", "stopped", "traced"], "by this look; rank 1 is stopped, rank 2 is traced, 1 runs on."),
-        (["moved"], "by this look; it waits in other calls than before."),
-        ([None, None], "by this look."),
+        (["runs", "runs"], " ms for each process; all run on"),
+        (["waits", "waits", "runs"], " ms for each process; 1 runs on, 2 wait as before"),
+        (["runs", "stopped", "traced"], " ms for each process; rank 1 is stopped, rank 2 is traced, 1 runs on"),
+        (["moved"], " ms; it waits in other calls than before"),
+        ([None, None], " ms for each process"),
     ],
 )
 def test_the_line_of_the_pause_tells_it(signs, ending):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gdbext.commands.declaration import GDB, SHELL, Argument, Command
-from gdbext.commands.declared.shared_arguments import QUIET, SELECTING
+from gdbext.commands.declared.shared_arguments import DETAIL, QUIET, SELECTING
 
 COMMANDS = (
     Command(
@@ -22,7 +22,7 @@ COMMANDS = (
             ),
             Argument("--scan", "search all private memory too (8 GiB and 10 s a rank at most)", flag=True),
             Argument("--save", "write what was read: `gdbext comms FILE` shows it again", "FILE", where=SHELL),
-            *(*SELECTING, QUIET),
+            *(*SELECTING, *DETAIL, QUIET),
         ),
         description=(
             "Communicators are read from the memory of the ranks: what frames were called with, what pointers on the "

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from gdbext.commands.declaration import GDB, SHELL, Argument, Command
-from gdbext.commands.declared.shared_arguments import CORE_FILES, MAX_PAUSE, PIDS, QUIET, SELECTING, SPINNING, WHICH_GDB
+from gdbext.commands.declared.shared_arguments import (
+    CORE_FILES,
+    DETAIL,
+    MAX_PAUSE,
+    PIDS,
+    QUIET,
+    SELECTING,
+    SPINNING,
+    WHICH_GDB,
+)
 
 SAVE = Argument("--save", "write the snapshot: `gdbext diagnose FILE` judges it again", "FILE", completes="file")
 NO_STOP = Argument("--no-stop", "stop nobody: only threads that sleep are read", flag=True)
@@ -40,7 +49,7 @@ DIAGNOSE = Command(
     run="gdbext.cli.diagnose",
     arguments=(
         _INPUTS,
-        *(PIDS.only(GDB), *SELECTING, NO_STOP, SAVE),
+        *(PIDS.only(GDB), *SELECTING, NO_STOP, SAVE, *DETAIL),
         Argument("--explain-verdict", "tell all that was weighed, not the answer alone", flag=True),
         Argument("--bundle", "write all that was read to a new folder, for a maintainer", "DIR", where=SHELL),
         *(QUIET, *LOOKING),
@@ -48,6 +57,7 @@ DIAGNOSE = Command(
     description=HOW,
     examples=(
         "llm-nccl-diagnose",
+        "llm-nccl-diagnose -v",
         "llm-nccl-diagnose --no-stop",
         "llm-nccl-diagnose --save hang.json",
         "llm-nccl-diagnose --explain-verdict",

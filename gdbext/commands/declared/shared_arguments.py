@@ -39,6 +39,10 @@ CORE_FILES = (
     Argument("--exe", "program of the cores", "FILE", completes="file", group=_CORES),
 )
 
+DETAIL = (
+    Argument("--verbose", "all that is known, not the answer alone", flag=True, short="-v"),
+    Argument("--brief", "the last lines alone: the answer without its table", flag=True),
+)
 QUIET = Argument("--quiet", "no progress on stderr", flag=True, where=SHELL, short="-q")
 WHICH_GDB = Argument("--gdb", "the gdb to use (default: $GDBEXT_GDB, then gdb)", "PATH", where=SHELL)
 MAX_PAUSE = Argument("--max-pause", "never hold a rank longer (2)", "S", float, default=2.0, where=SHELL)

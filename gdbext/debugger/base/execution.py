@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import traceback
 from argparse import Namespace
+from dataclasses import replace
 from typing import Optional
 
 import gdb
 
+from gdbext.commands.again import in_gdb
 from gdbext.commands.argument_parser import HelpWanted
 from gdbext.commands.catalogue import IN_GDB
 from gdbext.commands.declaration import Command, loaded
@@ -21,6 +23,7 @@ from gdbext.debugger.breakpoints.rank_functions import TENSOR_NUMBER
 from gdbext.debugger.ranks.one_session import session
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
+from gdbext.model.typed import Typed
 from gdbext.render import PLAIN, Style, dumps, load, render
 from gdbext.render.safe_text import clean_text
 
@@ -51,7 +54,7 @@ def run(row: Command, line: str, from_tty: bool) -> None:
         answer = loaded(row.body)(session(), args)
         if args.warning:
             session().say(args.warning)
-        _show(answer, args)
+        _show(answer, args, in_gdb(row.gdb, args))
     except HelpWanted as wanted:
         _write(str(wanted))
     except GdbextError as problem:
@@ -87,7 +90,7 @@ def _document(answer: object) -> str:
     return str(answer) if WITHOUT_OUTPUT is not None else dumps(answer)
 
 
-def _show(answer: object, args: Namespace) -> None:
+def _show(answer: object, args: Namespace, typed: Typed) -> None:
     """To where the arguments say; text that goes into a file has no colour."""
     if answer is None:
         return
@@ -95,17 +98,17 @@ def _show(answer: object, args: Namespace) -> None:
     if args.json_file is not None:
         write_private(args.json_file, dumps(answer) + "\n")
     if args.output is not None:
-        text = dumps(answer) if args.json else "\n".join(render(answer, PLAIN))
+        text = dumps(answer) if args.json else "\n".join(render(answer, replace(PLAIN, typed=typed)))
         write_private(args.output, text + "\n", args.force)
     elif args.json:
         _write(dumps(answer))
     else:
-        _print(answer)
+        _print(answer, typed)
 
 
-def _print(answer: object) -> None:
+def _print(answer: object, typed: Optional[Typed] = None) -> None:
     _check_packages()
-    _write("\n".join(render(answer, style())))
+    _write("\n".join(render(answer, replace(style(), typed=typed or Typed()))))
 
 
 def _check_packages() -> None:

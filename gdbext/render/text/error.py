@@ -13,7 +13,7 @@ PASSING = "not sticky: the process can go on"
 UNKNOWN = "whether it is sticky depends on what is behind it"
 
 
-def answer_lines(answer: ErrorAnswer, style: Style) -> List[str]:
+def ending(answer: ErrorAnswer, style: Style) -> List[str]:
     """All meanings; with several, those of each library under its type."""
     lines: List[str] = []
     shared = _shared(answer)
@@ -53,4 +53,4 @@ def sticky_words(one: ErrorCode) -> str:
     return UNKNOWN if one.sticky is None else STICKY if one.sticky else PASSING
 
 
-RENDERERS: Mapping[type, Callable[..., List[str]]] = {ErrorAnswer: answer_lines}
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {ErrorAnswer: ending}

@@ -57,7 +57,7 @@ def _status_lines(one: ProfileStatus, style: Style) -> List[str]:
     return lines
 
 
-def answer_lines(answer: ProfileAnswer, style: Style) -> List[str]:
+def ending(answer: ProfileAnswer, style: Style) -> List[str]:
     """What was done, a line for each trace, what is missing."""
     head = f"{_DID.get(answer.action, answer.action)}: {_place(answer.server, style)}"
     if answer.ranks:
@@ -84,7 +84,7 @@ def answer_lines(answer: ProfileAnswer, style: Style) -> List[str]:
 
 def report_lines(report: ProfileReport, style: Style) -> List[str]:
     """What was done, then what the traces say."""
-    lines = answer_lines(report.answer, style)
+    lines = ending(report.answer, style)
     for part in report.parts:
         lines.append("")
         if part.stage:
@@ -118,6 +118,6 @@ def _value(value: object) -> str:
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {
     ProfileStatuses: statuses_lines,
-    ProfileAnswer: answer_lines,
+    ProfileAnswer: ending,
     ProfileReport: report_lines,
 }

@@ -16,9 +16,17 @@ _TOLD = ("dead", "stopped", "idle", "spinning", "faulted")
 
 
 def chain_text(chain: Sequence[Edge], style: Style) -> str:
-    """`ranks 0,2-3 → all_reduce #118 → rank 1 → mutex 0x.. → thread 7 loader (holds it) → pid 880 (tokenizer)`."""
+    """`ranks 0,2-3 → all_reduce no. 118 → rank 1 → mutex 0x.. → thread 7 loader (holds it) → pid 880 (tokenizer)`."""
+    nodes = chain_steps(chain, style)
+    if len(nodes) > MOST:
+        nodes = [*nodes[: MOST // 2], style.ellipsis, *nodes[-MOST // 2 :]]
+    return f" {style.arrow} ".join(nodes)
+
+
+def chain_steps(chain: Sequence[Edge], style: Style) -> List[str]:
+    """Each of its nodes in words."""
     if not chain:
-        return ""
+        return []
     apart = {edge.target.process for edge in chain if edge.target.kind == "thread"}
     nodes = [_label(chain[0].source, apart, style)]
     seen = {chain[0].source.id}
@@ -29,9 +37,7 @@ def chain_text(chain: Sequence[Edge], style: Style) -> str:
             told += f" ({', '.join(notes)})"
         seen.add(edge.target.id)
         nodes.append(told)
-    if len(nodes) > MOST:
-        nodes = [*nodes[: MOST // 2], style.ellipsis, *nodes[-MOST // 2 :]]
-    return f" {style.arrow} ".join(nodes)
+    return nodes
 
 
 def _label(node: Node, apart: Set[Optional[int]], style: Style) -> str:

@@ -17,9 +17,14 @@ def origin_lines(origin: Origin, style: Style, now: Optional[float] = None) -> L
     """`Look taken 2026-11-20 14:03:11 UTC, 2 days ago, on node17.`"""
     what = ("Core file" if len(origin.files) == 1 else "Core files") if origin.cores else "Look"
     verb = "written" if origin.cores else "taken"
-    when = f"{verb} {_date(origin.taken_at, now)}" if origin.taken_at is not None else f"{verb} at an unknown time"
-    text = f"{what} {when}, {_hosts(origin, style)}."
+    text = f"{what} {verb} {origin_text(origin, style, now)}."
     return [style.paint(line, "dim") for line in wrapped(text, style)]
+
+
+def origin_text(origin: Origin, style: Style, now: Optional[float] = None) -> str:
+    """`2026-11-20 14:03:11 UTC, 2 days ago, on node17`."""
+    when = _date(origin.taken_at, now) if origin.taken_at is not None else "at an unknown time"
+    return f"{when}, {_hosts(origin, style)}"
 
 
 def _date(taken_at: float, now: Optional[float]) -> str:

@@ -162,7 +162,7 @@ def _row(group: Sequence[_Seen], style: Style) -> Row:
 def _unranked(group: Sequence[_Seen], style: Style) -> str:
     """Processes of unknown rank: their pid tells them apart; where there is none either, their index."""
     if any(one.process.pid is None for one in group):
-        return "#" + _numbers([one.process.index for one in group], style)
+        return f"process {_numbers([one.process.index for one in group], style)}"
     return "?" if len(group) == 1 else f"? ({len(group)})"
 
 

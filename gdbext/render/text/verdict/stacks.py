@@ -189,9 +189,14 @@ def _without(parts: Sequence[_Part], whole: FrozenSet[int]) -> Iterator[Union[_P
 
 
 def _is_of_user(call: _Call, whole: FrozenSet[int]) -> bool:
-    """A call with a source line outside of installed libraries, of such ranks only."""
+    """The same, of such ranks only."""
     ranks = getattr(call, "ranks", ())
-    return bool(ranks) and whole.issuperset(ranks) and bool(call.line) and not _INSTALLED.search(call.file or "<")
+    return bool(ranks) and whole.issuperset(ranks) and is_of_user(call)
+
+
+def is_of_user(call: _Call) -> bool:
+    """A call with a source line outside of installed libraries."""
+    return bool(call.line) and not _INSTALLED.search(call.file or "<")
 
 
 def _calls(parts: Sequence[_Part]) -> int:

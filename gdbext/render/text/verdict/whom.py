@@ -10,15 +10,19 @@ from gdbext.render.safe_text import clean, counted, rank_set
 from gdbext.render.style import Style
 
 
-def who(processes: Sequence[RankSnapshot], indexes: Sequence[int], style: Style, details: bool = False) -> str:
-    """`ranks 0-2,5`; with `details` and few of them `rank 3 (pid 4714, node17)`; pids where ranks are unknown."""
+def who(
+    processes: Sequence[RankSnapshot], indexes: Sequence[int], style: Style, details: bool = False, most: int = 0
+) -> str:
+    """`ranks 0-2,5`; with `details` and few of them `rank 3 (pid 4714, node17)`; pids where ranks are unknown.
+
+    `most`: characters of a set of ranks, half the width without it."""
     named = set(indexes)
     meant = [one for one in processes if one.index in named]
     if details and 0 < len(meant) <= 3:
         return ", ".join(_in_full(one, style) for one in meant)
     ranks = sorted(one.rank for one in meant if one.rank is not None)
     others = [one.label for one in meant if one.rank is None]
-    pieces = [f"{noun(ranks)} {rank_set(ranks, style, style.width // 2)}"] if ranks else []
+    pieces = [f"{noun(ranks)} {rank_set(ranks, style, most or style.width // 2)}"] if ranks else []
     if len(others) > 3:
         others = [*others[:3], f"{counted(len(others) - 3, 'more process', 'more processes')}"]
     return ", ".join(pieces + others)

@@ -1,0 +1,37 @@
+"""How much of an answer the arguments ask for, and what to type to see more of it."""
+
+from __future__ import annotations
+
+import shlex
+from argparse import Namespace
+from typing import List
+
+from gdbext.model.typed import BRIEF, FULL, USUAL, Typed
+
+_STACKS = {"diagnose": "gdbext stacks", "llm-nccl-diagnose": "llm-stacks"}
+_SELECTING = ("name", "pgid", "parent", "engine", "sysroot", "exe")
+
+
+def in_shell(options: Namespace) -> Typed:
+    """`gdbext diagnose 4711`. What was saved need not be looked at again."""
+    saved = getattr(options, "save", None)
+    inputs = [str(one) for one in getattr(options, "inputs", [])]
+    if saved is None and inputs == ["-"]:
+        return Typed(_detail(options), f"... | gdbext {options.command}")
+    about = shlex.quote(saved) if saved else " ".join([*_selected(options), *map(shlex.quote, inputs)])
+    return Typed(_detail(options), f"gdbext {options.command}", _STACKS.get(options.command, ""), about)
+
+
+def in_gdb(name: str, args: Namespace) -> Typed:
+    """`llm-nccl-diagnose`."""
+    pids = [str(pid) for pid in getattr(args, "pids", [])]
+    return Typed(_detail(args), name, _STACKS.get(name, ""), " ".join([*_selected(args), *pids]))
+
+
+def _selected(args: Namespace) -> List[str]:
+    words = [f"--{name}={shlex.quote(str(value))}" for name in _SELECTING if (value := getattr(args, name, None))]
+    return words + ["--no-stop"] * bool(getattr(args, "no_stop", False))
+
+
+def _detail(args: Namespace) -> str:
+    return FULL if getattr(args, "verbose", False) else BRIEF if getattr(args, "brief", False) else USUAL

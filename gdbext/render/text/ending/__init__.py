@@ -1,0 +1,1 @@
+"""The last lines of an output: the answer in so few that it stays on the screen."""

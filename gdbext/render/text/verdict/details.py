@@ -1,0 +1,110 @@
+"""What `-v` shows besides the answer: evidence, other explanations, stacks, everything to do, limits, witnesses."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Sequence
+
+from gdbext.model.verdict import Diagnosis, Verdict
+from gdbext.render.safe_text import clean, wrapped
+from gdbext.render.style import Style
+from gdbext.render.text.verdict.chain import chain_text
+from gdbext.render.text.verdict.stacks import compact_tree
+from gdbext.render.text.verdict.whom import statement, who
+from gdbext.render.text.verdict.witnesses import witness_lines
+
+MOST = 12
+"""Items of one section."""
+_LINES = 3  # of one item
+_TREE = 40  # lines
+
+
+def detail_sections(diagnosis: Diagnosis, style: Style) -> List[List[str]]:
+    """Each with its heading; those that have nothing to say are empty."""
+    return [
+        _chain(diagnosis.verdict, style),
+        _evidence(diagnosis, style),
+        _alternatives(diagnosis, style),
+        _stacks(diagnosis, style),
+        _remedies(diagnosis.verdict, style),
+        _unread(diagnosis, style),
+        witness_lines(diagnosis.snapshot.witnesses, style),
+    ]
+
+
+def limits(diagnosis: Diagnosis, style: Style) -> List[str]:
+    """What to mind: the job's problems, each process' problems (equal ones together), missing facts."""
+    processes = diagnosis.snapshot.processes
+    where: Dict[str, List[int]] = {}
+    for process in processes:
+        for problem in process.problems:
+            where.setdefault(problem, []).append(process.index)
+    told = [f"{who(processes, indexes, style)}: {problem}" for problem, indexes in where.items()]
+    return [*diagnosis.snapshot.problems, *told, *diagnosis.verdict.missing]
+
+
+def _heading(text: str, style: Style) -> str:
+    return style.paint(text, "strong")
+
+
+def _chain(verdict: Verdict, style: Style) -> List[str]:
+    """All of it: the answer may leave out its middle."""
+    text = chain_text(verdict.chain, style)
+    return [_heading("Wait chain", style), *wrapped(text, style, indent="    ", first="  ")] if text else []
+
+
+def _evidence(diagnosis: Diagnosis, style: Style) -> List[str]:
+    items = [statement(diagnosis.snapshot.processes, one, style) for one in diagnosis.verdict.evidence]
+    return _listed("Evidence", items, style)
+
+
+def _alternatives(diagnosis: Diagnosis, style: Style) -> List[str]:
+    """What else explains as many ranks."""
+    texts = []
+    for one in diagnosis.verdict.alternatives:
+        whom = who(diagnosis.snapshot.processes, one.culprits, style)
+        chain = chain_text(one.chain, style)
+        texts.append(
+            f"{one.cause}{f', {whom}' if whom else ''} ({one.confidence} confidence){f': {chain}' if chain else ''}"
+        )
+    return _listed("What else it may be", texts, style)
+
+
+def _stacks(diagnosis: Diagnosis, style: Style) -> List[str]:
+    """The merged stacks, the culprits' first."""
+    tree = diagnosis.tree
+    if tree is None or not tree.roots:
+        return []
+    culprits = frozenset(diagnosis.verdict.culprits)
+    if tree.counts == "rank":
+        culprits = frozenset(
+            one.rank for one in diagnosis.snapshot.processes if one.index in culprits and one.rank is not None
+        )
+    return [_heading("Stacks", style), *compact_tree(tree, style, _TREE, culprits)]
+
+
+def _remedies(verdict: Verdict, style: Style) -> List[str]:
+    if not verdict.remedies:
+        return []
+    lines = [_heading("What to do", style)]
+    for number, remedy in enumerate(verdict.remedies[:MOST], 1):
+        lead = f"  {number}. "
+        lines += wrapped(clean(remedy.action, style), style, indent=" " * len(lead), first=lead, most=_LINES)
+        lines += wrapped(clean(remedy.reason, style), style, indent=" " * len(lead), most=_LINES)
+    return lines + _more(len(verdict.remedies) - MOST, style)
+
+
+def _unread(diagnosis: Diagnosis, style: Style) -> List[str]:
+    return _listed("Limits of this answer", limits(diagnosis, style), style)
+
+
+def _listed(title: str, texts: Sequence[str], style: Style) -> List[str]:
+    if not texts:
+        return []
+    lines = [_heading(title, style)]
+    for text in texts[:MOST]:
+        lines += wrapped(clean(text, style), style, indent="    ", first="  ", most=_LINES)
+    return lines + _more(len(texts) - MOST, style)
+
+
+def _more(number: int, style: Style) -> List[str]:
+    return [style.paint(f"  {style.ellipsis} {number:,} more, all in --json", "dim")] if number > 0 else []
