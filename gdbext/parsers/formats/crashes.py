@@ -131,7 +131,12 @@ ROWS: Tuple[Row, ...] = (
         r"(?P<number>[1-9]\d{0,2})\s{2,8}(?P<pc>0x[0-9a-f]{8,16}) (?P<rest>\S.*(?: \+ \d{1,9}|\[0x[0-9a-f]{1,16}\]))$",
         _exception_frame,
     ),
-    row("openmpi", "[0x", r"(?:\[[\w.-]{1,80}:\d{1,9}\] ?)?\[ ?(?P<number>\d{1,3})\] ?(?P<plain>)" + _SYMBOL, _symbols_frame),
+    row(
+        "openmpi",
+        "[0x",
+        r"(?:\[[\w.-]{1,80}:\d{1,9}\] ?)?\[ ?(?P<number>\d{1,3})\] ?(?P<plain>)" + _SYMBOL,
+        _symbols_frame,
+    ),
     row(
         "backtrace",
         "[0x",

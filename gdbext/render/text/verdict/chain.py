@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional, Sequence, Set
+from typing import List, Optional, Sequence, Set
 
 from gdbext.model.waits import Edge, Node
 from gdbext.render.safe_text import clean, shorten
