@@ -2,11 +2,28 @@
 
 import pathlib
 import re
+import sys
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 HERE = pathlib.Path(__file__).parent
 VERSION = re.search(r'__version__ = "([^"]+)"', (HERE / "gdbext" / "__init__.py").read_text("utf-8")).group(1)
+MANUAL = "build/man/gdbext.1"
+
+
+class WithManual(build_py):
+    """The manual page is made of the commands' rows, which import the standard library alone."""
+
+    def run(self) -> None:
+        sys.path.insert(0, str(HERE))
+        from gdbext.cli.man import page
+
+        path = HERE / MANUAL
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(page()) + "\n", "utf-8")
+        super().run()
+
 
 setup(
     name="gdbext",
@@ -17,6 +34,8 @@ setup(
     license="Apache-2.0",
     packages=find_packages(include=["gdbext", "gdbext.*"]),
     package_data={"gdbext": ["py.typed"]},
+    data_files=[("share/man/man1", [MANUAL])],
+    cmdclass={"build_py": WithManual},
     python_requires=">=3.8",
     install_requires=[
         "tabulate>=0.8.9",  # tables

@@ -1,0 +1,15 @@
+"""The manual page."""
+
+from __future__ import annotations
+
+from gdbext.commands.declaration import Command
+
+COMMANDS = (
+    Command(
+        "Print the manual page, in the form that man reads",
+        gdbext="man",
+        run="gdbext.cli.man",
+        shell_examples=("gdbext man | man -l -", "gdbext man > ~/.local/share/man/man1/gdbext.1"),
+        answers=False,
+    ),
+)

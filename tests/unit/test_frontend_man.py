@@ -1,0 +1,54 @@
+"""The manual page: every command and argument, and no complaint of groff."""
+
+import re
+import subprocess
+
+import pytest
+
+from gdbext.cli.command_line import parser
+from gdbext.cli.man import page
+from gdbext.commands.argument_parser import in_gdb, in_shell
+from gdbext.commands.catalogue import IN_GDB, IN_SHELL
+
+
+@pytest.mark.process
+def test_man_shows_it_without_a_warning():
+    shown = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", "-rLL=100n", "-P-c"],
+        input="\n".join(page()) + "\n",
+        capture_output=True,
+        text=True,
+    )
+    assert shown.stderr == ""
+    plain = re.sub(".\b", "", shown.stdout)  # bold is a letter printed twice
+    text = " ".join(re.sub("\N{HYPHEN}\n *", "", plain).split())
+    assert "NAME gdbext - debug multi" in text
+    for line in (
+        "gdbext diagnose",
+        "llm-rank apply 0-3,7 bt 5",
+        "--explain-verdict",
+        "source <(gdbext completion bash)",
+    ):
+        assert line in text
+
+
+def test_every_command_and_argument_is_there():
+    text = "\n".join(page()).replace("\\-", "-").replace("\\(aq", "'").replace("\\`", "`").replace("\\(ti", "~")
+    for name, command in IN_SHELL.items():
+        assert f".SS gdbext {name}\n{command.summary}." in text
+        shown = [one for one in in_shell(command) if one.help]
+        assert all(one.help in text and (one.name in text or not one.option) for one in shown)
+    for command in IN_GDB:
+        assert f".SS {command.gdb}\n{command.summary}." in text
+        assert all(one.help in text for one in in_gdb(command))
+
+
+def test_no_text_is_read_as_a_macro():
+    known = {"TH", "SH", "SS", "PP", "TP", "RS", "RE", "B", "I", "BR", "br", "nf", "fi"}
+    assert {line[1:].split()[0] for line in page() if line.startswith((".", "'"))} <= known
+
+
+def test_help_says_how_to_read_it(capsys):
+    with pytest.raises(SystemExit):
+        parser().parse_args(["man", "--help"])
+    assert "gdbext man | man -l -" in capsys.readouterr().out
