@@ -30,7 +30,7 @@ def give(document: Callable[[], str], lines: Callable[[Style], Sequence[str]], o
         text = [document()] if options.json else lines(style)
     if options.output:
         write_private(options.output, "\n".join(text) + "\n", options.force)
-        Progress(getattr(options, "quiet", False)).say(f"answer written to {options.output}")
+        Progress(getattr(options, "quiet", False)).note(f"answer written to {options.output}")
     else:
         options.answered = True
         write_lines(text)

@@ -52,7 +52,7 @@ FURTHER = "Not all memory was searched for those that were not seen: --scan sear
 
 def run(options: argparse.Namespace) -> int:
     """The whole command; returns its exit status."""
-    progress = Progress(options.quiet)
+    progress = Progress(options.quiet, one_line=True)
     pids, files = split_inputs(options.inputs)
     if len(files) > 1 or (files and (pids or chosen(options))):
         raise UsageError("one saved snapshot at a time, and without pids")
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         snapshot = look(chosen_job(ProcFS(), options, pids), options.scan, progress)
     if options.save:
         write_private(options.save, dump_snapshot(snapshot) + "\n", options.force)
-        progress.say(f"snapshot written to {options.save}")
+        progress.note(f"snapshot written to {options.save}")
     table = communicator_table(snapshot.processes)
     if not table.groups and not table.unreadable:
         hint = "--scan searches all of their memory" if _cut(snapshot) and not options.scan else ""

@@ -23,7 +23,7 @@ from gdbext.model.job import JobSnapshot
 
 def run(options: argparse.Namespace) -> int:
     """Take the snapshot that the arguments ask for, judge it, print it; returns the exit status."""
-    progress = Progress(options.quiet)
+    progress = Progress(options.quiet, one_line=True)
     started = time.monotonic()
     gc.set_threshold(100_000)  # a look makes many objects and no cycles: to look for some took 5 % of its time
     pids, files = split_inputs(options.inputs)

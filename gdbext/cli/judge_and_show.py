@@ -58,7 +58,7 @@ def _keep(
     into = getattr(options, "bundle", None)
     if options.save:
         write_private(options.save, dump_snapshot(snapshot) + "\n", options.force)
-        progress.say(f"snapshot written to {options.save}")
+        progress.note(f"snapshot written to {options.save}")
     if into:
         bundle.write(into, diagnosis, running)
-        progress.say(f"bundle written to {into}")
+        progress.note(f"bundle written to {into}")

@@ -13,7 +13,7 @@ from typing import List, Optional
 
 from gdbext.cli.command_line import parser
 from gdbext.cli.parsing import is_for_us, parse
-from gdbext.cli.terminal import Progress, write_lines
+from gdbext.cli.terminal import Progress, wipe, write_lines
 from gdbext.collect.interrupts import interrupts_wait
 from gdbext.commands.catalogue import IN_SHELL
 from gdbext.commands.output import wants_json
@@ -50,6 +50,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
         if os.environ.get("GDBEXT_TRACEBACK"):
             raise
         return _failed(GdbextError(f"{_in_one_line(error)}; every process runs on"), options)
+    finally:
+        wipe()
 
 
 def _failed(error: GdbextError, options: argparse.Namespace) -> int:
@@ -57,7 +59,7 @@ def _failed(error: GdbextError, options: argparse.Namespace) -> int:
     if options.json and not options.answered:
         with contextlib.suppress(GdbextError):  # stdout is closed
             write_lines([dumps(error)])
-    Progress().say(str(error))
+    Progress().warn(str(error))
     return error.exit_code
 
 

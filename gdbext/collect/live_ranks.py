@@ -135,7 +135,9 @@ class Look:
             return
         why = kill_timer.why_none()
         if why is not None:
-            self._progress.say(f"no timer for the stop ({why}): should gdbext be stopped in it, ranks wait for as long")
+            self._progress.note(
+                f"no timer for the stop ({why}): should gdbext be stopped in it, ranks wait for as long"
+            )
         with contextlib.suppress(OSError):  # no room: then it ends us without a word
             self._budget = replace(self._budget, note=kill_timer.Note(folder))
 

@@ -11,5 +11,8 @@ class Progress(Protocol):
     def say(self, text: str) -> None:
         """A step, for whoever wants to know."""
 
+    def note(self, text: str) -> None:
+        """What shall be there to be read later."""
+
     def warn(self, text: str) -> None:
         """What everybody must hear of, with --quiet too."""

@@ -19,6 +19,8 @@ class Said:
 
     warn = say
 
+    note = say
+
 
 @pytest.fixture
 def look_at():

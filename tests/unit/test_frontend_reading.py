@@ -21,6 +21,8 @@ class Said(list):
     def say(self, text):
         self.append(text)
 
+    note = say
+
 
 @contextlib.contextmanager
 def stdin_of(descriptor, monkeypatch):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gdbext
-from gdbext.cli.terminal import Progress, style_for
+from gdbext.cli.terminal import Progress, style_for, wipe, write_lines
 
 ROOT = Path(gdbext.__file__).parents[1]
 STACK = "Thread 1 (LWP 7):\n#0  0x1 in poll () from /lib/libc.so.6\n#1  0x2 in serve () from /opt/engine\n"
@@ -90,3 +90,60 @@ def test_names_of_a_target_in_progress_control_no_terminal():
     stream = io.StringIO()
     Progress(stream=stream).say("torchrun, run id \x1b]0;owned\x07x\u202e\n  the second line é \udcff")
     assert stream.getvalue() == "gdbext: torchrun, run id ]0;ownedx\n  the second line é \N{REPLACEMENT CHARACTER}\n"
+
+
+class Terminal(io.StringIO):
+    """What a person sees."""
+
+    def isatty(self):
+        return True
+
+    def shown(self):
+        """The lines, each as its last writer left it."""
+        return [line.rpartition("\r")[2].replace("\x1b[K", "") for line in self.getvalue().split("\n")]
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    return Terminal()
+
+
+def test_steps_take_one_line_and_leave_none(terminal):
+    progress = Progress(stream=terminal, one_line=True)
+    progress.say("4 ranks found")
+    progress.say("reading symbols")
+    assert terminal.shown() == ["gdbext: reading symbols"]
+    write_lines(["the table", "the answer"], terminal)
+    progress.say("done in 0.1 s")
+    progress.note("snapshot written to a.json")
+    progress.say("the end")
+    wipe()
+    assert terminal.shown() == ["the table", "the answer", "gdbext: snapshot written to a.json", ""]
+
+
+def test_a_step_never_takes_a_second_line(terminal):
+    progress = Progress(stream=terminal, one_line=True)
+    progress.say("rank 0: \x1b[2J\n\r" + "日本x" * 100)
+    (line,) = terminal.shown()
+    assert len(line) == 59 and line.isascii() and line.isprintable()
+    wipe()
+
+
+def test_a_warning_stays_also_where_nobody_wants_progress(terminal):
+    progress = Progress(True, terminal, one_line=True)
+    progress.say("4 ranks found")
+    progress.note("snapshot written")
+    progress.warn("rank 1 is stopped")
+    assert terminal.getvalue() == "gdbext: rank 1 is stopped\n"
+
+
+@pytest.mark.parametrize("term", ["dumb", None])
+def test_a_line_stays_where_none_can_be_written_anew(term, terminal, monkeypatch):
+    monkeypatch.setenv("TERM", term) if term else monkeypatch.delenv("TERM")
+    for stream in (terminal, io.StringIO()):
+        progress = Progress(stream=stream, one_line=True)
+        progress.say("one")
+        progress.say("two")
+    assert terminal.getvalue() == stream.getvalue() == "gdbext: one\ngdbext: two\n"

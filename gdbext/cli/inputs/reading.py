@@ -159,7 +159,7 @@ class _Input:
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
         if os.isatty(descriptor):
-            self._progress.say(f"reading {self._name}: paste the text, then press Ctrl-D")
+            self._progress.note(f"reading {self._name}: paste the text, then press Ctrl-D")
         said, patience = time.monotonic(), _SILENT
         while not self._is_over():
             ready = poll.poll(_SILENT * 1000)

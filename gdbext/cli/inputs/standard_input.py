@@ -31,10 +31,10 @@ def is_given(command: str, progress: Progress) -> bool:
         given = _has_data(descriptor, command, progress)
     else:
         if stat.S_ISSOCK(status.st_mode) and _events(descriptor, 0) & select.POLLIN:
-            progress.say(f"standard input is a socket and is not read; gdbext {command} - reads it")
+            progress.note(f"standard input is a socket and is not read; gdbext {command} - reads it")
         return False
     if given:
-        progress.say(f"reading standard input; {_INSTEAD.format(command=command)}")
+        progress.note(f"reading standard input; {_INSTEAD.format(command=command)}")
     return given
 
 
@@ -48,9 +48,9 @@ def _has_data(descriptor: int, command: str, progress: Progress) -> bool:
     if events & select.POLLIN:
         return True
     if events:
-        progress.say("standard input is an empty pipe: looking at the processes of this host")
+        progress.note("standard input is an empty pipe: looking at the processes of this host")
     else:
-        progress.say(
+        progress.note(
             "standard input is a pipe in which nothing came: looking at the processes of this host "
             f"(gdbext {command} - waits for it)"
         )
