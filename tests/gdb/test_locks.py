@@ -160,4 +160,4 @@ def test_a_core_has_owners_too(running, tmp_path):
     kinds = {wait["kind"]: wait for wait in document["waits"]}
     assert kinds["rwlock"]["owner"] == kinds["mutex"]["lwp"], answer.text
     assert kinds["mutex"]["owner"] == kinds["rwlock"]["lwp"]
-    assert "Circle in" in answer.out
+    assert "Deadlock in" in answer.out

@@ -29,7 +29,7 @@ def test_an_event_for_people_and_for_programs():
     lines = event_lines(HANG, Style(width=80))
     assert "\x1b" not in "".join(lines)
     assert lines[0].endswith("stands still for 60 s.")
-    assert [line.split()[0] for line in lines[1:]] == ["cause", "bundle"]
+    assert [line.split()[0] for line in lines[1:]] == ["cause", "bundle", "next"]
     assert json.loads(dumps(HANG))["culprits"] == [1]
 
 

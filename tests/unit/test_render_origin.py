@@ -29,7 +29,7 @@ def test_a_saved_look_says_when_and_where(command, tmp_path, capsys):
     main.main([command, file, "-q"])
     printed = capsys.readouterr().out
     words = r"  taken    2023-11-14 22:13:20 UTC, [0-9,]+ days ago, on node17\n"
-    assert re.search(words if command == "diagnose" else r"Look taken 2023-.* days ago, on node17\.\n", printed)
+    assert re.search(words if command != "stacks" else r"Look taken 2023-.* days ago, on node17\.\n", printed)
     main.main([command, file, "-q", "--json"])
     answer = json.loads(capsys.readouterr().out)
     assert answer["read_from"] == {"files": [file], "taken_at": NOVEMBER, "hosts": ["node17"]}

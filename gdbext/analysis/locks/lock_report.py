@@ -146,7 +146,7 @@ def _stories(locks: _Locks) -> Tuple[str, ...]:
     """Circles, then the longest chains that no longer chain contains."""
     wanted = {locks.node(party) for party, _ in locks.waits}
     lines = [
-        f"Circle in {turn[0].source.owner}: {story(turn)}. None of them ever goes on."
+        f"Deadlock in {turn[0].source.owner}: {story(turn)}. {_stuck(turn)}."
         for turn in locks.circles
         if any(edge.source.id in wanted for edge in turn)
     ]
@@ -163,6 +163,11 @@ def _stories(locks: _Locks) -> Tuple[str, ...]:
     lines += [f"{_label(party)}: {_told(locks, _way(locks, party)[:2])}." for party in gone]
     lines += [f"{_label(some[0])}: {_told(locks, way)}{_also(len(some) - 1)}." for way, some in chains[:_MOST_STORIES]]
     return tuple(lines[: 2 * _MOST_STORIES])
+
+
+def _stuck(turn: Sequence[Edge]) -> str:
+    threads = {edge.source.id for edge in turn if edge.source.kind in ("rank", "thread")}
+    return {1: "It never proceeds", 2: "Neither can proceed"}.get(len(threads), "None of them can proceed")
 
 
 def _way(locks: _Locks, party: Party) -> Tuple[Edge, ...]:
@@ -182,5 +187,5 @@ def _told(locks: _Locks, way: Sequence[Edge]) -> str:
     """A chain up to where it enters a circle, or to a thread that waits for no other."""
     entry = next((number for number, edge in enumerate(way) if edge.source.id in locks.circle), None)
     if entry is not None:
-        return f"{story(way[:entry])}, which is in the circle"
+        return f"{story(way[:entry])}, which is part of the deadlock"
     return told(way, locks.drawing.parties)

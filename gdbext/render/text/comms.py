@@ -1,15 +1,20 @@
-"""Communicators of all ranks: one line each, and a line for every rank that differs from the others."""
+"""Communicators of all ranks: one line each, and as the last lines who is behind."""
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Mapping, Sequence
+from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
 from gdbext.model.communicator import Communicator, CommunicatorGroup, Member
 from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.missing import Missing
-from gdbext.render.safe_text import clean, rank_set, wrapped
+from gdbext.model.origin import Origin
+from gdbext.model.typed import BRIEF, FULL
+from gdbext.render.safe_text import clean, counted, rank_set, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
+from gdbext.render.text.ending.few_lines import Line, ending
+from gdbext.render.text.ending.next_command import next_line
+from gdbext.render.text.verdict.origin import origin_text
 
 MOST_GROUPS = 64
 MOST_LINES = 8
@@ -24,24 +29,57 @@ _COLUMNS = (
 )
 
 
-def communicator_lines(answer: CommunicatorTable, style: Style) -> List[str]:
-    """The table, then who is behind in what, then what could not be read."""
+def communicator_lines(answer: CommunicatorTable, style: Style, origin: Optional[Origin] = None) -> List[str]:
+    """The table, then what could not be read, then who is behind in what."""
+    last = _answer(answer, style, origin)
+    if style.typed.detail == BRIEF:
+        return last
     labels = {process.index: process.label for process in answer.processes}
-    rows = [_row(group, labels, style) for group in answer.groups[:MOST_GROUPS]]
-    lines = table(_COLUMNS, rows, style)
-    for group in answer.groups[:MOST_GROUPS]:
+    full = style.typed.detail == FULL
+    groups = answer.groups[: None if full else MOST_GROUPS]
+    lines = table(_COLUMNS, [_row(group, labels, style) for group in groups], style)
+    for group in groups:
         lines += _notes(group, style)
-    if len(answer.groups) > MOST_GROUPS:
-        lines.append(f"{style.ellipsis} {len(answer.groups) - MOST_GROUPS:,} more, all in --json")
+    if len(answer.groups) > len(groups):
+        lines.append(f"{style.ellipsis} {len(answer.groups) - len(groups):,} more")
     notes = [_unread(member, labels) for member in answer.unreadable]
     notes += _searches(answer, style)
-    for note in notes[:MOST_LINES]:
+    shown = notes[: None if full else MOST_LINES]
+    for note in shown:
         lines += wrapped(clean(note, style), style, indent="  ", first="", most=3)
-    if len(notes) > MOST_LINES:
-        lines.append(f"{style.ellipsis} {len(notes) - MOST_LINES:,} more, all in --json")
+    if len(notes) > len(shown):
+        lines.append(f"{style.ellipsis} {len(notes) - len(shown):,} more")
     for note in answer.notes:
         lines += [style.paint(line, "dim") for line in wrapped(note, style)]
-    return lines
+    return [*lines, *[""] * bool(lines), *last]
+
+
+def _answer(answer: CommunicatorTable, style: Style, origin: Optional[Origin]) -> List[str]:
+    """The first communicator that stands still with unequal counts, or failed; else that there is none."""
+    told = [group for group in answer.groups if group.notes and not (group.uneven and group.moving)]
+    uneven = [group for group in told if group.uneven]
+    first = next(iter((*uneven, *told)), None)
+    moving = sum(group.moving for group in answer.groups)
+    unseen = sum(bool(group.unseen) for group in answer.groups)
+    number = counted(len(answer.groups), "communicator")
+    verdict = f"{number}: no rank is behind, and none has an error."
+    if not answer.groups:
+        verdict = "No communicator could be read."
+    elif first is not None:
+        verdict = f"Communicator {first.name}: {'; '.join(first.notes)}."
+    facts = (
+        f"{counted(len(told) - 1, 'more communicator')} with a note, above" if len(told) > 1 else "",
+        f"{moving:,} in use" if moving else "",
+        f"of {unseen:,} some ranks were not seen" if unseen else "",
+        f"{len(answer.unreadable):,} not readable" if answer.unreadable else "",
+    )
+    lines = [
+        Line("besides", ("; ".join(filter(None, facts)),), most=2),
+        Line("taken", (origin_text(origin, style) if origin is not None else "",), accent="dim"),
+        Line("pause", () if origin is not None else ("none: no running rank is stopped",), accent="dim"),
+        next_line(style, "", known=style.typed.detail == FULL),
+    ]
+    return ending(clean(verdict, style), "doubt" if first is not None else "", lines, style)
 
 
 def _row(group: CommunicatorGroup, labels: Mapping[int, str], style: Style) -> Row:
@@ -133,3 +171,4 @@ def _searches(answer: CommunicatorTable, style: Style) -> List[str]:
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {CommunicatorTable: communicator_lines}
+DATED = RENDERERS

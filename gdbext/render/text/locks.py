@@ -1,15 +1,21 @@
-"""Who waits for which lock and who holds it: the stories first, then one row for each wait."""
+"""Who waits for which lock and who holds it: one row for each wait, and what it comes to as the last lines."""
 
 from __future__ import annotations
 
-from typing import Callable, List, Mapping
+from typing import Callable, List, Mapping, Optional, Sequence
 
 from gdbext.model.locks import LockReport, LockRow, PeerRow
+from gdbext.model.origin import Origin
+from gdbext.model.typed import BRIEF, FULL
 from gdbext.render.safe_text import clean, counted, located, shorten_located, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
+from gdbext.render.text.ending.few_lines import Line, ending
+from gdbext.render.text.ending.next_command import next_line
+from gdbext.render.text.verdict.origin import origin_text
 
 MOST_ROWS = 24
+MOST_WITH_ALL = 200
 MOST_STORIES = 8
 
 _COLUMNS = (
@@ -27,30 +33,59 @@ _PEERS = (
     Column("waits for", least=20, keep=8),
     Column("other end", least=16, keep=9),
 )
-_THREADS_WAIT = {"condvar": "condition variables", "once": "initialisers", "malloc": "locks of malloc"}
+_THREADS_WAIT = {
+    "condvar": ("a condition variable", "condition variables"),
+    "once": ("an initialiser", "initialisers"),
+    "malloc": ("a lock of malloc", "locks of malloc"),
+}
 
 
-def lock_lines(report: LockReport, style: Style) -> List[str]:
-    """The whole report; long lists are cut, and say so."""
+def lock_lines(report: LockReport, style: Style, origin: Optional[Origin] = None) -> List[str]:
+    """The tables, what is told besides the answer, and the answer; long lists are cut, and say so."""
+    answer = _answer(report, style, origin)
+    if style.typed.detail == BRIEF:
+        return answer
+    most = MOST_WITH_ALL if style.typed.detail == FULL else MOST_ROWS
+    sections = [
+        _table(_COLUMNS, [_row(one, style) for one in report.rows[:most]], len(report.rows), style),
+        _table(_PEERS, [_peer_row(one, style) for one in report.peers[:most]], len(report.peers), style),
+        _told(report, style),
+    ]
+    lines: List[str] = []
+    for section in filter(None, [*sections, answer]):
+        lines += [""] * bool(lines) + section
+    return lines
+
+
+def _table(columns: Sequence[Column], rows: Sequence[Row], number: int, style: Style) -> List[str]:
+    return table(columns, rows, style) + _more(number - len(rows), "wait", "waits", style)
+
+
+def _told(report: LockReport, style: Style) -> List[str]:
+    """The stories but the first, which is the answer, and what is to be known of all of it."""
     lines: List[str] = []
     bad = len({row.circle for row in report.rows if row.circle is not None}) or int(report.suspected)
-    for number, story in enumerate(report.stories[:MOST_STORIES]):
+    for number, story in enumerate(report.stories[1:MOST_STORIES], 1):
         accent = "bad" if number < bad else ""
         lines += [style.paint(line, accent) for line in wrapped(clean(story, style), style, "  ", "")]
     lines += _more(len(report.stories) - MOST_STORIES, "story", "stories", style)
-    if report.rows:
-        lines += [""] * bool(lines) + table(_COLUMNS, [_row(one, style) for one in report.rows[:MOST_ROWS]], style)
-        lines += _more(len(report.rows) - MOST_ROWS, "wait", "waits", style)
-    if report.peers:
-        lines += [""] * bool(lines) + table(_PEERS, [_peer_row(one, style) for one in report.peers[:MOST_ROWS]], style)
-        lines += _more(len(report.peers) - MOST_ROWS, "wait", "waits", style)
-    if report.ownerless:
-        kinds = ", ".join(f"{count:,} for {_named(kind)}" for kind, count in report.ownerless)
-        text = f"Threads that wait for what nobody in particular holds: {kinds}"
-        lines += [""] * bool(lines) + wrapped(text, style, "  ", "")
-    for note in report.notes:
+    for note in report.notes[0 if report.stories else 1 :]:
         lines += wrapped(clean(note, style), style, "  ", "")
     return lines
+
+
+def _answer(report: LockReport, style: Style, origin: Optional[Origin]) -> List[str]:
+    first = next(iter((*report.stories, *report.notes)), "No thread waits for a lock that another one holds.")
+    calm = "" if report.finding or not report.stories else "No deadlock was seen. "
+    further = len(report.stories) - 1
+    waits = ", ".join(f"{count:,} on {_named(kind, count)}" for kind, count in report.ownerless)
+    facts = [
+        Line("besides", (f"{counted(further, 'more story', 'more stories')}, above" if further > 0 else "",)),
+        Line("no owner", (waits,), most=2),
+        Line("taken", (origin_text(origin, style) if origin is not None else "",), accent="dim"),
+        next_line(style, "", known=style.typed.detail == FULL or len(report.rows) + len(report.peers) <= MOST_ROWS),
+    ]
+    return ending(f"{calm}{clean(first, style)}", "bad" if report.finding else "", facts, style)
 
 
 def _more(count: int, noun: str, plural: str, style: Style) -> List[str]:
@@ -61,8 +96,9 @@ def _more(count: int, noun: str, plural: str, style: Style) -> List[str]:
     )
 
 
-def _named(kind: str) -> str:
-    return _THREADS_WAIT.get(kind, f"{kind}es" if kind.endswith("x") else f"{kind}s")
+def _named(kind: str, count: int) -> str:
+    one, many = _THREADS_WAIT.get(kind, (kind, f"{kind}es" if kind.endswith("x") else f"{kind}s"))
+    return one if count == 1 else many
 
 
 def _row(row: LockRow, style: Style) -> Row:
@@ -89,3 +125,4 @@ def _peer_row(row: PeerRow, style: Style) -> Row:
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {LockReport: lock_lines}
+DATED = RENDERERS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import List
 
@@ -21,4 +22,5 @@ def event_lines(event: WatchEvent, style: Style) -> List[str]:
         lines.append(f"{' ' * len(lead)}cause  {clean(event.cause, style)} ({event.confidence} confidence)")
     if event.bundle:
         lines.append(f"{' ' * len(lead)}bundle {clean(event.bundle, style)}")
+        lines.append(f"{' ' * len(lead)}next   gdbext diagnose -v {shlex.quote(clean(event.bundle, style))}")
     return lines
