@@ -39,6 +39,7 @@ def test_numbers_that_mean_nothing(option, value, tmp_path, capsys):
     assert "must be positive" in capsys.readouterr().err
 
 
+@pytest.mark.process  # whether a reader would be killed is asked of a child
 def test_nothing_to_watch_is_one_line(tmp_path, capsys):
     assert main.main(["watch", "4194304", "--into", str(tmp_path / "x")]) == 4
     assert "4194304" in capsys.readouterr().err
