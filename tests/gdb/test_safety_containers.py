@@ -10,11 +10,11 @@ import sys
 import pytest
 
 from gdbext.capture.memory.maps import read_maps
-from tests import front_end
+from tests import front_end, open_place
 from tests.gdb.gdbrun import INIT, QUIET, ROOT
 from tests.gdb.test_no_stop import filtered
-from tests.gdb.test_safety_users import USER
 from tests.inferiors.capture_process import CaptureProcess, build
+from tests.open_place import USER
 from tests.polling import wait_until
 
 pytestmark = [
@@ -152,12 +152,12 @@ def no_ptrace_call():
 
 def test_a_filter_that_refuses_the_call_is_named():
     """The same user, whom /proc shows everything; but the call itself is forbidden."""
-    words = [*USER, sys.executable, "-m", "gdbext", "diagnose", "--json", "--once"]
-    with CaptureProcess(wrapper=USER) as process:
+    words = [*USER, open_place.python(), "-m", "gdbext", "diagnose", "--json", "--once"]
+    with CaptureProcess(wrapper=USER, program=open_place.program()) as process:
         done = subprocess.run(
             [*words, str(process.pid)],
             cwd="/",
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env=open_place.environment(),
             capture_output=True,
             text=True,
             timeout=900,

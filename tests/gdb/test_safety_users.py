@@ -3,20 +3,19 @@
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests import open_place
 from tests.conftest import NEWEST
-from tests.gdb.gdbrun import ROOT
+from tests.gdb.gdbrun import INFERIORS
 from tests.inferiors.capture_process import CaptureProcess
 from tests.inferiors.pdb_job import PdbJob
+from tests.open_place import NOBODY, USER
 from tests.unit.test_rankpdb_planted import LINE
 
-NOBODY = 65534
-USER = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 # What the kernel would say with another setting of Yama, to us alone; whether it refuses is its own decision.
 PRETEND = """
@@ -28,33 +27,24 @@ exec "$@"
 UNDUMPABLE = "import ctypes, sys; ctypes.CDLL(None).prctl(4, 0); print('ready', flush=True); sys.stdin.read()"
 
 
-def closed_to_others():
-    """Whether the user cannot even read our files: a checkout below somebody's closed home."""
-    if os.getuid() != 0:
-        return False
-    words = [*USER, sys.executable, "-c", "import gdbext.collect.live_ranks, gdbext.render"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(words, cwd="/", env=environment, stderr=subprocess.DEVNULL).returncode != 0
-
-
 pytestmark = [
     pytest.mark.gdb,
     pytest.mark.skipif(os.getuid() != 0, reason="becomes another user: needs root, not a package"),
-    pytest.mark.skipif(closed_to_others(), reason="the checkout lies below a folder that is closed to other users"),
 ]
 
 
 def gdbext(*words, before=USER):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": "/nonexistent"}
+    environment = {**open_place.environment(), "HOME": "/nonexistent"}
     environment.pop("XDG_CACHE_HOME", None)
-    argv = [*before, sys.executable, "-m", "gdbext", *map(str, words)]
+    argv = [*before, open_place.python(), "-m", "gdbext", *map(str, words)]
     done = subprocess.run(argv, cwd="/", env=environment, capture_output=True, text=True, timeout=900)
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
 
 def rank(number, **options):
-    return CaptureProcess(threads=2, env={**os.environ, "RANK": str(number), "WORLD_SIZE": "2"}, **options)
+    env = {**os.environ, "RANK": str(number), "WORLD_SIZE": "2"}
+    return CaptureProcess(threads=2, env=env, program=open_place.program(), **options)
 
 
 def may_trace():
@@ -112,7 +102,9 @@ def his_job():
         meet = Path(top) / "meet"
         meet.mkdir(mode=0o700)
         os.chown(meet, NOBODY, NOBODY)
-        with PdbJob(meet, program="pdb_loop.py", ranks=2, LOCAL_WORLD_SIZE="2", wrapper=USER) as job:
+        program = open_place.program(str(INFERIORS / "pdb_loop.py"))
+        his = {"wrapper": USER, "python": open_place.python(), **open_place.environment()}
+        with PdbJob(meet, program=program, ranks=2, LOCAL_WORLD_SIZE="2", **his) as job:
             for talker in job.start().others():
                 talker.until("runs")
             yield job
@@ -142,7 +134,7 @@ def test_what_yama_forbids_is_told_with_the_setting(scope, said):
     """The setting is pretended; that the kernel refuses comes from a process that is not dumpable."""
     pretending = ("unshare", "--mount", "sh", "-c", PRETEND, scope)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*USER, sys.executable, "-c", UNDUMPABLE], **pipes) as process:
+    with subprocess.Popen([*USER, open_place.python(), "-c", UNDUMPABLE], **pipes) as process:
         assert process.stdout.readline() == "ready\n"
         done = gdbext("diagnose", process.pid, "--once", "--json", before=(*pretending, *USER))
         process.stdin.close()

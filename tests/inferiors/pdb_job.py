@@ -127,6 +127,7 @@ class PdbJob:
         ranks: int = 3,
         program: str = "pdb_rank.py",
         wrapper: Sequence[str] = (),
+        python: str = sys.executable,
         **environment: str,
     ) -> None:
         self.folder = folder
@@ -138,7 +139,7 @@ class PdbJob:
             "HOME": str(folder.parent),
             **environment,
         }
-        self._argv = [*wrapper, sys.executable, str(HERE / program), mode, str(steps)]
+        self._argv = [*wrapper, python, str(HERE / program), mode, str(steps)]
         self.count = ranks
         self._ranks: Dict[int, Talker] = {}
         self._terminals: List[Talker] = []

@@ -97,9 +97,20 @@ class ProcFS:
             return data
         return parse_environ(data)
 
+    def auxv(self, pid: int) -> Maybe[bytes]:
+        """What the kernel told the program at exec(): with random addresses, another text each time."""
+        return self._read(f"{pid}/auxv")
+
     def status(self, pid: int) -> Maybe[Dict[str, str]]:
         """The lines of /proc/PID/status by name."""
-        data = self._read(f"{pid}/status")
+        return self._lines(f"{pid}/status")
+
+    def thread_status(self, pid: int, tid: int) -> Maybe[Dict[str, str]]:
+        """The same of one thread."""
+        return self._lines(f"{pid}/task/{tid}/status")
+
+    def _lines(self, path: str) -> Maybe[Dict[str, str]]:
+        data = self._read(path)
         if isinstance(data, Missing):
             return data
         pairs = (line.split(":", 1) for line in data.decode("utf-8", "replace").splitlines() if ":" in line)
