@@ -70,6 +70,19 @@ def pytest_runtest_call(item):
     return done
 
 
+def pytest_terminal_summary(terminalreporter):
+    """How the time of a run is spread over the tiers: `pure` is to be a small part of it."""
+    spent = dict.fromkeys(("pure", "process", "gdb"), 0.0)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for tier in set(spent) & set(getattr(report, "keywords", ())):
+                spent[tier] += report.duration
+    if all(spent.values()):
+        parts = (f"{tier} {seconds:.0f} s" for tier, seconds in spent.items())
+        share = spent["pure"] / sum(spent.values())
+        terminalreporter.write_line(f"time of the tests: {', '.join(parts)}; pure is {share:.1%}")
+
+
 NEWEST = Path(sys.executable).parent / "gdb"
 """gdb of the `gdb-for-pwndbg` package, beside the distribution's."""
 
@@ -85,7 +98,7 @@ def can_call(gdb):
     with subprocess.Popen(["sleep", "60"]) as target:
         try:
             words = [gdb, "-nx", "-batch", "-p", str(target.pid), "-ex", "call (int)getpid()"]
-            done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
+            done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300)
         finally:
             target.kill()
     return "extended state" not in done.stdout + done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Optional, Union
 
-DEADLINE = 120.0
+DEADLINE = 300.0
 """Seconds; only a failing test waits that long."""
 
 
@@ -18,6 +18,11 @@ def wait_until(
     value = comes_true(condition, seconds)
     assert value, f"{what() if callable(what) else what}: not within {seconds:g} s"
     return value
+
+
+def lasts(seconds: float) -> None:
+    """A stand-in for work that takes so long, or the pace of a measurement. Never to wait for something else."""
+    time.sleep(seconds)
 
 
 def comes_true(condition: Callable[[], Any], seconds: float) -> Optional[Any]:

@@ -13,9 +13,9 @@ import time
 from typing import Any, List, Mapping
 
 from tests.inferiors.pdb_job import ROOT, ends
+from tests.polling import DEADLINE
 
 SHELL = "shell> "
-DEADLINE = 120.0  # seconds; only a failing test waits that long
 _HISTORY = "10000"  # lines
 
 

@@ -24,6 +24,7 @@ from tests.bench.accuracy import machine
 from tests.inferiors.demo import DemoJob
 from tests.inferiors.scenarios import SCENARIOS
 from tests.inferiors.torch_job import TorchJob, state_of
+from tests.polling import lasts
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -119,7 +120,7 @@ def compare(name, pids, gaps=None):
     if gaps:
         row.gap = gaps(without.begin, without.end)
         begin = time.monotonic()
-        time.sleep(without.end - without.begin)
+        lasts(without.end - without.begin)
         row.quiet = gaps(begin, time.monotonic())
     beat = f", longest heartbeat gap {row.gap:.1f} ms, {row.quiet:.1f} ms without a look" if gaps else ""
     print(f"{name}: {row.same} of {row.blocked} blocked threads alike, {row.unread} not read, {dict(row.other)}; "

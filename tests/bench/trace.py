@@ -24,6 +24,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from gdbext.traces.inflate import LEVEL, LIBRARY, LIBRARY_NAME, pieces
+from tests.polling import lasts
 from tests.traces.making import Plan, kineto, simulate, trace_of
 
 SIZES = {"4x50": (4, 50), "8x200": (8, 200), "2x2000": (2, 2000), "8x2000": (8, 2000)}
@@ -80,7 +81,7 @@ def measured(argv: list, environ: dict | None = None) -> tuple[float, float, flo
             process.wait()
             failed = "out of memory" if worst > MEMORY else "out of time"
             return time.monotonic() - begin, worst / 1e6, _processor() - used, failed
-        time.sleep(max(0.05, 30 * looked))  # to look at 8 GB takes long
+        lasts(max(0.05, 30 * looked))  # to look at 8 GB takes long
     wall = time.monotonic() - begin
     error = process.stderr.read().strip().splitlines()
     failed = process.returncode not in (0, 1) or (process.returncode == 1 and "gdbext" not in " ".join(argv))

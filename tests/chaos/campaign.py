@@ -20,6 +20,7 @@ from tests.chaos.command import HALT_LIMIT, ROOT, Command, marked, ticks
 from tests.chaos.job import ChaosJob, waits
 from tests.chaos.plan import draw, draw_halting
 from tests.gdb.gdbrun import build
+from tests.polling import lasts
 
 STUCK = 50.0  # seconds without using the processor: then a command hangs; more than gdbext itself waits for a stuck gdb
 HELD = HALT_LIMIT + GRACE + 1.5  # seconds that a thread may stand still while gdbext does, on a busy machine
@@ -94,7 +95,7 @@ def _strike(plan, job, main, outcome):
         if plan.command == "watch" and now > marks["start"] + WATCH:
             main.hit("front", "INT")
             return
-        time.sleep(0.001)
+        lasts(0.001)
 
 
 def _measure(job, main, outcome):
@@ -107,7 +108,7 @@ def _measure(job, main, outcome):
             outcome.held = max(outcome.held, now - since)
         else:
             since = None
-        time.sleep(0.005)
+        lasts(0.005)
     outcome.hits += outcome.held > HALT_LIMIT + GRACE / 2
     if outcome.held > HELD:
         outcome.problems.append(f"ranks were held for {outcome.held:.1f} s")

@@ -19,7 +19,7 @@ def gdb(program, *commands):
     settings = ["set width 0", "set print frame-arguments none", "set auto-solib-add off"]
     for command in [*settings, *commands]:
         words += ["-ex", command]
-    return subprocess.run(words, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL).stdout
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL).stdout
 
 
 def open_core(process, copy, path):

@@ -148,7 +148,7 @@ def crashed(tmp_path_factory):
     program, core = folder / "crash", folder / "core.crash"
     subprocess.run(["gcc", "-g", "-pthread", "-o", program, folder / "crash.c"], check=True)
     words = ["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "run"]
-    subprocess.run([*words, "-ex", f"generate-core-file {core}", program], capture_output=True, timeout=60)
+    subprocess.run([*words, "-ex", f"generate-core-file {core}", program], capture_output=True, timeout=300)
     return program, core
 
 

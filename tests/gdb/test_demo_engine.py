@@ -27,7 +27,7 @@ def gdb_says(pid, *commands, gdb="gdb"):
     argv = [gdb, "-nx", "-nh", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set width 0", "-p", str(pid)]
     for command in commands:
         argv += ["-ex", command]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -188,7 +188,7 @@ def test_spinning_rank_uses_cpu_time_and_never_sleeps(wait):
         for pid in job.pids.values():
             _, switches = thread_state(pid)
             before = cpu_time(pid)
-            wait_until(lambda pid=pid, before=before: cpu_time(pid) > before + 1_000_000, seconds=60)
+            wait_until(lambda pid=pid, before=before: cpu_time(pid) > before + 1_000_000)
             assert thread_state(pid) == ("R", switches)
 
 

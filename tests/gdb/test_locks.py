@@ -154,7 +154,7 @@ def test_a_core_has_owners_too(running, tmp_path):
     (pid,) = running["rwlock"]
     core, program = tmp_path / "core", os.readlink(f"/proc/{pid}/exe")
     dump = [gdb, *QUIET, "-batch", "-p", str(pid), "-ex", f"gcore {core}"]
-    subprocess.run(dump, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False)
+    subprocess.run(dump, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, check=False)
     answer = gdb_batch(gdb, f"file {program}", f"core-file {core}", "llm-locks --json", "llm-locks")
     (document,) = answer.documents
     kinds = {wait["kind"]: wait for wait in document["waits"]}

@@ -103,7 +103,7 @@ def test_kill_in_the_middle(victim):
         else:
             while process.poll() is None:
                 kill_gdbs_of(process.pid)
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=300)
         if victim == "gdb":
             assert process.returncode == 1, err
         elif victim == "every gdb":
@@ -127,7 +127,7 @@ def test_two_at_once_on_one_job():
     with DemoJob("pinned-alloc", wait="poll") as job:
         both = [start(*job.pids.values(), "--json") for _ in range(2)]
         for process in both:
-            out, err = process.communicate(timeout=120)
+            out, err = process.communicate(timeout=300)
             assert process.returncode in (1, 3), err
             assert json.loads(out)["schema"] == 1
         assert_untouched(job)

@@ -67,7 +67,7 @@ def run(command, pids, *arguments, **options):
     """(exit status, stdout, stderr) of `gdbext COMMAND --no-stop`, during which no rank was traced or stopped."""
     argv = [sys.executable, "-m", "gdbext", command, "--no-stop", *map(str, pids), *arguments]
     with Tracers(pids) as tracers:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, preexec_fn=die_on_ptrace, **options)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=300, preexec_fn=die_on_ptrace, **options)
     assert tracers.seen == set()
     assert done.returncode >= 0, done.stderr
     return done.returncode, done.stdout, done.stderr
@@ -158,7 +158,7 @@ def test_a_rank_that_another_debugger_holds_is_read_all_the_same():
             while other.stdout.readline() != "held\n":
                 assert other.poll() is None
             argv = [sys.executable, "-m", "gdbext", "stacks", "--no-stop", "--once", "-q", str(one.pid)]
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=120, preexec_fn=die_on_ptrace)
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=300, preexec_fn=die_on_ptrace)
             other.stdin.close()
             other.wait()
     assert "ncclAllReduce" in done.stdout, done.stderr

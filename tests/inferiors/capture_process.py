@@ -14,7 +14,6 @@ from gdbext.capture.memory.process_memory import ProcessMemory
 from tests.polling import wait_until
 
 HERE = Path(__file__).resolve().parent
-DEADLINE = 60.0  # seconds; only a failing test waits that long
 
 
 def build(*flags: str) -> str:

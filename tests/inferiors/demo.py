@@ -27,7 +27,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Set, Tuple
 
 from tests.inferiors.demo_build import build
 from tests.inferiors.scenarios import BY_NAME, CULPRIT, SCENARIOS
-from tests.polling import comes_true
+from tests.polling import DEADLINE, comes_true
 
 WAITS = ("spin", "yield", "poll", "query")
 SYNCS = ("stream", "event", "device", "memcpy", "query")
@@ -102,7 +102,7 @@ class DemoJob:
         pool_threads: int = 4,
         beat_us: int = 5000,
         environment: Optional[Mapping[str, str]] = None,
-        deadline: float = 60,
+        deadline: float = DEADLINE,
     ) -> None:
         self.scenario = BY_NAME[hang]
         self.ranks, self.culprit = ranks, culprit
@@ -146,7 +146,7 @@ class DemoJob:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self, deadline: float = 60) -> None:
+    def close(self, deadline: float = DEADLINE) -> None:
         """Kills what is left, whatever state it is in, and removes the job's files.
 
         Raises DemoFailed when a rank does not end: its parent is told after the debugger that holds it, which may hang.

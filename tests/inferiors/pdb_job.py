@@ -12,11 +12,10 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
-from tests.polling import comes_true
+from tests.polling import DEADLINE, comes_true
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-DEADLINE = 60.0  # seconds; only a failing test waits that long
 
 
 def ends(pid: int, seconds: float = DEADLINE) -> bool:

@@ -24,6 +24,7 @@ from typing import Callable, ContextManager, Dict, List, Mapping, Tuple
 
 from tests.inferiors.demo import _die_with_parent
 from tests.inferiors.torch_job import free_port
+from tests.polling import DEADLINE
 
 PROGRAM = str(Path(__file__).with_name("slow_rank.py"))
 TORCH_PROGRAM = str(Path(__file__).with_name("torch_loop.py"))
@@ -41,7 +42,7 @@ class SlowJob:
         self,
         activities: Tuple[str, ...],
         stopped: Tuple[int, ...] = (),
-        deadline: float = 60,
+        deadline: float = DEADLINE,
         program: str = PROGRAM,
     ) -> None:
         self._activities, self._stopped, self._deadline, self._program = activities, stopped, deadline, program

@@ -13,6 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.polling import DEADLINE
+
 HERE = Path(__file__).parent
 RING = 65536  # as in torch_threads.c
 PERIOD_NS, LATE_NS = 1_000_000, 600_000
@@ -59,7 +61,7 @@ class Heartbeat:
         """How often it has beaten."""
         return HEAD.unpack_from(self._record)[0]
 
-    def goes_on(self, deadline=5.0):
+    def goes_on(self, deadline=DEADLINE):
         """Whether it advances within `deadline` seconds."""
         before, until = self.beats, time.monotonic() + deadline
         while time.monotonic() < until:
@@ -91,7 +93,7 @@ def standstill(missed):
 class TorchJob:
     """`with TorchJob(4) as job:` - `job.pids[rank]`, `job.hearts[rank]`; `job.gaps(rank, ...)` in milliseconds."""
 
-    def __init__(self, ranks, mode="missing", threads=60, spinning=0, deadline=180):
+    def __init__(self, ranks, mode="missing", threads=60, spinning=0, deadline=DEADLINE):
         self._arguments = ["--mode", mode, "--threads", str(threads), "--spinning", str(spinning)]
         self._ranks, self._mode, self._deadline = ranks, mode, deadline
 

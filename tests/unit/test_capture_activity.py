@@ -12,6 +12,7 @@ from gdbext.capture.without_stop import counters as activity
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.capture.without_stop.blocked import asleep_in
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
+from tests.polling import wait_until
 
 
 def stat(pid, parent, faults=0, ticks=0, started=5, name="a b) c"):
@@ -120,8 +121,7 @@ def test_a_stop_counts_when_it_lasts():
 @pytest.mark.process
 def test_processes_below_that_sleep_for_a_while():
     with subprocess.Popen(["sleep", "100"]) as naps, subprocess.Popen(["cat"], stdin=subprocess.PIPE) as reads:
-        while not all(asleep_in(one.pid, one.pid) for one in (naps, reads)):
-            pass
+        wait_until(lambda: all(asleep_in(one.pid, one.pid) for one in (naps, reads)))
         before = activity.take([os.getpid()])
         assert naps.pid in before.napping and reads.pid not in before.napping
         assert activity.between(before, activity.take([os.getpid()]), [os.getpid()])[os.getpid()].napping == 1

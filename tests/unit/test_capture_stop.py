@@ -17,7 +17,7 @@ from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.stop import hold, ptrace
 from gdbext.capture.stop.hold import Budget, copy_process, copy_processes
 from tests.inferiors.capture_process import CaptureProcess, as_nobody
-from tests.polling import wait_until
+from tests.polling import lasts, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -46,7 +46,7 @@ def test_the_pause_is_told_as_the_process_felt_it():
     with CaptureProcess(threads=40) as process:
         process.ask("reset")
         began = time.monotonic_ns()
-        copy = copy_process(process.pid, during=lambda pid: time.sleep(0.2))
+        copy = copy_process(process.pid, during=lambda pid: lasts(0.2))
         ended = time.monotonic_ns()
         process.assert_free()
         gaps = [(start, end) for _, start, end in process.hearts()]
@@ -81,7 +81,7 @@ def test_threads_beyond_the_limit_are_left_running():
 def test_no_time_at_all():
     with CaptureProcess(threads=20, busy=2) as process:
         process.ask("reset")
-        copy = copy_process(process.pid, Budget(seconds=0), during=lambda pid: time.sleep(2))
+        copy = copy_process(process.pid, Budget(seconds=0), during=lambda pid: lasts(2))
         gaps = [end - start for _, start, end in process.hearts()]
         process.assert_free()
     assert max(gaps) < 1e9
@@ -96,7 +96,7 @@ def test_the_time_that_was_given_ends_the_pause_whatever_is_left_to_copy(monkeyp
     given, most = 0.05, 1.0
 
     def slowly(*arguments):
-        time.sleep(0.02)
+        lasts(0.02)
         return read_ranges(*arguments)
 
     read_ranges = process_memory._read_ranges
@@ -105,9 +105,7 @@ def test_the_time_that_was_given_ends_the_pause_whatever_is_left_to_copy(monkeyp
     with CaptureProcess(threads=3) as process:
         stack = next(one for one in read_maps(process.pid) if one.path == "[stack]")
         process.ask("reset")
-        copy = copy_process(
-            process.pid, Budget(seconds=given), lambda pid: time.sleep(4), [(stack.end - 4096, 4096)] * 200
-        )
+        copy = copy_process(process.pid, Budget(seconds=given), lambda pid: lasts(4), [(stack.end - 4096, 4096)] * 200)
         gaps = [end - start for _, start, end in process.hearts()]
         process.assert_free()
     assert all(given / 2 * 1e9 <= gap < most * 1e9 for gap in gaps)

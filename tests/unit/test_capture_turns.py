@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import pytest
 
@@ -11,7 +10,7 @@ from gdbext.capture.stop.asleep import copy_asleep, copy_awake
 from gdbext.capture.stop.hold import Budget, copy_in_turns, copy_process, copy_processes
 from gdbext.capture.without_stop.kernel_threads import look
 from tests.inferiors.capture_process import CaptureProcess, as_nobody
-from tests.polling import wait_until
+from tests.polling import lasts, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -93,7 +92,7 @@ def test_a_stop_signal_between_the_turns_is_obeyed(process, monkeypatch):
 
 def test_what_there_was_no_time_for_is_left_for_the_stop(process, monkeypatch):
     monkeypatch.setattr(hold, "_TURNS", 0.1)
-    at_each_release(monkeypatch, lambda: time.sleep(0.05))
+    at_each_release(monkeypatch, lambda: lasts(0.05))
     known = copy_asleep({process.pid: look(process.pid)})
     monkeypatch.undo()
     assert 0 < len(known[process.pid].copy.threads) < len(process.tids()) - 2
@@ -102,7 +101,7 @@ def test_what_there_was_no_time_for_is_left_for_the_stop(process, monkeypatch):
 
 
 def test_the_budget_is_for_each_turn(process, monkeypatch):
-    at_each_release(monkeypatch, lambda: time.sleep(0.05))
+    at_each_release(monkeypatch, lambda: lasts(0.05))
     assert len(process.tids()) // hold._TURN * 0.05 > 0.2
     assert turns(process, Budget(seconds=0.2)).state == "ok"
     none = copy_asleep({process.pid: look(process.pid)}, Budget(seconds=0.0))

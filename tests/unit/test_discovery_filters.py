@@ -96,7 +96,7 @@ def test_no_command_ends_without_a_word(command, tmp_path):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=300,
             preexec_fn=lambda: filtered(PROCESS_VM_READV, KILL),
         )
         target.kill()

@@ -213,7 +213,7 @@ def test_a_listener_that_is_no_ras_is_one_reason(serve, reason, monkeypatch):
         witness = asked(port, 0.6)
     assert witness.state == "failed"
     assert reason in witness.reason
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 30
 
 
 def test_a_closed_port_and_a_switch_are_absent():

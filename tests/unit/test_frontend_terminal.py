@@ -31,7 +31,7 @@ def run(tail, *arguments, cwd):
         *arguments,
     ]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environ, cwd=cwd)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environ, cwd=cwd)
 
 
 @pytest.mark.process
@@ -80,7 +80,7 @@ def test_a_file_in_a_wrong_folder_is_said_before_the_look(option, tmp_path):
 def test_gdb_is_not_started_for_a_process_that_is_not_there(tmp_path):
     command = [sys.executable, "-m", "gdbext", "attach", "999999999"]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        command, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
     assert done.returncode == 4
     assert done.stderr.startswith("gdbext: no process matches 999999999")

@@ -17,7 +17,7 @@ from gdbext.opener.shelf import Opened, Shelf
 from tests.inferiors.capture_process import HERE
 
 SILENT = HERE / "silent_files.py"
-SOON = 1.0  # seconds: what must not wait takes microseconds
+SOON = 60.0  # seconds: what must not wait takes microseconds, what waits does so for ever
 
 
 @pytest.fixture(params=["openat2", "by hand"])
@@ -177,16 +177,16 @@ def timed(path):
 
 @pytest.mark.process
 def test_nobody_waits_for_a_file_system_that_does_not_answer(silent, tmp_path, monkeypatch):
-    monkeypatch.setattr(patient, "SECONDS", 0.5)
+    monkeypatch.setattr(patient, "SECONDS", 1.0)
     folder, fall_silent = silent
     assert timed(folder / "file")[0] == b"\x7fELF"
     (tmp_path / "link").symlink_to(folder / "none")
     fall_silent()
     found, took = timed(folder / "none")
-    assert isinstance(found, TimeoutError) and "did not answer within 0.5 s" in found.strerror
-    assert 0.5 <= took < 10
+    assert isinstance(found, TimeoutError) and "did not answer within 1 s" in found.strerror
+    assert 1.0 <= took < SOON
     found, took = timed(folder / "other")
-    assert isinstance(found, TimeoutError) and took < SOON, "it is not asked again for every file"
+    assert isinstance(found, TimeoutError) and took < 1.0, "it is not asked again for every file"
     assert str(folder) in found.strerror and "fuse.silent" in found.strerror
     assert isinstance(timed(tmp_path / "link")[0], TimeoutError), "a link leads there, too"
     assert timed("/usr/bin/env")[0] == b"\x7fELF", "what lies elsewhere is read"

@@ -27,7 +27,7 @@ from gdbext.opener import files
 from tests.excerpts import opened
 
 HEADER, SECTION = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ")
-SOON = 10.0  # seconds: each takes milliseconds, or seconds where it is given up for the time it takes
+SOON = 60.0  # seconds: each takes milliseconds, or seconds where it is given up for the time it takes
 PROGBITS, SYMTAB, STRTAB, NOBITS = 1, 2, 3, 8
 CODE = 6
 
@@ -228,7 +228,7 @@ def test_ten_million_symbols_take_little_memory(tmp_path):
         file.seek(1 << 20)
         for _ in range(count // 100_000):
             file.write(table * 100_000)
-    done = subprocess.run([sys.executable, "-c", MEASURED, path], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", MEASURED, path], capture_output=True, text=True, timeout=300)
     assert done.stdout.startswith("done "), done.stderr[-500:]
     assert int(done.stdout.split()[1]) < 300, "MiB"
 

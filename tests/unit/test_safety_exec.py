@@ -29,7 +29,7 @@ def test_a_look_and_an_exec_do_not_wait_for_each_other(tmp_path):
         try:
             wait_until(lambda: any(state.read_bytes()))
             words = [sys.executable, "-c", COPY, str(rank.pid), "40"]
-            done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+            done = subprocess.run(words, capture_output=True, text=True, timeout=300)
             assert done.stdout == "done\n", done.stderr
             starts = int.from_bytes(state.read_bytes()[8:16], "little")
             wait_until(

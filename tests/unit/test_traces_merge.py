@@ -11,6 +11,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as trace_pb2
 
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
 from gdbext.traces.collecting import ANNOTATION, KERNEL, Collector, Work
@@ -227,7 +228,6 @@ def test_a_helper_that_is_killed_is_said(tmp_path, monkeypatch):
 
 
 def test_perfetto_has_balanced_slices(tmp_path):
-    trace_pb2 = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     paths = write(Plan(ranks=2, overlap=3), tmp_path)
     file = io.BytesIO()
     report = write_perfetto(paths, Asked(), file, "out.pftrace", lambda text: None, 1)
