@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gdbext.knowledge.frames.networks.messages import HANDLERS
 from gdbext.model.missing import Missing
 from gdbext.parsers import parse_files
 
@@ -155,7 +156,31 @@ def test_open_mpi_signal_and_its_stack():
     (process,) = read("open-mpi.log").processes
     assert process.pid == 12345
     (thread,) = process.threads
-    assert calls(thread) == [None, None, "ncclCommInitRank"] and thread.problems == ("Signal: Bus error (7)",)
+    assert calls(thread) == [None, None, "ncclCommInitRank"]
+    assert thread.problems == ("Signal: Bus error (7)", HANDLERS["openmpi"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["[T 3] 2 <0x7f12> ns::wait(int)+0x1f [libx.so.1]", "[T 3] 3 <0x7f34> main+0x20"], ["ns::wait", "main"]),
+        (
+            ["1) cpu:3 [ 10.1] io_schedule+0x12/0x40", "1) cpu:3 [ 10.1] vfs_read+0x9d/0x190"],
+            ["io_schedule", "vfs_read"],
+        ),
+        (["mon> libm.0.dylib`PMIx_Get(proc=0x0) at x.c:8", "mon> a.out`main + 12"], ["PMIx_Get", "main"]),
+        (['at=1 File "/a/b.py", line 3 in get', 'at=1 File "/a/c.py", line 9 in run'], ["get", "run"]),
+        (['at=1 File "/a/c.py", line 9, in run', 'at=1 File "/a/b.py", line 3, in get'], ["get", "run"]),
+        (["w1 in sem_wait (sem=0x1) from libc.so.6", "w1 in ns::f (a=1) at f.cc:12"], ["sem_wait", "ns::f"]),
+        (
+            ["E java.lang.Object.wait(Object.java:12)", "E a.b.Main.run(Main.java:3)"],
+            ["java.lang.Object.wait", "a.b.Main.run"],
+        ),
+    ],
+)
+def test_frames_behind_what_no_tool_is_known_to_print(lines, expected):
+    snapshot = parse_files([("x.txt", "\n".join(lines).encode())])
+    assert [calls(thread) for process in snapshot.processes for thread in process.threads] == [expected]
 
 
 def test_sanitizer_and_paddle():

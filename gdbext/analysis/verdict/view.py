@@ -325,6 +325,5 @@ def threads_of(view: JobView, index: int, wanted: Callable[[ThreadJudgement], bo
     process, judged = view.snapshot.processes[index], view.processes[index]
     chosen = ((process.threads[one], judged.threads[one]) for one in judged.those(wanted))
     return [
-        Party(process=process, thread=thread, judged=one, group=group_of(one), is_thread=True)
-        for thread, one in chosen
+        Party(process=process, thread=thread, judged=one, group=group_of(one), is_thread=True) for thread, one in chosen
     ]

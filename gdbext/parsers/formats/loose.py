@@ -22,6 +22,7 @@ from gdbext.parsers.formats.row import Row, number, row
 from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, read_frame
 
 _HASH = regex(r"::h[0-9a-f]{16}\Z")
+_STOP = regex(r"point \d{1,4}\b|received signal ")  # where a debugger says that it has stopped; the stack follows
 _WORDS = regex(r"(?!.*(?:[<(]|operator|\[clone))\S+ \S+")
 _IDENTIFIER = regex(r"[A-Za-z_~<][\w:~<>@.$, *&\[\]]*(?:\(.*\))?\Z")
 _TELLING = regex(r"::|_|\(|[a-z][A-Z]|@")
@@ -128,6 +129,18 @@ def _numbered(match: Match[str]) -> Optional[Event]:
     return None if _WORDS.match(name) else FrameLine(named_frame(name), int(match.group("number")))
 
 
+def _anywhere(match: Match[str]) -> Optional[Event]:
+    """A frame behind whatever a tool puts before it: its number, a time, a thread, an address, a box."""
+    if _STOP.search(match.string):
+        return None
+    text = match.groupdict()
+    name, line = text["name"] or "", whole(text.get("line"))
+    if text.get("python") is not None:
+        return FrameLine(Frame(name, file=text["python"], line=line, language="python"), None, "first" in text)
+    place = Place(text.get("before") or text.get("behind"), text.get("file"), line)
+    return FrameLine(named_frame(name, place), whole(text.get("number")))
+
+
 def _known(match: Match[str]) -> Optional[Event]:
     name = match.group("name")
     return FrameLine(named_frame(name)) if _KNOWN.match(name) or _WAITS.fullmatch(name) else None
@@ -135,7 +148,36 @@ def _known(match: Match[str]) -> Optional[Event]:
 
 _LIBRARY = r"[\w./+-]{1,300}(?:\.so[\w.]{0,40}|\.py[xid]?|python\d[\w.]{0,10}|\.(?:cc?|cpp|cxx|cu|h|hpp|rs|go))"
 _SOURCE = r"[\w./+<>-]{1,300}\.(?:cc?|cpp|cxx|cu|cuh|h|hpp|rs|go|S)"
+_OBJECT = r"[\w./+-]{0,300}\.(?:so|dylib|dll|exe)(?:\.[\w.]{1,40})?"
 _SYMBOL = r"[A-Za-z_][\w:~<>@.$]{0,300}"
+
+
+_OFFSET = r" ?\+ ?0x[0-9a-f]{1,12}"
+_NUMBERED = rf"(?:#(?P<number>\d{{1,4}})\b|\bin ).{{0,40}}?(?<![\w:])(?P<name>{_SYMBOL}) ?\(.{{0,600}}\)"
+_FILED = r"File \"(?P<python>[^\"]{1,400}\.pyx?)\", line (?P<line>\d{1,9})"
+_MANAGED = r"[\w./-]{1,300}\.(?:java|scala|kt|cs|fs|jl|rb|js|mjs|ts|go|rs|swift|erl|ex)"
+
+_ANYWHERE = (
+    ("+0x", rf"(?P<before>{_OBJECT})[(`!:] ?(?P<name>{_SYMBOL}(?:\(.{{0,600}}\))?)" + _OFFSET),
+    ("+0x", rf"(?P<before>{_OBJECT})(?P<name>)\(?" + _OFFSET),
+    (
+        "+0x",
+        rf"(?<![\w:~.$@/-])(?P<name>{_SYMBOL}(?:\(.{{0,600}}?\))?){_OFFSET}(?:/0x[0-9a-f]{{1,12}})?"
+        r"(?:,? [\[(](?P<behind>[\w./-]{1,300})[\])]|[\s)\]]|$)",
+    ),
+    ("`", rf"(?<![\w`])(?P<before>[\w.+-]{{2,80}})`(?P<name>{_SYMBOL})(?=[(+ ])"),
+    (
+        "0x",
+        rf"\b0x[0-9a-f]{{6,16}}[)\]:,>]{{0,2}} {{1,8}}(?:in |: |- |@ )?(?P<name>{_SYMBOL})(?:\(.{{0,600}}?\))?"
+        r"(?= {1,4}(?:at|from|in|\+|\?\?\?:)| ?\+|$)",
+    ),
+    (":", rf"(?<![\w.])(?P<name>{_SYMBOL}) ?\((?P<file>{_MANAGED}):(?P<line>\d{{1,9}})(?::\d{{1,9}})?\)"),
+    ("File", _FILED + r",(?P<first>) in (?P<name>[\w.<>]{1,200})"),
+    ("File", _FILED + r" in (?P<name>[\w.<>]{1,200})"),
+    (" at ", rf"{_NUMBERED} at (?P<file>{_SOURCE}):(?P<line>\d{{1,9}})"),
+    (" from ", rf"{_NUMBERED} from (?P<before>{_OBJECT})"),
+)
+"""Frames behind any prefix, as no tool's row knows it: text that the line must hold, and how a frame shows there."""
 
 
 def is_telling(frame: Frame) -> bool:
@@ -192,6 +234,7 @@ ROWS: Tuple[Row, ...] = (
         + r")\s?\+\s?(?:0x)?[0-9a-f]{1,12}(?:/0x[0-9a-f]{1,12})?(?: [\[(]?(?P<behind>[\w./-]{1,300})[\])]?)?$",
         _offset,
     ),
+    *(row("loose", need, r".{0,160}?" + pattern, _anywhere) for need, pattern in _ANYWHERE),
     row(
         "loose",
         ".py:",

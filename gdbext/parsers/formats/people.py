@@ -17,7 +17,7 @@ _OF_A_LOOK = regex(
     r"(?i)\b(?:first|second|third|fourth|last|next|another|other|new|\d(?:st|nd|rd|th)?|re-?sampled?)\b.{0,20}"
     r"\b(?:dump|sample|trace|stack|look|snapshot|run|attempt|capture|backtrace)s?\b|\b(?:dump|sample|snapshot) #?\d\b"
 )
-_THREAD = regex(r"\b[Tt]hread #?(\d{1,9})\b")
+_THREAD = regex(r"\b(?i:thread|tid|lwp|task:\S{1,40})(?i: id)?[ #:=(]{0,3}(0x[0-9a-f]{4,16}|\d{1,9})\b")
 _HOLDS_GIL = regex(r"(?i)\bthread\b.{0,60}\b(?:has|holds|holding|owns|owning) the GIL\b")
 _A_THREAD = regex(r"(?i)\w*thread\w*(?:[-_ ]\d+)?\Z|\w+[-_]\d+\Z|\w*(?:main|worker|executor|proxy|watchdog)\w*\Z")
 _SENTENCE = regex(r"[a-z)]\. |, (?:and|but|so|which) ")
@@ -70,6 +70,7 @@ def _mention(text: str) -> Optional[ThreadHead]:
     if len(text) > _LONGEST:
         return None
     numbers = _THREAD.findall(text)
+    numbers = numbers[:1] if _THREAD.match(text) else numbers  # `Thread 5 (LWP 70)`: a head, the first is its number
     gil = True if _HOLDS_GIL.search(text) else None
     if len(numbers) == 1 or gil:
         return ThreadHead(id=numbers[0] if len(numbers) == 1 else None, gil=gil, firm=False)
@@ -162,5 +163,5 @@ ROWS: Tuple[Row, ...] = (
         _command,
     ),
     row("", "...", r"\.\.\. ", lambda match: Cut(match.string.strip()[:80])),
-    row("", "hread", r".", _prose),
+    *(row("", word, r".", _prose) for word in ("hread", "tid", "TID", "LWP", "task:")),
 )

@@ -70,5 +70,6 @@ HANDLERS = {
 }
 """Kinds of stacks that nothing prints but the end of a process, where they have no head of a live thread."""
 
-LAST_WORDS = frozenset(text for kind, text in HANDLERS.items() if kind != "traceback")
-"""Of a traceback that is cut off nobody knows whether an interrupt made it: a wait that its frames name says more."""
+LAST_WORDS = frozenset(text for kind, text in HANDLERS.items() if kind not in ("traceback", "torch"))
+"""Of a traceback that is cut off nobody knows whether an interrupt made it, and torch prints where an exception is
+made, which is where the thread waited: a wait that their frames name says more."""
