@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Mapping, NamedTuple, Optional, Sequence
+from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 
 from gdbext.model.considered import Regrade
 from gdbext.model.documents.document_row import Rows, by, rows, within
@@ -33,7 +33,7 @@ class JudgedProcess(NamedTuple):
 
     process: RankSnapshot
     wait: Wait
-    threads: Sequence[JudgedThread]
+    threads: Iterable[JudgedThread]
 
 
 class WeighedHypothesis(NamedTuple):
@@ -74,7 +74,7 @@ def _judged(diagnosis: Diagnosis) -> Sequence[JudgedProcess]:
         one = judged.get(process.index)
         threads = one.threads if one else [_NOT_KNOWN] * len(process.threads)
         wait = one.wait if one else _NOT_JUDGED
-        found.append(JudgedProcess(process, wait, list(map(JudgedThread, process.threads, threads))))
+        found.append(JudgedProcess(process, wait, map(JudgedThread, process.threads, threads)))
     return found
 
 

@@ -82,6 +82,8 @@ def _written_by(rows: Rows) -> Callable[[Any], Document]:
     for plain, some in groupby(rows, lambda row: row.plain):
         group = tuple(some)
         steps += [_fields(group)] if plain else map(_step, group)
+    if all(row.plain for row in rows):
+        return _of_fields(rows)
 
     def write(value: Any) -> Document:
         made: Document = {}
@@ -93,14 +95,21 @@ def _written_by(rows: Rows) -> Callable[[Any], Document]:
 
 
 def _fields(rows: Rows) -> Step:
+    write = _of_fields(rows)
+    return lambda value, made: made.update(write(value))
+
+
+def _of_fields(rows: Rows) -> Callable[[Any], Document]:
     keys, paths = [row.key for row in rows], [row.path for row in rows]
     read = attrgetter(*paths, paths[0])  # of one path it would be no tuple
 
-    def step(value: Any, made: Document) -> None:
-        for key, found in zip(keys, read(value)):
-            made[key] = found if type(found) in _AS_THEY_ARE else _plain(found)
+    def write(value: Any) -> Document:
+        found = read(value)
+        if _AS_THEY_ARE.issuperset(map(type, found)):
+            return dict(zip(keys, found))
+        return dict(zip(keys, map(_plain, found)))
 
-    return step
+    return write
 
 
 def _step(row: Row) -> Step:
