@@ -2,8 +2,8 @@
 
 A verdict is right when its cause is the true one or one that is right as well, wrong when it is another one, and open
 when it is "unknown". Healthy jobs are right with not-a-hang; a false alarm is an exit status of 1 for one of them. The
-culprits count where the cause is the true one, in the live matrices where it is right. The second matrix, `live-2`, is
-played only when it is asked for.
+culprits count where the cause is the true one, in the live matrices where it is right. The second and the
+third matrix, `live-2` and `live-3`, are played only when they are asked for.
 """
 
 import argparse
@@ -25,13 +25,16 @@ from tests.conftest import gdbs
 from tests.inferiors.demo import DemoJob
 from tests.inferiors.live.second_table import SECOND_BY_NAME as SECOND
 from tests.inferiors.live.table import BY_NAME as LIVE
+from tests.inferiors.live.third_table import THIRD_BY_NAME as THIRD
 from tests.inferiors.lock_hangs import LOCK_HANGS
 from tests.inferiors.scenarios import SCENARIOS
 from tests.inferiors.slow_hangs import SLOW_HANGS
 
 _MATRIX = {**dict.fromkeys((row.family for row in LIVE.values()), "live"),
-           **dict.fromkeys((row.family for row in SECOND.values()), "live-2")}  # fmt: skip
+           **dict.fromkeys((row.family for row in SECOND.values()), "live-2"),
+           **dict.fromkeys((row.family for row in THIRD.values()), "live-3")}  # fmt: skip
 """Of a table of the live matrices, the name that `--family` has for all of them."""
+_ASKED_FOR = ("live-2", "live-3")
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -87,7 +90,7 @@ def programs():
         yield Program("locks", row.name, row.start, causes, says=row.culprit)
     for row in SLOW_HANGS:
         yield Program("slow or stuck", row.name, row.start, (row.cause, *row.also_causes), row.culprits)
-    for name, row in {**LIVE, **SECOND}.items():
+    for name, row in {**LIVE, **SECOND, **THIRD}.items():
         yield Program(row.family, name.partition("/")[2], row.start, row.causes, roles=row.culprits, needs=row.needs)
 
 
@@ -214,7 +217,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="how often each program is started")
     parser.add_argument("--looks", type=int, default=1, help="with each gdb, in each round")
     parser.add_argument("--only", metavar="TEXT", default="", help="programs whose name has this in it")
-    parser.add_argument("--family", nargs="+", help="of these tables; live, live-2: of a live matrix")
+    parser.add_argument("--family", nargs="+", help="of these tables; live, live-2, live-3: of a live matrix")
     parser.add_argument("--which", choices=("hangs", "healthy"), help="only these")
     parser.add_argument("--json", metavar="FILE", help="the looks as JSON too, written after each program")
     parser.add_argument("--keep", metavar="FOLDER", help="each look, its answer and the roles' pids, into this folder")
@@ -244,7 +247,7 @@ def _is_chosen(program, options):
         print(f"{program.table}/{program.name}: {program.needs} is not installed", file=sys.stderr)
         return False
     matrix = _MATRIX.get(program.table)
-    wanted = {matrix, program.table} & set(options.family) if options.family else matrix != "live-2"
+    wanted = {matrix, program.table} & set(options.family) if options.family else matrix not in _ASKED_FOR
     return (options.only in program.name and wanted
             and options.which in (None, "healthy" if program.healthy else "hangs"))  # fmt: skip
 
