@@ -31,7 +31,7 @@ def test_an_example_with_output_is_run_here_or_in_gdb_or_listed():
 
 
 def test_an_excerpt_stands_in_the_file_that_is_read():
-    shown = [one for one in RUN if one.before and one.command.startswith("gdbext diagnose -q tests/")]
+    shown = [one for one in RUN if one.before and one.command.startswith("gdbext diagnose -q --brief tests/")]
     assert len(shown) >= 15
     for example in shown:
         path = docs.ROOT / example.command.split()[-1]

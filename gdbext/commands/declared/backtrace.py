@@ -12,13 +12,13 @@ COMMANDS = (
         body="gdbext.commands.backtrace:backtrace",
         category="stack",
         arguments=(
-            Argument("count", "only so many innermost frames", "COUNT", frame_count, nargs="?", default=0),
-            Argument("--ranks", "of these ranks instead of the selected one: 0-3,7 or all", "RANKS", completes="ranks"),
-            Argument("--all", "every thread, not the selected one", flag=True),
+            Argument("count", "at most N innermost frames", "COUNT", frame_count, nargs="?", default=0),
+            Argument("--ranks", "ranks such as 0-3,7 or all (default: the selected one)", "RANKS", completes="ranks"),
+            Argument("--all", "every thread (default: the selected one)", flag=True),
         ),
         description=(
-            "Frames of Python stand in place of the interpreter's frames that execute them, marked py; the numbers are "
-            "gdb's, so `frame 7` selects the frame that is numbered 7 here. Frames of the interpreter are left out."
+            "Python frames, marked py, replace the interpreter's frames that execute them. The numbers are "
+            "gdb's, so `frame 7` selects the frame that is numbered 7 here."
         ),
         examples=("llm-bt", "llm-bt 20 --ranks all", "llm-bt --all --ranks 1"),
         repeats=True,

@@ -10,16 +10,20 @@ WAIT = 5.0
 _EXAMPLE = "llm-break synchronize --rank 1"
 
 BREAK = Command(
-    "Set a breakpoint that stops some ranks of a job, or list these",
+    "Set a breakpoint that stops some ranks of a job, or list such breakpoints",
     gdb="llm-break",
     body="gdbext.commands.break_points:add",
     category="breakpoints",
     arguments=(
         Argument(
-            "location", "as gdb's `break` takes it; quoted when it has spaces", "LOCATION", nargs="?", completes="place"
+            "location",
+            "a location, as for gdb's `break`; in quotes if it contains spaces",
+            "LOCATION",
+            nargs="?",
+            completes="place",
         ),
-        Argument("--rank", "stop when one of these comes there, like 1 or 0-3 (any)", "RANKS", completes="ranks"),
-        Argument("--count", "a rank stops from its Nth passing on", "N", positive, default=1),
+        Argument("--rank", "stop only for these ranks, such as 1 or 0-3 (default: any)", "RANKS", completes="ranks"),
+        Argument("--count", "let each rank pass N-1 times first", "N", positive, default=1),
         Argument(
             "--others",
             "stop: at once, wherever they are; hold: they run up to the same place and wait; run: they run on",
@@ -27,11 +31,14 @@ BREAK = Command(
             others,
             default="stop",
         ),
-        Argument("--wait", "with hold, how long the others may take to come (5)", "SECONDS", seconds, default=WAIT),
-        Argument("--limit", "without a command for so long, every rank is released", "SECONDS", seconds, default=LIMIT),
+        Argument("--wait", "with hold: seconds to wait for the others to arrive (5)", "SECONDS", seconds, default=WAIT),
+        Argument(
+            "--limit", "release every rank after so many seconds without a command", "SECONDS", seconds, default=LIMIT
+        ),
         Argument(
             "--action",
-            "stop; log: say the values of EXPRS and let the rank run on; report: as llm-check, and run on",
+            "stop; log: print the values of EXPRS and resume the rank; report: print a report as llm-check does, "
+            "and resume",
             "WHAT",
             nargs="+",
             completes="stop|log|report",
@@ -49,7 +56,8 @@ BREAK = Command(
         "When a rank stops there, next, step and finish move that rank alone, llm-rank apply moves others, and "
         "llm-continue resumes all together. `$_llm_rank()` is the rank's number in COND, and "
         '`$_llm_tensor_stat(EXPR, "nan")` a number about a tensor. A COND that cannot be evaluated is reported '
-        "when it is set, else at its first hit, and never stops a rank. A library not loaded yet may be named."
+        "when it is set, or at its first hit; it never stops a rank. LOCATION may be in a library that is not "
+        "loaded yet."
     ),
     examples=(
         _EXAMPLE,
@@ -70,11 +78,15 @@ COMMANDS = (
         category="breakpoints",
     ),
     Command(
-        "Take breakpoints of llm-break away",
+        "Delete breakpoints of llm-break",
         gdb="llm-break delete",
         body="gdbext.commands.break_points:delete",
         category="breakpoints",
-        arguments=(Argument("number", "as llm-break list shows it (all, after a question)", "N", positive, nargs="?"),),
+        arguments=(
+            Argument(
+                "number", "its number in llm-break list (default: all, after a confirmation)", "N", positive, nargs="?"
+            ),
+        ),
     ),
     Command(
         "Resume all ranks together, up to the next stop",

@@ -5,23 +5,24 @@ from __future__ import annotations
 from gdbext.commands.argument_types import action
 from gdbext.commands.declaration import Argument, Command
 
-_RANKS = Argument("--ranks", "on these ranks, like 0-3,7 (all)", "RANKS", completes="ranks")
+_RANKS = Argument("--ranks", "ranks such as 0-3,7 (default: all)", "RANKS", completes="ranks")
 
 COMMANDS = (
     Command(
-        "Stop where a check of CUDA fails, and say what failed and why",
+        "Stop where a CUDA check fails, and report what failed and why",
         gdb="llm-check",
         body="gdbext.commands.check:choose",
         category="breakpoints",
         description=(
-            "Breakpoints stand only where a failure is raised, never where a check is entered: a server that checks a "
-            "million times a second loses nothing. Fatal signals (SIGBUS, SIGSEGV, SIGABRT) get a report as well."
+            "Breakpoints are set only where a failure is raised, never where a check is entered, so a server "
+            "that checks a million times a second is not slowed down. Fatal signals (SIGBUS, SIGSEGV, SIGABRT) "
+            "get a report as well."
         ),
         examples=("llm-check on", "llm-check on --log failures.jsonl", "llm-check report"),
         prefix=True,
     ),
     Command(
-        "Stop with a report wherever a check of CUDA fails from now on",
+        "From now on, stop with a report wherever a CUDA check fails",
         gdb="llm-check on",
         body="gdbext.commands.check:on",
         category="breakpoints",
@@ -30,30 +31,30 @@ COMMANDS = (
                 "--engine", "only checks of this engine (vllm, fastertransformer, ...)", "NAME", completes="engine"
             ),
             _RANKS,
-            Argument("--action", "stop, or log: print the report and let the rank run on", "stop|log", action),
-            Argument("--log", "append each report to FILE as a line of JSON, and let the rank run on", "FILE"),
+            Argument("--action", "stop; log: print the report and resume the rank", "stop|log", action),
+            Argument("--log", "append each report to FILE as a line of JSON, and resume the rank", "FILE"),
         ),
         description=(
-            "Works in release builds, without debug information. Libraries that are loaded later are watched too. "
-            "When one rank stops, gdb stops the others as well; `continue` resumes all. "
-            "A fatal signal stops with --log too."
+            "Works in release builds, without debug information, and in libraries that are loaded later. When "
+            "one rank stops, gdb stops the others as well; `continue` resumes all. A fatal signal stops the rank "
+            "even with --log."
         ),
         examples=("llm-check on", "llm-check on --ranks 0-3 --action log", "llm-check on --log failures.jsonl"),
     ),
     Command(
-        "Take the breakpoints of llm-check on away",
+        "Delete the breakpoints of llm-check on",
         gdb="llm-check off",
         body="gdbext.commands.check:off",
         category="breakpoints",
     ),
     Command(
-        "Show what is watched and what was seen",
+        "Show which checks are watched and which failures were seen",
         gdb="llm-check status",
         body="gdbext.commands.check:status",
         category="breakpoints",
     ),
     Command(
-        "List the checks that are known",
+        "List all known checks",
         gdb="llm-check list",
         body="gdbext.commands.check:list_",
         category="breakpoints",
@@ -66,15 +67,15 @@ COMMANDS = (
         description="Also in the core file of a crash.",
     ),
     Command(
-        "Switch the engine's own debug check on in the running process",
+        "Switch on the engine's own debug checks in the running process",
         gdb="llm-check enable",
         body="gdbext.commands.check:enable",
         category="breakpoints",
         arguments=(_RANKS,),
         description=(
-            "Writes to the process: the variables that its environment would have set at start. What was written is "
-            "read back; llm-check disable restores what was there before. "
-            "For a program not started yet: gdbext run --check -- COMMAND."
+            "Writes to the process: it sets the variables that the environment would have set at start, and "
+            "reads them back. llm-check disable restores the old values. To start a program with checks on: "
+            "gdbext run --check -- COMMAND."
         ),
     ),
     Command(

@@ -7,7 +7,7 @@ from gdbext.commands.declared.shared_arguments import DETAIL, QUIET, SELECTING
 
 COMMANDS = (
     Command(
-        "List NCCL's communicators and who is behind in what; no running rank is stopped",
+        "List NCCL's communicators and which rank is behind in which collective; stops no rank",
         gdb="llm-nccl-comms",
         body="gdbext.commands.comms:comms",
         gdbext="comms",
@@ -17,19 +17,19 @@ COMMANDS = (
                 "inputs", "pids, or a saved snapshot", "PID|FILE", nargs="*", completes="file", where=SHELL
             ),
             Argument(
-                "ranks", "of these attached ranks: 0-3,7 or all (default)", "RANKS",
+                "ranks", "attached ranks such as 0-3,7 (default: all)", "RANKS",
                 nargs="?", completes="ranks", where=GDB,
             ),
-            Argument("--scan", "search all private memory too (8 GiB and 10 s a rank at most)", flag=True),
-            Argument("--save", "write what was read: `gdbext comms FILE` shows it again", "FILE", where=SHELL),
+            Argument("--scan", "also search all private memory (at most 8 GiB and 10 s for each rank)", flag=True),
+            Argument("--save", "save what was read; `gdbext comms FILE` shows it again", "FILE", where=SHELL),
             *(*SELECTING, *DETAIL, QUIET),
         ),
         description=(
-            "Communicators are read from the memory of the ranks: what frames were called with, what pointers on the "
-            "stacks lead to, with --scan whatever carries NCCL's magic words. Where the members lie is known by the "
-            "debug information of libnccl (the wheels of PyPI carry it), else by a table of releases. "
-            "With nothing attached, running ranks are read without a stop; the selectors choose which. "
-            "Counts are launches by the host, not completed work; sends and receives are not counted."
+            "Communicators are found in the memory of the ranks: in arguments of frames, behind pointers on the "
+"stacks and, with --scan, by NCCL's magic words. Their layout comes from libnccl's debug information "
+"(the wheels of PyPI have it), or from a table of releases. With nothing attached, running ranks are "
+"read without stopping them; the selectors choose which. Counts are launches by the host, not "
+"completed work; sends and receives are not counted."
         ),
         examples=("llm-nccl-comms", "llm-nccl-comms 0-3 --scan"),
     ),

@@ -14,27 +14,27 @@ from gdbext.commands.declared.shared_arguments import (
     WHICH_GDB,
 )
 
-SAVE = Argument("--save", "write the snapshot: `gdbext diagnose FILE` judges it again", "FILE", completes="file")
-NO_STOP = Argument("--no-stop", "stop nobody: only threads that sleep are read", flag=True)
+SAVE = Argument("--save", "save a snapshot; `gdbext diagnose FILE` judges it again", "FILE", completes="file")
+NO_STOP = Argument("--no-stop", "stop no process; read only threads that sleep", flag=True)
 LOOKING = (
-    Argument("--samples", "look N times: tells slow from stuck", "N", int, default=1, where=SHELL),
-    Argument("--interval", "seconds between two looks (2)", "S", float, default=2.0, where=SHELL),
+    Argument("--samples", "take N samples, to tell slow from stuck", "N", int, default=1, where=SHELL),
+    Argument("--interval", "seconds between two samples (2)", "S", float, default=2.0, where=SHELL),
     SPINNING,
-    Argument("--once", "no second copy that tells waiting from passing through", flag=True, where=SHELL),
-    Argument("--no-witnesses", "do not ask NCCL RAS, NVML, ... before the stop", flag=True, where=SHELL),
-    Argument("--together", "one moment for all ranks, not one for each", flag=True, where=SHELL),
+    Argument("--once", "skip the second copy, which shows whether a thread moved", flag=True, where=SHELL),
+    Argument("--no-witnesses", "do not query NCCL RAS, NVML, ... before the stop", flag=True, where=SHELL),
+    Argument("--together", "stop all ranks at the same instant", flag=True, where=SHELL),
     MAX_PAUSE,
-    Argument("--frames", "frames read of each thread (256)", "N", int, default=256, where=SHELL),
-    Argument("--deadline", "seconds for symbols and gdb (120)", "S", float, default=120.0, where=SHELL),
-    Argument("--jobs", "gdbs side by side (by cores and memory)", "N", int, default=0, where=SHELL),
+    Argument("--frames", "frames to read for each thread (256)", "N", int, default=256, where=SHELL),
+    Argument("--deadline", "time limit for symbols and gdb, in seconds (120)", "S", float, default=120.0, where=SHELL),
+    Argument("--jobs", "number of parallel gdbs (default: by cores and memory)", "N", int, default=0, where=SHELL),
     WHICH_GDB,
     *(one.only(SHELL) for one in CORE_FILES),
 )
 """How `gdbext` looks."""
 
 HOW = (
-    "With ranks attached (or core files loaded) their stacks are walked once. With nothing attached, a "
-    "`gdbext diagnose` of its own looks at the ranks, holding each for milliseconds only; with --no-stop not at all."
+    "With ranks attached (or core files loaded), reads their stacks once. With nothing attached, runs `gdbext "
+    "diagnose`, which stops each rank for milliseconds only; with --no-stop, not at all."
 )
 _INPUTS = Argument(
     "inputs", "pids, core files, pasted stacks, saved snapshots; - is standard input", "PID|FILE",
@@ -42,7 +42,7 @@ _INPUTS = Argument(
 )  # fmt: skip
 
 DIAGNOSE = Command(
-    "Say who waits for what, who is to blame, why, and what to do",
+    "Find the rank that is holding up the job: who waits for what, why, what to do",
     gdb="llm-nccl-diagnose",
     body="gdbext.commands.diagnose:diagnose",
     gdbext="diagnose",
@@ -50,8 +50,8 @@ DIAGNOSE = Command(
     arguments=(
         _INPUTS,
         *(PIDS.only(GDB), *SELECTING, NO_STOP, SAVE, *DETAIL),
-        Argument("--explain-verdict", "tell all that was weighed, not the answer alone", flag=True),
-        Argument("--bundle", "write all that was read to a new folder, for a maintainer", "DIR", where=SHELL),
+        Argument("--explain-verdict", "also list the evidence and the hypotheses that were rejected", flag=True),
+        Argument("--bundle", "write everything that was read to a new folder, for a maintainer", "DIR", where=SHELL),
         *(QUIET, *LOOKING),
     ),
     description=HOW,

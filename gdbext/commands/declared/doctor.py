@@ -7,13 +7,15 @@ from gdbext.commands.declared.shared_arguments import SELECTORS, WHICH_GDB
 
 COMMANDS = (
     Command(
-        "Say what hinders a look at the ranks, and how to remove it",
+        "Check for problems that prevent inspection of ranks, and say how to fix them",
         gdb="llm-doctor",
         body="gdbext.commands.doctor:doctor",
         gdbext="doctor",
         run="gdbext.cli.doctor",
-        arguments=(*SELECTORS, Argument("--gdb", "only what concerns this gdb", flag=True, where=GDB), WHICH_GDB),
-        description="Looks at this gdb, its Python and settings, the jobs here, and the right to attach to them.",
+        arguments=(*SELECTORS, Argument("--gdb", "check only this gdb", flag=True, where=GDB), WHICH_GDB),
+        description=(
+            "Checks this gdb, its Python and settings, the jobs on this host, and the permission to attach to them."
+        ),
         examples=("llm-doctor",),
     ),
 )

@@ -6,15 +6,15 @@ from gdbext.commands.declaration import Argument, Command
 
 COMMANDS = (
     Command(
-        "Say what was dumped, by rank and step, and what ranks do not have in common",
+        "List dumped tensors and graphs by rank and step, and those that some ranks lack",
         gdbext="dump",
         run="gdbext.cli.dump",
         arguments=(
-            Argument("action", "ls: list it", "ls", choices=("ls",)),
+            Argument("action", "ls: list what was dumped", "ls", choices=("ls",)),
             Argument("folder", "the folder of the dump", "DIR", completes="file"),
-            Argument("--rank", "only this rank's, each file by its name", "N", int),
-            Argument("--step", "only of this step", "N", int),
-            Argument("--name", "only tensors with this in their name", "TEXT"),
+            Argument("--rank", "only this rank; lists each file", "N", int),
+            Argument("--step", "only this step", "N", int),
+            Argument("--name", "only tensors whose name contains TEXT", "TEXT"),
         ),
     ),
 )

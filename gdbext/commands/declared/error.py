@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from gdbext.commands.declaration import SHELL, Argument, Command
 
-_ERROR = Argument("error", "a number, a name, or a message with one in it", "ERROR", nargs="?", completes="error")
+_ERROR = Argument(
+    "error", "an error number, a name, or a message that contains one", "ERROR", nargs="?", completes="error"
+)
 
 COMMANDS = (
     Command(
@@ -16,7 +18,7 @@ COMMANDS = (
         arguments=(_ERROR._replace(nargs="+", where=SHELL),),
         tail=_ERROR,
         options_behind=True,
-        description="A number alone means something else in each library: all of them are shown.",
+        description="A number has another meaning in each library; all are shown.",
         examples=("llm-error 700", "llm-error cudaErrorIllegalAddress", "llm-error CUBLAS_STATUS_EXECUTION_FAILED"),
     ),
 )

@@ -6,13 +6,13 @@ from gdbext.commands.declaration import Argument, Command
 
 COMMANDS = (
     Command(
-        "Say what a label of the answer means, how it is recognised and what to do",
+        "Explain a label of an answer: its meaning, how it is recognised, what to do",
         gdb="llm-explain",
         body="gdbext.commands.explain:answer",
         gdbext="explain",
         run="gdbext.cli.explain",
         arguments=(
-            Argument("label", "a cause, a wait or a state; none: all of them", "LABEL", nargs="?", completes="label"),
+            Argument("label", "a cause, a wait or a state (default: list all)", "LABEL", nargs="?", completes="label"),
         ),
         examples=("llm-explain missing-rank", "llm-explain pinned-host-alloc"),
     ),

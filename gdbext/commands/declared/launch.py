@@ -6,7 +6,7 @@ from gdbext.commands.declaration import ALL_THE_REST, Argument, Command
 
 COMMANDS = (
     Command(
-        "Start a job with a log of each rank, and with the prompt of one rank in this terminal",
+        "Start a job with a log for each rank, and the pdb prompt of one rank in this terminal",
         gdbext="launch",
         run="gdbext.cli.launch",
         arguments=(

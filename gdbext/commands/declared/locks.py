@@ -8,7 +8,7 @@ from gdbext.commands.declared.shared_arguments import DETAIL, QUIET, SELECTING
 
 COMMANDS = (
     Command(
-        "Show which lock each thread waits for, who holds it, and circles",
+        "Show which lock each thread waits for, who holds it, and deadlocks",
         gdb="llm-locks",
         body="gdbext.commands.locks:locks",
         gdbext="locks",
@@ -18,7 +18,7 @@ COMMANDS = (
                 "inputs", "pids, core files, or a saved snapshot", "PID|FILE", nargs="*", completes="file", where=SHELL
             ),
             Argument(
-                "ranks", "like 0-3,7 or all (default: all)", "RANKS", nargs="?", completes="ranks", where=GDB
+                "ranks", "ranks such as 0-3,7 (default: all)", "RANKS", nargs="?", completes="ranks", where=GDB
             ),
             *(*SELECTING, NO_STOP, SAVE, *DETAIL, QUIET, *LOOKING),
         ),

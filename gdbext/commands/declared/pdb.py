@@ -13,15 +13,22 @@ COMMANDS = (
         run="gdbext.cli.pdb.command",
         arguments=(
             Argument(
-                "pid", "a rank of another user's job, or in a container", "PID", number, nargs="?", completes="pid"
+                "pid",
+                "a rank, if the job is another user's or in a container",
+                "PID",
+                number,
+                nargs="?",
+                completes="pid",
             ),
-            Argument("--pid", "the same; Python 3.14 stops where it is", "PID", number, shell_name="also_pid"),
-            Argument("--rank", "debug this rank, now and at all breakpoints to come", "N", int),
-            Argument("--job", "when there are several; --list names them", "NAME"),
-            Argument("--list", "which rank is where", flag=True),
-            Argument("--release", "let the ranks go on that wait for the one at its prompt", flag=True),
-            Argument("--inject", "put a breakpoint there into the running ranks, once", "FILE:LINE"),
-            Argument("--deadline", "seconds that it may take (30)", "S", float, default=30.0),
+            Argument(
+                "--pid", "the same; with Python 3.14 it stops where it is now", "PID", number, shell_name="also_pid"
+            ),
+            Argument("--rank", "debug this rank, at this breakpoint and all later ones", "N", int),
+            Argument("--job", "the job, if there are several; --list shows them", "NAME"),
+            Argument("--list", "list where each rank is", flag=True),
+            Argument("--release", "resume the ranks that wait for the one at its prompt", flag=True),
+            Argument("--inject", "set a breakpoint in the running ranks, for one hit", "FILE:LINE"),
+            Argument("--deadline", "time limit in seconds (30)", "S", float, default=30.0),
             *(WHICH_GDB, QUIET),
         ),
     ),

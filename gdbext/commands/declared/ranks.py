@@ -8,7 +8,7 @@ from gdbext.commands.declared.shared_arguments import CORE_FILES, QUIET, SELECTO
 
 COMMANDS = (
     Command(
-        "List the jobs on this host, their ranks, and what hinders an attach",
+        "List the jobs on this host, their ranks, and what prevents an attach",
         gdbext="ranks",
         run="gdbext.cli.ranks",
         arguments=(*SELECTORS, QUIET),
@@ -27,15 +27,15 @@ COMMANDS = (
         category="running",
         arguments=(
             *SELECTORS,
-            Argument("--all", "take every job found, when there are several", flag=True),
-            Argument("--core", "open core files instead, each as an inferior", "FILE", nargs="+", completes="file"),
+            Argument("--all", "take all jobs, if there are several", flag=True),
+            Argument("--core", "load core files instead, each as an inferior", "FILE", nargs="+", completes="file"),
             *(one.only(GDB) for one in CORE_FILES),
         ),
         description=(
-            "Without a selector: the one job that runs on this host. Symbols are read before anything is stopped. "
-            "The ranks stay stopped until llm-detach-all or quit; `continue` then resumes all of them together. "
-            "A rank that cannot be attached is listed with the reason, the others go on. "
-            "The program and libraries of core files are found by build-id, never taken from another build."
+            "Without a selector: the one job on this host. Symbols are read before any rank is stopped. The "
+            "ranks stay stopped until llm-detach-all or quit; `continue` resumes all of them together. A rank "
+            "that cannot be attached is listed with the reason; the others are attached. For core files, program "
+            "and libraries are found by build-id, never taken from another build."
         ),
         examples=(
             "llm-attach-all",
@@ -50,11 +50,11 @@ COMMANDS = (
         gdb="llm-ranks",
         body="gdbext.commands.ranks:list_ranks",
         arguments=SELECTORS,
-        description="Selectors matter only while nothing is attached.",
+        description="Selectors apply only while nothing is attached.",
         repeats=True,
     ),
     Command(
-        "Select the rank that following commands are about",
+        "Select the rank that later commands refer to",
         gdb="llm-rank",
         body="gdbext.commands.ranks:switch",
         category="running",
@@ -71,13 +71,13 @@ COMMANDS = (
         gdb="llm-rank apply",
         body="gdbext.commands.ranks:apply",
         category="running",
-        arguments=(Argument("ranks", "like 0-3,7 or all", "RANKS", completes="ranks"),),
+        arguments=(Argument("ranks", "ranks such as 0-3,7 or all", "RANKS", completes="ranks"),),
         tail=Argument("command", "the gdb command, up to the end of the line", "COMMAND", completes="command"),
-        description="The selection comes back. A rank on which it fails does not stop the others.",
+        description="Restores the selection afterwards. If the command fails on one rank, it still runs on the others.",
         examples=("llm-rank apply all info threads", "llm-rank apply 0,2 thread apply 1 bt 3"),
     ),
     Command(
-        "Let all attached ranks go; they run on",
+        "Detach from all ranks; they run on",
         gdb="llm-detach-all",
         body="gdbext.commands.ranks:detach_all",
         category="running",

@@ -6,25 +6,23 @@ from gdbext.commands.declaration import ALL_THE_REST, Argument, Command
 
 COMMANDS = (
     Command(
-        "Start a program, with the engine's own checks, profiler or dumps switched on",
+        "Start a program with the engine's own checks, profiler or dumps switched on",
         gdbext="run",
         run="gdbext.cli.run",
         arguments=(
-            Argument("--check", "set the variables that make engines check every layer", flag=True),
-            Argument("--profile", "profile from the start on, or make it possible", flag=True),
+            Argument("--check", "set the variables that make the engine check every layer", flag=True),
+            Argument("--profile", "profile from the start, or make profiling possible", flag=True),
             Argument(
                 "--dump",
-                "write compiled graphs, or tensors of each layer",
+                "write compiled graphs, or the tensors of each layer",
                 "graphs|tensors",
                 choices=("graphs", "tensors"),
             ),
-            Argument(
-                "--engine", "only the settings of this engine (default: by the command)", "NAME", completes="engine"
-            ),
+            Argument("--engine", "use the settings of this engine (default: by COMMAND)", "NAME", completes="engine"),
             Argument("--dir", "folder for the files (default: a new one here)", "DIR"),
             Argument("--steps", "profile these steps (100-150)", "A-B"),
             Argument("--set", "a key of MindSpore's dump file", "NAME=VALUE", many=True),
-            Argument("--quiet", "do not say what is set", flag=True, short="-q"),
+            Argument("--quiet", "do not print which variables are set", flag=True, short="-q"),
             Argument("program", "the program and its arguments", "-- COMMAND", nargs=ALL_THE_REST),
         ),
         answers=False,

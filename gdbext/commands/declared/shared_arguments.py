@@ -7,23 +7,23 @@ from gdbext.commands.declaration import SHELL, Argument
 from gdbext.knowledge.spinning import SPINNING_AFTER
 
 COMMON = (
-    Argument("--json", "print one JSON document, also of an error", flag=True),
+    Argument("--json", "print one JSON document, for errors too", flag=True),
     Argument("--output", "write the answer to FILE instead", "FILE", completes="file"),
-    Argument("--force", "overwrite files that exist", flag=True),
+    Argument("--force", "overwrite existing files", flag=True),
 )
 """The form of an answer, and where it goes."""
 
 _WHICH = "which processes (default: every rank of the one job on this host)"
 SELECTING = (
-    Argument("--name", "processes whose title matches this regular expression", "REGEX", group=_WHICH),
-    Argument("--pgid", "processes of the process group N", "N", number, group=_WHICH),
-    Argument("--parent", "the whole tree of processes below PID", "PID", number, completes="pid", group=_WHICH),
-    Argument("--engine", "jobs of this engine (vllm, sglang, rtp-llm, ...)", "NAME", completes="engine", group=_WHICH),
+    Argument("--name", "processes whose title matches REGEX", "REGEX", group=_WHICH),
+    Argument("--pgid", "processes of process group N", "N", number, group=_WHICH),
+    Argument("--parent", "all processes below PID", "PID", number, completes="pid", group=_WHICH),
+    Argument("--engine", "jobs of this engine: vllm, sglang, rtp-llm, ...", "NAME", completes="engine", group=_WHICH),
     Argument("--asked-as", "", where=SHELL),  # the command of gdb that this is the work of
 )
 PIDS = Argument(
     "pids",
-    "processes to take; each stands for its whole job",
+    "a process; each stands for its whole job",
     "PID",
     number,
     nargs="*",
@@ -35,8 +35,14 @@ SELECTORS = (PIDS, *SELECTING)
 
 _CORES = "core files (their program and libraries are found by build-id)"
 CORE_FILES = (
-    Argument("--sysroot", "folder with the files of the machine of the cores", "DIR", completes="file", group=_CORES),
-    Argument("--exe", "program of the cores", "FILE", completes="file", group=_CORES),
+    Argument(
+        "--sysroot",
+        "root folder with the files of the machine that wrote the cores",
+        "DIR",
+        completes="file",
+        group=_CORES,
+    ),
+    Argument("--exe", "the program that wrote the cores", "FILE", completes="file", group=_CORES),
 )
 
 DETAIL = (
@@ -45,10 +51,10 @@ DETAIL = (
 )
 QUIET = Argument("--quiet", "no progress on stderr", flag=True, where=SHELL, short="-q")
 WHICH_GDB = Argument("--gdb", "the gdb to use (default: $GDBEXT_GDB, then gdb)", "PATH", where=SHELL)
-MAX_PAUSE = Argument("--max-pause", "never hold a rank longer (2)", "S", float, default=2.0, where=SHELL)
+MAX_PAUSE = Argument("--max-pause", "longest time to stop a rank, in seconds (2)", "S", float, default=2.0, where=SHELL)
 SPINNING = Argument(
     "--spinning-after",
-    f"name a rank that runs at one place for so many seconds while all others wait ({SPINNING_AFTER:g})",
+    f"report a rank that runs at one place for S seconds while all others wait ({SPINNING_AFTER:g})",
     "S",
     float,
     default=SPINNING_AFTER,

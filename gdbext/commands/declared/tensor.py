@@ -7,23 +7,23 @@ from typing import Tuple
 from gdbext.commands.declaration import Argument, Command
 
 _RANKS = (
-    Argument("--ranks", "on these ranks, like 0-3,7 or all", "RANKS", completes="ranks"),
+    Argument("--ranks", "ranks such as 0-3,7 or all", "RANKS", completes="ranks"),
     Argument("--all-ranks", "on all attached ranks", flag=True),
 )
 _RAW = (
     Argument("--dtype", "element type at an address: fp16, bf16, int4, fp8_e4m3fn, ...", "TYPE", completes="dtype"),
-    Argument("--shape", "its shape, like 2,3", "N,N"),
-    Argument("--strides", "its strides in elements, when it is not contiguous", "N,N"),
+    Argument("--shape", "its shape, such as 2,3", "N,N"),
+    Argument("--strides", "its strides in elements, if it is not contiguous", "N,N"),
     Argument(
         "--where",
-        "cpu, pinned, gpu or managed, when the map of the process does not say",
+        "cpu, pinned, gpu or managed, if the memory map does not tell",
         "PLACE",
         completes="cpu|pinned|gpu|managed",
     ),
-    Argument("--gpu-core", "values on the GPU out of this GPU core (.nvcudmp)", "FILE", completes="file"),
+    Argument("--gpu-core", "read values on the GPU from this GPU core file (.nvcudmp)", "FILE", completes="file"),
     Argument(
         "--as",
-        "what lies at an address: torch (a TensorImpl), pyobject, ggml, ggml_cgraph, or a type's name",
+        "what is at an address: torch (a TensorImpl), pyobject, ggml, ggml_cgraph, or the name of a type",
         "TYPE",
         completes="torch|pyobject|ggml|ggml_cgraph",
     ),
@@ -33,7 +33,7 @@ _EXPRESSION = Argument(
     "expression", "an expression of the program, or an address with --dtype and --shape", "EXPR", completes="expression"
 )
 _WITH_INDEX = Argument(
-    "expression", "an expression, and an index like [0, :, -3:]", "EXPR [INDEX]", completes="expression"
+    "expression", "an expression, and an index such as [0, :, -3:]", "EXPR [INDEX]", completes="expression"
 )
 
 
@@ -76,8 +76,8 @@ COMMANDS = (
         "Print a tensor, or a part of it, as numpy does",
         "print_values",
         _WITH_INDEX,
-        "Large tensors are shown by their edges; an index looks at any part, and only that part is read. "
-        "Nothing is called in the program. Options may stand behind the expression.",
+        "Of large tensors only the edges are printed. An index selects a part, and only that part is read. No "
+        "function is called in the program. Options may follow the expression.",
         (
             "llm-tensor p input_tensors",
             'llm-tensor p input_tensors["hidden_states"] [0, -3:, :8]',
@@ -86,11 +86,13 @@ COMMANDS = (
             "llm-tensor p 0x7f3210000000 --dtype bf16 --shape 4,128",
         ),
     ),
-    _row("info", "Say what a tensor is, without its values", "info", _EXPRESSION),
-    _row("stats", "Count NaN, infinities and zeros; least, greatest, mean, histogram", "stats", _WITH_INDEX),
+    _row("info", "Describe a tensor, without its values", "info", _EXPRESSION),
+    _row(
+        "stats", "Count NaN, infinities and zeros; print minimum, maximum, mean and a histogram", "stats", _WITH_INDEX
+    ),
     _row(
         "hash",
-        "Digest of dtype, shape and values, equal where tensors are equal",
+        "Print a digest of dtype, shape and values, to compare tensors",
         "hash_",
         _WITH_INDEX,
         examples=("llm-tensor hash weight --all-ranks",),
@@ -102,12 +104,12 @@ COMMANDS = (
         Argument(
             "expression", "an expression, perhaps an index, and the file", "EXPR [INDEX] FILE", completes="expression"
         ),
-        "With several ranks {rank} in the name stands for the number.",
+        "With several ranks, {rank} in the name stands for the rank number.",
         ("llm-tensor save hidden hidden.npy", "llm-tensor save hidden [0] /tmp/hidden-{rank}.npy --all-ranks"),
     ),
     _row(
         "diff",
-        "Compare two tensors, of the program or in files, or one tensor over ranks",
+        "Compare two tensors (in the program or in files), or one tensor across ranks",
         "diff",
         Argument(
             "expression",
@@ -115,8 +117,9 @@ COMMANDS = (
             "A B [INDEX]",
             completes="expression",
         ),
-        "An index behind a space selects in both tensors, one without a space in the tensor before it. Files are .npy, "
-        ".safetensors and torch's .pt; FILE:NAME is one of several tensors in a file. `gdbext dump ls` finds dumps.",
+        "An index after a space applies to both tensors; one without a space applies to the tensor before it. "
+        "Files are .npy, .safetensors and torch's .pt; FILE:NAME is one of several tensors in a file. `gdbext "
+        "dump ls` finds dumps.",
         (
             "llm-tensor diff expected actual [0, :8] --rtol 1e-3",
             "llm-tensor diff cache[0] cache[1]",
@@ -125,16 +128,16 @@ COMMANDS = (
         ),
         (
             *_RAW,
-            Argument("--rtol", "relative difference that counts as equal", "X"),
-            Argument("--atol", "absolute difference that counts as equal", "X"),
+            Argument("--rtol", "relative tolerance", "X"),
+            Argument("--atol", "absolute tolerance", "X"),
         ),
     ),
     _row(
         "list",
         "List the tensors of the selected frame",
         "list_",
-        Argument("expression", "the options may stand here too", "OPTIONS", nargs="?"),
-        "Arguments, locals and the members of `this`, with those inside of maps, vectors and structs.",
-        arguments=(*_RANKS, Argument("--python", "the tensors of the Python frames of the thread", flag=True)),
+        Argument("expression", "options may follow here", "OPTIONS", nargs="?"),
+        "Lists arguments, locals and members of `this`, also inside maps, vectors and structs.",
+        arguments=(*_RANKS, Argument("--python", "list the tensors of the thread's Python frames", flag=True)),
     ),
 )

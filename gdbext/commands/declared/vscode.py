@@ -7,13 +7,13 @@ from gdbext.commands.declared.shared_arguments import PIDS, SELECTING, WHICH_GDB
 
 COMMANDS = (
     Command(
-        "Write a launch.json that attaches VS Code to each rank of the running job",
+        "Write a launch.json that attaches VS Code to every rank of the running job",
         gdbext="vscode",
         run="gdbext.cli.vscode",
         arguments=(
             *(PIDS, WHICH_GDB),
             Argument("--into", "folder of the launch.json (.vscode)", "DIR", default=".vscode"),
-            Argument("--print", "print it instead", flag=True),
+            Argument("--print", "print it instead of writing it of writing it", flag=True),
             *SELECTING,
         ),
         answers=False,
