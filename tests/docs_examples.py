@@ -19,7 +19,11 @@ from pathlib import Path
 from typing import Callable, Iterator, List, Mapping, Sequence, Tuple
 from unittest import mock
 
+from gdbext.analysis.verdict.judge import judge
 from gdbext.cli.main import main
+from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.typed import Typed
+from gdbext.render import Style, render
 from tests.docs_picture import picture
 from tests.docs_scenes import ROOT
 from tests.traces.making import Plan
@@ -31,14 +35,15 @@ PICTURE = ROOT / "docs" / "answer.svg"
 SCENES = "tests/data/docs"
 
 STAND_INS: Mapping[str, str] = {
-    "gdbext diagnose": f"gdbext diagnose -q {SCENES}/hang.json",
+    "gdbext diagnose": "",
     "gdbext stacks": f"gdbext stacks -q {SCENES}/hang.json",
     "gdbext comms": f"gdbext comms -q {SCENES}/counts.json",
     "gdbext locks": f"gdbext locks -q {SCENES}/gil.json",
     "gdbext trace diagnose traces/": "gdbext trace diagnose -q traces/",
     "gdbext dump ls dump": "gdbext dump ls dump/",
 }
-"""Examples on processes of this host, and what runs in their place: the same command on a snapshot of docs_scenes."""
+"""Examples on processes of this host, and what runs in their place: the same command on a snapshot of docs_scenes,
+or ("") the answer on that snapshot as a look at its processes would print it."""
 
 
 def write_dump(folder: Path) -> None:
@@ -63,6 +68,8 @@ GDB: Mapping[str, Tuple[str, Tuple[str, ...]]] = {
     "check": ("checks.md", ("continue",)),
 }
 """Scenes of tests/docs_gdb.py: the page, and the commands with output that are typed there."""
+
+LIVE = ["diagnose"]
 
 TAKEN = "Look taken "
 """Begins the line by which an answer says how old its snapshot is: the commands on running processes print none."""
@@ -149,17 +156,19 @@ def all_examples() -> List[Example]:
 
 def shell_words(example: Example) -> List[str]:
     """What is run for an example of the shell; empty if it needs what is not here."""
-    words = shlex.split(STAND_INS.get(example.command, example.command))
+    words = shlex.split(STAND_INS.get(example.command, example.command)) or ["gdbext", *LIVE]
     if example.prompt != "$" or words[0] != "gdbext":
         return []
     given = [word for word in words[1:] if "/" in word]
-    known = bool(given) or words[1] in ("explain", "error")
+    known = bool(given) or words[1:] == LIVE or words[1] in ("explain", "error")
     return words[1:] if known and all(one in MADE or (ROOT / one).exists() for one in given) else []
 
 
 def printed(example: Example) -> List[str]:
     """Lines that an example of the shell prints, errors included; without how long ago the snapshot was taken."""
     words, here = shell_words(example), os.getcwd()
+    if words == LIVE:
+        return diagnosed()
     terminal = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     columns = mock.patch.dict(os.environ, {"COLUMNS": str(WIDTH)})
     with tempfile.TemporaryDirectory() as folder:
@@ -215,16 +224,18 @@ def excerpt_is_of(excerpt: Sequence[str], path: Path) -> bool:
     return all(any(line.startswith(one) for line in rest) for one in wanted)
 
 
-def answer_picture() -> str:
-    """The picture of the README: the beginning of the answer of its first command, on a terminal of 100 columns."""
-    from gdbext.analysis.verdict.judge import judge
-    from gdbext.model.saved.codec import load_snapshot
-    from gdbext.render import Style, render
-
+def diagnosed(color: bool = False) -> List[str]:
+    """What `gdbext diagnose` prints of the hang while it runs."""
     snapshot = load_snapshot((ROOT / SCENES / "hang.json").read_text())
-    lines = render(judge(snapshot), Style(width=WIDTH, color=True))
-    table = [number for number, line in enumerate(lines) if not line][:2]
-    return picture("gdbext diagnose", lines[: table[-1]], WIDTH)
+    typed = Typed(command="gdbext diagnose", stacks="gdbext stacks")
+    return render(judge(snapshot), Style(width=WIDTH, color=color, typed=typed))
+
+
+def answer_picture() -> str:
+    """The picture of the README: the table and the last lines of its first command's answer."""
+    lines = diagnosed(color=True)
+    empty = [number for number, line in enumerate(lines) if not line]
+    return picture("gdbext diagnose", [*lines[: empty[0] + 1], "...", *lines[empty[-1] :]], WIDTH)
 
 
 def write() -> None:

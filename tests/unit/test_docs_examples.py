@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from gdbext.commands.catalogue import IN_GDB, IN_SHELL
 from tests import docs_examples as docs
 
 EXAMPLES = docs.all_examples()
@@ -59,9 +60,14 @@ def test_links_lead_somewhere():
 
 
 def test_commands_in_examples_exist():
-    from gdbext.commands.catalogue import IN_SHELL
-
     for example in EXAMPLES:
         words = example.command.split()
         if example.prompt == "$" and words[0] == "gdbext":
             assert words[1] in IN_SHELL, example.name
+
+
+def test_the_page_of_commands_has_all():
+    page = (docs.ROOT / "docs" / "commands.md").read_text()
+    missing = [name for name in IN_SHELL if f"`gdbext {name}" not in page]
+    groups = {command.gdb.split()[0] for command in IN_GDB} - {"llm-explain"}
+    assert missing + [name for name in sorted(groups) if f"`{name}" not in page] == []
