@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import difflib
-import re
 from typing import NoReturn
 
 from gdbext import __version__
 from gdbext.cli.installed import installed
-from gdbext.commands.argument_parser import add_arguments, in_shell
+from gdbext.commands.argument_parser import add_arguments, in_shell, usage_error
 from gdbext.commands.catalogue import IN_SHELL
 from gdbext.commands.declaration import SHELL, Command
-from gdbext.model.errors import UsageError
 
 SUMMARY = "Say which rank of a multi-GPU job hangs, why, and what to do. Start with: gdbext diagnose"
 
@@ -21,23 +18,12 @@ EPILOG = """exit status: 0 nothing hangs, 1 a finding (something hangs, failed o
 130 interrupted. The answer goes to stdout, progress to stderr."""
 
 
-_NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: (['\"])(?P<word>.*?)\1 ")
-
-
 class _Parser(argparse.ArgumentParser):
     """argparse that says what is wrong in one line, as every error is said."""
 
     def error(self, message: str) -> NoReturn:
         """Raises `UsageError`."""
-        no_command = _NO_COMMAND.match(message)
-        if no_command is None:
-            name = self.prog.partition(" ")[2]
-            raise UsageError(f"{name}: {message}" if name else message, f"{self.prog} --help shows how")
-        word = no_command.group("word")
-        near = difflib.get_close_matches(word, re.findall(r"[a-z]+", message.rpartition("(choose from")[2]), 1)
-        raise UsageError(
-            f"{word} is no command", f"did you mean gdbext {near[0]}" if near else "gdbext --help lists them"
-        )
+        raise usage_error(self, message, self.prog.partition(" ")[2], f"see `{self.prog} --help`")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -43,12 +43,21 @@ def _take_further(top: argparse.ArgumentParser, options: argparse.Namespace, wor
     """Pids and files behind an option that stands among them: argparse takes those in front of it alone."""
     wrong = [word for word in words if word.startswith("-") and word != "-"]
     if wrong or (words and not isinstance(getattr(options, "inputs", None), list)):
-        top.error(f"unrecognized arguments: {' '.join(wrong or words)}")
+        _subparser(top, options.command).error(f"unrecognized arguments: {' '.join(wrong or words)}")
     for word in words:
         files = takes(in_shell(IN_SHELL[options.command])) == "files"
         if not files and not is_whole(word):
             top.error(f"argument PID: not a process id: {word}")
         options.inputs.append(word if files else int(word))
+
+
+def _subparser(top: argparse.ArgumentParser, command: Optional[str]) -> argparse.ArgumentParser:
+    """The parser of a command: it knows the command's options. Without one, the whole command line's."""
+    for one in top._actions:
+        if isinstance(one, argparse._SubParsersAction) and command in one.choices:
+            found: argparse.ArgumentParser = one.choices[command]
+            return found
+    return top
 
 
 def _leave_dash_out(options: argparse.Namespace, words: Sequence[str]) -> str:

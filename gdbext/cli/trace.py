@@ -12,6 +12,7 @@ from gdbext.collect.tidy_end import tidy_end
 from gdbext.commands.user_files import check_writable, new_file, write_private
 from gdbext.model.errors import OK, UsageError
 from gdbext.model.exit_status import ALL, NONE, PART, exit_status
+from gdbext.model.text.nearest import unknown
 from gdbext.model.trace import read_of
 from gdbext.render import dumps
 from gdbext.render.text.trace_picture import picture
@@ -39,7 +40,7 @@ _ALL = tuple(dict.fromkeys(name for names in _OWN.values() for name in names))
 def run(options: argparse.Namespace) -> int:
     """One of the commands; returns its exit status."""
     if options.trace not in _OWN:
-        raise UsageError(f"{options.trace} is no command of gdbext trace", "merge, diagnose, summary or diff")
+        raise unknown("command", options.trace, _OWN, "it is one of merge, diagnose, summary, diff", "gdbext trace: ")
     foreign = [name for name in _ALL if getattr(options, name) and name not in _OWN[options.trace]]
     if foreign:
         option = {"merged": "-o"}.get(foreign[0], "--" + foreign[0].replace("_", "-"))

@@ -3,13 +3,39 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import Any, Dict, Iterable, NoReturn, Tuple
 
 from gdbext.commands.declaration import GDB, SHELL, Argument, Command
 from gdbext.commands.declared.shared_arguments import COMMON
 from gdbext.model.errors import UsageError
+from gdbext.model.text.nearest import unknown
 
 _HELP_WIDTH = 80
+
+
+_NO_CHOICE = re.compile(r"argument (?P<name>\S+): invalid choice: (['\"])(?P<word>.*?)\2 \(choose from (?P<known>.*)\)")
+_NO_OPTION = "unrecognized arguments: "
+_MISSING = "the following arguments are required: "
+
+
+def usage_error(parser: argparse.ArgumentParser, message: str, command: str, otherwise: str) -> UsageError:
+    """What argparse says of a wrong command line, as git and kubectl say it. `otherwise`: where the usage is shown."""
+    prefix = f"{command}: " if command else ""
+    choice = _NO_CHOICE.match(message)
+    if choice:
+        known = re.findall(r"[\w.-]+", choice["known"])
+        name = choice["name"]
+        sort = "command" if name == "COMMAND" else f"value for {name}" if name.startswith("-") else "subcommand"
+        return unknown(sort, choice["word"], known, otherwise, prefix)
+    if message.startswith(_NO_OPTION):
+        word = message[len(_NO_OPTION) :].split()[0]
+        if word.startswith("-"):
+            return unknown("option", word.partition("=")[0], parser._option_string_actions, otherwise, prefix)
+        return UsageError(f"{prefix}unexpected argument '{word}'", otherwise)
+    if message.startswith(_MISSING):
+        message = f"missing {message[len(_MISSING) :]}"
+    return UsageError(f"{prefix}{message}", otherwise)
 
 
 class HelpWanted(Exception):
@@ -20,7 +46,7 @@ class Parser(argparse.ArgumentParser):
     """argparse that raises instead of printing and ending the process, which would be gdb."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message}", f"{self.prog} -h shows how")
+        raise usage_error(self, message, self.prog, f"see `{self.prog} -h`")
 
     def print_help(self, file: Any = None) -> None:
         raise HelpWanted(self.format_help().rstrip())

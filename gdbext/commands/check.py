@@ -72,7 +72,7 @@ def disable(session: Session, args: Namespace) -> SwitchResults:
 
 def choose(session: Session, args: Namespace) -> object:
     names = ", ".join(command.gdb.split()[-1] for command in COMMANDS[1:])
-    raise UsageError("llm-check what?", f"one of {names}; `help llm-check` tells more")
+    raise UsageError("llm-check: missing subcommand", f"one of {names}; see `help llm-check`")
 
 
 def _ranks(session: Session, text: Optional[str]) -> Sequence[AttachedRank]:

@@ -9,6 +9,7 @@ from gdbext.analysis.checks.error_codes import by_name, by_number, in_message, n
 from gdbext.commands.session import Session
 from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.errors import UsageError
+from gdbext.model.text.nearest import unknown
 
 _LONGEST = 10  # digits
 
@@ -22,15 +23,16 @@ def explain_error(asked: str) -> ErrorAnswer:
     if number is not None:
         codes = by_number(number)
         if not codes:
-            raise UsageError(f"{asked} is no error number of CUDA, cuBLAS or NCCL that is known here")
+            raise UsageError(f"{asked} is not a known error number of CUDA, cuBLAS or NCCL")
         return ErrorAnswer(asked, codes)
     codes = by_name(asked)
     if not codes:
         found = in_message(asked)
         codes = (found,) if found else ()
     if not codes:
-        hint = " or ".join(near(asked))
-        raise UsageError(f"{asked[:80]} is no error name that is known here", f"did you mean {hint}" if hint else "")
+        raise unknown(
+            "error", asked[:80], near(asked), "give a number such as 700 or a name such as cudaErrorIllegalAddress"
+        )
     return ErrorAnswer(asked, codes)
 
 

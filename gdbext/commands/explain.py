@@ -14,8 +14,8 @@ from gdbext.knowledge.causes.wait_causes import CAUSES as ROOTS
 from gdbext.knowledge.frames import MESSAGES, RULES
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.knowledge.schema import FrameRule, RemedyRule
-from gdbext.model.errors import UsageError
 from gdbext.model.explanation import Explanation, Glossary, Sign
+from gdbext.model.text.nearest import unknown
 from gdbext.model.verdict import Remedy
 from gdbext.model.waits import STATES
 
@@ -33,7 +33,7 @@ _ONE_OF = re.compile(r"\[[^]]*\](\\w)?[*+]?")
 
 
 def explain(label: Optional[str]) -> Union[Explanation, Glossary]:
-    """The explanation of one label, or all labels. Raises `UsageError` for a label that is none, naming near ones."""
+    """The explanation of one label, or all labels. Raises `UsageError` for an unknown label."""
     if not label:
         return Glossary(tuple(map(_wait, WAIT_KINDS)), tuple(map(_cause, CAUSES)), tuple(map(_state, STATES)))
     label = label.strip().lower().replace("_", "-")
@@ -43,9 +43,7 @@ def explain(label: Optional[str]) -> Union[Explanation, Glossary]:
         return _wait(label)
     if label in STATES:
         return _state(label)
-    near = [one for one in LABELS if label in one or one in label or one[:4] == label[:4]]
-    hint = f"did you mean {' or '.join(near[:3])}" if near else "without a label all are listed"
-    raise UsageError(f"{label} is no label", hint)
+    raise unknown("label", label, LABELS, "run `gdbext explain` to list all of them")
 
 
 def _cause(label: str) -> Explanation:

@@ -9,10 +9,12 @@ import shlex
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.commands.argument_parser import Parser, in_gdb, parser_of, takes
+from gdbext.commands.catalogue import IN_GDB
 from gdbext.commands.declaration import Command
 from gdbext.commands.output import keep, without_file
 from gdbext.commands.words import first_word, unquoted, words_of
 from gdbext.model.errors import UsageError
+from gdbext.model.text.nearest import unknown
 
 _LOOKS_LIKE_OPTION = re.compile(r"--[a-z][a-z-]+(?:=|\Z)")
 _OPTION = re.compile(r"(-*\w[\w-]*)(?:=|\s|$|(?=\())")
@@ -21,12 +23,15 @@ _OPTION = re.compile(r"(-*\w[\w-]*)(?:=|\s|$|(?=\())")
 def parse(command: Command, line: str) -> argparse.Namespace:
     """Arguments of a command line; `warning` is what is to be said of it. Raises UsageError, HelpWanted."""
     parser = parser_of(command)
+    _check_subcommand(command, line)
     try:
         if command.tail is None:
             words, file = without_file(_words(command, line), takes(in_gdb(command)))
-            args = parser.parse_intermixed_args(
-                _with_values(parser, words)
-            )  # they may stand on both sides of an option
+            words = _with_values(parser, words)
+            wrong = [word for word in words if _LOOKS_LIKE_OPTION.match(word) and word.partition("=")[0] not in parser]
+            if wrong:
+                parser.error(f"unrecognized arguments: {wrong[0]}")
+            args = parser.parse_intermixed_args(words)  # they may stand on both sides of an option
         else:
             words, tail, file = (_sorted if command.options_behind else _split)(parser, command, line)
             # "--" keeps argparse from reading the tail's dashes as ours.
@@ -35,6 +40,15 @@ def parse(command: Command, line: str) -> argparse.Namespace:
         raise UsageError(f"{command.gdb}: {error} in: {line}") from None
     args.warning = keep(args, file)
     return args
+
+
+def _check_subcommand(command: Command, line: str) -> None:
+    """gdb hands what is none of its subcommands to the command itself. Raises UsageError where that takes no words."""
+    word = first_word(line)[0]
+    if command.prefix and word and not (word.startswith("-") or command.arguments or command.tail):
+        names = [one.gdb.split()[-1] for one in IN_GDB if one.gdb.startswith(f"{command.gdb} ")]
+        hint = f"one of {', '.join(names)}; see `help {command.gdb}`"
+        raise unknown("subcommand", word, names, hint, f"{command.gdb}: ")
 
 
 def typed_options(command: Command, line: str) -> List[str]:

@@ -29,12 +29,12 @@ class StreamSession(Session, Protocol):
 
 
 def choose(_: Session, __: Namespace) -> object:
-    raise UsageError("what of the stream?", "llm-stream p EXPR, llm-stream list")
+    raise UsageError("llm-stream: missing subcommand", "one of p, list; see `help llm-stream`")
 
 
 def print_stream(session: Session, args: Namespace) -> StreamInfo:
     if not args.expression:
-        raise UsageError("which stream?", "give an expression, like llm-stream p stream_")
+        raise UsageError("llm-stream p: missing expression", "for example: llm-stream p stream_")
     return cast(StreamSession, session).streams.evaluate(args.expression)
 
 

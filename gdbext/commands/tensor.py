@@ -188,4 +188,4 @@ def list_(session: Session, args: Namespace) -> object:
 
 def choose(session: Session, args: Namespace) -> object:
     names = ", ".join(command.gdb.split()[-1] for command in COMMANDS[1:])
-    raise UsageError("llm-tensor what?", f"one of {names}; `help llm-tensor` tells more")
+    raise UsageError("llm-tensor: missing subcommand", f"one of {names}; see `help llm-tensor`")

@@ -22,6 +22,8 @@ class GdbextError(Exception):
 
     def __str__(self) -> str:
         text = super().__str__()
+        if self.hint.endswith("?"):
+            return f"{text}. {self.hint}"
         return f"{text}; {self.hint}" if self.hint else text
 
 

@@ -30,11 +30,11 @@ def by_name(name: str) -> Tuple[ErrorCode, ...]:
     return tuple(alike or [found for found in _all() if _letters(_short(found)) == wanted])
 
 
-def near(name: str, most: int = 3) -> Tuple[str, ...]:
-    """Names that contain what was asked for."""
+def near(name: str) -> Tuple[str, ...]:
+    """Names that contain what was asked for, or else all: somebody may have meant one of these."""
     wanted = _letters(name)
-    found = [one.name for one in _all() if len(wanted) > 2 and wanted in _letters(one.name)]
-    return tuple(dict.fromkeys(found))[:most]
+    names = dict.fromkeys(one.name for one in _all())
+    return tuple(one for one in names if len(wanted) > 2 and wanted in _letters(one)) or tuple(names)
 
 
 def in_message(text: str, library_type: str = "") -> Optional[ErrorCode]:

@@ -26,10 +26,10 @@ COMMANDS = (
         ),
         description=(
             "Communicators are found in the memory of the ranks: in arguments of frames, behind pointers on the "
-"stacks and, with --scan, by NCCL's magic words. Their layout comes from libnccl's debug information "
-"(the wheels of PyPI have it), or from a table of releases. With nothing attached, running ranks are "
-"read without stopping them; the selectors choose which. Counts are launches by the host, not "
-"completed work; sends and receives are not counted."
+            "stacks and, with --scan, by NCCL's magic words. Their layout comes from libnccl's debug information "
+            "(the wheels of PyPI have it), or from a table of releases. With nothing attached, running ranks are "
+            "read without stopping them; the selectors choose which. Counts are launches by the host, not "
+            "completed work; sends and receives are not counted."
         ),
         examples=("llm-nccl-comms", "llm-nccl-comms 0-3 --scan"),
     ),

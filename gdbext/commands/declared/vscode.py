@@ -13,7 +13,7 @@ COMMANDS = (
         arguments=(
             *(PIDS, WHICH_GDB),
             Argument("--into", "folder of the launch.json (.vscode)", "DIR", default=".vscode"),
-            Argument("--print", "print it instead of writing it of writing it", flag=True),
+            Argument("--print", "print it instead of writing it", flag=True),
             *SELECTING,
         ),
         answers=False,

@@ -22,6 +22,7 @@ from gdbext.knowledge.engines.profiles import PROFILES
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.missing import Missing
+from gdbext.model.text.nearest import unknown
 from gdbext.model.text.ranges import folded
 
 
@@ -129,7 +130,8 @@ def _engine_name(text: Optional[str]) -> Optional[str]:
     for profile in PROFILES:
         if _letters(profile.name) == wanted:
             return profile.name
-    raise UsageError(f"unknown engine {text}", f"known are {', '.join(profile.name for profile in PROFILES)}")
+    names = [profile.name for profile in PROFILES]
+    raise unknown("engine", text, names, f"known engines are {', '.join(names)}")
 
 
 def _letters(name: str) -> str:
