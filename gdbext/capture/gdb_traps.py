@@ -16,7 +16,7 @@ from gdbext.capture.elf.separate_debug import ELSEWHERE, FOLDERS, LINK
 from gdbext.opener import files, lookup
 from gdbext.opener.mounts import mount_of
 
-WAY = "`gdbext diagnose` reads the rest all the same"
+WAY = "`gdbext diagnose` reads the rest anyway"
 _SCRIPTS = ("-gdb.py", "-gdb.gdb", "-gdb.scm")  # opened before gdb asks whether they are to be trusted
 _TERMINALS = frozenset((4, 5, 166, 188, 204, *range(136, 144)))  # majors of ttys (linux, admin-guide/devices.txt)
 _MOST_FILES = 8192

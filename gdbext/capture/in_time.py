@@ -27,7 +27,7 @@ def in_time(seconds: float, work: Callable[[], T]) -> Optional[T]:
         try:
             found.append(work())
         except (RecursionError, MemoryError) as error:
-            failed.append(ValueError(f"it takes too much to read ({type(error).__name__})"))
+            failed.append(ValueError(f"it is too large to read ({type(error).__name__})"))
         except Exception as error:  # noqa: BLE001 - passed on below
             failed.append(error)
         except _Enough:

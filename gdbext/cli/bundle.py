@@ -21,6 +21,7 @@ from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.saved.codec import dump_snapshot
 from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.text.ranges import counted
 from gdbext.model.typed import FULL, Typed
 from gdbext.model.verdict import Diagnosis
 from gdbext.model.witness import Statement, Witness
@@ -150,7 +151,7 @@ def file_name(process: RankSnapshot) -> str:
 
 
 def _stacks(process: RankSnapshot) -> List[str]:
-    lines = [f"{process.label}: {len(process.threads)} threads, state {process.state}"]
+    lines = [f"{process.label}: {counted(len(process.threads), 'thread')}, state {process.state}"]
     lines += [f"problem: {text}" for text in process.problems]
     for thread in process.threads:
         name = f' "{thread.name}"' if thread.name else ""
@@ -214,4 +215,4 @@ def _witnesses(snapshot: JobSnapshot) -> List[str]:
     for witness in snapshot.witnesses:
         lines += [f"{witness.name}: {witness.state}" + (f" ({witness.reason})" if witness.reason else "")]
         lines += [f"  {one.says}: {one.text}" for one in witness.statements]
-    return lines or ["nobody was asked"]
+    return lines or ["no source was queried"]

@@ -47,7 +47,7 @@ WHOLE = Budget()
 """A scan that was asked for."""
 SHORT = Budget(bytes=2 << 30, seconds=4.0)
 """A scan of the ranks in which pointers led to none, or not to all that others have; for all of them together."""
-FURTHER = "Not all memory was searched for those that were not seen: --scan searches all of it."
+FURTHER = "Not all memory was searched for the missing members: --scan searches all of it."
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     progress = Progress(options.quiet, one_line=True)
     pids, files = split_inputs(options.inputs)
     if len(files) > 1 or (files and (pids or chosen(options))):
-        raise UsageError("one saved snapshot at a time, and without pids")
+        raise UsageError("give one snapshot at a time, without pids")
     origin: Optional[Origin] = None
     if not (files or pids or chosen(options)) and standard_input.is_given("comms", progress):
         files = options.inputs = ["-"]

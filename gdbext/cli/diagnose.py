@@ -19,6 +19,7 @@ from gdbext.collect.live_ranks import Limits, Look
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.job import JobSnapshot
+from gdbext.model.text.ranges import counted
 
 
 def run(options: argparse.Namespace) -> int:
@@ -64,10 +65,10 @@ def _from_processes(pids: Sequence[int], options: argparse.Namespace, progress: 
     if options.max_pause <= 0 or options.deadline <= 0:
         raise UsageError("--max-pause and --deadline must be positive")
     if options.no_stop and options.together:
-        raise UsageError("--together and --no-stop exclude each other", "with --no-stop nobody is stopped")
+        raise UsageError("--together and --no-stop cannot be combined", "--no-stop stops no process")
     proc = ProcFS()
     job = chosen_job(proc, options, pids)
-    progress.say(f"{job.engine or 'job'}: {len(job.ranks)} rank processes ({job.key})")
+    progress.say(f"{job.engine or 'job'}: {counted(len(job.ranks), 'rank')} ({job.key})")
     confirm = 0.0 if options.once else Limits.confirm
     limits = Limits(
         max_pause=options.max_pause,

@@ -64,4 +64,6 @@ def _asked(gdb: str, state: str) -> Iterator[Point]:
             yield Point(row["name"], row["state"], row["text"] + path, row["remedy"])
         return
     lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-    yield Point(gdb, state, lines[0][:200] if lines else f"is no gdb with Python (status {done.returncode})", _INSTALL)
+    yield Point(
+        gdb, state, lines[0][:200] if lines else f"is not a gdb with Python (status {done.returncode})", _INSTALL
+    )

@@ -43,11 +43,14 @@ def listing(
         if seen == MOST:
             break
     if not known:
-        why = f"{seen:,} files, none of which an engine's dump is known to have" if seen else "nothing in it"
+        why = f"{seen:,} files, none of them known from an engine's dump" if seen else "nothing in it"
         raise NothingFound(f"{folder}: {why}", "name the folder that `gdbext run --dump` printed")
     notes = [f"only the first {MOST:,} files were looked at"] if seen == MOST else []
     if any(one.engine == "tensorrt-llm" for one in known):
-        notes.append("TensorRT-LLM's folders do not say the rank: ranks that shared one wrote over each other's files")
+        notes.append(
+            "TensorRT-LLM's folder names do not contain the rank: ranks that shared a folder overwrote "
+            "each other's files"
+        )
     asked = [
         one
         for one in known
@@ -94,7 +97,7 @@ def _file(path: str, size: int, row: DumpLayout, said: Dict[str, str]) -> Dumped
 def _walk(folder: str) -> Iterator[Tuple[str, int]]:
     """Paths below the folder and sizes, links left out. Raises `GdbextError`."""
     if not os.path.isdir(folder):
-        raise GdbextError(f"{folder} is no folder", "name the folder that `gdbext run --dump` printed")
+        raise GdbextError(f"{folder} is not a folder", "name the folder that `gdbext run --dump` printed")
 
     def fail(error: OSError) -> None:
         if error.filename == folder:

@@ -19,6 +19,7 @@ from gdbext.discovery.proc.process_table import read_table
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.launch.log_options import LOG_OPTIONS
 from gdbext.model.errors import GdbextError, UsageError
+from gdbext.model.text.ranges import counted
 from gdbext.rankpdb import folder
 
 GRACE = 10.0  # seconds between the gentle and the last signal to a job that is to end
@@ -46,13 +47,13 @@ def run(options: argparse.Namespace) -> int:
                     _debug(options.rank, job, progress)
                 status = _wait(job)
         except KeyboardInterrupt:  # one that neither a prompt nor `_wait` was there to take
-            progress.say("interrupted; the job is asked to end")
+            progress.say("interrupted; asking the job to end")
             return 128 + signal.SIGINT
         finally:
             left = _reap(job)
             folder.sweep()  # ranks that were killed at a breakpoint
     if left:
-        progress.say(f"{left} processes that outlived the launcher were ended")
+        progress.say(f"ended {counted(left, 'process', 'processes')} that outlived the launcher")
     if status:
         progress.say(f"the launcher ended with status {status}; see {logs / 'launcher.log'}")
     return status

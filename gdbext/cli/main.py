@@ -75,7 +75,7 @@ def _in_one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno is not None:
         what = f" ({error.filename})" if error.filename else ""
         hint = "; raise the limit (ulimit -n)" if error.errno in (errno.EMFILE, errno.ENFILE) else ""
-        return f"the system refuses: {os.strerror(error.errno)}{what}{hint}"
+        return f"system error: {os.strerror(error.errno)}{what}{hint}"
     step = error.__traceback__
     while step is not None and step.tb_next is not None:
         step = step.tb_next

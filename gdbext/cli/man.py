@@ -17,7 +17,7 @@ from gdbext.model.errors import OK
 
 _ENVIRONMENT = (
     ("GDBEXT_GDB", "The gdb to use, where --gdb names none."),
-    ("GDBEXT_CACHE", "off: keep no index of symbols between two looks."),
+    ("GDBEXT_CACHE", "off: keep no index of symbols between two runs."),
     ("GDBEXT_SITE", "Folders in which gdb's Python finds tabulate, pygments and pyelftools."),
     ("NO_COLOR", "Print without colours."),
 )

@@ -18,11 +18,11 @@ def run(options: argparse.Namespace) -> int:
     """Become the program; returns only by an error. Raises `UsageError`, `NothingFound`."""
     words: List[str] = options.program[1:] if options.program[:1] == ["--"] else options.program
     if not words:
-        raise UsageError("which program?", "gdbext run --check -- mpirun -n 8 ./engine")
+        raise UsageError("missing command", "gdbext run --check -- mpirun -n 8 ./engine")
     environment, said = checking(options.engine, dict(os.environ)) if options.check else (dict(os.environ), ())
     purposes = [PROFILE] * bool(options.profile) + ([options.dump] if options.dump else [])
     if (options.dir or options.steps or options.set) and not purposes:
-        raise UsageError("--dir, --steps and --set belong to --profile and --dump")
+        raise UsageError("--dir, --steps and --set need --profile or --dump")
     for purpose in purposes:
         folder = options.dir or f"gdbext-{'profile' if purpose == PROFILE else 'dump'}-{time.strftime('%Y%m%d-%H%M%S')}"
         start = settings_for(
@@ -51,12 +51,12 @@ def checking(engine: Optional[str], environment: Dict[str, str]) -> Tuple[Dict[s
     rows = [row for row in STARTING if row[0] == "" or engine in (None, row[0])]
     if engine is not None and all(row[0] != engine for row in STARTING):
         known = ", ".join(dict.fromkeys(row[0] for row in STARTING if row[0]))
-        raise UsageError(f"no debug check of {engine} is known", f"one of {known}")
+        raise UsageError(f"no debug checks are known for {engine}", f"one of {known}")
     said: List[str] = []
     for _, name, value, _source in rows:
         if name in environment:
             if environment[name] != value:
-                said.append(f"{name}={environment[name]} is set already; it would be {value}")
+                said.append(f"{name}={environment[name]} is already set; gdbext would set it to {value}")
             continue
         environment[name] = value
         said.append(f"{name}={value}")

@@ -53,7 +53,7 @@ def settings_for(
     notes = [note for note in NOTES if note.purpose == purpose and engine in (None, note.engine)]
     if not any(row.engine in ("", engine) for row in rows) and engine is not None and not notes:
         known = ", ".join(dict.fromkeys(row.engine for row in SETTINGS if row.purpose == purpose and row.engine))
-        raise UsageError(f"no setting of {engine} is known for this", f"one of {known}")
+        raise UsageError(f"no such setting is known for {engine}", f"one of {known}")
     if options and not any(row.file for row in rows):
         raise UsageError("--set is for MindSpore's dump of tensors", "gdbext run --dump tensors --engine mindspore")
     folder = os.path.abspath(folder)
@@ -68,7 +68,7 @@ def settings_for(
                 said.append(f"{row.name} {value}")
         elif row.name in given:
             if given[row.name] != value:
-                said.append(f"{row.name}={given[row.name]} is set already; it would be {value}")
+                said.append(f"{row.name}={given[row.name]} is already set; gdbext would set it to {value}")
         else:
             given[row.name] = value
             said.append(f"{row.name}={value}")
@@ -90,7 +90,7 @@ def _steps(text: Optional[str]) -> Dict[str, str]:
         return {"first": str(STEPS[0]), "last": str(STEPS[1])}
     found = _STEP_RANGE.fullmatch(text)
     if found is None or int(found["first"]) >= int(found["last"]):
-        raise UsageError(f"--steps {text[:40]} is no range of steps", "--steps 100-150")
+        raise UsageError(f"--steps {text[:40]} is not a range of steps", "--steps 100-150")
     return found.groupdict()
 
 
@@ -98,4 +98,4 @@ def _make(folder: str) -> None:
     try:
         os.makedirs(folder, mode=0o755, exist_ok=True)
     except OSError as error:
-        raise GdbextError(f"cannot make the folder {folder}: {error.strerror}", "--dir names another") from None
+        raise GdbextError(f"cannot make the folder {folder}: {error.strerror}", "choose another with --dir") from None

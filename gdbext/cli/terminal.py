@@ -90,7 +90,7 @@ def write_lines(lines: Sequence[str], stream: Optional[TextIO] = None) -> None:
     wipe()
     out = stream or sys.stdout
     if out is None:
-        raise GdbextError("stdout is closed, so the answer is lost", "keep it with --output FILE")
+        raise GdbextError("stdout is closed, so the answer is lost", "use --output FILE")
     try:
         out.write("\n".join(lines) + "\n")
         out.flush()

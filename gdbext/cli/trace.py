@@ -44,11 +44,11 @@ def run(options: argparse.Namespace) -> int:
     foreign = [name for name in _ALL if getattr(options, name) and name not in _OWN[options.trace]]
     if foreign:
         option = {"merged": "-o"}.get(foreign[0], "--" + foreign[0].replace("_", "-"))
-        raise UsageError(f"gdbext trace {options.trace} has no {option}", "gdbext trace --help tells whose it is")
+        raise UsageError(f"gdbext trace {options.trace} has no {option}", "see `gdbext trace --help`")
     if not options.inputs:
-        raise UsageError("which traces?", f"gdbext trace {options.trace} DIR")
+        raise UsageError("missing traces", f"gdbext trace {options.trace} DIR")
     if options.jobs < 0:
-        raise UsageError(f"--jobs {options.jobs} is no number of processes")
+        raise UsageError("--jobs must not be negative")
     commands: Dict[str, Callable[[argparse.Namespace], int]] = {
         "merge": _merge,
         "diagnose": _diagnose,
@@ -94,7 +94,7 @@ def _summary(options: argparse.Namespace) -> int:
     steps = _numbers("--steps", options.steps)
     by, most = options.by or BY[0], max(1, options.most or _ROWS)
     if by not in BY:
-        raise UsageError(f"--by {by} is none of {', '.join(BY)}")
+        raise UsageError(f"--by {by} is not one of {', '.join(BY)}")
     summary = summarise(found(options.inputs), by, most, say, steps, options.jobs)
     _show(summary, options)
     return OK if read_of(summary.files) != PART else exit_status(None, PART)
@@ -102,7 +102,7 @@ def _summary(options: argparse.Namespace) -> int:
 
 def _diff(options: argparse.Namespace) -> int:
     if len(options.inputs) != 2:
-        raise UsageError("two runs are compared", "gdbext trace diff BEFORE AFTER")
+        raise UsageError("diff needs two runs", "gdbext trace diff BEFORE AFTER")
     say = Progress(options.quiet).say
     before, after = (summarise(found([name]), "category", _ALL_ROWS, say, jobs=options.jobs) for name in options.inputs)
     _show(compare(before, after, max(1, options.most or _ROWS)), options)
@@ -112,7 +112,7 @@ def _diff(options: argparse.Namespace) -> int:
 
 def _show(answer: object, options: argparse.Namespace) -> None:
     if options.csv and options.json:
-        raise UsageError("--csv and --json are two forms of one answer", "give one of them")
+        raise UsageError("--csv and --json cannot be combined", "give one of them")
     if options.csv:
         give(lambda: dumps(answer), lambda style: csv_of(answer).splitlines(), options)
     else:
@@ -127,7 +127,7 @@ def _numbers(option: str, text: Optional[str]) -> Optional[Sequence[int]]:
     for piece in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", piece)
         if match is None or int(match[2] or match[1]) - int(match[1]) > _MOST_RANKS:
-            raise UsageError(f"{option} {text} is no list of numbers", f"{option} 0-3,7")
+            raise UsageError(f"{option} {text} is not a list of numbers", f"{option} 0-3,7")
         numbers += range(int(match[1]), int(match[2] or match[1]) + 1)
     return numbers
 
@@ -138,7 +138,7 @@ def _window(text: Optional[str]) -> Optional[tuple[float, float]]:
         return None
     match = re.fullmatch(r"(\d{1,9}(?:\.\d*)?)-(\d{1,9}(?:\.\d*)?)", text)
     if match is None or float(match[1]) >= float(match[2]):
-        raise UsageError(f"--window {text} is no span of seconds", "--window 0.5-1.25")
+        raise UsageError(f"--window {text} is not a range of seconds", "--window 0.5-1.25")
     return float(match[1]), float(match[2])
 
 
@@ -146,5 +146,5 @@ def _pattern(option: str, text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise UsageError(f"{option} {text} is no regular expression: {error}") from None
+        raise UsageError(f"{option} {text} is not a valid regular expression: {error}") from None
     return text

@@ -62,12 +62,12 @@ def run(options: argparse.Namespace) -> int:
         raise GdbextError(f"cannot write to {into}: {error.strerror}") from None
     if options.output is not None:
         write_private(options.output, "", options.force)
-        progress.say(f"what is seen is written to {options.output}")
+        progress.say(f"writing events to {options.output}")
     watch = Watch(selector_of(options, options.inputs), options, into, progress)
     try:
         watch.forever()
     except KeyboardInterrupt:
-        progress.say("the watch ends; every process runs on")
+        progress.say("the watch has ended; every process runs on")
     return exit_status(True if watch.hangs else None if watch.untold else False)
 
 
@@ -147,7 +147,7 @@ class Watch:
         if len(gone) == len(job.ranks):
             self._before = job
             self._job = None
-            self._tell("gone", "the job is gone; waiting for the next")
+            self._tell("gone", "the job has ended; waiting for the next")
             return False
         try:
             now = self._find()
@@ -186,7 +186,7 @@ class Watch:
                 return False
             if not diagnosis.verdict.finding:
                 self._tell(
-                    "no-hang", f"stood still for {stood:.0f} s, and that is no hang: {diagnosis.verdict.summary}"
+                    "no-hang", f"stood still for {stood:.0f} s, which is not a hang: {diagnosis.verdict.summary}"
                 )
                 return False
             where = self._keep(diagnosis)

@@ -29,6 +29,7 @@ from gdbext.model.job import JobSnapshot, RankProcess
 from gdbext.model.locks import LockWait
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
+from gdbext.model.text.ranges import counted
 from gdbext.snapshot.builder import ProcessReading, Stacks, rank_snapshot
 from gdbext.snapshot.core_job import Cores, OpenCore, crash, marked, open_cores, python_of, without_files
 
@@ -108,7 +109,7 @@ def _prepared(one: OpenCore) -> _Rank:
 
 def _unwind(ranks: Sequence[_Rank], gdb: str, folder: Path, limits: CoreLimits, progress: Progress) -> Tuple[str, ...]:
     """Let gdb unwind and name the copies; returns what is wrong with all of them."""
-    progress.say(f"reading symbols and unwinding {len(ranks)} core files")
+    progress.say(f"reading symbols and unwinding {counted(len(ranks), 'core file')}")
     copies, dumps = [rank.copy for rank in ranks], [_dump(rank.source) for rank in ranks]
     result = unwind(copies, gdb, folder, limits.frames, limits.deadline, progress.say, dumps, limits.jobs)
     if result.failure is not None:

@@ -43,6 +43,7 @@ from gdbext.model.codes import Code, ReadState
 from gdbext.model.errors import NothingFound
 from gdbext.model.job import Job, JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
+from gdbext.model.text.ranges import counted
 from gdbext.model.witness import Witness
 from gdbext.snapshot.builder import rank_snapshot
 
@@ -136,7 +137,7 @@ class Look:
         why = kill_timer.why_none()
         if why is not None:
             self._progress.note(
-                f"no timer for the stop ({why}): should gdbext be stopped in it, ranks wait for as long"
+                f"no timer for the stop ({why}): if gdbext itself is stopped meanwhile, the ranks stay stopped"
             )
         with contextlib.suppress(OSError):  # no room: then it ends us without a word
             self._budget = replace(self._budget, note=kill_timer.Note(folder))
@@ -206,13 +207,15 @@ class Look:
         if len(ranks) > FEW:
             longest = max(rank.pause_ms or 0.0 for rank in ranks)
             how = "without a stop" if self._limits.no_stop else f"each stopped for at most {longest:.1f} ms"
-            self._progress.say(f"{sum(counts)} threads of {len(ranks)} ranks copied, {how}")
+            self._progress.say(f"{counted(sum(counts), 'thread')} of {len(ranks)} ranks copied, {how}")
             return
         for rank, copy, count in zip(ranks, copies, counts):
             if self._limits.no_stop:
                 self._progress.say(f"{rank.label}: {no_stop.summary(copy)}")
             else:
-                self._progress.say(f"{rank.label}: {count} threads copied, stopped for {rank.pause_ms:.1f} ms")
+                self._progress.say(
+                    f"{rank.label}: {counted(count, 'thread')} copied, stopped for {rank.pause_ms:.1f} ms"
+                )
 
     def _copies(
         self, ranks: Sequence[LiveRank], times: Mapping[int, Mapping[int, kernel_threads.ThreadTimes]], python: bool
@@ -265,7 +268,7 @@ class Look:
     def _unwind(self, ranks: Sequence[LiveRank], gdb: str, folder: Path, begun: batch_runs.Begun) -> None:
         """Let gdb unwind and name the copies."""
         copies = [rank.copy for rank in ranks if rank.copy is not None]
-        self._progress.say(f"reading symbols and unwinding {len(ranks)} copies; all ranks run on")
+        self._progress.say(f"reading symbols and unwinding {counted(len(ranks), 'copy', 'copies')}; all ranks run on")
         limits = self._limits
         say, jobs, meanwhile = self._progress.say, limits.jobs, self._meanwhile
         result = unwind(copies, gdb, folder, limits.frames, limits.deadline, say, (), jobs, begun, meanwhile)

@@ -58,11 +58,11 @@ def _sign(pid: int, before: Mapping[int, ThreadTimes], since: Marks) -> Sign:
     new = [tid for tid in stopped if tid not in before or before[tid].state not in ("t", "T")]
     if new:
         which = "it is" if len(new) == len(states) else f"threads {folded(new)} are"
-        return Sign("stopped", f"{which} stopped now and {_was(before, pid)} before; kill -CONT {pid} lets it go on")
+        return Sign("stopped", f"{which} stopped now and {_was(before, pid)} before; kill -CONT {pid} resumes it")
     if stopped:
         return Sign("stopped")
     if pid in before and before[pid].state == "T":
-        return Sign(_life(pid, states, before, since), "it was stopped before the look and runs now")
+        return Sign(_life(pid, states, before, since), "it was stopped before and runs now")
     return Sign(_life(pid, states, before, since))
 
 

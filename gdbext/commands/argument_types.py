@@ -21,7 +21,7 @@ def number(text: str) -> int:
 def rank_number(text: str) -> int:
     """One rank."""
     if not is_whole(text):
-        raise ArgumentTypeError(f"{text} is no rank number and no pid")
+        raise ArgumentTypeError(f"{text} is neither a rank number nor a pid")
     return int(text)
 
 
@@ -35,7 +35,7 @@ def frame_count(text: str) -> int:
 def positive(text: str) -> int:
     """A count."""
     if not whole(text):
-        raise ArgumentTypeError(f"not a number from 1 on: {text}")
+        raise ArgumentTypeError(f"not a number of 1 or more: {text}")
     return int(text)
 
 

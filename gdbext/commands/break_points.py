@@ -64,7 +64,7 @@ def add(session: Session, args: Namespace) -> BreakTable:
     condition = getattr(args, "if")  # a keyword of Python
     if args.location is None:
         if args.rank or condition:
-            raise UsageError("break where?", "llm-break LOCATION --rank N")
+            raise UsageError("llm-break: missing location", "llm-break LOCATION --rank N")
         return _port(session).table()
     action, *expressions = args.action or ("stop",)
     if action not in ACTIONS or (expressions and action != "log"):

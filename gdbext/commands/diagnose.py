@@ -29,7 +29,7 @@ def look(session: Session, args: Namespace, command: str) -> JobSnapshot:
         words = (f"--asked-as={command}", *(("--no-stop",) if args.no_stop else ()))
         snapshot = session.snapshot_from_outside((*words, *as_words(args)))
     elif args.no_stop:
-        raise UsageError("this gdb holds the ranks: they stand still already", "llm-detach-all lets them go on first")
+        raise UsageError("this gdb has the ranks attached and stopped already", "run llm-detach-all first")
     else:
         snapshot = session.snapshot()
     if args.save is not None:

@@ -69,7 +69,7 @@ def _wait(label: str) -> Explanation:
     signs = [Sign(_looks(rule), rule.source) for rule in rules]
     signs += [Sign(f"a log line like {_plain(rule.pattern)}", rule.source) for rule in said]
     if not signs:
-        signs = [Sign("no row matches any frame of the thread", "gdbext/knowledge/frames")]
+        signs = [Sign("no rule matches any frame of the thread", "gdbext/knowledge/frames")]
     causes = SHOWN_BY.get(label, ())
     remedies = [rule for cause in causes for rule in REMEDIES if rule.cause == cause and not rule.kinds]
     remedies += [rule for rule in REMEDIES if label in rule.kinds]

@@ -15,7 +15,7 @@ from gdbext.model.errors import UsageError
 from gdbext.model.job import Job
 from gdbext.snapshot.core_job import matching, open_cores
 
-HELD = "All attached ranks are stopped until llm-detach-all (or quit) lets them go."
+HELD = "All attached ranks are stopped until llm-detach-all or quit."
 
 
 def attach_all(session: Session, args: Namespace) -> RankTable:

@@ -71,7 +71,7 @@ def info(session: Session, args: Namespace) -> object:
         found, part = asked.find(expression, index)
         if part:
             hint = f"llm-tensor p {found.name}{part}"
-            raise UsageError(f"info is about a whole tensor, {part} is an index of {found.name}", hint)
+            raise UsageError(f"llm-tensor info takes a whole tensor; {part} is an index of {found.name}", hint)
         return found
 
     return over_ranks(asked, expression, body)

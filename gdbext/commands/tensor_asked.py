@@ -65,7 +65,7 @@ class Asked:
             text = f"{verb} {100 * done // total}% of {total:,} elements"
             if now - begun > _STEADY_SECONDS and done > base:
                 text += f", {_duration((now - begun) * (total - done) / (done - base))} left"
-            self.session.say(f"{text}; Ctrl-C stops, an index looks at a part" if first else text)
+            self.session.say(f"{text}; Ctrl-C stops, an index selects a part" if first else text)
 
         return tell
 

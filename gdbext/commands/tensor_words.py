@@ -19,7 +19,7 @@ _MOST_DIMENSIONS = 64
 def expression_and_index(words: Sequence[str]) -> Tuple[str, str]:
     """An expression and its index, "" when it has none. Raises UsageError when there is no expression."""
     if not words:
-        raise UsageError("which tensor? An expression is missing", "llm-tensor p EXPRESSION")
+        raise UsageError("missing expression", "llm-tensor p EXPRESSION")
     *before, last = words
     if before and last.startswith("["):
         expression, index = split_index(" ".join(before))

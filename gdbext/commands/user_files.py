@@ -26,7 +26,7 @@ def check_writable(name: str, force: bool = False) -> None:
     if _descriptor_of(path) is not None:
         return
     if path.is_symlink():
-        raise UsageError(f"{name} is a symbolic link, and none is followed", "name the file itself")
+        raise UsageError(f"{name} is a symbolic link, which gdbext does not follow", "name the file itself")
     if os.path.lexists(path):
         _check_taken(path, name, force)
     folder = path.absolute().parent
@@ -40,7 +40,7 @@ def _check_taken(path: Path, name: str, force: bool) -> None:
     if stat.S_ISREG(mode) and not force:
         raise UsageError(f"{name} exists", _FORCE)
     if not (stat.S_ISREG(mode) or _is_stream(mode)):
-        raise UsageError(f"{name} exists and is no file", "choose another name")
+        raise UsageError(f"{name} exists and is not a file", "choose another name")
 
 
 def write_private(name: str, text: str, force: bool = False, mode: int = 0o600) -> None:
@@ -97,7 +97,7 @@ def _descriptor_of(path: Path) -> Optional[int]:
 
 
 def _stream(path: Path) -> Optional[int]:
-    """An open descriptor of what is no file; None for a file, or where there is nothing yet. Raises OSError."""
+    """An open descriptor of what is not a file; None for a file, or where there is nothing yet. Raises OSError."""
     own = _descriptor_of(path)
     if own is not None:
         return os.dup(own)

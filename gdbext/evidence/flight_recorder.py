@@ -102,7 +102,7 @@ def _read(place: _Place, one: Asked) -> _Dump:
         data = file.read(_MOST_BYTES)
     document = bounded_json.loads(data) if data.lstrip()[:1] == b"{" else plain_pickle.loads(data)
     if not isinstance(document, dict) or not isinstance(document.get("entries"), (list, dict)):
-        raise ValueError("no flight recorder's document")
+        raise ValueError("not a flight recorder dump")
     dump = _Dump(one, max(0.0, time.time() - status.st_mtime))
     _fill(dump, document)
     return dump

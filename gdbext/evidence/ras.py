@@ -110,7 +110,7 @@ def converse(connection: socket.socket, question: Question) -> Tuple[bool, str]:
     """(is JSON, the status). Raises `NotRas` for another protocol, a silence or an answer without end."""
     reader = _Reader(connection, question)
     if not reader.ask("CLIENT PROTOCOL 2").startswith("SERVER PROTOCOL"):
-        raise NotRas("something else than RAS answers")
+        raise NotRas("the service that answers is not RAS")
     reader.ask("TIMEOUT 1")  # seconds that RAS may collect; what has not come then is in the answer as a timeout
     is_json = reader.ask("SET FORMAT json") == "OK"
     reader.send("VERBOSE STATUS")
@@ -133,7 +133,7 @@ class _Reader:
                 raise NotRas("the connection was closed in the middle")
             self._held += piece
             if len(self._held) > _LINE and b"\n" not in self._held[:_LINE]:
-                raise NotRas("something else than RAS answers")
+                raise NotRas("the service that answers is not RAS")
         answer, _, self._held = self._held.partition(b"\n")
         return answer.decode("utf-8", "replace").strip()
 

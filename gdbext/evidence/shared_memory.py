@@ -8,6 +8,7 @@ from typing import ContextManager, Dict, Iterator, List, Tuple
 
 from gdbext.evidence.question import Asked, Question, absent, present
 from gdbext.knowledge.causes.witnesses import SHM_PER_CONNECTION, SHM_ROOM
+from gdbext.model.text.ranges import counted
 from gdbext.model.witness import Statement, Witness
 from gdbext.opener import files
 
@@ -55,7 +56,9 @@ def _about(ranks: List[Asked], question: Question, only: bool) -> Iterator[State
     if left:
         names = ", ".join(name for name, _ in left[:3])
         held = _size(sum(size for _, size in left))
-        yield Statement(f"{len(left)} files of NCCL older than the job hold {held} ({names}): left behind", "fact")
+        yield Statement(
+            f"{counted(len(left), 'file')} of NCCL, older than the job, with {held} ({names}): left behind", "fact"
+        )
 
 
 def _nccl_files(folder: int, question: Question) -> List[Tuple[str, int]]:

@@ -53,7 +53,7 @@ CAUSES = {
     "driver-bug": "the driver itself is stuck",
     "not-a-hang": "nothing wrong: idle, or busy and making progress",
     **LATE_CAUSES,
-    "other": "understood, but none of the other labels",
+    "other": "recognised, no specific label",
     "unknown": "not enough evidence for any of them",
 }
 

@@ -9,7 +9,7 @@ from gdbext.model.waits import Hypothesis
 
 SOURCES = {
     "graph": "the stacks and locks of the ranks",
-    "progress": "what moved between two looks, and work that was counted",
+    "progress": "what moved between two samples, and work that was counted",
     "idle": "ranks that wait for work or run code of their own",
     "witnesses": "NCCL RAS, NVML, the kernel's log, shared memory",
     "checks": "a check that failed in a frame",

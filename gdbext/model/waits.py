@@ -37,7 +37,7 @@ STATES = {
     "dead": "gone, dying, or never started",
     "stopped": "stopped by a signal",
     "idle": "waits for work to arrive",
-    "progressing": "works, or went on between two looks",
+    "progressing": "works, or moved between two samples",
     "spinning": "runs at one place for long while others wait for it",
     "faulted": "the hardware, the driver or a check reported an error there",
     "external": "depends on something outside of what was read: a file, a timer, another program",

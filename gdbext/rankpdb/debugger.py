@@ -86,7 +86,7 @@ class RankPdb(pdb.Pdb):
 
     def do_release(self, arg: str) -> None:
         """release: the other ranks go on, this one stays here."""
-        self.message("The other ranks go on." if not self._left else "They do already.")
+        self.message("The other ranks run on." if not self._left else "They do so already.")
         self.leave()
 
     def do_kill(self, arg: str) -> Optional[bool]:

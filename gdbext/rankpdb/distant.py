@@ -225,6 +225,6 @@ def _look(board: _Board, chosen: int, place: Place, until: float) -> str:
         if seen.sign != sign:
             sign, when = seen.sign, time.monotonic()
         elif sign and time.monotonic() - when > _DEAD:
-            return f"rank {chosen} gives no sign of life any more"
+            return f"rank {chosen} no longer gives a sign of life"
         time.sleep(_LOOK)
     return f"the time for rank {chosen} is up"

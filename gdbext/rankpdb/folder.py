@@ -67,7 +67,7 @@ def taken() -> Optional[str]:
     except OSError:
         return None
     if not stat.S_ISDIR(found.st_mode):
-        return f"{path} is no folder"
+        return f"{path} is not a folder"
     if found.st_uid != os.geteuid():
         return f"{path} belongs to user {found.st_uid}"
     return f"{path} is open to other users" if found.st_mode & 0o077 else None

@@ -167,7 +167,7 @@ class Sheets:
                     os.mkdir(self._home, 0o700)
             try:
                 if not stat.S_ISDIR(os.lstat(self._home).st_mode):
-                    raise PermissionError(f"{self._home} is no folder")
+                    raise PermissionError(f"{self._home} is not a folder")
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
                 return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

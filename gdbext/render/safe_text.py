@@ -150,11 +150,6 @@ def rank_set(numbers: Iterable[int], style: Style, limit: int = 24) -> str:
     return shown + ending
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """`1 thread`, `1,024 threads`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def milliseconds(value: Optional[float]) -> str:
     """`0.4 ms`, `41 ms`, `6.2 s`; "" for None."""
     if value is None:

@@ -154,7 +154,7 @@ def crash(notes: Notes) -> Tuple[Optional[int], str]:
     sent = notes.signal if notes.signal is not None and notes.signal.number == number else None
     if sent is not None and sent.sender is not None and sent.sender not in (notes.pid, 0):
         by = f"{name} was sent by process {sent.sender}"
-        return None, f"{by}: it was told to dump, and where it stood then is what its stacks show"
+        return None, f"{by}: it was told to dump core; its stacks show where it was then"
     where = f" at address {sent.address:#x}" if sent is not None and sent.address is not None else ""
     return first.tid, f"terminated by {name}, {FATAL[number]}{where}"
 

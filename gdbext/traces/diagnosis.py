@@ -7,6 +7,7 @@ from typing import Dict, Sequence, Tuple
 from gdbext.knowledge.causes.late_ranks import REMEDY_BEFORE
 from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.model.evidence import Evidence
+from gdbext.model.text.ranges import counted
 from gdbext.model.text.ranges import ranks as ranks_of
 from gdbext.model.trace import Lateness, Skew, TraceDiagnosis
 from gdbext.model.verdict import Remedy, Verdict
@@ -99,7 +100,7 @@ def _verdict(job: Job, finding: Finding, met: Sequence[Meeting]) -> Verdict:
     culprits = finding.culprits if cause != "unknown" else ()
     ranks = {at for one in met for at in one.arrivals}
     victims = tuple(sorted(ranks - set(culprits))) if culprits and cause != "slow-transfer" else ()
-    evidence = [f"{len(met)} collectives were compared on {len(ranks)} ranks"] if met else []
+    evidence = [f"{counted(len(met), 'collective')} compared on {len(ranks)} ranks"] if met else []
     evidence += once_of(finding, job.files)
     evidence += evidence_of(finding, job.files) if culprits and cause != "slow-transfer" else []
     rows = [host_row(finding.tallies[at]) for at in culprits[:3]]
@@ -131,7 +132,7 @@ def _why_not(job: Job, met: Sequence[Meeting]) -> str:
     if not met:
         return "no collective of one rank could be matched to one of another: do the traces cover the same seconds?"
     if len(met) < LEAST:
-        return f"only {len(met)} collectives are common to the ranks: profile more steps"
+        return f"only {counted(len(met), 'collective')} in common among the ranks: profile more steps"
     return ""
 
 

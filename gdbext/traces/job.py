@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tupl
 
 from gdbext.knowledge.traces import ORDER
 from gdbext.model.errors import GdbextError, NothingFound
-from gdbext.model.text.ranges import folded
+from gdbext.model.text.ranges import counted, folded
 from gdbext.model.trace import Clock, TraceFile
 from gdbext.traces.ascend.ascend_rank import read_tables
 from gdbext.traces.clocks import align, bases
@@ -59,7 +59,7 @@ def in_turn(work: Callable[[T], U], items: Sequence[T], size: int, jobs: int = 0
     try:
         yield from pool.map(work, items)
     except BrokenProcessPool:
-        raise GdbextError("a helper process was killed, perhaps for its memory", "--jobs 1 takes the least") from None
+        raise GdbextError("a helper process was killed, perhaps for its memory", "--jobs 1 needs the least") from None
     except BaseException:  # an interrupt too: what they do is of no use any more
         for process in (getattr(pool, "_processes", None) or {}).values():
             process.terminate()
@@ -107,9 +107,9 @@ def together(traces: Sequence[RankTrace]) -> Job:
         first = lost[0]
         why = first.problems[0] if first.problems else "it has no events"
         raise NothingFound(
-            f"none of {len(lost)} files is a trace that can be read; {os.path.basename(first.path)}: {why}"
+            f"none of {len(lost)} files is a readable trace; {os.path.basename(first.path)}: {why}"
             if len(lost) > 1
-            else f"{first.path} is no trace that can be read: {why}",
+            else f"{first.path} is not a readable trace: {why}",
             "give the *.json or *.json.gz files that torch.profiler wrote",
         )
     read = _once(_one_run(read, problems), problems)
@@ -146,7 +146,7 @@ def _file(index: int, trace: RankTrace, clock: Optional[Clock]) -> TraceFile:
     )
 
 
-_HARMLESS = re.compile(r"phase that nobody knows|end before they begin|beyond the first")
+_HARMLESS = re.compile(r"unknown phase|end before they begin|beyond the first")
 
 
 def _damaged(problems: Sequence[str]) -> bool:
@@ -182,7 +182,7 @@ def _one_run(traces: List[RankTrace], problems: List[str]) -> List[RankTrace]:
     if runs:
         names = ", ".join(os.path.basename(one.path) for run in runs for one in run[:3])
         count = sum(map(len, runs))
-        problems.append(f"{count} files are of another run and were left out: {names}{', ...' if count > 3 else ''}")
+        problems.append(f"{counted(count, 'file')} of another run left out: {names}{', ...' if count > 3 else ''}")
     return kept
 
 

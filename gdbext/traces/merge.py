@@ -90,10 +90,10 @@ def merge(paths: Sequence[str], asked: Asked, file: BinaryIO, output: str, say: 
         raise UsageError("no rank is left", "--ranks takes numbers as gdbext trace diagnose shows them")
     folder = tempfile.mkdtemp(prefix=".gdbext-merge-", dir=_beside(output))
     try:
-        say(f"writing; scratch files of the size of the result stand in {folder} meanwhile")
+        say(f"writing; meanwhile scratch files as large as the result are in {folder}")
         return _write(job, tasks, folder, file, output, say, jobs)
     except OSError as error:
-        raise GdbextError(f"cannot write {output}: {error.strerror}", "the scratch files are gone again") from None
+        raise GdbextError(f"cannot write {output}: {error.strerror}", "the scratch files were removed") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

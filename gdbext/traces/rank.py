@@ -133,7 +133,7 @@ def _oddities(found: Collected) -> List[str]:
         said.append(f"{found.negative} slices end before they begin and were not judged")
     if found.unknown:
         kinds = ", ".join(repr(one) for one in sorted(found.unknown)[:5])
-        said.append(f"{sum(found.unknown.values())} events have a phase that nobody knows ({kinds})")
+        said.append(f"{sum(found.unknown.values())} events have an unknown phase ({kinds})")
     if found.device.left_out:
         said.append(f"{found.device.left_out} slices beyond the first {len(found.device.start)} were not judged")
     return said

@@ -73,7 +73,7 @@ def blocks(file: BinaryIO, contents: Contents) -> Iterator[List[Event]]:
             events, text, ended = _walk(text, contents, last=False)
             yield events
     if not begun:
-        contents.problems.append("it has no traceEvents: it is no trace of torch, Kineto or Ascend")
+        contents.problems.append("it has no traceEvents: not a trace of torch, Kineto or Ascend")
         return
     if not ended:
         events, text, ended = _walk(text, contents, last=True)
@@ -83,7 +83,7 @@ def blocks(file: BinaryIO, contents: Contents) -> Iterator[List[Event]]:
     _trailer(text, contents)
     if contents.lost:
         places = f"{contents.lost} place{'s' if contents.lost > 1 else ''}"
-        contents.problems.append(f"{contents.lost_bytes} bytes at {places} are no event and were passed over")
+        contents.problems.append(f"{contents.lost_bytes} bytes at {places} are not events and were skipped")
 
 
 def _without_header(text: bytes, contents: Contents) -> tuple[bytes, bool]:

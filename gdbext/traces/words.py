@@ -83,7 +83,7 @@ def summary_of(finding: Finding, files: Sequence[TraceFile], window: float, why:
         )
     if finding.cause == "not-late":
         return (
-            f"The ranks come together: waiting for late ranks takes {part}, slow transfers {percent(finding.excess)}."
+            f"The ranks arrive together: waiting for late ranks takes {part}, slow transfers {percent(finding.excess)}."
         )
     return f"It cannot be told whether a rank is late: {why}."
 

@@ -139,7 +139,7 @@ def test_a_ctrl_c_that_gdb_does_not_hand_to_the_ranks_stops_them(any_gdb, job):
             terminal.send(line + "\n")
         terminal.expect(PROMPT)
         terminal.send("llm-continue\n")
-        terminal.expect("Ctrl-C; those that it has resumed are stopped in a moment")
+        terminal.expect("Ctrl-C; the ranks that it resumed are being stopped")
         terminal.expect("stopped on the way; llm-continue resumes all")
         assert "stopped" in terminal.command("llm-ranks")
         terminal.command("llm-detach-all")

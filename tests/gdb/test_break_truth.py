@@ -81,7 +81,7 @@ def test_our_signal_is_not_seen_and_theirs_is_passed_on(any_gdb, job):
         terminal.command("llm-break report --rank 2 --others hold --wait 1")
         terminal.send("llm-continue\n")
         said = terminal.expect(PROMPT)
-        assert "ranks 0-1 did not come there in 1 s and are stopped where they are" in " ".join(said.split())
+        assert "ranks 0-1 did not arrive in 1 s and are stopped where they are" in " ".join(said.split())
         assert "SIGURG" not in said
         terminal.confirmed("llm-break delete")
         terminal.command("llm-break report --rank 2 --if 0 == 1")

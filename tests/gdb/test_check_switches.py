@@ -53,7 +53,7 @@ def test_the_level_of_rtp_llms_logger_is_raised_and_put_back(gdb, flags):
 @pytest.mark.parametrize(
     ("flags", "strip", "before", "words"),
     [
-        (("-O2",), False, True, "is no function of its own here"),
+        (("-O2",), False, True, "is not a separate function here"),
         (("-O2", "-g"), False, False, "the logger is not made yet"),
         (("-O2", "-g"), True, True, "stripped"),
     ],

@@ -136,7 +136,7 @@ def test_ranks_of_two_hosts_meet_in_the_store(tmp_path):
         terminal.until("(time 3)")
         terminal.until("(Pdb) ")
         far.signal(signal.SIGKILL)
-        near.until("rank 1 gives no sign of life any more")
+        near.until("rank 1 no longer gives a sign of life")
         near.rest()
         assert near.process.returncode == 0
         far.rest()

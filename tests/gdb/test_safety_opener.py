@@ -197,7 +197,7 @@ def test_a_core_whose_files_are_fifos_by_now(turn_gdb, folder):
 
 
 def refusal(answer, folder):
-    """Whether the rank was refused for the FIFO, with the command that reads it all the same."""
+    """Whether the rank was refused for the FIFO, with the command that reads it anyway."""
     (table,) = answer.documents
     (row,) = table["ranks"]
     return f"{folder}/library.so, which is a FIFO" in row["problem"] and "`gdbext diagnose`" in row["problem"]

@@ -141,7 +141,7 @@ def test_a_lock_that_another_thread_holds(any_gdb):
     with StreamTarget("lock") as target:
         answer = gdb_batch(any_gdb, PATIENT, f"attach {target.pid}", ALLOW, "llm-stream list", "p 1", "detach")
         target.assert_free()
-    assert answer.out.count("cuStreamIsCapturing did not come back within 2 s") == 1
+    assert answer.out.count("cuStreamIsCapturing did not return within 2 s") == 1
     assert "others not asked any more: after that no call is made in this process" in answer.out
     assert calls(answer) == ["mmap", "cuCtxGetCurrent", "cuStreamIsCapturing", "munmap"]
     assert "cudaMallocHost" in answer.out and "$1 = 1" in answer.out
@@ -155,7 +155,7 @@ def test_cuda_that_was_never_used_and_words_that_are_wrong():
             "llm-stream", "detach",
         )  # fmt: skip
         target.assert_free()
-    assert answer.out.count("the process has not initialised CUDA, and that is not done for it") == 3
+    assert answer.out.count("the process has not initialised CUDA, and gdbext does not do that") == 3
     for line in ("no rank is attached", "no rank 77 is attached", "not a list of ranks: x", "what of the stream?"):
         assert len([one for one in answer.err.splitlines() if line in one]) == 1, answer.err
     assert calls(answer) == [] and "Traceback" not in answer.text

@@ -1,4 +1,4 @@
-"""llm-stream p: the handle out of every engine's holder, and one line for what is no stream."""
+"""llm-stream p: the handle out of every engine's holder, and one line for what is not a stream."""
 
 import pytest
 

@@ -56,10 +56,10 @@ def test_values_and_that_nothing_is_left(any_gdb, tmp_path):
 
 
 REFUSALS = {
-    "sticky": "an earlier error sticks to the CUDA context (cuStreamIsCapturing: 700)",
+    "sticky": "the CUDA context has an earlier, sticky error (cuStreamIsCapturing: 700)",
     "capture": "a CUDA graph is being captured (cuStreamIsCapturing: 906)",
     "lonely": "without a CUDA context of its own",  # thread 1, or both
-    "lock": "cuStreamIsCapturing did not come back within 2 s and was cut off",
+    "lock": "cuStreamIsCapturing did not return within 2 s and was cut off",
 }
 
 
@@ -96,7 +96,7 @@ def test_a_process_that_never_used_its_device():
         raw = "llm-tensor p 0x200000000 --dtype fp32 --shape 4 --where gpu"
         answer = gdb_batch("gdb", ALLOW, f"attach {target.pid}", raw, "detach")
         target.assert_free()
-    assert "the process has not initialised CUDA, and that is not done for it" in answer.err
+    assert "the process has not initialised CUDA, and gdbext does not do that" in answer.err
     assert calls(answer) == []
 
 

@@ -68,7 +68,7 @@ def test_two_threads_that_wait_for_each_other():
 def test_a_circle_of_three_and_one_that_only_joins_it():
     found = verdict(locked(0, (1, 2, 3, 4), wait(1, 2, "join"), wait(2, 3), wait(3, 4, "rwlock"), wait(4, 2)))
     assert (found.cause, found.confidence) == ("lock-order-deadlock", "high")
-    assert "3 threads of rank 0 wait for one another in a circle" in found.summary
+    assert "3 threads of rank 0 wait for each other in a circle" in found.summary
     assert "thread 1 " not in found.summary
 
 

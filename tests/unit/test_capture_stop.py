@@ -111,7 +111,7 @@ def test_the_time_that_was_given_ends_the_pause_whatever_is_left_to_copy(monkeyp
     assert all(given / 2 * 1e9 <= gap < most * 1e9 for gap in gaps)
     assert given / 2 * 1e3 <= copy.felt_ms <= copy.pause_ms < most * 1e3
     assert copy.during is None
-    assert "the time for standing still was used up before everything was read" in copy.problems
+    assert "--max-pause was used up before everything was read" in copy.problems
 
 
 def test_time_that_ends_while_threads_are_told_to_stop(monkeypatch):
@@ -294,7 +294,7 @@ def test_killed_before_its_registers_were_read(monkeypatch):
     with CaptureProcess() as process:
         copy = copy_process(process.pid)
     assert copy.state == "lost"
-    assert copy.problems == (f"pid {process.pid} has ended and waits for its parent to notice (zombie)",)
+    assert copy.problems == (f"pid {process.pid} has ended and was not reaped by its parent yet (zombie)",)
 
 
 def test_who_cannot_be_stopped_at_all():
@@ -303,7 +303,7 @@ def test_who_cannot_be_stopped_at_all():
         zombie = copy_process(process.pid)
     gone = copy_process(process.pid)
     own = copy_process(os.getpid())
-    assert zombie.problems == (f"pid {process.pid} has ended and waits for its parent to notice (zombie)",)
+    assert zombie.problems == (f"pid {process.pid} has ended and was not reaped by its parent yet (zombie)",)
     assert gone.problems == (f"there is no process {process.pid} (any more)",)
     assert own.problems == (f"pid {os.getpid()} could not be stopped: it is this very process",)
     assert {copy.state for copy in (zombie, gone, own)} == {"lost"}
@@ -360,7 +360,7 @@ def test_a_hook_that_fails_is_a_problem_and_no_crash():
         copy = copy_process(process.pid, during=lambda pid: {}["nothing"])
         process.assert_free()
     assert copy.state == "partial"
-    assert copy.problems == ("reading it while it stood still failed: KeyError: 'nothing'",)
+    assert copy.problems == ("reading it while it was stopped failed: KeyError: 'nothing'",)
 
 
 def test_an_interrupt_waits_until_the_process_is_free():

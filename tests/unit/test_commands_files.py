@@ -45,7 +45,7 @@ def test_a_link_is_not_followed(tmp_path, force):
     for name, aim in (("link", "real"), ("dangling", "nowhere")):
         (tmp_path / name).symlink_to(aim)
         for write in (write_private, append_private):
-            with pytest.raises(UsageError, match=f"{name} is a symbolic link, and none is followed"):
+            with pytest.raises(UsageError, match=f"{name} is a symbolic link, which gdbext does not follow"):
                 write(str(tmp_path / name), "new", *([force] if write is write_private else []))
     assert (tmp_path / "real").read_text() == "old" and not (tmp_path / "nowhere").exists()
 
@@ -59,7 +59,7 @@ def test_what_is_there_is_overwritten_only_when_asked_for(tmp_path):
     assert path.read_text() == "old"
     write_private(str(path), "new", force=True)
     assert path.read_text() == "new" and os.listdir(tmp_path) == ["hang.json"]
-    with pytest.raises(UsageError, match="exists and is no file"):
+    with pytest.raises(UsageError, match="exists and is not a file"):
         check_writable(str(tmp_path), force=True)
 
 
@@ -95,7 +95,7 @@ def test_a_log_grows(tmp_path):
 
 
 def test_no_folder(tmp_path):
-    with pytest.raises(GdbextError, match=r"cannot write .*folder: .*/no is no folder"):
+    with pytest.raises(GdbextError, match=r"cannot write .*folder: .*/no is not a folder"):
         write_private(str(tmp_path / "no" / "folder"), "x")
 
 

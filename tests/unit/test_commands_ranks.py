@@ -127,12 +127,14 @@ def test_without_attached_ranks_a_process_of_its_own_looks(tmp_path):
 
 
 def test_a_file_that_cannot_be_written_is_one_line():
-    with pytest.raises(Exception, match=r"cannot write /no/such/folder/x: /no/such/folder is no folder"):
+    with pytest.raises(Exception, match=r"cannot write /no/such/folder/x: /no/such/folder is not a folder"):
         run("llm-stacks", "--save /no/such/folder/x", Session())
 
 
 def test_a_word_that_names_no_rank_is_said_in_plain_words():
-    with pytest.raises(UsageError, match="llm-rank: argument N: x is no rank number and no pid; llm-rank -h shows how"):
+    with pytest.raises(
+        UsageError, match="llm-rank: argument N: x is neither a rank number nor a pid; llm-rank -h shows how"
+    ):
         run("llm-rank", "x", Session())
 
 

@@ -248,7 +248,7 @@ def test_uninterruptible_and_stopped_are_warnings(tree):
     assert "uninterruptibly in nfs_wait" in text
     assert "/proc/60/stack" in remedy
     assert not blocking
-    assert only(tree, 61)[1:] == ("kill -CONT 61 lets it run on", False)
+    assert only(tree, 61)[1:] == ("kill -CONT 61 resumes it", False)
 
 
 def test_target_in_a_container(tree):

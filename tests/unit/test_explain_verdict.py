@@ -152,10 +152,10 @@ def test_the_limits_name_what_keeps_the_confidence_down():
 def test_a_deadlock_a_thread_of_which_went_on_is_contradicted():
     moved = job(reducing(0), locked(1, still=4), locked(2, still=0), apart=1.5)
     one = next(one for one in judge(moved).verdict.considered.hypotheses if one.row == "locks")
-    assert one.contradictions == ("rank 1 went on between two looks",)
+    assert one.contradictions == ("rank 1 moved between two samples",)
     assert (one.confidence, one.limits) == ("medium", ("contradicted",))
     assert deadlock().verdict.considered.hypotheses[0].contradictions == ()
-    assert "     against   rank 1 went on between two looks" in told(judge(moved))
+    assert "     against   rank 1 moved between two samples" in told(judge(moved))
 
 
 def test_a_rank_elsewhere_may_well_go_on():
@@ -209,7 +209,7 @@ def test_a_line_is_older_than_a_stack_that_shows_the_rank_where_the_others_wait(
     ranks = (reducing(0), inside(1, "cudaMallocHost@libcudart.so.12"), reducing(2))
     found = judge(job(*ranks, said=(line,))).verdict
     (said,) = (one for one in found.considered.hypotheses if one.source == "logs")
-    assert said.culprits == (2,) and said.contradictions == ("rank 2 has come to what the others wait for",)
+    assert said.culprits == (2,) and said.contradictions == ("rank 2 has reached what the others wait for",)
     assert found.culprits == (1,)
 
 

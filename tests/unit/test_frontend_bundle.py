@@ -114,7 +114,7 @@ def test_a_folder_that_is_no_bundle_and_one_that_cannot_be_written(saved, tmp_pa
     assert main.main(["diagnose", str(tmp_path)]) == 4
     assert "without snapshot.json" in capsys.readouterr().err
     assert main.main(["diagnose", str(saved), "--bundle", str(tmp_path / "no" / "case")]) == 4
-    assert "/no is no folder" in capsys.readouterr().err
+    assert "/no is not a folder" in capsys.readouterr().err
 
 
 def test_a_full_disk_leaves_nothing_behind(saved, tmp_path, monkeypatch, capsys):

@@ -55,8 +55,8 @@ def test_a_saved_look_is_shown_again(saved, capsys):
         (["one.json", "two.json"], 2, "one saved snapshot at a time"),
         (["4711", "one.json"], 2, "one saved snapshot at a time"),
         (["gone.json"], 4, "cannot read gone.json: No such file"),
-        (["core.1"], 4, "core.1 is no snapshot; give pids, or a file that --save wrote"),
-        (["empty"], 4, "empty is no snapshot"),
+        (["core.1"], 4, "core.1 is not a snapshot; give pids, or a file that --save wrote"),
+        (["empty"], 4, "empty is not a snapshot"),
     ],
 )
 def test_bad_input_is_one_line(words, status, said, capsys, tmp_path, monkeypatch):

@@ -3,10 +3,10 @@
 import json
 
 import pytest
+from tests.unit.test_docs_inputs import ROOT
 
 from gdbext.cli import explain, main
 from gdbext.model.errors import FINDING, OK, USAGE
-from tests.unit.test_docs_inputs import ROOT
 
 TEXT = str(ROOT / "tests/data/field/nccl-warn-ib.txt")
 

@@ -46,7 +46,7 @@ def test_without_the_timer_of_the_kernel_a_line_says_so_and_the_look_goes_on(mon
     monkeypatch.setattr(kill_timer, "why_none", lambda: "timer_create: refused")
     look._limit_stops(tmp_path)
     assert said.lines == [
-        "no timer for the stop (timer_create: refused): should gdbext be stopped in it, ranks wait for as long"
+        "no timer for the stop (timer_create: refused): if gdbext itself is stopped meanwhile, the ranks stay stopped"
     ]
     Look(Job("pgid 1", None, ()), Limits(no_stop=True), said)._limit_stops(tmp_path)
     assert len(said.lines) == 1

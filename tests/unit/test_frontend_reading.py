@@ -12,7 +12,7 @@ from gdbext.cli.inputs import reading, standard_input
 from gdbext.model.errors import FINDING, NOTHING
 
 STACK = b"#0  clock_gettime ()\n#1  ?? () from libcuda.so.1\n#2  cudaStreamSynchronize () from libcudart.so.12\n"
-READING = "reading standard input; gdbext diagnose </dev/null looks at the processes of this host"
+READING = "reading standard input; gdbext diagnose </dev/null uses the processes of this host"
 
 
 class Said(list):
@@ -78,7 +78,7 @@ def test_what_holds_no_stack_may_not_have_been_meant(monkeypatch, capsys):
         assert main.main(["diagnose", "-q"]) == NOTHING
     error = capsys.readouterr().err
     assert "no stack found in the standard input" in error
-    assert error.endswith("; gdbext diagnose </dev/null looks at the processes of this host\n")
+    assert error.endswith("; gdbext diagnose </dev/null uses the processes of this host\n")
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_what_holds_no_stack_may_not_have_been_meant(monkeypatch, capsys):
     [
         (b"x", False, True, READING),
         (b"x", True, True, READING),
-        (b"", True, False, "standard input is an empty pipe: looking at the processes of this host"),
-        (b"", False, False, "standard input is a pipe in which nothing came: looking at the processes of this host"),
+        (b"", True, False, "standard input is an empty pipe: using the processes of this host"),
+        (b"", False, False, "standard input is a silent pipe: using the processes of this host"),
     ],
     ids=["data", "data and an end", "an end", "silence"],
 )
@@ -153,15 +153,15 @@ def test_a_snapshot_without_an_end_is_left(tmp_path, monkeypatch, capsys):
         with Endless(path, b'{"schema": 1, "snapshot": {"processes": [', b"{}, " * 10_000):
             assert main.main([command, str(path), "-q"]) == NOTHING
         path.unlink()
-        says = f"{path} begins like a snapshot and has more than 2 MiB: not read; give a file that --save wrote"
+        says = f"{path} looks like a snapshot but has more than 2 MiB: not read; give a file that --save wrote"
         assert capsys.readouterr() == ("", f"gdbext: {says}\n")
 
 
 @pytest.mark.parametrize(
     ("bound", "value", "why"),
     [
-        ("PIPE_MOST", 8 << 20, "reading was stopped after 8 MiB: it goes on"),
-        ("LONGEST", 0.0, "reading was stopped after 0 s: it goes on"),
+        ("PIPE_MOST", 8 << 20, "reading was stopped after 8 MiB, and there is more"),
+        ("LONGEST", 0.0, "reading was stopped after 0 s, and there is more"),
     ],
 )
 def test_of_a_pipe_without_an_end_the_ends_are_judged(bound, value, why, tmp_path, monkeypatch, capsys):
@@ -180,7 +180,7 @@ def test_how_far_a_slow_pipe_is_read_is_told(monkeypatch):
     progress = Said()
     with pipe(STACK, monkeypatch):
         assert reading.read("-", progress).data == STACK
-    assert "0 MiB read from standard input, which goes on (Ctrl-C ends that)" in progress
+    assert "0 MiB read from standard input so far (Ctrl-C stops reading)" in progress
 
 
 def test_a_long_file_is_not_read_in_the_middle(tmp_path):

@@ -38,7 +38,7 @@ def run(tail, *arguments, cwd):
 @pytest.mark.parametrize(
     ("tail", "said"),
     [
-        (">&-", "gdbext: stdout is closed, so the answer is lost; keep it with --output FILE\n"),
+        (">&-", "gdbext: stdout is closed, so the answer is lost; use --output FILE\n"),
         (">/dev/full", "gdbext: cannot write the answer to stdout: No space left on device\n"),
     ],
 )
@@ -73,7 +73,7 @@ def test_when_there_is_colour(environ, color):
 def test_a_file_in_a_wrong_folder_is_said_before_the_look(option, tmp_path):
     done = run("", option, "missing/hang.json", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr == "gdbext: cannot write missing/hang.json: missing is no folder\n"
+    assert done.stderr == "gdbext: cannot write missing/hang.json: missing is not a folder\n"
 
 
 @pytest.mark.process

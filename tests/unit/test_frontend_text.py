@@ -121,7 +121,7 @@ def test_a_line_with_wrong_bytes_is_counted_and_not_quoted(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", _Input(text))
     assert main(["diagnose", "-"]) == NOTHING
     error = capsys.readouterr().err
-    assert "1 line that looks like part of a stack could not be understood)" in error
+    assert "1 line that looks like part of a stack could not be parsed)" in error
     assert error.isascii()
 
 
@@ -168,5 +168,5 @@ def test_a_pipe_without_a_writer_says_what_it_waits_for(tmp_path, monkeypatch):
     finally:
         release.cancel()
     assert len(snapshot.processes[0].threads[0].frames) == 3
-    assert progress.said[0] == f"waiting for data from {path} (Ctrl-C ends that)"
+    assert progress.said[0] == f"waiting for data from {path} (Ctrl-C stops waiting)"
     assert origin is None

@@ -208,7 +208,7 @@ def test_status_asks_and_starts_nothing(serve, tmp_path, capsys):
             "",
             ("--api-key", "secret"),
             4,
-            "asks for a token (401); put the one of its --api-key into a file: --token-file",
+            "requires a token (401); put the one of its --api-key into a file: --token-file",
         ),
         ("full", (), 4, "could not stop the profile (500): OSError: [Errno 28] No space left on device; make room in"),
     ],
@@ -234,7 +234,7 @@ def test_a_token_comes_from_a_file_or_the_environment(serve, tmp_path, capsys, m
     assert {one["token"] for one in server.asked} == {"Bearer abc"}
     monkeypatch.setenv("GDBEXT_TOKEN", "wrong")
     assert run("stop", server.pid) == 4
-    assert "does not take our token (401)" in capsys.readouterr().err
+    assert "rejects our token (401)" in capsys.readouterr().err
     token.write_text("two words")
     assert run("stop", server.pid, "--token-file", token) == 2
 
@@ -251,7 +251,7 @@ def test_a_rank_whose_trace_never_comes(serve, tmp_path, capsys):
     assert run("run", server.pid, "--seconds", 0.1, "--flush", 0.3, "--json") == 3
     document = json.loads(capsys.readouterr().out)
     assert document["complete"] is False
-    assert any("1 traces of ranks are not there or not whole" in note for note in document["notes"])
+    assert any("1 traces of ranks are missing or incomplete" in note for note in document["notes"])
 
 
 def test_a_trace_that_is_cut(serve, tmp_path, capsys):
@@ -354,7 +354,7 @@ def test_a_server_by_its_address_is_recognised_by_its_routes(serve, tmp_path, ca
 def test_the_port_that_is_meant(serve, tmp_path, capsys):
     server = serve("vllm")
     assert run("start", server.pid, "--port", 1) == 4
-    assert f"no process of the job listens at port 1; they listen at {server.port}" in capsys.readouterr().err
+    assert f"no process of the job listens on port 1; they listen on {server.port}" in capsys.readouterr().err
     assert run("start", server.pid, "--port", server.port) == 0
     assert server.posted == ["/start_profile"]
 
@@ -363,7 +363,7 @@ def test_an_engine_without_such_a_profiler(capsys):
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         assert run("start", other.pid) == 4
         other.communicate(b"\n")
-    assert "has no profiler that is started over HTTP; gdbext run --profile -- COMMAND" in capsys.readouterr().err
+    assert "has no profiler that can be started over HTTP; gdbext run --profile -- COMMAND" in capsys.readouterr().err
 
 
 def test_no_traffic_no_trace(serve, tmp_path, capsys):

@@ -69,16 +69,16 @@ def test_addresses(tmp_path, command, listens, url):
 
 def test_the_port_that_the_user_names(tmp_path):
     host = Host(tmp_path, "vllm serve m", ((8800, "00000000", 7),))
-    with pytest.raises(NothingFound, match=r"listens at vllm's port 8000; they listen at 8800; --port N names it"):
+    with pytest.raises(NothingFound, match=r"listens at vllm's port 8000; they listen on 8800; --port N names it"):
         host.server()
     assert host.server(8800).recognised == f"--port, held by pid {FRONT} of the job"
-    with pytest.raises(NothingFound, match=r"listens at port 1; they listen at 8800"):
+    with pytest.raises(NothingFound, match=r"listens at port 1; they listen on 8800"):
         host.server(1)
 
 
 def test_a_server_that_is_still_starting(tmp_path):
     with pytest.raises(
-        NothingFound, match=r"no process of the job listens at port 8001 \(or its sockets may not be read\)"
+        NothingFound, match=r"no process of the job listens on port 8001 \(or its sockets may not be read\)"
     ):
         Host(tmp_path, listens=()).server()
 
@@ -148,5 +148,5 @@ def test_where_requests_go():
 
 
 def test_another_engine(tmp_path):
-    with pytest.raises(GdbextError, match="turbomind has no profiler that is started over HTTP"):
+    with pytest.raises(GdbextError, match="turbomind has no profiler that can be started over HTTP"):
         Host(tmp_path).server(engine="turbomind")

@@ -110,7 +110,7 @@ def test_signs_of_life_end(mindspore, monkeypatch):
     far.close()  # as its process would
     thread, said = waits(near)
     ends(thread)
-    assert said == ["rank 1 gives no sign of life any more"]
+    assert said == ["rank 1 no longer gives a sign of life"]
     del store
 
 

@@ -105,7 +105,7 @@ def test_a_rank_that_a_foreign_hand_stopped_is_noticed(sleeper):
     wait_until(lambda: sleeper.state() == "T")
     word, trouble = sign_of(sleeper.pid, before, since)
     assert word == "stopped"
-    assert trouble == f"it is stopped now and was in state S before; kill -CONT {sleeper.pid} lets it go on"
+    assert trouble == f"it is stopped now and was in state S before; kill -CONT {sleeper.pid} resumes it"
 
 
 @pytest.mark.process

@@ -1,4 +1,4 @@
-"""Object files that lie: sizes, numbers, names and rules without a measure cost neither time nor memory."""
+"""Object files that lie: sizes, numbers, names and rules of unknown size cost neither time nor memory."""
 
 import lzma
 import struct
@@ -92,7 +92,7 @@ def test_headers_that_lie(tmp_path, data):
 
 def test_a_file_that_cannot_be_read_is_not_given_to_gdb(tmp_path):
     found = excerpt.look(opened(written(tmp_path, LIES["a section of 2**63 bytes"])), [0x1004])
-    assert found.problem == "it cannot be read (an ELF table is damaged: a section without a measure)"
+    assert found.problem == "it cannot be read (an ELF table is damaged: a section of unknown size)"
 
 
 def test_a_name_that_occurs_again_and_again(tmp_path):

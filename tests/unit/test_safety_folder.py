@@ -86,7 +86,7 @@ def test_no_place_at_all_is_one_line(monkeypatch):
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (OSError(24, "Too many open files", "x.py"), "the system refuses: Too many open files (x.py); raise the limit"),
+        (OSError(24, "Too many open files", "x.py"), "system error: Too many open files (x.py); raise the limit"),
         (MemoryError(), "out of memory; raise the limit"),
         (KeyError("nothing"), "a bug of gdbext: KeyError: 'nothing' at test_safety_folder.py:"),
     ],

@@ -75,7 +75,7 @@ def test_a_link_where_its_tmp_should_be_leads_into_no_folder_of_root(rank, tmp_p
     closed.mkdir(mode=0o700)
     rank.tmp.rmdir()
     rank.tmp.symlink_to(closed)
-    assert remote_exec.hand(rank.pid, "text") == "no file can be put into its /tmp: Too many levels of symbolic links"
+    assert remote_exec.hand(rank.pid, "text") == "cannot create a file in its /tmp: Too many levels of symbolic links"
     assert not any(closed.iterdir())
 
 

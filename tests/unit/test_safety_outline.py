@@ -48,7 +48,7 @@ def test_nothing_is_claimed_of_ranks_that_sleep():
     assert (
         verdict.summary == "Unknown, because ranks 0-2 could not be read: 1000 has capabilities that we lack (0x80000)."
     )
-    assert said(verdict) == ["all threads of ranks 0-2 sleep, and used no processor between two looks"]
+    assert said(verdict) == ["all threads of ranks 0-2 sleep, and used no CPU between two samples"]
     assert verdict.remedies[0].action == "Start the container with --cap-add=SYS_PTRACE"
     assert len(verdict.remedies) == 1
     assert any("all stacks of ranks 0-2" in line for line in verdict.missing)
@@ -93,7 +93,7 @@ def test_a_sleep_that_nothing_ends_is_named_with_its_place():
     assert verdict.cause == "unknown"
     assert said(verdict)[0] == (
         "the main thread of rank 1 sleeps uninterruptibly in the kernel in nfs_wait_bit_killable (state D), "
-        "without a break between two looks"
+        "without a break between two samples"
     )
     passing = dataclasses.replace(stuck, threads=(thread(1001, "D", 0.0, switches=7),))
     assert "without a break" not in said(judge(job(closed(0), passing)).verdict)[0]

@@ -82,7 +82,7 @@ def test_an_engine_that_is_not_known_gets_the_settings_of_all(tmp_path):
 def test_what_is_set_already_stays_and_is_said(tmp_path):
     made = start("graphs", "vllm serve m", tmp_path, environment={"VLLM_DEBUG_DUMP_PATH": "/mine"})
     assert made.environment["VLLM_DEBUG_DUMP_PATH"] == "/mine"
-    assert f"VLLM_DEBUG_DUMP_PATH=/mine is set already; it would be {tmp_path}/vllm" in made.said
+    assert f"VLLM_DEBUG_DUMP_PATH=/mine is already set; gdbext would set it to {tmp_path}/vllm" in made.said
 
 
 def test_an_option_is_put_behind_the_engines_own_command_alone(tmp_path):
@@ -102,7 +102,7 @@ def test_what_no_setting_can_do_is_said(tmp_path):
 
 @pytest.mark.parametrize("steps", ["5", "9-3", "a-b", "3-3"])
 def test_steps_that_are_none(tmp_path, steps):
-    with pytest.raises(UsageError, match="is no range of steps; --steps 100-150"):
+    with pytest.raises(UsageError, match="is not a range of steps; --steps 100-150"):
         start("profile", "trtllm-serve m", tmp_path, steps=steps)
 
 
@@ -140,7 +140,7 @@ def test_the_command_becomes_the_program(tmp_path):
 def test_options_that_belong_to_a_purpose():
     words = [sys.executable, "-m", "gdbext", "run", "--steps", "1-2", "--", "true"]
     done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT.parent)
-    assert (done.returncode, done.stderr) == (2, "gdbext: --dir, --steps and --set belong to --profile and --dump\n")
+    assert (done.returncode, done.stderr) == (2, "gdbext: --dir, --steps and --set need --profile or --dump\n")
 
 
 DEFAULTS = {

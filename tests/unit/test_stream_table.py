@@ -148,7 +148,7 @@ def test_words_of_the_table():
 
 
 def test_one_line_for_all_that_was_not_asked_any_more():
-    stuck = Missing("cuStreamIsCapturing did not come back within 2 s")
+    stuck = Missing("cuStreamIsCapturing did not return within 2 s")
     after = Missing(f"not asked any more: {stuck.reason}", Code.GIVEN_UP)
     streams = [KnownStream("user", HANDLE + number, asked=after if number else stuck) for number in range(5)]
     text = lines(table(*streams))

@@ -32,7 +32,7 @@ def test_short_work_is_silent(told):
 
 def test_the_way_out_is_said_once(told):
     lines = told(10_000, 100, 99)
-    assert lines[0] == "counted 1% of 10,000 elements; Ctrl-C stops, an index looks at a part"
+    assert lines[0] == "counted 1% of 10,000 elements; Ctrl-C stops, an index selects a part"
     assert lines[3].startswith("counted 4% of 10,000 elements, 96 s left")
     assert sum("Ctrl-C" in line for line in lines) == 1
     assert 15 < len(lines) < 40

@@ -145,10 +145,10 @@ def test_diff_of_two_runs(tmp_path, run):
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (["diagnose"], USAGE, "which traces?"),
+        (["diagnose"], USAGE, "missing traces"),
         (["diagnose", "{here}"], NOTHING, "no trace in"),
         (["diagnose", "{here}/none.json"], NOTHING, "does not exist"),
-        (["diff", "{here}"], USAGE, "two runs are compared"),
+        (["diff", "{here}"], USAGE, "diff needs two runs"),
         (["merge", "{here}", "--window", "5"], USAGE, "no span of seconds"),
         (["merge", "{here}", "--ranks", "a-b"], USAGE, "no list of numbers"),
         (["merge", "{here}", "--kernels", "("], USAGE, "no regular expression"),

@@ -131,7 +131,7 @@ def test_times_that_are_no_numbers_and_phases_that_nobody_knows(tmp_path):
     assert trace.problems == [
         "2 slices have no time that is a number and were left out",
         "1 slices end before they begin and were not judged",
-        "1 events have a phase that nobody knows ('Q?')",
+        "1 events have an unknown phase ('Q?')",
     ]
 
 

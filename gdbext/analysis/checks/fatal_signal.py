@@ -67,8 +67,8 @@ def _bus(fault: Fault) -> List[str]:
     if fault.code == _BUS_ADRALN:
         return [f"An access at {_hex(fault.address)} that is not aligned."]
     if not fault.path:
-        return [f"A page at {_hex(fault.address)} could not be had; no file is known to be mapped there."]
-    found = [f"The address {_hex(fault.address)} lies in {fault.path}{_inside(fault)}: its page could not be had."]
+        return [f"A page at {_hex(fault.address)} could not be loaded; no file is known to be mapped there."]
+    found = [f"The address {_hex(fault.address)} lies in {fault.path}{_inside(fault)}: its page could not be loaded."]
     if fault.total is not None and fault.free is not None:
         folder = fault.path.rpartition("/")[0] or "/"
         room = f"The file system of {folder} has {_size(fault.free)} of {_size(fault.total)} free"

@@ -43,7 +43,7 @@ def changing_hands(view: JobView) -> Optional[Candidate]:
     waited = f"thread {first.id} waited for {KINDS[wait.kind]} in {taken_in(first)}"
     summary = (
         f"{start(who(working))} {verb(working, 'takes', 'take')} part in a lock that changes hands: {waited}, and a "
-        "second look found another owner or no wait. It is contended, nobody is stuck."
+        "second sample found another owner or no wait. The lock is contended; no thread is stuck."
     )
     return Candidate(
         cause="not-a-hang",

@@ -23,9 +23,7 @@ from gdbext.model.waits import Edge
 
 _MOST_STORIES = 8
 _DEADLOCKS = ("lock-order-deadlock", "gil-deadlock")
-_BY_FRAMES = (
-    "Of texts the frames tell who waits; a live look, or one at a core file, reads from memory who holds a lock."
-)
+_BY_FRAMES = "Text shows who waits; a live process or a core file is needed to see who holds a lock."
 
 
 class _Locks:

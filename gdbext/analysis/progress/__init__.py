@@ -1,1 +1,1 @@
-"""Moving or standing: what went on between two looks, who is slow, idle or at work of its own."""
+"""Moving or standing: what moved between two samples, who is slow, idle or at work of its own."""

@@ -1,4 +1,4 @@
-"""Nothing hangs: ranks that wait for work, compute, or went on between two looks."""
+"""Nothing hangs: ranks that wait for work, compute, or moved between two samples."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def goes_on(view: JobView) -> Optional[Candidate]:
     ]
     if rest and len(set(ranks)) < len(ranks):
         return None  # ranks of several jobs: progress of one says nothing of the other
-    summary = f"{start(who(went))} went on between the two looks, so the job is not stuck. " + (
+    summary = f"{start(who(went))} moved between the two samples, so the job is not stuck. " + (
         "It may be slow." if all_of_them else _the_rest(rest)
     )
     whole = len(went) > 1 or view.world_size == 1  # one of several ranks speaks for itself only

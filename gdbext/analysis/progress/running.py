@@ -73,9 +73,8 @@ def _slow(waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
     """Seen once, or at several places."""
     summary = (
         f"{start(who(busy))} {verb(busy, 'is', 'are')} still computing in {where(busy[0])}; {who(waiting)} "
-        f"{verb(waiting, 'waits', 'wait')} for {'it' if len(busy) == 1 else 'them'}. "
-        "That is how a healthy job looks between two collectives; if it stays so in a second look, that code is "
-        "too slow or loops."
+        f"{verb(waiting, 'waits', 'wait')} for {'it' if len(busy) == 1 else 'them'}. That is normal "
+        "between two collectives; if a second sample shows the same, that code is too slow or loops."
     )
     return Candidate(
         cause="not-a-hang",

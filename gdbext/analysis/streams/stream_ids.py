@@ -43,7 +43,7 @@ def of_torch_id(number: int) -> Decoded:
     which = number >> TORCH_TYPE_SHIFT & TORCH_TYPE_MASK
     used = TORCH_INDEX_MASK << TORCH_INDEX_SHIFT | TORCH_TYPE_MASK << TORCH_TYPE_SHIFT | 1
     if which in (0, TORCH_EXTERNAL) or number & ~used:
-        return Decoded("unverified", Missing(f"{number:#x} is no stream id of torch"))
+        return Decoded("unverified", Missing(f"{number:#x} is not a stream id of torch"))
     index = number >> TORCH_INDEX_SHIFT & TORCH_INDEX_MASK
     handle = Missing("torch keeps it in its pool, which is not read")
     return Decoded("pool", handle, index, 1 - which, (TORCH_ENCODING,))

@@ -167,7 +167,8 @@ def _unknown(view: JobView) -> Candidate:
     kinds = {party.group for party in parties}
     if len(parties) == 1 and kinds == {"fatal"}:
         text = (
-            f"{start(who(parties))} died or is dying in {where(parties[0])}: that is the stack of a crash, no hang. "
+            f"{start(who(parties))} died or is dying in {where(parties[0])}: that is the stack of a "
+            "crash, not of a hang. "
             "The lines before it say why; other ranks would only wait for this one."
         )
     elif len(parties) == 1:

@@ -218,7 +218,7 @@ def _behind(view: JobView, group: _Group) -> Optional[Candidate]:
     last = max(group.enqueued[rank] for rank in late)
     summary = (
         f"torch's watchdog: {ranks(waiting)} timed out in {name} number {reached}, of which {ranks(late)} "
-        f"had enqueued only {last}: {'it' if len(late) == 1 else 'they'} never came to it. "
+        f"had enqueued only {last}: {'it' if len(late) == 1 else 'they'} never reached it. "
         f"What {ranks(late)} did instead shows on {'its' if len(late) == 1 else 'their'} own stack."
     )
     confidence = "high" if group.named and numbers else "medium"

@@ -17,10 +17,10 @@ from gdbext.model.text.ranges import ranks
 _MOST = 8
 
 _SECOND = {
-    Given.LIVE: "a second look some seconds later: one look cannot tell slow from stuck",
-    Given.CORE: "a second moment: a core cannot tell slow from stuck",
-    Given.TEXT: "a second dump some seconds later: one dump cannot tell slow from stuck",
-    "log": "stacks of the ranks: lines of a log do not say where a process stands",
+    Given.LIVE: "a second sample, seconds later: one sample cannot tell slow from stuck",
+    Given.CORE: "a second point in time: a core file cannot tell slow from stuck",
+    Given.TEXT: "a second dump, seconds later: one dump cannot tell slow from stuck",
+    "log": "stacks of the ranks: log lines do not show where a process is",
 }
 
 
@@ -29,7 +29,7 @@ def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
     lines: List[str] = []
     snapshot = view.snapshot
     if len(snapshot.processes) == 1 and not view.threads_as_ranks:
-        lines.append("only one process was seen: the stacks of the other ranks")
+        lines.append("the stacks of the other ranks (only one process was seen)")
     elif view.world_size and len(snapshot.processes) + len(snapshot.absent) < view.world_size:
         lines.append(f"{view.world_size - len(snapshot.processes)} of {view.world_size} ranks were not seen")
     unseen = [process for process in view.unseen if not process.outlined]

@@ -117,7 +117,7 @@ def _facts(process: RankSnapshot) -> Iterator[_Fact]:
         name = "the main thread" if is_main(process, thread) else f"a thread {thread.name or thread.id}"
         if thread.state == "D":
             where = f" in {thread.wchan}" if thread.wchan else ""
-            lasts = ", without a break between two looks" if thread.switches == 0 else ""
+            lasts = ", without a break between two samples" if thread.switches == 0 else ""
             text = f"{name} of {{who}} sleeps uninterruptibly in the kernel{where} (state D){lasts}"
             yield _Fact(1, text, process, thread)
         elif (thread.cpu or 0) >= BUSY:
@@ -130,7 +130,7 @@ def _facts(process: RankSnapshot) -> Iterator[_Fact]:
             yield _Fact(5, f"{name} of {{who}} sleeps in {thread.wchan}", process, thread)
     counted = [thread.cpu for thread in process.threads if thread.cpu is not None]
     if _asleep(process):
-        yield _Fact(3, "all threads of {who} sleep, and used no processor between two looks", process)
+        yield _Fact(3, "all threads of {who} sleep, and used no CPU between two samples", process)
     elif states <= {"S", "I"} and not counted:
         yield _Fact(3, "all threads of {who} slept when they were looked at, once", process)
     elif states <= {"S", "I"} and max(counted) < BUSY:

@@ -13,7 +13,7 @@ from gdbext.knowledge.schema import RemedyRule
 from gdbext.model.verdict import Remedy
 
 _NCCL_FILE = re.compile(r"libnccl\.so\.(\d+\.\d+\.\d+)")
-_LONGER = "looks that are far apart tell a step that takes long from a rank that stays where it is"
+_LONGER = "samples that are far apart tell a long step from a rank that is stuck"
 MOST = 5
 
 

@@ -121,7 +121,7 @@ def joined(snapshot: JobSnapshot, jobs: Sequence[Indexes], answers: Sequence[Dia
         if number != gravest
     )
     summary = (
-        f"These are {len(jobs)} jobs, judged apart. {start(_named(snapshot, own))}: {verdict.summary} "
+        f"These are {len(jobs)} jobs, judged separately. {start(_named(snapshot, own))}: {verdict.summary} "
         f"The {'other' if len(jobs) == 2 else 'others'}: {others}."
     )
 
@@ -187,10 +187,7 @@ def mixed_up(snapshot: JobSnapshot, verdict: Verdict) -> Verdict:
     numbers = repeated(snapshot.processes)
     if not numbers:
         return verdict
-    text = (
-        f"rank {folded(numbers)} is there more than once: two jobs, or two looks at one, which nothing here tells "
-        "apart; give one job at a time"
-    )
+    text = f"rank {folded(numbers)} occurs more than once: two jobs, or two samples of one job; give one job at a time"
     confidence = one_lower(verdict.confidence)
     considered = verdict.considered
     if confidence != verdict.confidence:

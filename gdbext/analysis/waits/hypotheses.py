@@ -237,7 +237,7 @@ class Finder:
         """Ranks that a line names as missing, and that stand where the others wait for them: the line is older."""
         joined = {edge.target.id for one in self._nodes_of(victims) for edge in self._graph.after(one.id)}
         there = {one.label for one in blamed for edge in self._graph.after(one.id) if edge.target.id in joined}
-        return tuple(f"{label} has come to what the others wait for" for label in sorted(there))
+        return tuple(f"{label} has reached what the others wait for" for label in sorted(there))
 
     # --- all ---
 
@@ -297,7 +297,7 @@ class Finder:
         """Who is to blame for standing still, and was seen to go on. One that is elsewhere may well be at work."""
         standing = (one for one in blamed if one.kind == "rank" and one.state not in _MAY_GO_ON)
         went = {one.label for one in standing if one.process in self._moved}
-        return tuple(f"{label} went on between two looks" for label in sorted(went))
+        return tuple(f"{label} moved between two samples" for label in sorted(went))
 
 
 def _is_about(row: CauseRow, edge: Edge) -> bool:

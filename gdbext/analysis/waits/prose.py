@@ -16,7 +16,7 @@ from gdbext.model.waits import Edge, Hypothesis, Node
 _ROWS = {row.id: row for row in CAUSES}
 _HELD = ("holds", "ended", "forked")
 _MOST_STEPS, _MOST_SIDES = 8, 4
-_STATES = {"dead": "gone", "stopped": "stopped by a signal: kill -CONT lets it go on"}
+_STATES = {"dead": "gone", "stopped": "stopped by a signal: kill -CONT resumes it"}
 
 
 def summary(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]) -> str:
@@ -70,7 +70,7 @@ def _of_victims(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Pa
         "wait": verb(told, "waits", "wait"),
         "what": what(told) if told else "something",
         "what_where": where(told[0]) if told else "something",
-        "Victims_wait": waits or ("None of them goes on." if one.circle else ""),
+        "Victims_wait": waits or ("None of them can proceed." if one.circle else ""),
         "Everybody": start(who([*culprits, *victims])) if told else "Nobody",
     }
 
@@ -158,7 +158,7 @@ def _heading(turn: Sequence[Edge]) -> str:
         several = any(edge.source.kind == "unknown" for edge in turn)
         return f"A thread of {place} waits for {'one that waits for it' if several else 'itself'}"
     count = {2: "Two"}.get(len(threads), f"{len(threads):,}")
-    words = "wait for each other" if len(threads) == 2 else "wait for one another in a circle"
+    words = "wait for each other" if len(threads) == 2 else "wait for each other in a circle"
     return f"{count} threads of {place} {words}"
 
 
@@ -168,11 +168,12 @@ def _process(one: Node) -> str:
 
 def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party], victims: Sequence[Party]) -> str:
     if one.weakest == "assumed":
-        return "If one of them holds what another wants, neither goes on."
+        return "If one of them holds what another wants, neither can proceed."
     if not victims:
         first = turn[0].source.thread if turn else None
         party = next((party for party in culprits if party.id == first), None)
-        return f"None of them goes on{f'; the first is in {taken_in(party)}' if party is not None else ''}."
+        nobody = "Neither" if len(_threads(turn)) == 2 else "None of them"
+        return f"{nobody} can proceed{f'; the first is in {taken_in(party)}' if party is not None else ''}."
     blamed = _process(_threads(turn)[0])
     return (
         f"{start(who(victims))} {verb(victims, 'waits', 'wait')} in {where(victims[0])}, and {blamed} never gets there."

@@ -61,7 +61,7 @@ class CoreFile(Memory):
         try:
             status = os.fstat(self._file)
             if not stat.S_ISREG(status.st_mode):
-                raise GdbextError(f"{path} is no file", "name core files")
+                raise GdbextError(f"{path} is not a file", "name core files")
             self._length = status.st_size
             head = self._at(0, HEADER.size)
             self.architecture = checked(path, head)
@@ -270,7 +270,7 @@ def open_core(path: str) -> CoreFile:
     if row is None or ours is None or row.name != ours.name:
         core.close()
         raise GdbextError(
-            f"{path} is of a machine of another kind ({name_of(core.machine)})", "run gdbext on such a machine"
+            f"{path} is from another kind of machine ({name_of(core.machine)})", "run gdbext on such a machine"
         )
     return core
 

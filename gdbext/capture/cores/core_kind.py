@@ -33,14 +33,14 @@ def looks_like_core(path: str) -> bool:
 
 
 def checked(path: str, head: bytes) -> Optional[Architecture]:
-    """What machine the core is of; None for one that we do not know. Raises GdbextError for what is no core file."""
+    """What machine the core is of; None for one that we do not know. Raises GdbextError for what is not a core file."""
     for magic, name, command in _PACKED:
         if head.startswith(magic):
             raise GdbextError(f"{path} is compressed ({name})", f"unpack it first: {command} {path}")
     if not head:
         raise GdbextError(f"{path} is empty: the dump failed", "a full disk or `ulimit -c` does that")
     if not head.startswith(MAGIC):
-        raise GdbextError(f"{path} is no core file", "text with stacks is judged apart from cores")
+        raise GdbextError(f"{path} is not a core file", "give text with stacks without core files")
     if len(head) < HEADER.size:
         raise GdbextError(f"{path} is cut short: {len(head)} bytes", "copy it again")
     if head[4] != 2:

@@ -171,7 +171,7 @@ class Excerpt:
                     symbol = self._named(names, name, info, other, value, size)
                     length += len(symbol.name)
                     if length > _MOST_NAMES:
-                        raise ValueError("the names of its symbols have no measure")
+                        raise ValueError("the names of its symbols have no size")
                     kept.setdefault(symbol, name)
             first += count
         # Of several names for one address a debugger takes one by the order in which the file has them.

@@ -99,7 +99,7 @@ class ElfSymbols:
         texts = self.at(rows[names][4], rows[names][5])
         for name, kind, flags, address, at, length, link, *_rest in rows:
             if at >= _BEYOND or (length >= _BEYOND and kind != SHT_NOBITS):
-                raise ValueError("an ELF table is damaged: a section without a measure")
+                raise ValueError("an ELF table is damaged: a section of unknown size")
             end = texts.find(b"\0", name, name + _LONGEST_NAME)
             yield Section(texts[name : end if end >= 0 else name], kind, address, at, length, link, flags)
 

@@ -61,7 +61,7 @@ class UnwindTable:
         out = bytearray()
         for number in sorted(number for number in numbers if number >= 0):
             if len(out) > _MOST:
-                raise ValueError("its unwind entries have no measure")
+                raise ValueError("its unwind entries have no size")
             entry = self._header.offset + 12 + 8 * number
             (relative,) = struct.unpack_from("<i", self._data, entry + 4)
             self._copy(relative + self._header.address, common, out)

@@ -68,7 +68,7 @@ class _Run:
         """One instruction whose operands follow it; where the next one begins."""
         if byte == 0x0A:  # remember_state
             if len(self._stack) >= _MOST_STATES or len(self.saved) > _MOST_REGISTERS:
-                raise ValueError("rules without a measure")
+                raise ValueError("rules of unknown size")
             self._stack.append((self.register, self.offset, dict(self.saved)))
             return at
         if byte == 0x0B:  # restore_state

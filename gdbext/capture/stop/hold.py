@@ -287,12 +287,12 @@ class _Held:
         if not self._tracees.registers and not self._asleep:
             return
         if time.monotonic() >= self._deadline:
-            self._problems.append("the time for standing still was used up before everything was read")
+            self._problems.append("--max-pause was used up before everything was read")
             return
         try:
             self._found = during(self.pid)
         except Exception as error:  # noqa: BLE001  one rank's odd memory must not cost the answer of the others
-            self._problems.append(f"reading it while it stood still failed: {type(error).__name__}: {error}")
+            self._problems.append(f"reading it while it was stopped failed: {type(error).__name__}: {error}")
 
     def release(self) -> None:
         """Here the pause ends."""
@@ -339,7 +339,7 @@ class _Held:
         if state == "X":
             return f"there is no process {self.pid} (any more)"
         if state == "Z":
-            return f"pid {self.pid} has ended and waits for its parent to notice (zombie)"
+            return f"pid {self.pid} has ended and was not reaped by its parent yet (zombie)"
         reason = self._tracees.refused.get(self.pid)
         if reason is None and self._denied:
             reason = why_refused(self.pid, self.pid)

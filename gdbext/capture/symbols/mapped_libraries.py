@@ -18,7 +18,7 @@ from gdbext.capture.stop.hold import ProcessCopy
 from gdbext.opener.regular import Identity, Refused
 from gdbext.opener.shelf import Opened, Shelf
 
-_WAY = "; gdbext run by root of the host (CAP_SYS_ADMIN) reads it all the same"
+_WAY = "; gdbext run by root of the host (CAP_SYS_ADMIN) reads it anyway"
 
 
 @dataclass(frozen=True)

@@ -267,7 +267,7 @@ class _Look:
         if state == "X":
             why = f"there is no process {self._pid} (any more)"
         elif state == "Z":
-            why = f"pid {self._pid} has ended and waits for its parent to notice (zombie)"
+            why = f"pid {self._pid} has ended and was not reaped by its parent yet (zombie)"
         elif denied:
             why = _NO_RIGHT.format(self._pid, why_refused(self._pid, self._pid))
         else:

@@ -77,7 +77,7 @@ def read_snapshot(file: str, progress: Progress) -> Tuple[JobSnapshot, Origin]:
     reading.refuse_device(file)
     given = reading.read(bundle.snapshot_in(file), progress)
     if not given.data.lstrip()[:1] == b"{":  # a core file, pasted stacks, nothing at all
-        raise GdbextError(f"{given.name} is no snapshot", "give pids, or a file that --save wrote")
+        raise GdbextError(f"{given.name} is not a snapshot", "give pids, or a file that --save wrote")
     return _loaded(given, file)
 
 
@@ -92,12 +92,12 @@ def _of_texts(files: Sequence[str], progress: Progress) -> Tuple[JobSnapshot, Op
     saved = next((one for one in texts if one.is_snapshot), None)
     if saved is not None and len(texts) > 1:
         hint = "give one at a time; an answer is written by --output FILE"
-        raise UsageError(f"{saved.name} is a saved look, which is judged alone", hint)
+        raise UsageError(f"{saved.name} is a snapshot, which must be given alone", hint)
     if saved is not None:
         return _loaded(saved, files[0])
     size = sum(len(one.data) for one in texts) >> 20
     if size >= _MUCH:
-        progress.say(f"looking for stacks in {size} MiB of text (up to a second for each)")
+        progress.say(f"looking for stacks in {size} MiB of text (up to a second per MiB)")
     names = [one.name for one in texts]
     snapshot = parse_files([(one.name, one.data) for one in texts])
     problems = tuple(problem for one in texts for problem in one.problems)

@@ -8,6 +8,7 @@ from typing import Dict, List, Sequence, Tuple
 from gdbext.knowledge.logs.file_names import ATTEMPT
 from gdbext.model.errors import GdbextError
 from gdbext.model.text.patterns import regex
+from gdbext.model.text.ranges import counted
 
 MOST_FILES = 4096
 DEEPEST = 6
@@ -66,5 +67,5 @@ def _last_attempt(folder: str, paths: Sequence[str]) -> Tuple[List[str], List[st
     last = max(numbers.values(), default=0)
     kept = [path for path in paths if numbers.get(path, last) == last]
     left = len(paths) - len(kept)
-    note = f"{folder}: {left} files of earlier attempts were left out, attempt {last} is the last"
+    note = f"{folder}: {counted(left, 'file')} of earlier attempts left out, attempt {last} is the last"
     return kept, [note] if left else []

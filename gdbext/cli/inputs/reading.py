@@ -116,11 +116,11 @@ class _Input:
             head += piece
             if len(head) > SNAPSHOT_MOST:
                 raise GdbextError(
-                    f"{self._name} begins like a snapshot and has more than {SNAPSHOT_MOST >> 20} MiB: not read",
+                    f"{self._name} looks like a snapshot but has more than {SNAPSHOT_MOST >> 20} MiB: not read",
                     "give a file that --save wrote",
                 )
         if self._stopped:
-            raise GdbextError(f"{self._name} begins like a snapshot, and {self._stopped}")
+            raise GdbextError(f"{self._name} looks like a snapshot, but {self._stopped}")
         return bytes(head)
 
     def _ends(self, before: int, pieces: Iterator[bytes]) -> Tuple[bytes, int]:
@@ -179,14 +179,14 @@ class _Input:
 
     def _is_over(self) -> bool:
         if self._taken > PIPE_MOST:
-            self._stopped = f"reading was stopped after {PIPE_MOST >> 20} MiB: it goes on"
+            self._stopped = f"reading was stopped after {PIPE_MOST >> 20} MiB, and there is more"
         elif self._began is not None and time.monotonic() - self._began > LONGEST:
-            self._stopped = f"reading was stopped after {LONGEST:.0f} s: it goes on"
+            self._stopped = f"reading was stopped after {LONGEST:.0f} s, and there is more"
         return bool(self._stopped)
 
     def _tell(self) -> None:
         if self._taken:
-            text = f"{self._taken >> 20} MiB read from {self._name}, which goes on (Ctrl-C ends that)"
+            text = f"{self._taken >> 20} MiB read from {self._name} so far (Ctrl-C stops reading)"
         else:
-            text = f"waiting for data from {self._name} (Ctrl-C ends that)"
+            text = f"waiting for data from {self._name} (Ctrl-C stops waiting)"
         self._progress.say(text)

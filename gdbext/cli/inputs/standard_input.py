@@ -15,7 +15,7 @@ from gdbext.cli.terminal import Progress
 from gdbext.model.errors import NothingFound
 
 _PATIENCE = 1000  # milliseconds until a pipe has a byte, or an end
-_INSTEAD = "gdbext {command} </dev/null looks at the processes of this host"
+_INSTEAD = "gdbext {command} </dev/null uses the processes of this host"
 
 
 def is_given(command: str, progress: Progress) -> bool:
@@ -48,11 +48,10 @@ def _has_data(descriptor: int, command: str, progress: Progress) -> bool:
     if events & select.POLLIN:
         return True
     if events:
-        progress.note("standard input is an empty pipe: looking at the processes of this host")
+        progress.note("standard input is an empty pipe: using the processes of this host")
     else:
         progress.note(
-            "standard input is a pipe in which nothing came: looking at the processes of this host "
-            f"(gdbext {command} - waits for it)"
+            f"standard input is a silent pipe: using the processes of this host (gdbext {command} - waits for it)"
         )
     return False
 

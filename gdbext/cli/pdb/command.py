@@ -101,7 +101,7 @@ def converse(
                 continue
             if not told:
                 whom = "a rank" if chosen is None else f"rank {chosen}"
-                progress.say(f"waiting until {whom} comes to a breakpoint_(); Ctrl-C ends this, the ranks run on")
+                progress.say(f"waiting for {whom} to reach a breakpoint_(); Ctrl-C stops waiting, the ranks run on")
                 told = True
             terminal.pause(_LOOK)
     except KeyboardInterrupt:
@@ -217,7 +217,7 @@ def _list(places: Any, options: argparse.Namespace) -> int:
         for rank in _ask_all(place):
             rows.append({"job": os.path.basename(place)[4:], **rank.status})
     if not rows and not options.json:
-        raise NothingFound("no rank on this host has come to a breakpoint_() yet")
+        raise NothingFound("no rank on this host has reached a breakpoint_() yet")
     give(lambda: dumps(RankPrompts(tuple(rows))), lambda style: _table(rows, style), options)
     return exit_status(False, ALL if rows else NONE)
 

@@ -145,9 +145,7 @@ def _ask(wanted: Sequence[RankProcess], options: argparse.Namespace, place: Opti
     until = time.monotonic() + options.deadline + _seconds(wanted)
     for process in wanted:
         if proc.namespace(process.pid, "net") != proc.namespace(os.getpid(), "net"):
-            raise GdbextError(
-                f"pid {process.pid} is in another network namespace", "start gdbext inside of its container"
-            )
+            raise GdbextError(f"pid {process.pid} is in another network namespace", "start gdbext inside its container")
         name = f"gdbext-{token}-{process.pid}"
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind("\0" + name)
@@ -180,7 +178,7 @@ def _hand_out(asked: Sequence[Asked], options: argparse.Namespace, progress: Pro
         elif isinstance(found, Missing):
             one.problem = found.reason
         elif found.version >= remote_exec.SINCE and not options.gdb:
-            progress.say(f"{one.name}: asks its interpreter to run a text (sys.remote_exec)")
+            progress.say(f"{one.name}: asks its interpreter to run a script (sys.remote_exec)")
             one.problem = remote_exec.hand(one.process.pid, one.text)
             if one.problem:
                 progress.say(f"{one.name}: {one.problem}; through gdb, then")
@@ -202,7 +200,7 @@ def _hand_out(asked: Sequence[Asked], options: argparse.Namespace, progress: Pro
         record = batch_runs.run_batch(gdb, request, folder, _seconds(asked), progress.say, "pending")
     problems = {row["pid"]: row["problem"] for row in record["ranks"]}
     for one in by_gdb:
-        one.problem = problems.get(one.process.pid, "gdb did not come to it")
+        one.problem = problems.get(one.process.pid, "gdb did not get to it")
 
 
 def _collect(asked: Sequence[Asked], until: float) -> None:
@@ -222,12 +220,12 @@ def _collect(asked: Sequence[Asked], until: float) -> None:
                 answer = wire.receive(5.0)
             except socket.timeout:
                 answer = None
-            one.wire, one.answer = wire, answer or {"error": "it did not say what became of it"}
+            one.wire, one.answer = wire, answer or {"error": "it did not report a result"}
             one.problem = one.answer.get("error")
             remote_exec.clear(one.process.pid)
     for one in waiting.values():
         one.problem = (
-            "its main thread came to no line of Python in time (it waits in C, or another thread keeps the GIL); "
+            "its main thread executed no Python code in time (it waits in C, or another thread holds the GIL); "
             "nothing happens when it does"
         )
         one.listener.close()

@@ -60,7 +60,7 @@ def hand(pid: int, text: str) -> Optional[str]:
             with open(descriptor, "w", encoding="utf-8") as file:
                 file.write(text)
     except OSError as error:
-        return f"no file can be put into its {_FOLDER}: {error.strerror}"
+        return f"cannot create a file in its {_FOLDER}: {error.strerror}"
     _left[pid] = _Left(name, owner)
     problem = _call(pid, f"{_FOLDER}/{name}", owner)
     if problem is not None:

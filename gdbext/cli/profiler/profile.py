@@ -55,7 +55,7 @@ def _token(options: argparse.Namespace) -> Optional[str]:
         why = getattr(error, "strerror", None) or "no text"
         raise GdbextError(f"cannot read {options.token_file}: {why}") from None
     if not token or len(token.split()) != 1 or not token.isprintable():
-        raise UsageError(f"{options.token_file} holds no token", "one word, in a file that only you can read")
+        raise UsageError(f"{options.token_file} contains no token", "one word, in a file that only you can read")
     return token
 
 

@@ -186,7 +186,7 @@ def _ascend_rank(folder: str) -> Optional[str]:
 
 
 def missing(files: Iterable[WrittenTrace], ranks: int, stages: int = 1) -> int:
-    """How many traces of ranks are not there or not whole yet, where each rank has one of each stage, and there are at
+    """How many traces of ranks are missing or incomplete yet, where each rank has one of each stage, and there are at
     least so many stages. Ranks of other hosts that write into the same folder count once one of their traces is there.
     """
     whole: Dict[str, Set[str]] = {}

@@ -79,7 +79,7 @@ class Http:
             reply = connection.getresponse()
             return Answer(reply.status, reply.read(_MOST).decode("utf-8", "replace"))
         except socket.timeout:  # before Python 3.10 that is no TimeoutError
-            raise NoServer(f"{server.url}{path} gave no answer within {timeout:g} s") from None
+            raise NoServer(f"{server.url}{path} did not answer within {timeout:g} s") from None
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise NoServer(f"{server.url}{path}: {why}") from None

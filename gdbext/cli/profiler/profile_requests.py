@@ -58,11 +58,11 @@ def _bodies(name: str, text: str) -> List[Any]:
 
 def _request(name: str, number: int, body: Any) -> Request:
     if not isinstance(body, dict):
-        raise UsageError(f"{name}: request {number} is no JSON object")
+        raise UsageError(f"{name}: request {number} is not a JSON object")
     path = body.get("path")
     if isinstance(path, str) and set(body) <= {"path", "body"}:
         if not path.startswith("/") or not path.isascii() or not path.isprintable() or " " in path:
-            raise UsageError(f"{name}: request {number}: {path[:60]!r} is no path", '"path": "/v1/completions"')
+            raise UsageError(f"{name}: request {number}: {path[:60]!r} is not a path", '"path": "/v1/completions"')
         return Request(path, body.get("body"))
     found = next((to for key, to in REQUEST_PATHS if key in body), None)
     if found is None:

@@ -51,7 +51,7 @@ def row_of(engine: Optional[str]) -> ProfilerRow:
     row = PROFILERS.get(engine or "")
     if row is None:
         hint = "gdbext run --profile -- COMMAND starts one with its profiler on"
-        raise GdbextError(f"{engine or 'this job'} has no profiler that is started over HTTP", hint)
+        raise GdbextError(f"{engine or 'this job'} has no profiler that can be started over HTTP", hint)
     return row
 
 
@@ -63,20 +63,20 @@ def named_server(options: argparse.Namespace, http: Http) -> ProfileServer:
     except ValueError:
         host = port = None
     if parts.scheme not in ("http", "https") or not host or parts.path.strip("/") or parts.query or parts.username:
-        raise UsageError(f"--url {options.url[:80]} is no address of a server", "--url http://HOST:PORT")
+        raise UsageError(f"--url {options.url[:80]} is not a server address", "--url http://HOST:PORT")
     if not is_here(host) and not options.yes:
-        raise UsageError(f"{host} is not this host, and a profiler slows a server down", "--yes starts it all the same")
+        raise UsageError(f"{host} is not this host, and a profiler slows a server down", "--yes starts it anyway")
     server = ProfileServer(
         engine="", host=host, port=port or (443 if parts.scheme == "https" else 80), tls=parts.scheme == "https"
     )
     routes = http.routes(server)
     if routes is None:
         hint = f"its {RECOGNISES} is switched off: run gdbext on its host, where its process tells"
-        raise GdbextError(f"{server.url} is not recognised as a server of an engine, and nothing was posted", hint)
+        raise GdbextError(f"{server.url} is not recognised as a server of an engine, and no request was sent", hint)
     row = next((row for row in PROFILERS.values() if set(row.proof) <= routes), None)
     if row is None:
         known = ", ".join(PROFILERS)
-        raise GdbextError(f"{server.url} is not recognised as one of {known}; nothing was posted", "check the address")
+        raise GdbextError(f"{server.url} is not recognised as one of {known}; no request was sent", "check the address")
     return ProfileServer(
         engine=row.engine,
         host=server.host,
@@ -104,7 +104,7 @@ def _choose(
     stated = {whole(option(words, ("--port",))) for words in commands.values()} - {None}
     for wanted, why in (
         ({port} if port is not None else stated, "--port" if port is not None else "the --port of its command line"),
-        ({row.port} if port is None and not stated else set(), f"the port that {row.engine} takes by itself"),
+        ({row.port} if port is None and not stated else set(), f"the default port of {row.engine}"),
     ):
         found = sorted(one for one in owners if one[1] in wanted)
         if len({number for _, number in found}) > 1:
@@ -118,9 +118,9 @@ def _choose(
     where = f"port {', '.join(map(str, sorted(wanted, key=str)))}" if wanted else f"{row.engine}'s port {row.port}"
     if not members or not owners:
         hint = "wait until it has started; root sees the sockets of other users"
-        raise NothingFound(f"no process of the job listens at {where} (or its sockets may not be read)", hint)
+        raise NothingFound(f"no process of the job listens on {where} (or its sockets may not be read)", hint)
     hint = "--port N names it; wait until the server has started"
-    raise NothingFound(f"no process of the job listens at {where}; they listen at {listens}", hint)
+    raise NothingFound(f"no process of the job listens on {where}; they listen on {listens}", hint)
 
 
 def _split(address: str) -> Tuple[str, int]:

@@ -19,6 +19,7 @@ from gdbext.knowledge.profilers import STEPS_A_SECOND, ProfilerRow
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.missing import Missing
 from gdbext.model.profiling import ProfileAnswer, ProfileServer, WrittenTrace
+from gdbext.model.text.ranges import counted
 
 TOKEN = "GDBEXT_TOKEN"  # noqa: S105 - the name of a variable
 _POLL = 0.25
@@ -64,7 +65,7 @@ class Session:
         self._seconds = options.seconds
         body, folder = self._body(options.seconds)
         if folder is None:
-            hint = "say with --dir where it writes; it was configured where its command line does not show"
+            hint = "give --dir: the folder is configured where the command line does not show it"
             raise UsageError("the folder of the traces is not known", hint)
         traces = Folder(self._server.root + folder)
         _check_room(traces, self._ranks)
@@ -127,7 +128,7 @@ class Session:
         if unknown:
             flags = ", ".join(f"--{name.replace('_', '-')}" for name in unknown)
             known = ", ".join(f"--{name.replace('_', '-')}" for name in row.fields)
-            raise UsageError(f"{row.engine}'s profiler does not know {flags}", f"it knows {known}")
+            raise UsageError(f"{row.engine}'s profiler does not support {flags}", f"it supports {known}")
         if "steps" in row.fields and "steps" not in chosen and seconds is not None:
             chosen["steps"] = max(1, int(seconds * STEPS_A_SECOND))
         folder = self._server.folder
@@ -135,7 +136,7 @@ class Session:
             folder = folder or _new_folder(self._server)
             chosen["dir"] = folder
         elif self._options.dir and self._options.dir != folder:
-            raise UsageError(f"{row.engine} writes where it was configured to", "leave --dir out")
+            raise UsageError(f"{row.engine} writes where it was configured to", "omit --dir")
         if row.steps_limited_by and self._options.steps is not None:
             self._notes.append(
                 f"a release of {row.engine} that does not read the request goes on until it is stopped, or as its own "
@@ -175,7 +176,7 @@ class Session:
             )
         if answer.status in (401, 403):
             option = (row.token_options or ("--api-key",))[0]
-            why = "does not take our token" if self._http.token else "asks for a token"
+            why = "rejects our token" if self._http.token else "requires a token"
             hint = f"put the one of its {option} into a file: --token-file FILE, or into {TOKEN}"
             return GdbextError(f"{server.url} {why} ({answer.status})", hint)
         if verb == "start" and (answer.status == 409 or matches(row.running, answer)):
@@ -183,7 +184,7 @@ class Session:
         if matches(row.stopped, answer):
             return GdbextError("no profile runs", f"gdbext profile start{self._again()}")
         full = "no space left" in answer.text.lower()
-        hint = f"make room in {server.folder or 'its folder'}" if full else "its log says more"
+        hint = f"free space in {server.folder or 'its folder'}" if full else "its log says more"
         return GdbextError(f"{server.url} could not {verb} the profile ({answer.status}): {answer.said}", hint)
 
     def _again(self) -> str:
@@ -217,7 +218,7 @@ class Session:
             left = missing(files, self._ranks)
             whole = [one for one in files if one.state == "whole"]
             size = sum(one.bytes for one in files) / (1 << 20)
-            line = f"{len(whole)} of {max(len(files), self._ranks)} traces are whole, {size:,.1f} MB"
+            line = f"{len(whole)} of {max(len(files), self._ranks)} traces are complete, {size:,.1f} MB"
             if line != said:
                 said = line
                 self.progress.say(line)
@@ -235,10 +236,10 @@ class Session:
             time.sleep(_POLL)
 
     def _incomplete(self, files: Tuple[WrittenTrace, ...], left: int) -> str:
-        why = "nothing more came" if self._alive() else "the server has ended"
+        why = "no more data arrived" if self._alive() else "the server has ended"
         if not files:
             return f"no trace was written ({why}): was there any traffic? --request FILE sends some"
-        return f"{left} traces of ranks are not there or not whole ({why})"
+        return f"{counted(left, 'trace')} missing or incomplete ({why})"
 
     def _alive(self) -> bool:
         return not any(map(_has_ended, self._pids))
@@ -306,5 +307,5 @@ def _check_room(traces: Folder, ranks: int) -> None:
     """Raises GdbextError where the disk of the traces is full."""
     room = traces.room()
     if room is not None and room < _LEAST_ROOM:
-        hint = "make room, or configure another folder (--dir)"
+        hint = "free space, or configure another folder (--dir)"
         raise GdbextError(f"the disk of {traces.path} is full: {room >> 20} MB are free", hint)

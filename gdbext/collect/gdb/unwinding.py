@@ -133,7 +133,7 @@ class _Work:
             shared = frames_of(record["frames"])
             read = [(entry, stacks_of(shared, entry["threads"])) for entry in record["ranks"]]
         except ValueError as error:  # names and numbers of a hostile program are in it
-            return self._lose(share, GdbextError(f"gdb's frames make no sense: {error}"))
+            return self._lose(share, GdbextError(f"gdb returned invalid frames: {error}"))
         for entry, stacks in read:
             number = entry["index"]
             self._found[number] = self._found[number]._replace(stacks=stacks, problems=tuple(entry["problems"]))
@@ -165,7 +165,7 @@ def _complete(found: Unwound, copy: ProcessCopy) -> Unwound:
     if short:
         cut.append(
             f"the stacks of {len(short)} of {len(copy.threads)} threads were not copied to their outer end:"
-            " the time for standing still (--max-pause) or the room for the copy was used up"
+            " --max-pause or the space for the copy was used up"
         )
     stacks = [replace(one, truncated=short.get(one.lwp or 0) or one.truncated) for one in found.stacks]
     stacks += [unread_stack(one) for one in unread if found.stacks]
@@ -209,4 +209,4 @@ class _Count:
         while not self._ended.wait(_PATIENCE):
             now = time.monotonic()
             if now - self._said_at >= _PATIENCE:
-                self._say(f"gdb is at work for {now - self._since:.0f} s, of {self._deadline:g} that it may take")
+                self._say(f"gdb has been working for {now - self._since:.0f} s, of {self._deadline:g} that it may take")

@@ -24,7 +24,7 @@ SETTINGS = (
         gdb.PARAM_STRING,
         "2",
         "longest time, in seconds, that reading the stacks of one rank may take",
-        "What was not read by then is said. Fractions are allowed.",
+        "What could not be read by then is reported. Fractions are allowed.",
     ),
     Setting(
         "frames",
@@ -102,7 +102,7 @@ class _Prefix(gdb.Command):
         if argument.strip():
             raise gdb.GdbError(f"no setting llm {argument.strip()}; `help {self._verb} llm` lists them")
         if self._verb == "set":
-            raise gdb.GdbError("which setting? `help set llm` lists them")
+            raise gdb.GdbError("missing setting; `help set llm` lists them")
         for name in self._names:
             gdb.execute(f"show llm {name}")
 

@@ -35,8 +35,8 @@ from gdbext.render import Style
 from gdbext.render.safe_text import clean_text
 
 KILLED = (
-    "While the ranks run, the breakpoint is an instruction in their code. When gdb is killed (SIGKILL) it is taken out "
-    "at once by a process of ours, but a rank that reaches it in that moment dies of SIGTRAP."
+    "While the ranks run, the breakpoint is an instruction in their code. If gdb is killed (SIGKILL), a helper "
+    "process removes it at once, but a rank that hits it before that dies of SIGTRAP."
 )
 UNGUARDED = "No python3 was found to watch over the ranks: do not kill gdb with SIGKILL while they run."
 _ALONE_SECONDS = 3.0  # of one rank running alone, until it is said that the others stand still
@@ -267,7 +267,7 @@ class RankBreaks:
         where = "are stopped where they are" if len(away) > 1 else "is stopped where it is"
         why = self._gathering.stranger
         until = f"in {options.wait:g} s" if why is None else f"before {why},"
-        late = f"{named(away)} did not come there {until} and {where}" if away else ""
+        late = f"{named(away)} did not arrive {until} and {where}" if away else ""
         if away and self._gathering.perhaps_past:
             late += " (if they had passed it already, the next llm-continue brings all together)"
         return "; ".join(text for text in (held, late) if text)
@@ -308,15 +308,15 @@ class RankBreaks:
     def _runs_alone(self) -> None:
         if self._hit is not None and any(thread.is_running() for thread in self._hit.inferior.threads()):
             self._say(
-                f"{self._name(self._hit.inferior)} runs alone, and the others stand still: "
-                "when it waits for them, Ctrl-C and then llm-continue"
+                f"{self._name(self._hit.inferior)} runs alone, and the others are stopped: if it "
+                "waits for them, press Ctrl-C and type llm-continue"
             )
 
     def _exited(self, event: gdb.ExitedEvent) -> None:
         self._watch_over()
         if self._hit is not None and event.inferior.num == self._hit.inferior.num:
             self._hit = None
-            self._say("the rank that was debugged has ended; llm-continue lets the others go on")
+            self._say("the rank that was debugged has ended; llm-continue resumes the others")
 
     # --- nobody is there ---
 

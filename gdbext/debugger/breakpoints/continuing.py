@@ -88,7 +88,7 @@ class GoingOn:
         pids = running()
         if pids:
             what = why if why == _CTRL_C else f"gdb failed at a rank ({why})"
-            self._say(f"{what}; those that it has resumed are stopped in a moment")
+            self._say(f"{what}; the ranks that it resumed are being stopped")
             self._next_stop.do(pids, partial(self._say, "stopped on the way; llm-continue resumes all"))
         return bool(pids)
 

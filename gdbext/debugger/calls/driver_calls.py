@@ -25,7 +25,7 @@ PAGE = mmap.PAGESIZE
 ANSWERS = 0
 """Where in the scratch memory the calls of users of this may answer: up to `_CONTEXT`."""
 NOT_LOADED = Missing("the process has no CUDA: no driver is loaded")
-NOT_INITIALISED = Missing("the process has not initialised CUDA, and that is not done for it")
+NOT_INITIALISED = Missing("the process has not initialised CUDA, and gdbext does not do that")
 BUSY, CAPTURED = 600, 906
 CAPTURE_ERRORS = range(900, 909)
 # driver_types.h says of these that the process must be started again; 214 and 220 (hardware) are taken so too.
@@ -71,7 +71,7 @@ class DriverCalls:
         if isinstance(answer, Missing):
             return answer
         if not answer:
-            return Missing("the process gets no memory from its system")
+            return Missing("the process cannot allocate memory")
         return cls(caller, functions, answer, room)
 
     def end(self) -> None:
@@ -177,6 +177,6 @@ def as_problem(function: str, answer: Maybe[int]) -> Optional[Missing]:
         return Missing(f"a CUDA graph is being captured ({function}: {answer}), and a call would spoil it")
     if answer in _STICKY:
         return Missing(
-            f"an earlier error sticks to the CUDA context ({function}: {answer}); a GPU core may have the data"
+            f"the CUDA context has an earlier, sticky error ({function}: {answer}); a GPU core may have the data"
         )
     return Missing(f"{function} says {answer}")

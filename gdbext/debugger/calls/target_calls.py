@@ -105,7 +105,7 @@ class Caller:
                 number, result = _system_call(thread)
                 reason = obstacle(stack) or restart_obstacle(number, result)
                 if reason is None and _blocks_interrupt(self._inferior.pid, thread.ptid[1]):
-                    reason = "deaf to SIGINT, with which a call is cut off"
+                    reason = "ignoring SIGINT, by which a call would be interrupted"
                 if reason is not None:
                     self._reasons.setdefault(reason, []).append(stack.id)
                     continue
@@ -177,8 +177,8 @@ class Caller:
         if time.monotonic() - began >= 0.9 * seconds:
             self.cut_off = function
             return Missing(
-                f"{function} did not come back within {seconds:g} s and was cut off; the thread is where it was, "
-                "a lock that the function took may stay taken"
+                f"{function} did not return within {seconds:g} s and was interrupted; the thread was "
+                "put back to where it was, but a lock that the function took may still be held"
             )
         died = re.search(r"\b(SIG[A-Z]+)\b", text)  # gdb 13 and older do not name it
         if interrupted or died or "signaled while" in text:

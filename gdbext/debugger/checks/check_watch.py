@@ -40,7 +40,9 @@ _API_FAILURES = (
     "This is cuda-gdb: `set cuda api_failures stop` stops in the very call of CUDA that fails, also where no check "
     "looks at its result; but at calls too that an engine makes to see whether they fail."
 )
-_NO_CHECKS = "no check of CUDA is in this process yet, and libraries to come are watched; fatal signals get a report"
+_NO_CHECKS = (
+    "no check of CUDA is in this process yet, and libraries loaded later will be watched; fatal signals get a report"
+)
 _EVERYWHERE = {ExitPoint.function}
 
 
@@ -128,14 +130,14 @@ class CheckWatch:
 
     def status(self) -> CheckStatus:
         if self._options is None:
-            return CheckStatus(False, notes=("Nothing is watched; llm-check on begins.",))
+            return CheckStatus(False, notes=("Nothing is watched; llm-check on starts it.",))
         by_number = {rank.number: rank for rank in self._ranks()}
         rows = [self._row(one, by_number[one.number]) for one in self._watched.values() if one.number in by_number]
         notes = [TOGETHER] if self._options.action == "stop" and len(rows) > 1 else []
         if not rows and any(rank.state == RankState.CORE for rank in by_number.values()):
             notes.append("A core file does not run: llm-check report says what killed it.")
         elif not rows:
-            notes.append("No process is attached; those to come are watched.")
+            notes.append("No process is attached; those attached later will be watched.")
         notes += [f"{row.pid}: {_NO_CHECKS}" for row in rows if not row.sites and set(row.functions) <= _EVERYWHERE]
         if compat.parameter("cuda api_failures") not in (None, "stop"):
             notes.append(_API_FAILURES)

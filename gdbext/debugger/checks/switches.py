@@ -100,7 +100,7 @@ class Switches:
         results = []
         for done in self._done.pop(rank.process.pid, []):
             good = _undo(done.before)
-            text = "what was there before stands there again" if good else "the process could not be written to"
+            text = "the old contents were restored" if good else "the process could not be written to"
             results.append(_result(rank, done.row.function, good, text))
         return results or [_result(rank, "", False, "llm-check enable changed nothing in this process")]
 
@@ -168,7 +168,7 @@ def _logger_on(row: SwitchRow, before: Writes) -> Optional[str]:
     at = place + offset
     was = int.from_bytes(NOW.read(at, _LEVEL) or b"\xff", "little")
     if not 0 < was <= row.highest:
-        raise CannotSwitch(f"its level {was} is none; the logger is not made yet")
+        raise CannotSwitch(f"its level {was} is invalid; the logger does not exist yet")
     if was >= row.value:
         raise CannotSwitch(f"is on already: the logger's level is {was}")
     _write(at, row.value.to_bytes(_LEVEL, "little"), before)
@@ -192,7 +192,7 @@ def _field_by_code(row: SwitchRow) -> Maybe[int]:
     reader = disassembly_here()
     if reader is None:
         return Missing(f"is {platform.machine()} code, which is not read")
-    return reader.stored_at(_code_at(place, reader.settings)) if place else Missing("is no function of its own here")
+    return reader.stored_at(_code_at(place, reader.settings)) if place else Missing("is not a separate function here")
 
 
 def _code_at(start: int, settings: Mapping[str, str]) -> List[Instruction]:

@@ -80,7 +80,7 @@ class Leaving:
     def _suspended(self) -> None:
         """Ctrl-Z."""
         if any(rank.state in (RankState.RUNNING, RankState.STOPPED) for rank in self._holder.ranks()):
-            self.say("not suspended: it would hold the ranks for as long; llm-detach-all lets them go")
+            self.say("not suspended, because the ranks would stay stopped; llm-detach-all releases them")
         else:
             os.kill(os.getpid(), signal.SIGSTOP)
 

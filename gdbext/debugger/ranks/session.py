@@ -41,7 +41,7 @@ from gdbext.model.codes import RankState
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot, RankProcess
 from gdbext.model.missing import Missing
-from gdbext.model.text.ranges import folded
+from gdbext.model.text.ranges import counted, folded
 from gdbext.render import Style
 from gdbext.render.safe_text import clean_text
 from gdbext.snapshot.core_job import Cores, OpenCore
@@ -141,7 +141,7 @@ class GdbSession:
             self._release(begun)
             self._guard.mend()
             if isinstance(error, KeyboardInterrupt):
-                self.say(f"interrupted: nothing is attached ({count} processes were, and run on)")
+                self.say(f"interrupted: nothing is attached ({counted(count, 'process', 'processes')} released)")
             raise
 
     def _tell_nameless(self, begun: Sequence[gdb.Inferior]) -> None:
@@ -151,7 +151,7 @@ class GdbSession:
         if pids:
             way = permission_remedies.for_entering(ProcFS())
             text = "gdb may not open the files of another container, so frames have no names"
-            self.say(f"{text} (PID {folded(pids)}): {way}; `gdbext diagnose` reads them all the same")
+            self.say(f"{text} (PID {folded(pids)}): {way}; `gdbext diagnose` reads them anyway")
         self._tell_removed([one.pid for one in begun if one.pid])
 
     def _tell_removed(self, pids: Sequence[int]) -> None:
@@ -162,7 +162,7 @@ class GdbSession:
             text = "gdb cannot read what was removed or replaced after it was loaded, so its frames have no names: "
             text += ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
             whose = folded(pid for pid, paths in found.items() if paths)
-            self.say(f"{text} (PID {whose}); `gdbext diagnose`, run by root of the host, reads it all the same")
+            self.say(f"{text} (PID {whose}); `gdbext diagnose`, run by root of the host, reads it anyway")
 
     def _attach_one(
         self, process: RankProcess, before: Mapping[int, kernel_threads.ThreadTimes], begun: List[gdb.Inferior]

@@ -47,7 +47,7 @@ class StreamAccess:
             node = ValueNode(value, TargetMemory().read)
             found = _described(node)
         except Null as empty:
-            raise GdbextError(f"{expression}: there is no stream in it: {empty}") from None
+            raise GdbextError(f"{expression}: there is not a stream in it: {empty}") from None
         except Unreadable as problem:
             raise GdbextError(f"{expression}: {problem}", _HINT) from None
         except (gdb.error, RuntimeError) as problem:
@@ -103,7 +103,7 @@ def _described(node: ValueNode) -> Found:
         return found
     if node.is_scalar or str(node.type) in ("void *", "void * const"):
         if node.type.code not in _NUMBERS:
-            raise Unreadable(f"{node.type_name[:NAME_CAP]} is no stream")
+            raise Unreadable(f"{node.type_name[:NAME_CAP]} is not a stream")
         decoded = of_handle(node.integer())
         if decoded.kind == "user":
             decoded = Decoded("unverified", decoded.handle, notes=(_BARE,))
@@ -121,4 +121,4 @@ def _held(node: Node) -> Found:
         if inner is None:
             break
         node = inner
-    raise Unreadable(f"{node.type_name[:NAME_CAP]} is no stream, and has no member that is known to hold one")
+    raise Unreadable(f"{node.type_name[:NAME_CAP]} is not a stream, and has no member that is known to hold one")

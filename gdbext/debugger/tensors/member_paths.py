@@ -62,7 +62,7 @@ def _member(node: Node, name: str) -> Node:
         if inner is None:
             raise NoMember(f"{node.type_name[:NAME_CAP]} has no member {name}")
         node = inner
-    raise Unreadable("pointers without end")
+    raise Unreadable("an endless chain of pointers")
 
 
 def first_of(node: Node, paths: Sequence[str]) -> Node:
@@ -115,7 +115,7 @@ def address_node(node: Node) -> Node:
         if inner is None:
             return node
         node = inner
-    raise Unreadable("pointers without end")
+    raise Unreadable("an endless chain of pointers")
 
 
 def integer(node: Node, paths: Sequence[str]) -> int:
@@ -137,9 +137,9 @@ def integers(node: Node, path: str) -> Tuple[int, ...]:
                 continue
         inner = peel(holder)
         if inner is None:
-            raise Unreadable(f"{holder.type_name[:NAME_CAP]} is no sequence")
+            raise Unreadable(f"{holder.type_name[:NAME_CAP]} is not a sequence")
         holder = inner
-    raise Unreadable("pointers without end")
+    raise Unreadable("an endless chain of pointers")
 
 
 def _integers_of(holder: Node, row: SequenceRow, part: int) -> Tuple[int, ...]:

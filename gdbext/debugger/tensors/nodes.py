@@ -154,10 +154,10 @@ class StructNode(Node):
         raise Unreadable(f"{self.type_name} is not a number")
 
     def items(self, count: Optional[int], most: int) -> Tuple[Node, ...]:
-        raise Unreadable(f"{self.type_name} is no sequence")
+        raise Unreadable(f"{self.type_name} is not a sequence")
 
     def integers(self, count: int, skip: int = 0) -> Tuple[int, ...]:
-        raise Unreadable(f"{self.type_name} is no sequence")
+        raise Unreadable(f"{self.type_name} is not a sequence")
 
 
 class _FieldNode(Node):

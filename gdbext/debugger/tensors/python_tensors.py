@@ -18,6 +18,7 @@ from gdbext.debugger.tensors.torch_offsets import Release, tensor_at
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import TensorInfo, TensorList, TensorMapInfo
+from gdbext.model.text.ranges import counted
 
 MOST_TENSORS = 256
 
@@ -49,8 +50,8 @@ def in_python_frames(
     problems = [] if len(found) <= MOST_TENSORS else [f"only the first {MOST_TENSORS} tensors are listed"]
     modules = sum(frame.is_module for frame in frames)
     if modules:
-        problems.append(f"variables at the top level of a module are not read ({modules} frames)")
-    place = f"{len(frames)} Python frames of thread {thread.num}; llm-tensor p NOTE --as pyobject shows one"
+        problems.append(f"variables at the top level of a module are not read ({counted(modules, 'frame')})")
+    place = f"{counted(len(frames), 'Python frame')} of thread {thread.num}; llm-tensor p NOTE --as pyobject shows one"
     return TensorList(place, tuple(found[:MOST_TENSORS]), tuple(problems))
 
 

@@ -128,7 +128,7 @@ class Reader:
             if inner is None:
                 raise UnknownType(node.type_name)
             node = inner
-        return _nothing(name, outer, "pointers without end")
+        return _nothing(name, outer, "an endless chain of pointers")
 
     def _concrete(self, row: TensorLayout, node: Node) -> Tuple[TensorLayout, Node]:
         """The row of the class that an object really is."""

@@ -114,7 +114,7 @@ class ValueNode(Node):
 
     def item_size(self) -> int:
         if self.type.code not in (gdb.TYPE_CODE_PTR, gdb.TYPE_CODE_ARRAY):
-            raise Unreadable(f"{self.type_name[:NAME_CAP]} is no sequence")
+            raise Unreadable(f"{self.type_name[:NAME_CAP]} is not a sequence")
         return int(self.type.target().strip_typedefs().sizeof)
 
     def integers(self, count: int, skip: int = 0) -> Tuple[int, ...]:

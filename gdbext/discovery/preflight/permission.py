@@ -148,8 +148,8 @@ def _filtered(sides: _Sides) -> List[Problem]:
         return [Problem(_DEADLY, remedy)]
     refused = sides.proc.ptrace_filtered()
     if refused:
-        text = "a seccomp filter refuses us ptrace(2), whatever rights we have"
-        return [Problem(text, f"--no-stop looks without it; else {remedy}", right=True)]
+        text = "a seccomp filter blocks ptrace(2), whatever our privileges"
+        return [Problem(text, f"--no-stop works without it; otherwise {remedy}", right=True)]
     if refused is None and not _bits(sides.ours.get("CapEff")) & _SYS_PTRACE:
         return [Problem("we run under a seccomp filter, which may forbid ptrace", remedy, False)]
     return []
@@ -165,12 +165,12 @@ def _permission(sides: _Sides) -> List[Problem]:
     more = _capabilities(sides) if user is None else None
     found += [more] if more is not None else []
     if allowed is False and not found and _confined(sides):
-        text = f"{sides.name} is none of our user namespace, and outside of it our capabilities do not count"
+        text = f"{sides.name} is in another user namespace, where our capabilities do not apply"
         found = [Problem(text, permission_remedies.outside_our_users())]
     if allowed is False and not found:
         found = [
             Problem(
-                f"the kernel refuses to let us trace {sides.name}", permission_remedies.for_security_module(sides.proc)
+                f"the kernel does not permit tracing {sides.name}", permission_remedies.for_security_module(sides.proc)
             )
         ]
     return [replace(problem, right=True) for problem in found]
@@ -257,7 +257,7 @@ def _warnings(sides: _Sides) -> List[Problem]:
         text = f"{name} sleeps uninterruptibly in {where}: it cannot be stopped before it leaves the kernel"
         found.append(Problem(text, permission_remedies.UNINTERRUPTIBLE.format(pid=name), False))
     if state == "T":
-        found.append(Problem(f"{name} is stopped and stays so", f"kill -CONT {name} lets it run on", False))
+        found.append(Problem(f"{name} is stopped and will stay stopped", f"kill -CONT {name} resumes it", False))
     if sides.self_pid is not None and pid in _ancestors(sides.proc, sides.self_pid):
         text = f"{name} has started this debugger: while it is stopped, this terminal may stand still"
         found.append(Problem(text, "leave it out, or work from another terminal", False))

@@ -46,10 +46,10 @@ _CAPABILITY = {
 
 _SECCOMP = {
     "kubernetes": (
-        "look from the node as root, or start the pod with securityContext: {seccompProfile: {type: Unconfined}}"
+        "run gdbext on the node as root, or start the pod with securityContext: {seccompProfile: {type: Unconfined}}"
     ),
-    "podman": "look from the host as root, or start the container with --security-opt seccomp=unconfined",
-    "docker": "look from the host as root, or start the container with --security-opt seccomp=unconfined",
+    "podman": "run gdbext on the host as root, or start the container with --security-opt seccomp=unconfined",
+    "docker": "run gdbext on the host as root, or start the container with --security-opt seccomp=unconfined",
     "host": "work from a shell that is not filtered (a service manager or sandbox has set the filter)",
 }
 
@@ -97,7 +97,7 @@ def other_user(proc: ProcFS, user: str) -> str:
     if here == "host":
         return "run with sudo" if user == "0" else f"run with sudo, or as that user: sudo -u '#{user}' ..."
     if here == "kubernetes":
-        return f"{for_capability(proc)}, or runAsUser: {user} for the one that looks"
+        return f"{for_capability(proc)}, or runAsUser: {user} for gdbext"
     return f"enter as that user: {here} exec --user {user} -it CONTAINER bash" + (
         "" if user == "0" else f", or {for_capability(proc)}"
     )

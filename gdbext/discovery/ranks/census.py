@@ -23,6 +23,7 @@ from gdbext.discovery.ranks.roles import (
 from gdbext.discovery.ranks.workers import Family, families, is_forkserver, managers, takes_part, work_together
 from gdbext.model.codes import Code
 from gdbext.model.missing import Missing
+from gdbext.model.text.ranges import counted
 
 _WHO_MAY = "their user may, or root with CAP_SYS_PTRACE"
 
@@ -95,9 +96,11 @@ class Census:
         """What we were not allowed to see."""
         notes = []
         for engine, count in sorted(Counter(member.engine or "unknown engine" for member in self._denied).items()):
-            notes.append(f"{count} rank processes of {engine} may not be read: {_WHO_MAY}")
+            notes.append(f"{counted(count, 'rank process', 'rank processes')} of {engine} may not be read: {_WHO_MAY}")
         if self._hidden:
-            notes.append(f"{self._hidden} processes of other users could not be looked into: {_WHO_MAY}")
+            notes.append(
+                f"{counted(self._hidden, 'process', 'processes')} of other users could not be looked into: {_WHO_MAY}"
+            )
         return tuple(notes)
 
     def _candidate(self, pid: int) -> bool:

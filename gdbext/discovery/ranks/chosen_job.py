@@ -144,7 +144,7 @@ def _pattern(text: Optional[str]) -> Optional[re.Pattern[str]]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise UsageError(f"--name {text} is no regular expression: {error}") from None
+        raise UsageError(f"--name {text} is not a valid regular expression: {error}") from None
 
 
 def _by_pids(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> Tuple[Tuple[Job, ...], Tuple[str, ...]]:

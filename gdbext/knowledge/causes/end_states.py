@@ -32,8 +32,8 @@ END_STATES: Tuple[EndState, ...] = (
     EndState(
         "stopped",
         ("every thread of the process is in state T: SIGSTOP, SIGTSTP, or a debugger that was killed",),
-        "kill -CONT PID lets it go on; `TracerPid` in /proc/PID/status names a debugger that still holds it",
-        "nothing else brings a stopped process back",
+        "kill -CONT PID resumes it; `TracerPid` in /proc/PID/status names a debugger that still holds it",
+        "nothing else resumes a stopped process",
         "proc(5); signal(7)",
     ),
     EndState(
@@ -43,14 +43,14 @@ END_STATES: Tuple[EndState, ...] = (
             "a queue, a socket's accept or an epoll that is fed from outside",
         ),
         "Look at who should send the order: the front end, the scheduler or rank 0",
-        "a job of which every rank is idle does not hang; one idle rank among others that wait got no order",
+        "a job whose ranks are all idle does not hang; an idle rank among waiting ones did not get its order",
         "vllm-project/vllm#27313",
     ),
     EndState(
         "progressing",
         (
             "the kernel counts bytes, pages or child processes that belong to work",
-            "between two looks the thread was at another place, or left a call that returns only with its result",
+            "between two samples the thread was at another place, or left a call that returns only with its result",
             "it computes on the CPU",
         ),
         "Wait, or measure: `gdbext diagnose --samples 3 --interval 10` shows whether it comes to an end",
@@ -59,9 +59,9 @@ END_STATES: Tuple[EndState, ...] = (
     ),
     EndState(
         "spinning",
-        ("it ran at one place for as long as --spinning-after says (20 s) while the others waited and did not move",),
+        ("it ran at one place for --spinning-after seconds (20) while the others waited and did not move",),
         "Look at the loop that its user frames name: `gdbext stacks PID` shows its whole stack",
-        "a loop that does not end looks like a long computation: only the time tells",
+        "an endless loop looks like a long computation: only time tells them apart",
         "gdbext/analysis/progress/running.py",
     ),
     EndState(
@@ -76,7 +76,7 @@ END_STATES: Tuple[EndState, ...] = (
     ),
     EndState(
         "external",
-        ("a file, a pipe, a socket, a timer or a program that was not part of the look",),
+        ("a file, a pipe, a socket, a timer or a program that was not read",),
         "Follow the other end: the chain names its file, pid or address; diagnose that pid as well",
         "what happens there is not visible from these processes",
         "proc(5), fd and net",
@@ -84,10 +84,10 @@ END_STATES: Tuple[EndState, ...] = (
     EndState(
         "unread",
         (
-            "it ran during a look without a stop, permission was refused, or a limit was reached",
-            "its frames have no names that any row knows",
+            "it ran during a sample with --no-stop, permission was refused, or a limit was reached",
+            "its frames have no names that any rule knows",
         ),
-        "Look again with a stop (without --no-stop), as the same user or root, or with debug symbols",
+        "Run it again without --no-stop, as the same user or root, or with debug symbols",
         "nothing is claimed of what was not read",
         "ptrace(2)",
     ),

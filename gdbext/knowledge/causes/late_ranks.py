@@ -9,9 +9,9 @@ from gdbext.knowledge.schema import RemedyRule, Signature
 LATE_CAUSES: Mapping[str, str] = {
     "late-rank": "one rank (or a few) comes late to the collectives again and again, and all others wait for it",
     "rotating-late-rank": "at each collective one rank comes late, and it is another one each time",
-    "slow-transfer": "the ranks come together, but some transfers take far longer than others of the same size",
+    "slow-transfer": "the ranks arrive together, but some transfers take far longer than others of the same size",
     "imbalance": "the ranks have unequal work: many come late, by different amounts",
-    "not-late": "the ranks come to their collectives together, and no transfer stands out",
+    "not-late": "the ranks arrive at their collectives together, and no transfer stands out",
 }
 """Labels of `gdbext trace diagnose`; "unknown" is the sixth."""
 
@@ -26,7 +26,7 @@ LATE_SIGNATURES: Tuple[Signature, ...] = (
     ),
     Signature(
         "rotating-late-rank",
-        "at each collective one rank stands out as the last, and the turns go round",
+        "at each collective one rank stands out as the last, a different one in turn",
         "something that each rank does at its own time: garbage collection, a data loader, a checkpoint, another "
         "process on its processor, requests that are given to one rank at a time",
         "traceml#374",
@@ -78,7 +78,7 @@ LATE_REMEDIES: Tuple[RemedyRule, ...] = (
     *REMEDY_BEFORE.values(),
     RemedyRule(
         "rotating-late-rank",
-        "Do what each rank does now and then (garbage collection, checkpoints, loading) at the same step on all ranks",
+        "Run occasional work (garbage collection, checkpoints, loading) at the same step on all ranks",
         "pauses at the same time cost once; one after the other they add up over the ranks",
         "traceml#374",
     ),
@@ -111,7 +111,7 @@ LATE_REMEDIES: Tuple[RemedyRule, ...] = (
         "not-late",
         "Look at the share of communication and idle time: with even ranks, fewer or larger collectives, overlap, or "
         "CUDA graphs make it faster",
-        "nobody waits for anybody",
+        "no rank waits for another",
         "RFC of vLLM: skew and transfer of collectives",
     ),
 )

@@ -102,7 +102,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "missing-rank",
         "Check that all ranks run the same number of steps and read data of the same length",
-        "a rank that leaves the loop early does not come to the next collective",
+        "a rank that leaves the loop early never reaches the next collective",
         "mlcommons/storage#172",
         kinds=("io", "ipc-queue", "condvar-idle", "python-code", "exited-or-crashed"),
         python=True,
@@ -110,7 +110,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "missing-rank",
         "Read in the log (and in dmesg: out of memory?) why the rank has no process, then restart the whole job",
-        "the communicator was made for more ranks than are there; a collective cannot go on without a member",
+        "the communicator was made for more ranks than exist; a collective cannot go on without a member",
         "NVIDIA/nccl#585",
         absent=True,
     ),
@@ -198,7 +198,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "launch-serialisation",
-        "Run once with CUDA_MODULE_LOADING=EAGER: when the hang is gone, the launch had to load its kernel first",
+        "Run once with CUDA_MODULE_LOADING=EAGER: if the hang is gone, the launch had to load its kernel first",
         "a launch that loads looks like one that finds no room, because the driver's frames have no names",
         "CUDA programming guide, lazy loading",
         kinds=("kernel-launch",),
@@ -221,8 +221,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "gil-deadlock",
         "Release the GIL around the native call (py::call_guard<py::gil_scoped_release>, Py_BEGIN_ALLOW_THREADS)",
-        "whoever waits for a lock or the device while holding the GIL stops every thread that needs Python to "
-        "get there",
+        "a thread that waits for a lock or the device while holding the GIL blocks every thread that needs "
+        "Python first",
         "rapidsai/ucx-py#187; NVIDIA/Fuser#3055",
     ),
     RemedyRule(
@@ -291,7 +291,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "driver-bug",
-        "Update the driver, or take the profiler out",
+        "Update the driver, or remove the profiler",
         "the locks that wait for each other belong to the driver and CUPTI",
         "pytorch/pytorch#60158",
         kinds=("mutex",),
@@ -341,20 +341,20 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "not-a-hang",
-        "Nothing is to be repaired here; if requests do not come back, look at the front end or raise its timeout",
-        "the ranks wait for work or go on with it",
+        "Nothing needs fixing here; if requests are not answered, look at the front end or raise its timeout",
+        "the ranks wait for work or are doing it",
         "vllm-project/vllm#46611",
     ),
     RemedyRule(
         "other",
-        "Follow the evidence above; what it shows has no label of its own and no advice that fits all of it",
-        "the label says that the cause was understood, not what it is",
+        "Follow the evidence above: the cause is recognised, but there is no general advice for it",
+        "the label says that the cause was recognised, not what it is",
         "horovod/horovod#2601",
     ),
     RemedyRule(
         "unknown",
-        "Read what stands before the stack (the signal, the error's text) and take a core: a crash is no hang, and the "
-        "other ranks only wait for this one",
+        "Read what stands before the stack (the signal, the error's text) and take a core: a crash is not a "
+        "hang, and the other ranks only wait for this one",
         "the first error of the first rank is the cause, all later ones follow from it",
         "sgl-project/sglang#4205",
         kinds=("exited-or-crashed",),
@@ -378,15 +378,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Look twice: gdbext diagnose --samples 2 --interval 10",
-        "what moves between two looks is slow and not stuck",
+        "Take two samples: gdbext diagnose --samples 2 --interval 10",
+        "what moves between two samples is slow, not stuck",
         "field practice: NVIDIA/nccl#1730",
         given=("live",),
     ),
     RemedyRule(
         "unknown",
         "Take a second dump of the same processes half a minute after the first, and compare the two",
-        "what moves between two dumps is slow and not stuck; one dump cannot tell",
+        "what moves between two dumps is slow, not stuck; one dump cannot tell",
         "field practice: NVIDIA/nccl#1730",
         kinds=_NOT_DEAD,
         given=("text",),
@@ -401,7 +401,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "unknown",
         "When it hangs again take stacks before the watchdog ends it: py-spy dump --native --pid PID of every rank",
-        "log lines say who waited, and not where the one that did not come was",
+        "log lines say who waited, but not where the missing rank was",
         "field practice: pytorch/pytorch#54818",
         given=("log",),
     ),

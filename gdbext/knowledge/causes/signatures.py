@@ -45,7 +45,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "missing-rank",
         "torch's watchdog says `last enqueued work` of a rank is behind the sequence number at which the others timed "
         "out, or monitoredBarrier names a rank",
-        "that rank never came to the collective; its own stack says where it is instead",
+        "that rank never reached the collective; its own stack shows where it is instead",
         "torch ProcessGroupNCCL.cpp; torch.distributed.monitored_barrier",
         ("told_by_watchdog", "told_by_log"),
     ),
@@ -204,15 +204,15 @@ SIGNATURES: Tuple[Signature, ...] = (
     ),
     Signature(
         "not-a-hang",
-        "every rank sits where an idle worker sits, or computes, or went on between two looks",
+        "every rank sits where an idle worker sits, or computes, or moved between two samples",
         "a server without requests, a compilation or a slow step look like a hang to whoever waits for them",
         "vllm-project/vllm#46611; sgl-project/sglang#17941; NVIDIA/nccl#865",
         ("nothing_to_do", "all_busy", "goes_on", "changing_hands", "works_inside", "followers_wait"),
     ),
     Signature(
         "other",
-        "the answer's own words say what it is: for example a lock whose owner has ended without giving it back, or a "
-        "pipe whose other end belongs to a stopped helper process",
+        "the sentence of the answer says what it is: for example a lock whose owner has ended without giving it "
+        "back, or a pipe whose other end belongs to a stopped helper process",
         "not everything that can be proven has a label of its own; a mistake of one NCCL release in send and receive "
         "is "
         "another example",

@@ -90,7 +90,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "teardown",
         "destructor-or-teardown",
-        "{Culprits} {tear} down a communicator in {where} and {do} not come out. {Victims_wait}",
+        "{Culprits} {tear} down a communicator in {where} and {do} not return. {Victims_wait}",
         "NVIDIA/nccl#829, #1013",
         circle=True,
         resources=("communicator", "collective"),
@@ -118,9 +118,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "lazy-launch",
         "lazy-module-load-vs-collective",
-        "{Culprits} {do} not get out of a kernel launch ({where}): under CUDA_MODULE_LOADING=LAZY the kernel "
-        "must be loaded first, and loading waits for the device. {Victims} {wait} in {what} for work that was "
-        "not launched.",
+        "{Culprits} {are} stuck in a kernel launch ({where}): under CUDA_MODULE_LOADING=LAZY the kernel must be "
+        "loaded first, and loading waits for the device. {Victims} {wait} in {what} for work that was not launched.",
         "CUDA programming guide, lazy loading",
         circle=True,
         resources=("device", "collective"),
@@ -130,9 +129,9 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "launch",
         "launch-serialisation",
-        "{Culprits} {do} not get out of a kernel launch ({where}): its launch queue is full behind a "
-        "collective, or the kernel must be loaded first and loading waits for the device. {Victims} {wait} in "
-        "{what} for work that was not launched.",
+        "{Culprits} {are} stuck in a kernel launch ({where}): its launch queue is full behind a collective, or "
+        "the kernel must be loaded first and loading waits for the device. {Victims} {wait} in {what} for work "
+        "that was not launched.",
         "NVIDIA/nccl#750",
         circle=True,
         resources=("device", "collective"),
@@ -180,8 +179,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "peer-memory",
         "p2p-or-topology",
-        "{Culprits} {are} opening another GPU's memory in {where} and {do} not come out of the driver. One "
-        "look cannot tell direct access that does not work from a slow first mapping.",
+        "{Culprits} {are} opening another GPU's memory in {where} and {do} not return from the driver. One "
+        "sample cannot tell direct access that does not work from a slow first mapping.",
         "NCCL user guide, troubleshooting",
         via=("peer memory",),
         ends=("device",),
@@ -202,8 +201,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "set-up-alone",
         "init-rendezvous",
-        "{Everybody} {set} up a communicator and {wait} for the other members in {where}. Which member does not "
-        "come, or cannot be reached, these stacks do not show.",
+        "{Everybody} {set} up a communicator and {wait} for the other members in {where}. These stacks do not "
+        "show which member has not arrived or cannot be reached.",
         "NVIDIA/nccl#1324",
         ends=("rendezvous",),
         most="medium",
@@ -222,8 +221,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "nobody",
         "other",
-        "{Culprits} {wait_c} in {where}, and {gone}: whoever should answer is gone. A process that closes its own "
-        "copy of the other end is told so. {Victims_wait}",
+        "{Culprits} {wait_c} in {where}, and {gone}: the process that should answer is gone. A process that "
+        "closes its own copy of the other end is told so. {Victims_wait}",
         "pipe(7)",
         ends=("process",),
         states=("dead",),
@@ -292,7 +291,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "elsewhere",
         "missing-rank",
-        "{Victims} {wait} in {what}; {culprits} {have} not come to it. {Culprit_is_in}",
+        "{Victims} {wait} in {what}; {culprits} {have} not reached it. {Culprit_is_in}",
         "pytorch/pytorch#87995",
         resources=("collective",),
         states=("external",),
@@ -301,8 +300,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "teardown-alone",
         "destructor-or-teardown",
-        "{Culprits} {tear} down a communicator or a context in {where} and {do} not come out. It waits for "
-        "work that cannot end, or the driver is already gone.",
+        "{Culprits} {tear} down a communicator or a context in {where} and {do} not return. It waits for work "
+        "that cannot end, or the driver is already gone.",
         "NVIDIA/nccl#829",
         ends=("communicator",),
         most="medium",
@@ -310,8 +309,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "launches",
         "launch-serialisation",
-        "{Culprits} {do} not get out of a launch in {where}. Launches are blocking, or the launch queue is "
-        "full: the launch of a collective can then wait for a peer that waits for this rank.",
+        "{Culprits} {are} stuck in a launch in {where}. Launches are blocking, or the launch queue is full: the "
+        "launch of a collective can then wait for a peer that waits for this rank.",
         "NVIDIA/nccl#750",
         via=("blocked launch",),
         ends=("device",),

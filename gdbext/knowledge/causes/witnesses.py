@@ -11,7 +11,7 @@ SAYS = {
     "gone-wrong": "the library has recorded an error or an abort for the process",
     "spins": "the GPU runs a kernel that computes nothing: it waits, as an unfinished collective does",
     "gpu-fault": "the GPU of the process had a fault that ends the work on it",
-    "gpu-error": "a fault of a GPU that cannot be laid to one process",
+    "gpu-error": "a fault of a GPU that cannot be attributed to one process",
     "shm-room": "there is room for many NCCL connections in the only /dev/shm of the ranks",
     "shm-full": "there is no room for another NCCL connection in the process' /dev/shm",
 }

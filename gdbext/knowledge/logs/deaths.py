@@ -17,7 +17,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|is killed by signal: Killed|OOMKilled|OOM Killed|xit Code: {0,9}137\b|xit code:? ?137\b"
         r"|xited with code 137\b|xitCode:? ?137\b"
         r"|killed due to (?:the node running low on memory|memory pressure)|Killing process.{0,60}out of memory",
-        "a process of the job was killed, mostly for want of memory",
+        "a process of the job was killed, mostly for lack of memory",
         "torchrun; Linux oom killer; torch data loader; Slurm; Kubernetes; Ray memory_monitor.cc",
         _MISSING,
         "medium",

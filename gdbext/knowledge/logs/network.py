@@ -50,7 +50,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "clients-joined",
         r"Timed out after .{0,60} waiting for clients\. \d+/\d+ clients joined",
-        "not all ranks came to the store",
+        "not all ranks reached the store",
         "torch TCPStore.cpp",
         _INIT,
         "medium",
@@ -71,7 +71,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "store-barrier",
         r"Waiting in store based barrier to initialize process group",
-        "a rank waits at the store until all ranks of the group have come",
+        "a rank waits at the store until all ranks of the group have arrived",
         "torch distributed_c10d.py, _store_based_barrier",
         _INIT,
         "low",

@@ -29,7 +29,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|Health check failed\. Server couldn't get a response|Timed out waiting for engine"
         r"|[Ee]xecute_?[Mm]odel timed? ?out"
         r"|Ray Compiled (?:Graph|DAG).{0,80}timed? ?out|RayChannelTimeoutError|GetTimeoutError",
-        "one process of the engine waited for the answer of another one in vain",
+        "one process of the engine got no answer from another one",
         "vLLM multiproc_executor.py, v1/utils.py; SGLang http_server.py; Ray compiled graphs",
         wait=_QUEUE,
     ),
@@ -60,7 +60,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "watchdog-stuck",
         r"watchdog got stuck for \d+ seconds",
-        "torch's watchdog does not get on itself: a CUDA call of it does not return, or it waits for the GIL",
+        "torch's watchdog itself is stuck: a CUDA call of it does not return, or it waits for the GIL",
         _TORCH,
     ),
     LogRule(

@@ -1,4 +1,4 @@
-"""Sets of numbers as people write them: `0-3,7`."""
+"""Numbers as people write them: `0-3,7`, `1 rank`, `2 ranks`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def pieces(numbers: Iterable[int]) -> List[str]:
 def folded(numbers: Iterable[int]) -> str:
     """`0-3,7` for 0, 1, 2, 3, 7."""
     return ",".join(pieces(numbers))
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 thread`, `1,024 threads`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def ranks(numbers: Collection[int]) -> str:

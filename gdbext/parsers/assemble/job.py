@@ -122,8 +122,8 @@ def _parse(name: str, data: bytes, tally: Tally, whose: Stream = UNNAMED) -> _Fo
 
 
 _PRINTED_AGAIN = (
-    "{} is printed more than once: its last stacks count. Nobody knows how far apart the prints are, so that is no "
-    "second look"
+    "{} is printed more than once; its last stacks are used. The time between the prints is unknown, so they are "
+    "not compared as two samples"
 )
 
 
@@ -270,7 +270,7 @@ def _not_understood(tally: Tally) -> List[str]:
     if tally.strange:
         lines = "1 line that looks" if tally.strange == 1 else f"{tally.strange} lines that look"
         examples = f", for example: {' | '.join(tally.samples)}" if tally.samples else ""
-        said.append(f"{lines} like part of a stack could not be understood{examples}"[:LONGEST_PROBLEM])
+        said.append(f"{lines} like part of a stack could not be parsed{examples}"[:LONGEST_PROBLEM])
     if tally.beyond:
         said.append(f"too many stacks: {tally.beyond} frames or threads beyond the limits were not kept")
     return said

@@ -7,6 +7,7 @@ from typing import Dict, List, Optional
 
 from gdbext.knowledge.frames.networks.messages import HANDLERS
 from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.text.ranges import counted
 from gdbext.parsers.assemble.events import FrameLine, ThreadHead
 from gdbext.parsers.source_line import called
 
@@ -94,7 +95,7 @@ class Thread:
                 frames, truncated = frames[:MOST_FRAMES], f"only the innermost {MOST_FRAMES} frames are kept"
         if self.dropped:
             what = "other moments" if self.kind == "sanitizer" else "exceptions that followed from the first"
-            self.complain(f"left out: {self.dropped} frame(s) of {what}")
+            self.complain(f"left out: {counted(self.dropped, 'frame')} of {what}")
         if self.superseded is not None:
             self.complain("this thread is printed more than once; the last print counts")
         head = self.head

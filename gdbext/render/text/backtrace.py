@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Callable, List, Mapping, Sequence
 
 from gdbext.model.backtrace import Backtrace
-from gdbext.render.safe_text import clean, counted, wrapped
+from gdbext.model.text.ranges import counted
+from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 from gdbext.render.text.verdict.stacks import call_text, thread_title
 

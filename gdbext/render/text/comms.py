@@ -8,8 +8,9 @@ from gdbext.model.communicator import Communicator, CommunicatorGroup, Member
 from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.missing import Missing
 from gdbext.model.origin import Origin
+from gdbext.model.text.ranges import counted
 from gdbext.model.typed import BRIEF, FULL
-from gdbext.render.safe_text import clean, counted, rank_set, wrapped
+from gdbext.render.safe_text import clean, rank_set, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 from gdbext.render.text.ending.few_lines import Line, ending

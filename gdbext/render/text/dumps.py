@@ -6,7 +6,8 @@ import shlex
 from typing import Callable, List, Mapping, Optional
 
 from gdbext.model.dumps import DumpListing
-from gdbext.render.safe_text import clean, counted, wrapped
+from gdbext.model.text.ranges import counted
+from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 from gdbext.render.text.tensors.tensor import size_text

@@ -10,7 +10,7 @@ from gdbext.render.style import Style
 
 STICKY = "sticky: every later CUDA call of this process fails too; the process must be started again"
 PASSING = "not sticky: the process can go on"
-UNKNOWN = "whether it is sticky depends on what is behind it"
+UNKNOWN = "it may be sticky, depending on the underlying error"
 
 
 def ending(answer: ErrorAnswer, style: Style) -> List[str]:
@@ -44,7 +44,9 @@ def code_lines(one: ErrorCode, style: Style, brief: bool = False) -> List[str]:
             for text in texts:
                 lines += wrapped(clean(text, style), style, indent="      ", first="    - ")
     if not one.source:
-        lines += wrapped("no row explains it further; these are the words of its name", style, indent="  ", first="  ")
+        lines += wrapped(
+            "gdbext has no further explanation; the meaning is taken from its name", style, indent="  ", first="  "
+        )
     return lines
 
 

@@ -29,7 +29,7 @@ def explanation_lines(one: Explanation, style: Style) -> List[str]:
             lines += _item(f"{number}. ", remedy.action, style)
             lines += _text(remedy.reason, "     ", style)
     if one.related:
-        title = "Waits that go with it" if one.sort == "cause" else "Causes that show it"
+        title = "Waits of this cause" if one.sort == "cause" else "Causes with this wait"
         lines += ["", style.paint(title, "strong"), *_text(", ".join(one.related), "  ", style)]
     lines += ["", style.paint("Where it was reported", "strong")]
     return lines + _text("; ".join(one.sources), "  ", style)
@@ -48,7 +48,7 @@ def glossary_lines(glossary: Glossary, style: Style) -> List[str]:
         for one in group:
             lead = f"  {one.label:<{width}}  "
             lines += wrapped(clean(one.meaning, style), style, indent=" " * len(lead), first=lead, most=3)
-    return [*lines, "", "gdbext explain LABEL says how each is recognised, why it happens and what to do."]
+    return [*lines, "", "gdbext explain LABEL explains how each is recognised, why it happens and what to do."]
 
 
 def _item(lead: str, text: str, style: Style) -> List[str]:

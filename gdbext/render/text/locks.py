@@ -6,8 +6,9 @@ from typing import Callable, List, Mapping, Optional, Sequence
 
 from gdbext.model.locks import LockReport, LockRow, PeerRow
 from gdbext.model.origin import Origin
+from gdbext.model.text.ranges import counted
 from gdbext.model.typed import BRIEF, FULL
-from gdbext.render.safe_text import clean, counted, located, shorten_located, wrapped
+from gdbext.render.safe_text import clean, located, shorten_located, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 from gdbext.render.text.ending.few_lines import Line, ending

@@ -6,7 +6,8 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Uni
 
 from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot, named
-from gdbext.render.safe_text import clean, clean_line, counted, milliseconds, rank_set, shorten, wrapped
+from gdbext.model.text.ranges import counted
+from gdbext.render.safe_text import clean, clean_line, milliseconds, rank_set, shorten, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 

@@ -17,7 +17,8 @@ from gdbext.model.stream import (
     StreamUse,
     StreamWait,
 )
-from gdbext.render.safe_text import clean, counted, located, place_of, shorten_located, shorten_name, wrapped
+from gdbext.model.text.ranges import counted
+from gdbext.render.safe_text import clean, located, place_of, shorten_located, shorten_name, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, List, Mapping, Sequence
 
+from gdbext.model.text.ranges import counted
 from gdbext.model.trace import (
     MergeReport,
     Shares,
@@ -12,7 +13,7 @@ from gdbext.model.trace import (
     TraceFile,
     TraceSummary,
 )
-from gdbext.render.safe_text import clean, counted, shorten_name, wrapped
+from gdbext.render.safe_text import clean, shorten_name, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 

@@ -156,7 +156,7 @@ def exchanges(path: str, table: Table) -> Iterator[Exchange]:
         table.say(f"{COMMUNICATION} cannot be read: {error.strerror}")
         return
     except (ValueError, RecursionError):
-        table.say(f"{COMMUNICATION} is no JSON: it was cut, or is still being written")
+        table.say(f"{COMMUNICATION} is not valid JSON: it was cut off, or is still being written")
         return
     for step in _values(document):
         for sort, entries in step.items():

@@ -6,7 +6,8 @@ from typing import Dict, List, Optional, Sequence, Union
 
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import TensorHash, TensorInfo, TensorList, TensorMapInfo, TensorSaved, TensorValues
-from gdbext.render.safe_text import clean, counted, shorten_name, wrapped
+from gdbext.model.text.ranges import counted
+from gdbext.render.safe_text import clean, shorten_name, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 from gdbext.render.text.tensors.arrays import array_lines

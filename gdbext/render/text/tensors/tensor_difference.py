@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import List, Tuple
 
 from gdbext.model.tensor import Element, HashGroup, TensorAgreement, TensorDiff
-from gdbext.render.safe_text import clean, counted, rank_set
+from gdbext.model.text.ranges import counted
+from gdbext.render.safe_text import clean, rank_set
 from gdbext.render.style import Style
 from gdbext.render.text.tensors.tensor import dimensions, flagged, headline, summary
 from gdbext.render.text.tensors.tensor_statistics import number_text, percent

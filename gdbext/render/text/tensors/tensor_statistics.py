@@ -6,7 +6,7 @@ from typing import List, Tuple, Union
 
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import Element, Histogram, TensorStats
-from gdbext.render.safe_text import counted
+from gdbext.model.text.ranges import counted
 from gdbext.render.style import Style
 from gdbext.render.text.tensors.tensor import dimensions, flagged, headline
 

@@ -6,10 +6,10 @@ from typing import List, Sequence
 
 from gdbext.model.considered import LIMITS, REGRADES
 from gdbext.model.job import RankSnapshot
-from gdbext.model.text.ranges import folded
+from gdbext.model.text.ranges import counted, folded
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.model.waits import STRENGTHS, Hypothesis
-from gdbext.render.safe_text import clean, counted, wrapped
+from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 from gdbext.render.text.verdict.chain import chain_text
 from gdbext.render.text.verdict.whom import noun, seen_at, who

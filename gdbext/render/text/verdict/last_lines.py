@@ -7,9 +7,10 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.job import RankSnapshot
 from gdbext.model.origin import Origin
+from gdbext.model.text.ranges import counted
 from gdbext.model.typed import FULL
 from gdbext.model.verdict import Diagnosis, Verdict
-from gdbext.render.safe_text import clean, counted, milliseconds, rank_set
+from gdbext.render.safe_text import clean, milliseconds, rank_set
 from gdbext.render.style import Style
 from gdbext.render.text.ending.few_lines import Line
 from gdbext.render.text.ending.next_command import next_line

@@ -6,7 +6,8 @@ import time
 from typing import List, Optional
 
 from gdbext.model.origin import Origin
-from gdbext.render.safe_text import clean, counted, wrapped
+from gdbext.model.text.ranges import counted
+from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 
 _UNITS = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))

@@ -8,17 +8,9 @@ from typing import Dict, FrozenSet, List, Optional, Sequence, Tuple
 from gdbext.model.codes import ReadState
 from gdbext.model.job import RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis, ProcessJudgement
-from gdbext.render.safe_text import (
-    clean,
-    counted,
-    located,
-    milliseconds,
-    place_of,
-    rank_set,
-    shorten_located,
-    shorten_name,
-)
+from gdbext.render.safe_text import clean, located, milliseconds, place_of, rank_set, shorten_located, shorten_name
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 

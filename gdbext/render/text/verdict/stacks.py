@@ -19,8 +19,9 @@ from itertools import groupby
 from typing import Callable, FrozenSet, Iterator, List, Mapping, Sequence, Tuple, Union
 
 from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.text.ranges import counted
 from gdbext.model.tree import StackTree, TreeNode
-from gdbext.render.safe_text import clean, counted, located, place_of, rank_set, shorten, shorten_located, wrapped
+from gdbext.render.safe_text import clean, located, place_of, rank_set, shorten, shorten_located, wrapped
 from gdbext.render.style import Style
 
 DEEPEST_FORK = 24
@@ -253,7 +254,7 @@ def _set_aside(tree: StackTree, style: Style) -> List[str]:
     if not kinds:
         return []
     text = ", ".join(f"{number:,} {clean(kind, style)}" for kind, number in kinds)
-    lines = wrapped(f"Threads set aside: {text}", style, indent="  ", first="", most=2)
+    lines = wrapped(f"Background threads omitted: {text}", style, indent="  ", first="", most=2)
     return [style.paint(line, "dim") for line in lines]
 
 

@@ -6,8 +6,9 @@ from typing import Dict, Iterator, List, Tuple
 
 from gdbext.model.job import RankSnapshot
 from gdbext.model.stack import ThreadStack
+from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis
-from gdbext.render.safe_text import clean, counted
+from gdbext.render.safe_text import clean
 from gdbext.render.style import Style
 from gdbext.render.text.verdict.stacks import call_text, is_of_user
 from gdbext.render.text.verdict.whom import who

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Sequence
 
 from gdbext.model.job import RankSnapshot
+from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Evidence
-from gdbext.render.safe_text import clean, counted, rank_set
+from gdbext.render.safe_text import clean, rank_set
 from gdbext.render.style import Style
 
 
