@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import checked_json
+
 HERE = Path(__file__).parent
 _STARTS = {"subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"}
 _started = []  # processes of the pure test that runs
@@ -48,6 +50,7 @@ def _note(event, _arguments):
 
 
 sys.addaudithook(_note)
+checked_json.begin()
 
 
 def _none_was_started(item):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import json
 import random
 import resource
 import shutil
@@ -56,11 +57,14 @@ def check(snapshot: JobSnapshot, folder: Path) -> None:
     diagnosis = replace(diagnosis, tree=merge(snapshot, diagnosis.processes))
     assert diagnosis.verdict.cause in CAUSES
     assert all(one.wait.kind in WAIT_KINDS for one in diagnosis.processes)
-    for answer in (diagnosis, diagnosis.tree, snapshot, report(diagnosis), communicator_table(snapshot.processes)):
+    answers = (diagnosis, diagnosis.tree, report(diagnosis), communicator_table(snapshot.processes))
+    for answer in (*answers, snapshot):
         for style in STYLES:
             lines = "".join(render(answer, style))
             assert not any(map(is_live, lines.replace("\x1b[", "")))
-        assert dumps(answer).isascii()
+    for answer in answers:
+        text = dumps(answer)
+        assert text.isascii() and json.loads(text), "compared with the schema, where the tests run"
     keep(diagnosis, folder)
 
 

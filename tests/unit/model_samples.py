@@ -25,6 +25,7 @@ WORDS = {
     "Witness.state": ("present", "absent"),
     "NumberFormat.kind": ("float",),
     "RankSnapshot.after": ("runs", "stopped"),
+    "LockWait.kind": ("mutex", "futex"),
     "BreakPoint.others": ("stop", "hold"),
     "CheckReport.engine_frame": (1,),
     "TensorValues.shape": ((2,),),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 
+from gdbext.model.codes import ReadState, Word
 from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.stack import LANGUAGES, Frame, ThreadStack
 from gdbext.model.tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, Remedy, ThreadJudgement, Verdict, Wait
 
@@ -147,6 +148,8 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07evil\r\n\t\u202egnp.exe\u2066\ud800\x9b31m\x00
 
 def poisoned(value):
     """`value` with every text in it followed by escape sequences and worse."""
+    if isinstance(value, Word) or value in LANGUAGES:
+        return value  # ours
     if isinstance(value, str):
         return value + HOSTILE
     if dataclasses.is_dataclass(value):
@@ -184,7 +187,9 @@ def never_came():
     pairs = [
         process(0, GLOO, "gloo", "all_reduce", 3, "python3"),
         process(1, SLEEPING, "python-code", None, 2, "python3"),
-        process(2, GLOO, "gloo", "all_reduce", 3, "python3", state="partial", problems=("4 threads over budget",)),
+        process(
+            2, GLOO, "gloo", "all_reduce", 3, "python3", state=ReadState.PARTIAL, problems=("4 threads over budget",)
+        ),
     ]
     return Diagnosis(
         snapshot=JobSnapshot(tuple(seen for seen, _ in pairs), world_size=4, absent=(3,)),

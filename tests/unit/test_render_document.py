@@ -7,6 +7,7 @@ from render_samples import empty, hang, never_came, poisoned, scattered
 
 from gdbext import __version__, render
 from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTable
+from gdbext.model.backtrace import Backtrace
 from gdbext.model.documents.answers import ANSWERED, LISTS
 from gdbext.model.documents.document_row import rows
 from gdbext.model.errors import GdbextError
@@ -126,13 +127,9 @@ def worker(rank):
 
 JOB = Job("pgid 1", "vllm", (worker(0),), (RankProcess(5, "front end"),), 2, (1,), ("a note",))
 OTHERS = {
-    "job": JOB,
     "jobs": (JOB, JOB),
-    "processes": (worker(0), worker(1)),
-    "ranks": hang(2, 1).snapshot.processes,
-    "snapshot": hang(2, 1).snapshot,
     "tree": hang(8, 3).tree,
-    "thread": ThreadStack("7", (Frame("main"), Frame(None))),
+    "threads": (Backtrace(1, 0, ThreadStack("7", (Frame("main"), Frame(None))), (0, None)),),
     "attached": RankTable((AttachedRank(worker(0), 1),), (1,), ("a note",)),
     "outputs": RankOutputs("bt", (RankOutput(worker(0), 1, "#0"),)),
     "hang": hang(8, 3),
@@ -188,7 +185,7 @@ def test_a_very_deep_tree_can_be_written():
     assert len(json.loads(dumps(StackTree((node,))))["nodes"]) == 5001
 
 
-@pytest.mark.parametrize("obj", [None, 3, (1,), object()])
+@pytest.mark.parametrize("obj", [None, 3, (1,), object(), JobSnapshot(())])
 def test_what_has_no_document_says_so(obj):
     with pytest.raises(TypeError, match="no document for"):
         document(obj)
@@ -198,8 +195,7 @@ def test_whatever_has_a_document_has_lines():
     """They are looked up by where a type of the model stands."""
     bare = [kind for kind in ANSWERED if kind not in getattr(render._module_of(kind), "RENDERERS", ())]
     assert bare == [WatchEvent, RankPrompts, GdbextError], "their commands print them as they come"
-    lists = [kind for kind in LISTS if kind not in getattr(render._module_of(kind), "LIST_RENDERERS", ())]
-    assert lists == [ThreadStack], "its list is only part of another answer"
+    assert [kind for kind in LISTS if kind not in render._module_of(kind).LIST_RENDERERS] == []
 
 
 def test_what_has_no_lines_is_said():

@@ -16,6 +16,7 @@ from gdbext.model.errors import GdbextError
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.saved.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.render import Style, dumps
 from gdbext.render.json.json_text import Lines, json_text, visible
 from gdbext.render.safe_text import clean, is_live
@@ -104,10 +105,9 @@ def test_every_list(kind):
 
 
 def test_names_have_no_lines():
-    job = JobSnapshot(
-        (RankSnapshot(0, (ThreadStack("1\n", (Frame("f\n"),), name="a\nb"),), title="x\nrank 1 is well"),)
-    )
-    assert_tame(dumps(job))
+    stack = ThreadStack("1\n", (Frame("f\n"),), name="a\nb")
+    look = JobSnapshot((RankSnapshot(0, (stack,), title="x\nrank 1 is well"),))
+    assert_tame(dumps(Diagnosis(look, (), Verdict("unknown", "low", ""))))
 
 
 def test_errors():

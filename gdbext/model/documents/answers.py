@@ -16,11 +16,10 @@ from gdbext.model.dumps import DumpListing
 from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.errors import GdbextError
 from gdbext.model.explanation import Explanation, Glossary
-from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
+from gdbext.model.job import Job
 from gdbext.model.locks import LockReport
 from gdbext.model.profiling import ProfileAnswer, ProfileReport, ProfileStatuses
 from gdbext.model.rank_prompts import RankPrompts
-from gdbext.model.stack import ThreadStack
 from gdbext.model.stream import StreamInfo, StreamTable
 from gdbext.model.tensor import (
     RankTensors,
@@ -57,10 +56,7 @@ def rows_of(kind: type) -> Rows:
 
 LISTS: Mapping[type, str] = {
     Job: "jobs",
-    RankProcess: "processes",
-    RankSnapshot: "processes",
     Backtrace: "threads",
-    ThreadStack: "threads",
     TensorInfo: "tensors",
 }
 """By which key a list of them stands. An empty list is one of jobs: that is what a search brings back."""
@@ -93,8 +89,4 @@ ANSWERS: Mapping[str, Tuple[Any, ...]] = {
 }
 """What each command answers with, and any of them where it fails."""
 
-ANSWERED: Tuple[type, ...] = (
-    *(kind for kinds in ANSWERS.values() for kind in kinds if isinstance(kind, type)),
-    *(Job, JobSnapshot, ThreadStack),
-)
-"""Types that have a document, also those that are only part of an answer."""
+ANSWERED = tuple(kind for kinds in ANSWERS.values() for kind in kinds if isinstance(kind, type))

@@ -12,7 +12,7 @@ from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.documents.document_row import Rows, by, reasons, rows, within
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.origin import Origin
-from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.stack import Frame
 from gdbext.model.tree import StackTree, TreeNode
 
 
@@ -87,7 +87,6 @@ ROWS: Mapping[type, Rows] = {
         "id caller function=call.function module=call.module file=call.file line=call.line language=call.language",
         "ranks=call.ranks threads=call.threads",
     ),
-    ThreadStack: rows("id lwp name state gil truncated problems frames"),
     Frame: rows("function module module_offset pc file line language inlined"),
     Backtrace: rows(
         "pid rank id=thread.id lwp=thread.lwp name=thread.name state=thread.state gil=thread.gil",

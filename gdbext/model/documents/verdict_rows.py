@@ -7,7 +7,7 @@ from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 from gdbext.model.considered import Regrade
 from gdbext.model.documents.document_row import Rows, by, rows, within
 from gdbext.model.explanation import Explanation, Glossary, Sign
-from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import LockReport, LockRow, LockWait, Peer, PeerRow
 from gdbext.model.stack import ThreadStack
 from gdbext.model.verdict import Diagnosis, ThreadJudgement, Verdict, Wait
@@ -54,17 +54,13 @@ _NOT_JUDGED = Wait(kind="unknown")
 _NOT_KNOWN = ThreadJudgement(kind="unknown")
 
 
-def _pauses(snapshot: JobSnapshot) -> Pauses:
-    processes = snapshot.processes
+def _pauses(diagnosis: Diagnosis) -> Pauses:
+    processes = diagnosis.snapshot.processes
     ranks = {process.rank for process in processes}
     by_rank = None not in ranks and len(ranks) == len(processes)
     known = [process.pause_ms for process in processes if process.pause_ms is not None]
     per_rank = {str(one.rank if by_rank else one.index): one.pause_ms for one in processes}
     return Pauses(max(known) if known else None, per_rank)
-
-
-def _pauses_of_look(diagnosis: Diagnosis) -> Pauses:
-    return _pauses(diagnosis.snapshot)
 
 
 def _judged(diagnosis: Diagnosis) -> Sequence[JudgedProcess]:
@@ -90,10 +86,6 @@ def _share(one: WeighedHypothesis) -> float:
     return round(one.hypothesis.share, 4)
 
 
-def _count(process: RankSnapshot) -> int:
-    return len(process.threads)
-
-
 def _ownerless(report: LockReport) -> Mapping[str, int]:
     return dict(report.ownerless)
 
@@ -113,7 +105,7 @@ def _states(glossary: Glossary) -> Mapping[str, str]:
 ROWS: Mapping[type, Rows] = {
     Diagnosis: rows(
         "taken_at=snapshot.taken_at",
-        by("pause_ms", _pauses_of_look),
+        by("pause_ms", _pauses),
         by("processes", _judged),
         within("verdict", "**verdict hangs", by("", _weighed)),
         "problems=snapshot.problems witnesses=snapshot.witnesses",
@@ -139,12 +131,6 @@ ROWS: Mapping[type, Rows] = {
         "source=hypothesis.source row=hypothesis.row **hypothesis unexplained=hypothesis.unexplained",
         by("share", _share),
         "contradictions=hypothesis.contradictions weakest_edge=hypothesis.weakest_edge limits=hypothesis.limits agrees",
-    ),
-    JobSnapshot: rows("taken_at", by("pause_ms", _pauses), "engine world_size absent processes problems"),
-    RankSnapshot: rows(
-        "index rank local_rank world_size pid host engine title device state",
-        by("threads", _count),
-        "pause_ms problems",
     ),
     LockReport: rows("stories waits=rows peers", by("ownerless", _ownerless), "suspected notes"),
     LockRow: rows("process label thread name **wait in=where owner_does circle"),

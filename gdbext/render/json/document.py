@@ -27,7 +27,7 @@ TOOL = f"gdbext {__version__}"
 
 
 def document(obj: Any) -> Document:
-    """The JSON-ready document of a model object, or of a list of jobs, processes or snapshots of ranks.
+    """The JSON-ready document of a model object, or of a list of some of them (`LISTS`).
 
     Raises `TypeError` for a type that has none.
     """

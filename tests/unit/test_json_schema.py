@@ -1,0 +1,56 @@
+"""The JSON schema of every answer: current, valid, and what documents of any object are like."""
+
+import json
+
+import model_samples
+import pytest
+
+from gdbext.model.documents.answers import ANSWERED, ANSWERS, LISTS
+from gdbext.model.errors import GdbextError
+from gdbext.render import dumps
+from tests import checked_json, json_schema
+
+WRITTEN = json_schema.TARGET.read_text("ascii")
+KINDS = [kind for kind in ANSWERED if kind is not GdbextError]
+
+
+def test_the_file_is_current():
+    assert json_schema.laid_out(json_schema.whole()) + "\n" == WRITTEN, "scripts/json-schema writes it"
+
+
+def test_every_reference_leads_somewhere():
+    schema = json.loads(WRITTEN)
+    wanted = {part.partition('"')[0] for part in WRITTEN.split('"$ref": "#/$defs/')[1:]}
+    assert wanted == set(schema["$defs"]), "no definition is missing, and none is unused"
+    assert set(ANSWERS) <= wanted
+
+
+def test_it_is_a_schema():
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.Draft202012Validator.check_schema(json.loads(WRITTEN))
+
+
+@pytest.mark.parametrize("sample", ["full", "bare", "missing"])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_documents_fit(kind, sample):
+    pytest.importorskip("jsonschema")
+    made = getattr(model_samples, sample)(kind)
+    checked_json.check(json.loads(dumps(made)))
+    if kind in LISTS:
+        checked_json.check(json.loads(dumps((made, made))))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"error": "lost", "hint": None},
+        {"error": 3, "hint": None, "exit": 4},
+        {"error": "lost", "hint": None, "exit": 4, "new": 1},
+        {"files": [], "taken_at": None, "hosts": []},
+    ],
+    ids=["a key is missing", "a wrong type", "a key too many", "no answer"],
+)
+def test_what_is_no_answer_is_noticed(document):
+    pytest.importorskip("jsonschema")
+    with pytest.raises(AssertionError):
+        checked_json.check({"schema": 1, "tool": "gdbext 0", **document})
