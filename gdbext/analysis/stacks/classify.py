@@ -31,6 +31,7 @@ _LOG_RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES if rule.wait]
 _HANDLED = frozenset(HANDLERS.values())
 _SAYS_LITTLE = ("unknown", "native-compute", "python-code", "condvar-idle")
 _RAISED = regex(r"[\w.]{0,200}(?:Error|Exception|Timeout|Expired)(?::|$)")  # whoever raises does not wait for work
+_CUT_INSIDE = regex(r"not in the text: frames? 0\b")  # what it calls there may well wait
 _NAMES = [(regex(row.pattern), row.helper) for row in THREAD_NAMES]
 _OWN_THREADS = [(regex(pattern), helper) for pattern, helper in code_owners.OWN_THREADS]
 _BOOK = FrameBook()
@@ -45,6 +46,7 @@ class _Reading(NamedTuple):
     collective: Optional[str]
     python: Optional[int]  # innermost Python frame, where nothing but the C library and the interpreter is inside
     busy: Optional[int]  # innermost frame, where it is code that is not known to wait
+    own: bool  # which is code of the program itself
     engine: Optional[int]
 
 
@@ -128,7 +130,8 @@ def _kind(thread: ThreadStack, reading: _Reading) -> Tuple[str, Optional[int], b
         return reading.rule.kind, reading.frame, spins
     if reading.python is not None:
         return "python-code", reading.python, active
-    if reading.busy is not None and (active or (thread.cpu is None and thread.state is None)):
+    unseen = thread.cpu is None and thread.state is None and reading.own
+    if reading.busy is not None and (active or (unseen and not any(map(_CUT_INSIDE.match, thread.problems)))):
         return "native-compute", reading.busy, True
     return "unknown", reading.busy, active
 
@@ -221,9 +224,10 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
     busy = next((number for number, frame in enumerate(stack) if not frame.system), None)
     if busy is not None and (stack[busy].name is None and not _may_compute(stack[busy])):
         busy = None
+    own = busy is not None and not stack[busy].vendor
     fatal = rule is not None and WAIT_GROUPS[rule.kind] == "fatal"
     engine = _engine_frame(stack, frames, at or 0, profile, fatal)
-    return _Reading(rule, at, helper, collective, python, busy, engine)
+    return _Reading(rule, at, helper, collective, python, busy, own, engine)
 
 
 def _is_quiet(frame: Known) -> bool:

@@ -99,12 +99,10 @@ class FrameBook:
     def _matching(
         rules: List[_Compiled], name: Optional[str], library: str, file: str, line: int
     ) -> Tuple[FrameRule, ...]:
-        if name is None:
-            return ()
         return tuple(
             row.rule
             for row in rules
-            if row.matches(name, library)
+            if row.matches(name or "", library)
             and (not row.rule.file or row.file.search(file))
             and line >= row.rule.from_line
         )

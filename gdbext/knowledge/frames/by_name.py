@@ -12,7 +12,29 @@ _CLASS = r"(?!std::|__gnu_cxx::|_?Py|_?pymain|.*[fio]stream)(?:.*::)?"
 _WHOSE = r"(?:gpu|cuda|hip|hsa|device|npu|xpu|tpu|accelerator|opencl|vulkan|metal|levelzero|ze|vk|cl|acl|mtl)"
 _NOT_BACK = r"(?!\w*(?i:unlock|release|signal_all|notify|post|wake|init|destroy|create|query|get_|is_|set_))"
 
+_NETWORK = (
+    r"lib(p?mpi(ch\w*|fort\w*|cxx|_\w+)?|open-(pal|rte)|mca_\w+|oshmem|sma|pmix|pmi2?|prrte|fabric|ucp|uct|ucs|ucc|hcoll|hmca\w*"
+    r"|sharp\w*|psm2|psm3|psm_infinipath|cxi|ugni|dmapp|portals|nvshmem\w*|rocshmem\w*|ccl|mpl|gasnet\w*)[-_.\d]*\b|mca_\w+\.so"
+)
+"""Open MPI, MPICH and its children, PMIx, libfabric, UCX, UCC, hcoll, PSM, Slingshot, OpenSHMEM, oneCCL, GASNet."""
+_NETWORK_SOURCE = (
+    r"(^|/)((ompi|opal|oshmem|orte)/(mca|runtime|class|request|communicator|dpm|threads)|prov/(psm\d|ofi|cxi|efa|verbs|tcp|sockets|rxm|shm|util)"
+    r"|src/(mpid?|mpl|pm|pmi|uc[pst])|(uct|ucp|ucs|ucc|nvshmem)/|ptl_\w+)/"
+)
+
 RULES = (
+    *(
+        FrameRule(id, "mpi", r"", source, module=module, file=file, rank=LEAF + 2, leaf=True)
+        for id, source, module, file in (
+            (
+                "library-network",
+                "who is in a library that passes messages, in whatever function, waits for one",
+                _NETWORK,
+                "",
+            ),
+            ("source-network", "the same, by the file of the source", "", _NETWORK_SOURCE),
+        )
+    ),
     FrameRule(
         "named-lock",
         "mutex",
