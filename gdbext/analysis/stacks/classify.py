@@ -14,6 +14,7 @@ from gdbext.knowledge.frames.helper_threads import CALLERS
 from gdbext.knowledge.frames.networks.messages import HANDLERS, LAST_WORDS
 from gdbext.knowledge.frames.python.python_helpers import WAITS_FOR_WORK
 from gdbext.knowledge.frames.system import code_owners
+from gdbext.knowledge.frames.system.libc import STUCK_HANDLER
 from gdbext.knowledge.labels import RULE_GROUPS, WAIT_GROUPS
 from gdbext.knowledge.logs import LOG_RULES
 from gdbext.knowledge.schema import EngineProfile, FrameRule
@@ -206,7 +207,7 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
         matching = [row for row in frame.rules if _fits(row, stack, number, alone if row.helper else transparent)]
         for row in matching:
             if row.helper is None and row.rank > SILENT:
-                if rule is None or row.rank > rule.rank:
+                if rule is None or (row.rank > rule.rank and rule.kind not in STUCK_HANDLER.get(row.id, ())):
                     rule, at = row, number
                 break
         server = server or next((row for row in matching if row.helper), None)

@@ -130,7 +130,7 @@ class Thread:
 
     def _ended_well(self) -> bool:
         """Whether a traceback has its exception, or is none: of a stack that a program prints of itself."""
-        return bool(self.problems) or self.head.outermost_first is None
+        return bool(self.problems) or not self.head.outermost_first
 
     def _gaps(self) -> str:
         """Which frame numbers are missing in the text."""

@@ -192,6 +192,7 @@ _STANDARD_LIBRARY = (
         r"poll|wait|join|_popen_wait",
         r"(multiprocess(ing)?|billiard)/(popen_\w+|process)\.py$",
         "waits for a child process",
+        rank=PYTHON + 2,  # with multiprocessing.connection.wait
     ),
 )
 
