@@ -8,6 +8,7 @@ from gdbext.analysis.progress.across import may_progress, waiting_for_others
 from gdbext.analysis.progress.between_looks import ran
 from gdbext.analysis.progress.own_work import waits_for_child, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, longer_look
+from gdbext.analysis.stacks.decisive import is_main
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of, majority
 from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, threads_of, without
 from gdbext.analysis.verdict.wording import start, verb, where, who
@@ -29,7 +30,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         or len(leaders) < len(others)
         or majority(others, view)
         or any(map(waits_for_result, others))
-        or any(_waits_for_loop(view, party) or waits_for_child(view, party) for party in idle)
+        or any(_waits_for_loop(view, party) or waits_for_child(view, party) or _lacks_main(party) for party in idle)
     ):
         return None
     alone = len(view.parties) == 1
@@ -56,6 +57,14 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
 def _waits_for_loop(view: JobView, party: Party) -> bool:
     """Whether another thread waits for the result of what the idle one should do."""
     return any(waits_for_result(one) for one in threads_of(view, party.index, lambda one: one.helper is None))
+
+
+def _lacks_main(party: Party) -> bool:
+    """Whether a text lists threads of a process by gdb's numbers, and not the main one, which has the first of them."""
+    process = party.process
+    if process.source != "text:gdb" or len(process.threads) < 2:
+        return False
+    return not any(is_main(process, thread) for thread in process.threads)
 
 
 def all_busy(view: JobView) -> Optional[Candidate]:

@@ -175,13 +175,14 @@ def _main_thread(stacks: Tuple[ThreadStack, ...]) -> Optional[int]:
 
 
 def thread_ids(threads: List[Thread]) -> Tuple[str, ...]:
-    """The ids that the text gives; threads without one continue the numbering of their neighbours.
+    """The ids that the text gives, names where it has nothing else; threads without one continue the numbering of their neighbours.
 
     gdb lists threads from the highest number down, so a stack that lost its head before "Thread 4" is thread 5. A
     stack without neighbours that have numbers is thread 1.
     """
     step = _direction(threads)
-    ids = [thread.head.id for thread in threads]
+    names = Counter(thread.head.name for thread in threads)
+    ids = [one.head.id or (one.head.name if one.kind == "py-spy" and names[one.head.name] == 1 else None) for one in threads]
     used: Dict[str, None] = dict.fromkeys(one for one in ids if one is not None)
     for order, shift in ((range(len(ids)), step), (reversed(range(len(ids))), -step)):
         previous: Optional[int] = None
