@@ -79,7 +79,7 @@ def pytest_terminal_summary(terminalreporter):
     for reports in terminalreporter.stats.values():
         for report in reports:
             for tier in set(spent) & set(getattr(report, "keywords", ())):
-                spent[tier] += report.duration
+                spent[tier] += getattr(report, "duration", 0.0)  # what was not chosen has none
     if all(spent.values()):
         parts = (f"{tier} {seconds:.0f} s" for tier, seconds in spent.items())
         share = spent["pure"] / sum(spent.values())

@@ -60,6 +60,46 @@ def test_an_exec_under_way_does_not_keep_gdb_from_letting_go(any_gdb, ending, tm
                 os.kill(process.pid, signal.SIGKILL)
 
 
+FORGETS = """python
+import ctypes
+from pathlib import Path
+from gdbext.debugger.ranks.guard import Guard
+guard = Guard()
+guard.hold([{pid}])
+{meanwhile}
+guard.keep_attached()
+print("traced by", *[line.split()[1] for line in Path("/proc/{pid}/status").open() if line.startswith("TracerPid")])
+"""
+ATTACHED = "ctypes.CDLL(None).ptrace(16, {pid}, None, None)  # PTRACE_ATTACH"
+STOPPED = """
+import os, signal
+from gdbext.discovery.proc.procfs import ProcFS
+before = ProcFS().auxv({pid})
+while (ProcFS().auxv({pid}) or before) == before: pass  # a Missing is false, too
+os.kill({pid}, signal.SIGSTOP)
+while ProcFS().stat({pid}).state != "T": pass
+"""
+
+
+@pytest.mark.parametrize("meanwhile", [ATTACHED, STOPPED], ids=["traced", "stopped"])
+def test_what_an_exec_leaves_behind_gdbs_back_is_taken_back(turn_gdb, meanwhile, tmp_path):
+    """As when an exec() crosses an attach of gdb 13.1: gdb says that it has let go, and the process does not run. It is
+    traced by gdb, or stopped by the SIGSTOP of the attach."""
+    state, source = tmp_path / "state", tmp_path / "forgets.gdb"
+    state.write_bytes(bytes(4096))
+    words = [build("chaos_rank.c", "-g", "-O1"), str(state), "0", "3", *["execs"] * (meanwhile == STOPPED)]
+    with subprocess.Popen(words) as process:
+        try:
+            wait_until(lambda: beats(state, 0))
+            source.write_text(FORGETS.format(pid=process.pid, meanwhile=meanwhile.format(pid=process.pid)))
+            answer = gdb_batch(turn_gdb, f"source {source}")
+            assert answer.out == "traced by 0\n", answer.text
+            now = beats(state, 0)
+            wait_until(lambda: beats(state, 0) > now)
+        finally:
+            process.kill()
+
+
 def beats(state, index):
     """chaos_rank.c: the counter of a rank."""
     return int.from_bytes(state.read_bytes()[64 * index : 64 * index + 8], "little")

@@ -295,6 +295,7 @@ class GdbSession:
         problems: List[str] = []
         begun: List[gdb.Inferior] = []
         self._held.attaching = True
+        self._guard.hold([process.pid for process in processes])
         try:
             with compat.settings(WHILE_ATTACHING), compat.kept_selection():
                 for process in processes:
