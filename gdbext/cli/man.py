@@ -53,7 +53,8 @@ def page() -> List[str]:
         lines += _examples(command.shell_examples)
     lines += [".SS All commands that answer", *_arguments(COMMON), ".SH COMMANDS OF GDB"]
     for command in IN_GDB:
-        lines += [f".SS {command.gdb}", _text(f"{command.summary}. {command.description}".rstrip())]
+        names = ", ".join((command.gdb, *command.aliases))
+        lines += [f".SS {names}", _text(f"{command.summary}. {command.description}".rstrip())]
         lines += _usage(parser_of(command).format_usage())
         lines += _arguments([one for one in in_gdb(command) if one not in COMMON])
         lines += _examples(command.examples)

@@ -10,7 +10,8 @@ import sys
 
 import pytest
 
-from tests.gdb.gdbrun import INIT, ROOT, Target, gdb_batch
+import gdbext
+from tests.gdb.gdbrun import INIT, ROOT, Target, Terminal, gdb_batch
 
 pytestmark = pytest.mark.gdb
 LOADED = "python import gdbext; print('from', gdbext.__file__)"
@@ -36,6 +37,32 @@ def test_loading_prints_nothing_and_changes_no_setting(any_gdb):
     assert values(loaded) == values(plain)
     silent = gdb_batch(any_gdb)
     assert silent.text == ""
+
+
+def test_a_person_is_told_once_what_comes_next(any_gdb):
+    with Terminal(any_gdb, f"source {INIT}", f"source {INIT}", "echo end\\n") as terminal:
+        said = terminal.expect("end\r\n")
+        assert said.count("gdbext ") == 1
+        assert f"gdbext {gdbext.__version__}: llm-attach-all, then llm-diagnose; all commands: apropos llm-\r\n" in said
+        terminal.expect(re.escape(Terminal.PROMPT))
+        terminal.command("set pagination off")
+        listed = terminal.command("apropos llm-")
+    assert all(f"{name} -- " in listed for name in ("llm-attach-all", "llm-diagnose"))
+
+
+def test_names_without_the_library_mean_the_same(any_gdb):
+    answer = gdb_batch(
+        any_gdb, "llm-diagnose -h", "llm-nccl-diagnose -h", "llm-comms -h", "llm-nccl-comms -h",
+        "complete llm-diagnose --exp", "complete llm-comms --sc",
+    )  # fmt: skip
+    *helped, completed = answer.out.split("usage: ")[1:]
+    assert len({text.split("Say who")[0] for text in helped[:2]}) == 1 and "--explain-verdict" in helped[0]
+    assert "llm-diagnose --explain-verdict\nllm-comms --scan\n" in completed and answer.err == ""
+
+
+def test_a_command_of_the_users_own_by_that_name_stays(turn_gdb):
+    answer = gdb_batch(turn_gdb, "alias llm-diagnose = echo", f"source {INIT}", "llm-diagnose mine", source=None)
+    assert (answer.out, answer.err) == ("mine", "")
 
 
 def test_from_a_second_place_is_refused_in_one_line(turn_gdb, tmp_path):

@@ -64,6 +64,15 @@ def test_attach_list_select_apply_release(any_gdb):
     assert "Switching" not in answer.text
 
 
+def test_rank_0_is_inferior_1_and_rank_1_inferior_2(any_gdb):
+    with Target("plain", **rank(2)) as two, Target("plain", **rank(0)) as zero, Target("plain", **rank(1)) as one:
+        answer = gdb_batch(any_gdb, attach(two, zero, one) + " --output /dev/null", "info inferiors", "llm-detach-all")
+        for target in (zero, one, two):
+            target.assert_free()
+    found = re.findall(r"^[* ] (\d+) +process (\d+)", answer.out, re.MULTILINE)
+    assert [(int(number), int(pid)) for number, pid in found] == [(1, zero.pid), (2, one.pid), (3, two.pid)]
+
+
 def test_one_dead_one_traced_one_attached_twice_and_gdb_itself(any_gdb):
     with Target("plain") as good, Target("plain") as traced, Target("plain") as dead, Terminal(any_gdb) as other:
         other.expect(re.escape(Terminal.PROMPT))
@@ -268,7 +277,7 @@ def test_the_users_own_inferior_is_left_alone(any_gdb):
         ours.assert_free()
     (listed,) = answer.documents
     assert [row["process"]["rank"] for row in listed["ranks"]] == [0, 1]
-    assert [row["inferior"] for row in listed["ranks"]] == [1, 3]
+    assert [row["inferior"] for row in listed["ranks"]] == [1, 2]
 
 
 def test_the_rank_is_read_from_memory_where_proc_lost_it(turn_gdb):

@@ -39,7 +39,7 @@ def test_every_command_and_argument_is_there():
         shown = [one for one in in_shell(command) if one.help]
         assert all(one.help in text and (one.name in text or not one.option) for one in shown)
     for command in IN_GDB:
-        assert f".SS {command.gdb}\n{command.summary}." in text
+        assert f".SS {', '.join((command.gdb, *command.aliases))}\n{command.summary}." in text
         assert all(one.help in text for one in in_gdb(command))
 
 

@@ -9,6 +9,7 @@ COMMANDS = (
     Command(
         "List NCCL's communicators and which rank is behind in which collective; stops no rank",
         gdb="llm-nccl-comms",
+        aliases=("llm-comms",),
         body="gdbext.commands.comms:comms",
         gdbext="comms",
         run="gdbext.cli.comms",

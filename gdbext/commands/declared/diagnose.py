@@ -44,6 +44,7 @@ _INPUTS = Argument(
 DIAGNOSE = Command(
     "Find the rank that is holding up the job: who waits for what, why, what to do",
     gdb="llm-nccl-diagnose",
+    aliases=("llm-diagnose",),
     body="gdbext.commands.diagnose:diagnose",
     gdbext="diagnose",
     run="gdbext.cli.diagnose",

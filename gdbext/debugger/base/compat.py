@@ -79,10 +79,15 @@ def has_cuda_device() -> bool:
     return bool(text.strip()) and "No CUDA devices" not in text
 
 
+def somebody_types() -> bool:
+    """Whether gdb has a person before it: on a terminal, and not in batch mode, which turns `confirm` off."""
+    return bool(parameter("confirm")) and os.isatty(0) and os.isatty(1)
+
+
 def confirmed(question: str) -> bool:
     """`query` of gdb, which has no API: nobody is asked with `set confirm off` (-batch does that), nor where the input
     is no terminal. The end of the input counts as yes."""
-    if not parameter("confirm") or not (os.isatty(0) and os.isatty(1)):
+    if not somebody_types():
         return True
     while True:
         try:

@@ -6,11 +6,12 @@ Whoever has `source .../init.py` in a file that gdb reads pays for this module a
 from __future__ import annotations
 
 import signal
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Iterator, List, Optional
 
 import gdb
 
+from gdbext import __version__
 from gdbext.commands.argument_parser import help_text
 from gdbext.commands.catalogue import IN_GDB
 from gdbext.commands.declaration import Command, loaded
@@ -25,6 +26,7 @@ _CATEGORIES = {
     "status": gdb.COMMAND_STATUS,
     "breakpoints": gdb.COMMAND_BREAKPOINTS,
 }
+_GREETING = "llm-attach-all, then llm-diagnose; all commands: apropos llm-"
 _EXECUTION, _COMPLETION = "gdbext.debugger.base.execution", "gdbext.debugger.base.completion"
 
 
@@ -73,5 +75,11 @@ def register() -> None:
         return
     settings.register()
     compat.on_exit(nudged_from_now)  # gdb lets go by itself then, and may get stuck in it too
-    _registered.extend(_Command(row) for row in IN_GDB)
+    for row in IN_GDB:
+        _registered.append(_Command(row))
+        for alias in row.aliases:
+            with suppress(gdb.error):  # somebody else's command has that name
+                gdb.execute(f"alias {alias} = {row.gdb}", to_string=True)
     _registered.extend((RankFunction(), TensorStatFunction()))
+    if compat.somebody_types():
+        gdb.write(f"gdbext {__version__}: {_GREETING}\n")

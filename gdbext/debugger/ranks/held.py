@@ -106,8 +106,12 @@ class HeldRanks:
 
 def in_rank_order(rank: AttachedRank) -> Tuple[bool, int, int]:
     """Key for sorting: those without a number last."""
-    number = rank.process.rank
-    return number is None, number or 0, rank.process.pid
+    return rank_key(rank.process)
+
+
+def rank_key(process: RankProcess) -> Tuple[bool, int, int]:
+    """The same of a process."""
+    return process.rank is None, process.rank or 0, process.pid
 
 
 def numbered(process: RankProcess) -> RankProcess:

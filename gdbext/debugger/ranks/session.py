@@ -22,7 +22,7 @@ from gdbext.debugger.breakpoints.rank_points import RankPoint
 from gdbext.debugger.checks.check_watch import CheckWatch
 from gdbext.debugger.checks.report import report_of
 from gdbext.debugger.ranks.guard import Guard
-from gdbext.debugger.ranks.held import Held, HeldRanks, in_rank_order, numbered
+from gdbext.debugger.ranks.held import Held, HeldRanks, in_rank_order, numbered, rank_key
 from gdbext.debugger.ranks.leaving import Leaving
 from gdbext.debugger.ranks.timed_stop import NextStop
 from gdbext.debugger.stacks import held_ranks, other_ranks
@@ -127,16 +127,26 @@ class GdbSession:
         problems: Dict[int, Optional[str]],
         begun: List[gdb.Inferior],
     ) -> None:
-        """Attach to all of them, or to none when something comes in between; `problems` tells why not to some."""
+        """Attach to all of them, or to none when something comes in between; `problems` tells why not to some.
+
+        gdb gives no number twice: inferiors are made in the order of the ranks, and before those for symbols.
+        """
+        if not free:
+            return
         started = gdb.selected_inferior()
+        empty: List[Tuple[gdb.Inferior, bool]] = []
         try:
-            if free:
-                self.say(f"reading symbols of {len(free)} processes; they run on")
+            self.say(f"reading symbols of {len(free)} processes; they run on")
+            empty.append(self._empty_inferior())
+            for _ in free[1:]:
+                empty.append((compat.add_inferior(), True))
             with symbols.preloaded([process.pid for process in free]):
-                for process in free:
-                    problems[process.pid] = self._attach_one(process, before[process.pid], begun)
+                for process in sorted(free, key=rank_key):
+                    problems[process.pid] = self._attach_one(process, before[process.pid], begun, *empty.pop(0))
         except BaseException as error:
             compat.switch(started)
+            for inferior, added in empty:
+                self._tidy(inferior, added)
             count = sum(inferior.pid != 0 for inferior in begun)
             self._release(begun)
             self._guard.mend()
@@ -165,11 +175,16 @@ class GdbSession:
             self.say(f"{text} (PID {whose}); `gdbext diagnose`, run by root of the host, reads it anyway")
 
     def _attach_one(
-        self, process: RankProcess, before: Mapping[int, kernel_threads.ThreadTimes], begun: List[gdb.Inferior]
+        self,
+        process: RankProcess,
+        before: Mapping[int, kernel_threads.ThreadTimes],
+        begun: List[gdb.Inferior],
+        inferior: gdb.Inferior,
+        added: bool,
     ) -> Optional[str]:
         """Attach into an empty inferior; returns why it did not work."""
-        inferior, added = self._empty_inferior()
         begun.append(inferior)
+        compat.switch(inferior)
         now = kernel_threads.look(process.pid)
         start = time.monotonic()
         self._held.by_number[inferior.num] = held = Held(
@@ -237,7 +252,7 @@ class GdbSession:
         """Each core into an inferior of its own; what cannot be opened has its problem, the others go on."""
         rows: List[AttachedRank] = []
         with compat.settings(WHILE_ATTACHING):
-            for one in cores.opened:
+            for one in sorted(cores.opened, key=lambda one: rank_key(one.process)):
                 rows.append(self._open_one(one))
         good = [row.number for row in sorted(rows, key=in_rank_order) if row.number is not None]
         if good:
