@@ -182,7 +182,10 @@ def thread_ids(threads: List[Thread]) -> Tuple[str, ...]:
     """
     step = _direction(threads)
     names = Counter(thread.head.name for thread in threads)
-    ids = [one.head.id or (one.head.name if one.kind == "py-spy" and names[one.head.name] == 1 else None) for one in threads]
+    ids = [
+        one.head.id or (one.head.name if one.kind == "py-spy" and names[one.head.name] == 1 else None)
+        for one in threads
+    ]
     used: Dict[str, None] = dict.fromkeys(one for one in ids if one is not None)
     for order, shift in ((range(len(ids)), step), (reversed(range(len(ids))), -step)):
         previous: Optional[int] = None
