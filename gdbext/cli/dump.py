@@ -13,7 +13,7 @@ from gdbext.model.dumps import DumpedFile, DumpGroup, DumpListing
 from gdbext.model.errors import GdbextError, NothingFound
 from gdbext.model.exit_status import exit_status
 from gdbext.model.text.digits import whole
-from gdbext.model.text.ranges import ranks
+from gdbext.model.text.ranges import counted, ranks
 
 MOST = 1_000_000  # files
 _DEEPEST = 12
@@ -43,7 +43,7 @@ def listing(
         if seen == MOST:
             break
     if not known:
-        why = f"{seen:,} files, none of them known from an engine's dump" if seen else "nothing in it"
+        why = f"{counted(seen, 'file')}, of no known dump format" if seen else "it is empty"
         raise NothingFound(f"{folder}: {why}", "name the folder that `gdbext run --dump` printed")
     notes = [f"only the first {MOST:,} files were looked at"] if seen == MOST else []
     if any(one.engine == "tensorrt-llm" for one in known):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import re
 from typing import Any, Dict, Iterable, NoReturn, Tuple
 
@@ -14,7 +15,9 @@ from gdbext.model.text.nearest import unknown
 _HELP_WIDTH = 80
 
 
-_NO_CHOICE = re.compile(r"argument (?P<name>\S+): invalid choice: (['\"])(?P<word>.*?)\2 \(choose from (?P<known>.*)\)")
+_NO_CHOICE = re.compile(
+    r"argument (?P<name>\S+): invalid choice: (?P<word>'.*?'|\".*?\") \(choose from (?P<known>.*)\)"
+)
 _NO_OPTION = "unrecognized arguments: "
 _MISSING = "the following arguments are required: "
 
@@ -27,14 +30,15 @@ def usage_error(parser: argparse.ArgumentParser, message: str, command: str, oth
         known = re.findall(r"[\w.-]+", choice["known"])
         name = choice["name"]
         sort = "command" if name == "COMMAND" else f"value for {name}" if name.startswith("-") else "subcommand"
-        return unknown(sort, choice["word"], known, otherwise, prefix)
+        return unknown(sort, ast.literal_eval(choice["word"]), known, otherwise, prefix)
     if message.startswith(_NO_OPTION):
         word = message[len(_NO_OPTION) :].split()[0]
         if word.startswith("-"):
             return unknown("option", word.partition("=")[0], parser._option_string_actions, otherwise, prefix)
         return UsageError(f"{prefix}unexpected argument '{word}'", otherwise)
     if message.startswith(_MISSING):
-        message = f"missing {message[len(_MISSING) :]}"
+        names = message[len(_MISSING) :].split(", ")
+        message = f"missing {', '.join('subcommand' if one.islower() and '|' in one else one for one in names)}"
     return UsageError(f"{prefix}{message}", otherwise)
 
 

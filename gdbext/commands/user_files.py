@@ -31,7 +31,7 @@ def check_writable(name: str, force: bool = False) -> None:
         _check_taken(path, name, force)
     folder = path.absolute().parent
     if not os.access(folder, os.W_OK | os.X_OK):
-        why = "is not writable" if folder.is_dir() else "is no folder"
+        why = "is not writable" if folder.is_dir() else "is not a folder"
         raise GdbextError(f"cannot write {name}: {path.parent} {why}")
 
 

@@ -79,7 +79,7 @@ def test_what_cannot_be_told_apart_is_said_and_doubted():
     mixed, alone = judge(job(*ranks)).verdict, judge(job(ranks[0], replace(ranks[2], index=1))).verdict
     assert alone.cause == mixed.cause == "implicit-sync-vs-collective"
     assert (alone.confidence, mixed.confidence) == ("medium", "low")
-    assert any("rank 0 is there more than once" in line for line in mixed.missing)
+    assert any("rank 0 occurs more than once" in line for line in mixed.missing)
 
 
 def test_one_job_is_one_job():

@@ -31,4 +31,4 @@ def test_other_ids_of_torch():
 @pytest.mark.parametrize("number", [1, 0xF << 1 | 1, 1 << 10 | 3, -1, 0x7F0000001001])
 def test_what_is_no_id_of_torch_is_not_decoded(number):
     found = of_torch_id(number)
-    assert found.kind == "unverified" and found.pool_index is None and "no stream id" in found.handle.reason
+    assert found.kind == "unverified" and found.pool_index is None and "not a stream id" in found.handle.reason

@@ -227,13 +227,13 @@ def test_a_core_without_the_first_pages(small):
     ("content", "says"),
     [
         (b"", "is empty: the dump failed"),
-        (b"some text\n", "is no core file; text with stacks"),
+        (b"some text\n", "is not a core file; give text with stacks"),
         (b"\x28\xb5\x2f\xfdxxxx", "is compressed (zstd); unpack it first: zstd -d "),
         (b"\x1f\x8bxxxxxx", "is compressed (gzip); unpack it first: gunzip -k "),
         (b"\x04\x22\x4d\x18xxxx", "is compressed (lz4); unpack it first: lz4 -d "),
         (b"\x7fELF\x02\x01\x01", "is cut short: 7 bytes; copy it again"),
-        (core_bytes(b"", [], machine=183), "is of a machine of another kind (aarch64); run gdbext on such a machine"),
-        (core_bytes(b"", [], machine=243), "is of a machine of another kind (RISC-V)"),
+        (core_bytes(b"", [], machine=183), "is from another kind of machine (aarch64); run gdbext on such a machine"),
+        (core_bytes(b"", [], machine=243), "is from another kind of machine (RISC-V)"),
         (core_bytes(b"", [], elf_class=1, machine=3), "is of a 32-bit program"),
         (core_bytes(b"", [], order=2), "is of a big-endian machine"),
         (core_bytes(b"", [], kind=3), "is a program or a library, no core file; name a program with --exe"),
@@ -252,7 +252,7 @@ def test_what_is_no_core(tmp_path, content, says):
 def test_a_folder_and_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "core.pipe")
     for name in (tmp_path, tmp_path / "core.pipe"):
-        with pytest.raises(GdbextError, match="is no file"):
+        with pytest.raises(GdbextError, match="is not a file"):
             CoreFile(str(name))
 
 

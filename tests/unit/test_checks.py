@@ -259,7 +259,7 @@ def test_status_and_switches_in_words():
 def test_run_check_sets_what_is_not_set():
     environment, said = checking("turbomind", {"FT_DEBUG_LEVEL": "INFO"})
     assert environment == {"FT_DEBUG_LEVEL": "INFO", "TM_DEBUG_LEVEL": "DEBUG", "CUDA_LAUNCH_BLOCKING": "1"}
-    assert any("is set already" in line for line in said)
+    assert any("is already set" in line for line in said)
     assert set(checking(None, {})[0]) == {row[1] for row in STARTING}
     with pytest.raises(UsageError):
         checking("nosuch", {})

@@ -133,7 +133,7 @@ def test_a_file_that_cannot_be_written_is_one_line():
 
 def test_a_word_that_names_no_rank_is_said_in_plain_words():
     with pytest.raises(
-        UsageError, match="llm-rank: argument N: x is neither a rank number nor a pid; llm-rank -h shows how"
+        UsageError, match="llm-rank: argument N: x is neither a rank number nor a pid; see `llm-rank -h`"
     ):
         run("llm-rank", "x", Session())
 

@@ -234,7 +234,7 @@ def test_refusal_that_nothing_explains(tree, monkeypatch):
     tree.add(60, 1, "x")
     monkeypatch.setattr(ProcFS, "may_attach", lambda self, pid: False)
     text, remedy, blocking = only(tree)
-    assert "the kernel refuses" in text
+    assert "the kernel does not permit tracing" in text
     assert "SELinux" in remedy
     assert blocking
 
@@ -289,7 +289,7 @@ def test_a_filter_that_refuses_ptrace_is_no_maybe(tree, monkeypatch, details):
     tree.add(60, 1, "x")
     monkeypatch.setattr(ProcFS, "ptrace_filtered", lambda self: True)
     text, remedy, blocking = only(tree)
-    assert "seccomp filter refuses us ptrace(2)" in text and blocking
+    assert "seccomp filter blocks ptrace(2)" in text and blocking
     assert "--security-opt seccomp=unconfined" in remedy and "--no-stop" in remedy
     assert check(ProcFS(str(tree.folder)), 60).barred, "what /proc shows is told all the same"
 
@@ -383,7 +383,7 @@ def test_capabilities_end_at_our_user_namespace(tree, tmp_path, monkeypatch):
     us(tree, status={**SYS_PTRACE, **ROOT})
     tree.add(60, 1, "python train.py", status=ROOT)
     (tmp_path / str(US) / "uid_map").write_text("         0          0 4294967295\n")
-    assert "the kernel refuses" in only(tree)[0]
+    assert "the kernel does not permit tracing" in only(tree)[0]
     (tmp_path / str(US) / "uid_map").write_text("         0       1000          1\n")
     text, remedy, blocking = only(tree)
-    assert "none of our user namespace" in text and "on the host with sudo" in remedy and blocking
+    assert "in another user namespace" in text and "on the host with sudo" in remedy and blocking

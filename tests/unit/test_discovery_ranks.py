@@ -474,9 +474,9 @@ def test_selectors_hold_together(tree):
 
 
 def test_selectors_that_mean_nothing(tree):
-    with pytest.raises(UsageError, match="unknown engine gpt"):
+    with pytest.raises(UsageError, match="unknown engine 'gpt'"):
         jobs(tree, engine="gpt")
-    with pytest.raises(UsageError, match="no regular expression"):
+    with pytest.raises(UsageError, match="not a valid regular expression"):
         jobs(tree, name="(")
 
 
@@ -504,7 +504,7 @@ def test_processes_that_may_not_be_read_are_counted(tree, monkeypatch):
     tree.add(21, 1, "/usr/sbin/daemon")
     monkeypatch.setattr(ProcFS, "environ", lambda self, pid: DENIED)
     with pytest.raises(
-        NothingFound, match="1 processes of other users could not be looked into: their user may, or root"
+        NothingFound, match="1 process of other users could not be looked into: their user may, or root"
     ):
         only(tree)
 
@@ -539,7 +539,7 @@ def test_ranks_that_may_not_be_read_do_not_stand_in_the_way_of_ours(tree, monkey
     monkeypatch.setattr(ProcFS, "environ", lambda self, pid: DENIED if pid == 20 else mine(self, pid))
     found = only(tree)
     assert [rank.pid for rank in found.ranks] == [30]
-    assert any("1 rank processes of vllm may not be read" in note for note in found.notes)
+    assert any("1 rank process of vllm may not be read" in note for note in found.notes)
     assert [(rank.pid, rank.rank) for rank in only(tree, pids=(20,)).ranks] == [(20, 0)]
 
 

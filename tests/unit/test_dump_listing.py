@@ -110,16 +110,16 @@ def test_of_one_rank_step_and_name(dump, capsys):
 
 def test_ranks_that_shared_a_folder_are_said(tmp_path):
     write(tmp_path, "tllm_debug/PP_1/TP_2/iteration_0/x.npy")
-    assert "wrote over each other's files" in listing(str(tmp_path)).notes[0]
+    assert "overwrote each other's files" in listing(str(tmp_path)).notes[0]
 
 
 def test_folders_that_hold_none(tmp_path):
-    with pytest.raises(NothingFound, match="nothing in it"):
+    with pytest.raises(NothingFound, match="it is empty"):
         listing(str(tmp_path))
     write(tmp_path, "notes.txt")
-    with pytest.raises(NothingFound, match="1 files, none of which"):
+    with pytest.raises(NothingFound, match="1 file, of no known dump format"):
         listing(str(tmp_path))
-    with pytest.raises(GdbextError, match="is no folder"):
+    with pytest.raises(GdbextError, match="is not a folder"):
         listing(str(tmp_path / "notes.txt"))
 
 

@@ -195,8 +195,8 @@ def endless(connection):
 @pytest.mark.parametrize(
     ("serve", "reason"),
     [
-        (lambda connection: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "something else than RAS"),
-        (lambda connection: connection.sendall(os.urandom(1 << 16).replace(b"\n", b"")), "something else than RAS"),
+        (lambda connection: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "not RAS"),
+        (lambda connection: connection.sendall(os.urandom(1 << 16).replace(b"\n", b"")), "not RAS"),
         (lambda connection: connection.recv(1000) and connection.recv(1000), "no answer in time"),
         (lambda connection: connection.recv(1000) and None, "closed in the middle"),
         (service("no document", True), "could not be read"),

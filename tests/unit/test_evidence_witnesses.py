@@ -227,7 +227,7 @@ def test_room_in_shared_memory(tmp_path, monkeypatch):
     asked = question(Asked(0, 7, 0, start_time=10), Asked(1, 8, 1), proc=tmp_path)
     witness = shared_memory.ask(asked)
     assert witness.state == "present"
-    assert "1 files of NCCL older than the job" in witness.statements[1].text
+    assert "1 file of NCCL, older than the job" in witness.statements[1].text
 
     class Roomy:
         f_blocks, f_frsize, f_bavail = 1 << 20, 4096, 1 << 19

@@ -90,13 +90,13 @@ def test_progress_goes_to_stderr_only(saved, capsys):
         (
             ["diagnose", "--samples", "x"],
             2,
-            "diagnose: argument --samples: invalid int value: 'x'; gdbext diagnose --help",
+            "diagnose: argument --samples: invalid int value: 'x'; see `gdbext diagnose --help",
         ),
-        (["diagnose", "--no-such-option"], 2, "unrecognized arguments: --no-such-option; gdbext --help shows how"),
+        (["diagnose", "--no-such-option"], 2, "diagnose: unknown option '--no-such-option'"),
         (["ranks", "1", "--quiet", "x"], 2, "argument PID: not a process id: x"),
-        (["error"], 2, "the following arguments are required: ERROR"),
-        (["diagnos"], 2, "diagnos is no command; did you mean gdbext diagnose"),
-        (["\x1b[2Jxyz"], 2, "xyz is no command; gdbext --help lists them"),
+        (["error"], 2, "error: missing ERROR"),
+        (["diagnos"], 2, "unknown command 'diagnos'. Did you mean 'diagnose'?"),
+        (["\x1b[2Jxyz"], 2, "unknown command 'xyz'; see `gdbext --help`"),
     ],
 )
 def test_errors_are_one_line_with_a_status(arguments, status, words, capsys):

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from tests.unit.test_docs_inputs import ROOT
 
 from gdbext.cli import explain, main
 from gdbext.model.errors import FINDING, OK, USAGE
+from tests.docs_scenes import ROOT
 
 TEXT = str(ROOT / "tests/data/field/nccl-warn-ib.txt")
 
@@ -26,11 +26,11 @@ def document(capsys):
         (["diagnose", "--json", "--engine", "nope"], "unknown engine nope", "known are ", 2),
         (["diagnose", "--json", "--samples", "x"], "diagnose: argument --samples: invalid int value: 'x'", "--help", 2),
         (["stacks", "--json", "--no-such-option"], "unrecognized arguments: --no-such-option", "--help", 2),
-        (["diagnos", "--json"], "diagnos is no command", "did you mean gdbext diagnose", 2),
+        (["diagnos", "--json"], "unknown command 'diagnos'", "Did you mean 'diagnose'?", 2),
         (["ranks", "--json", "x"], "ranks: argument PID: not a process id: x", "--help", 2),
         (["ranks", "1", "--json", "x"], "argument PID: not a process id: x", "--help", 2),
         (["comms", "--json", "4194304"], "no process matches 4194304; no process 4194304 is running", "ranks`", 4),
-        (["explain", "--json", "gill"], "gill is no label", "gil", 2),
+        (["explain", "--json", "gill"], "unknown label 'gill'", "gil", 2),
         (["error", "--json", "nope"], "nope is no error name that is known here", "", 2),
         (
             ["watch", "--json", "--every", "0"],

@@ -54,8 +54,8 @@ def test_without_the_timer_of_the_kernel_a_line_says_so_and_the_look_goes_on(mon
 
 def test_few_ranks_have_a_line_each(look_at):
     assert look_at(2) == [
-        "rank 0: 1 threads copied, stopped for 0.0 ms",
-        "rank 1: 1 threads copied, stopped for 1.0 ms",
+        "rank 0: 1 thread copied, stopped for 0.0 ms",
+        "rank 1: 1 thread copied, stopped for 1.0 ms",
     ]
 
 

@@ -116,7 +116,7 @@ def test_numbers_that_are_none_cost_the_copies_of_their_gdb(unwind, monkeypatch)
         raise ValueError("pc: -1 is no address")
 
     monkeypatch.setattr(unwinding, "frames_of", nonsense)
-    assert "make no sense: pc: -1" in str(unwind(1).failure)
+    assert "invalid frames: pc: -1" in str(unwind(1).failure)
 
 
 def test_when_all_fail_there_is_nothing(unwind):

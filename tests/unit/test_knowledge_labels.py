@@ -95,7 +95,7 @@ def test_a_wait_names_the_deadlock_that_it_is_the_sign_of():
 
 
 def test_an_unknown_label_names_near_ones():
-    with pytest.raises(UsageError, match="did you mean gil-deadlock"):
+    with pytest.raises(UsageError, match="Did you mean 'gil-deadlock'"):
         explain("gil-dead")
 
 

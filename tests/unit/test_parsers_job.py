@@ -56,7 +56,7 @@ def test_torchrun_log():
     assert calls(second.threads[0]) == ["all_reduce", "main", "<module>"]
     # The exception, and how many frames of the one that followed from it are left out.
     assert first.threads[0].problems[0].startswith("torch.distributed.DistBackendError")
-    assert first.threads[0].problems[-1] == "left out: 1 frame(s) of exceptions that followed from the first"
+    assert first.threads[0].problems[-1] == "left out: 1 frame of exceptions that followed from the first"
     assert first.said[0].startswith("ncclRemoteError")
     assert "Watchdog caught collective operation timeout" in third.said[0]
     assert calls(third.threads[0])[-2:] == ["c10d::ProcessGroupNCCL::ncclCommWatchdog", None]

@@ -69,10 +69,10 @@ def test_addresses(tmp_path, command, listens, url):
 
 def test_the_port_that_the_user_names(tmp_path):
     host = Host(tmp_path, "vllm serve m", ((8800, "00000000", 7),))
-    with pytest.raises(NothingFound, match=r"listens at vllm's port 8000; they listen on 8800; --port N names it"):
+    with pytest.raises(NothingFound, match=r"listens on vllm's port 8000; they listen on 8800; --port N names it"):
         host.server()
     assert host.server(8800).recognised == f"--port, held by pid {FRONT} of the job"
-    with pytest.raises(NothingFound, match=r"listens at port 1; they listen on 8800"):
+    with pytest.raises(NothingFound, match=r"listens on port 1; they listen on 8800"):
         host.server(1)
 
 

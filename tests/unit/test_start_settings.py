@@ -96,7 +96,7 @@ def test_what_no_setting_can_do_is_said(tmp_path):
     said = start("tensors", "trtllm-serve model", tmp_path).said
     assert any("its PP_ and TP_ are sizes" in line for line in said)
     assert "note: no setting of vLLM is known that writes tensors" in start("tensors", "vllm serve m", tmp_path).said
-    with pytest.raises(UsageError, match=r"no setting of llama.cpp is known for this"):
+    with pytest.raises(UsageError, match=r"no such setting is known for llama.cpp"):
         start("tensors", "x", tmp_path, engine="llama.cpp")
 
 

@@ -149,12 +149,12 @@ def test_diff_of_two_runs(tmp_path, run):
         (["diagnose", "{here}"], NOTHING, "no trace in"),
         (["diagnose", "{here}/none.json"], NOTHING, "does not exist"),
         (["diff", "{here}"], USAGE, "diff needs two runs"),
-        (["merge", "{here}", "--window", "5"], USAGE, "no span of seconds"),
-        (["merge", "{here}", "--ranks", "a-b"], USAGE, "no list of numbers"),
-        (["merge", "{here}", "--kernels", "("], USAGE, "no regular expression"),
-        (["summary", "{here}", "--by", "moon"], USAGE, "none of category"),
+        (["merge", "{here}", "--window", "5"], USAGE, "not a range of seconds"),
+        (["merge", "{here}", "--ranks", "a-b"], USAGE, "not a list of numbers"),
+        (["merge", "{here}", "--kernels", "("], USAGE, "not a valid regular expression"),
+        (["summary", "{here}", "--by", "moon"], USAGE, "not one of category"),
         (["nonsense"], USAGE, "nonsense"),
-        ([], USAGE, "required"),
+        ([], USAGE, "missing subcommand"),
     ],
 )
 def test_what_is_typed_wrongly_is_said_in_a_line(tmp_path, run, words, status, said):

@@ -181,13 +181,13 @@ def test_runs_ranks_twice_and_ranks_missing(tmp_path):
     document, report = merged([*paths, again, tmp_path / "a" / "other-rank3.json"], tmp_path)
     said = "\n".join(report.problems)
     assert "rank 1 is there twice" in said and "no trace of rank 2 of 4" in said
-    assert "1 files are of another run and were left out: other-rank3.json" in said
+    assert "1 file of another run left out: other-rank3.json" in said
     assert len(document["gdbext"]["ranks"]) == 3
 
 
 def test_files_that_are_no_traces(tmp_path):
     (tmp_path / "rank-0.json").write_text("hello")
-    with pytest.raises(NothingFound, match="no trace that can be read"):
+    with pytest.raises(NothingFound, match="not a readable trace"):
         merged([tmp_path / "rank-0.json"], tmp_path)
     paths = write(Plan(ranks=2), tmp_path / "b")
     _, report = merged([*paths, tmp_path / "rank-0.json"], tmp_path)

@@ -7,7 +7,7 @@ from gdbext.commands.declared.shared_arguments import DETAIL, QUIET, SELECTING
 
 COMMANDS = (
     Command(
-        "List NCCL's communicators and which rank is behind in which collective; stops no rank",
+        "List NCCL's communicators and the ranks that are behind; stops no process",
         gdb="llm-nccl-comms",
         aliases=("llm-comms",),
         body="gdbext.commands.comms:comms",
