@@ -135,7 +135,7 @@ def test_a_look_is_not_overwritten_but_read(tmp_path, capsys):
     assert main.main(["diagnose", "-q", "--json", str(target)]) == FINDING
     assert document(capsys)["verdict"]["cause"] == "network-transport"
     assert main.main(["diagnose", TEXT, "--json", str(target)]) == USAGE
-    assert "hang.json is a saved look" in document(capsys)["error"]
+    assert "hang.json is a snapshot" in document(capsys)["error"]
     assert main.main(["ranks", "--json", str(target)]) == USAGE
     assert "exists, and --json takes no value any more" in document(capsys)["error"]
     assert target.read_text() == kept
