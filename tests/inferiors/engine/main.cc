@@ -109,8 +109,9 @@ int main(int argc, char** argv) {
     install_crash_handler();
     try {
         check_cuda_error(cudaSetDevice(options.plan.rank % 8));
-        // Ranks that spin get out of the way of everything else; the threads started so far, the driver's too, do not.
-        setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
+        // Ranks that spin get out of the way of everything else, but those that work must get on beside it; the threads
+        // started so far, the driver's too, do not.
+        setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), options.plan.hang->fault == Fault::CpuBusy ? 4 : 19);
         runModel(options.plan);
     } catch (const std::exception& error) {
         fprintf(stderr, "rank %d: %s\n", options.plan.rank, error.what());
