@@ -65,7 +65,7 @@ def play(gdb, policy, rounds, location=PLACE, told=lambda number, seconds: None)
         before = {rank: text_of(pid) for rank, pid in job.pids.items()}
         with Terminal(gdb, f"source {INIT}", attach(job)) as terminal:
             terminal.expect(PROMPT)
-            terminal.command(f"llm-break '{location}' --rank {FOCUS} --others {policy} --wait 10")
+            terminal.command(f"llm-break '{location}' --rank {FOCUS} --others {policy} --wait 30")
             if policy == "hold":
                 terminal.in_step()
             for number in range(1, rounds + 1):

@@ -38,7 +38,7 @@ def test_hit_and_continue_leaves_no_rank_behind(any_gdb, job):
     done = gdb_batch(
         any_gdb,
         attach(job),
-        f"llm-break '{PLACE}' --rank 1 --others hold --wait 10 --json",
+        f"llm-break '{PLACE}' --rank 1 --others hold --wait 30 --json",
         "llm-break no_such_place --rank 0 --json",
         *["llm-continue"] * (1 + ROUNDS),  # the first time a rank may have been past the place already
         "llm-break list --json",
@@ -126,7 +126,7 @@ def test_ctrl_c_ctrl_z_and_the_dead_man(held, job):
     terminal.expect(PROMPT)
     assert "cannot" not in terminal.command("llm-ranks")
     terminal.confirmed("llm-break delete")
-    terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --wait 10 --limit 4")
+    terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --wait 30 --limit 4")
     terminal.in_step()
     said = terminal.command("llm-continue")
     assert "ranks 0,2 wait at the same place" in said
@@ -142,7 +142,7 @@ def test_ctrl_c_ctrl_z_and_the_dead_man(held, job):
 def test_the_end_of_gdb_leaves_no_breakpoint_in_a_rank(held, job, end):
     terminal, before = held
     if end == "Ctrl-D":
-        terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --wait 10")
+        terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --wait 30")
         terminal.in_step()
         terminal.send("\x04")
         terminal.expect("Quit anyway")
@@ -159,7 +159,7 @@ def test_the_end_of_gdb_leaves_no_breakpoint_in_a_rank(held, job, end):
 def test_a_killed_gdb_whose_ranks_are_held_kills_none(held, job):
     """They stand right at the place: the instruction there must not be the breakpoint's when nobody traces them."""
     terminal, before = held
-    terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --wait 10")
+    terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --wait 30")
     terminal.in_step()
     assert "ranks 0,2 wait at the same place" in terminal.command("llm-continue")
     terminal.send("continue\n")  # rank 1 alone

@@ -29,7 +29,7 @@ def places(terminal):
 def test_where_a_rank_is_and_whether_it_is(any_gdb, tmp_path):
     """The thread that came is not the main thread; a killed rank is nowhere."""
     with Job(tmp_path, IN_A_THREAD="1") as job, Held(any_gdb, job) as terminal:
-        terminal.command("llm-break decode_step --rank 1 --others hold --wait 10")
+        terminal.command("llm-break decode_step --rank 1 --others hold --wait 30")
         terminal.in_step()
         assert "ranks 0,2 wait at the same place" in terminal.command("llm-continue")
         assert ["decode_step" in one["function"] for one in places(terminal).values()] == [True] * 3

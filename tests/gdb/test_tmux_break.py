@@ -32,7 +32,7 @@ def assert_free(job):
 
 def test_keys(attached):
     job, window = attached
-    window.answer(f"llm-break '{PLACE}' --rank 1 --others hold --wait 10", PROMPT)
+    window.answer(f"llm-break '{PLACE}' --rank 1 --others hold --wait 30", PROMPT)
     window.answer("llm-continue", PROMPT)  # a rank may have been past the place already
     assert "ranks 0,2 wait at the same place" in window.answer("llm-continue", PROMPT)
     window.answer("next", PROMPT)  # rank 1 alone
@@ -83,7 +83,7 @@ def test_suspended_once_nobody_is_attached(attached):
 
 def test_the_window_is_killed(attached):
     job, window = attached
-    window.answer(f"llm-break '{PLACE}' --rank 1 --others hold --wait 10", PROMPT)
+    window.answer(f"llm-break '{PLACE}' --rank 1 --others hold --wait 30", PROMPT)
     window.answer("llm-continue", PROMPT)  # a rank may have been past the place already
     assert "ranks 0,2 wait at the same place" in window.answer("llm-continue", PROMPT)
     window.close()

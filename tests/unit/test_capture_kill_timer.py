@@ -18,7 +18,7 @@ from tests.inferiors.capture_process import CaptureProcess
 from tests.polling import wait_until
 
 LIMIT = 0.2  # of the stop, in seconds
-SLACK = 5.0  # seconds for a busy machine
+SLACK = 60.0  # seconds for a busy machine
 
 # Holds the processes of its arguments; says so when they stand still, and then does what the first argument says.
 HOLD = """
@@ -185,7 +185,7 @@ def test_one_of_several_that_is_stopped_costs_its_share_time_and_no_more(held, m
     """The front end stays, copies that share once more, and tells the pause that it had."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     monkeypatch.setattr(together, "_LOOK", 60.0 if held else 0.05)  # as where a frozen cgroup does not show it
-    parent = os.getpid()
+    parent, limit = os.getpid(), 1.0
 
     def during(pid):
         if pid == second.pid and os.getpid() != parent:
@@ -194,13 +194,13 @@ def test_one_of_several_that_is_stopped_costs_its_share_time_and_no_more(held, m
 
     with CaptureProcess() as first, CaptureProcess() as second:
         pids = [first.pid, second.pid]
-        whole, late = together.copy_together(pids, hold.Budget(seconds=LIMIT), during)
+        whole, late = together.copy_together(pids, hold.Budget(seconds=limit), during)
         first.assert_free()
         second.assert_free()
     assert (whole.during, late.during) == ((pids[0],), (pids[1],))
-    assert whole.problems == () and whole.felt_ms < LIMIT * 1e3
+    assert whole.problems == () and whole.felt_ms < limit * 1e3
     assert len(late.problems) == 1 and "stood still itself (SIGSTOP, a frozen cgroup?)" in late.problems[0]
-    assert late.felt_ms >= (1e3 * (LIMIT + GRACE) if held else 0) and late.pause_ms >= late.felt_ms > 50
+    assert late.pause_ms >= late.felt_ms > (1e3 * (limit + GRACE) if held else 0)
 
 
 @pytest.mark.process
