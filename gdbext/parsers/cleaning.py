@@ -50,6 +50,7 @@ _PREFIXES = tuple(
         r"[\w.-]{1,40}/[\w.-]{1,60}(?=#\d{1,3} +(?:0x[0-9a-f]{6,16} in |[\w:~<>]{1,200} \([^()]{0,600}\)"
         r" (?:at|from) ))",  # an issue that was moved: `#1` became the number of one
         r"\\(?=#\d)",  # escaped for markdown
+        r"[ \t]{0,40}(?:#|//|\*) (?=Thread |Process \d|Python v\d|[ ]{4}\S.{0,300} \(|#\d|Traceback \(|\(gdb\) )",  # code's
         r"#{2,6} ",  # markdown headings; a frame is `#4`
         r"[ ]{0,6}\d{1,6}\t(?=#\d|Thread |[ ]{4}|Traceback)",  # cat -n
         r"[^\n]{0,200}?(?:\d%\|[^|]{0,120}\||\d% Completed \|)[^\n]{0,80}?(?=Fatal Python error: |Traceback \(most"
@@ -69,7 +70,7 @@ _BULLET = regex(
 _FENCE = regex(r"~{3,20} ?\w{0,20}\s*\Z")
 _SPAN = regex(r"`([^`]{1,2000})`")
 _PAGER = regex(r"-{2,3}Type <(?:RET|return)> [^-\n]{0,80}-{2,3}")
-_TAGS = regex(r"</?(?:details|summary|pre|code|p|br|b|blockquote|div)(?: [^>]{0,200})?/?>")
+_TAGS = regex(r"</?(?:details|summary|pre|code|p|br|b|blockquote|div|span|tt|font|li)(?: [^>]{0,200})?/?>")
 _ENTITY = regex(r"&(?:lt|gt|amp|quot|nbsp|#39);")
 
 
@@ -104,13 +105,13 @@ def clean(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
             text = text[:-2]
         if '~"' in text[:24]:
             text = _console(text)
-        stream, text = split_prefix(text)
-        stream, text = learned.split(stream, text)
-        text = indented.without(text)
         if "<" in text:
             text = _TAGS.sub("", text)
         if "&" in text and _ENTITY.search(text):
-            text = html.unescape(text)
+            text = html.unescape(text).replace("\xa0", " ")
+        stream, text = split_prefix(text)
+        stream, text = learned.split(stream, text)
+        text = indented.without(text)
         if "`" in text or text.lstrip(" ")[:1] in _BULLETS:
             text = _without_markup(text)
         if "0x" in text:
@@ -247,7 +248,7 @@ def _with(stream: Stream, prefix: str) -> Stream:
 
 
 _NUMBERED = regex(r"\s{0,12}(?:=>|\* )?(?:frame )?#\d+\b")
-_LISTED = regex(r"[* ] {1,8}\d[\d.]{0,9} +Thread 0x")  # by `info threads`
+_LISTED = regex(r"[* ]{0,9}\d[\d.]{0,9} +Thread 0x")  # by `info threads`
 _NEW_LINE = regex(
     r"\s*(?:(?:\* )?(?:frame )?#\d|Thread |Current thread|Traceback|\((?:cuda-)?gdb\)|\(lldb\)|====="
     r"|\[(?:Switching|Inferior|New)|TID \d|PID \d|Process \d|(?:No locals|Backtrace stopped)|\d+\t)"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Optional, Sequence, Tuple
+from typing import Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.stacks.classify import group_of
+from gdbext.model.codes import Given
 from gdbext.model.job import RankSnapshot
 from gdbext.model.stack import ThreadStack
 from gdbext.model.text.digits import is_whole
@@ -25,7 +26,8 @@ _WEIGHT = {
 }
 _IDLE = 20
 _FOR_ANOTHER = {"python-backward": 29}
-"""Rules of a main thread that waits for a thread of its own process: one that runs Python code decides instead."""
+_JOINS = {"os-join": 24, "python-join": 24}  # of a text: of what was read alive the graph has whom it waits for
+"""Rules of a main thread that waits for a thread of its own process: one that works, or waits for a lock, decides."""
 _KINDS = {
     "condvar-idle": (45, 10),
     "io": (50, 12),
@@ -52,13 +54,14 @@ def decisive(process: RankSnapshot, judged: Sequence[ThreadJudgement]) -> Option
     """Position of the decisive thread; None when no thread has a frame or a judgement that says anything."""
     best: Optional[Tuple[int, int, int, int]] = None
     parts = _parts(process)
+    others = _FOR_ANOTHER if process.given is not Given.TEXT else {**_FOR_ANOTHER, **_JOINS}
     mains = {position for position, thread in enumerate(process.threads) if is_main(process, thread)}
     for judgement, positions in grouped(judged):
         for main in (True, False):
             says = [one for one in positions if (one in mains) == main and _says(process, one, judgement)]
             first = min(says, key=lambda one: (one in parts, one), default=None)
             if first is not None:
-                key = (_weight(judgement, main), int(first not in parts), int(main), -first)
+                key = (_weight(judgement, main, others), int(first not in parts), int(main), -first)
                 best = key if best is None else max(best, key)
     if best is None or _may_be_another(process, judged, best[0], bool(best[2])):
         return None
@@ -77,14 +80,14 @@ def _may_be_another(process: RankSnapshot, judged: Sequence[ThreadJudgement], we
     return any(thread.unread and one.helper is None for thread, one in zip(process.threads, judged))
 
 
-def _weight(judged: ThreadJudgement, main: bool) -> int:
+def _weight(judged: ThreadJudgement, main: bool, others: Mapping[str, int]) -> int:
     if judged.helper is not None:
         fatal = group_of(judged) == "fatal"
         return 100 if fatal else _HELPER[0] if judged.rule or judged.running else _HELPER[1]
     if judged.idle:
         return _IDLE + int(main)
-    if main and judged.rule in _FOR_ANOTHER:
-        return _FOR_ANOTHER[judged.rule]
+    if main and judged.rule in others:
+        return others[judged.rule]
     pair = _KINDS.get(judged.kind) or _WEIGHT[group_of(judged)]
     return pair[0] if main else pair[1]
 

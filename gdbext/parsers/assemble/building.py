@@ -175,7 +175,7 @@ def _main_thread(stacks: Tuple[ThreadStack, ...]) -> Optional[int]:
 
 
 def thread_ids(threads: List[Thread]) -> Tuple[str, ...]:
-    """The ids that the text gives, names where it has nothing else; threads without one continue the numbering of their neighbours.
+    """The ids that the text gives, or py-spy's names; threads without one continue the numbering of their neighbours.
 
     gdb lists threads from the highest number down, so a stack that lost its head before "Thread 4" is thread 5. A
     stack without neighbours that have numbers is thread 1.

@@ -109,6 +109,11 @@ def _java_frame(match: Match[str]) -> Event:
     return FrameLine(named_frame(name, Place(match.group("lib"))))
 
 
+def _hung(match: Match[str]) -> Event:
+    """The kernel's watchdog: the stack of that thread follows."""
+    return Several((_glog_thread(match), Said(match.group().strip())))
+
+
 def _kernel_frame(match: Match[str]) -> Event:
     """A line of /proc/PID/task/TID/stack."""
     return FrameLine(named_frame(match.group("name"), Place("[kernel]")))
@@ -213,8 +218,14 @@ ROWS: Tuple[Row, ...] = (
     ),
     row(
         "kernel",
+        "INFO: task ",
+        _CLOCK + r"INFO: task (?P<name>\S.{0,40}?):(?P<tid>\d{1,9}) blocked for more than",
+        _hung,
+    ),
+    row(
+        "kernel",
         "state:",
-        _CLOCK + r"task:(?P<name>\S{1,40})\s{1,40}state:[A-Z]\s.{0,80}?\bpid: {0,6}(?P<tid>\d{1,9})\b",
+        _CLOCK + r"task:(?P<name>\S.{0,40}?)\s{1,40}state:[A-Z]\s.{0,80}?\bpid: {0,6}(?P<tid>\d{1,9})\b",
         _glog_thread,
     ),
     row(

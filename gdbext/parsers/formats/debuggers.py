@@ -136,7 +136,7 @@ ROWS: Tuple[Row, ...] = (
     row(
         "gdb",
         "(LWP ",
-        r"[* ] {1,8}(?P<id>\d[\d.]*) +Thread 0x[0-9a-f]+ \(LWP (?P<lwp>\d{1,9})\) +(?P<rest>.+)",
+        r"[* ]{0,9}(?P<id>\d[\d.]*) +Thread 0x[0-9a-f]+ \(LWP (?P<lwp>\d{1,9})\) +(?P<rest>.+)",
         _listed,
     ),
     row("eu-stack", "PID ", r"PID (?P<pid>\d{1,9}) - (?:process|core)", _process),

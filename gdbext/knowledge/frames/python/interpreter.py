@@ -130,13 +130,13 @@ _STANDARD_LIBRARY = (
         rank=PYTHON + 1,
     ),
     _function(
-        "python-wait",
+        "python-join",
         "condvar-idle",
-        r"wait(_for)?|join|_wait_for_tstate_lock|_shutdown",
-        r"(^"
-        r"|/)threading\.py$",
-        "threading",
+        r"join|_wait_for_tstate_lock|_join_os_thread",
+        r"(^|/)threading\.py$",
+        "threading: waits for the end of a thread",
     ),
+    _function("python-wait", "condvar-idle", r"wait(_for)?", r"(^|/)threading\.py$", "threading"),
     _function(
         "python-exit",
         "condvar-idle",
