@@ -12,6 +12,7 @@ from gdbext.knowledge.causes.remedies import REMEDIES, SHOWN_BY
 from gdbext.knowledge.causes.signatures import SIGNATURES
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROOTS
 from gdbext.knowledge.frames import MESSAGES, RULES
+from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.knowledge.schema import FrameRule, RemedyRule
 from gdbext.model.explanation import Explanation, Glossary, Sign
@@ -101,11 +102,11 @@ def _state(label: str) -> Explanation:
 
 def _looks(rule: FrameRule) -> str:
     """`cudaMallocHost, cudaHostAlloc, ...` of a row: its own pattern, without the marks that only a machine needs."""
-    pieces = [_plain(rule.function)]
+    pieces = [_plain(rule.function) or "any function"]
     if rule.file:
         pieces.append(f"in {_plain(rule.file)}")
     if rule.module:
-        pieces.append(f"of {_plain(rule.module)}")
+        pieces.append("of the kernel" if rule.module == KERNEL else f"of {_plain(rule.module)}")
     if rule.under:
         pieces.append(f"called under {_plain(rule.under)}")
     if rule.caller:

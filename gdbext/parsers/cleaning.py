@@ -46,11 +46,11 @@ _PREFIXES = tuple(
         r"\[(?P<rank>\d{1,5})\] (?=#\d|Thread \d|Current thread |Traceback)",  # mpirun -l, GASNet
         r"(?P<rank>\d{1,5}): (?=#\d|Thread |Current thread |  |Traceback)",  # srun --label
         r"\((?:cuda-)?gdb\) (?=#\d|Thread \d|\[Switching)",  # a prompt that got output behind it
-        r" ?(?:> ?){1,9}(?!>)",  # mail and markdown quotes
+        r" ?(?:> ?){1,9}(?: {12,60})?(?!>)",  # mail and markdown quotes
         r"[\w.-]{1,40}/[\w.-]{1,60}(?=#\d{1,3} +(?:0x[0-9a-f]{6,16} in |[\w:~<>]{1,200} \([^()]{0,600}\)"
         r" (?:at|from) ))",  # an issue that was moved: `#1` became the number of one
         r"\\(?=#\d)",  # escaped for markdown
-        r"[ \t]{0,40}(?:#|//|\*) (?=Thread |Process \d|Python v\d|[ ]{4}\S.{0,300} \(|#\d|Traceback \(|\(gdb\) )",  # code's
+        r"[ \t]{0,40}(?:#|//|\*) (?=Thread |Process \d|Python v\d|[ ]{4}\S.{0,300} \(|#\d|Traceback|\(gdb\) )",  # code
         r"#{2,6} ",  # markdown headings; a frame is `#4`
         r"[ ]{0,6}\d{1,6}\t(?=#\d|Thread |[ ]{4}|Traceback)",  # cat -n
         r"[^\n]{0,200}?(?:\d%\|[^|]{0,120}\||\d% Completed \|)[^\n]{0,80}?(?=Fatal Python error: |Traceback \(most"

@@ -83,7 +83,7 @@ def test_arrows_in_prose_are_no_stack(line):
 
 def test_offsets_as_the_kernel_and_perf_print_them():
     text = "    futex_wait_queue+0x66/0xb0\n    __GI___poll+0x4f\n    libcuda.so.1`cuMemFree_v2+0x12\n"
-    assert stack(text) == [("futex_wait_queue", None), ("__GI___poll", None), ("cuMemFree_v2", "libcuda.so.1")]
+    assert stack(text) == [("futex_wait_queue", "[kernel]"), ("__GI___poll", None), ("cuMemFree_v2", "libcuda.so.1")]
 
 
 def test_a_run_of_known_names():

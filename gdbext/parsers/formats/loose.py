@@ -22,6 +22,7 @@ from gdbext.parsers.formats.row import Row, number, row
 from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, read_frame
 
 _HASH = regex(r"::h[0-9a-f]{16}\Z")
+_SIZED = regex(r"\w\+0x[0-9a-f]+/0x[0-9a-f]+")  # with the size of the function: the kernel's way
 _STOP = regex(r"point \d{1,4}\b|received signal ")  # where a debugger says that it has stopped; the stack follows
 _WORDS = regex(r"(?!.*(?:[<(]|operator|\[clone))\S+ \S+")
 _IDENTIFIER = regex(r"[A-Za-z_~<][\w:~<>@.$, *&\[\]]*(?:\(.*\))?\Z")
@@ -77,7 +78,7 @@ def _inside(match: Match[str]) -> Optional[Event]:
 
 
 def _offset(match: Match[str]) -> Event:
-    library = match.group("before") or match.group("behind")
+    library = match.group("before") or match.group("behind") or ("[kernel]" if _SIZED.search(match.string) else None)
     pc = match.group("pc")
     return FrameLine(named_frame(match.group("name"), Place(library), int(pc, 16) if pc else None))
 
@@ -137,7 +138,8 @@ def _anywhere(match: Match[str]) -> Optional[Event]:
     name, line = text["name"] or "", whole(text.get("line"))
     if text.get("python") is not None:
         return FrameLine(Frame(name, file=text["python"], line=line, language="python"), None, "first" in text)
-    place = Place(text.get("before") or text.get("behind"), text.get("file"), line)
+    kernel = "[kernel]" if _SIZED.search(match.string) else None
+    place = Place(text.get("before") or text.get("behind") or kernel, text.get("file"), line)
     return FrameLine(named_frame(name, place), whole(text.get("number")))
 
 

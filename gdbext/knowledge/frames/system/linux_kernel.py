@@ -7,11 +7,26 @@ from gdbext.knowledge.schema import FrameRule
 
 _LINUX = "Linux 4.18-6.12 sources"
 _SUFFIX = r"(\.\w+)*$"
+KERNEL = r"\["
+"""Code of the kernel and its modules, as the texts of it name libraries: `[kernel]`, `[nvidia_uvm]`."""
 
 
 def _function(id: str, kind: str, names: str, rank: int = LEAF) -> FrameRule:
     return FrameRule(id, kind, rf"({names}){_SUFFIX}", _LINUX, rank=rank)
 
+
+_FILE_SYSTEMS = (
+    r"9p|afs|autofs|autofs4|bcachefs|bch2|beegfs|fhgfs|btrfs|ceph|cifs|coda|dlm|ecryptfs|erofs|exfat|ext[234]|f2fs|fat|fuse|gfs2|gpfs|hfs"
+    r"|hfsplus|iomap|isofs|jbd2|jffs2|jfs|kernfs|ll|lockd|lov|lustre|mdc|minix|mmfs|netfs|nfs|nfs3|nfs4|nfsd|nilfs|ntfs|ntfs3|ocfs2|orangefs"
+    r"|osc|ovl|ptlrpc|obd|ldlm|quota|dquot|smb|smb2|smb3|squashfs|ubifs|udf|verity|vboxsf|xfs|xlog|zfs|zil|zio|dmu|txg|spa|arc"
+)
+_DISKS = (
+    r"inode|dio|bio|blk|blkdev|bdev|block|submit|buffer|bh|page|folio|filemap|super|sb|wb|writeback|dm|md|raid1|raid5|raid10|nvme|scsi|sd|sg|ata|virtblk"
+    r"|virtio|nbd|rbd|drbd|loop|iscsi|dirty|truncate|swap|readahead|vfs|pipe|splice|tty|n_tty"
+)
+_SOCKETS = (
+    r"tcp|udp|inet|inet6|unix|sock|sk|skb|rpc|xprt|svc|netlink|packet|vsock|tipc|sctp|rds|rdma|ib|mlx[45]|iw_cm|ucma"
+)
 
 RULES = (
     _function(
@@ -88,5 +103,22 @@ RULES = (
         "exited-or-crashed",
         r"do_exit|do_group_exit|do_coredump|exit_mmap|mmput|coredump_wait",
         LEAF - 1,  # whoever waits at its end for something is held up by that
+    ),
+    FrameRule(
+        "kernel-by-name-lock",
+        "mutex",
+        rf"(?!\w*(?:unlock|block|clock|lockd|relock|trylock))(\w*_)?(lock|mutex|rwsem|sem|semaphore|down|spin_lock)(_\w+)?{_SUFFIX}",
+        _LINUX,
+        module=KERNEL,
+        rank=LEAF + 2,
+        leaf=True,
+    ),
+    FrameRule(
+        "kernel-by-name-io",
+        "io",
+        rf"_*(\w+_)?({_FILE_SYSTEMS}|{_DISKS}|{_SOCKETS})_\w+{_SUFFIX}",
+        "Linux fs/, block/, drivers/ and net/: functions begin with the name of their folder",
+        module=KERNEL,
+        rank=LEAF + 1,
     ),
 )
