@@ -19,7 +19,7 @@ from gdbext.model.text.patterns import either, regex
 from gdbext.parsers.assemble.events import Chain, Event, FrameLine, Location, Said, ThreadHead
 from gdbext.parsers.formats.python import spied_frame
 from gdbext.parsers.formats.row import Row, number, row
-from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, read_frame
+from gdbext.parsers.frame_lines import Place, named_frame
 
 _HASH = regex(r"::h[0-9a-f]{16}\Z")
 _SIZED = regex(r"\w\+0x[0-9a-f]+/0x[0-9a-f]+")  # with the size of the function: the kernel's way
@@ -62,19 +62,9 @@ def _located(match: Match[str]) -> Event:
     return Location(match.group("file"), int(match.group("line")))
 
 
-def _addressed(match: Match[str]) -> Optional[Event]:
-    body = match.group("body")
-    return FrameLine(read_frame(f"{match.group('pc')} in {body}")) if looks_like_frame(body) else None
-
-
 def _resolved(match: Match[str]) -> Event:
     """gdb's `list *ADDRESS`: `0x560ed is in je_malloc_mutex_lock_slow (src/mutex.c:69).`"""
     return FrameLine(named_frame(match.group("name"), Place(None, match.group("file"), int(match.group("line")))))
-
-
-def _inside(match: Match[str]) -> Optional[Event]:
-    body = match.group("body")
-    return FrameLine(read_frame(body)) if looks_like_frame(body) else None
 
 
 def _offset(match: Match[str]) -> Event:
@@ -226,8 +216,6 @@ ROWS: Tuple[Row, ...] = (
         r"\s{0,8}0x[0-9a-f]{1,16} is (?:in|at) (?P<name>\S.{0,400}?) \((?P<file>[^():]{1,400}):(?P<line>\d{1,9})\)\.?$",
         _resolved,
     ),
-    row("loose", "0x", r"\s{0,8}(?P<pc>0x[0-9a-f]{6,16}):?\s{1,4}(?:in )?(?P<body>[A-Za-z_~:][^<].*)", _addressed),
-    row("loose", "in ", r"\s{0,8}in (?P<body>\S{1,300} ?\(.{0,400}\) (?:from|at) \S{1,400})$", _inside),
     row(
         "loose",
         "+",
