@@ -111,6 +111,11 @@ def test_every_writer_has_a_source():
         ("Waiting for 1 local, 0 remote core engine proc(s) to start", "ipc-queue", "unknown"),
         ("Memory cgroup out of memory: Killed process 4711 (python3) oom-kill", "exited-or-crashed", "other"),
         ("[2025-06-22 17:13:55 TP3] Watchdog timeout (self.watchdog_timeout=300)", "unknown", "unknown"),
+        ("double free or corruption (!prev)", "exited-or-crashed", "unknown"),
+        ("panic: runtime error: invalid memory address or nil pointer dereference", "exited-or-crashed", "unknown"),
+        ("systemd[1]: x.service: Main process exited, code=killed, status=9/KILL", "exited-or-crashed", "unknown"),
+        ("Abort(1090319) on node 3 (rank 3 in comm 0): Fatal error in PMPI_Init", "exited-or-crashed", "unknown"),
+        ("Worker 3 died unexpectedly with exit code -9", "exited-or-crashed", "unknown"),
         ("tensor x: enforce fail at pair.cc:431] op.preamble.length <= op.nbytes. 8 vs 4 RuntimeError: x", "*", "collective-mismatch"),
     ],
 )  # fmt: skip

@@ -130,4 +130,27 @@ RULES: Tuple[LogRule, ...] = (
         "torch elastic multiprocessing/api.py; DeepSpeed launcher/launch.py; Slurm",
         wait=_DEAD,
     ),
+    LogRule(
+        "runtime-ended-it",
+        r"^(?:double free or corruption|free\(\): |malloc\(\): |munmap_chunk\(\): |realloc\(\): |corrupted size )"
+        r"|\*{3} (?:stack smashing|buffer overflow) detected \*{3}|: Assertion [`'].{1,300}' failed\."
+        r"|^panic: |^fatal error: (?:all goroutines are asleep|unexpected signal|concurrent map|out of memory)"
+        r"|^Exception in thread \"[^\"]{1,80}\" [a-z]|# A fatal error has been detected by the Java Runtime"
+        r"|^Unhandled exception\. System\.|^Uncaught exception:|libc\+\+abi: terminating|' panicked at ",
+        "a language's run-time or the C library ended the process",
+        "glibc malloc.c, assert.c, fortify_fail.c; Go runtime/panic.go; OpenJDK; Rust panicking.rs; CoreCLR; libc++abi",
+        wait=_DEAD,
+    ),
+    LogRule(
+        "manager-saw-it-end",
+        r"Main process exited, code=(?:killed|dumped|exited)|was sent SIG(?:KILL|ABRT|SEGV|BUS|ILL|FPE)\b"
+        r"|WORKER TIMEOUT \(pid:|Abort\(-?\d+\) on node (?P<rank>\d+) "
+        r"|application called MPI_Abort\(.{0,80}\) - process (?P<rank2>\d+)"
+        r"|\b(?:[Pp]rocess|[Ww]orker|[Cc]hild|[Rr]ank|[Aa]ctor|[Cc]ontainer|[Nn]ode|[Jj]ob|[Tt]ask)\b.{0,60}"
+        r"(?: died| crashed| killed| exited| terminated| aborted| failed)\b.{0,60}"
+        r"(?:\bsignal\b|\bSIG[A-Z]{3,5}\b|exit[ _]?(?:code|status)\b[ =:(]{0,3}-?[1-9])",
+        "whoever runs the process saw it end",
+        "systemd service.c; gunicorn arbiter.py; MPICH and Intel MPI; the words that managers of processes use",
+        wait=_DEAD,
+    ),
 )
