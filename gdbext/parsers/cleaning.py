@@ -50,7 +50,6 @@ _PREFIXES = tuple(
         r"[\w.-]{1,40}/[\w.-]{1,60}(?=#\d{1,3} +(?:0x[0-9a-f]{6,16} in |[\w:~<>]{1,200} \([^()]{0,600}\)"
         r" (?:at|from) ))",  # an issue that was moved: `#1` became the number of one
         r"\\(?=#\d)",  # escaped for markdown
-        r"[ \t]{0,40}(?:#|//|\*) (?=Thread |Process \d|Python v\d|[ ]{4}\S.{0,300} \(|#\d|Traceback|\(gdb\) )",  # code
         r"#{2,6} ",  # markdown headings; a frame is `#4`
         r"[ ]{0,6}\d{1,6}\t(?=#\d|Thread |[ ]{4}|Traceback)",  # cat -n
         r"[^\n]{0,200}?(?:\d%\|[^|]{0,120}\||\d% Completed \|)[^\n]{0,80}?(?=Fatal Python error: |Traceback \(most"
@@ -161,6 +160,9 @@ def split_prefix(text: str) -> Tuple[Stream, str]:
 _PART_OF_STACK = regex(
     r"[^\s\"'(][^\"]{0,160}?[\]>:|)\s](?=\s{0,40}(?:File \"[^\"]{1,400}\", line \d|#\d{1,3}\s+0x[0-9a-f]{6,16} ))"
 )
+_COMMENT = regex(
+    r"[ \t]{0,40}(?:#|//|\*|;|--)(?= (?:Thread |Process \d|goroutine \d|#\d{1,3} |Traceback|\(gdb\) |\[<|\* thread #))"
+)
 _BEGINS_STACK = regex(r"(?!\^C|.*C\+\+ Trace)[^\s\"'][^\"]{0,300}?(?=Traceback \(most recent call (?:last|first)\))")
 _LABEL = regex(r"\[(\d{1,5})\] (?=\S|\s{2})")
 _NOTEBOOK = regex(r"[A-Z]\w{0,60} {2,80}Traceback \(most recent call last\)\Z")
@@ -204,10 +206,11 @@ class LearnedPrefixes:
             known = shape.match(text)
             if known:
                 return _with(stream, known.group()), _behind(text, known.end())
-        if 'File "' not in text and " 0x" not in text:
+        found = _COMMENT.match(text)
+        if found is None and 'File "' not in text and " 0x" not in text:
             return stream, text
-        found = _PART_OF_STACK.match(text)
-        if found is None or _NOT_A_PREFIX.match(found.group()):
+        found = found or _PART_OF_STACK.match(text)
+        if found is None or (_NOT_A_PREFIX.match(found.group()) and not _COMMENT.match(text)):
             return stream, text
         prefix = found.group().rstrip()
         if len(self._shapes) < _MOST_LEARNED:

@@ -222,7 +222,7 @@ ROWS: Tuple[Row, ...] = (
     row(
         "traceback",
         " in ",
-        r"(?:File )?(?P<file>(?:[/~.]|[A-Za-z]:\\)\S{0,400}\.pyx?|<ipython-input-[\w-]{1,40}>"
+        r"\s{0,8}(?:File )?(?P<file>(?:[/~.]|[A-Za-z]:\\)\S{0,400}\.pyx?|<ipython-input-[\w-]{1,40}>"
         r"|<timed \w{1,8}>)(?::(?P<line>\d{1,9}),)? in "
         r"(?P<name>[\w.<>]{1,200})(?:\(.*\)?)?$",
         _trace_frame,
