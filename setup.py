@@ -43,6 +43,9 @@ setup(
         # TAB in bash, zsh and fish; loaded at a TAB alone (18 ms), has all three on Python 3.8. shtab's script needs no
         # process at a TAB, but has no fish below Python 3.9 and cannot know which pids run.
         "argcomplete>=3",
+        # VS Code's files have comments and commas at the end of lists: `gdbext vscode`. Kept (2026), pure Python, 3.8;
+        # commentjson and jsonc-parser have had no release since 2021.
+        "json5>=0.9",
         "pyelftools>=0.29",  # ELF notes, symbols and DWARF of libraries and cores
     ],
     extras_require={

@@ -1,7 +1,8 @@
-"""`gdbext vscode`: a launch.json that attaches VS Code to the ranks of the running job.
+"""`gdbext vscode`: launch.json and tasks.json that attach VS Code to the ranks of the running job.
 
-Keys: VS Code's C/C++ debugging reference (`cppdbg`, MIMode gdb) and debugpy's `attach` by `processId`. What else stands
-in the file stays; configurations of ours, told by their names, are replaced.
+Keys: VS Code's C/C++ debugging reference (`cppdbg`, MIMode gdb), debugpy's `attach` by `processId`, VS Code's "Tasks"
+and "Debugging: compound launch configurations". VS Code reads the pids before it runs the task that asks for those of
+now (`--check`): where they differ, the task writes the file anew and fails, and the next start attaches.
 """
 
 from __future__ import annotations
@@ -9,55 +10,76 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
+import sys
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from gdbext.cli.selection import chosen_job
 from gdbext.cli.terminal import Progress, write_lines
 from gdbext.collect.gdb.batch_runs import INIT, find_gdb
 from gdbext.commands.user_files import write_private
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.model.errors import OK, GdbextError
+from gdbext.model.errors import FINDING, OK, GdbextError
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.missing import Missing
 
 OURS = "gdbext: "
-"""Our configurations have names that begin so."""
+"""Our configurations and tasks have names that begin so."""
+TASK = f"{OURS}which ranks run now"
+_LONGEST = 256 * 1024  # characters of a file with comments
+_HINT = "--print shows what to put into it"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write it into the folder, or print it; returns the exit status. Raises GdbextError."""
+    """Write them into the folder, or print the first; returns the exit status. Raises GdbextError."""
     proc = ProcFS()
     job = chosen_job(proc, options, options.inputs)
-    path = Path(options.into) / "launch.json"
-    document = written(path, job, find_gdb(options.gdb), proc)
+    folder = Path(options.into)
+    path = folder / "launch.json"
+    document, old = written(path, job, find_gdb(options.gdb), proc)
     if options.print:
         write_lines([json.dumps(document, indent=2)])
-    else:
-        write(path, document)
-        Progress().say(f"{path}: {len(job.ranks)} ranks of {job.engine or 'the job'}")
-    return OK
+        return OK
+    if options.check and document == old.get("document"):
+        return OK
+    tasks, old_tasks = _with_task(folder / "tasks.json", _selectors(options, job))
+    for name, new, before in (("launch.json", document, old), ("tasks.json", tasks, old_tasks)):
+        kept = write(folder / name, new, before)
+        if kept:
+            Progress().say(f"comments of {name} are lost in the new one; they are in {kept}")
+    found = f"{path}: {len(job.ranks)} ranks of {job.engine or 'the job'}"
+    Progress().say(f"{found} run by other pids now; start again" if options.check else found)
+    return FINDING if options.check else OK
 
 
-def written(path: Path, job: Job, gdb: str, proc: ProcFS) -> Dict[str, Any]:
-    """The whole document: what `path` holds now, and a configuration for each rank. Raises GdbextError."""
-    document = _read(path)
-    mine: List[Dict[str, Any]] = []
-    for rank in job.ranks:
-        mine += _of_rank(rank, gdb, proc)
-    native = [one["name"] for one in mine if one["type"] == "cppdbg"]
-    document["configurations"] = _without_ours(document, "configurations", path) + mine
-    document["compounds"] = _without_ours(document, "compounds", path) + [
-        {"name": f"{OURS}all ranks", "configurations": native, "stopAll": True}
-    ]
-    return document
+def written(path: Path, job: Job, gdb: str, proc: ProcFS) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """The whole document: what `path` holds now, and a configuration for each rank; and what was read (see `_read`).
+    Raises GdbextError."""
+    old = _read(path, {"version": "0.2.0"})
+    document = dict(old["document"])
+    native = [_native(rank, gdb, proc) for rank in job.ranks]
+    python = [_python(rank) for rank in job.ranks if _is_python(rank.pid, proc)]
+    compounds = [_compound("all ranks", native)] + ([_compound("all ranks, Python", python)] if python else [])
+    document["configurations"] = _without_ours(document, "configurations", path) + native + python
+    document["compounds"] = _without_ours(document, "compounds", path) + compounds
+    return document, old
 
 
-def _of_rank(rank: RankProcess, gdb: str, proc: ProcFS) -> List[Dict[str, Any]]:
-    name = f"pid {rank.pid}" if rank.rank is None else f"rank {rank.rank} (pid {rank.pid})"
+def _compound(name: str, configurations: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
+    names = [one["name"] for one in configurations]
+    return {"name": OURS + name, "configurations": names, "stopAll": True, "preLaunchTask": TASK}
+
+
+def _name(rank: RankProcess) -> str:
+    """The same when the job is started again."""
+    return OURS + (f"pid {rank.pid}" if rank.rank is None else f"rank {rank.rank}")
+
+
+def _native(rank: RankProcess, gdb: str, proc: ProcFS) -> Dict[str, Any]:
     program = proc.exe(rank.pid)
-    native = {
-        "name": f"{OURS}{name}",
+    return {
+        "name": _name(rank),
         "type": "cppdbg",
         "request": "attach",
         "program": program if isinstance(program, str) else f"/proc/{rank.pid}/exe",
@@ -68,11 +90,13 @@ def _of_rank(rank: RankProcess, gdb: str, proc: ProcFS) -> List[Dict[str, Any]]:
             {"text": "-enable-pretty-printing", "ignoreFailures": True},
             {"text": f"source {INIT}", "description": "gdbext"},
         ],
+        "preLaunchTask": TASK,
     }
-    if not _is_python(rank.pid, proc):
-        return [native]
-    python = {"name": f"{OURS}{name}, Python", "type": "debugpy", "request": "attach", "processId": rank.pid}
-    return [native, {**python, "justMyCode": False}]
+
+
+def _python(rank: RankProcess) -> Dict[str, Any]:
+    python = {"name": f"{_name(rank)}, Python", "type": "debugpy", "request": "attach", "processId": rank.pid}
+    return {**python, "justMyCode": False, "preLaunchTask": TASK}
 
 
 def _is_python(pid: int, proc: ProcFS) -> bool:
@@ -81,31 +105,83 @@ def _is_python(pid: int, proc: ProcFS) -> bool:
     return any(os.path.basename(file).startswith(("python", "libpython")) for file in files)
 
 
-def _read(path: Path) -> Dict[str, Any]:
+def _selectors(options: argparse.Namespace, job: Job) -> List[str]:
+    """What finds the job again when it runs by other pids."""
+    given = [f"--{name}={getattr(options, name)}" for name in ("name", "engine", "gdb") if getattr(options, name)]
+    return given if options.name or options.engine or not job.engine else [*given, f"--engine={job.engine}"]
+
+
+def _with_task(path: Path, selectors: Sequence[str]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """The document of tasks with ours, and what was read. Raises GdbextError."""
+    old = _read(path, {"version": "2.0.0"})
+    document = dict(old["document"])
+    installed = shutil.which("gdbext")
+    command = [installed] if installed else [sys.executable, "-m", "gdbext"]
+    task = {
+        "label": TASK,
+        "type": "process",
+        "command": command[0],
+        "args": [*command[1:], "vscode", "--check", "--into", os.path.abspath(path.parent), *selectors],
+        "presentation": {"reveal": "silent"},
+        "problemMatcher": [],
+    }
+    document["tasks"] = [*_without_ours(document, "tasks", path), task]
+    return document, old
+
+
+def _read(path: Path, empty: Dict[str, Any]) -> Dict[str, Any]:
+    """`document`, and `text` where it is no plain JSON: VS Code allows comments, and commas at the end of lists."""
     try:
-        document = json.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8-sig")
     except FileNotFoundError:
-        return {"version": "0.2.0"}
-    except OSError as error:
-        raise GdbextError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError:
-        raise GdbextError(f"{path} is not plain JSON (comments?)", "--print shows what to put into it") from None
-    if not isinstance(document, dict):
-        raise GdbextError(f"{path} is no launch.json", "--print shows what to put into it")
-    return document
+        return {"document": empty}
+    except (OSError, UnicodeDecodeError) as error:
+        raise GdbextError(f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is no UTF-8'}") from None
+    found: Dict[str, Any] = {}
+    try:
+        found["document"] = json.loads(text)
+    except (ValueError, RecursionError):
+        found = {"document": _with_comments(path, text), "text": text}
+    if not isinstance(found["document"], dict):
+        raise GdbextError(f"{path} is no {path.name}", _HINT)
+    return found
+
+
+def _with_comments(path: Path, text: str) -> Any:
+    if not text.strip():
+        return {}
+    if len(text) > _LONGEST:
+        raise GdbextError(f"{path} is no plain JSON and too long to be read", _HINT)
+    try:
+        import json5
+    except ImportError:
+        raise GdbextError(
+            f"{path} has comments: the package json5 is missing", "python3 -m pip install json5"
+        ) from None
+    try:
+        return json5.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise GdbextError(f"{path} is no JSON: {str(error).splitlines()[0][:100]}", _HINT) from None
 
 
 def _without_ours(document: Dict[str, Any], key: str, path: Path) -> List[Any]:
     kept = document.get(key, [])
     if not isinstance(kept, list):
-        raise GdbextError(f"{path} is no launch.json: {key} is not a list", "--print shows what to put into it")
-    return [one for one in kept if not (isinstance(one, dict) and str(one.get("name", "")).startswith(OURS))]
+        raise GdbextError(f"{path} is no {path.name}: {key} is not a list", _HINT)
+    label = "label" if key == "tasks" else "name"
+    return [one for one in kept if not (isinstance(one, dict) and str(one.get(label, "")).startswith(OURS))]
 
 
-def write(path: Path, document: Dict[str, Any]) -> None:
-    """Whole or not at all. It is the project's, and readable as its other files are. Raises GdbextError."""
+def write(path: Path, document: Dict[str, Any], old: Dict[str, Any]) -> Optional[str]:
+    """Whole or not at all; returns where the text with comments is kept. It is the project's, and readable as its other
+    files are. Raises GdbextError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise GdbextError(f"cannot write {path}: {error.strerror}") from None
+    kept = None
+    if old.get("text", "").strip():
+        kept = f"{path}.with-comments"
+        write_private(kept, old["text"], force=True, mode=0o644)
     write_private(str(path), json.dumps(document, indent=2) + "\n", force=True, mode=0o644)
+    return kept

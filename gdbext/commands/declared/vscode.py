@@ -13,6 +13,7 @@ COMMANDS = (
         arguments=(
             *(PIDS, WHICH_GDB),
             Argument("--into", "folder of the launch.json (.vscode)", "DIR", default=".vscode"),
+            Argument("--check", "write it again, and fail, if the ranks have other pids now", flag=True),
             Argument("--print", "print it instead of writing it", flag=True),
             *SELECTING,
         ),

@@ -142,7 +142,7 @@ class GdbSession:
                 empty.append((compat.add_inferior(), True))
             with symbols.preloaded([process.pid for process in free]):
                 for process in sorted(free, key=rank_key):
-                    problems[process.pid] = self._attach_one(process, before[process.pid], begun, *empty.pop(0))
+                    problems[process.pid] = self._attach_one(process, before[process.pid], begun, empty.pop(0))
         except BaseException as error:
             compat.switch(started)
             for inferior, added in empty:
@@ -179,10 +179,10 @@ class GdbSession:
         process: RankProcess,
         before: Mapping[int, kernel_threads.ThreadTimes],
         begun: List[gdb.Inferior],
-        inferior: gdb.Inferior,
-        added: bool,
+        empty: Optional[Tuple[gdb.Inferior, bool]] = None,
     ) -> Optional[str]:
-        """Attach into an empty inferior; returns why it did not work."""
+        """Attach into an empty inferior, or a new one; returns why it did not work."""
+        inferior, added = empty or self._empty_inferior()
         begun.append(inferior)
         compat.switch(inferior)
         now = kernel_threads.look(process.pid)
