@@ -9,7 +9,7 @@ from gdbext.capture.memory.environ import read_environ
 from gdbext.cli.answer import show
 from gdbext.cli.selection import selector_of
 from gdbext.cli.terminal import Progress
-from gdbext.discovery.preflight.permission import hindrances
+from gdbext.discovery.preflight.permission import hindrances, of_several
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.model.exit_status import ALL, NONE, exit_status
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
 def _with_hindrances(job: Job, proc: ProcFS) -> Job:
     """The job with a note for everything that would hinder an attach to one of its ranks."""
     notes = tuple(
-        f"{'; '.join(filter(None, (problem.text, problem.remedy)))} (PID {', '.join(map(str, pids))})"
+        f"{'; '.join(filter(None, (problem.text, problem.remedy)))}{of_several(pids)}"
         for problem, pids in hindrances(proc, [rank.pid for rank in job.ranks])
     )
     return replace(job, notes=job.notes + notes)

@@ -271,7 +271,8 @@ class Look:
         self._progress.say(f"reading symbols and unwinding {counted(len(ranks), 'copy', 'copies')}; all ranks run on")
         limits = self._limits
         say, jobs, meanwhile = self._progress.say, limits.jobs, self._meanwhile
-        result = unwind(copies, gdb, folder, limits.frames, limits.deadline, say, (), jobs, begun, meanwhile)
+        names = [rank.label for rank in ranks if rank.copy is not None]
+        result = unwind(copies, gdb, folder, limits.frames, limits.deadline, say, (), jobs, begun, meanwhile, names)
         if result.failure is not None:
             if not any(rank.python for rank in ranks):
                 raise result.failure

@@ -19,4 +19,6 @@ def doctor(session: Session, args: Namespace) -> Checkup:
     if args.gdb:
         return Checkup(points)
     proc = ProcFS()
-    return Checkup((*points, *host_points(proc, find_jobs(proc, selector_of(args), read_environ), place_for_copies)))
+    jobs = find_jobs(proc, selector_of(args), read_environ)
+    held = {rank.process.pid for rank in session.ranks()}
+    return Checkup((*points, *host_points(proc, jobs, place_for_copies, held)))

@@ -120,10 +120,12 @@ class Terminal:
 
     PROMPT = "(gdb) "
 
-    def __init__(self, gdb, *arguments):
+    def __init__(self, gdb, *arguments, echo=False):
+        """With `echo` what is typed is shown, as readline does it for a person."""
         self._ours, theirs = pty.openpty()
         attributes = termios.tcgetattr(theirs)
-        attributes[3] &= ~termios.ECHO
+        if not echo:
+            attributes[3] &= ~termios.ECHO
         termios.tcsetattr(theirs, termios.TCSANOW, attributes)
         words = [gdb, *QUIET, "-ex", "set style enabled off", "-ex", "set enable-bracketed-paste off"]
         words += [word for argument in arguments for word in ("-ex", argument)]

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tests.gdb.gdbrun import Target, gdb_batch
+from tests.gdb.gdbrun import INIT, Target, Terminal, gdb_batch
 
 pytestmark = pytest.mark.gdb
 
@@ -204,3 +204,45 @@ def test_names_of_a_target_in_errors_and_progress_control_no_terminal(any_gdb):
     )
     assert answer.err.count("the end") == 3, answer.err
     assert "\x1b" not in answer.err and "\x07" not in answer.err and "Traceback" not in answer.err
+
+
+WHILE_TYPED = """
+import ctypes
+import gdb
+from gdbext.debugger.base.timer import beside_the_line, later
+
+def warn():
+    if ctypes.c_int.in_dll(ctypes.CDLL(None), "rl_end").value == 7:
+        beside_the_line(lambda: gdb.write("beware\\n", gdb.STDERR))
+    else:
+        later(0.02, warn)
+
+later(0.02, warn)
+"""
+
+
+def test_a_warning_leaves_a_line_that_is_typed_whole(any_gdb, tmp_path):
+    script = tmp_path / "warn.py"
+    script.write_text(WHILE_TYPED)
+    with Terminal(any_gdb, f"source {INIT}", f"cd {tmp_path}", echo=True) as terminal:
+        terminal.expect(re.escape(Terminal.PROMPT))
+        terminal.command("source warn.py")
+        terminal.send("echo fi")
+        said = terminal.expect(r"beware\r\n.*echo fi")
+        assert re.search(r"echo fi\r\nbeware\r\n\r?\(gdb\) echo fi\Z", said), said
+        assert "fine\r\n" in terminal.command("ne\\n")
+
+
+def test_our_own_attach_hinders_nobody(turn_gdb):
+    with Target("plain", env={"RANK": "0", "WORLD_SIZE": "2"}) as one, Target("plain", env={"RANK": "1"}) as two:
+        attached = f"llm-attach-all {one.pid} --output /dev/null"
+        both, part = gdb_batch(
+            turn_gdb, attached, f"llm-doctor {one.pid} --json", f"llm-doctor {one.pid} {two.pid} --json"
+        ).documents
+    found = [[point for point in document["points"] if point["name"] == "attach"] for document in (both, part)]
+    assert [[point["state"] for point in points] for points in found] == [["ok"], ["ok", "ok"]], found
+    assert found[0][0]["text"] == "this gdb is attached to 1 of 1 ranks"
+    assert "lets us attach to all 1 others" in found[1][1]["text"]
+    assert not any("PID" in point["text"] for point in both["points"])
+    memory = next(point for point in both["points"] if point["name"] == "GPU memory")
+    assert memory["state"] == ("ok" if "this cuda-gdb" in memory["text"] else "warning")

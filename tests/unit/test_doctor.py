@@ -51,7 +51,7 @@ def test_a_job_with_a_traced_rank_and_two_that_are_missing(tree):
     found = points_of(tree)
     assert [point.state for point in found if point.name == "attach"] == ["hindrance"]
     (traced,) = (point for point in found if point.name == "attach")
-    assert "traced by process 9" in traced.text and "(PID 61)" in traced.text and "kill 9" in traced.remedy
+    assert "traced by process 9" in traced.text and traced.text.startswith("61 is") and "kill 9" in traced.remedy
     assert any("ranks 2-3 are expected" in point.text and point.state == "warning" for point in found)
     assert Checkup(tuple(found)).hindered
 
@@ -93,7 +93,7 @@ def test_a_small_pid_is_not_taken_for_other_numbers(tmp_path, monkeypatch):
     made.add(10, 1, "python train.py", status={"Uid": "1010\t1010\t1010\t1010"})
     made.add(50, 1, "gdb", status={"Uid": "1000\t1000\t1000\t1000"})
     texts = [(problem.text, pids) for problem, pids in hindrances(ProcFS(str(tmp_path)), (10,))]
-    assert ("PID runs as user 1010, we are user 1000", (10,)) in texts
+    assert ("10 runs as user 1010, we are user 1000", (10,)) in texts
 
 
 def test_no_job_and_no_room(tree, monkeypatch):

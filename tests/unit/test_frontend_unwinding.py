@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import re
 import threading
 
 import pytest
@@ -140,3 +141,16 @@ def test_without_room_for_a_thread_the_work_is_done_in_silence(unwind, monkeypat
     monkeypatch.setattr(threading.Thread, "start", refuses)
     result = unwind(1)
     assert [one.stacks for one in result.ranks] == [(stack_of(copy.pid),) for copy in COPIES]
+
+
+def test_a_long_silence_names_the_rank_and_the_library_that_is_read():
+    said = []
+    with unwinding._Count(2, 60.0, said.append, ["rank 3", "rank 4"]) as progress:
+        progress.said(0, "stacks of 1/2")
+        progress.said(0, "reading 1 /usr/lib/libtorch_cuda.so")
+        assert said == ["stacks of 1/2"], "a line for each of 200 libraries is none"
+        progress.silent_for(0.0)
+        assert re.fullmatch(r"rank 4: reading libtorch_cuda\.so; \d+ s of 60", said[-1])
+        progress.said(0, "reading 7 libc.so.6")
+        progress.silent_for(0.0)
+        assert said[-1].startswith("copy 8 of 2: reading libc.so.6;")

@@ -147,6 +147,15 @@ def test_words_of_the_table():
     assert "no stream was found" in lines(table())
 
 
+def test_one_line_where_no_rank_has_a_stream():
+    empty = [RankStreams(number + 1, 4711 + number, number, ()) for number in range(8)]
+    text = lines(StreamTable(tuple(empty)))
+    assert text.count("\n") == 0 and text.startswith("ranks 0-7: no stream was found in the frames")
+    one = replace(empty[3], streams=(KnownStream("user", HANDLE, 0, uses=(use(waits="stream", thread="2"),)),))
+    text = lines(StreamTable((*empty[:3], one)))
+    assert "rank 2: 0 streams" in text and "rank 3: 1 stream" in text
+
+
 def test_one_line_for_all_that_was_not_asked_any_more():
     stuck = Missing("cuStreamIsCapturing did not return within 2 s")
     after = Missing(f"not asked any more: {stuck.reason}", Code.GIVEN_UP)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
+import re
 import threading
 import time
 from collections import Counter
@@ -23,7 +25,8 @@ from gdbext.opener.shelf import Shelf
 
 FEW = 16  # ranks of which each is a line of progress
 _EVERY = 1.0  # seconds between two lines when there are more
-_PATIENCE = 10.0  # seconds without a line
+_PATIENCE = 5.0  # seconds without a line
+_READS = re.compile(r"reading (\d+) (.+)")  # which copy's file (debugger/stacks/batch.py)
 _LEAST = 1.0  # second that a gdb gets
 
 Row = Dict[str, Any]
@@ -58,13 +61,15 @@ def unwind(
     jobs: int = 0,
     begun: batch_runs.Begun = (),
     meanwhile: Callable[[], object] = lambda: None,
+    names: Sequence[str] = (),
 ) -> Result:
     """Find symbols and let `gdb` work for at most `deadline` seconds, half of them for the symbols, with files in
     `folder`; at most `frames` of a thread.
 
     `jobs`: so many gdbs side by side; 0: as many as pay. `begun`: those that wait for work in `folder` already.
-    `meanwhile` is called once they all work. Raises `GdbextError` when there is no room for the files.
-    When no gdb gives a result, `failure` of ours says why; what one of several failed in is a problem of its copies.
+    `meanwhile` is called once they all work; `names` are what people call the copies. Raises `GdbextError` when there
+    is no room for the files. When no gdb gives a result, `failure` of ours says why; what one of several failed in is a
+    problem of its copies.
     """
     started = time.monotonic()
     shelf = Shelf()  # what gdb reads must stay open until it has ended
@@ -78,7 +83,7 @@ def unwind(
         count = gdbs_for(rows, size, jobs)
         if count > 1:
             say(f"{count} gdbs side by side")
-        with _Count(len(copies), deadline, say) as progress:
+        with _Count(len(copies), deadline, say, names) as progress:
             work = _Work(gdb, folder, found, frames, time.monotonic() + deadline, progress.said)
             work.do([rows[number::count] for number in range(count)], begun, meanwhile)
     if not work.done:
@@ -181,8 +186,9 @@ def unread_stack(thread: ThreadCopy) -> ThreadStack:
 class _Count:
     """Makes one progress of those of several gdbs, and says that they are at work while they say nothing."""
 
-    def __init__(self, total: int, deadline: float, say: Callable[[str], None]) -> None:
-        self._total, self._deadline, self._say = total, deadline, say
+    def __init__(self, total: int, deadline: float, say: Callable[[str], None], names: Sequence[str] = ()) -> None:
+        self._total, self._deadline, self._say, self._names = total, deadline, say, names
+        self._reads = "gdb is working"
         self._begun, self._said_at, self._since = 0, time.monotonic(), time.monotonic()
         self._ended = threading.Event()
         self._watch = threading.Thread(target=self._while_silent, name="gdbext-progress", daemon=True)
@@ -198,7 +204,13 @@ class _Count:
             self._watch.join()
 
     def said(self, number: int, line: str) -> None:
-        """A gdb begins with a copy; some more than once, where another gdb has ended before."""
+        """A gdb begins with a copy, some more than once, where another gdb has ended before; or with a file of it."""
+        reads = _READS.fullmatch(line)
+        if reads:
+            at = int(reads[1])
+            name = self._names[at] if at < len(self._names) else f"copy {at + 1} of {self._total}"
+            self._reads = f"{name}: reading {os.path.basename(reads[2])}"
+            return
         self._begun = min(self._begun + 1, self._total)
         now = time.monotonic()
         if self._total <= FEW or now - self._said_at >= _EVERY or self._begun == self._total:
@@ -207,6 +219,10 @@ class _Count:
 
     def _while_silent(self) -> None:
         while not self._ended.wait(_PATIENCE):
-            now = time.monotonic()
-            if now - self._said_at >= _PATIENCE:
-                self._say(f"gdb has been working for {now - self._since:.0f} s, of {self._deadline:g} that it may take")
+            self.silent_for(_PATIENCE)
+
+    def silent_for(self, seconds: float) -> None:
+        """Tell what gdb does, when it has said nothing for so long."""
+        now = time.monotonic()
+        if now - self._said_at >= seconds:
+            self._say(f"{self._reads}; {now - self._since:.0f} s of {self._deadline:g}")

@@ -59,4 +59,4 @@ def _device_memory() -> Point:
     if compat.has_cuda_device():
         return Point("GPU memory", "ok", "this cuda-gdb reads it")
     text = "not readable for this gdb: llm-tensor says where values are, not which"
-    return Point("GPU memory", "ok", text, "cuda-gdb, --gpu-core FILE, or `set llm allow-calls on`")
+    return Point("GPU memory", "warning", text, "cuda-gdb, --gpu-core FILE, or `set llm allow-calls on`")

@@ -14,7 +14,7 @@ from gdbext.analysis.verdict.timeouts import Timeout, timeouts_of
 from gdbext.capture.memory.environ import read_environ
 from gdbext.commands.break_points import BreakOptions, is_line_of_python, not_for_gdb, wrong_condition
 from gdbext.debugger.base import compat
-from gdbext.debugger.base.timer import later
+from gdbext.debugger.base.timer import beside_the_line, later
 from gdbext.debugger.breakpoints.conditions import problem_there, wrong_everywhere
 from gdbext.debugger.breakpoints.continuing import GoingOn, Holder
 from gdbext.debugger.breakpoints.gathering import TOGETHER, Gathering
@@ -252,7 +252,7 @@ class RankBreaks:
         self._dead_man.limit = options.limit
         self._dead_man.rearm()
         self._end_timers()
-        self._timers = [later(one.seconds * _NEAR, partial(self._say, f"soon: {one.words()}")) for one in known]
+        self._timers = [later(one.seconds * _NEAR, partial(self._warn, f"soon: {one.words()}")) for one in known]
 
     def _of_others(self, options: BreakOptions, others: Sequence[AttachedRank]) -> str:
         if not others:
@@ -320,8 +320,8 @@ class RankBreaks:
 
     # --- nobody is there ---
 
-    def _warn(self, left: float) -> None:
-        self._say(f"no command for a while: in {left:g} s every rank is released (any command keeps them)")
+    def _warn(self, text: str) -> None:
+        beside_the_line(partial(self._say, text))
 
     def _release(self, limit: float) -> None:
         self._leaving.leave(f"no command for {limit:g} s")

@@ -15,7 +15,7 @@ _WARN_AT = 0.75  # of the limit
 class DeadMan:
     """Calls `release` in gdb's event loop, that many seconds after the last command or stop, and `warn` before."""
 
-    def __init__(self, release: Callable[[float], None], warn: Callable[[float], None]) -> None:
+    def __init__(self, release: Callable[[float], None], warn: Callable[[str], None]) -> None:
         self._release, self._warn = release, warn
         self._timers: List[threading.Timer] = []
         self.limit: Optional[float] = None  # seconds; None: not watching
@@ -44,7 +44,7 @@ class DeadMan:
 
     def _soon(self, timers: List[threading.Timer], left: float) -> None:
         if timers is self._timers:
-            self._warn(left)
+            self._warn(f"no command for a while: in {left:g} s every rank is released (any command keeps them)")
 
     def _over(self, timers: List[threading.Timer]) -> None:
         if timers is self._timers and self.limit is not None:  # no command came between the timer and this event

@@ -38,6 +38,7 @@ from gdbext.model.errors import MORE_MEMORY
 from gdbext.model.saved.frame_table import FrameTable
 
 SCHEMA = 1
+_LONGEST_NAME = 200  # characters of a file's
 _SOME = 8 << 20  # bytes that gdb always has, unless there is a limit
 _SET_PDEATHSIG = 1  # linux/prctl.h
 SETTINGS = {
@@ -152,6 +153,7 @@ def _load(rank: Dict[str, Any]) -> List[str]:
     """Program, libraries and memory of one rank into the current inferior."""
     problems: List[str] = []
     for row in rank["files"]:
+        progress(f"reading {rank['index']} {' '.join(row['name'].split())[:_LONGEST_NAME]}")
         file = symbols.SymbolFile(symbols.LITERALLY + row["path"], row["bias"], row["name"])
         problems += symbols.add_program(file) if row.get("program") else symbols.add([file])
     compat.open_core(rank["core"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import Callable, Iterator, Sequence
+from typing import Callable, Collection, Iterator, Sequence
 
-from gdbext.discovery.preflight.permission import hindrances
+from gdbext.discovery.preflight.permission import hindrances, of_several
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.listing import describe
 from gdbext.model.checkup import Point
@@ -18,8 +18,11 @@ _ROOM = 1 << 30
 """Bytes. Stacks of 8 ranks of 100 threads take 20 to 60 MiB as copies; with many threads ten times that."""
 
 
-def host_points(proc: ProcFS, jobs: Sequence[Job], place: Callable[[], str]) -> Iterator[Point]:
-    """Nothing is stopped or changed. `place()` is the folder that copies go to; it raises `GdbextError`."""
+def host_points(
+    proc: ProcFS, jobs: Sequence[Job], place: Callable[[], str], held: Collection[int] = ()
+) -> Iterator[Point]:
+    """Nothing is stopped or changed. `place()` is the folder that copies go to; it raises `GdbextError`. `held`: pids
+    that this debugger is attached to."""
     if not jobs:
         yield Point("job", "warning", "no rank process of a known engine runs here", "name one: gdbext diagnose PID")
         for note in getattr(jobs, "notes", ()):
@@ -30,17 +33,21 @@ def host_points(proc: ProcFS, jobs: Sequence[Job], place: Callable[[], str]) -> 
             yield Point("job", "warning", note)
         if job.absent:
             yield Point("job", "warning", f"ranks {folded(job.absent)} are expected and were not found")
-        yield from _attaching(proc, job)
+        yield from _attaching(proc, job, held)
     yield _room(place)
 
 
-def _attaching(proc: ProcFS, job: Job) -> Iterator[Point]:
-    found = hindrances(proc, [rank.pid for rank in job.ranks])
-    if not any(problem.blocking for problem, _ in found):
-        yield Point("attach", "ok", f"the kernel lets us attach to all {len(job.ranks)} of them")
+def _attaching(proc: ProcFS, job: Job, held: Collection[int]) -> Iterator[Point]:
+    free = [rank.pid for rank in job.ranks if rank.pid not in held]
+    found = hindrances(proc, free)
+    if len(free) < len(job.ranks):
+        yield Point("attach", "ok", f"this gdb is attached to {len(job.ranks) - len(free)} of {len(job.ranks)} ranks")
+    if free and not any(problem.blocking for problem, _ in found):
+        others = "of them" if len(free) == len(job.ranks) else "others"
+        yield Point("attach", "ok", f"the kernel lets us attach to all {len(free)} {others}")
     for problem, pids in found:
         state = "hindrance" if problem.blocking else "warning"
-        yield Point("attach", state, f"{problem.text} (PID {folded(pids)})", problem.remedy)
+        yield Point("attach", state, problem.text + of_several(pids), problem.remedy)
 
 
 def _room(place: Callable[[], str]) -> Point:

@@ -10,6 +10,7 @@ from gdbext.discovery.proc.procfs import ProcFS, Stat
 from gdbext.discovery.proc.scrub import title_of
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
+from gdbext.model.text.ranges import folded
 
 _SYS_PTRACE = 1 << 19
 """CAP_SYS_PTRACE (capabilities(7), linux/capability.h)."""
@@ -63,12 +64,21 @@ def check(proc: ProcFS, pid: int) -> Preflight:
 
 
 def hindrances(proc: ProcFS, pids: Sequence[int]) -> List[Tuple[Problem, Tuple[int, ...]]]:
-    """What speaks against attaching to some of these, each once (with PID for the number), and to which it applies."""
-    found: Dict[Problem, List[int]] = {}
+    """What speaks against attaching to some of these, each once, and to which it applies. A text about one process has
+    its number, one about several has PID in its place (`of_several` tells the numbers)."""
+    found: Dict[Problem, List[Tuple[int, Problem]]] = {}
     for pid in pids:
-        for one in _problems(proc, pid, "PID"):
-            found.setdefault(one, []).append(pid)
-    return [(problem, tuple(which)) for problem, which in found.items()]
+        for alike, own in zip(_problems(proc, pid, "PID"), _problems(proc, pid, str(pid))):
+            found.setdefault(alike, []).append((pid, own))
+    return [
+        (which[0][1] if len(which) == 1 else problem, tuple(pid for pid, _ in which))
+        for problem, which in found.items()
+    ]
+
+
+def of_several(pids: Sequence[int]) -> str:
+    """What PID stands for in a text about several processes, to be put behind it."""
+    return f" (PID {folded(pids)})" if len(pids) > 1 else ""
 
 
 def survive(proc: ProcFS) -> None:

@@ -17,12 +17,13 @@ from gdbext.model.stream import (
     StreamUse,
     StreamWait,
 )
-from gdbext.model.text.ranges import counted
+from gdbext.model.text.ranges import counted, folded
 from gdbext.render.safe_text import clean, located, place_of, shorten_located, shorten_name, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 
 MOST_ROWS = 64
+_NO_STREAM = "no stream was found in the frames that have debug information, nor in the arguments of calls"
 MOST_PROBLEMS = 8
 
 _STREAMS = (
@@ -95,6 +96,9 @@ def _state(asked: Asked) -> str:
 
 def stream_table_lines(answer: StreamTable, style: Style) -> List[str]:
     """Each process's streams, then who waits, then what could not be had."""
+    if len(answer.ranks) > 1 and all(_remarks(rank) == [_NO_STREAM] and not rank.waits for rank in answer.ranks):
+        ranks = [rank.rank if rank.rank is not None else rank.pid for rank in answer.ranks]
+        return wrapped(f"ranks {folded(ranks)}: {_NO_STREAM}", style)
     lines: List[str] = []
     for rank in answer.ranks:
         lines += ([""] if lines else []) + _rank_lines(rank, style, len(answer.ranks) > 1)
@@ -139,7 +143,7 @@ def _remarks(rank: RankStreams) -> List[str]:
     if count:
         found.append(f"{counted(count, 'other')} not asked any more: after that no call is made in this process")
     if not rank.streams and not rank.problems:
-        found.append("no stream was found in the frames that have debug information, nor in the arguments of calls")
+        found.append(_NO_STREAM)
     return list(dict.fromkeys([*rank.problems, *found]))
 
 
