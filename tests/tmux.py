@@ -22,7 +22,7 @@ _HISTORY = "10000"  # lines
 class Tmux:
     """A window of a tmux server of our own. Nothing of it is left after the `with` block."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], columns: int = 160, lines: int = 50) -> None:
         self._folder = tempfile.mkdtemp(prefix="gdbext-tmux-")  # a short path: the server's socket lies in it
         self._environment = {
             **os.environ,
@@ -34,6 +34,7 @@ class Tmux:
             "LC_ALL": "C.UTF-8",
             **environment,
         }
+        self._size = ("-x", str(columns), "-y", str(lines))
         self._environment.pop("TMUX", None)  # the one that somebody runs the tests in
         self._read = 0  # characters of the screen and its history that `until` has passed
         self._pipe = self._server = self.shell = -1
@@ -48,7 +49,7 @@ class Tmux:
 
     def _start(self) -> None:
         self._tmux("start-server", ";", "set-option", "-g", "history-limit", _HISTORY, ";", "new-session", "-d",
-                   "-x", "160", "-y", "50", "bash", "--norc", "--noprofile", "-i")  # fmt: skip
+                   *self._size, "bash", "--norc", "--noprofile", "-i")  # fmt: skip
         self._server, self.shell = (
             int(word) for word in self._tmux("display-message", "-p", "#{pid} #{pane_pid}").split()
         )
@@ -88,6 +89,10 @@ class Tmux:
     def screen(self) -> str:
         """All that was printed and is not overwritten, wrapped lines joined."""
         return self._tmux("capture-pane", "-p", "-J", "-S", "-").rstrip("\n")
+
+    def seen(self) -> List[str]:
+        """The lines that stand on the screen now, as a person sees them."""
+        return self._tmux("capture-pane", "-p").rstrip("\n").split("\n")
 
     def until(self, *texts: str) -> str:
         """Wait until the texts have come, one after the other; returns what stands there up to the last one."""

@@ -13,7 +13,7 @@ from tests.unit.render_samples import hang
 from tests.unit.stacks import gloo_reducing, job, sleeping
 
 RANKS = Node("rank:0", "rank", "ranks 0,2-3", 0, "1", 100)
-REDUCE = Node("collective:0", "collective", "all_reduce #118")
+REDUCE = Node("collective:0", "collective", "all_reduce no. 118")
 CULPRIT = Node("rank:1", "rank", "rank 1", 1, "5", 101)
 CACHE = Node("lock:1", "lock", "mutex serve::cache")
 LOADER = Node("thread:1:7", "thread", "thread 7 weight-loader", 1, "7", 101)
@@ -38,7 +38,7 @@ def chained(chain=CHAIN):
 
 def test_the_chain_in_one_line():
     assert chain_text(CHAIN, Style()) == (
-        "ranks 0,2-3 → all_reduce #118 → rank 1 thread 5 → mutex serve::cache → thread 7 weight-loader (holds it) → "
+        "ranks 0,2-3 → all_reduce no. 118 → rank 1 thread 5 → mutex serve::cache → thread 7 weight-loader (holds it) → "
         "read(pipe:[4711]) → pid 880 (tokenizer), stopped"
     )
     assert " -> " in chain_text(CHAIN, PLAIN) and chain_text(CHAIN, PLAIN).isascii()
@@ -47,7 +47,7 @@ def test_the_chain_in_one_line():
 
 def test_a_circle_says_so():
     circle = (Edge(CULPRIT, CACHE, "mutex", "proven"), Edge(CACHE, CULPRIT, "holds", "proven"))
-    assert chain_text(circle, Style()).endswith("rank 1 (holds it, a circle)")
+    assert chain_text(circle, Style()).endswith("rank 1 (holds it, cycle)")
 
 
 def test_it_is_wrapped_at_the_width_and_stands_below_the_suspect():

@@ -64,7 +64,7 @@ def test_attached_ranks():
     assert render(shown, STYLE) == [
         "rank  inferior   pid  title             device  threads  state         stopped for  attach",
         "----  --------  ----  ----------------  ------  -------  ------------  -----------  ------",
-        " ▶ 0         1  4711  VLLM::Worker_TP0  cuda:0      109  stopped             4.1 s  310 ms",
+        " * 0         1  4711  VLLM::Worker_TP0  cuda:0      109  stopped             4.1 s  310 ms",
         "   1         -  4712  VLLM::Worker_TP1  cuda:1      109  not attached            -       -",
         "Ranks 2-3: no process found on this host.",
         "rank 1: held by another tracer (pid 77)",

@@ -28,7 +28,7 @@ def break_lines(answer: BreakTable, style: Style) -> List[str]:
     rows = [
         Row(
             [
-                ("▶ " if place.current and style.unicode else "") + ("" if place.rank is None else str(place.rank)),
+                (f"{style.current} " if place.current else "") + ("" if place.rank is None else str(place.rank)),
                 str(place.pid),
                 f"at breakpoint {place.hit}" if place.hit is not None else "waits there" if place.held else place.state,
                 clean(shorten_name(place.function, 100, style), style) if place.function else "",

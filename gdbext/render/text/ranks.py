@@ -133,7 +133,7 @@ def attached_lines(ranks: RankTable, style: Style) -> List[str]:
 def _attached_row(one: AttachedRank, style: Style) -> Row:
     rank, pid, title, device = _identity(one.process, style)
     cells = (
-        f"{style.mark} {rank}" if one.current else rank,
+        f"{style.current} {rank}" if one.current else rank,
         _number(one.number),
         pid,
         title,

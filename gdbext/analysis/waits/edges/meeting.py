@@ -125,11 +125,11 @@ def _half_read(party: Party) -> bool:
 
 
 def _called(parties: Sequence[Party]) -> str:
-    """`all_reduce #118`, with its size or communicator where that was read."""
+    """`all_reduce no. 118`, with its size or communicator where that was read."""
     first = parties[0]
     numbers = {party.operations for party in parties}
     number = numbers.pop() if len(numbers) == 1 else None
-    return operation(first) + (f" #{number}" if number is not None else "")
+    return operation(first) + (f" no. {number}" if number is not None else "")
 
 
 def _device(drawing: Drawing, party: Party, main: Optional[Meeting]) -> None:

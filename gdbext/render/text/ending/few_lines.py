@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import List, Sequence, Tuple
+from typing import Iterator, List, Sequence, Tuple
 
 from gdbext.render.safe_text import shorten, wrapped
 from gdbext.render.style import Style
@@ -15,6 +15,8 @@ _MOST_NARROW = 12
 _FAIR_VERDICT, _LEAST_VERDICT = 3, 2
 """Lines that a long verdict keeps while other facts take more than one, and at last."""
 _LEAD = 11
+_LEAST_CLAUSE = 24  # characters
+_CLAUSE_ENDS = re.compile(r"[;,:]? \(|[;,] ")
 _SENTENCE_ENDS = re.compile(r"(?<=\.) (?=[A-Z])")
 
 
@@ -45,8 +47,8 @@ def ending(verdict: str, accent: str, lines: Sequence[Line], style: Style) -> Li
 
 
 def _squeeze(wanted: List[int], chains: Sequence[int], first: int, left: int) -> None:
-    """Take lines away until they fit: of the verdict (in front) what stands behind its first sentence, of chains the
-    middle, of the others the end."""
+    """Take lines away until they fit: of the verdict (in front) what stands behind its first sentence, of the others the
+    end, of chains the middle."""
 
     def has_spare(number: int, least: int) -> bool:
         return sum(wanted) > left and wanted[number] > least
@@ -55,7 +57,7 @@ def _squeeze(wanted: List[int], chains: Sequence[int], first: int, left: int) ->
     for least in (_FAIR_VERDICT, max(_LEAST_VERDICT, first)):
         while has_spare(0, least):
             wanted[0] -= 1
-    for number in (*chains, *others):
+    for number in (*others, *chains):
         while has_spare(number, 1):
             wanted[number] -= 1
     while has_spare(0, _LEAST_VERDICT):
@@ -95,9 +97,17 @@ def _line(line: Line, most: int, style: Style) -> List[str]:
     if line.steps:
         texts = _wrapped(_elided(line.steps, most, style), style, most)
     else:
-        fitting = (one for one in line.texts if len(_wrapped(one, style)) <= most)
+        shorter = (*line.texts, *_without_last_clauses(line.texts[-1], style))
+        fitting = (one for one in shorter if len(_wrapped(one, style)) <= most)
         texts = _wrapped(next(fitting, line.texts[-1]), style, most)
     return [(" " * _LEAD if number else title) + style.paint(one, line.accent) for number, one in enumerate(texts)]
+
+
+def _without_last_clauses(text: str, style: Style) -> Iterator[str]:
+    """The longest first: `Look at the rank (named above) …`, `Look at the rank …`."""
+    for end in reversed(list(_CLAUSE_ENDS.finditer(text))):
+        if end.start() >= _LEAST_CLAUSE:
+            yield f"{text[: end.start()]} {style.ellipsis}"
 
 
 def _chained(steps: Sequence[str], style: Style) -> str:

@@ -32,7 +32,7 @@ def chain_steps(chain: Sequence[Edge], style: Style) -> List[str]:
     seen = {chain[0].source.id}
     for edge in chain:
         told = _label(edge.target, apart, style)
-        notes = ["holds it"] * (edge.kind == "holds") + ["a circle"] * (edge.target.id in seen)
+        notes = ["holds it"] * (edge.kind == "holds") + ["cycle"] * (edge.target.id in seen)
         if notes:
             told += f" ({', '.join(notes)})"
         seen.add(edge.target.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.model.codes import Given, ReadState
@@ -10,7 +11,7 @@ from gdbext.model.origin import Origin
 from gdbext.model.text.ranges import counted
 from gdbext.model.typed import FULL
 from gdbext.model.verdict import Diagnosis, Verdict
-from gdbext.render.safe_text import clean, milliseconds, rank_set
+from gdbext.render.safe_text import clean, milliseconds, rank_set, shorten_name
 from gdbext.render.style import Style
 from gdbext.render.text.ending.few_lines import Line
 from gdbext.render.text.ending.next_command import next_line
@@ -19,6 +20,8 @@ from gdbext.render.text.verdict.details import limits
 from gdbext.render.text.verdict.origin import origin_text
 from gdbext.render.text.verdict.whom import noun, who
 
+_NAME = re.compile(r"[^\s()]+::\S+")
+_LEAST_NAME = 40  # characters that names of functions keep in a sentence
 _WIDE = 2  # lines that a chain, or what to do first, may take
 
 
@@ -26,7 +29,9 @@ def sentence(diagnosis: Diagnosis, style: Style) -> str:
     """`missing-rank (high confidence): Rank 2 has ended, ...`."""
     verdict = diagnosis.verdict
     cause, confidence = clean(verdict.cause, style), clean(verdict.confidence, style)
-    return f"{cause} ({confidence} confidence): {clean(verdict.summary, style)}"
+    room = max(style.width // 2, _LEAST_NAME)
+    text = _NAME.sub(lambda name: shorten_name(name.group(), room, style), clean(verdict.summary, style))
+    return f"{cause} ({confidence} confidence): {text}"
 
 
 def facts(diagnosis: Diagnosis, style: Style, origin: Optional[Origin]) -> List[Line]:

@@ -196,8 +196,8 @@ def _is_of_user(call: _Call, whole: FrozenSet[int]) -> bool:
 
 
 def is_of_user(call: _Call) -> bool:
-    """A call with a source line outside of installed libraries."""
-    return bool(call.line) and not _INSTALLED.search(call.file or "<")
+    """A call with a source line outside of installed libraries and the C library, whose files have no folder."""
+    return bool(call.line) and not _INSTALLED.search(call.file or "<") and not _C_LIBRARY.search(call.module or "")
 
 
 def _calls(parts: Sequence[_Part]) -> int:
