@@ -1,6 +1,6 @@
 """Snapshots of every hang of the demo engine, as small files: `python3 -m tests.inferiors.record [NAME...]`.
 
-Each is what `gdbext diagnose --save` wrote of a live job; paths and the host's name are replaced by ones that say nothing.
+Each is what `gdbext diagnose --save` wrote of a live job; paths and the host's name are replaced.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict
 
 from tests.inferiors.demo import DemoJob
 from tests.inferiors.demo_build import build
@@ -21,7 +20,6 @@ from tests.inferiors.scenarios import SCENARIOS
 
 FOLDER = Path(__file__).parents[1] / "data" / "demo"
 _SOURCES = Path(__file__).parent / "engine"
-_BORING = ("environment", "libraries", "witnesses")
 
 
 def record(name: str) -> str:

@@ -47,8 +47,8 @@ def ending(verdict: str, accent: str, lines: Sequence[Line], style: Style) -> Li
 
 
 def _squeeze(wanted: List[int], chains: Sequence[int], first: int, left: int) -> None:
-    """Take lines away until they fit: of the verdict (in front) what stands behind its first sentence, of the others the
-    end, of chains the middle."""
+    """Take lines away until they fit: of the verdict, in front, what stands behind its first sentence, of the others
+    the end, of chains the middle."""
 
     def has_spare(number: int, least: int) -> bool:
         return sum(wanted) > left and wanted[number] > least
