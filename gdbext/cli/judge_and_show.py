@@ -14,6 +14,7 @@ from gdbext.analysis.verdict.judge import judge
 from gdbext.cli import bundle
 from gdbext.cli.answer import show
 from gdbext.cli.terminal import Progress
+from gdbext.commands.for_others import for_others
 from gdbext.commands.user_files import write_private
 from gdbext.model.exit_status import exit_status
 from gdbext.model.job import JobSnapshot
@@ -45,7 +46,11 @@ def conclude(
     shown: object = replace(diagnosis, tree=tree) if options.command == "diagnose" else tree
     locks = report(diagnosis) if options.command == "locks" else None
     shown = locks or shown
-    show(shown if origin is None else FromFile(shown, origin), options)
+    form = getattr(options, "format", None)
+    if form is not None:
+        show(for_others(form, diagnosis, origin), options)
+    else:
+        show(shown if origin is None else FromFile(shown, origin), options)
     _keep(options, snapshot, replace(diagnosis, tree=tree), progress, origin is None)
     progress.say(f"done in {time.monotonic() - started:.1f} s")
     return exit_status(diagnosis.hangs if locks is None else locks.finding, snapshot.read)

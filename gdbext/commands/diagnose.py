@@ -8,11 +8,13 @@ from typing import TypeVar, Union
 
 from gdbext.analysis.stacks.merge import merge
 from gdbext.analysis.verdict.judge import judge
+from gdbext.commands.for_others import for_others
 from gdbext.commands.selection import as_words
 from gdbext.commands.session import Session
 from gdbext.commands.user_files import write_private
 from gdbext.model.codes import Given
 from gdbext.model.errors import UsageError
+from gdbext.model.formatted import Formatted
 from gdbext.model.job import JobSnapshot
 from gdbext.model.origin import FromFile, Origin
 from gdbext.model.saved.codec import dump_snapshot
@@ -44,14 +46,18 @@ def dated(session: Session, snapshot: JobSnapshot, answer: Answer) -> Union[Answ
     return FromFile(answer, Origin.of(snapshot, tuple(session.core_files())))
 
 
-def diagnose(session: Session, args: Namespace) -> Union[Diagnosis, FromFile]:
+def diagnose(session: Session, args: Namespace) -> Union[Diagnosis, FromFile, Formatted]:
     snapshot = look(session, args, "llm-nccl-diagnose")
     diagnosis = judge(snapshot)
+    if args.format is not None:
+        return for_others(args.format, diagnosis)
     tree = merge(snapshot, diagnosis.processes)
     return dated(session, snapshot, replace(diagnosis, tree=tree, explains=args.explain_verdict))
 
 
-def stacks(session: Session, args: Namespace) -> Union[StackTree, FromFile]:
+def stacks(session: Session, args: Namespace) -> Union[StackTree, FromFile, Formatted]:
     snapshot = look(session, args, "llm-stacks")
+    if args.format is not None:
+        return for_others(args.format, judge(snapshot))
     # Judged, so that helper threads can be folded.
     return dated(session, snapshot, merge(snapshot, judge(snapshot).processes))

@@ -13,6 +13,8 @@ from gdbext.model.errors import UsageError
 
 def check_files(args: Namespace) -> None:
     """Before the work: whether the files it names can be written. Raises as `check_writable` does."""
+    if getattr(args, "format", None) is not None and (args.json or args.json_file is not None):
+        raise UsageError("--json is a format of its own", "give --json or --format; --save keeps the look for both")
     for name in (args.output, args.json_file, getattr(args, "save", None)):
         if name is not None:
             check_writable(name, args.force)

@@ -22,6 +22,7 @@ _MODULES: Mapping[str, str] = {
     "dumps": "text.dumps",
     "error_code": "text.error",
     "explanation": "text.explanation",
+    "formatted": "formats.written",
     "job": "text.ranks",
     "locks": "text.locks",
     "profiling": "text.profiler.profiling",

@@ -6,6 +6,7 @@ from gdbext.commands.declaration import GDB, SHELL, Argument, Command
 from gdbext.commands.declared.shared_arguments import (
     CORE_FILES,
     DETAIL,
+    FORMAT,
     MAX_PAUSE,
     PIDS,
     QUIET,
@@ -50,7 +51,7 @@ DIAGNOSE = Command(
     run="gdbext.cli.diagnose",
     arguments=(
         _INPUTS,
-        *(PIDS.only(GDB), *SELECTING, NO_STOP, SAVE, *DETAIL),
+        *(PIDS.only(GDB), *SELECTING, NO_STOP, SAVE, *DETAIL, FORMAT),
         Argument("--explain-verdict", "also list the evidence and the hypotheses that were rejected", flag=True),
         Argument("--bundle", "write everything that was read to a new folder, for a maintainer", "DIR", where=SHELL),
         *(QUIET, *LOOKING),
@@ -71,7 +72,7 @@ STACKS = Command(
     gdbext="stacks",
     run="gdbext.cli.diagnose",
     category="stack",
-    arguments=(_INPUTS, PIDS.only(GDB), *SELECTING, NO_STOP, SAVE, QUIET, *LOOKING),
+    arguments=(_INPUTS, PIDS.only(GDB), *SELECTING, NO_STOP, SAVE, FORMAT, QUIET, *LOOKING),
     description=HOW,
 )
 COMMANDS = (DIAGNOSE, STACKS)

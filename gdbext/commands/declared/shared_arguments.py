@@ -49,6 +49,14 @@ DETAIL = (
     Argument("--verbose", "all that is known, not the answer alone", flag=True, short="-v"),
     Argument("--brief", "the last lines alone: the answer without its table", flag=True),
 )
+FORMATS = ("markdown", "github", "slack", "speedscope", "collapsed", "dot")
+FORMAT = Argument(
+    "--format",
+    "write it for others, without secrets: a ticket (markdown, github), a chat (slack), flame graphs (speedscope, "
+    "collapsed), Graphviz (dot)",
+    "NAME",
+    choices=FORMATS,
+)
 QUIET = Argument("--quiet", "no progress on stderr", flag=True, where=SHELL, short="-q")
 WHICH_GDB = Argument("--gdb", "the gdb to use (default: $GDBEXT_GDB, then gdb)", "PATH", where=SHELL)
 MAX_PAUSE = Argument("--max-pause", "longest time to stop a rank, in seconds (2)", "S", float, default=2.0, where=SHELL)

@@ -1,0 +1,52 @@
+"""An answer without the secrets that its texts may hold, for people who have no right to see the processes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping as AbstractMapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Dict, Tuple, TypeVar
+
+from gdbext.discovery.proc.scrub import scrub_text
+
+Value = TypeVar("Value")
+
+_scrubbed = functools.lru_cache(maxsize=4096)(scrub_text)
+
+
+def shareable(value: Value) -> Value:
+    """The same with every text in it scrubbed: names of functions and files as well, whoever chose them."""
+    shared: Value = _Scrubbing().of(value)
+    return shared
+
+
+class _Scrubbing:
+    """One walk. What is one object stays one: stacks of many threads share their frames."""
+
+    def __init__(self) -> None:
+        self._seen: Dict[int, Tuple[Any, Any]] = {}
+
+    def of(self, value: Any) -> Any:
+        if type(value) is str:
+            return _scrubbed(value)
+        if isinstance(value, (str, bytes, int, float, type(None))):  # words of the model are texts of ours
+            return value
+        if id(value) not in self._seen:
+            self._seen[id(value)] = (value, self._inside(value))  # kept: an id is unique while its object lives
+        return self._seen[id(value)][1]
+
+    def _inside(self, value: Any) -> Any:
+        if isinstance(value, AbstractMapping):
+            return {name: self.of(item) for name, item in value.items()}
+        if is_dataclass(value) and not isinstance(value, type):
+            changed = {}
+            for field in fields(value):
+                old = getattr(value, field.name)
+                new = self.of(old)
+                if new is not old and field.init:
+                    changed[field.name] = new
+            return replace(value, **changed) if changed else value
+        if isinstance(value, (tuple, list)) or hasattr(value, "__getitem__"):
+            items = [self.of(item) for item in value]
+            return value if all(new is old for new, old in zip(items, value)) else tuple(items)
+        return value
