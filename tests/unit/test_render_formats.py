@@ -260,4 +260,4 @@ def test_a_file_of_a_format_and_an_unknown_one(tmp_path, capsys):
     assert target.read_text().startswith("digraph waits {\n") and capsys.readouterr().out == ""
     assert target.stat().st_mode & 0o777 == 0o600
     assert main.main(["diagnose", str(DEMO / "pinned-alloc.json"), "--format", "docx"]) == 2
-    assert "markdown" in capsys.readouterr().err
+    assert "'docx'" in capsys.readouterr().err

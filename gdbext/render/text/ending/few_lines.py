@@ -106,8 +106,9 @@ def _line(line: Line, most: int, style: Style) -> List[str]:
 def _without_last_clauses(text: str, style: Style) -> Iterator[str]:
     """The longest first: `Look at the rank (named above) …`, `Look at the rank …`."""
     for end in reversed(list(_CLAUSE_ENDS.finditer(text))):
-        if end.start() >= _LEAST_CLAUSE:
-            yield f"{text[: end.start()]} {style.ellipsis}"
+        kept = text[: end.start()]
+        if len(kept) >= _LEAST_CLAUSE and kept.count("(") == kept.count(")"):
+            yield f"{kept} {style.ellipsis}"
 
 
 def _chained(steps: Sequence[str], style: Style) -> str:
