@@ -148,7 +148,7 @@ def test_one_line_for_each_communicator():
     ]
     text = "\n".join(lines)
     assert "all_gather 3, all_reduce 3-4" in text
-    assert "0xaaaa: ranks 0,2 launched all_reduce 4 times, rank 1 3 times" in text
+    assert "\nCommunicator 0xaaaa: ranks 0,2 launched all_reduce 4 times, rank 1 3 times.\n" in text
     assert "rank 2: 0x99 (comm of ncclAllReduce): startMagic is 0x0" in text
     assert "\x1b" not in text
     answer = document(table)

@@ -32,7 +32,8 @@ _COLUMNS = (
 
 def communicator_lines(answer: CommunicatorTable, style: Style, origin: Optional[Origin] = None) -> List[str]:
     """The table, then what could not be read, then who is behind in what."""
-    last = _answer(answer, style, origin)
+    told = _first_of(answer)
+    last = _answer(answer, told, style, origin)
     if style.typed.detail == BRIEF:
         return last
     labels = {process.index: process.label for process in answer.processes}
@@ -40,7 +41,7 @@ def communicator_lines(answer: CommunicatorTable, style: Style, origin: Optional
     groups = answer.groups[: None if full else MOST_GROUPS]
     lines = table(_COLUMNS, [_row(group, labels, style) for group in groups], style)
     for group in groups:
-        lines += _notes(group, style)
+        lines += _notes(group, style) if group is not told else []
     if len(answer.groups) > len(groups):
         lines.append(f"{style.ellipsis} {len(answer.groups) - len(groups):,} more")
     notes = [_unread(member, labels) for member in answer.unreadable]
@@ -55,11 +56,22 @@ def communicator_lines(answer: CommunicatorTable, style: Style, origin: Optional
     return [*lines, *[""] * bool(lines), *last]
 
 
-def _answer(answer: CommunicatorTable, style: Style, origin: Optional[Origin]) -> List[str]:
-    """The first communicator that stands still with unequal counts, or failed; else that there is none."""
-    told = [group for group in answer.groups if group.notes and not (group.uneven and group.moving)]
-    uneven = [group for group in told if group.uneven]
-    first = next(iter((*uneven, *told)), None)
+def _noted(answer: CommunicatorTable) -> List[CommunicatorGroup]:
+    return [group for group in answer.groups if group.notes and not (group.uneven and group.moving)]
+
+
+def _first_of(answer: CommunicatorTable) -> Optional[CommunicatorGroup]:
+    """The one that stands still with unequal counts, else one that failed."""
+    noted = _noted(answer)
+    return next(iter([*(group for group in noted if group.uneven), *noted]), None)
+
+
+def _answer(
+    answer: CommunicatorTable, first: Optional[CommunicatorGroup], style: Style, origin: Optional[Origin]
+) -> List[str]:
+    """What is wrong with the first communicator; else that nothing is."""
+    told = _noted(answer)
+    hidden = len(answer.groups) > MOST_GROUPS or len(answer.unreadable) + len(_searches(answer, style)) > MOST_LINES
     moving = sum(group.moving for group in answer.groups)
     unseen = sum(bool(group.unseen) for group in answer.groups)
     number = counted(len(answer.groups), "communicator")
@@ -78,7 +90,7 @@ def _answer(answer: CommunicatorTable, style: Style, origin: Optional[Origin]) -
         Line("besides", ("; ".join(filter(None, facts)),), most=2),
         Line("taken", (origin_text(origin, style) if origin is not None else "",), accent="dim"),
         Line("pause", () if origin is not None else ("none: no running rank is stopped",), accent="dim"),
-        next_line(style, "", known=style.typed.detail == FULL),
+        next_line(style, "", known=style.typed.detail == FULL or not hidden),
     ]
     return ending(clean(verdict, style), "doubt" if first is not None else "", lines, style)
 

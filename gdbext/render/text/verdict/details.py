@@ -21,6 +21,7 @@ _TREE = 40  # lines
 def detail_sections(diagnosis: Diagnosis, style: Style) -> List[List[str]]:
     """Each with its heading; those that have nothing to say are empty."""
     return [
+        _verdict(diagnosis.verdict, style),
         _chain(diagnosis.verdict, style),
         _evidence(diagnosis, style),
         _alternatives(diagnosis, style),
@@ -44,6 +45,11 @@ def limits(diagnosis: Diagnosis, style: Style) -> List[str]:
 
 def _heading(text: str, style: Style) -> str:
     return style.paint(text, "strong")
+
+
+def _verdict(verdict: Verdict, style: Style) -> List[str]:
+    """All of it, with whole names: the answer may be cut."""
+    return [_heading("Verdict", style), *wrapped(clean(verdict.summary, style), style, indent="    ", first="  ")]
 
 
 def _chain(verdict: Verdict, style: Style) -> List[str]:
