@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from gdbext.analysis.communicators.joined import communicator_table
+from gdbext.analysis.locks.lock_report import report
 from gdbext.analysis.stacks.merge import merge
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.saved.codec import load_snapshot
@@ -108,3 +110,18 @@ def test_every_source_line_of_a_culprit_is_there(name):
         for frame in own:
             place = f"{frame.file.rpartition('/')[2]}:{frame.line}"
             assert any(line.startswith("  #") and line.endswith(f"  {place}") for line in lines), place
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", NAMES)
+def test_locks_and_communicators_end_in_eight_lines_too(name, width):
+    found = diagnosis(name)
+    typed = Typed(USUAL, "gdbext locks", "", f"{name}.json")
+    for model in (report(found), communicator_table(found.snapshot.processes)):
+        for style in (Style(width, typed=typed), Style(width, unicode=False, typed=typed)):
+            lines = render(model, style)
+            last = answer(lines) if "" in lines else lines
+            assert all(len(line) <= width for line in lines)
+            assert len(last) <= (8 if width >= 80 else 12)
+            assert render(model, replace(style, typed=replace(typed, detail=BRIEF))) == last
+            assert last[0][0].isalnum()

@@ -16,7 +16,7 @@ _ACCENTS = {"hang": "bad", "undecided": "doubt", "no-hang": "good", "trouble": "
 def event_lines(event: WatchEvent, style: Style) -> List[str]:
     """`12:00:03  stands still: ...`, over as many lines as it takes."""
     lead = time.strftime("%H:%M:%S  ", time.localtime(event.at))
-    lines = wrapped(clean(event.text, style), style, indent=" " * len(lead), first=lead, most=6)
+    lines = wrapped(clean(event.text, style), style, indent=" " * len(lead), first=lead, most=5)
     lines = [style.paint(line, _ACCENTS.get(event.kind, "")) for line in lines]
     if event.cause:
         lines.append(f"{' ' * len(lead)}cause  {clean(event.cause, style)} ({event.confidence} confidence)")
