@@ -45,7 +45,8 @@ class Progress:
         room = shutil.get_terminal_size((80, 24)).columns - 1
         shown = shorten(" ".join(clean_text(f"gdbext: {text}", _PLAIN).split()), room, _PLAIN)
         self._write(f"\r\x1b[K{shown}")
-        _OPEN.append(self._stream)
+        if self._stream not in _OPEN:
+            _OPEN.append(self._stream)
 
     def note(self, text: str) -> None:
         """What shall be there to be read later; not with --quiet."""
