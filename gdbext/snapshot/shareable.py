@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, Dict, Tuple, TypeVar
 
 from gdbext.discovery.proc.scrub import scrub_text
+from gdbext.model.stack import Placed
 
 Value = TypeVar("Value")
 
@@ -38,6 +39,9 @@ class _Scrubbing:
     def _inside(self, value: Any) -> Any:
         if isinstance(value, AbstractMapping):
             return {name: self.of(item) for name, item in value.items()}
+        if isinstance(value, Placed):
+            calls = self.of(value.calls)
+            return value if calls is value.calls else Placed(calls, value.pc, value.pcs, value.sp, value.sps)
         if is_dataclass(value) and not isinstance(value, type):
             changed = {}
             for field in fields(value):
@@ -46,7 +50,7 @@ class _Scrubbing:
                 if new is not old and field.init:
                     changed[field.name] = new
             return replace(value, **changed) if changed else value
-        if isinstance(value, (tuple, list)) or hasattr(value, "__getitem__"):
+        if isinstance(value, (tuple, list)):
             items = [self.of(item) for item in value]
             return value if all(new is old for new, old in zip(items, value)) else tuple(items)
         return value

@@ -6,7 +6,7 @@ A semicolon separates calls and the last word is a number, so a semicolon in a n
 from __future__ import annotations
 
 from collections import Counter
-from typing import List, Optional
+from typing import Dict, List, Optional
 
 from gdbext.model.origin import Origin
 from gdbext.model.stack import Frame
@@ -20,11 +20,14 @@ _STYLE = Style()
 def stacks(diagnosis: Diagnosis, _origin: Optional[Origin]) -> List[str]:
     """A line for each stack that is different, and how many threads have it."""
     counts: Counter[str] = Counter()
+    folded: Dict[int, str] = {}  # by the object: equal stacks are one
     for process in diagnosis.snapshot.processes:
         for thread in process.threads:
             if thread.frames:
-                calls = [process.label, thread.name or "thread", *map(_named, reversed(thread.frames))]
-                counts[";".join(map(_part, calls))] += 1
+                if id(thread.calls) not in folded:
+                    folded[id(thread.calls)] = ";".join(_part(_named(frame)) for frame in reversed(thread.calls))
+                stack = folded[id(thread.calls)]
+                counts[f"{_part(process.label)};{_part(thread.name or 'thread')};{stack}"] += 1
     return [f"{stack} {count}" for stack, count in counts.items()]
 
 

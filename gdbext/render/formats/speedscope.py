@@ -24,7 +24,8 @@ _Key = Tuple[str, Optional[str], Optional[int]]
 
 def profile(diagnosis: Diagnosis, _origin: Optional[Origin]) -> List[str]:
     frames: Dict[_Key, int] = {}
-    profiles = [_of_rank(one, frames) for one in diagnosis.snapshot.processes]
+    known: Dict[int, List[int]] = {}  # by the object: equal stacks are one
+    profiles = [_of_rank(one, frames, known) for one in diagnosis.snapshot.processes]
     document = {
         "$schema": SCHEMA,
         "name": f"{diagnosis.verdict.cause} ({diagnosis.verdict.confidence} confidence)",
@@ -36,9 +37,9 @@ def profile(diagnosis: Diagnosis, _origin: Optional[Origin]) -> List[str]:
     return [json_text(document)]
 
 
-def _of_rank(process: RankSnapshot, frames: Dict[_Key, int]) -> Dict[str, Any]:
+def _of_rank(process: RankSnapshot, frames: Dict[_Key, int], known: Dict[int, List[int]]) -> Dict[str, Any]:
     threads = [one for one in process.threads if one.frames]
-    samples = [_sample(one, frames) for one in threads]
+    samples = [_sample(one, frames, known) for one in threads]
     return {
         "type": "sampled",
         "name": f"{process.label}{f' (pid {process.pid})' if process.pid and process.rank is not None else ''}",
@@ -50,10 +51,12 @@ def _of_rank(process: RankSnapshot, frames: Dict[_Key, int]) -> Dict[str, Any]:
     }
 
 
-def _sample(thread: ThreadStack, frames: Dict[_Key, int]) -> List[int]:
-    keys: List[_Key] = [(clean(thread.name, _STYLE) or "thread", None, None)]
-    keys += [_key(frame) for frame in reversed(thread.frames)]
-    return [frames.setdefault(key, len(frames)) for key in keys]
+def _sample(thread: ThreadStack, frames: Dict[_Key, int], known: Dict[int, List[int]]) -> List[int]:
+    pool: _Key = (clean(thread.name, _STYLE) or "thread", None, None)
+    if id(thread.calls) not in known:
+        keys = [_key(frame) for frame in reversed(thread.calls)]
+        known[id(thread.calls)] = [frames.setdefault(key, len(frames)) for key in keys]
+    return [frames.setdefault(pool, len(frames)), *known[id(thread.calls)]]
 
 
 def _key(frame: Frame) -> _Key:
