@@ -104,7 +104,7 @@ def test_the_story_of_a_circle(snapshots):
     assert [row.circle for row in made.rows] == [0, 0, 0, None]
     assert made.stories[0].count("waits for mutex ") == made.stories[0].count(" holds") == 3
     assert "waits for the end of thread" in made.stories[1]
-    assert made.stories[1].endswith("which is in the circle.")
+    assert made.stories[1].endswith("which is part of the deadlock.")
 
 
 def test_locks_have_the_names_of_their_variables(snapshots):
