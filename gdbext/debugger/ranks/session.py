@@ -314,7 +314,7 @@ class GdbSession:
         try:
             with compat.settings(WHILE_ATTACHING), compat.kept_selection():
                 for process in processes:
-                    problem = _obstacle(process.pid) or self._attach_one(process, {}, begun, *self._empty_inferior())
+                    problem = _obstacle(process.pid) or self._attach_one(process, {}, begun)
                     if problem is not None:
                         problems.append(f"process {process.pid} is not attached again: {problem}")
         finally:
