@@ -33,7 +33,7 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     packages=find_packages(include=["gdbext", "gdbext.*"]),
-    package_data={"gdbext": ["py.typed"]},
+    package_data={"gdbext": ["py.typed", "answers.schema.json"]},
     data_files=[("share/man/man1", [MANUAL])],
     cmdclass={"build_py": WithManual},
     python_requires=">=3.8",
@@ -64,6 +64,7 @@ setup(
             "nvidia-cuda-runtime-cu12==12.9.79",  # 3 MB: its calls fail for real where there is no GPU
             "gguf",  # block-quantised formats, dequantised independently
             "pywhispercpp",  # a libggml that somebody else built
+            "jsonschema>=4.23; python_version >= '3.9'",  # answers against their schema
             "hypothesis",  # parsers and memory readers against arbitrary input
             "ruff==0.17.5",
             "mypy==2.4.1",

@@ -24,6 +24,7 @@ from gdbext.commands.declared import (
     profile,
     ranks,
     run,
+    schema,
     stream,
     tensor,
     trace,
@@ -33,7 +34,7 @@ from gdbext.commands.declared import (
 
 _NOUNS = (
     *(diagnose, locks, ranks, doctor, explain, comms, pdb, error, watch, profile, trace, dump),
-    *(launch, vscode, run, gdbinit, completion, man, backtrace, break_points, tensor, stream, check),
+    *(launch, vscode, run, gdbinit, schema, completion, man, backtrace, break_points, tensor, stream, check),
 )
 COMMANDS: Tuple[Command, ...] = tuple(command for noun in _NOUNS for command in noun.COMMANDS)
 """In the order in which `gdbext --help` lists them."""

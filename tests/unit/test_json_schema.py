@@ -5,8 +5,9 @@ import json
 import model_samples
 import pytest
 
+from gdbext.cli.main import main
 from gdbext.model.documents.answers import ANSWERED, ANSWERS, LISTS
-from gdbext.model.errors import GdbextError
+from gdbext.model.errors import OK, USAGE, GdbextError
 from gdbext.render import dumps
 from tests import checked_json, json_schema
 
@@ -54,3 +55,14 @@ def test_what_is_no_answer_is_noticed(document):
     pytest.importorskip("jsonschema")
     with pytest.raises(AssertionError):
         checked_json.check({"schema": 1, "tool": "gdbext 0", **document})
+
+
+def test_the_command_prints_all_or_one(capsys):
+    assert (main(["schema"]), capsys.readouterr().out) == (OK, WRITTEN)
+    assert (main(["schema", "--path"]), capsys.readouterr().out) == (OK, f"{json_schema.TARGET}\n")
+    assert main(["schema", "explain"]) == OK
+    one = json.loads(capsys.readouterr().out)
+    assert [form["required"][2] for form in one["anyOf"]] == ["label", "causes"]
+    assert sorted(one["$defs"]) == ["Origin", "Remedy", "Sign"], "what the answers of this command need"
+    assert main(["schema", "run"]) == USAGE
+    assert "run has no schema; known are diagnose, stacks" in capsys.readouterr().err

@@ -139,6 +139,7 @@ PROTOCOLS = {
     "cli/profiler/profile_http.py": "requests to a server",
     "cli/starting.py": "MindSpore's dump file, which it takes as it is",
     "traces/events.py": "merged traces, for viewers; ASCII",
+    "cli/schema.py": "a part of the schema of answers, a file of ours",
     "cli/vscode.py": "launch.json, whose values VS Code takes as they are; ASCII",
     "model/saved/codec.py": "snapshots, which are kept as they were; ASCII",
     "opener/patient.py": "requests to our own child",
