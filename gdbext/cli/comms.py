@@ -8,17 +8,18 @@ import errno
 import os
 import socket
 import time
-from typing import Dict, Optional, Sequence, Tuple
+from typing import Dict, Optional, Tuple
 
 from gdbext import __version__
 from gdbext.analysis.communicators.joined import communicator_table, why_nothing, wrong
 from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.nccl.memory_scan import LIMIT, Budget
+from gdbext.capture.nccl.memory_scan import Budget
 from gdbext.capture.nccl.pointer_search import (
     Search,
     scan_where_some_are_missing,
     search_of_process,
+    searched,
     stack_ranges,
     words_in,
 )
@@ -33,7 +34,7 @@ from gdbext.commands.user_files import write_private
 from gdbext.discovery.preflight.permission import check
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import ReadState
-from gdbext.model.communicator import Communicator
+from gdbext.model.communicator import Searched
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.exit_status import exit_status
 from gdbext.model.job import Job, JobSnapshot, RankProcess
@@ -78,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _cut(snapshot: JobSnapshot) -> bool:
     """Whether a scan stopped before its end."""
-    return any(LIMIT in note for process in snapshot.processes for note in process.communicator_notes)
+    return any(process.search_cut for process in snapshot.processes)
 
 
 def look(job: Job, scan: bool, progress: Progress) -> JobSnapshot:
@@ -140,8 +141,8 @@ class _Reading(ProcessReading):
         super().__init__(rank)
         self._search, self._problem = search, problem
 
-    def communicators(self, stacks: Stacks) -> Tuple[Sequence[Communicator], Sequence[str]]:
-        return (self._search.found, self._search.notes) if self._search else ((), ())
+    def communicators(self, stacks: Stacks) -> Searched:
+        return searched(self._search)
 
     def host(self) -> str:
         return self.process.host or socket.gethostname()

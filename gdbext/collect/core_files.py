@@ -13,7 +13,7 @@ from gdbext.capture.cores.core_objects import CoreObjects
 from gdbext.capture.locks import futexes, lock_owners, surroundings
 from gdbext.capture.nccl.library import layouts_of
 from gdbext.capture.nccl.memory_scan import in_core
-from gdbext.capture.nccl.pointer_search import Search
+from gdbext.capture.nccl.pointer_search import Search, searched
 from gdbext.capture.stop.hold import ProcessCopy
 from gdbext.capture.symbols.mapped_libraries import words_of
 from gdbext.collect.communicators import SCAN, layout_of
@@ -23,7 +23,7 @@ from gdbext.collect.gdb.unwinding import unwind
 from gdbext.collect.progress import Progress
 from gdbext.collect.tidy_end import private_folder
 from gdbext.model.codes import Given, ReadState
-from gdbext.model.communicator import Communicator
+from gdbext.model.communicator import Searched
 from gdbext.model.errors import NothingFound
 from gdbext.model.job import JobSnapshot, RankProcess
 from gdbext.model.locks import LockWait
@@ -150,11 +150,10 @@ class _CoreReading(ProcessReading):
             self._rank.note(text)
         return marked(super().joined(stacks, python), crashed, text)
 
-    def communicators(self, stacks: Stacks) -> Tuple[Sequence[Communicator], Sequence[str]]:
+    def communicators(self, stacks: Stacks) -> Searched:
         if not self._read:
-            return (), ()
-        search = _communicators(self._rank.copy, self._core, self._rank.source.objects, stacks)
-        return search.found, search.notes
+            return Searched()
+        return searched(_communicators(self._rank.copy, self._core, self._rank.source.objects, stacks))
 
     def locks(self, stacks: Stacks) -> Tuple[LockWait, ...]:
         if not self._read:

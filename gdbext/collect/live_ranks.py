@@ -41,7 +41,7 @@ from gdbext.evidence.asking import ask_all
 from gdbext.knowledge.launch.environment import RECORDED
 from gdbext.model.codes import Code, ReadState
 from gdbext.model.errors import NothingFound
-from gdbext.model.job import Job, JobSnapshot, RankSnapshot
+from gdbext.model.job import Job, JobSnapshot, RankSnapshot, Refusal
 from gdbext.model.missing import Missing
 from gdbext.model.text.ranges import counted
 from gdbext.model.witness import Witness
@@ -160,6 +160,8 @@ class Look:
     def _prepare(self, rank: LiveRank) -> None:
         """Everything that /proc and memory tell while the rank runs on."""
         flight = check(self._proc, rank.pid)
+        if flight.problems:
+            rank.refusal = Refusal(flight.problems[0].text, flight.problems[0].remedy)
         for problem in flight.problems:
             rank.note(f"{problem.text}; {problem.remedy}" if problem.remedy else problem.text)
         rank.blocked = not flight.ok and not self._limits.no_stop  # who is not touched may well belong to another

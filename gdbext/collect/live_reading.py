@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import socket
 from dataclasses import replace
-from typing import Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Iterable, Mapping, Optional, Tuple
 
+from gdbext.capture.nccl.pointer_search import searched
 from gdbext.capture.stop.ptrace import thread_state
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.collect.neighbours import Neighbours
 from gdbext.collect.one_rank import LiveRank
 from gdbext.model.activity import Activity
 from gdbext.model.codes import ReadState
-from gdbext.model.communicator import Communicator
+from gdbext.model.communicator import Searched
+from gdbext.model.job import Refusal
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
@@ -33,9 +35,8 @@ class LiveReading(ProcessReading):
     def python_stacks(self, stacks: Stacks) -> Optional[PythonStacks]:
         return self._rank.python
 
-    def communicators(self, stacks: Stacks) -> Tuple[Sequence[Communicator], Sequence[str]]:
-        search = self._rank.communicators
-        return (search.found, search.notes) if search else ((), ())
+    def communicators(self, stacks: Stacks) -> Searched:
+        return searched(self._rank.communicators)
 
     def locks(self, stacks: Stacks) -> Tuple[LockWait, ...]:
         return self._neighbours.locks(self._rank, stacks) if self._copied else ()
@@ -71,6 +72,9 @@ class LiveReading(ProcessReading):
 
     def problems(self) -> Tuple[str, ...]:
         return tuple(self._rank.problems)
+
+    def refusal(self) -> Optional[Refusal]:
+        return self._rank.refusal
 
 
 def _with_times(stack: ThreadStack, times: Optional[kernel_threads.ThreadTimes]) -> ThreadStack:

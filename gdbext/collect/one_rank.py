@@ -15,7 +15,7 @@ from gdbext.capture.stop.asleep import Asleep
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.evidence.question import Asked
 from gdbext.model.activity import Activity
-from gdbext.model.job import RankProcess
+from gdbext.model.job import RankProcess, Refusal
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
@@ -51,6 +51,7 @@ class LiveRank:
 
     process: RankProcess
     problems: List[str] = field(default_factory=list)
+    refusal: Optional[Refusal] = None
     environment: Mapping[str, str] = field(default_factory=dict)
     cache: str = ""  # its folder for caches, where torch leaves dumps
     interpreter: Maybe[Interpreter] = Missing("not looked for")  # noqa: RUF009 - frozen

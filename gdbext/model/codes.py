@@ -28,6 +28,7 @@ class Code(Word):
     PARKED = "parked"  # the C library lets the thread sleep for good: nobody can end its wait
     NOT_ASKED = "not asked"  # only the driver knows it
     ANYBODY = "anybody"  # a socket that listens: whoever connects is its other end
+    UNREADABLE = "unreadable"  # its memory could not be read
     GIVEN_UP = "given up"  # the driver failed before, and is not asked any more
 
 

@@ -43,6 +43,15 @@ class Communicator:
 
 
 @dataclass(frozen=True)
+class Searched:
+    """What a search in one process found, what kept it from more, and whether it came to its limit."""
+
+    found: Tuple[Communicator, ...] = ()
+    notes: Tuple[str, ...] = ()
+    cut: bool = False
+
+
+@dataclass(frozen=True)
 class Member:
     """One rank's end, and the process that it lies in."""
 

@@ -70,6 +70,14 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """Why a process may not be read, and what to do about it."""
+
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
 class RankSnapshot:
     """What one look at one process saw."""
 
@@ -99,6 +107,8 @@ class RankSnapshot:
     peers: Tuple[Peer, ...] = ()  # what its threads wait for from other processes
     after: Optional[str] = None  # what its threads did when all was read, by a word of `AFTER`; None: nobody looked
     handlers: Optional[Tuple[int, ...]] = None  # signals that it has handlers for; None: not known
+    refusal: Optional[Refusal] = None  # the first of its problems, where a right or a setting stands in the way
+    search_cut: bool = False  # the search for communicators came to its limit: there may be more
 
     @property
     def given(self) -> Given:

@@ -61,6 +61,17 @@ class Peer:
     lock: bool = False  # it waits for a lock on the file, and these processes hold that
     then: Tuple[Peer, ...] = ()  # what the only thread of the only one of these processes waits for in its turn
 
+    @property
+    def child(self) -> Optional[int]:
+        """The process for whose end it waits; None where it waits for something else."""
+        pids = () if isinstance(self.processes, Missing) else self.processes
+        return next((pid for pid in pids if self.file == file_of_child(pid)), None)
+
+
+def file_of_child(pid: int) -> str:
+    """What stands for the file where a thread waits for the end of a process."""
+    return f"pid {pid}"
+
 
 @dataclass(frozen=True)
 class LockRow:

@@ -56,6 +56,7 @@ class StreamUse:
     frame: Optional[int] = None
     function: str = ""
     waits: str = ""  # of a thread that waits here: stream, event, device; "" of one that does not
+    argument: bool = False  # of a call, not a variable
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class KnownStream:
     asked: Maybe[Asked] = NOT_ASKED
     kernels: Tuple[str, ...] = ()  # on its device
     notes: Tuple[str, ...] = ()
+    unmapped: bool = False  # nothing can be at the handle; a note says so
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ class RankStreams:
     waits: Tuple[StreamWait, ...] = ()
     kernels: Maybe[Tuple[DeviceKernel, ...]] = NO_KERNELS
     problems: Tuple[str, ...] = ()  # what could not be had, and why
+    unasked: bool = False  # the driver was asked for none of them; a problem says why
 
 
 @dataclass(frozen=True)

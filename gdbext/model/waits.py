@@ -64,7 +64,7 @@ class Node:
     pid: Optional[int] = None
     state: Optional[str] = None  # a key of `STATES`, where it is an end
     owner: str = ""  # the process of a thread in words
-    sentence: bool = False  # the label says all: what the edge that leads here means, too
+    sentence: bool = False  # the label says all: what the edge that leads here means, or who is behind it
 
 
 @dataclass(frozen=True)

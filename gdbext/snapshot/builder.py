@@ -6,15 +6,15 @@ answer, not in what a snapshot is.
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Iterable, Mapping, Optional, Tuple
 
 from gdbext.analysis.stacks.engine import engine_of
 from gdbext.analysis.stacks.interleave import interleave_all
 from gdbext.knowledge.runtimes.telling_libraries import TELLING
 from gdbext.model.activity import Activity
 from gdbext.model.codes import Given, ReadState
-from gdbext.model.communicator import Communicator
-from gdbext.model.job import RankProcess, RankSnapshot
+from gdbext.model.communicator import Searched
+from gdbext.model.job import RankProcess, RankSnapshot, Refusal
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
@@ -43,9 +43,9 @@ class ProcessReading:
         """The native stacks with the Python frames in their places."""
         return interleave_all(stacks, python.threads if python else {})
 
-    def communicators(self, stacks: Stacks) -> Tuple[Sequence[Communicator], Sequence[str]]:
+    def communicators(self, stacks: Stacks) -> Searched:
         """NCCL's communicators in its memory, and what kept them from being read."""
-        return (), ()
+        return Searched()
 
     def locks(self, stacks: Stacks) -> Tuple[LockWait, ...]:
         """Threads that wait for other threads."""
@@ -101,13 +101,17 @@ class ProcessReading:
         """What could not be read, and why."""
         return ()
 
+    def refusal(self) -> Optional[Refusal]:
+        """The first of these problems, where a right or a setting stands in the way."""
+        return None
+
 
 def rank_snapshot(index: int, reading: ProcessReading) -> RankSnapshot:
     """Ask all of it. `index` is its place in `JobSnapshot.processes`."""
     native = reading.native_stacks()
     python = reading.python_stacks(native)
     stacks = reading.joined(native, python)
-    communicators, notes = reading.communicators(stacks)
+    communicators = reading.communicators(stacks)
     locks, peers, handlers = reading.locks(stacks), reading.peers(stacks), reading.handlers()
     process = reading.process
     return RankSnapshot(
@@ -131,9 +135,11 @@ def rank_snapshot(index: int, reading: ProcessReading) -> RankSnapshot:
         said=reading.said(),
         source=reading.source,
         activity=reading.activity(),
-        communicators=tuple(communicators),
-        communicator_notes=tuple(notes),
+        communicators=communicators.found,
+        communicator_notes=communicators.notes,
         locks=locks,
         peers=peers,
         handlers=handlers,
+        refusal=reading.refusal(),
+        search_cut=communicators.cut,
     )

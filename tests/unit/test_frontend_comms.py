@@ -78,7 +78,9 @@ def test_bad_input_is_one_line(words, status, said, capsys, tmp_path, monkeypatc
     ],
 )
 def test_a_scan_that_was_cut_short_says_what_looks_further(options, note, said, monkeypatch, capsys):
-    seen = job(rank(0, communicators=(comm(0, size=2),)), rank(1, communicator_notes=(note,)))
+    seen = job(
+        rank(0, communicators=(comm(0, size=2),)), rank(1, communicator_notes=(note,), search_cut="stopped" in note)
+    )
     monkeypatch.setattr(comms, "chosen_job", lambda *given: OURSELVES)
     monkeypatch.setattr(comms, "look", lambda *given: seen)
     monkeypatch.setenv("COLUMNS", "120")

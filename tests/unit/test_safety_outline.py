@@ -14,7 +14,7 @@ from gdbext.discovery.preflight.permission import Preflight, Problem
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import StackEnd
 from gdbext.model.exit_status import exit_status
-from gdbext.model.job import RankProcess
+from gdbext.model.job import RankProcess, Refusal
 from gdbext.model.saved.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import OUTLINE, ThreadStack
 from gdbext.model.witness import Statement, Witness
@@ -23,7 +23,8 @@ from gdbext.render.json.document import document
 from gdbext.snapshot.builder import rank_snapshot
 from tests.unit.stacks import job, rank, syncing
 
-WHY = "1000 has capabilities that we lack (0x80000); start the container with --cap-add=SYS_PTRACE"
+REFUSAL = Refusal("1000 has capabilities that we lack (0x80000)", "start the container with --cap-add=SYS_PTRACE")
+WHY = f"{REFUSAL.text}; {REFUSAL.remedy}"
 
 
 def thread(lwp, state="S", cpu=0.0, name="engine", **fields):
@@ -34,7 +35,7 @@ def closed(number, *threads, **fields):
     """A rank of which only /proc speaks; two threads that sleep unless `threads` says otherwise."""
     found = threads or (thread(1000 + number), thread(2000 + number, name="pool"))
     fields.setdefault("state", "partial")
-    return rank(number, *found, problems=(WHY,), pause_ms=0.0, alive=True, **fields)
+    return rank(number, *found, problems=(WHY,), refusal=REFUSAL, pause_ms=0.0, alive=True, **fields)
 
 
 def said(verdict):
@@ -171,6 +172,9 @@ def test_json_has_states_and_the_text_fits_a_screen():
 def test_a_saved_look_gives_the_same_verdict():
     snapshot = job(closed(0), closed(1, thread(1001, "T")), apart=1.5)
     again = load_snapshot(dump_snapshot(snapshot))
+    assert judge(again).verdict == judge(snapshot).verdict
+    earlier = [dataclasses.replace(process, refusal=None) for process in snapshot.processes]  # as it was saved once
+    again = load_snapshot(dump_snapshot(job(*earlier, apart=1.5)))
     assert judge(again).verdict == judge(snapshot).verdict
 
 

@@ -27,8 +27,8 @@ from gdbext.render.json.document import dumps
 HANDLE = 0x7F0000001000
 
 
-def use(expression="stream", owner="", thread="1", waits="", function="f"):
-    return StreamUse(expression, owner, thread, 0, function, waits)
+def use(expression="stream", owner="", thread="1", waits="", function="f", argument=False):
+    return StreamUse(expression, owner, thread, 0, function, waits, argument)
 
 
 def saw(handle=HANDLE, event=False, device=NOT_IN_HANDLE, decoded=None, **details):
@@ -67,7 +67,12 @@ def test_order_and_caps():
 
 def test_what_only_a_local_variable_holds_is_doubtful():
     assert doubtful(KnownStream("user", 1, uses=(use(),)))
-    for sure in (use(owner="Layer"), use("argument of cudaStreamQuery"), use(waits="stream"), use(function="")):
+    for sure in (
+        use(owner="Layer"),
+        use(argument=True),
+        use(waits="stream"),
+        use(function=""),
+    ):
         assert not doubtful(KnownStream("user", 1, uses=(use(), sure)))
 
 

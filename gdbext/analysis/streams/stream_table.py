@@ -70,9 +70,7 @@ def _order(stream: KnownStream) -> Tuple[bool, int, int]:
 
 def doubtful(stream: KnownStream) -> bool:
     """Whether only local variables hold it, which may not be set yet."""
-    return not any(
-        use.owner or use.waits or not use.function or use.expression.startswith("argument of") for use in stream.uses
-    )
+    return not any(use.owner or use.waits or use.argument or not use.function for use in stream.uses)
 
 
 def with_kernels(rank: RankStreams) -> RankStreams:

@@ -13,7 +13,7 @@ from gdbext.analysis.verdict.candidate import MOST_EVIDENCE, Candidate
 from gdbext.analysis.verdict.view import JobView, Party, without
 from gdbext.analysis.verdict.wording import named, start, verb, who
 from gdbext.knowledge.causes.slow import NOTHING
-from gdbext.model.job import RankSnapshot
+from gdbext.model.job import RankSnapshot, Refusal
 from gdbext.model.stack import ThreadStack
 from gdbext.model.text.ranges import ranks
 from gdbext.model.verdict import Evidence, Remedy
@@ -36,7 +36,7 @@ def out_of_reach(view: JobView) -> Optional[Candidate]:
         return None
     gone = {party.index for party in view.gone}
     others = [process for process in closed if process.index not in gone]
-    reason = f"{whom(others or closed)} could not be read: {_why(others or closed)[0]}."
+    reason = f"{whom(others or closed)} could not be read: {_why(others or closed).text}."
     away = _not_there(view)
     if view.gone and others:
         part = verb(view.gone, "it has", "they have")
@@ -58,7 +58,7 @@ PATTERNS = (out_of_reach,)
 def how_to_read(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     """What makes the ranks readable: before that no other advice is worth much."""
     closed = [process for process in view.snapshot.processes if process.outlined]
-    remedy = _why(closed)[1] if closed else ""
+    remedy = _why(closed).remedy if closed else ""
     if not remedy or best.cause != "unknown":
         return ()
     return (Remedy(start(remedy), f"then the stacks of {whom(closed)} can be read, and the cause be told"),)
@@ -90,11 +90,10 @@ def whom(processes: List[RankSnapshot]) -> str:
     return named([process.label for process in processes])
 
 
-def _why(processes: List[RankSnapshot]) -> Tuple[str, str]:
-    """Why they could not be read, and what to do about it, in the words that the look found (`text; remedy`)."""
-    told = next((problem for process in processes for problem in process.problems), "nobody said why")
-    text, _, remedy = told.partition("; ")
-    return text, remedy
+def _why(processes: List[RankSnapshot]) -> Refusal:
+    """Why they could not be read, and what to do about it, as the look found it."""
+    told = (one.refusal or Refusal(problem) for one in processes for problem in one.problems[:1])
+    return next(told, Refusal("nobody said why"))
 
 
 def _not_there(view: JobView) -> str:

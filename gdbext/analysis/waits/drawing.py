@@ -51,9 +51,9 @@ class Drawing:
         """The node, or the one that has its id already."""
         return self._nodes.setdefault(node.id, node)
 
-    def resource(self, kind: str, key: object, label: str, state: Optional[str] = None) -> Node:
+    def resource(self, kind: str, key: object, label: str, state: Optional[str] = None, sentence: bool = False) -> Node:
         """What is neither a thread nor a process."""
-        return self.add(Node(id=f"{kind}:{key}", kind=kind, label=label, state=state))
+        return self.add(Node(id=f"{kind}:{key}", kind=kind, label=label, state=state, sentence=sentence))
 
     def join(
         self,

@@ -193,7 +193,7 @@ def story(way: Sequence[Edge]) -> str:
             continue
         subject = _name(edge.source, several)
         if edge.kind == "other end":
-            if pieces and edge.source.kind == "peer" and f"pid {edge.target.pid})" not in edge.source.label:
+            if pieces and edge.source.kind == "peer" and not edge.source.sentence:
                 pieces[-1] += f", whose other end {_name(edge.target, several)} has"
             continue
         if edge.source.kind in _NEEDS:

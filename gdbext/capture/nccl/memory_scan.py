@@ -20,7 +20,6 @@ from gdbext.capture.nccl.communicator_memory import Layout, Read, read_communica
 from gdbext.knowledge.runtimes.nccl import MAGIC
 from gdbext.model.communicator import Communicator
 
-LIMIT = "limit of "
 ORIGIN = "scan of the memory"
 BLOCK = 4 << 20  # bytes read at once
 _PAGE = mmap.PAGESIZE
@@ -47,6 +46,7 @@ class Scan(NamedTuple):
     scanned: int  # bytes
     seconds: float
     problem: Optional[str] = None
+    cut: bool = False  # the budget was spent
 
 
 Resident = Callable[[Mapping], Iterable[Range]]
@@ -101,7 +101,8 @@ def scan(
     for address, size in _blocks(mappings, resident):
         problem = _over(budget, scanned + size, time.monotonic() - begun, candidates)
         if problem is not None:
-            return Scan(tuple(found), scanned, time.monotonic() - begun, problem)
+            cut = candidates < _MOST_CANDIDATES
+            return Scan(tuple(found), scanned, time.monotonic() - begun, problem, cut)
         scanned += size
         for start in itertools.islice(_marks(read(address, size) if size else None, address), _MOST_CANDIDATES):
             candidates += 1
@@ -115,8 +116,8 @@ def _over(budget: Budget, size: int, seconds: float, candidates: int) -> Optiona
     if candidates >= _MOST_CANDIDATES:
         return f"{_MOST_CANDIDATES} places look like a begin of one, and are none"
     if size > budget.bytes:
-        return f"{LIMIT}{budget.bytes / (1 << 30):g} GiB"
-    return f"{LIMIT}{budget.seconds:.2g} s" if seconds > budget.seconds else None
+        return f"limit of {budget.bytes / (1 << 30):g} GiB"
+    return f"limit of {budget.seconds:.2g} s" if seconds > budget.seconds else None
 
 
 def _blocks(mappings: Iterable[Mapping], resident: Resident) -> Iterator[Range]:

@@ -19,7 +19,7 @@ from gdbext.capture.nccl.communicator_memory import Read, read_communicator
 from gdbext.capture.nccl.library import FromDebugInfo, Layouts, layouts_of
 from gdbext.capture.nccl.memory_scan import Budget, Resident, anonymous, resident_of, scan
 from gdbext.knowledge.runtimes.nccl import MAGIC
-from gdbext.model.communicator import Communicator
+from gdbext.model.communicator import Communicator, Searched
 from gdbext.model.stack import ThreadStack
 
 ReadMany = Callable[[Sequence[Range]], Sequence[Optional[bytes]]]
@@ -61,6 +61,7 @@ class Search:
         self._read = host_only(read, memory)
         self._found: Dict[int, Communicator] = {}
         self.notes: List[str] = list(layouts.problems)
+        self.cut = False
 
     @property
     def possible(self) -> bool:
@@ -99,6 +100,7 @@ class Search:
         result = scan(self._heap, self._resident, self._read, self._layouts.layouts, budget)
         for one in result.communicators:
             self._keep(one)
+        self.cut = result.cut
         size = f"{result.scanned / (1 << 20):,.0f} MiB scanned in {result.seconds:.1f} s"
         self.notes.append(f"{size}, then stopped: {result.problem}" if result.problem else size)
 
@@ -191,3 +193,8 @@ def stack_ranges(memory: MemoryMap, pointers: Iterable[int], most: int) -> List[
         if mapping is not None:
             ranges.append((pointer, min(mapping.end - pointer, most)))
     return ranges
+
+
+def searched(search: Optional[Search]) -> Searched:
+    """What it came to; nothing without one."""
+    return Searched(search.found, tuple(search.notes), search.cut) if search else Searched()

@@ -10,7 +10,7 @@ import resource
 import signal
 import subprocess
 import time
-from typing import Callable, List
+from typing import Callable, List, Pattern
 
 from gdbext.collect.capacity import memory_of_gdb
 from gdbext.model.errors import MORE_MEMORY, GdbextError
@@ -21,9 +21,7 @@ _NO_MEMORY = re.compile(
     r"memory exhausted|MemoryError|bad_alloc|annot allocate memory|failed to map segment"
     r"|Recursive internal problem|can't load unicodedata module"  # gdb 13 and 18 under `ulimit -v`
 )
-_KILLED = "it was ended by signal"
 _WITHOUT_MEMORY = (signal.SIGKILL, signal.SIGABRT)  # of the kernel; of itself, also without a word (18.1)
-_ENDED = "gdb did not finish"
 _BUSY = re.compile(r"stacks of (\d+)/(\d+)$")  # which copy it reads (debugger/stacks/batch.py)
 _PART = 0.75
 """Of the time that is left, what one copy may take while others wait behind it."""
@@ -130,12 +128,22 @@ class GdbProcess:
 
     def reason(self, gdb: str, deadline: float) -> GdbextError:
         """Why it left no result."""
-        printed, status = self._printed, self._process.returncode
+        status = self._process.returncode
+        if _says(self._printed, _NO_PYTHON):
+            return GdbextError(f"{gdb} was built without Python", "use another gdb with --gdb PATH")
         if self._timed_out:
-            printed = [*printed, f"{_ENDED} in {min(deadline, self._ended_at - self._begun_at):.3g} s"]
-        elif status < 0:
-            printed = [*printed, f"{_KILLED} {-status}" + (" (out of memory?)" if -status in _WITHOUT_MEMORY else "")]
-        return GdbextError(*_why_no_result(gdb, printed))
+            time = min(deadline, self._ended_at - self._begun_at)
+            return GdbextError(f"gdb did not finish in {time:.3g} s", "give it more time with --deadline SECONDS")
+        lines = [line for line in (line.strip("\0 ") for line in self._printed) if not _NOISE.search(line)]
+        if _says(lines, _NO_MEMORY):
+            return GdbextError(f"{gdb} ran out of memory", f"{MORE_MEMORY}, or look at fewer ranks")
+        if status < 0:
+            starved = -status in _WITHOUT_MEMORY
+            ended = f"it was ended by signal {-status}{' (out of memory?)' if starved else ''}"
+            hint = f"try again; {MORE_MEMORY}" if starved else "try again"
+            return GdbextError(f"{gdb} gave no result: {ended}", f"every process runs on; {hint}")
+        said = lines[-1] if lines else "it printed nothing"
+        return GdbextError(f"{gdb} gave no result: {said}", "try --gdb PATH")
 
 
 _left: List[subprocess.Popen[bytes]] = []
@@ -159,18 +167,5 @@ def _kill_group(pid: int) -> None:
         pass
 
 
-def _why_no_result(gdb: str, printed: List[str]) -> tuple[str, str]:
-    lines = [line for line in (line.strip("\0 ") for line in printed) if not _NOISE.search(line)]
-    if any(_NO_PYTHON.search(line) for line in printed):
-        return f"{gdb} was built without Python", "use another gdb with --gdb PATH"
-    if lines and lines[-1].startswith(_ENDED):
-        return lines[-1], "give it more time with --deadline SECONDS"
-    if any(_NO_MEMORY.search(line) for line in lines):
-        return (
-            f"{gdb} ran out of memory",
-            f"{MORE_MEMORY}, or look at fewer ranks",
-        )
-    if lines and lines[-1].startswith(_KILLED):
-        hint = f"try again; {MORE_MEMORY}" if "memory" in lines[-1] else "try again"
-        return f"{gdb} gave no result: {lines[-1]}", f"every process runs on; {hint}"
-    return f"{gdb} gave no result: {lines[-1] if lines else 'it printed nothing'}", "try --gdb PATH"
+def _says(lines: List[str], what: Pattern[str]) -> bool:
+    return any(what.search(line) for line in lines)

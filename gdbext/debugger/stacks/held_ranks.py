@@ -15,6 +15,7 @@ from gdbext import __version__
 from gdbext.analysis.stacks.interleave import interleave
 from gdbext.capture.memory.environ import read_environ
 from gdbext.capture.memory.process_memory import ProcessMemory
+from gdbext.capture.nccl.pointer_search import searched
 from gdbext.capture.python import python_arguments
 from gdbext.capture.python.python_frames import freeze, resolve
 from gdbext.capture.python.runtime import interpreter_of
@@ -28,7 +29,7 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.launch.environment import RECORDED
 from gdbext.model.attached import AttachedRank
 from gdbext.model.codes import Code, Given, RankState, ReadState, StackEnd
-from gdbext.model.communicator import Communicator
+from gdbext.model.communicator import Searched
 from gdbext.model.errors import NothingFound
 from gdbext.model.job import Job, JobSnapshot
 from gdbext.model.locks import LockWait, Peer
@@ -123,9 +124,8 @@ class _HeldReading(ProcessReading):
         self._problems += opened_cores.told_to_dump(self._subject.core)
         return opened_cores.with_crash(whole, self._subject.core)
 
-    def communicators(self, stacks: Stacks) -> Tuple[Sequence[Communicator], Sequence[str]]:
-        found = communicators.find(self._subject.inferior, stacks, self._is_core, self._scan)
-        return (found.found, found.notes) if found else ((), ())
+    def communicators(self, stacks: Stacks) -> Searched:
+        return searched(communicators.find(self._subject.inferior, stacks, self._is_core, self._scan))
 
     def locks(self, stacks: Stacks) -> Tuple[LockWait, ...]:
         return lock_waits(self._subject.inferior, stacks, self._is_core)

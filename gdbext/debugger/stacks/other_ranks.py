@@ -29,7 +29,6 @@ sys.exit(main())"""
 _GRACE_SECONDS = 5.0  # for the child to release the ranks when it is told to end
 _LONGEST_LINE = 4096
 _LONGEST_ERROR = 64 << 10
-_OF_NO_INTEREST = "snapshot written to "  # into a folder of ours that is gone soon
 
 
 def shell_python() -> str:
@@ -64,8 +63,8 @@ def _error_in(answer: Path) -> Optional[GdbextError]:
 
 
 def _run(argv: Sequence[str], say: Callable[[str], None], answer: Path) -> str:
-    """Run it and pass its progress on, but for its error; a Ctrl-C ends it and waits until it has let go of every rank.
-    Returns its last message."""
+    """Run it and pass its progress on, but for its error and what it says of our folder; a Ctrl-C ends it and waits
+    until it has let go of every rank. Returns its last message."""
     with answer.open("wb") as stdout:
         child = subprocess.Popen(
             argv,
@@ -79,7 +78,7 @@ def _run(argv: Sequence[str], say: Callable[[str], None], answer: Path) -> str:
     try:
         for line in _lines(child):
             last = f"{last}\n{line}" if line[:1].isspace() else line
-            if not last.startswith(_OF_NO_INTEREST) and _error_in(answer) is None:
+            if str(answer.parent) not in last and _error_in(answer) is None:
                 say(line)
     finally:
         _end(child)

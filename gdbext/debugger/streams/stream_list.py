@@ -108,7 +108,7 @@ class _Look:
         if stream.kind not in ("user", "pool", "event") or isinstance(stream.handle, Missing) or self._is_core:
             return stream
         unmapped = self._memory.classify(stream.handle).kind == UNMAPPED
-        return replace(stream, notes=(*stream.notes, NOT_MAPPED.reason)) if unmapped else stream
+        return replace(stream, notes=(*stream.notes, NOT_MAPPED.reason), unmapped=True) if unmapped else stream
 
     # --- one thread ---
 
@@ -152,6 +152,7 @@ class _Look:
             frame=number,
             function=function,
             waits=row.waits if waiting else "",
+            argument=True,
         )
         decoded = Decoded("event", handle) if event else of_handle(handle)
         if handle or not event:

@@ -25,6 +25,7 @@ def with_states(known: RankStreams, caller: Caller) -> RankStreams:
                 streams=tuple(replace(one, asked=calls) for one in known.streams),
                 events=tuple(replace(one, asked=calls) for one in known.events),
                 problems=(*known.problems, f"the driver was not asked: {calls.reason}"),
+                unasked=True,
             )
         ask = _Asker(calls)
         streams = _in_order(known.streams, ask.stream)

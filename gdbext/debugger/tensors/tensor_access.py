@@ -27,6 +27,7 @@ from gdbext.debugger.tensors.tensor_reader import (
 from gdbext.debugger.tensors.value_nodes import ValueNode
 from gdbext.knowledge.dtypes import dtype_named
 from gdbext.knowledge.layouts import STRUCTS
+from gdbext.model.codes import Code
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import TensorInfo, TensorList
@@ -268,7 +269,8 @@ def variables_of(frame: gdb.Frame) -> Dict[str, gdb.Value]:
 
 def _lost(value: gdb.Value, info: TensorInfo) -> bool:
     """Whether a variable is a tensor by its type, and cannot be read."""
-    return info.problems[0].startswith("cannot be read") and mentions_tensor(str(value.type))
+    unread = isinstance(info.address, Missing) and info.address.code is Code.UNREADABLE
+    return unread and mentions_tensor(str(value.type))
 
 
 def _selected_function() -> Optional[str]:

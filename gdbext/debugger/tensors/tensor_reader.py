@@ -36,6 +36,7 @@ from gdbext.debugger.tensors.tensor_members import (
 from gdbext.debugger.tensors.value_nodes import ValueNode
 from gdbext.knowledge.layouts import LAYOUTS
 from gdbext.knowledge.schema import TensorLayout
+from gdbext.model.codes import Code
 from gdbext.model.errors import UsageError
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import TensorInfo, TensorMapInfo
@@ -124,7 +125,7 @@ class Reader:
             except Null as error:
                 return _nothing(name, outer, f"holds nothing: {error}")
             except Unreadable as error:
-                return _nothing(name, outer, f"cannot be read: {error}")
+                return _nothing(name, outer, f"cannot be read: {error}", Code.UNREADABLE)
             if inner is None:
                 raise UnknownType(node.type_name)
             node = inner
@@ -266,8 +267,8 @@ class Reader:
         return placement.placed(info, self.classify, self.device_memory)
 
 
-def _nothing(name: str, type_name: str, reason: str) -> TensorInfo:
-    missing = Missing(reason)
+def _nothing(name: str, type_name: str, reason: str, code: Code = Code.OTHER) -> TensorInfo:
+    missing = Missing(reason, code)
     return TensorInfo(
         name=name,
         kind="",

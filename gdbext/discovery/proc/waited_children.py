@@ -6,7 +6,7 @@ from typing import Optional, Sequence
 
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.runtimes.system_calls import WAIT4, WAITID
-from gdbext.model.locks import Peer
+from gdbext.model.locks import Peer, file_of_child
 from gdbext.model.missing import Missing
 
 _P_PID = 1
@@ -21,7 +21,7 @@ def waited_child(proc: ProcFS, tid: int, call: Sequence[int]) -> Optional[Peer]:
         return None
     stat = proc.stat(child)
     state, name = ("?", "?") if isinstance(stat, Missing) else (stat.state, stat.comm)
-    return Peer(thread=tid, file=f"pid {child}", processes=(child,), states=(state,), names=(name,))
+    return Peer(thread=tid, file=file_of_child(child), processes=(child,), states=(state,), names=(name,))
 
 
 def with_only_child(proc: ProcFS, pid: int, call: Sequence[int]) -> Sequence[int]:

@@ -26,6 +26,6 @@ class Selector:
 
     def __str__(self) -> str:
         """As it is typed."""
-        words = [f"--{name} {getattr(self, name)}" for name in ("name", "pgid", "parent", "engine")]
-        given = [word for word in words if not word.endswith(" None")]
+        values = {name: getattr(self, name) for name in ("name", "pgid", "parent", "engine")}
+        given = [f"--{name} {value}" for name, value in values.items() if value is not None]
         return " ".join(given + [str(pid) for pid in self.pids])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Mapping, Optional
 
 from gdbext.model.documents.document_row import Rows, by, reasons, rows, within
-from gdbext.model.stream import Asked, KnownStream, RankStreams, StreamInfo, StreamTable, StreamWait
+from gdbext.model.stream import Asked, KnownStream, RankStreams, StreamInfo, StreamTable, StreamUse, StreamWait
 from gdbext.model.tensor import (
     HashGroup,
     Histogram,
@@ -71,6 +71,7 @@ ROWS: Mapping[type, Rows] = {
         "kind handle device pool_index priority driver=asked uses more_uses kernels notes",
         reasons("missing", "handle device driver=asked"),
     ),
+    StreamUse: rows("expression owner thread frame function waits"),
     StreamWait: rows("*", reasons("missing", "handle")),
     Asked: rows(
         "state blocking priority id device",

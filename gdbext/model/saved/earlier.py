@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Callable, Mapping
 
 from gdbext.model.codes import Code, StackEnd
+from gdbext.model.job import RankSnapshot, Refusal
 from gdbext.model.locks import LockWait
 from gdbext.model.stack import ThreadStack
 
@@ -36,6 +37,14 @@ def _stack(stack: ThreadStack, saved: Mapping[str, Any]) -> ThreadStack:
 
 def _wait(wait: LockWait, saved: Mapping[str, Any]) -> LockWait:
     return replace(wait, readers=True) if wait.detail.startswith(_READERS) and "readers" not in saved else wait
+
+
+def refusal_of(process: RankSnapshot) -> RankSnapshot:
+    """A process that nobody could read, with the way out: it stood behind the first problem, in its text."""
+    if process.refusal is not None or not process.problems or not process.outlined:
+        return process
+    text, _, remedy = process.problems[0].partition("; ")
+    return replace(process, refusal=Refusal(text, remedy)) if remedy else process
 
 
 COMPLETED: Mapping[type, Callable[[Any, Mapping[str, Any]], Any]] = {ThreadStack: _stack, LockWait: _wait}

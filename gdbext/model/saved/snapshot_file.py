@@ -11,7 +11,7 @@ from gdbext.model.job import SAVED, JobSnapshot, RankSnapshot
 from gdbext.model.saved import limits
 from gdbext.model.saved.consistency import check
 from gdbext.model.saved.decoding import MEMBER_NAME, Field, Reader, built, fields_of, place_of, reader
-from gdbext.model.saved.earlier import COMPLETED
+from gdbext.model.saved.earlier import COMPLETED, refusal_of
 from gdbext.model.saved.json_pieces import LONG, JsonPieces
 from gdbext.model.saved.stack_table import SavedStacks
 from gdbext.model.saved.unfit import Unfit
@@ -124,7 +124,7 @@ class SnapshotReader:
             )
         if problems:
             found["problems"] = (*problems, *found.get("problems", ()))
-        return built(RankSnapshot, found)
+        return refusal_of(built(RankSnapshot, found))
 
     def _threads(self, left: _Left) -> Tuple[ThreadStack, ...]:
         """There are many, so those that are short are read in one go."""

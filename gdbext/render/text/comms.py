@@ -6,6 +6,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
 from gdbext.model.communicator import Communicator, CommunicatorGroup, Member
 from gdbext.model.communicator_table import CommunicatorTable
+from gdbext.model.job import RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.origin import Origin
 from gdbext.model.text.ranges import counted
@@ -19,6 +20,8 @@ from gdbext.render.text.verdict.origin import origin_text
 
 MOST_GROUPS = 64
 MOST_LINES = 8
+
+Processes = Mapping[int, RankSnapshot]
 
 _COLUMNS = (
     Column("communicator", keep=9),
@@ -36,15 +39,15 @@ def communicator_lines(answer: CommunicatorTable, style: Style, origin: Optional
     last = _answer(answer, told, style, origin)
     if style.typed.detail == BRIEF:
         return last
-    labels = {process.index: process.label for process in answer.processes}
+    processes = {process.index: process for process in answer.processes}
     full = style.typed.detail == FULL
     groups = answer.groups[: None if full else MOST_GROUPS]
-    lines = table(_COLUMNS, [_row(group, labels, style) for group in groups], style)
+    lines = table(_COLUMNS, [_row(group, processes, style) for group in groups], style)
     for group in groups:
         lines += _notes(group, style) if group is not told else []
     if len(answer.groups) > len(groups):
         lines.append(f"{style.ellipsis} {len(answer.groups) - len(groups):,} more")
-    notes = [_unread(member, labels) for member in answer.unreadable]
+    notes = [_unread(member, processes) for member in answer.unreadable]
     notes += _searches(answer, style)
     shown = notes[: None if full else MOST_LINES]
     for note in shown:
@@ -95,13 +98,13 @@ def _answer(
     return ending(clean(verdict, style), "doubt" if first is not None else "", lines, style)
 
 
-def _row(group: CommunicatorGroup, labels: Mapping[int, str], style: Style) -> Row:
+def _row(group: CommunicatorGroup, processes: Processes, style: Style) -> Row:
     ends = [member.communicator for member in group.members]
     return Row(
         (
             group.name,
             f"{group.n_ranks:,}",
-            _places(group.members, labels, style),
+            _places([processes.get(member.process) for member in group.members], style),
             _launched(group, ends),
             clean(", ".join(_states(group, ends)), style),
             clean(" / ".join(dict.fromkeys(one.layout or "" for one in ends)), style),
@@ -110,11 +113,11 @@ def _row(group: CommunicatorGroup, labels: Mapping[int, str], style: Style) -> R
     )
 
 
-def _places(members: Sequence[Member], labels: Mapping[int, str], style: Style) -> str:
+def _places(processes: Sequence[Optional[RankSnapshot]], style: Style) -> str:
     """The processes its ends lie in; where ranks in the communicator have other numbers, both."""
-    names = list(dict.fromkeys(labels.get(member.process, "?") for member in members))
-    numbers = [int(name[5:]) for name in names if name.startswith("rank ")]
-    return rank_set(numbers, style, 24) if len(numbers) == len(names) else ", ".join(names[:4])
+    ranks = {one.label if one else "?": one.rank if one else None for one in processes}
+    numbers = [rank for rank in ranks.values() if rank is not None]
+    return rank_set(numbers, style, 24) if len(numbers) == len(ranks) else ", ".join(list(ranks)[:4])
 
 
 def _launched(group: CommunicatorGroup, ends: Sequence[Communicator]) -> str:
@@ -162,25 +165,26 @@ def _notes(group: CommunicatorGroup, style: Style) -> List[str]:
     return [line for text in lines for line in wrapped(clean(text, style), style, indent="  ", first="", most=3)]
 
 
-def _joined(names: Sequence[str], style: Style) -> str:
-    if all(name.startswith("rank ") for name in names):
-        numbers = [int(name[5:]) for name in names]
+def _joined(processes: Sequence[RankSnapshot], style: Style) -> str:
+    numbers = [one.rank for one in processes if one.rank is not None]
+    if len(numbers) == len(processes):
         return f"{'rank' if len(numbers) == 1 else 'ranks'} {rank_set(numbers, style)}"
-    return ", ".join(names[:4]) + (f" and {len(names) - 4:,} more" if len(names) > 4 else "")
+    more = f" and {len(processes) - 4:,} more" if len(processes) > 4 else ""
+    return ", ".join(one.label for one in processes[:4]) + more
 
 
-def _unread(member: Member, labels: Mapping[int, str]) -> str:
-    one = member.communicator
-    return f"{labels.get(member.process, '?')}: {one.address:#x} ({one.origin}): {one.problem}"
+def _unread(member: Member, processes: Processes) -> str:
+    one, process = member.communicator, processes.get(member.process)
+    return f"{process.label if process else '?'}: {one.address:#x} ({one.origin}): {one.problem}"
 
 
 def _searches(answer: CommunicatorTable, style: Style) -> List[str]:
     """What was said of the search, equal words of several ranks once."""
-    said: Dict[str, List[str]] = {}
+    said: Dict[str, List[RankSnapshot]] = {}
     for process in answer.processes:
         for note in process.communicator_notes + process.problems:
-            said.setdefault(note, []).append(process.label)
-    return [f"{_joined(labels, style)}: {note}" for note, labels in said.items()]
+            said.setdefault(note, []).append(process)
+    return [f"{_joined(those, style)}: {note}" for note, those in said.items()]
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {CommunicatorTable: communicator_lines}

@@ -52,9 +52,8 @@ def jobs_lines(jobs: Sequence[Job], style: Style) -> List[str]:
 def job_lines(job: Job, style: Style) -> List[str]:
     """Whose job, how many ranks of how many; the ranks; who else belongs to it; what to know."""
     world = f" of {job.world_size:,}" if job.world_size and job.world_size != len(job.ranks) else ""
-    title = f"{clean(job.engine, style) or 'job'}: {len(job.ranks):,}{world} ranks ({clean(job.key, style)})"
-    if len(job.ranks) == 1 and not world:
-        title = title.replace(" ranks (", " rank (", 1)
+    noun = "rank" if len(job.ranks) == 1 and not world else "ranks"
+    title = f"{clean(job.engine, style) or 'job'}: {len(job.ranks):,}{world} {noun} ({clean(job.key, style)})"
     lines = [style.paint(shorten(title, style.width, style), "strong")]
     lines += process_table(job.ranks, style)
     lines += _absent(job.absent, style)

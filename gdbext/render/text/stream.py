@@ -8,6 +8,7 @@ from gdbext.model.codes import Code
 from gdbext.model.missing import Maybe, Missing, known
 from gdbext.model.stream import (
     AFTER_ERROR,
+    NOT_MAPPED,
     Asked,
     DeviceKernel,
     KnownStream,
@@ -131,7 +132,7 @@ def _remarks(rank: RankStreams) -> List[str]:
     found = [
         f"{_name(one)}: {text}"
         for one in (*rank.streams, *rank.events)
-        for text in (*(note for note in one.notes if note.startswith("nothing is mapped")), *_unknown(one, rank))
+        for text in (*[NOT_MAPPED.reason] * one.unmapped, *_unknown(one, rank))
     ]
     found += [
         f"thread {one.thread} in {one.call}: {one.handle.reason}"
@@ -149,7 +150,7 @@ def _remarks(rank: RankStreams) -> List[str]:
 
 def _unknown(one: KnownStream, rank: RankStreams) -> List[str]:
     """Why the driver did not say a state; not where it was not asked at all."""
-    if any(problem.startswith("the driver was not asked") for problem in rank.problems):
+    if rank.unasked:
         return []
     if isinstance(one.asked, Missing):
         quiet = one.asked.code in (Code.NOT_ASKED, Code.GIVEN_UP) or isinstance(one.handle, Missing)
@@ -183,7 +184,7 @@ def _row(one: KnownStream, rank: RankStreams, style: Style) -> Row:
             clean(_held(one), style),
             clean(", ".join(one.kernels), style),
         ),
-        "doubt" if waits or state.startswith("failed") else "",
+        "doubt" if waits or (asked is not None and asked.state == "failed") else "",
     )
 
 
@@ -195,7 +196,7 @@ def _short(asked: Optional[Asked]) -> str:
 
 def _held(one: KnownStream) -> str:
     """The object that owns it before the variables that only mention it."""
-    uses = sorted(one.uses, key=lambda use: (not use.owner, bool(use.waits), use.expression.startswith("argument of")))
+    uses = sorted(one.uses, key=lambda use: (not use.owner, bool(use.waits), use.argument))
     if not uses:
         return ""
     rest = len({_use(use) for use in uses}) - 1 + one.more_uses
@@ -206,11 +207,7 @@ def _use(use: StreamUse) -> str:
     if use.owner:
         member = use.expression.replace("->", ".").rpartition(".")[2]
         return f"{use.owner}::{member}"
-    return (
-        f"{use.expression} in {use.function}"
-        if use.function and "argument of" not in use.expression
-        else use.expression
-    )
+    return f"{use.expression} in {use.function}" if use.function and not use.argument else use.expression
 
 
 def _wait_row(one: StreamWait, style: Style) -> Row:

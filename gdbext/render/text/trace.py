@@ -38,15 +38,15 @@ def diagnosis_lines(found: TraceDiagnosis, style: Style) -> List[str]:
     )
     if told:
         lines += ["", *wrapped(f"Of all: {told}.", style)]
-    for title, texts in (
-        ("Evidence", [one.text for one in verdict.evidence]),
-        ("What to do", [f"{one.action}: {one.reason}" if one.reason else one.action for one in verdict.remedies]),
-        ("Could not be told", list(verdict.missing)),
+    for title, numbered, texts in (
+        ("Evidence", False, [one.text for one in verdict.evidence]),
+        ("What to do", True, [f"{one.action}: {one.reason}" if one.reason else one.action for one in verdict.remedies]),
+        ("Could not be told", False, list(verdict.missing)),
     ):
         if texts:
             lines += ["", style.paint(title, "strong")]
             for number, text in enumerate(texts[:6], 1):
-                lead = f"  {number}. " if title == "What to do" else "  - "
+                lead = f"  {number}. " if numbered else "  - "
                 lines += wrapped(clean(text, style), style, indent="     ", first=lead, most=3)
     return lines + _closing(found.files, found.problems, style)
 

@@ -85,7 +85,7 @@ def left_by_fork(view: JobView, party: Party) -> bool:
     return any(
         len(one.threads) > 1
         and one.title == process.title
-        and any(peer.file == f"pid {process.pid}" for peer in one.peers)
+        and any(peer.child is not None and peer.child == process.pid for peer in one.peers)
         for one in view.snapshot.processes
     )
 

@@ -64,7 +64,8 @@ def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
         if peer.lock:  # one for all that wait for it; in another container the same path is another file
             node = drawing.resource("lock", f"{peer.file}:{peer.processes}", label)
         else:
-            node = drawing.resource("peer", f"{process.index}:{peer.file}", label)
+            named = bool(call) and peer.child is not None
+            node = drawing.resource("peer", f"{process.index}:{peer.file}", label, sentence=named)
         drawing.replace(source, node, party.kind, "proven", drawing.fact(party), ALL if peer.lock else ANY)
         if not drawing.waits(node):
             _other_ends(drawing, threads, process, node, peer)

@@ -1,0 +1,86 @@
+"""Nothing depends on the wording of a message of ours: what code asks for is a word of `model/codes.py`, or a field.
+
+Code that looks for words in a text is in this table, with whose text it is.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import gdbext
+
+ROOT = Path(gdbext.__file__).parent
+TEXTS = ("parsers", "knowledge")  # rooms whose subject is the text of others
+METHODS = {"count", "endswith", "find", "index", "partition", "removeprefix", "removesuffix", "replace", "rpartition"}
+METHODS |= {"split", "startswith"}
+WORDS = re.compile(r"[A-Za-z]{2,}:? +[A-Za-z{(]{2,}|[a-z]{3,}:? $|^; $|^ \($")
+LOOKS = {
+    "gdb's, cuda-gdb's": """
+        debugger/base/compat.py debugger/base/symbols.py debugger/base/values.py debugger/calls/target_calls.py
+        debugger/checks/check_points.py debugger/checks/switches.py debugger/ranks/timed_stop.py
+        debugger/stacks/lock_waits.py debugger/tensors/nodes.py
+    """,
+    "argparse's": "cli/command_line.py",
+    "a server's": "cli/profiler/profile_session.py evidence/ras.py",
+    "names of functions, as a demangler writes them": "model/text/function_names.py",
+    "words of a protocol between processes of ours": """
+        cli/pdb/command.py collect/gdb/process.py debugger/stacks/other_ranks.py
+    """,
+    "a name that we gave to an entry of a file": "cli/vscode.py",
+    "snapshots of before there were codes": "model/saved/earlier.py",
+    "a word that is its own code: kinds of helpers and of edges": """
+        analysis/verdict/view.py analysis/waits/prose.py debugger/calls/driver_calls.py
+    """,
+    "told once": "capture/nccl/pointer_search.py",
+    "laid out anew in a table, which decides nothing": "render/text/locks.py",
+}
+
+
+def texts(node, own):
+    """The texts that an expression is, constants of the module among them."""
+    if isinstance(node, ast.Constant):
+        return [node.value] if isinstance(node.value, str) else []
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        return [text for one in node.elts for text in texts(one, own)]
+    if isinstance(node, ast.JoinedStr):
+        return ["".join(one.value if isinstance(one, ast.Constant) else "{}" for one in node.values)]
+    return own.get(node.id, []) if isinstance(node, ast.Name) else []
+
+
+def looked_for(tree):
+    """Words of more than one that a module compares with, or looks for."""
+    own = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            own[node.targets[0].id] = texts(node.value, own)
+    for node in ast.walk(tree):
+        found = []
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in METHODS:
+            found = [text for one in node.args[:1] for text in texts(one, own)]
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq, ast.In, ast.NotIn)):
+            found = texts(node.left, own) + texts(node.comparators[0], own)
+        yield from filter(WORDS.search, found)
+
+
+def test_who_looks_for_words_says_whose_they_are():
+    paths = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
+    found = {
+        name: list(looked_for(ast.parse(path.read_text("utf-8"))))
+        for name, path in paths.items()
+        if name.partition("/")[0] not in TEXTS
+    }
+    known = [name for names in LOOKS.values() for name in names.split()]
+    unknown = {name: words for name, words in found.items() if words and name not in known}
+    assert unknown == {}, "give what is looked for a code (model/codes.py), or say here whose words they are"
+    assert [name for name in known if not found.get(name)] == [], "these look for no words any more"
+
+
+def test_it_is_noticed():
+    for line in (
+        'note.startswith("nothing is mapped")',
+        '"core file" == state',
+        'told.partition("; ")',
+        "text in SAID",
+    ):
+        assert list(looked_for(ast.parse(f'SAID = ("it has ended",)\n{line}'))), line
+    assert not list(looked_for(ast.parse('kind == "mutex"; name.startswith("lib"); text.split(", ")')))
