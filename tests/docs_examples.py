@@ -82,6 +82,7 @@ NOT_RUN: Mapping[Tuple[str, str], str] = {
     ("breakpoints.md", "backtrace 3"): "the same server",
     ("breakpoints.md", "next"): "the same server",
     ("breakpoints.md", "llm-continue"): "where ranks are when they are attached is chance: gdb/test_break.py",
+    ("json.md", "gdbext diagnose -q --json"): "piped into jq: unit/test_docs_json.py",
     ("profile.md", "gdbext profile run"): "a server that records: unit/test_profile_server.py plays one",
     ("watch.md", "gdbext watch"): "takes as long as the job stands still: gdb/test_watch.py",
     ("streams.md", "llm-stream p"): "needs TensorRT-LLM's stream object: gdb/test_streams.py",
@@ -157,7 +158,7 @@ def all_examples() -> List[Example]:
 def shell_words(example: Example) -> List[str]:
     """What is run for an example of the shell; empty if it needs what is not here."""
     words = shlex.split(STAND_INS.get(example.command, example.command)) or ["gdbext", *LIVE]
-    if example.prompt != "$" or words[0] != "gdbext":
+    if example.prompt != "$" or words[0] != "gdbext" or "|" in words:
         return []
     given = [word for word in words[1:] if "/" in word]
     known = bool(given) or words[1:] == LIVE or words[1] in ("explain", "error")
