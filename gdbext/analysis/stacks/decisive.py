@@ -86,7 +86,7 @@ def _weight(judged: ThreadJudgement, main: bool, others: Mapping[str, int]) -> i
         return 100 if fatal else _HELPER[0] if judged.rule or judged.running else _HELPER[1]
     if judged.idle:
         return _IDLE + int(main)
-    if main and judged.rule in others:
+    if main and judged.rule is not None and judged.rule in others:
         return others[judged.rule]
     pair = _KINDS.get(judged.kind) or _WEIGHT[group_of(judged)]
     return pair[0] if main else pair[1]
