@@ -80,7 +80,7 @@ def condition(text: str) -> str:
 
 
 def others(text: str) -> str:
-    """What becomes of the other ranks."""
+    """What the other ranks do at a breakpoint: hold, stop or run."""
     if text not in OTHERS:
         raise ArgumentTypeError(f"hold, stop or run, not {text}")
     return text

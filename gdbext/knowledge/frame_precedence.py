@@ -1,4 +1,4 @@
-"""How loudly a frame speaks on its stack (`FrameRule.rank`): the loudest decides, among equals the innermost."""
+"""Weight (precedence) of a frame on its stack: the frame of the greatest weight decides, among equals the innermost."""
 
 from __future__ import annotations
 

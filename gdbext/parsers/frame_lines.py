@@ -60,7 +60,7 @@ def _read_call(body: str) -> Frame:
 
 
 def named_frame(name: str, place: Place = Place(), pc: Optional[int] = None, arguments: str = "") -> Frame:  # noqa: B008
-    """A native frame from its parts; a name that is none becomes None, an address as name becomes the address."""
+    """A native frame from its parts; a malformed name becomes None, an address as name becomes the address."""
     name = name.strip()
     of_windows = _OF_WINDOWS.match(name)
     hidden = of_windows or _HIDDEN_LIBRARY.match(name)

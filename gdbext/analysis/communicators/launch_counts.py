@@ -140,7 +140,7 @@ def _candidate(
     groups: Sequence[CommunicatorGroup],
     confidence: str,
 ) -> Candidate:
-    """Those whose counts the fewest share are to blame, unless it is half of them."""
+    """The culprits are the ranks with the rarest counts, unless they are half of all."""
     sides: Dict[Counts, List[int]] = {}
     for index, vector in counts.items():
         sides.setdefault(vector, []).append(index)

@@ -105,7 +105,7 @@ def _stored(file: IO[bytes], one: _Found, members: Dict[str, zipfile.ZipInfo]) -
     if member is None:
         raise ValueError(f"it has no data/{one.storage.key[:40]}")
     if len(one.shape) != len(one.strides) or len(one.shape) > 64 or min((*one.shape, *one.strides, one.offset, 0)) < 0:
-        raise ValueError("a shape that is none")
+        raise ValueError("a malformed shape")
     last = one.offset + sum((size - 1) * stride for size, stride in zip(one.shape, one.strides))
     if 0 not in one.shape and dtype.nbytes(last + 1) > member.file_size:
         raise ValueError("a tensor that is larger than its data")
@@ -161,13 +161,13 @@ def _made(function: Any, said: Any) -> Any:
 
 def _whole(value: Any) -> int:
     if type(value) is not int or not 0 <= value < 1 << 60:
-        raise NotPlain("a number that is none")
+        raise NotPlain("a malformed number")
     return value
 
 
 def _numbers(values: Any) -> Tuple[int, ...]:
     if type(values) is not tuple:
-        raise NotPlain("a shape that is none")
+        raise NotPlain("a malformed shape")
     return tuple(map(_whole, values))
 
 

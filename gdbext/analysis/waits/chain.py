@@ -58,7 +58,7 @@ def _agrees(one: Hypothesis, best: Candidate) -> bool:
 
 
 def _root(one: Hypothesis) -> Optional[Node]:
-    """The end; of a circle the one that is to blame."""
+    """The end of the chain; of a cycle the culprit."""
     if one.circle and one.blamed:
         named = {node.id for node in one.blamed}
         return next((edge.target for edge in one.chain if edge.target.id in named), one.blamed[0])

@@ -177,7 +177,7 @@ class Finder:
         return self._made(row, end.nodes, chain, blamed, {*self._reached(end.ways), *_processes(nearest)}, weighed)
 
     def _own(self, row: CauseRow, end: _End, blamed: Sequence[Node]) -> Iterator[Edge]:
-        """Of each that is to blame the surest edge that says so: an answer is as sure as its least sure culprit."""
+        """For each culprit the surest edge that leads to it: an answer is as sure as its least sure culprit."""
         for one in blamed:
             own = self._before.get(one.id, ()) if row.resources else [end.ways[one.id]] if one.id in end.ways else ()
             if own:
@@ -294,7 +294,7 @@ class Finder:
         )
 
     def _against(self, blamed: Sequence[Node]) -> Tuple[str, ...]:
-        """Who is to blame for standing still, and was seen to go on. One that is elsewhere may well be at work."""
+        """The culprits by standstill that were seen to move. One that is elsewhere may well be at work."""
         standing = (one for one in blamed if one.kind == "rank" and one.state not in _MAY_GO_ON)
         went = {one.label for one in standing if one.process in self._moved}
         return tuple(f"{label} moved between two samples" for label in sorted(went))

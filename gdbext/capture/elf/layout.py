@@ -60,7 +60,7 @@ class Segment(NamedTuple):
 
 
 def header_of(data: bytes) -> Optional[Header]:
-    """The header that the data begins with; None where that is none of such a file."""
+    """The header that the data begins with; None if the file is malformed or of another kind."""
     if len(data) < HEADER.size or not data.startswith(OURS):
         return None
     return Header(*HEADER.unpack_from(data))

@@ -1,4 +1,4 @@
-"""Whoever has slept since it was copied need not be stopped again, nor together with others.
+"""Liveness check: a thread that has slept since it was copied need not be stopped again.
 
 A thread that sleeps in the kernel changes nothing, and the kernel counts how often each thread got a processor
 (capture/without_stop/blocked.py). So a thread that still stands where its copy shows it, with the same frames, and that

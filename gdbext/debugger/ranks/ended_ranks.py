@@ -1,4 +1,4 @@
-"""What becomes of ranks that are attached: killed while they stood still, or another program while they ran (exec)."""
+"""Lifecycle of attached ranks: killed while they were stopped, or another program while they ran (exec)."""
 
 from __future__ import annotations
 

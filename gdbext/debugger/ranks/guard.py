@@ -83,7 +83,7 @@ class Guard:
         self._tell()
 
     def keep_attached(self) -> None:
-        """Those that gdb does not hold any more run on; what becomes of them then is none of our business."""
+        """The ranks that gdb no longer holds run on, and are watched no longer."""
         attached = {inferior.pid for inferior in gdb.inferiors()}
         if not attached.issuperset(self._held):
             for pid, before in self._held.items():

@@ -122,5 +122,5 @@ def outside_our_users() -> str:
 
 
 def other_users(pid: str) -> str:
-    """The target is in a user namespace that is none of ours."""
+    """The target is in another user namespace."""
     return f"run gdbext inside the container, or: sudo nsenter --target {pid} -U"

@@ -14,7 +14,7 @@ SHOWN_BY: Mapping[str, Tuple[str, ...]] = {
     "gil": ("gil-deadlock",),
     "mutex": ("lock-order-deadlock", "gil-deadlock"),
 }
-"""Causes of which a wait is the sign, whatever the thread that is to blame waits in."""
+"""Causes of which a wait is the sign, whatever the culprit's thread waits in."""
 
 _FOR_THE_GPU = ("stream-sync", "event-sync", "device-sync", "kernel-launch", "memcpy-sync", "nccl-group-launch")
 _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
