@@ -20,7 +20,7 @@ _OBJECT = 1  # STT_OBJECT
 _PIECE = 1 << 16  # symbols
 _LARGEST = 1 << 24  # bytes of a variable
 _LONGEST = 512  # bytes of a name
-_SECONDS = 1.0  # for one process
+_SECONDS = 1.0  # of the processor, for one process: a busy machine loses no name
 
 Place = Tuple[str, int]
 """Name of a variable, and how far into it an address is."""
@@ -29,12 +29,15 @@ Place = Tuple[str, int]
 def variable_in(memory: MemoryMap, root: str, readable: Callable[[str], Optional[str]]) -> Callable[[int], str]:
     """`cache`, or `table+0x40`, by the address; "" where none is known. `root` is put before each path to open it,
     `readable` makes a name of the linker's one for people."""
-    until = time.monotonic() + _SECONDS
+    left = _SECONDS
     known: Dict[int, str] = {}
 
     def variable(address: int) -> str:
+        nonlocal left
         if address not in known:
-            found = _find(memory, root, address, until)
+            begun = time.thread_time()
+            found = _find(memory, root, address, begun + left)
+            left -= time.thread_time() - begun
             name = (readable(found[0]) or found[0]) if found is not None else ""
             known[address] = name if found is None or not found[1] else f"{name}+{found[1]:#x}"
         return known[address]
@@ -53,7 +56,7 @@ def file_at(memory: MemoryMap, address: int) -> Optional[Mapping]:
 
 def _find(memory: MemoryMap, root: str, address: int, until: float) -> Optional[Place]:
     mapping = file_at(memory, address)
-    if mapping is None or not mapping.is_file or mapping.deleted or time.monotonic() > until:
+    if mapping is None or not mapping.is_file or mapping.deleted or time.thread_time() > until:
         return None
     try:
         if files.status(root + mapping.file).st_ino != mapping.inode:
@@ -71,7 +74,7 @@ def _variable(elf: ElfSymbols, address: int, until: float) -> Optional[Place]:
     for table in tables_of(elf.sections):
         found: List[Tuple[int, int]] = []  # where it begins, where its name stands
         for first in range(0, table.size // SYMBOL.size, _PIECE):
-            if time.monotonic() > until:
+            if time.thread_time() > until:
                 return None
             found += _covering(elf, table, first, address)
         if found and table.link < len(elf.sections):

@@ -27,7 +27,7 @@ from gdbext.opener.shelf import Opened
 
 _MOST_FRAMES = 64
 _MOST_CODE = 192  # bytes of a function that are looked at
-_SECONDS = 5.0  # for all rules of a process: instructions of one may be as long as its author likes
+_SECONDS = 5.0  # of the processor, for all rules of a process: instructions of one may be as long as its author likes
 
 
 class Rules(Protocol):
@@ -129,16 +129,16 @@ class _Files:
         self._starts = [one.start for one in self._files]
         self._tables: Dict[str, Optional[UnwindTable]] = {}
         self._rows: Dict[int, Optional[Tuple[int, Row]]] = {}
-        self._until = time.monotonic() + _SECONDS
+        self._left = _SECONDS
 
     def row(self, address: int) -> Optional[Tuple[int, Row]]:
         if address not in self._rows:
-            self._rows[address] = self._look_up(address)
+            begun = time.thread_time()
+            self._rows[address] = self._look_up(address) if self._left > 0 else None
+            self._left -= time.thread_time() - begun
         return self._rows[address]
 
     def _look_up(self, address: int) -> Optional[Tuple[int, Row]]:
-        if time.monotonic() > self._until:
-            return None
         index = bisect.bisect_right(self._starts, address) - 1
         if index < 0 or address >= self._files[index].end:
             return None

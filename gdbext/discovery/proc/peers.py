@@ -29,7 +29,7 @@ READS, WRITES = (
 )
 """System calls whose first argument is the file that they wait for."""
 
-SECONDS = 0.5  # for looking into all processes of the host
+SECONDS = 0.5  # of the processor, for looking into all processes of the host
 _MOST_PROCESSES, _MOST_FILES, _MOST_WAITS = 8192, 4096, 64
 _STEPS = 3  # a shell, what it runs, and what that runs
 _LINK = re.compile(r"(pipe|socket):\[(\d+)\]\Z")
@@ -218,12 +218,12 @@ _Holder = Tuple[int, int]
 
 def _holders(proc: ProcFS, files: Set[str]) -> Tuple[Dict[str, List[_Holder]], bool]:
     """Who has these files open, and whether every process could be looked into."""
-    until = time.monotonic() + SECONDS
+    until = time.thread_time() + SECONDS
     eventfds = any(file.startswith("eventfd") for file in files)
     found: Dict[str, List[_Holder]] = {}
     whole = True
     for pid in proc.pids()[:_MOST_PROCESSES]:
-        if time.monotonic() > until:
+        if time.thread_time() > until:
             return found, False
         folder = f"{proc.root}/{pid}/fd"
         try:
