@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +16,6 @@ EXAMPLES = re.findall(r"^\$ (gdbext .*)\n((?:[^$`].*\n)+)", PAGE, re.MULTILINE)
 
 
 @pytest.mark.process
-@pytest.mark.skipif(shutil.which("jq") is None, reason="no jq here")
 @pytest.mark.parametrize(("command", "printed"), EXAMPLES, ids=range(len(EXAMPLES)))
 def test_an_example_prints_what_is_shown(command, printed):
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"

@@ -2,6 +2,7 @@
 
 import json
 
+import jsonschema
 import model_samples
 import pytest
 
@@ -27,14 +28,12 @@ def test_every_reference_leads_somewhere():
 
 
 def test_it_is_a_schema():
-    jsonschema = pytest.importorskip("jsonschema")
     jsonschema.Draft202012Validator.check_schema(json.loads(WRITTEN))
 
 
 @pytest.mark.parametrize("sample", ["full", "bare", "missing"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_documents_fit(kind, sample):
-    pytest.importorskip("jsonschema")
     made = getattr(model_samples, sample)(kind)
     checked_json.check(json.loads(dumps(made)))
     if kind in LISTS:
@@ -52,7 +51,6 @@ def test_documents_fit(kind, sample):
     ids=["a key is missing", "a wrong type", "a key too many", "no answer"],
 )
 def test_what_is_no_answer_is_noticed(document):
-    pytest.importorskip("jsonschema")
     with pytest.raises(AssertionError):
         checked_json.check({"schema": 1, "tool": "gdbext 0", **document})
 
