@@ -13,7 +13,7 @@ from tests.inferiors.capture_process import HERE
 from tests.polling import comes_true
 
 SIZE = 64  # bytes of a rank in the shared file, see chaos_rank.c
-PATIENCE = 20.0  # seconds; only a failing check waits that long
+PATIENCE = 120.0  # seconds; only a failing check waits that long
 
 
 class ChaosJob:

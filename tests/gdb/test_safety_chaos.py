@@ -50,7 +50,7 @@ def test_a_plan_follows_from_seed_and_number_alone():
 
 @pytest.fixture
 def ranks(tmp_path, monkeypatch):
-    monkeypatch.setattr(chaos_job, "PATIENCE", 5.0)
+    monkeypatch.setattr(chaos_job, "PATIENCE", 60.0)
     plan = Plan(1, ((), (), ()), 1, "diagnose", "pids", False, None, True, "distribution")
     job = ChaosJob(plan, build("chaos_rank.c", "-g", "-O1"), tmp_path, "chaos-test")
     try:
@@ -62,7 +62,7 @@ def ranks(tmp_path, monkeypatch):
 
 def test_harm_is_noticed(ranks, monkeypatch):
     assert ranks.harm() == []
-    monkeypatch.setattr(chaos_job, "PATIENCE", 0.3)
+    monkeypatch.setattr(chaos_job, "PATIENCE", 1.5)
     os.kill(ranks.pids[0], signal.SIGSTOP)
     ranks.processes[1].kill()
     ranks.processes[1].wait()

@@ -109,9 +109,10 @@ int main(int argc, char** argv) {
     install_crash_handler();
     try {
         check_cuda_error(cudaSetDevice(options.plan.rank % 8));
+        const bool healthy = options.plan.is(Fault::CpuBusy) || options.plan.is(Fault::SlowKernels);
         // Ranks that spin get out of the way of everything else, but those that work must get on beside it; the threads
         // started so far, the driver's too, do not.
-        setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), options.plan.hang->fault == Fault::CpuBusy ? 4 : 19);
+        setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), healthy ? 4 : 19);
         runModel(options.plan);
     } catch (const std::exception& error) {
         fprintf(stderr, "rank %d: %s\n", options.plan.rank, error.what());
