@@ -30,7 +30,7 @@ def holder():
             rows.append(json.loads(line))
         yield process.pid, rows
         process.stdin.close()
-        process.wait(60)
+        process.wait(300)
 
 
 @pytest.fixture(scope="module")

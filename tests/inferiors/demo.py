@@ -275,12 +275,12 @@ class DemoJob:
         """Decoding steps the rank has finished."""
         return self._field(rank, 4)
 
-    def alive_progress(self, pid: int, timeout: float = 10) -> bool:
+    def alive_progress(self, pid: int, timeout: float = DEADLINE) -> bool:
         """The process runs on: its heartbeat advances, more than once, within the timeout (seconds)."""
         rank = next(rank for rank, other in self.pids.items() if other == pid)
         return self._advances(lambda: self.heartbeat(rank), timeout)
 
-    def steps_progress(self, rank: int, timeout: float = 20) -> bool:
+    def steps_progress(self, rank: int, timeout: float = DEADLINE) -> bool:
         """The rank goes on decoding."""
         return self._advances(lambda: self.steps(rank), timeout)
 

@@ -181,7 +181,7 @@ def test_the_guard_mends_what_is_left_and_nothing_else():
             guard.stdin.flush()
             assert guard.stdout.readline() == "ready\n"
             guard.stdin.close()
-            assert guard.wait(20) == 0
+            assert guard.wait(300) == 0
         victim.stdin.write("\n")
         victim.stdin.flush()
         assert victim.stdout.readline() == "5590cc\n"

@@ -136,7 +136,7 @@ def listener(serve):
         yield server.getsockname()[1]
         with contextlib.suppress(OSError):
             server.shutdown(socket.SHUT_RDWR)
-        thread.join(5)
+        thread.join(30)
 
 
 def service(answer, json_known):

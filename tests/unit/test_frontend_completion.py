@@ -61,7 +61,7 @@ def test_tab(shell, path, tmp_path):
     )
     script += "\n".join(f"asked '{line}'" for line in lines)
     environment = {**os.environ, "PATH": path, "HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run([*words, script], capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=120)
+    done = subprocess.run([*words, script], capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300)
     answers = [[word.split("\t")[0] for word in one.split("\n") if word] for one in done.stdout.split("==\n")[1:]]
     found = [[word.split(":")[0].strip() for word in one] for one in answers]
     assert found == [
