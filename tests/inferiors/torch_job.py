@@ -151,7 +151,7 @@ class TorchJob:
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self.launcher.pid, number)
-                self.launcher.wait(30)
+                self.launcher.wait(5)
             except (ProcessLookupError, subprocess.TimeoutExpired):
                 continue
         for pid in getattr(self, "pids", []):
