@@ -100,6 +100,15 @@ KINDS = [
     ("unknown", ["clock_gettime@libc.so.6", "??@libcuda.so.1", "??@libcuda.so.1"]),
     ("unknown", []),
     # Dying.
+    ("mpi", ["PMIx_Init@libpmix.so.2", "ompi_mpi_init@libmpi.so.40", "MPI_Init@libmpi.so.40", "main"]),
+    ("mpi", ["poll@libc.so.6", "??@libmpi.so.40", "main"]),
+    ("mpi", ["who_knows@libfabric.so.1", "main"]),
+    ("unknown", ["who_knows@libcudnn.so.8", "main"]),
+    ("mutex", ["SpinLock::Lock", "on_signal", "<signal handler called>", "exit@libc.so.6"]),
+    ("exited-or-crashed", ["waitpid@libc.so.6", "print_stack", "<signal handler called>", "work"]),
+    ("mutex", ["schedule@[kernel]", "odd_lock_of_mine@[kernel]", "do_exit@[kernel]"]),
+    ("exited-or-crashed", ["schedule@[kernel]", "do_exit@[kernel]"]),
+    ("io", ["schedule@[kernel]", "netfs_who_knows@[kernel]", "ksys_read@[kernel]"]),
     ("sigbus", ["pause@libc.so.6", "<signal handler called>", "__memset_avx2@libc.so.6", "ncclShmOpen@libnccl.so.2"]),
     (
         "sigbus",

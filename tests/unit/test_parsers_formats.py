@@ -309,3 +309,33 @@ def test_equal_stacks_without_heads_are_as_many_threads():
 def test_prose_is_no_stack():
     snapshot = read("prose.txt")
     assert snapshot.processes == () and "#1 fix the leak" in snapshot.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "ids", "innermost"),
+    [
+        ('  // Thread 5 (idle): "MainThread"\n  //     get (queue.py:1)\n  //     run (a.py:2)\n', ["5"], "get"),
+        (
+            '<span class="q">&gt;&gt;             #0  0x0000000000401000 in poll () from\n'
+            '</span><br>\n<span class="q">&gt;&gt;             /lib/libc.so.6\n',
+            ["1"],
+            "poll",
+        ),
+        (
+            "INFO: task my worker:77 blocked for more than 120 seconds.\nCall trace:\n io_schedule+0x1/0x2\n",
+            ["77"],
+            "io_schedule",
+        ),
+        (
+            '2    Thread 0x7f01 (LWP 8) "a" 0x0000000000401000 in poll () from /lib/libc.so.6\n'
+            '1    Thread 0x7f02 (LWP 7) "a" 0x0000000000401000 in read () from /lib/libc.so.6\n',
+            ["2", "1"],
+            "poll",
+        ),
+        ('Thread (idle): "MainThread"\n    get (queue.py:1)\n', ["MainThread"], "get"),
+    ],
+)
+def test_what_people_do_to_stacks(text, ids, innermost):
+    (process,) = parse_files([("x.txt", text.encode())]).processes
+    assert [thread.id for thread in process.threads] == ids
+    assert calls(process.threads[0])[0] == innermost

@@ -51,7 +51,7 @@ RULES = (
     ),
     MessageRule(
         r"^(?!.*(?:[Tt]im(?:e|ed)[ _-]?out|synchronize failed|DistBackendError|Barrier))"
-        r"[\w.]*(Error|Exception|OutOfMemory\w*)(: |:?$)",
+        r"[\w.]*(Error|Exception|OutOfMemory\w*)(: |:$|$)",
         "exited-or-crashed",
         "the last line of a Python traceback: the thread has left the place with an exception",
     ),

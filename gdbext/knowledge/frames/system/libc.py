@@ -62,7 +62,7 @@ RULES = (
         "Rust library/std/src/panicking.rs",
         rank=FATAL - 1,
     ),
-    FrameRule("os-exit", "exited-or-crashed", r"(_exit|exit_group|do_exit)$", _GLIBC, rank=FATAL),
+    FrameRule("os-exit", "exited-or-crashed", r"(_exit|exit_group)$", _GLIBC, rank=FATAL),
     FrameRule(
         "os-mutex",
         "mutex",

@@ -110,8 +110,7 @@ RULES = (
         rf"(?!\w*(?:unlock|block|clock|lockd|relock|trylock))(\w*_)?(lock|mutex|rwsem|sem|semaphore|down|spin_lock)(_\w+)?{_SUFFIX}",
         _LINUX,
         module=KERNEL,
-        rank=LEAF + 2,
-        leaf=True,
+        rank=LEAF + 1,
     ),
     FrameRule(
         "kernel-by-name-io",
