@@ -4,7 +4,9 @@ import pytest
 
 from gdbext.analysis.stacks.classify import judge_thread
 from gdbext.knowledge.engines.profiles import PROFILES
+from gdbext.model.codes import StackEnd
 from gdbext.model.missing import Missing
+from gdbext.model.stack import ThreadStack
 from tests.unit.stacks import DRIVER, ENGINE, ENTRY, frame, stack
 
 C10D = "torch/distributed/distributed_c10d.py"
@@ -259,3 +261,12 @@ def test_an_error_line_beside_the_stack_decides(message, kind):
 def test_a_deep_recursion_is_read():
     deep = stack("read@libc.so.6", *["walk@engine"] * 5000, *ENGINE)
     assert judge_thread(deep).kind == "io"
+
+
+@pytest.mark.parametrize(
+    ("state", "wchan", "kind"),
+    [("D", "rpc_wait_bit_killable", "io"), ("D", "who_knows", "unknown"), ("S", "rpc_wait_bit_killable", "unknown")],
+)
+def test_a_sleep_that_nothing_interrupts_says_in_what(state, wchan, kind):
+    thread = ThreadStack(id="1", frames=(), state=state, wchan=wchan, end=StackEnd.OUTLINE)
+    assert judge_thread(thread).kind == kind

@@ -73,7 +73,7 @@ def judge_thread(
 ) -> ThreadJudgement:
     """What `thread` does. `messages` are error lines printed beside its stack (its own problems count as well)."""
     if thread.unread:
-        kind = kind_said((*thread.problems, *messages)) or "unknown"
+        kind = kind_said((*thread.problems, *messages)) or _sleep(thread) or "unknown"
         return ThreadJudgement(kind=kind, helper=_named_helper(thread.name))
     reading = _read(thread.calls, profile)
     rule = reading.rule
@@ -101,6 +101,14 @@ def judge_thread(
         rule=rule.id if rule else None,
         captures=captures,
     )
+
+
+def _sleep(thread: ThreadStack) -> Optional[str]:
+    """What a thread without a stack waits in that nothing can interrupt, by the kernel's function. Any other sleep may
+    have ended since it was read."""
+    if thread.state != "D" or not thread.wchan:
+        return None
+    return next((row.kind for row in rules_matching(Frame(thread.wchan, module="[kernel]"))), None)
 
 
 def group_of(judged: ThreadJudgement) -> str:
