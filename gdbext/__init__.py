@@ -1,3 +1,3 @@
 """gdbext: a GDB extension for multi-GPU LLM inference engines."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

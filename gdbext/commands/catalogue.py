@@ -12,6 +12,7 @@ from gdbext.commands.declared import (
     comms,
     completion,
     diagnose,
+    diff,
     doctor,
     dump,
     error,
@@ -33,7 +34,7 @@ from gdbext.commands.declared import (
 )
 
 _NOUNS = (
-    *(diagnose, locks, ranks, doctor, explain, comms, pdb, error, watch, profile, trace, dump),
+    *(diagnose, locks, ranks, doctor, explain, comms, pdb, error, watch, diff, profile, trace, dump),
     *(launch, vscode, run, gdbinit, schema, completion, man, backtrace, break_points, tensor, stream, check),
 )
 COMMANDS: Tuple[Command, ...] = tuple(command for noun in _NOUNS for command in noun.COMMANDS)

@@ -19,6 +19,7 @@ _MODULES: Mapping[str, str] = {
     "check_report": "text.check_report",
     "checkup": "text.checkup",
     "communicator_table": "text.comms",
+    "difference": "text.difference",
     "dumps": "text.dumps",
     "error_code": "text.error",
     "explanation": "text.explanation",

@@ -13,6 +13,7 @@ LARGER = {
     "commands.declared": "one file a noun: its rows alone",
     "commands": "one file a command of gdb, and what they share",
     "cli": "one file a command of the shell, and what they share",
+    "render.text": "one file a noun of an answer",
     "traces": "one file a step from the bytes of a profile to the verdict and the merged file",
     "rankpdb": "loaded into a rank as it is: one folder without sub-rooms",
 }
@@ -20,9 +21,9 @@ LARGER = {
 
 TWICE = {
     "the noun of an answer or of a command, once in each layer (model, commands, cli, render, printers)": """
-        backtrace break_points chain check check_report checkup comms completion considered diagnose doctor error
-        explain explanation gdbinit job launch locks man origin parsing ranks run selection session stream tensor
-        dump dumps profiling schema trace verdict vscode watch
+        backtrace break_points chain check check_report checkup comms completion considered diagnose diff
+        difference doctor error explain explanation gdbinit job launch locks man origin parsing ranks run selection
+        session stream tensor dump dumps profiling schema trace verdict vscode watch
     """,
     "a library, once in each table that has rows of it": "cuda nccl python",
     "the same part of each engine (knowledge/engines)": "profile frames layouts checks timeouts streams",

@@ -10,6 +10,7 @@ from gdbext.model.break_points import BreakTable
 from gdbext.model.check_report import CheckKinds, CheckReport, CheckStatus, SwitchResults
 from gdbext.model.checkup import Checkup
 from gdbext.model.communicator_table import CommunicatorTable
+from gdbext.model.difference import JobDifference
 from gdbext.model.documents import check_rows, rank_rows, tensor_rows, trace_rows, verdict_rows
 from gdbext.model.documents.document_row import Rows, expanded, rows
 from gdbext.model.dumps import DumpListing
@@ -71,6 +72,7 @@ ANSWERS: Mapping[str, Tuple[Any, ...]] = {
     "explain": (Explanation, Glossary),
     "error": (ErrorAnswer,),
     "watch": (WatchEvent,),
+    "diff": (JobDifference,),
     "profile": (ProfileStatuses, ProfileAnswer, ProfileReport),
     "trace": (TraceDiagnosis, MergeReport, TraceSummary, TraceDifference),
     "dump": (DumpListing,),

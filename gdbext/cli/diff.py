@@ -1,0 +1,25 @@
+"""`gdbext diff BEFORE AFTER`: two looks at a job that lie an hour, a build or a host apart.
+
+Exit status as git diff has it, and the contract's: 0 nothing differs, 1 something does, 3 it cannot be told of a rank.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from gdbext.analysis.progress.look_difference import difference
+from gdbext.cli.answer import show
+from gdbext.cli.inputs.given_files import read_snapshot
+from gdbext.cli.terminal import Progress
+from gdbext.model.errors import FINDING, OK, UNTOLD, UsageError
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read both, compare, print; returns the exit status. Raises GdbextError."""
+    if options.before == options.after == "-":
+        raise UsageError("standard input holds one look", "give a file for the other one")
+    progress = Progress(options.quiet)
+    (before, old), (after, new) = (read_snapshot(name, progress) for name in (options.before, options.after))
+    found = difference(before, after, (old, new))
+    show(found, options)
+    return FINDING if found.differs else OK if found.told else UNTOLD

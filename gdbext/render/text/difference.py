@@ -1,0 +1,110 @@
+"""Two looks compared, as text: who moved, who did not; stacks that came and went; counters that advanced."""
+
+from __future__ import annotations
+
+import time
+from typing import Callable, Dict, List, Mapping, Sequence
+
+from gdbext.model.difference import JobDifference, RankDifference, StackDifference
+from gdbext.model.origin import Origin
+from gdbext.model.text.ranges import counted, folded
+from gdbext.render.safe_text import clean, wrapped
+from gdbext.render.style import Style
+from gdbext.render.table import Column, Row, table
+
+MOST_RANKS, MOST_STACKS, MOST_CALLS, MOST_COUNTS = 64, 12, 6, 24
+
+_WORDS = {"moved": "moved", "same": "did not move", "unknown": "cannot be told", "new": "new", "gone": "gone"}
+_COLUMNS = (
+    Column("rank", keep=9),
+    Column("state", keep=9),
+    Column("waited in", least=12, keep=7),
+    Column("waits in", least=12, keep=8),
+    Column("pid", keep=4),
+    Column("why", least=16, keep=3),
+)
+
+
+def difference_lines(answer: JobDifference, style: Style) -> List[str]:
+    """The sums, a table of ranks, stacks with + and -, counters."""
+    lines = [style.paint(_sum(answer), "strong")]
+    for name, origin in (("before", answer.before), ("after", answer.after)):
+        lines += wrapped(clean(f"{name}: {_origin(origin)}", style), style, indent="  ")
+    changed = [one for one in answer.ranks if one.state != "same"]
+    still = [one for one in answer.ranks if one.state == "same"]
+    if changed:
+        lines += ["", *table(_COLUMNS, [_row(one, style) for one in changed[:MOST_RANKS]], style)]
+        lines += _more(len(changed) - MOST_RANKS, style)
+    if still:
+        kinds: Dict[str, List[RankDifference]] = {}
+        for one in still:
+            kinds.setdefault(one.wait_after or "", []).append(one)
+        lines.append("")
+        for kind, those in kinds.items():
+            lines += wrapped(clean(f"did not move: {_names(those)}, in {kind}", style), style, indent="  ")
+    if answer.stacks:
+        lines += ["", style.paint("stacks (- before, + after):", "strong")]
+        for stack in answer.stacks[:MOST_STACKS]:
+            lines += _stack(stack, answer.counts, style)
+        lines += _more(len(answer.stacks) - MOST_STACKS, style)
+    arrow = style.arrow
+    counts = [
+        "  "
+        + clean(f"{one.name}: {count.kind} on {count.communicator:#x} {count.before:,} {arrow} {count.after:,}", style)
+        for one in answer.ranks
+        for count in one.counts
+    ]
+    if counts:
+        lines += ["", style.paint("launched collectives:", "strong"), *counts[:MOST_COUNTS]]
+        lines += _more(len(counts) - MOST_COUNTS, style)
+    for note in answer.notes:
+        lines += wrapped(clean(note, style), style)
+    return lines
+
+
+def _sum(answer: JobDifference) -> str:
+    sums = []
+    for state, word in _WORDS.items():
+        count = sum(one.state == state for one in answer.ranks)
+        if count:
+            sums.append(f"{counted(count, 'rank')} {word}")
+    return "; ".join(sums) or "no ranks"
+
+
+def _origin(origin: Origin) -> str:
+    words = [", ".join(origin.files)]
+    if origin.taken_at is not None:
+        words.append(time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(origin.taken_at)))
+    return ", ".join(words + ([f"host {', '.join(origin.hosts)}"] if origin.hosts else []))
+
+
+def _row(one: RankDifference, style: Style) -> Row:
+    pids = [str(pid) for pid in dict.fromkeys((one.pid_before, one.pid_after)) if pid is not None]
+    cells = (one.name, _WORDS.get(one.state, one.state), one.wait_before or "", one.wait_after or "", ", ".join(pids), one.why or "")
+    return Row([clean(cell, style) for cell in cells])
+
+
+def _names(those: Sequence[RankDifference]) -> str:
+    numbers = [one.rank for one in those if one.rank is not None]
+    if len(numbers) == len(those):
+        return f"{'rank' if len(numbers) == 1 else 'ranks'} {folded(numbers)}"
+    return ", ".join(one.name for one in those[:MOST_RANKS])
+
+
+def _stack(stack: StackDifference, counts: str, style: Style) -> List[str]:
+    inner = stack.calls[-MOST_CALLS:]
+    calls = f" {style.arrow} ".join(inner)
+    calls = f"{style.ellipsis} {style.arrow} {calls}" if len(inner) < len(stack.calls) else calls
+    lines = []
+    for sign, these in (("-", stack.before), ("+", stack.after)):
+        if these:
+            who = f"{counts if len(these) == 1 else counts + ('es' if counts == 'process' else 's')} {folded(these)}"
+            lines.append(style.paint(f"  {sign} {who}", "dim" if sign == "-" else ""))
+    return lines + wrapped(clean(calls, style), style, indent="      ", first="    ")
+
+
+def _more(count: int, style: Style) -> List[str]:
+    return [f"{style.ellipsis} {count:,} more, all in --json"] if count > 0 else []
+
+
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {JobDifference: difference_lines}
