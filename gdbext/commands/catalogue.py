@@ -11,6 +11,7 @@ from gdbext.commands.declared import (
     check,
     comms,
     completion,
+    demo,
     diagnose,
     diff,
     doctor,
@@ -35,7 +36,7 @@ from gdbext.commands.declared import (
 
 _NOUNS = (
     *(diagnose, locks, ranks, doctor, explain, comms, pdb, error, watch, diff, profile, trace, dump),
-    *(launch, vscode, run, gdbinit, schema, completion, man, backtrace, break_points, tensor, stream, check),
+    *(launch, vscode, run, gdbinit, schema, completion, man, demo, backtrace, break_points, tensor, stream, check),
 )
 COMMANDS: Tuple[Command, ...] = tuple(command for noun in _NOUNS for command in noun.COMMANDS)
 """In the order in which `gdbext --help` lists them."""

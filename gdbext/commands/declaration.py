@@ -17,8 +17,8 @@ ALL_THE_REST = "..."
 class Argument(NamedTuple):
     """One argument or option, in argparse's words.
 
-    `completes`: one of rank, ranks, pid, file, label, engine, error, dtype, place, command, expression, or the words
-    that are offered: "torch|pyobject". `rest`: the option takes the rest of the line as it was typed; gdb's way to
+    `completes`: one of rank, ranks, pid, file, label, engine, error, dtype, demo, place, command, expression, or the
+    words that are offered: "torch|pyobject". `rest`: the option takes the rest of the line as it was typed; gdb's way to
     write it, without dashes, is understood behind the first word.
     """
 

@@ -12,6 +12,7 @@ _LISTS: Mapping[str, str] = {
     "engine": "gdbext.knowledge.engines.profiles:NAMES",
     "error": "gdbext.knowledge.errors:NAMES",
     "dtype": "gdbext.knowledge.dtypes:DTYPES",
+    "demo": "gdbext.commands.demo_looks:NAMES",
 }
 """What an argument completes to, and where the words stand: loaded when one is asked for."""
 _MOST_FILES = 10_000  # entries of a folder that are looked at

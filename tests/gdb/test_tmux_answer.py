@@ -10,7 +10,7 @@ from tests.inferiors.demo import DemoJob
 from tests.inferiors.scenarios import SCENARIOS
 from tests.tmux import SHELL, Tmux
 
-DEMO = Path(__file__).parents[1] / "data" / "demo"
+DEMO = Path(__file__).parents[2] / "gdbext" / "demo"
 NUMBERS = itertools.count(1)
 TYPED = f"{sys.executable} -m gdbext diagnose"
 

@@ -18,7 +18,7 @@ from tests.inferiors.demo import DemoJob
 from tests.inferiors.demo_build import build
 from tests.inferiors.scenarios import SCENARIOS
 
-FOLDER = Path(__file__).parents[1] / "data" / "demo"
+FOLDER = Path(__file__).parents[2] / "gdbext" / "demo"
 _SOURCES = Path(__file__).parent / "engine"
 
 

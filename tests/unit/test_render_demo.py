@@ -1,6 +1,6 @@
 """What a person reads of every hang of the demo engine: the texts, at several widths, and what holds for all of them.
 
-The looks in tests/data/demo are recorded by `python3 -m tests.inferiors.record`; GDBEXT_REWRITE_GOLDEN=1 with this file
+The looks in gdbext/demo are recorded by `python3 -m tests.inferiors.record`; GDBEXT_REWRITE_GOLDEN=1 with this file
 writes the texts anew, for review.
 """
 

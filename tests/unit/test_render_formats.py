@@ -28,7 +28,7 @@ from gdbext.render.formats import slack, ticket
 from gdbext.render.formats.written import WRITERS
 
 ROOT = Path(__file__).parents[2]
-DEMO = ROOT / "tests" / "data" / "demo"
+DEMO = ROOT / "gdbext" / "demo"
 SPEEDSCOPE = ROOT / ".venv" / "speedscope" / "node_modules" / "speedscope" / "dist" / "release" / "index.html"
 PAYLOADS = (
     "``` \n# heading\n@everyone <!channel> <@U1> <https://x.test|y>",

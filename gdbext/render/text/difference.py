@@ -80,7 +80,8 @@ def _origin(origin: Origin) -> str:
 
 def _row(one: RankDifference, style: Style) -> Row:
     pids = [str(pid) for pid in dict.fromkeys((one.pid_before, one.pid_after)) if pid is not None]
-    cells = (one.name, _WORDS.get(one.state, one.state), one.wait_before or "", one.wait_after or "", ", ".join(pids), one.why or "")
+    state = _WORDS.get(one.state, one.state)
+    cells = (one.name, state, one.wait_before or "", one.wait_after or "", ", ".join(pids), one.why or "")
     return Row([clean(cell, style) for cell in cells])
 
 
