@@ -97,7 +97,7 @@ def _state(asked: Asked) -> str:
 
 def stream_table_lines(answer: StreamTable, style: Style) -> List[str]:
     """Each process's streams, then who waits, then what could not be had."""
-    if len(answer.ranks) > 1 and all(_remarks(rank) == [_NO_STREAM] and not rank.waits for rank in answer.ranks):
+    if len(answer.ranks) > 1 and not any(map(_has_any, answer.ranks)):
         ranks = [rank.rank if rank.rank is not None else rank.pid for rank in answer.ranks]
         return wrapped(f"ranks {folded(ranks)}: {_NO_STREAM}", style)
     lines: List[str] = []
@@ -106,6 +106,10 @@ def stream_table_lines(answer: StreamTable, style: Style) -> List[str]:
     for note in answer.notes:
         lines += [style.paint(line, "dim") for line in wrapped(clean(note, style), style)]
     return lines
+
+
+def _has_any(rank: RankStreams) -> bool:
+    return bool(rank.streams or rank.events or rank.waits or rank.problems)
 
 
 def _rank_lines(rank: RankStreams, style: Style, several: bool) -> List[str]:
