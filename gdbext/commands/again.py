@@ -19,18 +19,22 @@ def in_shell(options: Namespace) -> Typed:
     if saved is None and inputs == ["-"]:
         return Typed(_detail(options), f"... | gdbext {options.command}")
     about = shlex.quote(saved) if saved else " ".join([*_selected(options), *map(shlex.quote, inputs)])
-    return Typed(_detail(options), f"gdbext {options.command}", _STACKS.get(options.command, ""), about)
+    return Typed(_detail(options), f"gdbext {options.command}", _STACKS.get(options.command, ""), about, _page(options))
 
 
 def in_gdb(name: str, args: Namespace) -> Typed:
     """`llm-nccl-diagnose`."""
     pids = [str(pid) for pid in getattr(args, "pids", [])]
-    return Typed(_detail(args), name, _STACKS.get(name, ""), " ".join([*_selected(args), *pids]))
+    return Typed(_detail(args), name, _STACKS.get(name, ""), " ".join([*_selected(args), *pids]), _page(args))
 
 
 def _selected(args: Namespace) -> List[str]:
     words = [f"--{name}={shlex.quote(str(value))}" for name in _SELECTING if (value := getattr(args, name, None))]
     return words + ["--no-stop"] * bool(getattr(args, "no_stop", False))
+
+
+def _page(args: Namespace) -> str:
+    return "--html FILE" if getattr(args, "html", "") is None else ""
 
 
 def _detail(args: Namespace) -> str:

@@ -11,9 +11,10 @@ BRIEF, USUAL, FULL = "brief", "usual", "full"
 @dataclass(frozen=True)
 class Typed:
     """`about`: what it was about ("4711", "hang.json"); `command` and `stacks` without it ("gdbext diagnose"), ""
-    where nobody can type it again."""
+    where nobody can type it again; `page`: the option that makes a page of it, if it was not given."""
 
     detail: str = USUAL
     command: str = ""
     stacks: str = ""
     about: str = ""
+    page: str = ""

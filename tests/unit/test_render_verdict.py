@@ -3,11 +3,13 @@
 import dataclasses
 import os
 import re
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 from render_samples import HOSTILE, empty, hang, healthy, never_came, poisoned, scattered
 
+from gdbext.commands.again import in_shell
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.typed import BRIEF, FULL, USUAL, Typed
 from gdbext.model.verdict import Diagnosis, Verdict
@@ -123,6 +125,41 @@ def test_all_that_is_known_comes_before_the_answer_where_it_is_asked_for():
     assert places == sorted(places)
     usual = "\n".join(render(hang(8, 3), Style(100)))
     assert not any(words in usual for words in wanted[2:6])
+
+
+def test_the_page_is_named_where_there_is_an_option_for_it():
+    found, typed = hang(8, 3), dataclasses.replace(TYPED, page="--html FILE")
+    line = render(found, Style(120, typed=typed))[-1]
+    assert line.endswith(
+        "gdbext diagnose -v 4711 (3 facts, 1 more to do, 1 limit); gdbext stacks 4711; --html FILE for a page"
+    )
+    assert (
+        render(found, Style(82, typed=typed))[-1]
+        == "  next     gdbext diagnose -v 4711 (3 facts, 1 more to do, 1 limit)"
+    )
+    assert in_shell(Namespace(command="diagnose", inputs=["x.json"], html=None)).page == "--html FILE"
+    assert in_shell(Namespace(command="diagnose", inputs=["x.json"], html="x.html")).page == ""
+    assert in_shell(Namespace(command="diagnose", inputs=["x.json"])).page == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "typed"),
+    [
+        ({"inputs": ["4711"]}, "4711"),
+        ({"inputs": ["a b.json"]}, "'a b.json'"),
+        ({"inputs": [], "engine": "vllm", "no_stop": True}, "--engine=vllm --no-stop"),
+        ({"inputs": ["4711"], "save": "hang.json"}, "hang.json"),
+        ({"inputs": [], "name": "$(x)"}, "--name='$(x)'"),
+    ],
+)
+def test_what_to_type_next_is_about_the_same(options, typed):
+    found = in_shell(Namespace(command="diagnose", **options))
+    assert (found.command, found.about) == ("gdbext diagnose", typed)
+
+
+def test_who_piped_a_text_pipes_it_again():
+    found = in_shell(Namespace(command="diagnose", inputs=["-"]))
+    assert (found.command, found.stacks, found.about) == ("... | gdbext diagnose", "", "")
 
 
 def test_a_longer_look_that_is_needed_is_what_to_type_next():

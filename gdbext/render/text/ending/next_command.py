@@ -14,10 +14,12 @@ def next_line(style: Style, details: str, known: bool = False) -> Line:
     more = "" if known or not typed.command else f"{typed.command} -v{about}"
     stacks = f"{typed.stacks}{about}" if typed.stacks else ""
     behind = f" ({details})" if details and more else ""
+    page = f"{typed.page} for a page" if typed.page and (more or stacks) else ""
     texts = (
-        "; ".join(filter(None, [more + behind, stacks])),
+        "; ".join(filter(None, [more + behind, stacks, page])),
+        "; ".join(filter(None, [more + behind, page])),
         more + behind or stacks,
-        "; ".join(filter(None, [more, stacks])),
+        "; ".join(filter(None, [more, page or stacks])),
         more or stacks,
         "the same with -v" if more else "",
     )
