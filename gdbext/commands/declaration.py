@@ -18,8 +18,8 @@ class Argument(NamedTuple):
     """One argument or option, in argparse's words.
 
     `completes`: one of rank, ranks, pid, file, label, engine, error, dtype, demo, place, command, expression, or the
-    words that are offered: "torch|pyobject". `rest`: the option takes the rest of the line as it was typed; gdb's way to
-    write it, without dashes, is understood behind the first word.
+    words that are offered: "torch|pyobject". `rest`: the option takes the rest of the line as it was typed; gdb's way
+    to write it, without dashes, is understood behind the first word.
     """
 
     name: str  # "--name" for an option, else a positional argument

@@ -17,8 +17,8 @@ WORDS = re.compile(r"[A-Za-z]{2,}:? +[A-Za-z{(]{2,}|[a-z]{3,}:? $|^; $|^ \($")
 LOOKS = {
     "gdb's, cuda-gdb's": """
         debugger/base/compat.py debugger/base/completion.py debugger/base/symbols.py debugger/base/values.py
-        debugger/calls/target_calls.py debugger/checks/check_points.py debugger/checks/switches.py debugger/ranks/timed_stop.py
-        debugger/stacks/lock_waits.py debugger/tensors/nodes.py
+        debugger/calls/target_calls.py debugger/checks/check_points.py debugger/checks/switches.py
+        debugger/ranks/timed_stop.py debugger/stacks/lock_waits.py debugger/tensors/nodes.py
     """,
     "argparse's": "commands/argument_parser.py",
     "a server's": "cli/profiler/profile_session.py evidence/ras.py",
