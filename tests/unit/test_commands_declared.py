@@ -70,6 +70,7 @@ def test_declarations_load_no_body_and_nothing_slow():
         "gdbext.model.errors",
         "gdbext.model.text",
         "gdbext.model.text.digits",
+        "gdbext.model.text.nearest",
     ]
     assert not {"dataclasses", "inspect", "shutil", "pathlib", "json", "subprocess", "ctypes"} & set(names)
 

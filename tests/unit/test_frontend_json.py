@@ -23,15 +23,15 @@ def document(capsys):
     ("words", "error", "hint", "status"),
     [
         (["diagnose", "no/such.txt", "--json"], "cannot read no/such.txt: No such file or directory", None, 4),
-        (["diagnose", "--json", "--engine", "nope"], "unknown engine nope", "known are ", 2),
+        (["diagnose", "--json", "--engine", "nope"], "unknown engine 'nope'", "known engines are ", 2),
         (["diagnose", "--json", "--samples", "x"], "diagnose: argument --samples: invalid int value: 'x'", "--help", 2),
-        (["stacks", "--json", "--no-such-option"], "unrecognized arguments: --no-such-option", "--help", 2),
+        (["stacks", "--json", "--no-such-option"], "stacks: unknown option '--no-such-option'", "Did you mean", 2),
         (["diagnos", "--json"], "unknown command 'diagnos'", "Did you mean 'diagnose'?", 2),
         (["ranks", "--json", "x"], "ranks: argument PID: not a process id: x", "--help", 2),
         (["ranks", "1", "--json", "x"], "argument PID: not a process id: x", "--help", 2),
         (["comms", "--json", "4194304"], "no process matches 4194304; no process 4194304 is running", "ranks`", 4),
         (["explain", "--json", "gill"], "unknown label 'gill'", "gil", 2),
-        (["error", "--json", "nope"], "nope is no error name that is known here", "", 2),
+        (["error", "--json", "nope"], "unknown error 'nope'", "give a number such as 700", 2),
         (
             ["watch", "--json", "--every", "0"],
             "--still, --every, --keep and --spinning-after must be positive",

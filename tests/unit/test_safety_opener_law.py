@@ -77,7 +77,7 @@ EXCEPTIONS = {
         traces/summary.py:read_totals
     """,
     "a part of gdbext, of its Python, or of the system": """
-        cli/schema.py:run
+        cli/installed.py:installed cli/schema.py:run
         discovery/proc/programs.py:_runs discovery/proc/programs.py:_steps discovery/proc/programs.py:_trusted
         discovery/proc/programs.py:_who_else discovery/proc/shell_python.py:interpreters
         evidence/nvml.py:find_library cli/demo.py:_cause commands/demo_looks.py: init.py:_holds_all init.py:load
