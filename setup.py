@@ -33,7 +33,7 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     packages=find_packages(include=["gdbext", "gdbext.*"]),
-    package_data={"gdbext": ["py.typed", "answers.schema.json", "demo/*.json"]},
+    package_data={"gdbext": ["py.typed", "answers.schema.json", "demo/*.json", "render/html/templates/*"]},
     data_files=[("share/man/man1", [MANUAL])],
     cmdclass={"build_py": WithManual},
     python_requires=">=3.8",
@@ -56,6 +56,7 @@ setup(
             "isal>=1.1",  # inflates at 2.4 times zlib's speed, deflates at 10 times
             "perfetto",  # the messages of --perfetto
         ],
+        "report": ["jinja2>=3"],  # HTML pages: escapes by itself whatever a target put into its names
         "test": [
             "pytest>=7",
             "pytest-xdist",  # gdb tests side by side
@@ -75,6 +76,9 @@ setup(
             "pystack",  # a peer in the benchmark
             "gdb-for-pwndbg",  # the newest gdb, beside the distribution's
             *("msgspec>=0.18", "isal>=1.1", "perfetto"),  # the extra `trace`
+            "jinja2>=3",  # the extra `report`
+            "selenium; python_version >= '3.9'",  # drives Debian's Chromium: no node, no browser of its own
+            "axe-core-python",  # accessibility of the page: axe's script and nothing else
             "mpi4py",  # ranks of the live matrix under Open MPI
             "nvidia-nccl-cu13==2.28.9",  # a real libnccl with its debug information; needs no GPU to be mapped
         ],

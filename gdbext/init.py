@@ -17,12 +17,13 @@ import gdb
 GDB_FLOOR = (10, 1)  # Debian 11; cuda-gdb 11.6 is 10.2
 PYTHON_FLOOR = (3, 8)  # the oldest Python such a gdb is built with
 DEPENDENCIES = ("tabulate", "pygments", "elftools")
+OPTIONAL = ("jinja2", "markupsafe")  # for HTML pages; beside the others, or not at all
 LIBRARY_ONLY = "gdbext_library_only"  # set by a batch gdb of ours: nobody types commands there
 _ASK_SECONDS = 5
 
 
 class DependencyFinder:
-    """Lets `import` find the three dependencies, and nothing else, outside of gdb's own search path.
+    """Lets `import` find our dependencies, and nothing else, outside of gdb's own search path.
 
     It stands last on `sys.meta_path`: whatever gdb's Python has itself wins. The folders are looked at when an
     import has failed everywhere else, so a gdb that has the packages pays nothing.
@@ -33,7 +34,7 @@ class DependencyFinder:
         self._places = None
 
     def find_spec(self, name, path=None, target=None):
-        if name not in DEPENDENCIES:
+        if name not in DEPENDENCIES and name not in OPTIONAL:
             return None
         if self._places is None:
             self._places = [place for place in self._known_places() if _holds_all(place)] or self._ask_python()

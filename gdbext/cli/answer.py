@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 from dataclasses import replace
 from typing import Callable, Sequence
@@ -11,12 +12,17 @@ from typing import Callable, Sequence
 from gdbext.cli.terminal import Progress, style_for, write_lines
 from gdbext.collect.interrupts import interrupts_wait
 from gdbext.commands.again import in_shell
+from gdbext.commands.output import STDOUT
 from gdbext.commands.user_files import write_private
-from gdbext.render import PLAIN, Style, dumps, render
+from gdbext.discovery.proc import programs
+from gdbext.model.page import Page
+from gdbext.render import PLAIN, Style, dumps, page_text, render
 
 
 def show(found: object, options: argparse.Namespace) -> None:
-    """Give a result of `model` as the options ask for it."""
+    """Give a result of `model` as the options ask for it. A page on stdout takes the place of the answer there."""
+    if getattr(options, "html", None) == STDOUT and options.output is None:
+        return
     give(lambda: dumps(found), lambda style: render(found, style), options)
 
 
@@ -34,3 +40,40 @@ def give(document: Callable[[], str], lines: Callable[[Style], Sequence[str]], o
     else:
         options.answered = True
         write_lines(text)
+
+
+def show_page(page: Page, options: argparse.Namespace) -> None:
+    """Write the page to where `--html` says; with `--open` show it. After the answer: a full disk must not cost it."""
+    progress = Progress(getattr(options, "quiet", False))
+    with interrupts_wait():
+        text = page_text(page)
+    if options.html == STDOUT:
+        options.answered = True
+        write_lines([text.rstrip("\n")])
+        return
+    write_private(options.html, text, options.force)
+    progress.note(f"page written to {options.html}")
+    if options.open:
+        _open(os.path.abspath(os.path.expanduser(options.html)), progress)
+
+
+_BROWSERS = ("xdg-open", "sensible-browser", "firefox", "chromium", "google-chrome")
+
+
+def _open(path: str, progress: Progress) -> None:
+    """In the first browser that is there; it outlives us."""
+    wanted = [os.environ["BROWSER"]] if os.environ.get("BROWSER") else list(_BROWSERS)
+    found = next(filter(None, (programs.find(name).path for name in wanted)), None)
+    if found is None:
+        progress.warn(f"no browser was found (of {', '.join(wanted)}); the page is {path}")
+        return
+    try:
+        subprocess.Popen(
+            [found, path],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        progress.warn(f"{found} does not start ({error.strerror}); the page is {path}")

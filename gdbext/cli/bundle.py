@@ -9,11 +9,13 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Dict, List, Mapping
+from typing import Dict, List
 
 from gdbext import __version__
-from gdbext.capture.memory.maps import parse_maps, read_maps_text
-from gdbext.capture.symbols.library_versions import of_this_host, versions
+from gdbext.capture.memory.maps import read_maps_text
+from gdbext.commands.output import can_make_pages
+from gdbext.commands.page import page_of
+from gdbext.commands.releases import releases
 from gdbext.commands.user_files import check_writable, write_private
 from gdbext.discovery.proc.scrub import scrub_text
 from gdbext.model.codes import Given
@@ -25,14 +27,15 @@ from gdbext.model.text.ranges import counted
 from gdbext.model.typed import FULL, Typed
 from gdbext.model.verdict import Diagnosis
 from gdbext.model.witness import Statement, Witness
-from gdbext.render import PLAIN, dumps, render
+from gdbext.render import PLAIN, dumps, page_text, render
 from gdbext.render.safe_text import clean_line
 
-SNAPSHOT = "snapshot.json"
+SNAPSHOT, PAGE = "snapshot.json", "report.html"
 _MOST_MAPS = 16 << 20
 _CONTENTS = """gdbext {version}: what one look at a job saw.
 
 verdict.txt, verdict.json   the answer, for people and for programs (`--json`)
+report.html                 the same as a page for a browser, where Jinja2 is installed
 snapshot.json               all that was read; `gdbext diagnose FOLDER` judges it again
 stacks/                     every thread of every rank, unabridged
 maps/                       the memory maps of the ranks that were running
@@ -131,7 +134,8 @@ def _fill(folder: Path, diagnosis: Diagnosis, running: bool) -> None:
         SNAPSHOT: [dump_snapshot(snapshot)],
         "witnesses.txt": _witnesses(snapshot),
         "variables.txt": _variables(snapshot),
-        "versions.txt": _versions(snapshot, maps),
+        **({PAGE: [page_text(page_of(diagnosis))]} if can_make_pages() else {}),
+        "versions.txt": releases(snapshot, maps),
     }
     for process in snapshot.processes:
         name = file_name(process)
@@ -140,7 +144,7 @@ def _fill(folder: Path, diagnosis: Diagnosis, running: bool) -> None:
             files[f"maps/{name}.txt"] = maps[process.index]
     for name, lines in files.items():
         (folder / name).parent.mkdir(mode=0o700, exist_ok=True)
-        shown = lines if name.endswith(".json") else [clean_line(line, PLAIN) for line in lines]
+        shown = lines if name.endswith((".json", ".html")) else [clean_line(line, PLAIN) for line in lines]
         write_private(str(folder / name), "\n".join(shown) + "\n")
 
 
@@ -182,25 +186,6 @@ def _maps(process: RankSnapshot) -> List[str]:
     except OSError:
         return []
     return [scrub_text(line) for line in text[:_MOST_MAPS].splitlines()]
-
-
-def _versions(snapshot: JobSnapshot, maps: Mapping[int, List[str]]) -> List[str]:
-    """`maps`: of those that run."""
-    lines = [f"engine: {snapshot.engine or 'unknown'}"]
-    live = [one for one in snapshot.processes if one.index in maps and one.given is Given.LIVE]
-    lines += [f"{name}: {value}" for name, value in of_this_host().items()] if live else []
-    told: Dict[str, List[str]] = {}
-    for process in snapshot.processes:
-        paths = list(process.libraries)
-        paths += {one.path: None for one in parse_maps("\n".join(maps.get(process.index, ())))}
-        for name, release in versions(process.pid if process in live else None, paths).items():
-            told.setdefault(f"{name} {release}", []).append(process.label)
-        if process.python:
-            told.setdefault(f"python {process.python}", []).append(process.label)
-    everywhere = len(snapshot.processes)
-    return lines + [
-        text if len(labels) == everywhere else f"{text} ({', '.join(labels)})" for text, labels in sorted(told.items())
-    ]
 
 
 def _variables(snapshot: JobSnapshot) -> List[str]:

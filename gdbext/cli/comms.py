@@ -24,12 +24,13 @@ from gdbext.capture.nccl.pointer_search import (
     words_in,
 )
 from gdbext.capture.without_stop import kernel_threads
-from gdbext.cli.answer import show
+from gdbext.cli.answer import show, show_page
 from gdbext.cli.inputs import standard_input
 from gdbext.cli.inputs.given_files import read_snapshot
 from gdbext.cli.selection import chosen, chosen_job, split_inputs
 from gdbext.cli.terminal import Progress
 from gdbext.collect.communicators import layout_of
+from gdbext.commands.page import page_of_communicators
 from gdbext.commands.user_files import write_private
 from gdbext.discovery.preflight.permission import check
 from gdbext.discovery.proc.procfs import ProcFS
@@ -74,6 +75,8 @@ def run(options: argparse.Namespace) -> int:
     if not options.scan and not files and any(group.unseen for group in table.groups) and _cut(snapshot):
         table = dataclasses.replace(table, notes=(FURTHER, *table.notes))
     show(table if origin is None else FromFile(table, origin), options)
+    if options.html is not None:
+        show_page(page_of_communicators(snapshot, origin), options)
     return exit_status(any(wrong(group) for group in table.groups), snapshot.read)
 
 

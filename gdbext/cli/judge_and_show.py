@@ -12,9 +12,10 @@ from gdbext.analysis.locks.lock_report import report
 from gdbext.analysis.stacks.merge import merge
 from gdbext.analysis.verdict.judge import judge
 from gdbext.cli import bundle
-from gdbext.cli.answer import show
+from gdbext.cli.answer import show, show_page
 from gdbext.cli.terminal import Progress
 from gdbext.commands.for_others import for_others
+from gdbext.commands.page import page_of
 from gdbext.commands.user_files import write_private
 from gdbext.model.exit_status import exit_status
 from gdbext.model.job import JobSnapshot
@@ -25,7 +26,8 @@ from gdbext.model.verdict import Diagnosis
 
 def ready(options: argparse.Namespace) -> None:
     """Load what an answer takes besides this."""
-    render.load_for(Diagnosis, options.json or bool(options.json_file), not options.json)
+    page = getattr(options, "html", None) is not None
+    render.load_for(Diagnosis, options.json or bool(options.json_file), not options.json, page)
 
 
 def conclude(
@@ -51,6 +53,8 @@ def conclude(
         show(for_others(form, diagnosis, origin), options)
     else:
         show(shown if origin is None else FromFile(shown, origin), options)
+    if getattr(options, "html", None) is not None:
+        show_page(page_of(diagnosis, options.command, origin), options)
     _keep(options, snapshot, replace(diagnosis, tree=tree), progress, origin is None)
     progress.say(f"done in {time.monotonic() - started:.1f} s")
     return exit_status(diagnosis.hangs if locks is None else locks.finding, snapshot.read)

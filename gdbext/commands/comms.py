@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Union
+from dataclasses import replace
 
 from gdbext.analysis.communicators.joined import communicator_table, why_nothing
 from gdbext.commands.diagnose import dated
+from gdbext.commands.page import page_of_communicators
 from gdbext.commands.selection import as_words, pick_all
 from gdbext.commands.session import Session
-from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.job import JobSnapshot
-from gdbext.model.origin import FromFile
+from gdbext.model.page import WithPage
 
 
-def comms(session: Session, args: Namespace) -> Union[CommunicatorTable, FromFile]:
+def comms(session: Session, args: Namespace) -> object:
     snapshot = _attached(session, args) if session.ranks() else _running(session, args)
     table = communicator_table(snapshot.processes)
     if args.ranks is not None:
@@ -23,7 +23,10 @@ def comms(session: Session, args: Namespace) -> Union[CommunicatorTable, FromFil
         table = communicator_table([process for process in snapshot.processes if process.pid in pids])
     if not table.groups and not table.unreadable:
         raise NothingFound(why_nothing(table.processes), "" if args.scan else "--scan searches all of their memory")
-    return dated(session, snapshot, table)
+    answer = dated(session, snapshot, table)
+    if args.html is None:
+        return answer
+    return WithPage(answer, page_of_communicators(replace(snapshot, processes=table.processes)))
 
 
 def _attached(session: Session, args: Namespace) -> JobSnapshot:

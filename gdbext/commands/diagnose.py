@@ -9,16 +9,15 @@ from typing import TypeVar, Union
 from gdbext.analysis.stacks.merge import merge
 from gdbext.analysis.verdict.judge import judge
 from gdbext.commands.for_others import for_others
+from gdbext.commands.page import with_page
 from gdbext.commands.selection import as_words
 from gdbext.commands.session import Session
 from gdbext.commands.user_files import write_private
 from gdbext.model.codes import Given
 from gdbext.model.errors import UsageError
-from gdbext.model.formatted import Formatted
 from gdbext.model.job import JobSnapshot
 from gdbext.model.origin import FromFile, Origin
 from gdbext.model.saved.codec import dump_snapshot
-from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
 
 Answer = TypeVar("Answer")
@@ -46,18 +45,26 @@ def dated(session: Session, snapshot: JobSnapshot, answer: Answer) -> Union[Answ
     return FromFile(answer, Origin.of(snapshot, tuple(session.core_files())))
 
 
-def diagnose(session: Session, args: Namespace) -> Union[Diagnosis, FromFile, Formatted]:
-    snapshot = look(session, args, "llm-nccl-diagnose")
+def diagnose(session: Session, args: Namespace) -> object:
+    diagnosis = replace(_judged(look(session, args, "llm-nccl-diagnose")), explains=args.explain_verdict)
+    return _in_form(session, args, diagnosis, diagnosis, "diagnose")
+
+
+def stacks(session: Session, args: Namespace) -> object:
+    diagnosis = _judged(look(session, args, "llm-stacks"))
+    return _in_form(session, args, diagnosis.tree, diagnosis, "stacks")
+
+
+def _judged(snapshot: JobSnapshot) -> Diagnosis:
+    """With its tree, in which helper threads are folded."""
     diagnosis = judge(snapshot)
-    if args.format is not None:
-        return for_others(args.format, diagnosis)
-    tree = merge(snapshot, diagnosis.processes)
-    return dated(session, snapshot, replace(diagnosis, tree=tree, explains=args.explain_verdict))
+    return replace(diagnosis, tree=merge(snapshot, diagnosis.processes))
 
 
-def stacks(session: Session, args: Namespace) -> Union[StackTree, FromFile, Formatted]:
-    snapshot = look(session, args, "llm-stacks")
+def _in_form(session: Session, args: Namespace, answer: object, diagnosis: Diagnosis, subject: str) -> object:
+    """As it was asked for: for others, with its page, dated."""
     if args.format is not None:
-        return for_others(args.format, judge(snapshot))
-    # Judged, so that helper threads can be folded.
-    return dated(session, snapshot, merge(snapshot, judge(snapshot).processes))
+        shown: object = for_others(args.format, diagnosis)
+    else:
+        shown = dated(session, diagnosis.snapshot, answer)
+    return with_page(session, args, shown, diagnosis, subject)

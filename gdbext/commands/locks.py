@@ -8,18 +8,20 @@ from typing import Optional, Set
 from gdbext.analysis.locks.lock_report import report
 from gdbext.analysis.verdict.judge import judge
 from gdbext.commands.diagnose import look
+from gdbext.commands.page import with_page
 from gdbext.commands.selection import parse_ranks
 from gdbext.commands.session import Session
 from gdbext.model.errors import UsageError
 from gdbext.model.job import JobSnapshot
-from gdbext.model.locks import LockReport
 from gdbext.model.text.ranges import folded
 
 
-def locks(session: Session, args: Namespace) -> LockReport:
+def locks(session: Session, args: Namespace) -> object:
     args.pids = ()  # ranks are named by number here; the look is at all of them
     snapshot = look(session, args, "shell gdbext locks")
-    return report(judge(snapshot), _chosen(snapshot, args.ranks))
+    diagnosis = judge(snapshot)
+    answer = report(diagnosis, _chosen(snapshot, args.ranks))
+    return with_page(session, args, answer, diagnosis, "locks")
 
 
 def _chosen(snapshot: JobSnapshot, text: Optional[str]) -> Optional[Set[int]]:

@@ -1,14 +1,17 @@
-"""`--json`, `--output FILE` and `--force`: the form of an answer, and where it goes. Every command has them."""
+"""`--json`, `--output FILE`, `--force` and `--html FILE`: the form of an answer, and where it goes."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 from argparse import Namespace
 from typing import List, Optional, Sequence, Tuple
 
 from gdbext.commands.user_files import check_writable
-from gdbext.model.errors import UsageError
+from gdbext.model.errors import GdbextError, UsageError
+
+STDOUT = "-"
 
 
 def check_files(args: Namespace) -> None:
@@ -18,6 +21,29 @@ def check_files(args: Namespace) -> None:
     for name in (args.output, args.json_file, getattr(args, "save", None)):
         if name is not None:
             check_writable(name, args.force)
+    _check_page(args)
+
+
+def can_make_pages() -> bool:
+    """Whether what they are made with is installed (the extra `report`)."""
+    return importlib.util.find_spec("jinja2") is not None
+
+
+def _check_page(args: Namespace) -> None:
+    """Raises UsageError, or GdbextError where no page can be made."""
+    name = getattr(args, "html", None)
+    if name is None:
+        if getattr(args, "open", False):
+            raise UsageError("--open shows the page that --html writes", "--html FILE --open")
+        return
+    if not can_make_pages():
+        raise GdbextError("the HTML page needs the package jinja2", "python3 -m pip install jinja2")
+    if name != STDOUT:
+        check_writable(name, args.force)
+    elif getattr(args, "open", False):
+        raise UsageError("--open needs a file", "--html FILE --open")
+    elif args.json and args.output is None:
+        raise UsageError("--html - and --json both write to standard output", "--html FILE, or --output FILE")
 
 
 def wants_json(words: Sequence[str]) -> bool:

@@ -9,6 +9,7 @@ from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
 from gdbext.model.backtrace import Backtrace
 from gdbext.model.checkup import Point
 from gdbext.model.job import Job, JobSnapshot
+from gdbext.model.page import AskedBefore
 
 if TYPE_CHECKING:
     from gdbext.snapshot.core_job import Cores  # loads the readers of core files
@@ -50,6 +51,9 @@ class Session(Protocol):
     def snapshot(self, scan: bool = False) -> JobSnapshot:
         """The stacks of all attached ranks, walked once within the budget of `set llm`, and their communicators;
         with `scan` all of their memory is searched for these."""
+
+    def asked_before(self) -> Sequence[AskedBefore]:
+        """What commands about tensors and streams answered in this gdb, the last ones."""
 
     def core_files(self) -> Sequence[str]:
         """Paths of the core files that are open, as the snapshot of them has no names."""

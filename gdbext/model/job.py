@@ -109,6 +109,7 @@ class RankSnapshot:
     handlers: Optional[Tuple[int, ...]] = None  # signals that it has handlers for; None: not known
     refusal: Optional[Refusal] = None  # the first of its problems, where a right or a setting stands in the way
     search_cut: bool = False  # the search for communicators came to its limit: there may be more
+    labels: Mapping[str, int] = field(default_factory=dict)  # parallel groups: {"tp": 1, "pp": 0, "dp": 0}
 
     @property
     def given(self) -> Given:

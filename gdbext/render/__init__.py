@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from gdbext.model.errors import GdbextError
 from gdbext.model.origin import FromFile
+from gdbext.model.page import Page
 from gdbext.render.style import Style
 from gdbext.render.text.notices import error_lines
 from gdbext.render.text.verdict.origin import origin_lines
@@ -70,6 +71,12 @@ def dumps(obj: Any, indent: Optional[int] = None) -> str:
     return text
 
 
+def page_text(page: Page) -> str:
+    """The HTML file of a page. Raises ImportError where Jinja2 is missing."""
+    text: str = _loaded("html.page").page_text(page)
+    return text
+
+
 def load() -> None:
     """Load all of it now, where later would be at a bad time. Raises ImportError when a package is missing."""
     for name in (*_MODULES.values(), "json.document"):
@@ -77,8 +84,10 @@ def load() -> None:
     Style(color=True).highlight("")
 
 
-def load_for(kind: type, json: bool, text: bool) -> None:
-    """Load what `dumps` and `render` of an object of that type will take, while there is time."""
+def load_for(kind: type, json: bool, text: bool, page: bool = False) -> None:
+    """Load what `dumps`, `render` and `page_text` of an object of that type will take, while there is time."""
+    if page:
+        _loaded("html.page")
     if json:
         _loaded("json.document")
     if text:
@@ -97,4 +106,4 @@ def _loaded(name: str) -> ModuleType:
 PLAIN = Style(width=120, unicode=True)
 """For text that goes into a file."""
 
-__all__ = ["PLAIN", "Style", "dumps", "load", "load_for", "render"]
+__all__ = ["PLAIN", "Style", "dumps", "load", "load_for", "page_text", "render"]

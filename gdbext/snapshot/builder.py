@@ -142,4 +142,5 @@ def rank_snapshot(index: int, reading: ProcessReading) -> RankSnapshot:
         handlers=handlers,
         refusal=reading.refusal(),
         search_cut=communicators.cut,
+        labels=process.labels,
     )

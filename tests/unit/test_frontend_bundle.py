@@ -63,7 +63,16 @@ def test_a_bundle_holds_what_a_maintainer_asks_for(saved, tmp_path, capsys):
     assert f"bundle written to {into}" in out.err
     found = {str(name): text for name, text in texts(into).items()}
     assert sorted(found) == sorted(
-        ["README.txt", "verdict.txt", "verdict.json", "snapshot.json", "witnesses.txt", "variables.txt", "versions.txt"]
+        [
+            "README.txt",
+            "verdict.txt",
+            "verdict.json",
+            "report.html",
+            "snapshot.json",
+            "witnesses.txt",
+            "variables.txt",
+            "versions.txt",
+        ]
         + ["stacks/rank-0-pid-100.txt", "stacks/rank-1-pid-101.txt"]
     )
     assert json.loads(found["verdict.json"])["verdict"]["cause"] == "not-a-hang"

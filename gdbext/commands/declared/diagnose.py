@@ -8,6 +8,7 @@ from gdbext.commands.declared.shared_arguments import (
     DETAIL,
     FORMAT,
     MAX_PAUSE,
+    PAGE,
     PIDS,
     QUIET,
     SELECTING,
@@ -54,7 +55,7 @@ DIAGNOSE = Command(
         *(PIDS.only(GDB), *SELECTING, NO_STOP, SAVE, *DETAIL, FORMAT),
         Argument("--explain-verdict", "also list the evidence and the hypotheses that were rejected", flag=True),
         Argument("--bundle", "write everything that was read to a new folder, for a maintainer", "DIR", where=SHELL),
-        *(QUIET, *LOOKING),
+        *(*PAGE, QUIET, *LOOKING),
     ),
     description=HOW,
     examples=(
@@ -62,6 +63,7 @@ DIAGNOSE = Command(
         "llm-nccl-diagnose -v",
         "llm-nccl-diagnose --no-stop",
         "llm-nccl-diagnose --save hang.json",
+        "llm-nccl-diagnose --html hang.html",
         "llm-nccl-diagnose --explain-verdict",
     ),
 )
@@ -72,7 +74,7 @@ STACKS = Command(
     gdbext="stacks",
     run="gdbext.cli.diagnose",
     category="stack",
-    arguments=(_INPUTS, PIDS.only(GDB), *SELECTING, NO_STOP, SAVE, FORMAT, QUIET, *LOOKING),
+    arguments=(_INPUTS, PIDS.only(GDB), *SELECTING, NO_STOP, SAVE, FORMAT, *PAGE, QUIET, *LOOKING),
     description=HOW,
 )
 COMMANDS = (DIAGNOSE, STACKS)

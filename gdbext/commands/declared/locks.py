@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gdbext.commands.declaration import GDB, SHELL, Argument, Command
 from gdbext.commands.declared.diagnose import HOW, LOOKING, NO_STOP, SAVE
-from gdbext.commands.declared.shared_arguments import DETAIL, QUIET, SELECTING
+from gdbext.commands.declared.shared_arguments import DETAIL, PAGE, QUIET, SELECTING
 
 COMMANDS = (
     Command(
@@ -20,7 +20,7 @@ COMMANDS = (
             Argument(
                 "ranks", "ranks such as 0-3,7 (default: all)", "RANKS", nargs="?", completes="ranks", where=GDB
             ),
-            *(*SELECTING, NO_STOP, SAVE, *DETAIL, QUIET, *LOOKING),
+            *(*SELECTING, NO_STOP, SAVE, *DETAIL, *PAGE, QUIET, *LOOKING),
         ),
         description=(
             "For every thread in a futex wait: the kind of lock, its address and its owner (mutexes, reader-writer "

@@ -57,6 +57,10 @@ FORMAT = Argument(
     "NAME",
     choices=FORMATS,
 )
+PAGE = (
+    Argument("--html", "also write one HTML page of the answer; - is standard output", "FILE", completes="file"),
+    Argument("--open", "open the page in a browser", flag=True, where=SHELL),
+)
 QUIET = Argument("--quiet", "no progress on stderr", flag=True, where=SHELL, short="-q")
 WHICH_GDB = Argument("--gdb", "the gdb to use (default: $GDBEXT_GDB, then gdb)", "PATH", where=SHELL)
 MAX_PAUSE = Argument("--max-pause", "longest time to stop a rank, in seconds (2)", "S", float, default=2.0, where=SHELL)

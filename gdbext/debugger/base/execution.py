@@ -14,7 +14,7 @@ from gdbext.commands.again import in_gdb
 from gdbext.commands.argument_parser import HelpWanted
 from gdbext.commands.catalogue import IN_GDB
 from gdbext.commands.declaration import Command, loaded
-from gdbext.commands.output import check_files, wants_json
+from gdbext.commands.output import STDOUT, check_files, wants_json
 from gdbext.commands.parsing import parse, typed_options
 from gdbext.commands.user_files import write_private
 from gdbext.debugger.base import compat, settings
@@ -23,8 +23,9 @@ from gdbext.debugger.breakpoints.rank_functions import TENSOR_NUMBER
 from gdbext.debugger.ranks.one_session import session
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
+from gdbext.model.page import WithPage
 from gdbext.model.typed import Typed
-from gdbext.render import PLAIN, Style, dumps, load, render
+from gdbext.render import PLAIN, Style, dumps, load, page_text, render
 from gdbext.render.safe_text import clean_text
 
 try:
@@ -34,6 +35,8 @@ except (ImportError, SyntaxError) as error:  # a package is not there, or too ne
     WITHOUT_OUTPUT = Missing(str(error))
 
 _UNLIMITED_WIDTH = 120
+_NOTED = ("llm-tensor", "llm-stream")
+"""Commands whose answers a page shows."""
 
 
 def load_for(row: Command) -> None:
@@ -54,6 +57,8 @@ def run(row: Command, line: str, from_tty: bool) -> None:
         answer = loaded(row.body)(session(), args)
         if args.warning:
             session().say(args.warning)
+        if row.gdb.startswith(_NOTED) and answer is not None and WITHOUT_OUTPUT is None:
+            session().note(f"{row.gdb} {line}".rstrip(), render(answer, PLAIN))
         _show(answer, args, in_gdb(row.gdb, args))
     except HelpWanted as wanted:
         _write(str(wanted))
@@ -95,6 +100,19 @@ def _show(answer: object, args: Namespace, typed: Typed) -> None:
     if answer is None:
         return
     _check_packages()
+    if not isinstance(answer, WithPage):
+        _show_answer(answer, args, typed)
+        return
+    if args.html != STDOUT or args.output is not None:
+        _show_answer(answer.answer, args, typed)
+    if args.html == STDOUT:
+        _write(page_text(answer.page))
+    else:
+        write_private(args.html, page_text(answer.page), args.force)
+        session().say(f"page written to {args.html}")
+
+
+def _show_answer(answer: object, args: Namespace, typed: Typed) -> None:
     if args.json_file is not None:
         write_private(args.json_file, dumps(answer) + "\n")
     if args.output is not None:

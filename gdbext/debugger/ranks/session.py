@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from dataclasses import replace
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Deque, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import gdb
 
@@ -41,6 +42,7 @@ from gdbext.model.codes import RankState
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot, RankProcess
 from gdbext.model.missing import Missing
+from gdbext.model.page import AskedBefore
 from gdbext.model.text.ranges import counted, folded
 from gdbext.render import Style
 from gdbext.render.safe_text import clean_text
@@ -59,6 +61,9 @@ _NAMED = 3  # files whose names stand in a line
 ALREADY = "attached to this gdb already; use it as it is, or detach it first"
 
 
+_MOST_ASKED = 12  # answers about tensors and streams that are kept for a page
+
+
 class GdbSession:
     """One per gdb."""
 
@@ -67,6 +72,7 @@ class GdbSession:
         self._jobs: Tuple[Job, ...] = ()
         self._together_before: Optional[str] = None
         self.from_terminal = False  # whether a person typed the command that runs now
+        self._asked: Deque[AskedBefore] = deque(maxlen=_MOST_ASKED)
         self._guard = Guard()
         self.tensors = DeviceAccess(self.say, self.rank_of)
         self.streams = StreamAccess(self.say, self.rank_of)
@@ -94,6 +100,13 @@ class GdbSession:
 
     def about(self) -> Iterable[Point]:
         return about()
+
+    def note(self, command: str, lines: Sequence[str]) -> None:
+        """Keep what a command answered, for a page that is asked for later."""
+        self._asked.append(AskedBefore(command, tuple(lines)))
+
+    def asked_before(self) -> Sequence[AskedBefore]:
+        return tuple(self._asked)
 
     # --- attaching ---
 

@@ -47,8 +47,8 @@ def communicator_lines(answer: CommunicatorTable, style: Style, origin: Optional
         lines += _notes(group, style) if group is not told else []
     if len(answer.groups) > len(groups):
         lines.append(f"{style.ellipsis} {len(answer.groups) - len(groups):,} more")
-    notes = [_unread(member, processes) for member in answer.unreadable]
-    notes += _searches(answer, style)
+    notes = [unread_text(member, processes) for member in answer.unreadable]
+    notes += search_notes(answer.processes, style)
     shown = notes[: None if full else MOST_LINES]
     for note in shown:
         lines += wrapped(clean(note, style), style, indent="  ", first="", most=3)
@@ -74,7 +74,7 @@ def _answer(
 ) -> List[str]:
     """What is wrong with the first communicator; else that nothing is."""
     told = _noted(answer)
-    hidden = len(answer.groups) > MOST_GROUPS or len(answer.unreadable) + len(_searches(answer, style)) > MOST_LINES
+    hidden = len(answer.groups) > MOST_GROUPS or len(answer.unreadable) + len(search_notes(answer.processes, style)) > MOST_LINES
     moving = sum(group.moving for group in answer.groups)
     unseen = sum(bool(group.unseen) for group in answer.groups)
     number = counted(len(answer.groups), "communicator")
@@ -104,23 +104,23 @@ def _row(group: CommunicatorGroup, processes: Processes, style: Style) -> Row:
         (
             group.name,
             f"{group.n_ranks:,}",
-            _places([processes.get(member.process) for member in group.members], style),
-            _launched(group, ends),
-            clean(", ".join(_states(group, ends)), style),
+            places_of([processes.get(member.process) for member in group.members], style),
+            launched(group, ends),
+            clean(", ".join(states_of(group, ends)), style),
             clean(" / ".join(dict.fromkeys(one.layout or "" for one in ends)), style),
         ),
         "doubt" if group.uneven and not group.moving else "",
     )
 
 
-def _places(processes: Sequence[Optional[RankSnapshot]], style: Style) -> str:
+def places_of(processes: Sequence[Optional[RankSnapshot]], style: Style) -> str:
     """The processes its ends lie in; where ranks in the communicator have other numbers, both."""
     ranks = {one.label if one else "?": one.rank if one else None for one in processes}
     numbers = [rank for rank in ranks.values() if rank is not None]
     return rank_set(numbers, style, 24) if len(numbers) == len(ranks) else ", ".join(list(ranks)[:4])
 
 
-def _launched(group: CommunicatorGroup, ends: Sequence[Communicator]) -> str:
+def launched(group: CommunicatorGroup, ends: Sequence[Communicator]) -> str:
     """`all_reduce 4, all_gather 3-4`; kinds that nobody launched are left out."""
     known = [one.counts for one in ends if not isinstance(one.counts, Missing)]
     if not known:
@@ -138,7 +138,7 @@ def _span(counts: Sequence[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,}-{high:,}"
 
 
-def _states(group: CommunicatorGroup, ends: Sequence[Communicator]) -> List[str]:
+def states_of(group: CommunicatorGroup, ends: Sequence[Communicator]) -> List[str]:
     said: Dict[str, None] = {}
     for one in ends:
         if isinstance(one.async_error, str) and one.async_error not in ("ncclSuccess", "ncclInProgress"):
@@ -173,15 +173,15 @@ def _joined(processes: Sequence[RankSnapshot], style: Style) -> str:
     return ", ".join(one.label for one in processes[:4]) + more
 
 
-def _unread(member: Member, processes: Processes) -> str:
+def unread_text(member: Member, processes: Processes) -> str:
     one, process = member.communicator, processes.get(member.process)
     return f"{process.label if process else '?'}: {one.address:#x} ({one.origin}): {one.problem}"
 
 
-def _searches(answer: CommunicatorTable, style: Style) -> List[str]:
+def search_notes(processes: Sequence[RankSnapshot], style: Style) -> List[str]:
     """What was said of the search, equal words of several ranks once."""
     said: Dict[str, List[RankSnapshot]] = {}
-    for process in answer.processes:
+    for process in processes:
         for note in process.communicator_notes + process.problems:
             said.setdefault(note, []).append(process)
     return [f"{_joined(those, style)}: {note}" for note, those in said.items()]

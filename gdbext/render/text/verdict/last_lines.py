@@ -91,7 +91,7 @@ def _rival(diagnosis: Diagnosis, style: Style) -> str:
 
 
 def _cost(processes: Sequence[RankSnapshot], style: Style, origin: Optional[Origin]) -> Line:
-    pause = _pause(processes, style)
+    pause = pause_text(processes, style)
     if origin is not None:
         date = origin_text(origin, style)
         longest = milliseconds(max((one.pause_ms or 0 for one in processes), default=0))
@@ -115,7 +115,7 @@ def _read_from_text(processes: Sequence[RankSnapshot]) -> str:
     return f"{', '.join(counts)} of text"
 
 
-def _pause(processes: Sequence[RankSnapshot], style: Style) -> Tuple[str, ...]:
+def pause_text(processes: Sequence[RankSnapshot], style: Style) -> Tuple[str, ...]:
     """What the look itself cost the job."""
     pauses = [one.pause_ms for one in processes if one.pause_ms is not None]
     if not pauses:

@@ -1,0 +1,1 @@
+"""Answers as one HTML page."""

@@ -1,0 +1,188 @@
+"""The wait chain as a picture: a box for each node from top to bottom, and on a circle the way back.
+
+Geometry alone, in units of the picture; the template draws it. Text is cut to fit, for nothing here measures fonts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+
+from gdbext.model.verdict import Verdict
+from gdbext.model.waits import STATES, STRENGTHS, Edge, Node
+from gdbext.render.html.page_words import said
+from gdbext.render.text.verdict.chain import MOST
+
+WIDTH, BOX, HEIGHT, GAP = 440, 372, 50, 44
+_X, _CORNER = 8, 34
+_LABEL, _DETAIL, _WORDS = 44, 52, 44  # characters that fit
+
+_KINDS = {"rank": "", "thread": "", "peer": "pipe or socket", "process": "process outside the job"}
+"""Kinds of nodes in other words than their own; "" where the label says it."""
+
+_LINKS = {
+    "holds": "held by",
+    "member": "still to come:",
+    "runs": "busy with",
+    "other end": "other end open in",
+    "ended": "held by one that is gone:",
+    "forked": "held at the fork by",
+    "called elsewhere": "in another operation:",
+    "other communicator": "in another communicator:",
+    "blocked launch": "launches block:",
+    "left": "nobody else is left:",
+}
+"""Links in words; of a wait its kind is told."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A node. `kind` chooses its shape, `role` its colour, `target` is where a click leads."""
+
+    y: int
+    kind: str
+    label: str
+    detail: str
+    role: str
+    words: str
+    target: str = ""
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """An edge, from y to y. Strength: how the line is drawn."""
+
+    y1: int
+    y2: int
+    strength: str
+    label: str
+    words: str
+    target: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """`back`: from which box to which a circle goes."""
+
+    height: int
+    boxes: Tuple[Box, ...]
+    arrows: Tuple[Arrow, ...]
+    strengths: Tuple[Tuple[str, str], ...]
+    back: Optional[Tuple[int, int]] = None
+    hidden: int = 0
+    width: int = WIDTH
+    box: int = BOX
+    row: int = HEIGHT
+    x: int = _X
+    corner: int = _CORNER
+
+
+def picture(verdict: Verdict, places: Mapping[Tuple[int, Optional[str]], str]) -> Optional[Picture]:
+    """None where there is no chain. `places`: of the threads that the page shows, by process and id."""
+    chain = verdict.chain
+    if not chain:
+        return None
+    nodes = [chain[0].source, *(edge.target for edge in chain)]
+    seen = {node.id: number for number, node in reversed(list(enumerate(nodes)))}
+    returns = seen[nodes[-1].id] < len(nodes) - 1
+    if returns:
+        nodes.pop()
+    hidden = max(len(nodes) - MOST, 0)
+    shown = _without_middle(len(nodes), hidden)
+    culprits = frozenset(verdict.culprits)
+    boxes: List[Box] = []
+    arrows: List[Arrow] = []
+    at: Dict[str, int] = {}
+    for position, number in enumerate(shown):
+        node, y = nodes[number], 4 + position * (HEIGHT + GAP)
+        at[node.id] = y
+        boxes.append(_box(node, y, culprits, places))
+        if position:
+            skipped = number - shown[position - 1] - 1
+            arrows.append(_arrow(chain[number - 1], y - GAP, y, skipped, places))
+    last = boxes[-1].y + HEIGHT
+    back = None
+    if returns:
+        edge = chain[-1]
+        y = at.get(edge.target.id, boxes[0].y)
+        back = (last - HEIGHT // 2, y + HEIGHT // 2)
+        arrows.append(_arrow(edge, last, last + 26, 0, places, "a circle: "))
+        last += 22
+    used = {edge.strength for edge in chain}
+    return Picture(
+        height=last + 8,
+        boxes=tuple(boxes),
+        arrows=tuple(arrows),
+        strengths=tuple((name, words) for name, words in STRENGTHS.items() if name in used),
+        back=back,
+        hidden=hidden,
+    )
+
+
+def _without_middle(number: int, hidden: int) -> List[int]:
+    if not hidden:
+        return list(range(number))
+    return [*range(MOST // 2), *range(number - MOST // 2, number)]
+
+
+def _box(node: Node, y: int, culprits: FrozenSet[int], places: Mapping[Tuple[int, Optional[str]], str]) -> Box:
+    label = said(node.label, _LABEL)
+    ended = node.state in ("dead", "stopped", "faulted")
+    blamed = node.kind in ("rank", "thread") and node.process in culprits
+    role = "culprit" if blamed or ended else "waits" if node.kind in ("rank", "thread") else "thing"
+    detail = _detail(node)
+    detail = " · ".join(filter(None, (_KINDS.get(node.kind, node.kind), detail)))
+    return Box(
+        y=y,
+        kind=node.kind,
+        label=label,
+        detail=said(detail, _DETAIL),
+        role=role,
+        words=", ".join(filter(None, (said(node.label), said(detail)))),
+        target=_place(places, node.process, node.thread),
+    )
+
+
+def _detail(node: Node) -> str:
+    several = node.kind == "rank" and bool(node.owner) and node.owner not in node.label
+    parts = [f"one of them: {node.owner}" if several else node.owner] if node.owner not in node.label else []
+    if node.thread is not None and node.thread not in node.label:
+        parts.append(f"thread {node.thread}")
+    if node.pid is not None and str(node.pid) not in node.label:
+        parts.append(f"pid {node.pid}")
+    state = STATES.get(node.state or "", "")
+    return " · ".join([*parts, *([f"{node.state}: {state}"] if state and node.state != "external" else [])])
+
+
+def _arrow(
+    edge: Edge,
+    y1: int,
+    y2: int,
+    skipped: int,
+    places: Mapping[Tuple[int, Optional[str]], str],
+    lead: str = "",
+) -> Arrow:
+    word = _LINKS.get(edge.kind, f"waits in {edge.kind}")
+    label = f"… {skipped} more …" if skipped > 0 else f"{lead}{word}"
+    fact = next(iter(edge.facts), None)
+    told = f"{edge.kind}, {edge.strength}: {STRENGTHS.get(edge.strength, '')}" + (f"; {fact.text}" if fact else "")
+    return Arrow(
+        y1=y1,
+        y2=y2,
+        strength=edge.strength if edge.strength in STRENGTHS else "assumed",
+        label=said(label, _WORDS),
+        words=said(told, 400),
+        target=_place(places, fact.process, fact.thread) if fact else "",
+    )
+
+
+def _place(places: Mapping[Tuple[int, Optional[str]], str], process: Optional[int], thread: Optional[str]) -> str:
+    if process is None:
+        return ""
+    return places.get((process, thread)) or places.get((process, None), "")
+
+
+def endings(chain: Sequence[Edge]) -> List[Tuple[int, Optional[str]]]:
+    """Whom the picture is about: processes and threads, in its order."""
+    nodes = [chain[0].source, *(edge.target for edge in chain)] if chain else []
+    return [(one.process, one.thread) for one in nodes if one.process is not None]

@@ -1,0 +1,186 @@
+"""One HTML file of a look: it loads nothing, and reads without its script as well."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any, Dict, List
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from gdbext import __version__
+from gdbext.model.page import Page
+from gdbext.render.html import sections
+from gdbext.render.html.chain_picture import picture
+from gdbext.render.html.cited import Cited, culprit_numbers
+from gdbext.render.html.page_data import PageData
+from gdbext.render.html.page_words import PLAIN, SENTENCE, said
+from gdbext.render.html.rank_matrix import matrix
+from gdbext.render.html.tree_rows import TreeRows
+from gdbext.render.safe_text import clean_line, shorten
+from gdbext.render.text.verdict.chain import chain_text
+from gdbext.render.text.verdict.considered import considered_lines
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_STYLES = ("page.css", "stacks.css")
+_SCRIPTS = ("start.js", "threads.js", "tree.js", "icicle.js")
+_FIRST = {"stacks": "stacks", "locks": "locks", "comms": "communicators"}
+"""The part that comes first, by the command that was asked."""
+_PARTS = ("ranks", "evidence", "stacks", "threads", "samples", "locks", "communicators", "asked", "witnesses", "limits")
+
+
+def page_text(page: Page) -> str:
+    """The whole file."""
+    environment = Environment(
+        loader=FileSystemLoader(str(_TEMPLATES)),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style, script = _joined(environment, _STYLES), _joined(environment, _SCRIPTS)
+    text: str = environment.get_template("page.html").render(
+        style=Markup(style),  # noqa: S704 - files of our own
+        script=Markup(script),  # noqa: S704
+        policy=_policy(style, script),
+        **_context(page),
+    )
+    return text
+
+
+def _joined(environment: Environment, names: Any) -> str:
+    assert environment.loader is not None
+    return "".join(environment.loader.get_source(environment, name)[0].rstrip() + "\n" for name in names)
+
+
+def _policy(style: str, script: str) -> str:
+    """What a browser lets the page do: its own style and script, by their hashes, and nothing else."""
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src {_hash(script)}",
+            f"style-src {_hash(style)}",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        )
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _context(page: Page) -> Dict[str, Any]:
+    diagnosis, snapshot = page.diagnosis, page.snapshot
+    verdict = diagnosis.verdict if diagnosis else None
+    data, cited, ranks = PageData(), Cited(page), matrix(page)
+    culprits = culprit_numbers(diagnosis) if diagnosis else frozenset()
+    tree = TreeRows(diagnosis.tree, culprits, data) if diagnosis and diagnosis.tree else None
+    judged = {one.index: one for one in diagnosis.processes} if diagnosis else {}
+    positions = {cell.index: cell.position for node in ranks.nodes for cell in node.cells}
+    data.first = verdict.decisive_process if verdict else None
+    for process in snapshot.processes if diagnosis else ():
+        data.process(process, judged.get(process.index), positions.get(process.index, ""))
+    context = {
+        "subject": page.subject,
+        "version": __version__,
+        "status": sections.status(diagnosis),
+        "verdict": verdict,
+        "cause": said(verdict.cause, 60) if verdict else "",
+        "confidence": said(verdict.confidence, 20) if verdict else "",
+        **_summary(said(verdict.summary, SENTENCE) if verdict else ""),
+        "decided_by": said(verdict.decided_by, 300) if verdict else "",
+        "facts": sections.answer_facts(diagnosis) if diagnosis else (),
+        "look": sections.look_facts(page),
+        "releases": [said(text, 300) for text in page.releases[:60]],
+        "remedies": [(said(one.action, SENTENCE), said(one.reason, SENTENCE)) for one in _remedies(page)],
+        "others": sections.other_explanations(verdict, snapshot) if verdict else (),
+        "chain": picture(verdict, cited.places) if verdict else None,
+        "chain_text": chain_text(verdict.chain, PLAIN) if verdict else "",
+        "matrix": ranks,
+        "places": cited.places,
+        "cited": cited,
+        "tree": tree,
+        "folded": _folded(page),
+        "lock_rows": sections.lock_rows(page),
+        "locks": page.locks,
+        "stories": [said(text, SENTENCE) for text in (page.locks.stories if page.locks else ())[:24]],
+        "lock_notes": [said(text, SENTENCE) for text in (page.locks.notes if page.locks else ())[:24]],
+        "peers": [
+            [said(text, 300) for text in (one.label, one.thread, one.file, one.other_end)]
+            for one in (page.locks.peers if page.locks else ())[: sections.MOST_ROWS]
+        ],
+        "groups": sections.group_rows(page),
+        "group_notes": sections.group_notes(page),
+        "witnesses": sections.witness_rows(snapshot),
+        "times": sections.sample_times(page),
+        "histories": sections.histories(page),
+        "asked": [(said(one.command), list(map(_line, one.lines[:200]))) for one in page.asked],
+        "considered": _considered(page),
+        "limits": sections.limits(page),
+    }
+    return {**context, "data": Markup(data.text()), "left_out": _left_out(data, tree), "parts": _parts(page, context)}  # noqa: S704
+
+
+def _summary(text: str) -> Dict[str, str]:
+    """The first sentence, and the others."""
+    lead, point, rest = text.partition(". ")
+    return {"lead": lead + point.strip(), "rest": rest}
+
+
+def _remedies(page: Page) -> Any:
+    return page.diagnosis.verdict.remedies[:12] if page.diagnosis else ()
+
+
+def _line(text: str) -> str:
+    """Of a text that somebody laid out."""
+    return shorten(clean_line(text, PLAIN), 400, PLAIN)
+
+
+def _considered(page: Page) -> List[str]:
+    """How the answer came about, where that was asked for."""
+    if page.diagnosis is None or not page.diagnosis.explains:
+        return []
+    return [_line(line) for line in considered_lines(page.diagnosis, PLAIN)]
+
+
+def _folded(page: Page) -> List[str]:
+    """Threads that stand in no tree, the most frequent kind first."""
+    tree = page.diagnosis.tree if page.diagnosis else None
+    kinds = sorted(tree.folded.items(), key=lambda item: (-item[1], item[0]))[:24] if tree else []
+    return [f"{number:,} {said(kind, 60)}" for kind, number in kinds]
+
+
+def _left_out(data: PageData, tree: Any) -> List[str]:
+    """What found no room."""
+    found = []
+    if tree is not None and tree.left_out:
+        found.append(f"{tree.left_out:,} branches of the merged tree have no room on this page")
+    if data.left_out:
+        found.append(f"{data.left_out:,} stacks have no room on this page; --save keeps all of them")
+    if data.threads_left_out:
+        found.append(f"{data.threads_left_out:,} threads have no room on this page; --save keeps all of them")
+    return found
+
+
+def _parts(page: Page, context: Dict[str, Any]) -> List[str]:
+    """Parts that have something to show, that of the command first."""
+    there = {
+        "ranks": bool(page.snapshot.processes or page.snapshot.absent),
+        "evidence": bool(context["cited"].evidence or context["others"] or context["considered"]),
+        "stacks": context["tree"] is not None,
+        "threads": page.diagnosis is not None and bool(page.snapshot.processes),
+        "samples": bool(context["histories"]),
+        "locks": bool(context["lock_rows"] or context["peers"] or context["stories"]),
+        "communicators": bool(context["groups"] or context["group_notes"]),
+        "asked": bool(context["asked"]),
+        "witnesses": bool(context["witnesses"]),
+        "limits": True,
+    }
+    first = _FIRST.get(page.subject)
+    return sorted((one for one in _PARTS if there[one]), key=lambda one: one != first)
