@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from typing import Callable, Sequence
@@ -67,13 +66,9 @@ def _open(path: str, progress: Progress) -> None:
     if found is None:
         progress.warn(f"no browser was found (of {', '.join(wanted)}); the page is {path}")
         return
+    nowhere = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0)
+    silent = (nowhere, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2))
     try:
-        subprocess.Popen(
-            [found, path],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        os.posix_spawn(found, [found, path], os.environ, file_actions=silent, setsid=True)
     except OSError as error:
         progress.warn(f"{found} does not start ({error.strerror}); the page is {path}")
