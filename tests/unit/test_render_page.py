@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 
 import model_samples
 import pytest
-from gdbext.commands.without_secrets import without_secrets
 
 from gdbext.analysis.stacks.merge import merge
 from gdbext.model.job import JobSnapshot, RankSnapshot
@@ -18,6 +17,7 @@ from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.verdict import Diagnosis, ProcessJudgement, ThreadJudgement, Verdict, Wait
 from gdbext.render import page_text
 from gdbext.render.safe_text import is_live
+from gdbext.snapshot.shareable import shareable
 from tests import page_samples
 from tests.bench.scale_child import job
 from tests.fuzz.making import Maker
@@ -140,7 +140,7 @@ def test_names_of_ten_million_letters_are_cut():
     thread = ThreadStack(LONG, (Frame(LONG, LONG, file=LONG, line=1), Frame("main")), name=LONG, truncated=LONG)
     process = RankSnapshot(0, (thread,), rank=0, pid=1, host=LONG, title=LONG, problems=(LONG,), engine=LONG)
     look = JobSnapshot((process,), problems=(LONG,), engine=LONG, command=LONG)
-    text = page_text(unjudged(without_secrets(look)))
+    text = page_text(unjudged(shareable(look)))
     assert len(text) < 150_000
     assert_inert(text)
 

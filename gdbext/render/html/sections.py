@@ -51,7 +51,7 @@ def answer_facts(diagnosis: Diagnosis) -> Pairs:
     verdict, processes = diagnosis.verdict, diagnosis.snapshot.processes
     found: List[Tuple[str, str]] = []
     if verdict.culprits:
-        title = "Culprit" if len(verdict.culprits) == 1 else "Culprits"
+        title = "Suspect" if len(verdict.culprits) == 1 else "Suspects"
         found.append((title, who(processes, verdict.culprits, PLAIN, details=True)))
     if verdict.absent:
         found.append(("Absent", f"{noun(verdict.absent)} {folded(verdict.absent)}: no process found"))
