@@ -74,7 +74,8 @@ def _answer(
 ) -> List[str]:
     """What is wrong with the first communicator; else that nothing is."""
     told = _noted(answer)
-    hidden = len(answer.groups) > MOST_GROUPS or len(answer.unreadable) + len(search_notes(answer.processes, style)) > MOST_LINES
+    notes = len(answer.unreadable) + len(search_notes(answer.processes, style))
+    hidden = len(answer.groups) > MOST_GROUPS or notes > MOST_LINES
     moving = sum(group.moving for group in answer.groups)
     unseen = sum(bool(group.unseen) for group in answer.groups)
     number = counted(len(answer.groups), "communicator")
