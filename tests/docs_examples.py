@@ -71,7 +71,7 @@ GDB: Mapping[str, Tuple[str, Tuple[str, ...]]] = {
 
 LIVE = ["diagnose"]
 
-TAKEN = ("Look taken ", "  taken    ")
+TAKEN = ("Snapshot taken ", "  taken    ")
 """Begins the line by which an answer says how old its snapshot is: the commands on running processes print none."""
 
 NOT_RUN: Mapping[Tuple[str, str], str] = {

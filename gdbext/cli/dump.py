@@ -164,7 +164,7 @@ def _uneven(files: Sequence[DumpedFile]) -> Iterator[str]:
                 return
             said += 1
             what = f"{len(some):,} of {len(names):,} tensors" if some != [""] else "any tensor"
-            example = f", {some[0]} for one" if some != [""] else ""
+            example = f", for example {some[0]}" if some != [""] else ""
             yield f"step {step}: {ranks(missing)} did not write {what} that others wrote{example}"
 
 

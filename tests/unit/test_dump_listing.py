@@ -91,8 +91,8 @@ def test_by_rank_and_step(dump, capsys):
     assert len(document["groups"]) == 11
     assert document["other_files"] == 1
     assert document["uneven"] == [
-        "step 1: rank 2 did not write 1 of 2 tensors that others wrote, Add.op2.output.0 for one",
-        "step 2: rank 3 did not write 2 of 2 tensors that others wrote, Add.op2.output.0 for one",
+        "step 1: rank 2 did not write 1 of 2 tensors that others wrote, for example Add.op2.output.0",
+        "step 2: rank 3 did not write 2 of 2 tensors that others wrote, for example Add.op2.output.0",
     ]
     left, right = document["compare"]
     assert "rank_0/net/0/0/Add" in left and "rank_1/net/0/0/Add" in right

@@ -29,7 +29,7 @@ def test_a_saved_look_says_when_and_where(command, tmp_path, capsys):
     main.main([command, file, "-q"])
     printed = capsys.readouterr().out
     words = r"  taken    2023-11-14 22:13:20 UTC, [0-9,]+ days ago, on node17\n"
-    assert re.search(words if command != "stacks" else r"Look taken 2023-.* days ago, on node17\.\n", printed)
+    assert re.search(words if command != "stacks" else r"Snapshot taken 2023-.* days ago, on node17\.\n", printed)
     main.main([command, file, "-q", "--json"])
     answer = json.loads(capsys.readouterr().out)
     assert answer["read_from"] == {"files": [file], "taken_at": NOVEMBER, "hosts": ["node17"]}
@@ -49,13 +49,13 @@ def test_a_bundle_says_it_too_and_a_text_has_nothing_to_say(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("origin", "text"),
     [
-        (Origin(("a",), NOVEMBER, ("n1", "n2")), "Look taken 2023-11-14 22:13:20 UTC, on n1, n2."),
-        (Origin(("a",), NOVEMBER - 7300, ("n1",)), "Look taken 2023-11-14 20:11:40 UTC, 2 hours ago, on n1."),
-        (Origin(("a",), None, ()), "Look taken at an unknown time, on an unknown host."),
-        (Origin(("a",), 1e300, ("n",)), "Look taken at an invalid time, on n."),
+        (Origin(("a",), NOVEMBER, ("n1", "n2")), "Snapshot taken 2023-11-14 22:13:20 UTC, on n1, n2."),
+        (Origin(("a",), NOVEMBER - 7300, ("n1",)), "Snapshot taken 2023-11-14 20:11:40 UTC, 2 hours ago, on n1."),
+        (Origin(("a",), None, ()), "Snapshot taken at an unknown time, on an unknown host."),
+        (Origin(("a",), 1e300, ("n",)), "Snapshot taken at an invalid time, on n."),
         (
             Origin(("a",), NOVEMBER, tuple("abcdef")),
-            "Look taken 2023-11-14 22:13:20 UTC, on a, b, c, d and 2 more hosts.",
+            "Snapshot taken 2023-11-14 22:13:20 UTC, on a, b, c, d and 2 more hosts.",
         ),
         (
             Origin(("c1", "c2"), NOVEMBER - 90_000, (), cores=True),

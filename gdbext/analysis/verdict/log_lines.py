@@ -107,7 +107,7 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
     waiting = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in named)
     speaker = f"{telling.process.label}'s log" if telling.process is not None else "the log"
     summary = f"In {speaker}: {rule.means}{f' ({ranks(blamed)})' if blamed else ''}. " + (
-        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} for what that prevents."
+        f"{start(who(waiting))} {verb(waiting, 'is', 'are')} blocked by that."
         if waiting
         else "The stacks that were read neither confirm nor contradict it."
         if view.given is not Given.LOG

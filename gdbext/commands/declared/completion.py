@@ -12,7 +12,7 @@ COMMANDS = (
         arguments=(Argument("shell", "bash, zsh or fish", "bash|zsh|fish", choices=("bash", "zsh", "fish")),),
         shell_examples=(
             "source <(gdbext completion bash)     # in ~/.bashrc",
-            "source <(gdbext completion zsh)      # in ~/.zshrc, behind compinit",
+            "source <(gdbext completion zsh)      # in ~/.zshrc, after compinit",
             "gdbext completion fish | source      # in ~/.config/fish/config.fish",
         ),
         answers=False,

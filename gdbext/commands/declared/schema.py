@@ -10,8 +10,8 @@ COMMANDS = (
         gdbext="schema",
         run="gdbext.cli.schema",
         arguments=(
-            Argument("answer", "of one command alone: diagnose, locks, llm-bt, ...", "COMMAND", nargs="?"),
-            Argument("--path", "print where the file with all of it is", flag=True),
+            Argument("answer", "only the schema of this command: diagnose, locks, llm-bt, ...", "COMMAND", nargs="?"),
+            Argument("--path", "print the path of the file with the whole schema", flag=True),
         ),
         answers=False,
     ),

@@ -46,8 +46,8 @@ CORE_FILES = (
 )
 
 DETAIL = (
-    Argument("--verbose", "all that is known, not the answer alone", flag=True, short="-v"),
-    Argument("--brief", "the last lines alone: the answer without its table", flag=True),
+    Argument("--verbose", "print everything that is known", flag=True, short="-v"),
+    Argument("--brief", "print only the last lines: the answer without its table", flag=True),
 )
 FORMATS = ("markdown", "github", "slack", "speedscope", "collapsed", "dot")
 FORMAT = Argument(

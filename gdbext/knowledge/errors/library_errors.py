@@ -40,7 +40,7 @@ CUBLAS: Tuple[ErrorRow, ...] = (
     ErrorRow(11, "memory of the GPU could not be mapped", _CUBLAS, sticky=None, steps=(_HIDES,)),
     ErrorRow(
         13,
-        "the product failed on the GPU",
+        "the cuBLAS kernel failed on the GPU",
         _CUBLAS,
         sticky=None,
         causes=("an earlier kernel failed on the same GPU", "a pointer to freed or foreign memory"),

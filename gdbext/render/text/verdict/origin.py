@@ -15,8 +15,8 @@ _MOST_HOSTS = 4
 
 
 def origin_lines(origin: Origin, style: Style, now: Optional[float] = None) -> List[str]:
-    """`Look taken 2026-11-20 14:03:11 UTC, 2 days ago, on node17.`"""
-    what = ("Core file" if len(origin.files) == 1 else "Core files") if origin.cores else "Look"
+    """`Snapshot taken 2026-11-20 14:03:11 UTC, 2 days ago, on node17.`"""
+    what = ("Core file" if len(origin.files) == 1 else "Core files") if origin.cores else "Snapshot"
     verb = "written" if origin.cores else "taken"
     text = f"{what} {verb} {origin_text(origin, style, now)}."
     return [style.paint(line, "dim") for line in wrapped(text, style)]
