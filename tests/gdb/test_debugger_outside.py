@@ -21,7 +21,7 @@ def test_a_look_without_attaching(any_gdb, tmp_path):
         two.assert_free()
     (document,) = answer.documents
     assert sorted(process["pid"] for process in document["processes"]) == sorted([one.pid, two.pid])
-    assert 0 < document["pause_ms"]["max"] < 2000
+    assert 0 < document["pause_ms"]["max"] < 20_000
     assert "verdict" in document
     (threads,) = [one.threads for one in load_snapshot(file.read_text()).processes if one.pid == two.pid]
     assert [frame.function for frame in threads[0].frames[-3:]] == ["answer", "ncclAllReduce", "main"]
