@@ -163,7 +163,7 @@ def test_a_killed_gdb_whose_ranks_are_held_kills_none(held, job):
     terminal.in_step()
     assert "ranks 0,2 wait at the same place" in terminal.command("llm-continue")
     terminal.send("continue\n")  # rank 1 alone
-    terminal.expect("rank 1 runs alone, and the others stand still")
+    terminal.expect("rank 1 runs alone, and the others are stopped")
     terminal.kill()
     assert_free(job, before)
 
