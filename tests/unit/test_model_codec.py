@@ -15,7 +15,7 @@ from gdbext.model.saved.codec import TOOL, decode, dump_snapshot, encode, load_s
 from gdbext.model.stack import Frame, ThreadStack
 from tests.fuzz import campaign
 
-FUZZED = 100
+FUZZED = 50
 
 SAMPLES = Path(__file__).parents[1] / "data" / "snapshots"
 FRAME = Frame(
