@@ -1,6 +1,7 @@
 """The HTML page in a real browser: it works, with its script and without, and everybody can use it."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ from gdbext.render import page_text
 from tests import page_samples
 from tests.bench.scale_child import job
 
-selenium = pytest.importorskip("selenium", reason="selenium is not for this Python")
 pytestmark = [
     pytest.mark.process,
+    pytest.mark.skipif(sys.version_info < (3, 9), reason="selenium is not for this Python"),
     pytest.mark.skipif(bool(os.environ.get("GDBEXT_NO_BROWSER")), reason="GDBEXT_NO_BROWSER is set"),
     pytest.mark.filterwarnings("ignore"),  # of selenium and what it needs
 ]

@@ -21,7 +21,7 @@ LARGER = {
 
 TWICE = {
     "the noun of an answer or of a command, once in each layer (model, commands, cli, render, printers)": """
-        backtrace break_points chain check check_report checkup comms completion considered diagnose diff
+        backtrace break_points chain check check_report checkup comms completion considered demo diagnose diff
         difference doctor error explain explanation gdbinit job launch locks man origin page parsing ranks run
         selection session stream tensor dump dumps profiling schema trace verdict vscode watch
     """,
