@@ -188,7 +188,7 @@ def test_ctrl_c_in_the_middle_lets_go_of_what_was_attached(any_gdb):
         )
         one.assert_free()
         two.assert_free()
-    assert "interrupted: nothing is attached (1 processes were, and run on)" in answer.err
+    assert "interrupted: nothing is attached (1 process released)" in answer.err
     assert "Traceback" not in answer.text
     assert re.findall(r"^\*? *(\d+) +<null>", answer.out, re.MULTILINE) == ["1"]
     assert "processes is off" in answer.out
