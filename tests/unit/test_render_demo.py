@@ -23,6 +23,7 @@ from tests.inferiors.scenarios import BY_NAME, SCENARIOS
 
 DATA = Path(__file__).parents[1] / "data"
 GOLDEN = DATA / "golden" / "demo"
+LOOKS = Path(__file__).parents[2] / "gdbext" / "demo"
 NAMES = [one.name for one in SCENARIOS]
 WIDTHS = (60, 80, 120, 200, 250)
 SGR = re.compile("\x1b\\[[0-9;]*m")
@@ -31,7 +32,7 @@ _DIAGNOSES = {}
 
 def diagnosis(name):
     if name not in _DIAGNOSES:
-        snapshot = load_snapshot((DATA / "demo" / f"{name}.json").read_text("utf-8"))
+        snapshot = load_snapshot((LOOKS / f"{name}.json").read_text("utf-8"))
         judged = judge(snapshot)
         _DIAGNOSES[name] = replace(judged, tree=merge(snapshot, judged.processes))
     return _DIAGNOSES[name]
@@ -64,7 +65,7 @@ def test_looks_as_reviewed(name):
 
 
 def test_no_text_and_no_look_is_left_over():
-    for folder, ending in ((GOLDEN, ".txt"), (DATA / "demo", ".json")):
+    for folder, ending in ((GOLDEN, ".txt"), (LOOKS, ".json")):
         assert sorted(path.name for path in folder.iterdir()) == sorted(f"{name}{ending}" for name in NAMES)
 
 
