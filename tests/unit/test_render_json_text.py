@@ -149,6 +149,12 @@ PROTOCOLS = {
     "render/json/json_text.py": "this is it",
 }
 
+FORMS_OF_OTHERS = {
+    "render/formats/speedscope.py": "a file for speedscope",
+    "render/html/page_data.py": "what a page shows, for its own script",
+}
+"""Who writes JSON by `json_text` that is no answer."""
+
 
 def test_nobody_else_writes_json():
     root = Path(gdbext.__file__).parent
