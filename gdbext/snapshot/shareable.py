@@ -9,10 +9,20 @@ from typing import Any, Dict, Tuple, TypeVar
 
 from gdbext.discovery.proc.scrub import scrub_text
 from gdbext.model.stack import Placed
+from gdbext.model.text.digits import is_whole
 
 Value = TypeVar("Value")
 
 _scrubbed = functools.lru_cache(maxsize=4096)(scrub_text)
+
+
+_NO_TEXTS = (int, float, bool)
+
+
+@functools.lru_cache(maxsize=None)
+def _names(kind: type) -> Tuple[str, ...]:
+    """Of the fields that an object of that type is made of."""
+    return tuple(field.name for field in fields(kind) if field.init)
 
 
 def shareable(value: Value) -> Value:
@@ -29,7 +39,10 @@ class _Scrubbing:
 
     def of(self, value: Any) -> Any:
         if type(value) is str:
-            return _scrubbed(value)
+            if is_whole(value):  # a thread's id: of a large job there are hundreds of thousands
+                return value
+            scrubbed = _scrubbed(value)
+            return value if scrubbed == value else scrubbed  # it stays the same object, as what it stands in does
         if isinstance(value, (str, bytes, int, float, type(None))):  # words of the model are texts of ours
             return value
         if id(value) not in self._seen:
@@ -44,11 +57,13 @@ class _Scrubbing:
             return value if calls is value.calls else Placed(calls, value.pc, value.pcs, value.sp, value.sps)
         if is_dataclass(value) and not isinstance(value, type):
             changed = {}
-            for field in fields(value):
-                old = getattr(value, field.name)
+            for name in _names(type(value)):
+                old = getattr(value, name)
+                if old is None or type(old) in _NO_TEXTS:
+                    continue
                 new = self.of(old)
-                if new is not old and field.init:
-                    changed[field.name] = new
+                if new is not old:
+                    changed[name] = new
             return replace(value, **changed) if changed else value
         if isinstance(value, (tuple, list)):
             items = [self.of(item) for item in value]
