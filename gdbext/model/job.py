@@ -9,6 +9,7 @@ from gdbext.model.activity import Activity
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.communicator import Communicator
 from gdbext.model.exit_status import ALL, NONE, PART
+from gdbext.model.host import HostLook
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.stack import ThreadStack
 from gdbext.model.text.ranges import ranks
@@ -151,6 +152,7 @@ class JobSnapshot:
     apart: Optional[float] = None  # seconds between this look and the second one that `ThreadStack.still` comes from
     earlier: Tuple[JobSnapshot, ...] = ()  # looks taken before this one, oldest first
     witnesses: Tuple[Witness, ...] = ()  # what others than the stacks said, asked before the stop
+    hosts: Tuple[HostLook, ...] = ()  # those that were asked together; () of a look at this host
 
     @property
     def read(self) -> str:
@@ -158,7 +160,7 @@ class JobSnapshot:
         states = {process.state for process in self.processes}
         if states <= {ReadState.LOST}:
             return ALL if self.said and not states else NONE  # log lines alone are all that was given
-        return ALL if states == {ReadState.OK} else PART
+        return ALL if states == {ReadState.OK} and all(host.read for host in self.hosts) else PART
 
 
 def named(processes: Sequence[RankProcess]) -> str:

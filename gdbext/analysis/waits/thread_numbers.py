@@ -13,15 +13,17 @@ STOPPED = "T"
 
 
 class Threads:
-    """Threads as parties by process and LWP, and processes by pid."""
+    """Threads as parties by process and LWP, and processes by pid: two hosts may have the same."""
 
     def __init__(self, view: JobView) -> None:
         self._view = view
         self._places: Dict[int, Dict[Optional[int], int]] = {}  # of processes that were asked for
         self.parties = {one.index: one for one in view.parties}
-        states = ((one.pid, {thread.state for thread in one.threads}) for one in view.snapshot.processes)
-        self.stopped = {pid for pid, found in states if found == {STOPPED}}
-        self.index = {one.pid: one.index for one in view.snapshot.processes if one.pid is not None}
+        states = ((one.host, one.pid, {thread.state for thread in one.threads}) for one in view.snapshot.processes)
+        self.stopped = {(host, pid) for host, pid, found in states if found == {STOPPED}}
+        known = ((one.host, one.pid, one.index) for one in view.snapshot.processes if one.pid is not None)
+        self.several_hosts = len({one.host for one in view.snapshot.processes}) > 1
+        self.index = {(host, pid): index for host, pid, index in known}
         self.waiting: Dict[Tuple[int, int], int] = {}  # who waits for a thread's mutex
         for process in view.snapshot.processes:
             for wait in process.locks:
@@ -48,7 +50,7 @@ class Threads:
         """The thread that must act before a wait of this process ends, where it was seen."""
         if wait.gone or not isinstance(wait.owner, int):
             return None
-        index = process.index if wait.owner_process is None else self.index.get(wait.owner_process)
+        index = process.index if wait.owner_process is None else self.index.get((process.host, wait.owner_process))
         return self.get(index, wait.owner) if index is not None else None
 
     def waits(self) -> Iterator[Tuple[Party, LockWait]]:

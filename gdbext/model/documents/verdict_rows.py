@@ -108,7 +108,7 @@ ROWS: Mapping[type, Rows] = {
         by("pause_ms", _pauses),
         by("processes", _judged),
         within("verdict", "**verdict hangs", by("", _weighed)),
-        "problems=snapshot.problems witnesses=snapshot.witnesses",
+        "problems=snapshot.problems witnesses=snapshot.witnesses hosts=snapshot.hosts",
     ),
     JudgedProcess: rows(
         "index=process.index rank=process.rank pid=process.pid host=process.host engine=process.engine",

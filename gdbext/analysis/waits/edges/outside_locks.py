@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Tuple
+from typing import Optional, Tuple
 
 from gdbext.analysis.verdict.view import Party
 from gdbext.analysis.waits.drawing import Drawing
@@ -62,7 +62,7 @@ def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
         call = _call(party)
         label = f"{call}({peer.file})" if call else peer.file
         if peer.lock:  # one for all that wait for it; in another container the same path is another file
-            node = drawing.resource("lock", f"{peer.file}:{peer.processes}", label)
+            node = drawing.resource("lock", f"{process.host}:{peer.file}:{peer.processes}", label)
         else:
             named = bool(call) and peer.child is not None
             node = drawing.resource("peer", f"{process.index}:{peer.file}", label, sentence=named)
@@ -82,22 +82,22 @@ def _other_ends(drawing: Drawing, threads: Threads, process: RankSnapshot, node:
     for pid, name, state in zip(pids, peer.names, peer.states):
         if pid not in others:
             continue
-        index = threads.index.get(pid)
+        index = threads.index.get((process.host, pid))
         member = threads.parties.get(index) if index is not None else None
         if member is not None:
             target = drawing.rank(member)
         else:
-            target = _process(drawing, threads, pid, name, state)
+            target = _process(drawing, threads, (process.host, pid), name, state)
         if peer.lock:
             drawing.join(node, target, "holds", "proven")
         else:
             # Of several that have it open any one may be who should act.
             drawing.join(node, target, "other end", "proven" if len(others) == 1 else "inferred", needs=ANY)
             if member is None and len(others) == 1:
-                _beyond(drawing, threads, target, peer.then)
+                _beyond(drawing, threads, process.host, target, peer.then)
 
 
-def _beyond(drawing: Drawing, threads: Threads, other: Node, waits: Tuple[Peer, ...]) -> None:
+def _beyond(drawing: Drawing, threads: Threads, host: Optional[str], other: Node, waits: Tuple[Peer, ...]) -> None:
     """What a process that was not asked for waits for: of a rank with several threads any may be at the other end."""
     for peer in () if drawing.waits(other) or (isinstance(other.state, str) and other.state != "external") else waits:
         ends = () if isinstance(peer.processes, Missing) else zip(peer.processes, peer.names, peer.states)
@@ -105,7 +105,7 @@ def _beyond(drawing: Drawing, threads: Threads, other: Node, waits: Tuple[Peer, 
         if len(others) != 1:
             continue
         pid, name, state = others[0]
-        index = threads.index.get(pid)
+        index = threads.index.get((host, pid))
         member = threads.parties.get(index) if index is not None else None
         if member is not None and len(member.process.threads) > 1:
             continue
@@ -115,14 +115,21 @@ def _beyond(drawing: Drawing, threads: Threads, other: Node, waits: Tuple[Peer, 
         if member is not None:
             target = drawing.rank(member)
         else:
-            target = _process(drawing, threads, pid, name, state)
+            target = _process(drawing, threads, (host, pid), name, state)
         drawing.join(file, target, now, "proven", needs=ANY)
         if member is None:
-            _beyond(drawing, threads, target, peer.then)
+            _beyond(drawing, threads, host, target, peer.then)
 
 
-def _process(drawing: Drawing, threads: Threads, pid: int, name: str, state: str) -> Node:
-    now = "stopped" if state == STOPPED or pid in threads.stopped else "dead" if state in ("Z", "X") else "external"
+def _process(drawing: Drawing, threads: Threads, where: Tuple[Optional[str], int], name: str, state: str) -> Node:
+    now = "stopped" if state == STOPPED or where in threads.stopped else "dead" if state in ("Z", "X") else "external"
+    host, pid = where
     return drawing.add(
-        Node(id=f"pid:{pid}", kind="process", label=f"pid {pid} ({name})" if name else f"pid {pid}", pid=pid, state=now)
+        Node(
+            id=f"pid:{host}:{pid}" if threads.several_hosts else f"pid:{pid}",
+            kind="process",
+            label=f"pid {pid} ({name})" if name else f"pid {pid}",
+            pid=pid,
+            state=now,
+        )
     )

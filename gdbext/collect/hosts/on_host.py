@@ -1,0 +1,159 @@
+"""What runs on another host, by any Python 3.8 or newer: it takes gdbext as one file, runs it, and sends what it wrote.
+
+Its text goes through the pipe (ssh, srun, kubectl exec, ...) to `sh`, so that nothing needs to be installed there. It
+imports the standard library alone. It says lines, each `gdbext1 ["WORD", {...}]`, and takes one JSON object a line;
+everything else on the pipe (a message of the day) is nobody's. When the pipe closes, whatever the reason, the look is
+interrupted as by Ctrl-C, which lets every rank run on, and the folder goes away.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from typing import Any, Dict
+
+MARK = "gdbext1 "
+_PIECE = 48 << 10  # bytes of a line of data, before base64
+_MOST_FILE, _MOST_LOOK = 64 << 20, 256 << 20
+_CLEAN_UP = 'read -r line; sleep 1; rm -rf -- "$1"'  # outlives us: also kill -9 leaves nothing behind
+
+
+def say(word: str, **what: Any) -> None:
+    """One line of ours. A caller that is gone is noticed by its other pipe."""
+    with contextlib.suppress(OSError):
+        sys.stdout.write(MARK + json.dumps([word, what]) + "\n")
+        sys.stdout.flush()
+
+
+class Asked:
+    """The caller's side of the pipe, unbuffered: what follows a line is a file, and a look is ended when it closes."""
+
+    def __init__(self) -> None:
+        self.rest = b""
+
+    def line(self) -> Dict[str, Any]:
+        while b"\n" not in self.rest:
+            piece = os.read(0, 1 << 16)
+            if not piece:
+                raise EOFError
+            self.rest += piece
+        line, _, self.rest = self.rest.partition(b"\n")
+        found: Dict[str, Any] = json.loads(line.decode())
+        return found
+
+    def file(self, size: int, digest: str, target: str) -> None:
+        """The next `size` bytes into a new file. Raises ValueError when they are not those that were sent."""
+        found = hashlib.sha256()
+        with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+            while size:
+                piece = self.rest or os.read(0, 1 << 16)
+                if not piece:
+                    raise EOFError
+                piece, self.rest = piece[:size], piece[size:]
+                size -= len(piece)
+                found.update(piece)
+                stream.write(piece)
+        if found.hexdigest() != digest:
+            raise ValueError("the file that came is not the one that was sent")
+
+
+def main() -> None:
+    say("hello", time=time.time(), python=sys.version.split()[0], gdb=shutil.which("gdb"), uid=os.geteuid())
+    folder = tempfile.mkdtemp(prefix="gdbext-host-")  # 0700
+    words, quiet = ["sh", "-c", _CLEAN_UP, "gdbext-clean-up", folder], subprocess.DEVNULL
+    guard = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)
+    asked, program = Asked(), os.path.join(folder, "gdbext.pyz")
+    try:
+        while True:
+            told = asked.line()
+            if told["do"] == "clock":
+                say("clock", time=time.time())
+            elif told["do"] == "file" and told["size"] <= _MOST_FILE:
+                asked.file(told["size"], told["sha256"], program)
+                say("ready")
+            elif told["do"] == "look":
+                look(told, folder, program)
+            else:
+                return
+    except EOFError:
+        pass
+    except (OSError, ValueError, KeyError) as error:
+        say("problem", text=str(error))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if guard.stdin is not None:
+            guard.stdin.close()
+
+
+def look(told: Dict[str, Any], folder: str, program: str) -> None:
+    """Run it at the agreed time, hand on what it says, send what it wrote."""
+    if told["at"] > time.time() and caller_speaks(told["at"] - time.time()):
+        return
+    kept, environ = os.path.join(folder, "look.json"), dict(os.environ, XDG_CACHE_HOME=folder, TMPDIR=folder)
+    words = [sys.executable, program, *(kept if word == "{LOOK}" else word for word in told["words"])]
+    said, its_end = os.pipe()
+    began, quiet = time.time(), subprocess.DEVNULL
+    child = subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=its_end, env=environ, cwd=folder)
+    os.close(its_end)
+    last = b""
+    while True:
+        ready = select.select([said, 0], [], [], max(0.0, began + told["deadline"] - time.time()))[0]
+        piece = os.read(said, 1 << 16) if said in ready else b""
+        if piece:
+            last = ((last + piece).splitlines() or [b""])[-1][-500:]
+            say("progress", text=last.decode("utf-8", "replace"))
+        elif said in ready:  # it has ended
+            send(kept, child.wait(), last.decode("utf-8", "replace"), began)
+            return
+        else:  # the caller has gone, or the time is up
+            end(child)
+            if not ready:
+                say("problem", text="no answer within {:g} s there".format(told["deadline"]))
+            return
+
+
+def caller_speaks(seconds: float) -> bool:
+    """Whether it says something, or goes, before the look begins: then there is none."""
+    return bool(select.select([0], [], [], seconds)[0])
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    """As Ctrl-C does, which lets the ranks run on; by force when that does not end it."""
+    for sign, seconds in ((signal.SIGINT, 20), (signal.SIGKILL, 5)):
+        child.send_signal(sign)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(seconds)
+            return
+
+
+def send(kept: str, status: int, last: str, began: float) -> None:
+    """The look, packed; or why there is none."""
+    try:
+        size = os.stat(kept).st_size
+        if size > _MOST_LOOK:
+            raise OSError(f"its look has {size} bytes")
+        with open(kept, "rb") as stream:
+            packed = zlib.compress(stream.read(), 6)
+    except FileNotFoundError:
+        say("problem", text=last or f"gdbext ended with status {status} there")
+        return
+    for start in range(0, len(packed), _PIECE):
+        say("data", text=base64.b64encode(packed[start : start + _PIECE]).decode())
+    say("end", sha256=hashlib.sha256(packed).hexdigest(), seconds=time.time() - began)
+
+
+if __name__ == "__main__":
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, lambda *_: sys.exit(1))
+    main()
