@@ -24,6 +24,7 @@ from gdbext.capture.nccl.pointer_search import (
     words_in,
 )
 from gdbext.capture.without_stop import kernel_threads
+from gdbext.cli import hosts
 from gdbext.cli.answer import show, show_page
 from gdbext.cli.inputs import standard_input
 from gdbext.cli.inputs.given_files import read_snapshot
@@ -36,7 +37,7 @@ from gdbext.discovery.preflight.permission import check
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import ReadState
 from gdbext.model.communicator import Searched
-from gdbext.model.errors import NothingFound, UsageError
+from gdbext.model.errors import OK, NothingFound, UsageError
 from gdbext.model.exit_status import exit_status
 from gdbext.model.job import Job, JobSnapshot, RankProcess
 from gdbext.model.origin import FromFile, Origin
@@ -59,10 +60,15 @@ def run(options: argparse.Namespace) -> int:
     if len(files) > 1 or (files and (pids or chosen(options))):
         raise UsageError("give one snapshot at a time, without pids")
     origin: Optional[Origin] = None
-    if not (files or pids or chosen(options)) and standard_input.is_given("comms", progress):
+    if options.dry_run:
+        hosts.dry_run(options)
+        return OK
+    if not (files or pids or options.hosts or chosen(options)) and standard_input.is_given("comms", progress):
         files = options.inputs = ["-"]
     if files:
         snapshot, origin = read_snapshot(files[0], progress)
+    elif options.hosts:
+        snapshot = hosts.look(options, progress)
     else:
         snapshot = look(chosen_job(ProcFS(), options, pids), options.scan, progress)
     if options.save:

@@ -17,7 +17,7 @@ from gdbext.cli.terminal import Progress
 from gdbext.collect.interrupts import interrupts_wait
 from gdbext.collect.live_ranks import Limits, Look
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.model.errors import NothingFound, UsageError
+from gdbext.model.errors import OK, NothingFound, UsageError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.text.ranges import counted
 
@@ -39,14 +39,23 @@ def run(options: argparse.Namespace) -> int:
     into = getattr(options, "bundle", None)
     if into:
         _load("bundle").check_new(into)
+    if options.dry_run and not options.hosts:
+        raise UsageError("--dry-run goes with --hosts")
+    if options.dry_run:
+        _load("hosts").dry_run(options)
+        return OK
     origin: object = None
-    piped = not (files or pids or chosen(options)) and standard_input.is_given(options.command, progress)
+    piped = not (files or pids or options.hosts or chosen(options)) and standard_input.is_given(
+        options.command, progress
+    )
     options.inputs = ["-"] if piped else options.inputs
     if piped or files or options.sysroot or options.exe:
         try:
             snapshot, origin = _load("inputs.given_files").snapshot_of(["-"] if piped else files, options, progress)
         except NothingFound as error:
             raise standard_input.not_found(error, options.command) if piped else error from None
+    elif options.hosts:
+        snapshot = _load("hosts").look(options, progress)
     else:
         snapshot = _from_processes(pids, options, progress)
     status: int = _load("judge_and_show").conclude(snapshot, options, progress, started, origin)

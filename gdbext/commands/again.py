@@ -9,7 +9,7 @@ from typing import List
 from gdbext.model.typed import BRIEF, FULL, USUAL, Typed
 
 _STACKS = {"diagnose": "gdbext stacks", "llm-nccl-diagnose": "llm-stacks"}
-_SELECTING = ("name", "pgid", "parent", "engine", "sysroot", "exe")
+_SELECTING = ("name", "pgid", "parent", "engine", "sysroot", "exe", "hosts", "via", "user")
 
 
 def in_shell(options: Namespace) -> Typed:
@@ -30,7 +30,7 @@ def in_gdb(name: str, args: Namespace) -> Typed:
 
 def _selected(args: Namespace) -> List[str]:
     words = [f"--{name}={shlex.quote(str(value))}" for name in _SELECTING if (value := getattr(args, name, None))]
-    return words + ["--no-stop"] * bool(getattr(args, "no_stop", False))
+    return words + [flag for flag in ("--no-stop", "--sudo") if getattr(args, flag[2:].replace("-", "_"), False)]
 
 
 def _page(args: Namespace) -> str:

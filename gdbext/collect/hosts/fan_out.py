@@ -30,6 +30,7 @@ MOST_SENT = 64 << 20  # bytes that one host may send
 _MOST_LOOK = 512 << 20  # bytes of a snapshot when it is unpacked
 _CLOCKS = 3
 _AHEAD = 0.5  # seconds from the last host's word to the agreed time
+_LEAVING = 40.0  # seconds in which a program that was told to end does: a look that is interrupted takes 25
 _NOISE = 3  # lines that are not of ours and are kept, for the reason of a failure
 
 _START = """c={program}
@@ -139,7 +140,7 @@ class _Meeting:
     def arrives(self, talk: _Talk) -> None:
         self._waiting.append(talk)
         if self._timer is None:
-            self._timer = self._task.timer(self._plan.connect, _WhenTimeIsUp(self), autoclose=True)
+            self._timer = self._task.timer(self._plan.connect, _TimeIsUp(self.start), autoclose=True)
         self._start_if_all()
 
     def leaves(self) -> None:
@@ -166,15 +167,6 @@ class _Meeting:
         self.say(f"{self._over} of {self._hosts} hosts have answered")
 
 
-class _WhenTimeIsUp(EventHandler):  # type: ignore[misc]
-    def __init__(self, meeting: _Meeting) -> None:
-        super().__init__()
-        self._meeting = meeting
-
-    def ev_timer(self, timer: Any) -> None:
-        self._meeting.start()
-
-
 class _Talk(EventHandler):  # type: ignore[misc]
     """The conversation with one host."""
 
@@ -190,15 +182,17 @@ class _Talk(EventHandler):  # type: ignore[misc]
         self._began = time.monotonic()
         self._over = False
         self._hello: Any = None
+        self._last: Any = None
 
     def ev_start(self, worker: Any) -> None:
         self._worker = worker
         self._began = time.monotonic()
-        self._hello = worker.task.timer(self._plan.connect, _NoHello(self), autoclose=True)
+        self._hello = worker.task.timer(self._plan.connect, _TimeIsUp(self.no_hello), autoclose=True)
 
     def no_hello(self) -> None:
         if self.answer.has_gdb is None:
             self.fail(f"no shell answered within {self._plan.connect:g} s{self._said()}")
+            self._worker.abort()
 
     def ev_read(self, worker: Any, node: str, sname: str, msg: bytes) -> None:
         text = msg.decode("utf-8", "replace")
@@ -261,7 +255,8 @@ class _Talk(EventHandler):  # type: ignore[misc]
         """The first reason counts."""
         if self.answer.problem is None and self.answer.look is None:
             self.answer.problem = why
-            self._worker.set_write_eof()
+            self._worker.set_write_eof()  # a program of ours ends with that, and leaves nothing there
+            self._last = self._worker.task.timer(_LEAVING, _TimeIsUp(self._worker.abort), autoclose=True)
 
     def ev_hup(self, worker: Any, node: str, rc: int) -> None:
         if self.answer.look is None and self.answer.problem is None:
@@ -273,8 +268,8 @@ class _Talk(EventHandler):  # type: ignore[misc]
         self.answer.seconds = time.monotonic() - self._began
         if not self._over:
             self._over = True
-            if self._hello is not None:
-                self._hello.invalidate()
+            for timer in filter(None, (self._hello, self._last)):
+                timer.invalidate()
             self._meeting.leaves()
             self._meeting.progress()
 
@@ -282,13 +277,13 @@ class _Talk(EventHandler):  # type: ignore[misc]
         return f" ({self._noise[-1]})" if self._noise else ""
 
 
-class _NoHello(EventHandler):  # type: ignore[misc]
-    def __init__(self, talk: _Talk) -> None:
+class _TimeIsUp(EventHandler):  # type: ignore[misc]
+    def __init__(self, act: Callable[[], None]) -> None:
         super().__init__()
-        self._talk = talk
+        self._act = act
 
     def ev_timer(self, timer: Any) -> None:
-        self._talk.no_hello()
+        self._act()
 
 
 def _digest(data: bytes) -> str:

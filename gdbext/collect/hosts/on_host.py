@@ -156,4 +156,5 @@ def send(kept: str, status: int, last: str, began: float) -> None:
 if __name__ == "__main__":
     for number in (signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a job of the background, also by the look
     main()

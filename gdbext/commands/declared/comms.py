@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gdbext.commands.declaration import GDB, SHELL, Argument, Command
-from gdbext.commands.declared.shared_arguments import DETAIL, PAGE, QUIET, SELECTING
+from gdbext.commands.declared.shared_arguments import DETAIL, HOSTS, PAGE, QUIET, SELECTING
 
 COMMANDS = (
     Command(
@@ -23,7 +23,7 @@ COMMANDS = (
             ),
             Argument("--scan", "also search all private memory (at most 8 GiB and 10 s for each rank)", flag=True),
             Argument("--save", "save what was read; `gdbext comms FILE` shows it again", "FILE", where=SHELL),
-            *(*SELECTING, *DETAIL, *PAGE, QUIET),
+            *(*SELECTING, *HOSTS, *DETAIL, *PAGE, QUIET),
         ),
         description=(
             "Communicators are found in the memory of the ranks: in arguments of frames, behind pointers on the "

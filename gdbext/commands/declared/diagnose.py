@@ -7,6 +7,7 @@ from gdbext.commands.declared.shared_arguments import (
     CORE_FILES,
     DETAIL,
     FORMAT,
+    HOSTS,
     MAX_PAUSE,
     PAGE,
     PIDS,
@@ -30,6 +31,7 @@ LOOKING = (
     Argument("--deadline", "time limit for symbols and gdb, in seconds (120)", "S", float, default=120.0, where=SHELL),
     Argument("--jobs", "number of parallel gdbs (default: by cores and memory)", "N", int, default=0, where=SHELL),
     WHICH_GDB,
+    *HOSTS,
     *(one.only(SHELL) for one in CORE_FILES),
 )
 """How `gdbext` looks."""

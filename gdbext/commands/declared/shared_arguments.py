@@ -62,6 +62,17 @@ PAGE = (
     Argument("--open", "open the page in a browser", flag=True, where=SHELL),
 )
 QUIET = Argument("--quiet", "no progress on stderr", flag=True, where=SHELL, short="-q")
+_FAR = "other hosts, all at once (docs/hosts.md)"
+HOSTS = (
+    Argument(
+        "--hosts", "node[01-64], @group, a file, slurm:JOBID, k8s:NAMESPACE/SELECTOR", "HOSTS", where=SHELL, group=_FAR
+    ),
+    Argument("--via", "the command to a shell there (ssh %h): srun ... -w %h", "COMMAND", where=SHELL, group=_FAR),
+    Argument("--user", "the user there, by ssh", "NAME", where=SHELL, group=_FAR),
+    Argument("--sudo", "as root there, by sudo without a password", flag=True, where=SHELL, group=_FAR),
+    Argument("--max-hosts", "ask no more than N (64)", "N", int, default=64, where=SHELL, group=_FAR),
+    Argument("--dry-run", "print what would run where, and run nothing", flag=True, where=SHELL, group=_FAR),
+)
 WHICH_GDB = Argument("--gdb", "the gdb to use (default: $GDBEXT_GDB, then gdb)", "PATH", where=SHELL)
 MAX_PAUSE = Argument("--max-pause", "longest time to stop a rank, in seconds (2)", "S", float, default=2.0, where=SHELL)
 SPINNING = Argument(

@@ -1,0 +1,98 @@
+"""`--hosts`: the look of a command taken on many hosts at once, and made one."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+from typing import Dict, List, Tuple
+
+from gdbext.cli.selection import split_inputs
+from gdbext.cli.terminal import Progress, write_lines
+from gdbext.collect.hosts.host_names import hosts_of
+from gdbext.collect.hosts.one_file import of_this_installation
+from gdbext.model.errors import GdbextError, NothingFound, UsageError
+from gdbext.model.host import HostLook
+from gdbext.model.job import JobSnapshot
+from gdbext.model.saved.codec import load_snapshot
+from gdbext.snapshot.several_hosts import merged
+
+_HANDED_ON = ("name", "engine", "samples", "interval", "max_pause", "frames", "deadline", "jobs")
+_FLAGS = ("no_stop", "once", "together", "no_witnesses", "scan")
+
+
+def look(options: argparse.Namespace, progress: Progress) -> JobSnapshot:
+    """The look of all hosts as one. Raises `GdbextError` when none of them could be read."""
+    hosts = hosts_of(options.hosts)
+    if len(hosts.names) > options.max_hosts:
+        raise UsageError(
+            f"--hosts names {len(hosts.names)} hosts, more than {options.max_hosts}",
+            f"if that is meant, --max-hosts {len(hosts.names)}",
+        )
+    plan_words = words(options)
+    if importlib.util.find_spec("ClusterShell") is None:
+        raise GdbextError("the package ClusterShell is missing", "python3 -m pip install ClusterShell")
+    fan_out = importlib.import_module("gdbext.collect.hosts.fan_out")  # here: nothing else needs ClusterShell
+    plan = fan_out.Plan(
+        via=_via(options, hosts.via), words=plan_words, program=of_this_installation(), deadline=options.deadline + 60
+    )
+    progress.say(f"asking {len(hosts.names)} hosts by {plan.via.replace('%h', 'HOST')}")
+    answers = fan_out.ask(hosts.names, plan, progress.say)
+    looks: Dict[str, JobSnapshot] = {}
+    hosts_read: List[HostLook] = []
+    for answer in answers:
+        problem = answer.problem
+        if answer.look is not None:
+            try:
+                looks[answer.host] = load_snapshot(answer.look)
+            except GdbextError as error:
+                problem = f"what it sent is no snapshot: {error}"
+        hosts_read.append(
+            HostLook(
+                name=answer.host,
+                read=answer.host in looks,
+                reason="" if answer.host in looks else problem or "no answer",
+                offset=round(answer.offset, 6),
+                error=round(answer.error, 6),
+                gdb=answer.has_gdb,
+            )
+        )
+    if not looks:
+        first = hosts_read[0]
+        others = f" (and {len(hosts_read) - 1} more)" if len(hosts_read) > 1 else ""
+        raise NothingFound(f"no host could be read: {first.name}: {first.reason}{others}")
+    return merged(hosts_read, looks)
+
+
+def dry_run(options: argparse.Namespace) -> None:
+    """Print what would run where."""
+    hosts = hosts_of(options.hosts)
+    via = _via(options, hosts.via)
+    said = "gdbext " + " ".join(words(options)).replace("{LOOK}", "FILE")
+    write_lines([*(f"{via.replace('%h', name)} sh" for name in hosts.names), f"# there, from a private folder: {said}"])
+
+
+def words(options: argparse.Namespace) -> Tuple[str, ...]:
+    """What gdbext is asked there. Raises `UsageError` for what means something on one host only."""
+    pids, files = split_inputs(options.inputs)
+    if files or pids or options.pgid is not None or options.parent is not None:
+        raise UsageError(
+            "--hosts goes with --name and --engine", "pids, process groups and files are those of one host"
+        )
+    found = ["comms" if options.command == "comms" else "diagnose", "--quiet", "--save", "{LOOK}"]
+    for name in _HANDED_ON:
+        value = getattr(options, name, None)
+        if value is not None:
+            found += [f"--{name.replace('_', '-')}", str(value)]
+    found += [f"--{name.replace('_', '-')}" for name in _FLAGS if getattr(options, name, False)]
+    return tuple(found)
+
+
+def _via(options: argparse.Namespace, usual: str) -> str:
+    """The command that leads to a shell of the host."""
+    via = options.via or usual
+    if options.user:
+        if options.via or not usual.startswith("ssh "):
+            raise UsageError("--user is for ssh", "write it into --via")
+        via = via.replace("%h", f"{options.user}@%h")
+    return f"{via} sudo -n" if options.sudo else via
