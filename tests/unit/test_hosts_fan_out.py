@@ -80,7 +80,7 @@ def test_each_that_fails_is_named_with_its_reason_and_the_rest_answers(hosts, tm
     assert answers[0].look == b"look of one word" and reasons["good"] is None
     assert "status 255 (Permission denied (publickey).)" in reasons["refuses"]
     assert "no shell answered within 8 s" in reasons["silent"]
-    assert "more than 64 MiB" in reasons["zeros"]
+    assert "a line of over 1 MiB" in reasons["zeros"]
     assert "what gdbext does not say" in reasons["nonsense"] and "what gdbext does not say" in reasons["lies"]
     assert all(reasons[name] for name in names[1:])
 

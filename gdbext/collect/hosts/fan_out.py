@@ -12,6 +12,7 @@ import hashlib
 import json
 import logging
 import shlex
+import signal
 import time
 import zlib
 from dataclasses import dataclass
@@ -27,10 +28,13 @@ from gdbext.collect.hosts import on_host
 from gdbext.model.errors import GdbextError
 
 MOST_SENT = 64 << 20  # bytes that one host may send
+_LONGEST_LINE = 1 << 20
 _MOST_LOOK = 512 << 20  # bytes of a snapshot when it is unpacked
 _CLOCKS = 3
 _AHEAD = 0.5  # seconds from the last host's word to the agreed time
 _LEAVING = 40.0  # seconds in which a program that was told to end does: a look that is interrupted takes 25
+_GRACE = 5.0  # seconds for one that failed
+_OFTEN = 0.2  # seconds between two looks whether Ctrl-C was pressed
 _NOISE = 3  # lines that are not of ours and are kept, for the reason of a failure
 
 _START = """c={program}
@@ -69,7 +73,7 @@ class HostAnswer:
 
 
 def ask(hosts: Sequence[str], plan: Plan, say: Callable[[str], None]) -> List[HostAnswer]:
-    """The answers in the order of the hosts. On Ctrl-C the pipes are closed, and each host lets its ranks run on."""
+    """The answers in the order of the hosts. On Ctrl-C each look is ended as by Ctrl-C there, and its ranks run on."""
     logging.getLogger("ClusterShell").setLevel(logging.ERROR)  # a pipe that breaks is said by us
     task = task_self()
     task.set_info("fanout", min(plan.at_once, len(hosts)))
@@ -88,12 +92,27 @@ def ask(hosts: Sequence[str], plan: Plan, say: Callable[[str], None]) -> List[Ho
         worker.write(start_text().encode())
         task.schedule(worker)
         talks.append(talk)
+    pressed: List[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: _ctrl_c(pressed, number))
+    ends = _Ending(pressed, talks)
+    task.timer(_OFTEN, ends, interval=_OFTEN, autoclose=True)
     try:
         task.resume()
     except KeyboardInterrupt:
         task.abort()
         raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
     return [talk.answer for talk in talks]
+
+
+def _ctrl_c(pressed: List[int], number: int) -> None:
+    """The first is an orderly end, for which `_Ending` looks; the second is not."""
+    pressed.append(number)
+    if len(pressed) > 1:
+        raise KeyboardInterrupt
 
 
 def command(via: str) -> str:
@@ -115,8 +134,8 @@ class _Client(ExecClient):  # type: ignore[misc]
     def _read(self, sname: str, size: int = 65536) -> bytes:
         found: bytes = super()._read(sname, size)
         self.worker.eh.answer.sent += len(found)
-        if self.worker.eh.answer.sent > MOST_SENT:
-            self.worker.eh.fail(f"it sent more than {MOST_SENT >> 20} MiB")
+        if self.worker.eh.answer.sent > MOST_SENT or len(self.streams[sname].rbuf) > _LONGEST_LINE:
+            self.worker.eh.fail(f"it sent a line of over {_LONGEST_LINE >> 20} MiB, or more than {MOST_SENT >> 20} MiB")
             raise EngineClientEOF
         return found
 
@@ -251,12 +270,14 @@ class _Talk(EventHandler):  # type: ignore[misc]
     def _tell(self, **what: Any) -> None:
         self._worker.write(json.dumps(what).encode() + b"\n")
 
-    def fail(self, why: str) -> None:
-        """The first reason counts."""
+    def fail(self, why: str, grace: float = _GRACE) -> None:
+        """The first reason counts. `grace`: seconds until the connection is cut."""
         if self.answer.problem is None and self.answer.look is None:
             self.answer.problem = why
+            if self._worker is None:  # it has not begun
+                return
             self._worker.set_write_eof()  # a program of ours ends with that, and leaves nothing there
-            self._last = self._worker.task.timer(_LEAVING, _TimeIsUp(self._worker.abort), autoclose=True)
+            self._last = self._worker.task.timer(grace, _TimeIsUp(self._worker.abort), autoclose=True)
 
     def ev_hup(self, worker: Any, node: str, rc: int) -> None:
         if self.answer.look is None and self.answer.problem is None:
@@ -275,6 +296,18 @@ class _Talk(EventHandler):  # type: ignore[misc]
 
     def _said(self) -> str:
         return f" ({self._noise[-1]})" if self._noise else ""
+
+
+class _Ending(EventHandler):  # type: ignore[misc]
+    """Tells all hosts to end when Ctrl-C was pressed."""
+
+    def __init__(self, pressed: Sequence[int], talks: Sequence[_Talk]) -> None:
+        super().__init__()
+        self._pressed, self._talks = pressed, talks
+
+    def ev_timer(self, timer: Any) -> None:
+        for talk in self._talks if self._pressed else ():
+            talk.fail("interrupted", _LEAVING)
 
 
 class _TimeIsUp(EventHandler):  # type: ignore[misc]

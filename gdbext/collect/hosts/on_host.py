@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import ctypes
 import hashlib
 import json
 import os
@@ -26,6 +27,7 @@ from typing import Any, Dict
 MARK = "gdbext1 "
 _PIECE = 48 << 10  # bytes of a line of data, before base64
 _MOST_FILE, _MOST_LOOK = 64 << 20, 256 << 20
+_PR_SET_PDEATHSIG = 1  # sys/prctl.h
 _CLEAN_UP = 'read -r line; sleep 1; rm -rf -- "$1"'  # outlives us: also kill -9 leaves nothing behind
 
 
@@ -71,29 +73,34 @@ class Asked:
 def main() -> None:
     say("hello", time=time.time(), python=sys.version.split()[0], gdb=shutil.which("gdb"), uid=os.geteuid())
     folder = tempfile.mkdtemp(prefix="gdbext-host-")  # 0700
-    words, quiet = ["sh", "-c", _CLEAN_UP, "gdbext-clean-up", folder], subprocess.DEVNULL
-    guard = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)
-    asked, program = Asked(), os.path.join(folder, "gdbext.pyz")
     try:
-        while True:
-            told = asked.line()
-            if told["do"] == "clock":
-                say("clock", time=time.time())
-            elif told["do"] == "file" and told["size"] <= _MOST_FILE:
-                asked.file(told["size"], told["sha256"], program)
-                say("ready")
-            elif told["do"] == "look":
-                look(told, folder, program)
-            else:
-                return
+        words, quiet = ["/bin/sh", "-c", _CLEAN_UP, "gdbext-clean-up", folder], subprocess.DEVNULL
+        guard = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)
+        converse(Asked(), folder)
+        if guard.stdin is not None:
+            guard.stdin.close()
     except EOFError:
         pass
     except (OSError, ValueError, KeyError) as error:
         say("problem", text=str(error))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        if guard.stdin is not None:
-            guard.stdin.close()
+
+
+def converse(asked: Asked, folder: str) -> None:
+    """Do what is asked until the caller ends it. Raises EOFError when it has gone."""
+    program = os.path.join(folder, "gdbext.pyz")
+    while True:
+        told = asked.line()
+        if told["do"] == "clock":
+            say("clock", time=time.time())
+        elif told["do"] == "file" and told["size"] <= _MOST_FILE:
+            asked.file(told["size"], told["sha256"], program)
+            say("ready")
+        elif told["do"] == "look":
+            look(told, folder, program)
+        else:
+            return
 
 
 def look(told: Dict[str, Any], folder: str, program: str) -> None:
@@ -104,7 +111,9 @@ def look(told: Dict[str, Any], folder: str, program: str) -> None:
     words = [sys.executable, program, *(kept if word == "{LOOK}" else word for word in told["words"])]
     said, its_end = os.pipe()
     began, quiet = time.time(), subprocess.DEVNULL
-    child = subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=its_end, env=environ, cwd=folder)
+    child = subprocess.Popen(
+        words, stdin=quiet, stdout=quiet, stderr=its_end, env=environ, cwd=folder, preexec_fn=end_with_us
+    )
     os.close(its_end)
     last = b""
     while True:
@@ -121,6 +130,12 @@ def look(told: Dict[str, Any], folder: str, program: str) -> None:
             if not ready:
                 say("problem", text="no answer within {:g} s there".format(told["deadline"]))
             return
+
+
+def end_with_us() -> None:
+    """When we are killed, the look gets what Ctrl-C sends."""
+    with contextlib.suppress(Exception):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGINT), 0, 0, 0)
 
 
 def caller_speaks(seconds: float) -> bool:
