@@ -103,7 +103,7 @@ except KeyboardInterrupt:
 
 def test_a_look_that_takes_too_long_is_interrupted(hosts, tmp_path):
     names = hosts(a='exec "$@"')
-    plan = Plan(f"{tmp_path}/%h", ("x", str(tmp_path)), program(INTERRUPTED), deadline=5.0)
+    plan = Plan(via=f"{tmp_path}/%h", words=("x", str(tmp_path)), program=program(INTERRUPTED), deadline=5.0)
     (answer,) = ask(names, plan, print)
     assert answer.problem == "no answer within 5 s there" and list(tmp_path.glob("ended.*"))
 
@@ -113,7 +113,7 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background begins without
 from gdbext.collect.hosts.fan_out import Plan, ask
 folder, *names = sys.argv[1:]
-ask(names, Plan(folder + "/%h", ("x", folder), open(folder + "/program", "rb").read()), print)
+ask(names, Plan(via=folder + "/%h", words=("x", folder), program=open(folder + "/program", "rb").read()), print)
 """
 
 

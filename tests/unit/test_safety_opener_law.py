@@ -75,9 +75,14 @@ EXCEPTIONS = {
         traces/job.py:size_of traces/merge.py:_beside traces/merge.py:_part traces/merge.py:_write
         traces/perfetto.py:_slices traces/rank.py:read_rank traces/summary.py:_span
         traces/summary.py:read_totals
+        collect/hosts/host_names.py:hosts_of
     """,
     "a part of gdbext, of its Python, or of the system": """
         cli/installed.py:installed cli/schema.py:run
+        collect/hosts/on_host.py:Asked.file collect/hosts/on_host.py:send collect/hosts/one_file.py:files_below
+        collect/hosts/one_file.py:of_this_installation collect/hosts/one_file_main.py:_forget_old
+        collect/hosts/one_file_main.py:_holds collect/hosts/one_file_main.py:unpacked
+        collect/hosts/fan_out.py:start_text
         discovery/proc/programs.py:_runs discovery/proc/programs.py:_steps discovery/proc/programs.py:_trusted
         discovery/proc/programs.py:_who_else discovery/proc/shell_python.py:interpreters
         evidence/nvml.py:find_library cli/demo.py:_cause commands/demo_looks.py: init.py:_holds_all init.py:load

@@ -191,7 +191,7 @@ class _Talk(EventHandler):  # type: ignore[misc]
 
     def __init__(self, host: str, plan: Plan, meeting: _Meeting) -> None:
         super().__init__()
-        self.answer = HostAnswer(host)
+        self.answer = HostAnswer(host=host)
         self._plan, self._meeting = plan, meeting
         self._worker: Any = None
         self._asked = 0.0

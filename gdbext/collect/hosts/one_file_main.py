@@ -4,8 +4,11 @@ gdb cannot source what lies in an archive, and helpers of ours are started by th
 once, into the user's cache (GDBEXT_CACHE=off: into a folder that goes away at the end), and runs from there.
 """
 
+from __future__ import annotations
+
 import contextlib
 import fcntl
+import importlib
 import os
 import shutil
 import sys
@@ -13,16 +16,16 @@ import tempfile
 import time
 import zipfile
 
+from gdbext.capture.user_cache import folder_of  # out of the archive
+
 _UNUSED = 30 * 24 * 3600  # seconds after which the folder of another build is removed
 _PREFIX = "one-file-"
 
 
-def main():
+def main() -> int:
     if sys.version_info < (3, 8):  # noqa: UP036 - whatever Python a host has
         sys.exit("gdbext needs Python 3.8 or newer; this is {}.{}".format(*sys.version_info))
     archive = os.path.abspath(sys.argv[0] if zipfile.is_zipfile(sys.argv[0]) else os.path.dirname(__file__))
-    from gdbext.capture.user_cache import folder_of  # out of the archive
-
     cache = folder_of()
     try:
         if cache is None:
@@ -36,7 +39,7 @@ def main():
         sys.exit(f"gdbext: cannot unpack {archive}: {error}")
 
 
-def unpacked(archive, cache):
+def unpacked(archive: str, cache: str) -> str:
     """The folder of this build: made by the first who needs it, whole or not at all."""
     with zipfile.ZipFile(archive) as members:
         build = members.read("ONE_FILE").decode().strip()
@@ -58,7 +61,7 @@ def unpacked(archive, cache):
     return folder
 
 
-def _holds(folder, build):
+def _holds(folder: str, build: str) -> bool:
     try:
         with open(os.path.join(folder, "ONE_FILE")) as marker:
             return marker.read().strip() == build
@@ -66,7 +69,7 @@ def _holds(folder, build):
         return False
 
 
-def unpack(archive, folder):
+def unpack(archive: str, folder: str) -> None:
     """All members, private to this user."""
     before = os.umask(0o077)
     try:
@@ -76,7 +79,7 @@ def unpack(archive, folder):
         os.umask(before)
 
 
-def _forget_old(cache, current):
+def _forget_old(cache: str, current: str) -> None:
     for entry in list(os.scandir(cache)):
         with contextlib.suppress(OSError):
             ours = entry.name.startswith((_PREFIX, ".new-" + _PREFIX)) and entry.is_dir(follow_symlinks=False)
@@ -84,14 +87,13 @@ def _forget_old(cache, current):
                 shutil.rmtree(entry.path, ignore_errors=True)
 
 
-def run(folder):
+def run(folder: str) -> int:
     """Run gdbext from there: nothing is left of what was imported out of the archive."""
     for name in [name for name in sys.modules if name.split(".")[0] == "gdbext"]:
         del sys.modules[name]
     sys.path[0] = folder
-    from gdbext.__main__ import main as gdbext
-
-    return gdbext()
+    status: int = importlib.import_module("gdbext.__main__").main()
+    return status
 
 
 if __name__ == "__main__":
