@@ -79,6 +79,7 @@ setup(
             "jinja2>=3",  # the extra `report`
             "selenium; python_version >= '3.9'",  # drives Debian's Chromium: no node, no browser of its own
             "axe-core-python",  # accessibility of the page: axe's script and nothing else
+            "ClusterShell>=1.9",  # the extra `cluster`
             "mpi4py",  # ranks of the live matrix under Open MPI
             "nvidia-nccl-cu13==2.28.9",  # a real libnccl with its debug information; needs no GPU to be mapped
         ],

@@ -58,6 +58,7 @@ class Given(Word):
     HELD = "held"  # by the gdb that looked
     CORE = "core"
     TEXT = "text"
+    UNASKED = "unasked"  # nothing: it may be on a host that did not answer
     LOG = "log"  # a text without any stack
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import List, Mapping, Optional, Sequence, Set, Tuple
 
+from gdbext.model.codes import Given, ReadState
 from gdbext.model.host import HostLook
 from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.model.text.ranges import ranks
 from gdbext.model.witness import Witness
+
+_MOST_RANKS = 1 << 14
 
 
 def merged(hosts: Sequence[HostLook], looks: Mapping[str, JobSnapshot]) -> JobSnapshot:
@@ -30,11 +32,14 @@ def merged(hosts: Sequence[HostLook], looks: Mapping[str, JobSnapshot]) -> JobSn
     size = max((one.world_size for one in looks.values() if one.world_size), default=None)
     engines = [one.engine for one in looks.values() if one.engine]
     here = {one.rank for one in processes if one.rank is not None}
-    absent = {rank for one in looks.values() for rank in one.absent} - here
-    if size is not None and looks and len(looks) == len(hosts) and all(one.rank is not None for one in processes):
-        absent |= set(range(size)) - here  # every host was read
-    elif size is not None and here and len(here) < size:
-        problems.append(f"ranks {ranks(sorted(set(range(size)) - here))} are on hosts that were not read")
+    absent: Set[int] = set()
+    if len(looks) == len(hosts):
+        absent = {rank for one in looks.values() for rank in one.absent} - here
+        if size is not None and size <= _MOST_RANKS and all(one.rank is not None for one in processes):
+            absent |= set(range(size)) - here
+    elif size is not None and here and len(here) < size <= _MOST_RANKS:
+        unread = sorted(set(range(size)) - here)
+        processes += (_unread(len(processes) + place, rank, size) for place, rank in enumerate(unread))
     return JobSnapshot(
         processes=tuple(processes),
         taken_at=_taken_at(hosts, looks),
@@ -47,6 +52,14 @@ def merged(hosts: Sequence[HostLook], looks: Mapping[str, JobSnapshot]) -> JobSn
         earlier=_earlier(hosts, looks),
         witnesses=tuple(witnesses),
         hosts=tuple(hosts),
+    )
+
+
+def _unread(index: int, rank: int, size: int) -> RankSnapshot:
+    """A rank of a host that was not read: it may well be there."""
+    why = ("it may be on a host that was not read",)
+    return RankSnapshot(
+        index=index, threads=(), rank=rank, world_size=size, state=ReadState.LOST, problems=why, source=Given.UNASKED
     )
 
 

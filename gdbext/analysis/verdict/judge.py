@@ -117,7 +117,7 @@ def judge_process(
     judged = _with_backend(process, tuple(known.of(thread, profile, alone) for thread in process.threads))
     best = decisive(process, judged)
     if best is None:
-        dead = process.state == ReadState.LOST and not process.alive
+        dead = process.state == ReadState.LOST and not process.alive and process.given is not Given.UNASKED
         kind = "exited-or-crashed" if dead else (None if process.threads else kind_of_log(process.said)) or "unknown"
         return ProcessJudgement(process.index, Wait(kind=kind), judged)
     one = judged[best]

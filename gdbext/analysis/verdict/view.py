@@ -276,6 +276,7 @@ def _gone(process: RankSnapshot) -> str:
     states = {thread.state for thread in process.threads}
     # A process that could not be read is not dead: somebody else may trace it, or we may lack the permission.
     unread = process.state == ReadState.LOST and not process.threads and not process.alive
+    unread = unread and process.given is not Given.UNASKED
     if unread or (states and states <= {"Z", "X"}):
         return "gone"
     return "stopped" if states == {"T"} else ""

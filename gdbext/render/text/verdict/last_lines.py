@@ -6,6 +6,7 @@ import re
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.model.codes import Given, ReadState
+from gdbext.model.host import HostLook
 from gdbext.model.job import RankSnapshot
 from gdbext.model.origin import Origin
 from gdbext.model.text.ranges import counted
@@ -62,6 +63,7 @@ def _whom(diagnosis: Diagnosis, style: Style) -> Line:
             f"holding up {held_up}" if held_up and suspects else held_up,
             f"not explained: {_some(processes, verdict.unexplained, style, width)}" if verdict.unexplained else "",
             f"not fully read: {_some(processes, unread, style, width)}" if unread else "",
+            _hosts(diagnosis.snapshot.hosts, style, width),
         )
         texts.append("; ".join(filter(None, pieces)))
     return Line(title, tuple(dict.fromkeys(texts)), accent="bad" if suspects else "")
@@ -70,6 +72,16 @@ def _whom(diagnosis: Diagnosis, style: Style) -> Line:
 def _suspects(verdict: Verdict, processes: Sequence[RankSnapshot], style: Style, width: int, details: bool) -> str:
     absent = f"{noun(verdict.absent)} {rank_set(verdict.absent, style, width)} (no process)" if verdict.absent else ""
     return ", ".join(filter(None, [who(processes, verdict.culprits, style, details, width), absent]))
+
+
+def _hosts(hosts: Sequence[HostLook], style: Style, width: int) -> str:
+    """`not read: node3 (no shell answered within 30 s) and 2 more hosts`."""
+    lost = [one for one in hosts if not one.read]
+    if not lost:
+        return ""
+    first = f"{clean(lost[0].name, style)} ({clean(lost[0].reason, style)[:80]})"
+    more = f" and {counted(len(lost) - 1, 'more host')}" if len(lost) > 1 else ""
+    return f"not read: {first}{more}" if width else f"{counted(len(lost), 'host')} not read"
 
 
 def _some(processes: Sequence[RankSnapshot], some: Sequence[int], style: Style, width: int) -> str:

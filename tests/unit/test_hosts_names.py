@@ -1,0 +1,69 @@
+"""Which hosts `--hosts` means, and what it refuses."""
+
+import pytest
+
+from gdbext.collect.hosts import host_names
+from gdbext.collect.hosts.host_names import SSH, hosts_of
+from gdbext.model.errors import GdbextError
+from tests.front_end import gdbext
+
+
+@pytest.fixture
+def answers(monkeypatch):
+    """Stands in for squeue and kubectl: what they were asked, and what they say."""
+    asked = []
+
+    def make(text):
+        monkeypatch.setattr(host_names, "_asked", lambda *words: asked.append(words) or text)
+        return asked
+
+    return make
+
+
+def test_node_sets_files_and_names(tmp_path):
+    assert hosts_of("node[01-03],gpu7").names == ("gpu7", "node01", "node02", "node03")
+    file = tmp_path / "hosts"
+    file.write_text("a slots=8\n# none\n\nb  # the second\na\n")
+    assert hosts_of(str(file)).names == ("a", "b") and hosts_of(str(file)).via == SSH
+
+
+def test_slurm_and_kubernetes(answers):
+    asked = answers("node[1-2]\n")
+    hosts = hosts_of("slurm:4711")
+    assert hosts.names == ("node1", "node2") and "--jobid=4711 --overlap" in hosts.via and "--jobs=4711" in asked[0]
+    answers("pod/vllm-0\npod/vllm-1\n")
+    hosts = hosts_of("k8s:serving/app=vllm,tier!=test")
+    assert hosts.names == ("vllm-0", "vllm-1") and hosts.via == "kubectl exec -i --namespace=serving %h --"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-oProxyCommand=x",
+        "a;reboot",
+        "$(reboot)",
+        "node[1-",
+        "slurm:1;x",
+        "slurm:",
+        "k8s:a b/x",
+        "k8s:serving/$(x)",
+        "''",
+    ],
+)
+def test_what_is_no_host_never_reaches_a_shell(text, answers):
+    answers("")
+    with pytest.raises(GdbextError):
+        hosts_of(text)
+
+
+def test_what_would_run_is_shown_and_what_means_one_host_is_refused():
+    done = gdbext("diagnose", "--hosts", "n[1-2]", "--dry-run", "--user", "me", "--sudo", "--no-stop")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].endswith("me@n1 sudo -n sh") and "--no-stop" in lines[2]
+    for words in (["4711"], ["--pgid", "5"], ["--via", "x %h", "--user", "y"]):
+        done = gdbext("diagnose", "--hosts", "n[1-2]", "--dry-run", *words)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), (words, done.stderr)
+    assert gdbext("diagnose", "--dry-run").returncode == 2
+    done = gdbext("comms", "--hosts", "n[1-9]", "--max-hosts", "3")
+    assert done.returncode == 2 and "more than 3" in done.stderr
