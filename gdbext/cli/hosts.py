@@ -9,7 +9,7 @@ from typing import Dict, List, Tuple
 
 from gdbext.cli.selection import split_inputs
 from gdbext.cli.terminal import Progress, write_lines
-from gdbext.collect.hosts.host_names import hosts_of
+from gdbext.collect.hosts.host_names import SSH, hosts_of
 from gdbext.collect.hosts.one_file import of_this_installation
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
 from gdbext.model.host import HostLook
@@ -92,7 +92,7 @@ def _via(options: argparse.Namespace, usual: str) -> str:
     """The command that leads to a shell of the host."""
     via = options.via or usual
     if options.user:
-        if options.via or not usual.startswith("ssh "):
+        if options.via or usual != SSH:
             raise UsageError("--user is for ssh", "write it into --via")
         via = via.replace("%h", f"{options.user}@%h")
     return f"{via} sudo -n" if options.sudo else via

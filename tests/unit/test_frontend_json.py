@@ -87,6 +87,7 @@ def test_a_program_that_is_started_keeps_its_options(capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.process
 def test_pids_and_files_may_stand_behind_it(capsys):
     assert main.main(["ranks", "4194304", "--json", "4194305"]) == 4
     printed = capsys.readouterr()

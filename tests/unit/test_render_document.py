@@ -26,7 +26,17 @@ HEAD = {"schema": 1, "tool": f"gdbext {__version__}"}
 def test_a_diagnosis_is_the_contract():
     got = document(hang(2, 1))
     assert {key: got[key] for key in HEAD} == HEAD
-    assert list(got) == ["schema", "tool", "taken_at", "pause_ms", "processes", "verdict", "problems", "witnesses"]
+    assert list(got) == [
+        "schema",
+        "tool",
+        "taken_at",
+        "pause_ms",
+        "processes",
+        "verdict",
+        "problems",
+        "witnesses",
+        "hosts",
+    ]
     assert got["taken_at"] == 1792454400.25
     assert got["pause_ms"] == {"max": 3.6, "per_rank": {"0": 3.5, "1": 3.6}}
     assert got["processes"][0] == {

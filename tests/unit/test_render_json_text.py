@@ -134,6 +134,8 @@ PROTOCOLS = {
     "debugger/ranks/killed_gdb.py": "requests to our own helper",
     "evidence/nvml_child.py": "the answer of our own child",
     "collect/gdb/batch_runs.py": "requests to our own gdb",
+    "collect/hosts/fan_out.py": "requests to our program on another host",
+    "collect/hosts/on_host.py": "answers of our program on another host",
     "cli/pdb/inject.py": "a script that is injected, and its answer",
     "cli/profiler/profile_guard.py": "requests to our own child",
     "cli/profiler/profile_http.py": "requests to a server",

@@ -67,7 +67,7 @@ HOSTS = (
     Argument(
         "--hosts", "node[01-64], @group, a file, slurm:JOBID, k8s:NAMESPACE/SELECTOR", "HOSTS", where=SHELL, group=_FAR
     ),
-    Argument("--via", "the command to a shell there (ssh %h): srun ... -w %h", "COMMAND", where=SHELL, group=_FAR),
+    Argument("--via", "the command that leads to a shell there, in place of ssh", "COMMAND", where=SHELL, group=_FAR),
     Argument("--user", "the user there, by ssh", "NAME", where=SHELL, group=_FAR),
     Argument("--sudo", "as root there, by sudo without a password", flag=True, where=SHELL, group=_FAR),
     Argument("--max-hosts", "ask no more than N (64)", "N", int, default=64, where=SHELL, group=_FAR),
