@@ -25,7 +25,7 @@ _CODE = {"bash": "bash", "zsh": "bash", "fish": "fish"}
 
 def run(options: argparse.Namespace) -> int:
     """Print them. Raises `GdbextError` without argcomplete."""
-    lines: str = _argcomplete().shellcode(["gdbext"], use_defaults=False, shell=_CODE[options.shell])
+    lines: str = _argcomplete().shellcode(["gdbext"], False, _CODE[options.shell])
     write_lines([lines.rstrip("\n")])
     return OK
 

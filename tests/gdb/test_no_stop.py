@@ -129,7 +129,9 @@ def test_a_spinning_rank_is_told_as_running():
 def test_locks_without_a_stop():
     with BY_NAME["two-mutexes"].start() as started:
         _, out, err = run("locks", started.pids, "--once", "--gdb", gdbs()[0])
-    assert "Circle" in out and "join" in out, err  # the owner of a join is known by the descriptors of the threads
+    assert "Neither can proceed" in out and "join" in out, (
+        err
+    )  # the owner of a join is known by the descriptors of the threads
 
 
 def test_inside_gdb(turn_gdb):

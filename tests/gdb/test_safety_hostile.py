@@ -106,7 +106,7 @@ def said(place, job):
 
 
 def test_everything_was_looked_at(said, job):
-    assert "2 rank processes" in said["diagnose"], said["diagnose"]
+    assert "torch: 2 ranks (" in said["diagnose"], said["diagnose"]
     assert "PLANTED" in said["stacks"], "the hostile function is on the stacks"
     assert "wait  secretive.py:" in said["stacks"]
     for gdb in ("gdb distribution", "gdb newest"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Iterable
 
 from gdbext.model.errors import UsageError
@@ -14,6 +13,8 @@ def unknown(sort: str, word: str, known: Iterable[str], otherwise: str, prefix: 
     `sort` is what the word should have been, `known` all names there are, `otherwise` the next step where none of them
     is near, `prefix` the command that was typed, where the error does not stand in its answer anyway.
     """
+    import difflib  # here: every start of gdb loads this module, and few mistype
+
     names = list(dict.fromkeys(known))
     lower = {name.lower(): name for name in reversed(names)}
     found = difflib.get_close_matches(word.lower(), lower, 2, 0.85) or difflib.get_close_matches(word.lower(), lower, 1)
