@@ -210,14 +210,14 @@ def test_a_failing_torch_check_names_the_python_line():
 
 def test_nothing_to_report_and_wrong_words_are_one_line():
     wrong = {
-        "llm-check": "llm-check what?",
+        "llm-check": "llm-check: missing subcommand; one of on, off, ",
         "llm-check report": "no process",
         "llm-check on --engine nosuch": "no engine nosuch",
         "llm-check on --action jump": "stop or log",
         "llm-check on --log /nosuch/folder/log": "cannot write",
         "llm-check status": "Nothing is watched",
         "llm-check enable": "no rank is attached",
-        "llm-error nosuch": "no error name",
+        "llm-error nosuch": "unknown error 'nosuch'",
     }
     answer = gdb_batch(NEWEST, *wrong)
     assert "Traceback" not in answer.text

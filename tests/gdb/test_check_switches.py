@@ -54,7 +54,7 @@ def test_the_level_of_rtp_llms_logger_is_raised_and_put_back(gdb, flags):
     ("flags", "strip", "before", "words"),
     [
         (("-O2",), False, True, "is not a separate function here"),
-        (("-O2", "-g"), False, False, "the logger is not made yet"),
+        (("-O2", "-g"), False, False, "the logger does not exist yet"),
         (("-O2", "-g"), True, True, "stripped"),
     ],
 )

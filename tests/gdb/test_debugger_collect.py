@@ -146,7 +146,7 @@ def test_several_ranks_have_thread_ids_as_gdb_prints_them(turn_gdb, tmp_path):
         two.assert_free()
     first, second = processes(file)
     assert [thread["id"] for thread in first["threads"]] == ["1.1", "1.2"]
-    assert [thread["id"] for thread in second["threads"]] == ["3.1"]
+    assert [thread["id"] for thread in second["threads"]] == ["2.1"]
     # What /proc said right before the stop; now they are all in ptrace_stop.
     assert {thread["state"] for thread in first["threads"]} == {"S"}
     assert all("ptrace" not in thread.get("wchan", "") for thread in first["threads"])

@@ -50,7 +50,7 @@ def test_a_rank_that_is_in_c(job):
     job[1].until("blocked")
     terminal = inject(job, str(NEWEST), "--deadline", "1")
     assert "no breakpoint in rank 1" in terminal.rest()
-    assert "its main thread came to no line of Python in time" in terminal.seen
+    assert "its main thread executed no Python code in time" in terminal.seen
     assert terminal.process.returncode == 4
     is_free(job, 0, "1")
     job[1].type("go")

@@ -182,7 +182,7 @@ def test_from_a_user_namespace_to_the_outside():
         (answer,) = json.loads(done.stdout)["processes"]
         assert answer["state"] == "partial" and answer["threads"]
         (problem,) = (text for text in answer["problems"] if "SYS_PTRACE" in text)
-        assert "none of our user namespace" in problem and "on the host with sudo" in problem
+        assert "where our capabilities do not apply" in problem and "on the host with sudo" in problem
         process.assert_free()
 
 

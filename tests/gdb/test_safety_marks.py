@@ -188,6 +188,6 @@ def test_a_rank_that_somebody_stopped_during_the_look_is_noticed(home):
         assert told[two.pid].after == "stopped" and told[one.pid].after in ("waits", "runs")
         assert f"kill -CONT {two.pid}" in told[two.pid].problems[0]
         assert f"pid {two.pid}: it is stopped now" in err
-        assert f"by this look; pid {two.pid} is stopped, 1 " in " ".join(out.split())
+        assert f"for each process; pid {two.pid} is stopped, 1 " in " ".join(out.split())
         one.assert_free()
         two.assert_free()

@@ -56,7 +56,7 @@ def test_what_holds_a_stream(answer, at):
 def test_words(answer):
     assert "pooled: pool stream, 0x7f0000004000 (c10::cuda::CUDAStream)" in answer.out
     assert "torch's pool: index 5, priority -1" in answer.out
-    assert "which stream?" in answer.err
+    assert "llm-stream p: missing expression; for example: llm" in answer.err
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -59,7 +59,7 @@ REFUSALS = {
     "sticky": "the CUDA context has an earlier, sticky error (cuStreamIsCapturing: 700)",
     "capture": "a CUDA graph is being captured (cuStreamIsCapturing: 906)",
     "lonely": "without a CUDA context of its own",  # thread 1, or both
-    "lock": "cuStreamIsCapturing did not return within 2 s and was cut off",
+    "lock": "cuStreamIsCapturing did not return within 2 s and was interrupted",
 }
 
 
@@ -78,7 +78,7 @@ def test_a_copy_that_must_not_be_or_cannot(what, calling_gdb):
 
 
 @pytest.mark.parametrize(
-    "fault, words", [("copy", "cuMemcpyDtoHAsync_v2 did not come back"), ("busy", "the device is busy")]
+    "fault, words", [("copy", "cuMemcpyDtoHAsync_v2 did not return within 2 s"), ("busy", "the device is busy")]
 )
 def test_a_copy_that_does_not_end(fault, words, calling_gdb):
     """What the copy may still write to stays, and is told; the process lives."""

@@ -43,7 +43,7 @@ def test_tensors_by_the_names_of_the_program(turn_gdb, process):
     assert "[0 1 2 3]" in answer.out  # the command that the list names
     assert f" {shared}\n" in answer.out
     assert "llm-tensor p NOTE --as pyobject shows one" in answer.out
-    assert "variables at the top level of a module are not read (1 frames)" in answer.out
+    assert "variables at the top level of a module are not read (1 frame)" in answer.out
     assert "not a tensor" not in answer.text and "password" not in answer.text
 
 
