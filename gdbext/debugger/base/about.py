@@ -9,6 +9,7 @@ from typing import Iterator, Tuple
 import gdb
 
 from gdbext.debugger.base import compat
+from gdbext.debugger.base.memory import calls_allowed
 from gdbext.debugger.calls.target_calls import processor_problem
 from gdbext.model.checkup import Point
 
@@ -58,5 +59,9 @@ def _calls() -> Iterator[Point]:
 def _device_memory() -> Point:
     if compat.has_cuda_device():
         return Point("GPU memory", "ok", "this cuda-gdb reads it")
+    can_call = processor_problem() is None
+    if can_call and calls_allowed():
+        return Point("GPU memory", "ok", "`set llm allow-calls` is on: llm-tensor copies it by calls in a running rank")
     text = "not readable for this gdb: llm-tensor says where values are, not which"
-    return Point("GPU memory", "warning", text, "cuda-gdb, --gpu-core FILE, or `set llm allow-calls on`")
+    remedy = "cuda-gdb, --gpu-core FILE, or `set llm allow-calls on`" if can_call else "cuda-gdb, or --gpu-core FILE"
+    return Point("GPU memory", "warning", text, remedy)
