@@ -48,7 +48,8 @@ def test_the_answer_is_last_and_as_short_or_long_as_asked(turn_gdb):
         begin = len(usual) - len(brief)
         assert usual[begin - 1] == "" and usual[0].split()[:3] == ["rank", "pid", "waits"]
         assert [line[:11] for line in usual[begin:]] == [line[:11] for line in brief]
-        assert "Evidence" in full and "What to do" in full and full[-1] == "  next     llm-stacks"
+        assert "Evidence" in full and "What to do" in full
+        assert full[-1] == "  next     llm-stacks; --html FILE for a page"
         assert "Evidence" not in usual and "Source lines of rank 1" in "\n".join(usual)
         assert re.search(
             r"^rank 1;engine;main \(main\.cc:\d+\);.*;cudaMallocHost \(libcudart\.so\.12\);.* 1$", folded, re.M

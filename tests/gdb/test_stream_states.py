@@ -156,7 +156,12 @@ def test_cuda_that_was_never_used_and_words_that_are_wrong():
         )  # fmt: skip
         target.assert_free()
     assert answer.out.count("the process has not initialised CUDA, and gdbext does not do that") == 3
-    for line in ("no rank is attached", "no rank 77 is attached", "not a list of ranks: x", "llm-stream: missing subcommand"):
+    for line in (
+        "no rank is attached",
+        "no rank 77 is attached",
+        "not a list of ranks: x",
+        "llm-stream: missing subcommand",
+    ):
         assert len([one for one in answer.err.splitlines() if line in one]) == 1, answer.err
     assert calls(answer) == [] and "Traceback" not in answer.text
 
