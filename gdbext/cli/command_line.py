@@ -13,9 +13,11 @@ from gdbext.commands.declaration import SHELL, Command
 
 SUMMARY = "Say which rank of a multi-GPU job hangs, why, and what to do. Start with: gdbext diagnose"
 
-EPILOG = """exit status: 0 nothing hangs, 1 a finding (something hangs, failed or is late), 2 wrong usage,
-3 it cannot be told (something could not be read, or the evidence does not decide), 4 nothing could be read,
+_STATUSES = """0 nothing hangs, 1 a finding (something hangs, failed or is late),
+3 it cannot be told (something could not be read, or the evidence does not decide)"""
+_EVERY_COMMAND = """2 wrong usage, 4 nothing could be read,
 130 interrupted. The answer goes to stdout, progress to stderr."""
+EPILOG = f"exit status: {_STATUSES}, {_EVERY_COMMAND}"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -39,11 +41,16 @@ def parser() -> argparse.ArgumentParser:
             command.gdbext,
             help=summary,
             description=summary,
-            epilog=_examples(command) + EPILOG,
+            epilog=_examples(command) + _epilog(command),
             formatter_class=argparse.RawDescriptionHelpFormatter if command.shell_examples else argparse.HelpFormatter,
         )
         add_arguments(one, in_shell(command), SHELL)
     return top
+
+
+def _epilog(command: Command) -> str:
+    """The exit statuses that this command has (docs/exit-status.md)."""
+    return f"exit status: {command.statuses}" if command.statuses else EPILOG
 
 
 def _examples(command: Command) -> str:

@@ -73,6 +73,7 @@ class Command(NamedTuple):
     description: str = ""  # in gdb's words
     examples: Tuple[str, ...] = ()
     shell_examples: Tuple[str, ...] = ()  # lines for the shell, under its help
+    statuses: str = ""  # what the exit statuses 0, 1 and 3 mean, where not what `diagnose` means by them
     prefix: bool = False  # other commands are named below it
     repeats: bool = False  # an empty line runs it again
     options_behind: bool = False

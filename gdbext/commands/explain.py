@@ -24,6 +24,24 @@ LABELS: Tuple[str, ...] = tuple(dict.fromkeys((*CAUSES, *WAIT_KINDS, *STATES)))
 """Everything that can be explained."""
 
 _MOST_NAMES = 12
+_VENDORS = {
+    "hip": "HIP",
+    "acl": "Ascend ACL",
+    "musa": "MUSA",
+    "maca": "MACA",
+    "cambricon": "Cambricon CNRT",
+    "tops": "Enflame TOPS",
+    "level": "Level Zero",
+    "hccl": "HCCL",
+    "mccl": "MCCL",
+    "cncl": "CNCL",
+    "eccl": "ECCL",
+    "bkcl": "BKCL",
+    "flagcx": "FlagCX",
+    "oneccl": "oneCCL",
+    "nvshmem": "NVSHMEM",
+}
+"""Beginnings of the ids of rows that stand for another vendor's call, and what people call that interface."""
 _ANY = "\0"  # stands for any characters; a star behind parentheses would repeat them
 _OPENED, _CLOSED = "\1", "\2"  # stand for parentheses that are characters of the name
 _CONDITION = re.compile(r"\^|\(\?!(?:[^()]|\([^()]*\))*\)")
@@ -108,12 +126,13 @@ def _looks(rule: FrameRule) -> str:
     if rule.module:
         pieces.append("of the kernel" if rule.module == KERNEL else f"of {_plain(rule.module)}")
     if rule.under:
-        pieces.append(f"called under {_plain(rule.under)}")
+        pieces.append(f"with {_plain(rule.under)} further out on the stack")
     if rule.caller:
-        pieces.append(f"called by {_plain(rule.caller)}")
-    others = dict.fromkeys(other.id.partition("-")[0] for other in RULES if other.like == rule.id)
+        pieces.append(f"called from {_plain(rule.caller)}")
+    ids = (other.id.partition("-")[0] for other in RULES if other.like == rule.id)
+    others = list(dict.fromkeys(_VENDORS[one] for one in ids if one in _VENDORS))
     if others:
-        pieces.append(f"(likewise {', '.join(others)})")
+        pieces.append(f"(and the same calls of {', '.join(others)})")
     if rule.idle:
         pieces.append("(idle there is normal)")
     return ("Python: " if rule.language == "python" else "") + " ".join(pieces)

@@ -85,6 +85,7 @@ class LogRule:
     wait: str = (
         ""  # label of labels.WAIT_KINDS: where a process that says so stands, if no stack tells; "": about others
     )
+    befell: str = ""  # what befell the ranks that the pattern names, as `killed, usually because ...`
     alone: str = ""  # the cause where no other process of the job shows: nobody is known to wait for this one
 
 
@@ -125,6 +126,7 @@ class RemedyRule:
     absent: Optional[bool] = None  # only where ranks have no process / where all have one
     named: Optional[bool] = None  # only where the culprit was seen / where it was not
     alone: Optional[bool] = None  # only where one process was seen / where several were
+    helpers: bool = False  # only where no thread but helpers was read
     said: str = ""  # a witness must have said this (knowledge/causes/witnesses.py)
     not_said: str = ""  # useless where a witness said this
     given: Tuple[str, ...] = ()  # only for what was read: "live", "core", "text" (stacks), "log" (lines alone)

@@ -41,7 +41,7 @@ def test_helpers_and_idle_pools_are_counted_only():
     )
     tree = merge(snapshot, judge(snapshot).processes)
     assert chain(tree.roots[0]) == ["main", "serve", "read"]
-    assert tree.folded == {"CUDA driver events": 1, "waits for work": 1}
+    assert tree.folded == {"CUDA driver events": 1, "waiting for work": 1}
 
 
 def test_the_deciding_thread_is_never_folded():

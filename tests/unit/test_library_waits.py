@@ -37,7 +37,7 @@ WAIT = ("futex_wait@libc.so.6", "pthread_cond_wait@libc.so.6", "std::condition_v
 
 
 def test_a_thread_whose_own_function_waits_is_at_rest():
-    assert judged(*WAIT, "app::Pool::loop@app", *ENTRY).helper == "waits for work"
+    assert judged(*WAIT, "app::Pool::loop@app", *ENTRY).helper == "waiting for work"
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def _uneven(members: Sequence[Member]) -> Iterator[Uneven]:
 
 
 def difference(members: Sequence[Member], uneven: Uneven, labels: Labels) -> str:
-    """`ranks 0,2 have launched all_reduce 4 times, rank 1 3 times`."""
+    """`ranks 0,2 have launched all_reduce 4 times, rank 1 only 3 times`."""
     places = {rank_of(member.communicator): member.process for member in members}
     sides: Dict[int, List[int]] = {}
     for rank, count in uneven.counts.items():
@@ -90,7 +90,11 @@ def difference(members: Sequence[Member], uneven: Uneven, labels: Labels) -> str
     first, *others = sorted(sides.items(), reverse=True)
     text = f"{_names(first[1], labels)} launched {uneven.kind} {_times(first[0])}"
     more = f" and {len(others) - _MOST_SIDES} other counts" if len(others) > _MOST_SIDES else ""
-    return text + "".join(f", {_names(side, labels)} {_times(count)}" for count, side in others[:_MOST_SIDES]) + more
+    return text + "".join(f", {_names(side, labels)} {_only(count)}" for count, side in others[:_MOST_SIDES]) + more
+
+
+def _only(count: int) -> str:
+    return f"only {_times(count)}" if count else _times(count)
 
 
 def _times(count: int) -> str:

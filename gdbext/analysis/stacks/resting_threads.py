@@ -8,7 +8,7 @@ from gdbext.analysis.stacks.frame_facts import Known
 from gdbext.knowledge.frame_precedence import LEAF
 from gdbext.knowledge.schema import FrameRule
 
-AT_REST = "waits for work"
+AT_REST = "waiting for work"
 _FUNCTIONS = 1
 """Functions between the wait and the thread's entry: one is the thread's own loop, two are somebody's work."""
 

@@ -106,7 +106,10 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
     named = {party.index for party in culprits}
     waiting = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in named)
     speaker = f"{telling.process.label}'s log" if telling.process is not None else "the log"
-    summary = f"In {speaker}: {rule.means}{f' ({ranks(blamed)})' if blamed else ''}. " + (
+    meaning = f"{rule.means}{f' ({ranks(blamed)})' if blamed else ''}"
+    if blamed and rule.befell:
+        meaning = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"
+    summary = f"In {speaker}: {meaning}. " + (
         f"{start(who(waiting))} {verb(waiting, 'is', 'are')} blocked by that."
         if waiting
         else "The stacks that were read neither confirm nor contradict it."

@@ -7,7 +7,7 @@ from typing import List, Optional, Set, Tuple
 
 from gdbext.analysis.verdict.candidate import Candidate
 from gdbext.analysis.verdict.open_stacks import again
-from gdbext.analysis.verdict.view import JobView
+from gdbext.analysis.verdict.view import JobView, Party
 from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.knowledge.schema import RemedyRule
 from gdbext.model.verdict import Remedy
@@ -19,11 +19,16 @@ MOST = 5
 
 def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     """What to do about the candidate's cause, in the order of the rows; before them what makes the answer surer."""
-    kinds = {party.kind for party in (best.culprits or best.victims or view.parties)}
+    kinds = {_kind(view, party) for party in (best.culprits or best.victims or view.parties)}
     if best.decided_by is not None:
         return (Remedy(f"Run {best.decided_by}", _LONGER),)
     fitting = [rule for rule in REMEDIES if rule.cause == best.cause and _holds(rule, view, best, kinds)]
     return (*again(view, best), *(Remedy(rule.action, rule.reason) for rule in fitting))[:MOST]
+
+
+def _kind(view: JobView, party: Party) -> str:
+    """A process of which no stack was read waits in what its log says."""
+    return party.kind if party.thread is not None else view.processes[party.index].wait.kind
 
 
 def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) -> bool:
@@ -44,6 +49,8 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
     if rule.named is not None and rule.named != bool(best.culprits):
         return False
     if rule.alone is not None and rule.alone != (len(view.parties) + len(view.unseen) < 2):
+        return False
+    if rule.helpers and (view.parties or not view.unseen or not any(one.threads for one in view.unseen)):
         return False
     told = {statement.says for witness in view.snapshot.witnesses for statement in witness.statements}
     if (rule.said and rule.said not in told) or rule.not_said in told:

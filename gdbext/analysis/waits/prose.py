@@ -167,12 +167,14 @@ def _process(one: Node) -> str:
 
 
 def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party], victims: Sequence[Party]) -> str:
+    count = len(_threads(turn))
     if one.weakest == "assumed":
-        return "If one of them holds what another wants, neither can proceed."
+        nobody = "neither thread can" if count == 2 else "none of them can" if count > 2 else "the thread cannot"
+        return f"The owners are inferred from the stacks; if they are right, {nobody} proceed."
     if not victims:
         first = turn[0].source.thread if turn else None
         party = next((party for party in culprits if party.id == first), None)
-        nobody = "Neither" if len(_threads(turn)) == 2 else "None of them"
+        nobody = "Neither" if count == 2 else "None of them"
         return f"{nobody} can proceed{f'; the first is in {taken_in(party)}' if party is not None else ''}."
     blamed = _process(_threads(turn)[0])
     return (
@@ -181,6 +183,7 @@ def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party]
 
 
 _NEEDS = ("collective", "rendezvous")
+_BARE = ("mutex", "rwlock", "futex", "semaphore", "condition", "lock")
 
 
 def story(way: Sequence[Edge]) -> str:
@@ -202,15 +205,15 @@ def story(way: Sequence[Edge]) -> str:
         if edge.target.kind in ("thread", "rank"):
             pieces.append(f"{subject} waits for the end of {_name(edge.target, several)}")
         elif following is None or following.kind not in _HELD:
-            pieces.append(f"{subject} waits for {edge.target.label}")
+            pieces.append(f"{subject} waits for {_thing(edge.target)}")
         elif following.kind != "holds":
             why = following.target.label
             why = why if following.target.sentence else f"{why} {LINKS[following.kind]}"
-            pieces.append(f"{subject} waits for {edge.target.label}: {why}")
+            pieces.append(f"{subject} waits for {_thing(edge.target)}: {why}")
         elif following.target.id == edge.source.id:
-            pieces.append(f"{subject} waits for {edge.target.label} that it holds itself")
+            pieces.append(f"{subject} waits for {_thing(edge.target)} that it holds itself")
         else:
-            pieces.append(f"{subject} waits for {edge.target.label} that {_name(following.target, several)} holds")
+            pieces.append(f"{subject} waits for {_thing(edge.target)} that {_name(following.target, several)} holds")
     told = pieces[:_MOST_STEPS]
     if len(told) < len(pieces):
         told.append(f"and so on over {len(pieces) - len(told):,} more")
@@ -235,4 +238,12 @@ def _name(one: Node, several: bool) -> str:
     if one.thread is None:
         return one.label
     number = one.label if one.kind == "thread" else f"thread {one.thread}"
+    head, own = number[: len(f"thread {one.thread} ")], number[len(f"thread {one.thread} ") :]
+    if own and head == f"thread {one.thread} " and "(" not in own:
+        number = f"{head}({own})"
     return f"{number} of {_process(one)}" if several else number
+
+
+def _thing(one: Node) -> str:
+    """`mutex 0x55..`; one that has neither name nor address is `a mutex`."""
+    return f"a {one.label}" if one.label in _BARE else one.label

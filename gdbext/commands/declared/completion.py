@@ -8,6 +8,7 @@ COMMANDS = (
     Command(
         "Print the lines that make TAB complete gdbext's commands, options and values in a shell",
         gdbext="completion",
+        statuses="0 done, 2 wrong usage, 130 interrupted",
         run="gdbext.cli.completion",
         arguments=(Argument("shell", "bash, zsh or fish", "bash|zsh|fish", choices=("bash", "zsh", "fish")),),
         shell_examples=(

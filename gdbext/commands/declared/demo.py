@@ -7,13 +7,13 @@ from gdbext.commands.declared.shared_arguments import QUIET
 
 COMMANDS = (
     Command(
-        "Show gdbext at work on a job that hangs: a recorded look, or in a clone the job itself",
+        "Show gdbext at work on a hanging job: a live one in a clone of the repository, else a recorded one",
         gdbext="demo",
         run="gdbext.cli.demo",
         arguments=(
-            Argument("name", "which hang (pinned-alloc); --list names them", "NAME", nargs="?", completes="demo"),
-            Argument("--list", "name the hangs, and what is to be said of each", flag=True),
-            Argument("--recorded", "the recorded look, in a clone too", flag=True),
+            Argument("name", "which hang to show (default: pinned-alloc)", "NAME", nargs="?", completes="demo"),
+            Argument("--list", "list the hangs, with one line on each", flag=True),
+            Argument("--recorded", "use the recording, even in a clone", flag=True),
             QUIET,
         ),
         shell_examples=("gdbext demo", "gdbext demo collective-mismatch"),

@@ -17,13 +17,18 @@ from gdbext.commands.declared.shared_arguments import (
     WHICH_GDB,
 )
 
-SAVE = Argument("--save", "save a snapshot; `gdbext diagnose FILE` judges it again", "FILE", completes="file")
-NO_STOP = Argument("--no-stop", "stop no process; read only threads that sleep", flag=True)
+SAVE = Argument("--save", "save a snapshot; `gdbext diagnose FILE` diagnoses it again", "FILE", completes="file")
+NO_STOP = Argument("--no-stop", "do not stop any process; only sleeping threads are read", flag=True)
 LOOKING = (
-    Argument("--samples", "take N samples, to tell slow from stuck", "N", int, default=1, where=SHELL),
+    Argument("--samples", "take N samples (1), to tell slow from stuck", "N", int, default=1, where=SHELL),
     Argument("--interval", "seconds between two samples (2)", "S", float, default=2.0, where=SHELL),
     SPINNING,
-    Argument("--once", "skip the second copy, which shows whether a thread moved", flag=True, where=SHELL),
+    Argument(
+        "--once",
+        "read each stack only once; the answer then cannot say whether a thread moved",
+        flag=True,
+        where=SHELL,
+    ),
     Argument("--no-witnesses", "do not query NCCL RAS, NVML, ... before the stop", flag=True, where=SHELL),
     Argument("--together", "stop all ranks at the same instant", flag=True, where=SHELL),
     MAX_PAUSE,
@@ -41,7 +46,8 @@ HOW = (
     "diagnose`, which stops each rank for milliseconds only; with --no-stop, not at all."
 )
 _INPUTS = Argument(
-    "inputs", "pids, core files, pasted stacks, saved snapshots; - is standard input", "PID|FILE",
+    "inputs",
+    "pids, core files, logs, folders of logs, pasted stacks, saved snapshots; - is standard input", "PID|FILE",
     nargs="*", completes="file", where=SHELL,
 )  # fmt: skip
 

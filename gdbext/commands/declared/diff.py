@@ -9,6 +9,8 @@ COMMANDS = (
     Command(
         "Compare two saved looks: which ranks moved, which stacks are new or gone, which counters advanced",
         gdbext="diff",
+        statuses="0 nothing differs, 1 something does, 3 no difference seen, but a rank was not read, "
+        "2 wrong usage, 4 nothing could be read, 130 interrupted",
         run="gdbext.cli.diff",
         arguments=(
             Argument("before", "a saved snapshot or a bundle, or - for standard input", "BEFORE", completes="file"),

@@ -11,6 +11,7 @@ COMMANDS = (
         gdb="llm-doctor",
         body="gdbext.commands.doctor:doctor",
         gdbext="doctor",
+        statuses="0 nothing prevents a look, 1 something does, 2 wrong usage, 4 nothing could be read, 130 interrupted",
         run="gdbext.cli.doctor",
         arguments=(*SELECTORS, Argument("--gdb", "check only this gdb", flag=True, where=GDB), WHICH_GDB),
         description=(

@@ -14,6 +14,7 @@ COMMANDS = (
         gdb="llm-error",
         body="gdbext.commands.error:answer",
         gdbext="error",
+        statuses="0 done, 2 wrong usage, 130 interrupted",
         run="gdbext.cli.error",
         arguments=(_ERROR._replace(nargs="+", where=SHELL),),
         tail=_ERROR,

@@ -10,6 +10,7 @@ COMMANDS = (
         gdb="llm-explain",
         body="gdbext.commands.explain:answer",
         gdbext="explain",
+        statuses="0 done, 2 wrong usage, 130 interrupted",
         run="gdbext.cli.explain",
         arguments=(
             Argument("label", "a cause, a wait or a state (default: list all)", "LABEL", nargs="?", completes="label"),

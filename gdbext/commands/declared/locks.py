@@ -12,6 +12,8 @@ COMMANDS = (
         gdb="llm-locks",
         body="gdbext.commands.locks:locks",
         gdbext="locks",
+        statuses="0 no deadlock, 1 a deadlock, or a lock that no thread can release, 3 no deadlock seen, "
+        "but a rank was not read, 2 wrong usage, 4 nothing could be read, 130 interrupted",
         run="gdbext.cli.diagnose",
         arguments=(
             Argument(

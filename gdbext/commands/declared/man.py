@@ -8,6 +8,7 @@ COMMANDS = (
     Command(
         "Print the manual page, in the form that man reads",
         gdbext="man",
+        statuses="0 done, 2 wrong usage, 130 interrupted",
         run="gdbext.cli.man",
         shell_examples=("gdbext man | man -l -", "gdbext man > ~/.local/share/man/man1/gdbext.1"),
         answers=False,

@@ -10,12 +10,14 @@ COMMANDS = (
     Command(
         "List the jobs on this host, their ranks, and what prevents an attach",
         gdbext="ranks",
+        statuses="0 there are ranks, 4 there are none, 2 wrong usage, 130 interrupted",
         run="gdbext.cli.ranks",
         arguments=(*SELECTORS, QUIET),
     ),
     Command(
         "Start gdb with every rank attached",
         gdbext="attach",
+        statuses="that of gdb, 2 wrong usage",
         run="gdbext.cli.attach",
         arguments=(*SELECTORS, WHICH_GDB),
         answers=False,

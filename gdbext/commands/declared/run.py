@@ -8,6 +8,7 @@ COMMANDS = (
     Command(
         "Start a program with the engine's own checks, profiler or dumps switched on",
         gdbext="run",
+        statuses="that of the program it starts, 2 wrong usage",
         run="gdbext.cli.run",
         arguments=(
             Argument("--check", "set the variables that make the engine check every layer", flag=True),

@@ -23,7 +23,7 @@ SELECTING = (
 )
 PIDS = Argument(
     "pids",
-    "a process; each stands for its whole job",
+    "pid of any rank; its whole job is taken",
     "PID",
     number,
     nargs="*",
@@ -68,8 +68,8 @@ HOSTS = (
         "--hosts", "node[01-64], @group, a file, slurm:JOBID, k8s:NAMESPACE/SELECTOR", "HOSTS", where=SHELL, group=_FAR
     ),
     Argument("--via", "the command that leads to a shell there, in place of ssh", "COMMAND", where=SHELL, group=_FAR),
-    Argument("--user", "the user there, by ssh", "NAME", where=SHELL, group=_FAR),
-    Argument("--sudo", "as root there, by sudo without a password", flag=True, where=SHELL, group=_FAR),
+    Argument("--user", "log in to the hosts as this user", "NAME", where=SHELL, group=_FAR),
+    Argument("--sudo", "run as root on the hosts, through passwordless sudo", flag=True, where=SHELL, group=_FAR),
     Argument("--max-hosts", "ask no more than N (64)", "N", int, default=64, where=SHELL, group=_FAR),
     Argument("--dry-run", "print what would run where, and run nothing", flag=True, where=SHELL, group=_FAR),
 )

@@ -49,8 +49,9 @@ END_STATES: Tuple[EndState, ...] = (
     EndState(
         "progressing",
         (
-            "the kernel counts bytes, pages or child processes that belong to work",
-            "between two samples the thread was at another place, or left a call that returns only with its result",
+            "the kernel's counters of bytes, pages or child processes grew between two samples",
+            "in the second sample the thread was at a different place, or had returned from a call that returns only "
+            "when it is done",
             "it computes on the CPU",
         ),
         "Wait, or measure: `gdbext diagnose --samples 3 --interval 10` shows whether it comes to an end",

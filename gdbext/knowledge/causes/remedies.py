@@ -13,6 +13,7 @@ _ALLOCATES = ("pinned-host-alloc", "device-alloc", "device-free")
 SHOWN_BY: Mapping[str, Tuple[str, ...]] = {
     "gil": ("gil-deadlock",),
     "mutex": ("lock-order-deadlock", "gil-deadlock"),
+    "sigbus": ("shm-too-small",),
 }
 """Causes of which a wait is the sign, whatever the culprit's thread waits in."""
 
@@ -38,7 +39,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "implicit-sync-vs-collective",
-        "Call every cuBLAS handle once (and set its workspace) before the first collective",
+        "Use every cuBLAS handle once (and set its workspace) before the first collective",
         "the first call allocates memory and loads kernels, and both wait for the device",
         "triton-inference-server/fastertransformer_backend#28; cuBLAS documentation, cublasSetWorkspace",
         kinds=("cublas",),
@@ -85,15 +86,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Read the log of the missing rank, then restart the whole job",
+        "Find out in the rank's log, and in dmesg (killed for lack of memory?), why its process is gone; then restart "
+        "the whole job",
         "a collective cannot go on without a member; the others wait for ever or until the watchdog's timeout",
         "NVIDIA/nccl#585",
         kinds=("exited-or-crashed",),
     ),
     RemedyRule(
         "missing-rank",
-        "Look at what the missing rank waits for (named above); give that wait a timeout, or let all ranks skip "
-        "the step together",
+        "Look at what the missing rank waits for; give that wait a timeout, or let all ranks skip the step together",
         "every rank must reach every collective, in the same order",
         "pytorch/pytorch#87995",
         kinds=("io", "ipc-queue", "condvar-idle", "python-code", "mutex", "gil", "store-wait", "unknown"),
@@ -109,7 +110,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Read in the log (and in dmesg: out of memory?) why the rank has no process, then restart the whole job",
+        "Find out in the rank's log, and in dmesg (killed for lack of memory?), why its process is gone; then restart "
+        "the whole job",
         "the communicator was made for more ranks than exist; a collective cannot go on without a member",
         "NVIDIA/nccl#585",
         absent=True,
@@ -134,8 +136,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "collective-mismatch",
-        "Compare the code path of the odd ranks with the others: conditions on rank, batch or shape around the "
-        "collectives",
+        "Compare the code path of the rank that differs (the suspect) with that of the others: conditions on rank, "
+        "batch or shape around the collectives",
         "all ranks must call the same collectives of a communicator in the same order, with the same count and type",
         "NCCL user guide; NVIDIA/nccl#857",
     ),
@@ -163,8 +165,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
-        "Start the missing ranks, or correct world size and ranks",
-        "the set-up returns only when every member has come",
+        "Start the missing rank, or fix the world size and rank numbers in the launch command",
+        "the set-up returns only when every member has joined",
         "NVIDIA/nccl#1260",
     ),
     RemedyRule(
@@ -228,7 +230,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "gil-deadlock",
         "Do not call Python from callbacks of the driver or the loader (stream callbacks, dl_iterate_phdr)",
-        "they run with the caller's lock held",
+        "they run while the caller holds its lock",
         "auto-round#1701",
     ),
     RemedyRule(
@@ -248,8 +250,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "destructor-or-teardown",
-        "Let all work of a communicator finish before it is destroyed; abort several communicators in the order "
-        "of their work, or from several threads",
+        "Let all work of a communicator finish before it is destroyed; if you abort several communicators, do so in "
+        "the order in which their work was launched, or from separate threads",
         "the teardown waits for kernels and threads that wait for a peer, or for another communicator's work",
         "NVIDIA/nccl#1013, #1777",
     ),
@@ -285,21 +287,21 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "gpu-fault",
-        "Read the error's text and `dmesg | grep -i xid`; run compute-sanitizer for an illegal access",
-        "the Xid says whether it was the program, the memory or the bus",
+        "Look up the Xid number (`dmesg | grep -i xid`); for an illegal access run compute-sanitizer",
+        "the Xid says whether the program, the memory or the bus is at fault",
         "NVIDIA Xid catalogue",
     ),
     RemedyRule(
         "driver-bug",
         "Update the driver, or remove the profiler",
-        "the locks that wait for each other belong to the driver and CUPTI",
+        "the locks belong to the driver and CUPTI",
         "pytorch/pytorch#60158",
         kinds=("mutex",),
     ),
     RemedyRule(
         "other",
         "Release locks by guards (std::lock_guard, with), and make those in shared memory robust",
-        "a thread or process that ends with a lock leaves it locked; the next owner of a robust mutex is told so",
+        "a thread that ends while holding a lock leaves it locked; a robust mutex tells the next owner (EOWNERDEAD)",
         "pthread_mutexattr_setrobust(3)",
         kinds=("mutex",),
     ),
@@ -353,7 +355,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read what stands before the stack (the signal, the error's text) and take a core: a crash is not a "
+        "Read the lines before the stack (the signal, the error's text) and take a core: a crash is not a "
         "hang, and the other ranks only wait for this one",
         "the first error of the first rank is the cause, all later ones follow from it",
         "sgl-project/sglang#4205",
@@ -367,6 +369,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "field practice: NVIDIA/nccl#719, #857",
         alone=True,
         given=("live",),
+    ),
+    RemedyRule(
+        "unknown",
+        "This text has helper threads only; add the main thread: `thread apply all bt` of the whole process, then the "
+        "other ranks",
+        "helper threads look the same in a job that hangs and in one that works",
+        "field practice: NVIDIA/nccl#1730",
+        helpers=True,
+        given=("text",),
     ),
     RemedyRule(
         "unknown",

@@ -126,32 +126,32 @@ SIGNATURES: Tuple[Signature, ...] = (
     ),
     Signature(
         "gil-deadlock",
-        "the owners in memory close a circle: the thread that holds the GIL waits for a mutex, and the mutex's owner "
-        "waits for the GIL",
+        "the owners of GIL and mutex, as read from memory, form a cycle: the thread that holds the GIL waits for a "
+        "mutex, and the mutex's owner waits for the GIL",
         "each keeps what the other needs, and neither gives up",
-        "CPython ceval_gil.c, glibc nptl: owners as memory shows them",
+        "CPython ceval_gil.c; glibc nptl (owner fields)",
         ("gil",),
     ),
     Signature(
         "lock-order-deadlock",
-        "the owners in memory of mutexes, reader-writer locks, joins or the loader's lock close a circle, or a thread "
-        "waits for a lock that it holds itself",
-        "every thread of the circle waits for the next one",
-        "glibc nptl: owners as memory shows them",
+        "the owner fields of mutexes, reader-writer locks, joins or the loader's lock, as read from memory, form a "
+        "cycle, or a thread waits for a lock that it holds itself",
+        "every thread of the cycle waits for the next one",
+        "glibc nptl (owner fields)",
         ("locks", "joins"),
     ),
     Signature(
         "lock-order-deadlock",
-        "every thread of a process waits without a time-out for a lock, a join, a condition or a semaphore that only "
-        "another thread of it could give",
+        "every thread of a process waits without a time-out for a lock, a join, a condition or a semaphore: something "
+        "only another thread of the same process could release or signal",
         "all of them wait: no thread is left that could wake another one",
         "futex(2); glibc nptl; signal-safety(7)",
         ("left",),
     ),
     Signature(
         "lock-order-deadlock",
-        "threads wait for mutexes and none works; or a hook that the CUDA driver called waits for a lock of another "
-        "library",
+        "threads wait for mutexes and no thread is making progress; or a hook that the CUDA driver called waits for a "
+        "lock of another library",
         "each holds what the other waits for",
         "ofiwg/libfabric#9003",
         ("locks",),

@@ -90,7 +90,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "teardown",
         "destructor-or-teardown",
-        "{Culprits} {tear} down a communicator in {where} and {do} not return. {Victims_wait}",
+        "{Culprits} {are} tearing down a communicator ({where}) and {have} not returned. {Victims_wait}",
         "NVIDIA/nccl#829, #1013",
         circle=True,
         resources=("communicator", "collective"),
@@ -98,8 +98,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "implicit",
         "implicit-sync-vs-collective",
-        "{Culprits} {are} in {where}, which waits for the device, and the device runs a collective. {Victims} "
-        "{wait} in {what} for the part of it that {culprits} cannot launch.",
+        "{Culprits} {are} in {where}. That call waits until the device is idle, but the device is running a "
+        "collective. {Victims} {wait} in {what} for a kernel that {culprits} cannot launch until the call returns.",
         "NVIDIA/nccl#48",
         circle=True,
         resources=("device", "collective"),
@@ -108,8 +108,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "lazy",
         "lazy-module-load-vs-collective",
-        "{Culprits} {are} in {where}, which waits for the device, and the device runs a collective. {Victims} "
-        "{wait} in {what} for the part of it that {culprits} cannot launch before its code is loaded.",
+        "{Culprits} {are} in {where}. That call waits until the device is idle, but the device is running a "
+        "collective. {Victims} {wait} in {what} for a kernel that {culprits} cannot launch before its code is loaded.",
         "torchcomms PR#2334",
         circle=True,
         resources=("device", "collective"),
@@ -300,8 +300,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "teardown-alone",
         "destructor-or-teardown",
-        "{Culprits} {tear} down a communicator or a context in {where} and {do} not return. It waits for work "
-        "that cannot end, or the driver is already gone.",
+        "{Culprits} {are} tearing down a communicator or a context ({where}) and {have} not returned. The call waits "
+        "for work that cannot end, or the driver is already gone.",
         "NVIDIA/nccl#829",
         ends=("communicator",),
         most="medium",

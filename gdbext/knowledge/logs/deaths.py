@@ -17,11 +17,12 @@ RULES: Tuple[LogRule, ...] = (
         r"|is killed by signal: Killed|OOMKilled|OOM Killed|xit Code: {0,9}137\b|xit code:? ?137\b"
         r"|xited with code 137\b|xitCode:? ?137\b"
         r"|killed due to (?:the node running low on memory|memory pressure)|Killing process.{0,60}out of memory",
-        "a process of the job was killed, mostly for lack of memory",
+        "a process of the job was killed, usually because the host ran out of memory",
         "torchrun; Linux oom killer; torch data loader; Slurm; Kubernetes; Ray memory_monitor.cc",
         _MISSING,
         "medium",
         _DEAD,
+        befell="killed (exit code -9), usually because the host ran out of memory",
         alone="other",
     ),
     LogRule(
@@ -149,7 +150,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|\b(?:[Pp]rocess|[Ww]orker|[Cc]hild|[Rr]ank|[Aa]ctor|[Cc]ontainer|[Nn]ode|[Jj]ob|[Tt]ask)\b.{0,60}"
         r"(?: died| crashed| killed| exited| terminated| aborted| failed)\b.{0,60}"
         r"(?:\bsignal\b|\bSIG[A-Z]{3,5}\b|exit[ _]?(?:code|status)\b[ =:(]{0,3}-?[1-9])",
-        "whoever runs the process saw it end",
+        "the manager of the process saw it end",
         "systemd service.c; gunicorn arbiter.py; MPICH and Intel MPI; the words that managers of processes use",
         wait=_DEAD,
     ),

@@ -13,7 +13,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "xid",
         r"NVRM: Xid|\bXid \(|\bSXid \(",
-        "the kernel's driver reported a fault of the GPU",
+        "the NVIDIA kernel driver reported a GPU fault (an Xid)",
         _XID,
         "gpu-fault",
         "medium",

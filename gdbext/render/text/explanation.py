@@ -10,11 +10,16 @@ from gdbext.render.style import Style
 
 _MOST_SIGNS = 40
 _LINES = 6
+_MANY_SIGNS = 12  # behind more of them nobody would find what to do
+_RELATED = {"cause": "Waits of this cause", "state": "Causes in which a chain ends like this"}
 
 
 def explanation_lines(one: Explanation, style: Style) -> List[str]:
     """Meaning, how it is recognised, why it happens, what to do, where it was reported."""
     lines = [style.paint(f"{one.label} ({one.sort})", "strong"), *_text(one.meaning, "  ", style)]
+    first = len(one.signs) > _MANY_SIGNS
+    if first:
+        lines += _to_do(one, style)
     lines += ["", style.paint("How it is recognised", "strong")]
     for sign in one.signs[:_MOST_SIGNS]:
         lines += _item("- ", sign.text, style)
@@ -23,16 +28,21 @@ def explanation_lines(one: Explanation, style: Style) -> List[str]:
         lines += ["", style.paint("Why it happens", "strong")]
         for reason in reasons:
             lines += _item("- ", reason, style)
-    if one.remedies:
-        lines += ["", style.paint("What to do", "strong")]
-        for number, remedy in enumerate(one.remedies, 1):
-            lines += _item(f"{number}. ", remedy.action, style)
-            lines += _text(remedy.reason, "     ", style)
+    if not first:
+        lines += _to_do(one, style)
     if one.related:
-        title = "Waits of this cause" if one.sort == "cause" else "Causes with this wait"
+        title = _RELATED.get(one.sort, "Causes with this wait")
         lines += ["", style.paint(title, "strong"), *_text(", ".join(one.related), "  ", style)]
     lines += ["", style.paint("Where it was reported", "strong")]
     return lines + _text("; ".join(one.sources), "  ", style)
+
+
+def _to_do(one: Explanation, style: Style) -> List[str]:
+    lines = ["", style.paint("What to do", "strong")] if one.remedies else []
+    for number, remedy in enumerate(one.remedies, 1):
+        lines += _item(f"{number}. ", remedy.action, style)
+        lines += _text(remedy.reason, "     ", style)
+    return lines
 
 
 def glossary_lines(glossary: Glossary, style: Style) -> List[str]:

@@ -10,7 +10,7 @@ RULES = (
         "cublas",
         "cublas",
         r"cublas(Lt|Xt)?[A-Z]\w*$",
-        "libcublas 12: a static runtime inside, no cuda* name between it and the driver; fastertransformer_backend#28",
+        "libcublas 12 links the CUDA runtime statically, so no cuda* frame appears; fastertransformer_backend#28",
         rank=OUTER,
     ),
     FrameRule(

@@ -253,9 +253,14 @@ def _set_aside(tree: StackTree, style: Style) -> List[str]:
     kinds = sorted(tree.folded.items(), key=lambda item: (-item[1], item[0]))
     if not kinds:
         return []
-    text = ", ".join(f"{number:,} {clean(kind, style)}" for kind, number in kinds)
+    text = ", ".join(f"{number:,} {_told(clean(kind, style), number)}" for kind, number in kinds)
     lines = wrapped(f"Background threads omitted: {text}", style, indent="  ", first="", most=2)
     return [style.paint(line, "dim") for line in lines]
+
+
+def _told(kind: str, number: int) -> str:
+    """`CUDA driver events` is the name of a thread; of one it is `1 CUDA driver event thread`."""
+    return f"{kind[:-1]} thread" if number == 1 and kind.endswith("events") else kind
 
 
 def thread_lines(thread: ThreadStack, style: Style) -> List[str]:
