@@ -92,6 +92,8 @@ def without_secrets(snapshot: JobSnapshot) -> JobSnapshot:
         processes=tuple(map(_scrubbed, snapshot.processes)),
         earlier=tuple(map(without_secrets, snapshot.earlier)),
         problems=tuple(map(scrub_text, snapshot.problems)),
+        said=tuple(map(scrub_text, snapshot.said)),
+        hosts=tuple(replace(one, reason=scrub_text(one.reason)) for one in snapshot.hosts),
         witnesses=tuple(map(_scrubbed_witness, snapshot.witnesses)),
     )
 

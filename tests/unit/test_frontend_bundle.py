@@ -11,6 +11,7 @@ from gdbext.capture.symbols import library_versions
 from gdbext.cli import bundle, main
 from gdbext.model.activity import Activity, Child
 from gdbext.model.errors import FINDING, OK, USAGE, GdbextError
+from gdbext.model.host import HostLook
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.saved.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
@@ -42,7 +43,10 @@ def snapshot():
     )
     second = rank(1, *compiles, activity=Activity(2.0, 0, 0, None, (Child("ptxas", 7, 0.9),)))
     witness = Witness("RAS", "failed", f"token={TOKEN}", (Statement(f"secret={PASSWORD}"),))
-    return JobSnapshot((first, second), 1.0, apart=2.0, witnesses=(witness,), problems=(f"token: {TOKEN}",))
+    said = (f"Authorization: Bearer {TOKEN}",)
+    host = HostLook(name="node1", read=True, reason=f"refused: password={PASSWORD}")
+    look = JobSnapshot((first, second), 1.0, apart=2.0, witnesses=(witness,), problems=(f"token: {TOKEN}",))
+    return replace(look, said=said, hosts=(host,))
 
 
 @pytest.fixture
