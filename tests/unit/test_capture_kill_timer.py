@@ -199,7 +199,7 @@ def test_one_of_several_that_is_stopped_costs_its_share_time_and_no_more(held, m
         second.assert_free()
     assert (whole.during, late.during) == ((pids[0],), (pids[1],))
     assert whole.problems == () and whole.felt_ms < limit * 1e3
-    assert len(late.problems) == 1 and "stood still itself (SIGSTOP, a frozen cgroup?)" in late.problems[0]
+    assert len(late.problems) == 1 and "was stopped itself (SIGSTOP, a frozen cgroup?)" in late.problems[0]
     assert late.pause_ms >= late.felt_ms > (1e3 * (limit + GRACE) if held else 0)
 
 

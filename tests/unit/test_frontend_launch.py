@@ -140,7 +140,7 @@ def test_an_orphan_in_a_session_of_its_own_is_ended(tmp_path, launch):
     talker.until("started pid ")
     launcher = int(talker.until(";").rstrip(";"))
     os.kill(launcher, signal.SIGKILL)
-    assert "1 processes that outlived the launcher were ended" in talker.rest()
+    assert "ended 1 process that outlived the launcher" in talker.rest()
     assert talker.process.returncode == 128 + signal.SIGKILL
     assert state_of(orphan)[0] is None
 
@@ -161,7 +161,7 @@ def test_a_ctrl_c_while_the_job_is_ended_ends_it_at_once(tmp_path, launch):
     text = talker.rest()
     assert time.monotonic() - begun < GRACE
     assert state_of(orphan)[0] is None
-    assert "that outlived the launcher were ended" in text and "runs on" not in text
+    assert "that outlived the launcher" in text and "runs on" not in text
     assert talker.process.returncode == 128 + signal.SIGKILL
 
 
@@ -213,7 +213,7 @@ def test_a_ctrl_c_before_the_prompt_says_that_the_job_is_ended(tmp_path):
     words = [sys.executable, "-c", code, str(tmp_path / "logs")]
     done = subprocess.run(words, cwd=HERE.parents[1], timeout=DEADLINE, capture_output=True, text=True)
     assert done.returncode == 128 + signal.SIGINT
-    assert "the job is asked to end" in done.stdout and "runs on" not in done.stdout
+    assert "asking the job to end" in done.stdout and "runs on" not in done.stdout
     assert state_of(int(done.stdout.split()[2].rstrip(";")))[0] is None
 
 

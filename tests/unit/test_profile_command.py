@@ -210,7 +210,7 @@ def test_status_asks_and_starts_nothing(serve, tmp_path, capsys):
             4,
             "requires a token (401); put the one of its --api-key into a file: --token-file",
         ),
-        ("full", (), 4, "could not stop the profile (500): OSError: [Errno 28] No space left on device; make room in"),
+        ("full", (), 4, "could not stop the profile (500): OSError: [Errno 28] No space left on device; free space in"),
     ],
     ids=["404", "401", "full disk"],
 )
@@ -251,7 +251,7 @@ def test_a_rank_whose_trace_never_comes(serve, tmp_path, capsys):
     assert run("run", server.pid, "--seconds", 0.1, "--flush", 0.3, "--json") == 3
     document = json.loads(capsys.readouterr().out)
     assert document["complete"] is False
-    assert any("1 traces of ranks are missing or incomplete" in note for note in document["notes"])
+    assert any("1 trace missing or incomplete" in note for note in document["notes"])
 
 
 def test_a_trace_that_is_cut(serve, tmp_path, capsys):
@@ -265,7 +265,7 @@ def test_a_disk_that_fills(serve, tmp_path, capsys, monkeypatch):
     server = serve("vllm")
     monkeypatch.setattr("gdbext.cli.profiler.profile_files.Folder.room", lambda self: 0 if server.posted else 1 << 40)
     assert run("run", server.pid, "--seconds", 30, "--quiet") == 4
-    assert "is full: 0 MB are free; make room" in capsys.readouterr().err
+    assert "is full: 0 MB are free; free space" in capsys.readouterr().err
     assert server.posted == ["/start_profile", "/stop_profile"]
 
 
@@ -282,7 +282,7 @@ def test_a_second_start_and_a_stop_of_nothing(serve, tmp_path, capsys):
 def test_an_option_that_the_engine_does_not_know_is_not_dropped(serve, tmp_path, capsys):
     server = serve("vllm")
     assert run("start", server.pid, "--by-stage") == 2
-    assert "vllm's profiler does not know --by-stage; it knows --steps" in capsys.readouterr().err
+    assert "vllm's profiler does not support --by-stage; it supports --steps" in capsys.readouterr().err
     assert run("start", server.pid, "--dir", "/elsewhere") == 0, "the user says where it was configured to write"
     assert server.posted == ["/start_profile"]
 
@@ -326,13 +326,13 @@ def test_requests_without_an_answer_do_not_hold_us(serve, tmp_path, requests, ca
     ("url", "words", "status", "said"),
     [
         ("http://192.0.2.7:8000", (), 2, "192.0.2.7 is not this host, and a profiler slows a server down; --yes"),
-        ("ftp://localhost", (), 2, "is no address of a server"),
-        ("http://localhost:PORT/v1", (), 2, "is no address of a server"),
+        ("ftp://localhost", (), 2, "is not a server address"),
+        ("http://localhost:PORT/v1", (), 2, "is not a server address"),
         (
             "http://localhost:PORT",
             ("--case", "no-docs"),
             4,
-            "is not recognised as a server of an engine, and nothing was",
+            "is not recognised as a server of an engine, and no request was sent",
         ),
     ],
 )

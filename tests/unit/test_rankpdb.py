@@ -226,7 +226,7 @@ def test_a_rank_that_comes_late(folder):
         for rank in (0, 2):
             job[rank].until("for rank 1")
         terminal = job.terminal()
-        terminal.until("waiting until a rank")
+        terminal.until("waiting for a rank")
         job.start(1)
         terminal.until("(Pdb) ")
         terminal.type("c")
@@ -384,6 +384,6 @@ def test_sockets_are_private(prompt):
 def test_nobody_is_listening(folder):
     with PdbJob(folder) as job:
         nobody = job.terminal("--list")
-        assert "no rank on this host has come to a breakpoint_()" in nobody.rest()
+        assert "no rank on this host has reached a breakpoint_() yet" in nobody.rest()
         assert nobody.process.returncode == 4
         assert os.listdir(folder) == []

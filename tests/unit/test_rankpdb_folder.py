@@ -110,7 +110,7 @@ def test_neither_a_file_nor_a_link_is_a_folder(host, trick, tmp_path):
     (tmp_path / "private").mkdir(mode=0o700)
     host.usual.touch() if trick == "file" else host.usual.symlink_to(tmp_path / "private")
     host.start().all_waiting()
-    assert "is no folder: breakpoints use " in host[1].seen
+    assert "is not a folder" in host[1].seen
     host.ends(host.terminal())
     assert not any((tmp_path / "private").iterdir())
 
@@ -178,7 +178,7 @@ def test_a_signal_that_ends_the_ranks_leaves_nothing(host, number):
 @pytest.mark.process
 def test_a_signal_to_the_terminal_leaves_nothing(host):
     terminal = host.terminal()
-    terminal.until("waiting until a rank")
+    terminal.until("waiting for a rank")
     terminal.signal(signal.SIGTERM)
     terminal.rest()
     assert not any(host.tmp.iterdir())
