@@ -71,7 +71,9 @@ def test_those_of_root():
     with rank(0) as process:
         done = gdbext("diagnose", process.pid)
         assert done.returncode == 3, done.stderr
-        assert f"could not be read: {process.pid} runs as user 0, we are user {NOBODY}." in done.stdout
+        assert f"could not be read: {process.pid} runs as user 0, we are user {NOBODY}." in " ".join(
+            done.stdout.split()
+        )
         assert "  do       Run with sudo\n" in done.stdout and "unknown (low confidence)" in done.stdout
         assert len(done.stderr.splitlines()) < 5
         process.assert_free()
