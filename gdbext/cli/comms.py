@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import errno
+import importlib
 import os
 import socket
 import time
+from types import ModuleType
 from typing import Dict, Optional, Tuple
 
 from gdbext import __version__
@@ -24,7 +26,6 @@ from gdbext.capture.nccl.pointer_search import (
     words_in,
 )
 from gdbext.capture.without_stop import kernel_threads
-from gdbext.cli import hosts
 from gdbext.cli.answer import show, show_page
 from gdbext.cli.inputs import standard_input
 from gdbext.cli.inputs.given_files import read_snapshot
@@ -61,14 +62,14 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("give one snapshot at a time, without pids")
     origin: Optional[Origin] = None
     if options.dry_run:
-        hosts.dry_run(options)
+        _hosts().dry_run(options)
         return OK
     if not (files or pids or options.hosts or chosen(options)) and standard_input.is_given("comms", progress):
         files = options.inputs = ["-"]
     if files:
         snapshot, origin = read_snapshot(files[0], progress)
     elif options.hosts:
-        snapshot = hosts.look(options, progress)
+        snapshot = _hosts().look(options, progress)
     else:
         snapshot = look(chosen_job(ProcFS(), options, pids), options.scan, progress)
     if options.save:
@@ -84,6 +85,11 @@ def run(options: argparse.Namespace) -> int:
     if options.html is not None:
         show_page(page_of_communicators(snapshot, origin), options)
     return exit_status(any(wrong(group) for group in table.groups), snapshot.read)
+
+
+def _hosts() -> ModuleType:
+    """What a look at this host does without."""
+    return importlib.import_module("gdbext.cli.hosts")
 
 
 def _cut(snapshot: JobSnapshot) -> bool:

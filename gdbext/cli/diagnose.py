@@ -39,8 +39,6 @@ def run(options: argparse.Namespace) -> int:
     into = getattr(options, "bundle", None)
     if into:
         _load("bundle").check_new(into)
-    if options.dry_run and not options.hosts:
-        raise UsageError("--dry-run goes with --hosts")
     if options.dry_run:
         _load("hosts").dry_run(options)
         return OK

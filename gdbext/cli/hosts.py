@@ -65,7 +65,9 @@ def look(options: argparse.Namespace, progress: Progress) -> JobSnapshot:
 
 
 def dry_run(options: argparse.Namespace) -> None:
-    """Print what would run where."""
+    """Print what would run where. Raises `UsageError` without `--hosts`."""
+    if not options.hosts:
+        raise UsageError("--dry-run goes with --hosts")
     hosts = hosts_of(options.hosts)
     via = _via(options, hosts.via)
     said = "gdbext " + " ".join(words(options)).replace("{LOOK}", "FILE")

@@ -64,6 +64,8 @@ def test_what_would_run_is_shown_and_what_means_one_host_is_refused():
     for words in (["4711"], ["--pgid", "5"], ["--via", "x %h", "--user", "y"]):
         done = gdbext("diagnose", "--hosts", "n[1-2]", "--dry-run", *words)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), (words, done.stderr)
-    assert gdbext("diagnose", "--dry-run").returncode == 2
+    for command in ("diagnose", "comms"):
+        done = gdbext(command, "--dry-run")
+        assert (done.returncode, done.stderr) == (2, "gdbext: --dry-run goes with --hosts\n")
     done = gdbext("comms", "--hosts", "n[1-9]", "--max-hosts", "3")
     assert done.returncode == 2 and "more than 3" in done.stderr

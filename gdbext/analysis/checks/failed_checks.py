@@ -52,7 +52,6 @@ def ended_by_check(view: JobView) -> Optional[Candidate]:
         summary=_summary(said.failure, culprits, victims),
         culprits=tuple(culprits),
         victims=tuple(victims),
-        absent=(),
         evidence=(_quoted(said, culprits), *evidence_of(culprits, victims)),
     )
 
@@ -151,7 +150,6 @@ def _without_message(dying: Sequence[Party], view: JobView) -> Optional[Candidat
         summary=summary,
         culprits=tuple(dying),
         victims=victims,
-        absent=(),
         evidence=evidence_of(dying, victims),
     )
 
@@ -175,7 +173,6 @@ def bus_error(view: JobView) -> Optional[Candidate]:
         summary=summary,
         culprits=tuple(dying),
         victims=tuple(victims),
-        absent=(),
         evidence=evidence_of(dying, victims),
     )
 

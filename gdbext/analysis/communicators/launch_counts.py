@@ -122,7 +122,6 @@ def launched_less(view: JobView) -> Optional[Candidate]:
             summary=summary,
             culprits=tuple(late),
             victims=tuple(others),
-            absent=(),
             evidence=evidence_of(late, others),
         )
     return None
@@ -159,7 +158,6 @@ def _candidate(
         summary=summary,
         culprits=tuple(odd),
         victims=tuple(victims),
-        absent=(),
         evidence=evidence_of(odd, victims),
     )
 

@@ -49,9 +49,6 @@ def changing_hands(view: JobView) -> Optional[Candidate]:
         cause="not-a-hang",
         confidence="medium",
         summary=summary,
-        culprits=(),
-        victims=(),
-        absent=(),
         evidence=(shows(first, waited),),
     )
 

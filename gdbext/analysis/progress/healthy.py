@@ -47,9 +47,6 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         cause="not-a-hang",
         confidence=confidence,
         summary=summary,
-        culprits=(),
-        victims=(),
-        absent=(),
         evidence=evidence_of((), view.parties),
     )
 
@@ -81,9 +78,6 @@ def all_busy(view: JobView) -> Optional[Candidate]:
             cause="not-a-hang",
             confidence="medium",
             summary=summary,
-            culprits=(),
-            victims=(),
-            absent=(),
             evidence=evidence_of((), parties),
         )
     if not all(may_progress(party) or in_own_code(party) for party in parties):
@@ -99,9 +93,6 @@ def all_busy(view: JobView) -> Optional[Candidate]:
             cause="not-a-hang",
             confidence="low",
             summary=summary,
-            culprits=(),
-            victims=(),
-            absent=(),
             evidence=evidence_of((), parties),
         )
     if any(party.thread is None or party.thread.switches is None for party in asleep):
@@ -117,9 +108,6 @@ def all_busy(view: JobView) -> Optional[Candidate]:
         cause="unknown",
         confidence="low",
         summary=summary,
-        culprits=(),
-        victims=(),
-        absent=(),
         evidence=evidence_of((), parties),
         decided_by=longer_look(view),
     )
@@ -172,9 +160,6 @@ def goes_on(view: JobView) -> Optional[Candidate]:
         cause="not-a-hang",
         confidence=confidence,
         summary=summary,
-        culprits=(),
-        victims=(),
-        absent=(),
         evidence=evidence_of((), went),
     )
 

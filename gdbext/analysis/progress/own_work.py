@@ -62,9 +62,6 @@ def works_inside(view: JobView) -> Optional[Candidate]:
         cause="not-a-hang",
         confidence="low",
         summary=f"{summary} Nothing shows a hang.",
-        culprits=(),
-        victims=(),
-        absent=(),
         evidence=evidence_of((), [*active, *others]),
     )
 
@@ -87,8 +84,6 @@ def result_lost(view: JobView) -> Optional[Candidate]:
         confidence="medium",
         summary=summary,
         culprits=tuple(waiting),
-        victims=(),
-        absent=(),
         evidence=evidence_of(waiting, idle),
     )
 
@@ -114,7 +109,6 @@ def held_up(view: JobView) -> Optional[Candidate]:
         summary=summary,
         culprits=tuple(away),
         victims=tuple(others),
-        absent=(),
         evidence=evidence_of(away, others),
     )
 
@@ -144,9 +138,6 @@ def cannot_tell(view: JobView) -> Optional[Candidate]:
         cause="unknown",
         confidence="low",
         summary=summary,
-        culprits=(),
-        victims=(),
-        absent=(),
         evidence=evidence_of((), polls),
         decided_by=longer_look(view),
     )
@@ -176,9 +167,6 @@ def followers_wait(view: JobView) -> Optional[Candidate]:
         cause="not-a-hang",
         confidence="medium",
         summary=text,
-        culprits=(),
-        victims=(),
-        absent=(),
         evidence=evidence_of((), [*leaders, *following]),
     )
 

@@ -50,7 +50,6 @@ def running(view: JobView) -> Optional[Candidate]:
             summary=summary,
             culprits=tuple(busy),
             victims=tuple(waiting),
-            absent=(),
             evidence=evidence,
         )
     summary = (
@@ -61,9 +60,7 @@ def running(view: JobView) -> Optional[Candidate]:
         cause="unknown",
         confidence="low",
         summary=summary,
-        culprits=(),
         victims=tuple(waiting),
-        absent=(),
         evidence=evidence,
         decided_by=longer_look(view),
     )
@@ -80,9 +77,7 @@ def _slow(waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
         cause="not-a-hang",
         confidence="low",
         summary=summary,
-        culprits=(),
         victims=tuple(waiting),
-        absent=(),
         evidence=evidence_of(busy, waiting),
     )
 

@@ -59,9 +59,7 @@ def works_on(view: JobView) -> Optional[Candidate]:
         cause="not-a-hang",
         confidence="medium",
         summary=summary,
-        culprits=(),
         victims=tuple(others),
-        absent=(),
         evidence=(*shown, *evidence_of(busy[:3], others)),
     )
 
@@ -96,9 +94,6 @@ def _pages(view: JobView) -> Candidate:
         cause="not-a-hang",
         confidence="low",
         summary=summary,
-        culprits=(),
-        victims=(),
-        absent=(),
         evidence=(*shown, *evidence_of((), view.parties)),
     )
 

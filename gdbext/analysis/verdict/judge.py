@@ -198,9 +198,7 @@ def _unknown(view: JobView) -> Candidate:
         cause="unknown",
         confidence="low",
         summary=text,
-        culprits=(),
         victims=waiting,
-        absent=(),
         evidence=evidence_of((), parties),
     )
 

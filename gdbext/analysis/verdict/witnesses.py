@@ -45,7 +45,6 @@ def gpu_fault(view: JobView) -> Optional[Candidate]:
         summary=summary,
         culprits=tuple(hit),
         victims=tuple(others),
-        absent=(),
         evidence=evidence_of(hit, others),
     )
 
@@ -68,8 +67,6 @@ def shm_full(view: JobView) -> Optional[Candidate]:
         confidence=confidence,
         summary=summary,
         culprits=tuple(setting_up),
-        victims=(),
-        absent=(),
         evidence=evidence_of(setting_up, ()),
     )
 
@@ -92,7 +89,6 @@ def behind(view: JobView) -> Optional[Candidate]:
         summary=summary,
         culprits=tuple(suspects),
         victims=tuple(others),
-        absent=(),
         evidence=evidence_of(suspects, others),
     )
 

@@ -69,7 +69,6 @@ class HostAnswer:
     error: float = 0.0
     sent: int = 0  # bytes that came from it
     has_gdb: Optional[bool] = None
-    seconds: float = 0.0
 
 
 def ask(hosts: Sequence[str], plan: Plan, say: Callable[[str], None]) -> List[HostAnswer]:
@@ -167,9 +166,6 @@ class _Meeting:
         self._over += 1
         self._start_if_all()
 
-    def done(self) -> int:
-        return self._over
-
     def _start_if_all(self) -> None:
         if self._open or len(self._waiting) + self._over >= self._expected:
             self.start()
@@ -198,14 +194,12 @@ class _Talk(EventHandler):  # type: ignore[misc]
         self._clocks: List[Tuple[float, float]] = []  # (error, offset)
         self._data: List[bytes] = []
         self._noise: List[str] = []
-        self._began = time.monotonic()
         self._over = False
         self._hello: Any = None
         self._last: Any = None
 
     def ev_start(self, worker: Any) -> None:
         self._worker = worker
-        self._began = time.monotonic()
         self._hello = worker.task.timer(self._plan.connect, _TimeIsUp(self.no_hello), autoclose=True)
 
     def no_hello(self) -> None:
@@ -286,7 +280,6 @@ class _Talk(EventHandler):  # type: ignore[misc]
     def ev_close(self, worker: Any, timedout: bool) -> None:
         if self.answer.look is None and self.answer.problem is None:
             self.answer.problem = "no answer in time" if timedout else f"the connection ended{self._said()}"
-        self.answer.seconds = time.monotonic() - self._began
         if not self._over:
             self._over = True
             for timer in filter(None, (self._hello, self._last)):

@@ -104,7 +104,7 @@ def converse(asked: Asked, folder: str) -> None:
 
 
 def look(told: Dict[str, Any], folder: str, program: str) -> None:
-    """Run it at the agreed time, hand on what it says, send what it wrote."""
+    """Run it at the agreed time, send what it wrote, or the last line that it said."""
     if told["at"] > time.time() and caller_speaks(told["at"] - time.time()):
         return
     kept, environ = os.path.join(folder, "look.json"), dict(os.environ, XDG_CACHE_HOME=folder, TMPDIR=folder)
@@ -121,9 +121,8 @@ def look(told: Dict[str, Any], folder: str, program: str) -> None:
         piece = os.read(said, 1 << 16) if said in ready else b""
         if piece:
             last = ((last + piece).splitlines() or [b""])[-1][-500:]
-            say("progress", text=last.decode("utf-8", "replace"))
         elif said in ready:  # it has ended
-            send(kept, child.wait(), last.decode("utf-8", "replace"), began)
+            send(kept, child.wait(), last.decode("utf-8", "replace"))
             return
         else:  # the caller has gone, or the time is up
             end(child)
@@ -152,7 +151,7 @@ def end(child: subprocess.Popen[bytes]) -> None:
             return
 
 
-def send(kept: str, status: int, last: str, began: float) -> None:
+def send(kept: str, status: int, last: str) -> None:
     """The look, packed; or why there is none."""
     try:
         size = os.stat(kept).st_size
@@ -165,7 +164,7 @@ def send(kept: str, status: int, last: str, began: float) -> None:
         return
     for start in range(0, len(packed), _PIECE):
         say("data", text=base64.b64encode(packed[start : start + _PIECE]).decode())
-    say("end", sha256=hashlib.sha256(packed).hexdigest(), seconds=time.time() - began)
+    say("end", sha256=hashlib.sha256(packed).hexdigest())
 
 
 if __name__ == "__main__":

@@ -27,16 +27,18 @@ def main() -> int:
         sys.exit("gdbext needs Python 3.8 or newer; this is {}.{}".format(*sys.version_info))
     archive = os.path.abspath(sys.argv[0] if zipfile.is_zipfile(sys.argv[0]) else os.path.dirname(__file__))
     cache = folder_of()
-    try:
-        if cache is None:
-            if sys.argv[1:2] == ["gdbinit"]:
-                sys.exit("gdbext: gdb needs a folder that stays: set HOME or XDG_CACHE_HOME, without GDBEXT_CACHE=off")
-            with tempfile.TemporaryDirectory(prefix="gdbext-") as folder:
+    if cache is None and sys.argv[1:2] == ["gdbinit"]:
+        sys.exit("gdbext: gdb needs a folder that stays: set HOME or XDG_CACHE_HOME, without GDBEXT_CACHE=off")
+    with contextlib.ExitStack() as held:
+        try:
+            if cache is None:
+                folder = held.enter_context(tempfile.TemporaryDirectory(prefix="gdbext-"))
                 unpack(archive, folder)
-                return run(folder)
-        return run(unpacked(archive, cache))
-    except (OSError, zipfile.BadZipFile) as error:
-        sys.exit(f"gdbext: cannot unpack {archive}: {error}")
+            else:
+                folder = unpacked(archive, cache)
+        except (OSError, zipfile.BadZipFile) as error:
+            sys.exit(f"gdbext: cannot unpack {archive}: {error}")
+        return run(folder)
 
 
 def unpacked(archive: str, cache: str) -> str:
