@@ -1,1 +1,1 @@
-"""Moving or standing: what moved between two samples, who is slow, idle or at work of its own."""
+"""Progress between two samples: which ranks moved, and which are slow, idle or busy on their own."""

@@ -82,18 +82,7 @@ class Drawing:
         state = "progressing" if party.kind == "native-compute" or party.judged.running else "external"
         key = f"thread:{party.index}:{id_}"
         self.parties.setdefault(key, party)
-        return self.add(
-            Node(
-                id=key,
-                kind="thread",
-                label=label,
-                process=party.index,
-                thread=id_,
-                pid=party.process.pid,
-                state=state,
-                owner=party.process.label,
-            )
-        )
+        return self._add_party(party, key, "thread", label, id_, state)
 
     def rank(self, party: Party) -> Node:
         """The node of a party; a thread that is a rank of its own has one as well."""
@@ -102,13 +91,16 @@ class Drawing:
         known = self._nodes.get(key)
         if known is not None:
             return known
-        state = self.ends.state(party)
-        thread = party.id or None
         label = f"thread {party.id}" if party.is_thread else who([party])
+        return self._add_party(party, key, "rank", label, party.id or None, self.ends.state(party))
+
+    def _add_party(
+        self, party: Party, key: str, kind: str, label: str, thread: Optional[str], state: Optional[str]
+    ) -> Node:
         return self.add(
             Node(
                 id=key,
-                kind="rank",
+                kind=kind,
                 label=label,
                 process=party.index,
                 thread=thread,

@@ -1,1 +1,1 @@
-"""What can be read of a process that nobody stops."""
+"""What can be read from a process without stopping it."""

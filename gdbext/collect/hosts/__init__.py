@@ -1,1 +1,1 @@
-"""Looks of other hosts: one program of ours runs on each, sends its snapshot, and leaves nothing there."""
+"""Looks at other hosts: gdbext runs on each of them, sends back a snapshot, and leaves nothing behind."""
