@@ -129,6 +129,21 @@ def test_ranks_in_different_places_find_each_other(host):
 
 
 @pytest.mark.process
+def test_the_terminal_looks_in_every_folder_of_the_job(host):
+    """Rank 0 could not use the usual folder, the others can: the prompt is in the one that is listed first."""
+    host.usual.touch()
+    host.start(0)
+    host[0].until("for rank 1")
+    (detour,) = {path.parent.parent for path in host.sockets()}
+    host.usual.unlink()
+    host.start(1, 2)
+    host[2].until("for rank 1")
+    host[1].until("opens its prompt")
+    assert {path.parent.parent for path in host.sockets()} == {host.usual, detour}
+    host.ends(host.terminal())
+
+
+@pytest.mark.process
 def test_the_end_of_the_session_is_not_the_end_of_the_breakpoint(host):
     """The job runs on in the background, and its folder is gone."""
     host.log_in()

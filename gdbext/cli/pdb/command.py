@@ -137,10 +137,11 @@ def ranks_below(parents: Callable[[], Set[int]]) -> List[Rank]:
 
 def _reachable(places: List[str], job: Optional[str]) -> List[Rank]:
     """The ranks of one job. Raises UsageError when there are several jobs."""
-    jobs = {os.path.basename(place)[4:]: place for place in places}
-    if job is not None:
-        jobs = {name: place for name, place in jobs.items() if name == job}
-    groups = {name: ranks for name, ranks in ((name, _ask_all(place)) for name, place in jobs.items()) if ranks}
+    groups: Dict[str, List[Rank]] = {}
+    for place in places:  # a job has several when its ranks could not use the same folder
+        name, ranks = os.path.basename(place)[4:], _ask_all(place)
+        if ranks and job in (None, name):
+            groups.setdefault(name, []).extend(ranks)
     if len(groups) > 1:
         raise UsageError(f"several jobs use breakpoints: {', '.join(groups)}", "choose one by --job; --list shows them")
     return next(iter(groups.values()), [])
