@@ -7,6 +7,8 @@ from typing import Callable, Dict, Mapping, Optional, Tuple
 
 from gdbext.analysis.communicators.launch_counts import counted
 from gdbext.analysis.progress.between_looks import between_copies, between_looks
+from gdbext.analysis.progress.own_work import was_woken
+from gdbext.analysis.progress.running import longer_look
 from gdbext.analysis.progress.slow import doubted
 from gdbext.analysis.stacks.classify import Judged, kind_of_log
 from gdbext.analysis.stacks.decisive import decisive
@@ -194,13 +196,20 @@ def _unknown(view: JobView) -> Candidate:
             "They fit no known pattern."
         )
     waiting = tuple(parties) if len(parties) > 1 else ()
+    # Who sleeps, and ran between the two copies, may have got what it waited for.
+    may_go_on = view.given is Given.LIVE and view.looked_twice and any(_has_run(party) for party in waiting)
     return Candidate(
         cause="unknown",
         confidence="low",
-        summary=text,
+        summary=f"It cannot be told yet whether anything hangs. {text}" if may_go_on else text,
         victims=waiting,
         evidence=evidence_of((), parties),
+        decided_by=longer_look(view) if may_go_on else None,
     )
+
+
+def _has_run(party: Party) -> bool:
+    return party.thread is not None and was_woken(party.thread)
 
 
 def _verdict(view: JobView, best: Candidate) -> Verdict:
