@@ -123,7 +123,7 @@ def load(file):
         sys.meta_path.append(DependencyFinder(parent))
     if gdb.convenience_variable(LIBRARY_ONLY) is not None:
         return None
-    from gdbext.debugger.base import console
+    from gdbext.inside_gdb.base import console
     from gdbext.printers import by_type
 
     console.register()

@@ -21,7 +21,7 @@ from unittest import mock
 
 from gdbext.analysis.verdict.judge import judge
 from gdbext.cli.main import main
-from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.snapshot_files.codec import load_snapshot
 from gdbext.model.typed import Typed
 from gdbext.render import Style, render
 from tests.docs_picture import picture

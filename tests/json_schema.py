@@ -17,7 +17,7 @@ from gdbext.model.documents.document_row import Row, Rows, expanded
 from gdbext.model.job import SCHEMA
 from gdbext.model.missing import Missing
 from gdbext.model.origin import Origin
-from gdbext.model.saved.field_rules import RULES
+from gdbext.model.snapshot_files.field_rules import RULES
 
 TARGET = Path(__file__).resolve().parent.parent / "gdbext" / "answers.schema.json"
 

@@ -13,8 +13,8 @@ from typing import Iterable, Iterator, Optional, Tuple
 
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.elf.separate_debug import ELSEWHERE, FOLDERS, LINK
-from gdbext.opener import files, lookup
-from gdbext.opener.mounts import mount_of
+from gdbext.safe_open import files, lookup
+from gdbext.safe_open.mounts import mount_of
 
 WAY = "`gdbext diagnose` reads the rest anyway"
 _SCRIPTS = ("-gdb.py", "-gdb.gdb", "-gdb.scm")  # opened before gdb asks whether they are to be trusted

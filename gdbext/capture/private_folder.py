@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Iterator
 
-from gdbext.capture.outliving import Outliving
+from gdbext.capture.cleanup_shell import Outliving
 from gdbext.capture.stop.kill_timer import HELD
 from gdbext.model.errors import GdbextError
 

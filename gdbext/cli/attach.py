@@ -8,7 +8,7 @@ import shlex
 from typing import List
 
 from gdbext.cli.selection import chosen_job
-from gdbext.collect.gdb.batch_runs import INIT, find_gdb
+from gdbext.collect.gdb_runs.batch_runs import INIT, find_gdb
 from gdbext.discovery.proc.procfs import ProcFS
 
 

@@ -21,7 +21,7 @@ from gdbext.discovery.proc.scrub import scrub_text
 from gdbext.model.codes import Given
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.model.saved.codec import dump_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.ranges import counted
 from gdbext.model.typed import FULL, Typed

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Dict, Optional, Tuple
 
 from gdbext import __version__
-from gdbext.analysis.communicators.joined import communicator_table, why_nothing, wrong
+from gdbext.analysis.communicators.joined_communicators import communicator_table, why_nothing, wrong
 from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.nccl.memory_scan import Budget
@@ -42,8 +42,8 @@ from gdbext.model.errors import OK, NothingFound, UsageError
 from gdbext.model.exit_status import exit_status
 from gdbext.model.job import Job, JobSnapshot, RankProcess
 from gdbext.model.origin import FromFile, Origin
-from gdbext.model.saved.codec import dump_snapshot
-from gdbext.snapshot.builder import ProcessReading, Stacks, rank_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot
+from gdbext.snapshot_builder.builder import ProcessReading, Stacks, rank_snapshot
 
 STACK = 256 << 10  # bytes of each stack that are looked through for pointers
 APART = 0.5  # seconds between two reads, to see which ranks launch on

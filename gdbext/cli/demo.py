@@ -21,7 +21,7 @@ from gdbext.cli.parsing import parse
 from gdbext.cli.terminal import Progress, write_lines
 from gdbext.commands.demo_looks import FOLDER, NAMES
 from gdbext.model.errors import OK, UsageError
-from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.snapshot_files.codec import load_snapshot
 
 _FIRST = "pinned-alloc"
 _TOOLS = ("gdb", "g++", "gcc", "strip")

@@ -11,7 +11,7 @@ from gdbext.capture.memory.environ import read_environ
 from gdbext.capture.private_folder import place_for_copies
 from gdbext.cli.answer import show
 from gdbext.cli.selection import selector_of
-from gdbext.collect.gdb.batch_runs import INIT, QUIET_START, find_gdb
+from gdbext.collect.gdb_runs.batch_runs import INIT, QUIET_START, find_gdb
 from gdbext.discovery.preflight.checkup import host_points
 from gdbext.discovery.proc import programs
 from gdbext.discovery.proc.procfs import ProcFS

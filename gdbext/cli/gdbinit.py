@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from gdbext.cli.terminal import write_lines
-from gdbext.collect.gdb.batch_runs import INIT
+from gdbext.collect.gdb_runs.batch_runs import INIT
 from gdbext.model.errors import OK
 
 

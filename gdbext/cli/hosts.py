@@ -14,8 +14,8 @@ from gdbext.collect.hosts.one_file import of_this_installation
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
 from gdbext.model.host import HostLook
 from gdbext.model.job import JobSnapshot
-from gdbext.model.saved.codec import load_snapshot
-from gdbext.snapshot.several_hosts import merged
+from gdbext.model.snapshot_files.codec import load_snapshot
+from gdbext.snapshot_builder.several_hosts import merged
 
 _HANDED_ON = ("name", "engine", "samples", "interval", "max_pause", "frames", "deadline", "jobs")
 _FLAGS = ("no_stop", "once", "together", "no_witnesses", "scan")

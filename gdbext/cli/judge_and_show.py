@@ -20,7 +20,7 @@ from gdbext.commands.user_files import write_private
 from gdbext.model.exit_status import exit_status
 from gdbext.model.job import JobSnapshot
 from gdbext.model.origin import FromFile, Origin
-from gdbext.model.saved.codec import dump_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.verdict import Diagnosis
 
 

@@ -12,7 +12,7 @@ from gdbext.cli.terminal import write_lines
 from gdbext.commands.argument_parser import in_gdb, in_shell, parser_of
 from gdbext.commands.catalogue import IN_GDB, IN_SHELL
 from gdbext.commands.declaration import Argument
-from gdbext.commands.declared.shared_arguments import COMMON
+from gdbext.commands.options.shared_arguments import COMMON
 from gdbext.model.errors import OK
 
 _ENVIRONMENT = (

@@ -17,7 +17,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from gdbext.cli.selection import chosen_job
 from gdbext.cli.terminal import Progress, write_lines
-from gdbext.collect.gdb.batch_runs import INIT, find_gdb
+from gdbext.collect.gdb_runs.batch_runs import INIT, find_gdb
 from gdbext.commands.user_files import write_private
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.errors import FINDING, OK, GdbextError

@@ -32,8 +32,6 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import choose_job, find_jobs
 from gdbext.discovery.ranks.listing import describe
 from gdbext.discovery.ranks.selectors import Selector
-from gdbext.evidence import ras
-from gdbext.evidence.question import Asked, Question
 from gdbext.knowledge.launch.environment import RECORDED
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
 from gdbext.model.exit_status import exit_status
@@ -43,6 +41,8 @@ from gdbext.model.verdict import Diagnosis
 from gdbext.model.watching import Pulse, ThreadPulse, WatchEvent
 from gdbext.render import PLAIN, dumps
 from gdbext.render.text.watch import event_lines
+from gdbext.witnesses import ras
+from gdbext.witnesses.question import Asked, Question
 
 _BUNDLE = re.compile(r"\d{8}-\d{6}-[a-z0-9-]+$")
 _RAS_EVERY = 10.0  # seconds; every rank answers it

@@ -19,7 +19,7 @@ _GROWTH = 8  # bytes that gdb 13.1 took for a byte of symbol table or .debug_inf
 
 
 def gdbs_for(ranks: Sequence[Dict[str, Any]], stacks: int, wanted: int = 0) -> int:
-    """How many gdbs for the rows of a request (collect/gdb/request.py) with so many bytes of stacks.
+    """How many gdbs for the rows of a request (collect/gdb_runs/request.py) with so many bytes of stacks.
 
     `wanted`: so many were asked for.
     """

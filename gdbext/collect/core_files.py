@@ -17,11 +17,11 @@ from gdbext.capture.nccl.pointer_search import Search, searched
 from gdbext.capture.stop.hold import ProcessCopy
 from gdbext.capture.symbols.mapped_libraries import words_of
 from gdbext.collect.communicators import SCAN, layout_of
-from gdbext.collect.gdb import batch_runs
-from gdbext.collect.gdb.request import Dump
-from gdbext.collect.gdb.unwinding import unwind
+from gdbext.collect.ending import private_folder
+from gdbext.collect.gdb_runs import batch_runs
+from gdbext.collect.gdb_runs.request import Dump
+from gdbext.collect.gdb_runs.unwinding import unwind
 from gdbext.collect.progress import Progress
-from gdbext.collect.tidy_end import private_folder
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.communicator import Searched
 from gdbext.model.errors import NothingFound
@@ -30,8 +30,8 @@ from gdbext.model.locks import LockWait
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
 from gdbext.model.text.ranges import counted
-from gdbext.snapshot.builder import ProcessReading, Stacks, rank_snapshot
-from gdbext.snapshot.core_job import Cores, OpenCore, crash, marked, open_cores, python_of, without_files
+from gdbext.snapshot_builder.builder import ProcessReading, Stacks, rank_snapshot
+from gdbext.snapshot_builder.core_job import Cores, OpenCore, crash, marked, open_cores, python_of, without_files
 
 
 @dataclass

@@ -20,24 +20,23 @@ from gdbext.capture.python import python_arguments
 from gdbext.capture.python.python_frames import freeze, resolve
 from gdbext.capture.python.runtime import Interpreter, interpreter_of
 from gdbext.capture.stop import hold, kill_timer, second_copy
-from gdbext.capture.stop.asleep import asleep, copy_asleep, copy_awake
 from gdbext.capture.stop.ptrace import tracer_of
-from gdbext.capture.stop.together import copy_together
+from gdbext.capture.stop.several_processes import copy_together
+from gdbext.capture.stop.sleeping import asleep, copy_asleep, copy_awake
 from gdbext.capture.without_stop import counters, kernel_threads, sleep_times
 from gdbext.collect import communicators, release_check, unreadable_ranks
 from gdbext.collect import unstopped_ranks as no_stop
 from gdbext.collect.capacity import most_gdbs
-from gdbext.collect.gdb import batch_runs
-from gdbext.collect.gdb.unwinding import FEW, unwind
+from gdbext.collect.ending import private_folder
+from gdbext.collect.gdb_runs import batch_runs
+from gdbext.collect.gdb_runs.unwinding import FEW, unwind
 from gdbext.collect.live_reading import LiveReading
-from gdbext.collect.neighbours import Neighbours
 from gdbext.collect.one_rank import Held, LiveRank, reasons
 from gdbext.collect.progress import Progress
-from gdbext.collect.tidy_end import private_folder
+from gdbext.collect.rank_locks import Neighbours
 from gdbext.discovery.preflight.permission import check
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import rank_from_environ, told_apart
-from gdbext.evidence.asking import ask_all
 from gdbext.knowledge.launch.environment import RECORDED
 from gdbext.model.codes import Code, ReadState
 from gdbext.model.errors import NothingFound
@@ -45,7 +44,8 @@ from gdbext.model.job import Job, JobSnapshot, RankSnapshot, Refusal
 from gdbext.model.missing import Missing
 from gdbext.model.text.ranges import counted
 from gdbext.model.witness import Witness
-from gdbext.snapshot.builder import rank_snapshot
+from gdbext.snapshot_builder.builder import rank_snapshot
+from gdbext.witnesses.asking import ask_all
 
 _STACK = 6 << 10  # bytes that are copied of a thread, on the average of a torch rank's
 

@@ -9,8 +9,8 @@ from typing import Iterable, Mapping, Optional, Tuple
 from gdbext.capture.nccl.pointer_search import searched
 from gdbext.capture.stop.ptrace import thread_state
 from gdbext.capture.without_stop import kernel_threads
-from gdbext.collect.neighbours import Neighbours
 from gdbext.collect.one_rank import LiveRank
+from gdbext.collect.rank_locks import Neighbours
 from gdbext.model.activity import Activity
 from gdbext.model.codes import ReadState
 from gdbext.model.communicator import Searched
@@ -18,7 +18,7 @@ from gdbext.model.job import Refusal
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
-from gdbext.snapshot.builder import ProcessReading, Stacks
+from gdbext.snapshot_builder.builder import ProcessReading, Stacks
 
 
 class LiveReading(ProcessReading):

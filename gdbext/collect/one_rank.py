@@ -11,14 +11,14 @@ from gdbext.capture.nccl.pointer_search import Search
 from gdbext.capture.python.python_frames import Frozen, FrozenThread
 from gdbext.capture.python.runtime import Interpreter
 from gdbext.capture.stop import hold
-from gdbext.capture.stop.asleep import Asleep
+from gdbext.capture.stop.sleeping import Asleep
 from gdbext.capture.without_stop import kernel_threads
-from gdbext.evidence.question import Asked
 from gdbext.model.activity import Activity
 from gdbext.model.job import RankProcess, Refusal
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
+from gdbext.witnesses.question import Asked
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Held:
     tids: Optional[FrozenSet[int]] = None  # the threads that it is true of; None: all of them stood still
 
     def plain(self) -> Tuple[object, ...]:
-        """What was read, as plain values (capture/stop/together.py)."""
+        """What was read, as plain values (capture/stop/several_processes.py)."""
         found = self.python
         return found and (tuple(map(tuple, found.threads)), found.problems), tuple(self.pages)
 

@@ -11,8 +11,8 @@ import time
 from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from gdbext.capture.stop.ptrace import thread_state, tracer_of
-from gdbext.capture.without_stop.blocked import Mark, mark
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
+from gdbext.capture.without_stop.sleeping_threads import Mark, mark
 from gdbext.capture.without_stop.syscall_line import REFUSED, RUNNING, Standing, call_number
 from gdbext.knowledge.runtimes.system_calls import RESTART
 from gdbext.model.missing import Maybe

@@ -8,10 +8,10 @@ from typing import Callable, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.stop.hold import Budget, ProcessCopy
 from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
-from gdbext.capture.without_stop.blocked import UNKNOWN
 from gdbext.capture.without_stop.copying import copy_outside
 from gdbext.capture.without_stop.frame_pointer import with_frame_pointers
-from gdbext.collect.gdb.unwinding import unread_stack
+from gdbext.capture.without_stop.sleeping_threads import UNKNOWN
+from gdbext.collect.gdb_runs.unwinding import unread_stack
 from gdbext.collect.one_rank import Held, LiveRank
 from gdbext.model.codes import StackEnd
 from gdbext.model.missing import Missing

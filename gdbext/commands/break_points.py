@@ -9,7 +9,7 @@ from typing import Optional, Protocol, Tuple, cast
 
 from gdbext.commands.argument_parser import option_names
 from gdbext.commands.argument_types import OTHERS
-from gdbext.commands.declared.break_points import BREAK, LIMIT, WAIT
+from gdbext.commands.options.break_points import BREAK, LIMIT, WAIT
 from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session
 from gdbext.model.break_points import BreakTable
@@ -35,7 +35,7 @@ class BreakOptions:
 
 
 class BreakPort(Protocol):
-    """Breakpoints over the inferiors of this gdb. `debugger/breakpoints/break_points.py` is the real one."""
+    """Breakpoints over the inferiors of this gdb. `inside_gdb/breakpoints/break_points.py` is the real one."""
 
     def add(self, options: BreakOptions) -> BreakTable:
         """Set one. Raises GdbextError."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Tuple
 
 from gdbext.commands.declaration import Command
-from gdbext.commands.declared import (
+from gdbext.commands.options import (
     backtrace,
     break_points,
     check,

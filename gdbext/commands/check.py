@@ -7,7 +7,7 @@ from argparse import Namespace
 from typing import List, Optional, Sequence, cast
 
 from gdbext.commands.check_port import CheckOptions, CheckPort, CheckSession
-from gdbext.commands.declared.check import COMMANDS
+from gdbext.commands.options.check import COMMANDS
 from gdbext.commands.selection import pick_all
 from gdbext.commands.session import Session, chosen_by_current
 from gdbext.knowledge.engines.profiles import PROFILES

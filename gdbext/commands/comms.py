@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import replace
 
-from gdbext.analysis.communicators.joined import communicator_table, why_nothing
+from gdbext.analysis.communicators.joined_communicators import communicator_table, why_nothing
 from gdbext.commands.diagnose import dated
 from gdbext.commands.page import page_of_communicators
 from gdbext.commands.selection import as_words, pick_all

@@ -17,7 +17,7 @@ from gdbext.model.codes import Given
 from gdbext.model.errors import UsageError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.origin import FromFile, Origin
-from gdbext.model.saved.codec import dump_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.verdict import Diagnosis
 
 Answer = TypeVar("Answer")

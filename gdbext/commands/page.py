@@ -6,7 +6,7 @@ from argparse import Namespace
 from dataclasses import replace
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from gdbext.analysis.communicators.joined import communicator_table
+from gdbext.analysis.communicators.joined_communicators import communicator_table
 from gdbext.analysis.locks.lock_report import report
 from gdbext.analysis.stacks.classify import Judged
 from gdbext.analysis.stacks.merge import merge
@@ -19,7 +19,7 @@ from gdbext.model.origin import FromFile, Origin
 from gdbext.model.page import AskedBefore, Page, Sample, WithPage
 from gdbext.model.stack import Frame
 from gdbext.model.verdict import Diagnosis, Wait
-from gdbext.snapshot.shareable import shareable
+from gdbext.snapshot_builder.shareable import shareable
 
 
 def with_page(session: Session, args: Namespace, answer: object, diagnosis: Diagnosis, subject: str) -> object:

@@ -13,7 +13,7 @@ from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
 from gdbext.model.codes import RankState
 from gdbext.model.errors import UsageError
 from gdbext.model.job import Job
-from gdbext.snapshot.core_job import matching, open_cores
+from gdbext.snapshot_builder.core_job import matching, open_cores
 
 HELD = "All attached ranks are stopped until llm-detach-all or quit."
 

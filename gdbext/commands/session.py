@@ -1,4 +1,4 @@
-"""What a command body may ask of the debugger. `debugger/ranks/session.py` is the real one; tests bring their own."""
+"""What a command body may ask of the debugger. `inside_gdb/ranks/session.py` is the real one; tests bring their own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gdbext.model.job import Job, JobSnapshot
 from gdbext.model.page import AskedBefore
 
 if TYPE_CHECKING:
-    from gdbext.snapshot.core_job import Cores  # loads the readers of core files
+    from gdbext.snapshot_builder.core_job import Cores  # loads the readers of core files
 
 
 class Session(Protocol):

@@ -13,7 +13,7 @@ from gdbext.model.stream import StreamInfo, StreamTable
 
 
 class StreamPort(Protocol):
-    """Streams of the selected frame, and of whole ranks. `debugger/streams/stream_access.py` is the real one."""
+    """Streams of the selected frame, and of whole ranks. `inside_gdb/streams/stream_access.py` is the real one."""
 
     def evaluate(self, expression: str) -> StreamInfo:
         """What an expression of the program's language is. Raises GdbextError."""

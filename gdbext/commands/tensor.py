@@ -20,7 +20,7 @@ from gdbext.analysis.tensors.decoding.shown_values import read_values
 from gdbext.analysis.tensors.statistics.statistics import statistics
 from gdbext.analysis.tensors.tensor_files import SavedTensor
 from gdbext.analysis.tensors.tensor_files import save as save_file
-from gdbext.commands.declared.tensor import COMMANDS
+from gdbext.commands.options.tensor import COMMANDS
 from gdbext.commands.session import Session
 from gdbext.commands.tensor_asked import Asked, current_number, inferior_of, number_of, over_ranks
 from gdbext.commands.tensor_words import expression_and_index, split_index

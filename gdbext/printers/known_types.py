@@ -9,9 +9,9 @@ from typing import Dict, Optional, Tuple
 
 import gdb
 
-from gdbext.debugger.tensors.nodes import same_everywhere
-from gdbext.knowledge.layouts import LAYOUTS
+from gdbext.inside_gdb.tensors.nodes import same_everywhere
 from gdbext.knowledge.runtimes.cuda_streams import EVENT_HOLDERS, HOLDERS, SPECIAL, STREAM_TYPE
+from gdbext.knowledge.tensor_layouts import LAYOUTS
 
 _TENSOR_HOLDERS = (
     ("torch", r"at::(Tensor|TensorBase)|torch::stable::Tensor"),

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import gdb
 
-from gdbext.debugger.base.memory import current
-from gdbext.debugger.streams.stream_objects import Found, found_in
-from gdbext.debugger.streams.stream_pools import resolved
-from gdbext.debugger.tensors.nodes import Unreadable
-from gdbext.debugger.tensors.value_nodes import ValueNode
+from gdbext.inside_gdb.base.memory import current
+from gdbext.inside_gdb.streams.stream_objects import Found, found_in
+from gdbext.inside_gdb.streams.stream_pools import resolved
+from gdbext.inside_gdb.tensors.nodes import Unreadable
+from gdbext.inside_gdb.tensors.value_nodes import ValueNode
 from gdbext.knowledge.runtimes.cuda_streams import SPECIAL
 from gdbext.model.missing import Missing
 

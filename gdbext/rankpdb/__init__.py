@@ -17,7 +17,7 @@ import sys
 from types import TracebackType
 from typing import Optional, Type
 
-from gdbext.rankpdb.gate import CHOICE, gate
+from gdbext.rankpdb.breakpoint_call import CHOICE, gate
 from gdbext.rankpdb.identity import is_no_rank
 
 

@@ -6,7 +6,7 @@ import socket
 import time
 from typing import Optional
 
-from gdbext.rankpdb.station import NOT_IN_TIME, Place, Station
+from gdbext.rankpdb.rank_server import NOT_IN_TIME, Place, Station
 
 OUR_TURN = "it is our turn"
 _REDIRECTIONS = 8

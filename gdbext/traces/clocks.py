@@ -13,7 +13,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.model.trace import Clock
 from gdbext.traces.matching import matched, sample
-from gdbext.traces.rank import RankTrace
+from gdbext.traces.rank_trace import RankTrace
 
 _PAIRS = 4000  # that a fit takes
 _WINDOWS = 24

@@ -19,7 +19,7 @@ from gdbext.model.text.ranges import counted, folded
 from gdbext.model.trace import Clock, TraceFile
 from gdbext.traces.ascend.ascend_rank import read_tables
 from gdbext.traces.clocks import align, bases
-from gdbext.traces.rank import RankTrace, read_rank
+from gdbext.traces.rank_trace import RankTrace, read_rank
 
 MOST_WORKERS = 4
 """Files read at a time: each takes up to some 100 MB."""

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from statistics import median
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
-from gdbext.traces.collecting import Calls
+from gdbext.traces.first_pass import Calls
 
 Pairs = List[Tuple[int, int]]
 Clocked = Callable[[float], float]

@@ -17,11 +17,11 @@ from typing import Any, BinaryIO, Dict, List, Optional, Sequence, Tuple
 from gdbext import __version__
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.trace import Clock, MergeReport, TraceFile
-from gdbext.traces.deflate import HEAD, Part, Sum, end, piece
 from gdbext.traces.events import dumped, encode
+from gdbext.traces.gzip_parts import HEAD, Part, Sum, end, piece
 from gdbext.traces.job import Job, Say, in_turn, size_of, together
-from gdbext.traces.lanes import lanes
-from gdbext.traces.rank import RankTrace, read_rank
+from gdbext.traces.overlap_lanes import lanes
+from gdbext.traces.rank_trace import RankTrace, read_rank
 from gdbext.traces.reading import Contents, blocks
 from gdbext.traces.rewriting import Rewriter, Task, Wanted
 

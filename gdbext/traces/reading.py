@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Dict, Iterator, List, Optional
 
 from gdbext.traces.events import Event, decode
-from gdbext.traces.inflate import pieces
+from gdbext.traces.gzip_text import pieces
 
 _START = re.compile(rb'\s*(?:\[|\{(?:.*?)"traceEvents"\s*:\s*\[)', re.DOTALL)
 _BORDER = re.compile(rb"\}\s*,\s*(?=\{)")

@@ -9,8 +9,8 @@ from typing import Any, Dict, List, Optional, Pattern, Sequence, Tuple
 
 from gdbext.knowledge.traces import GPU_CATEGORIES
 from gdbext.model.trace import Clock
-from gdbext.traces.collecting import without_category
 from gdbext.traces.events import UNSET, Event, made, number, set_arguments
+from gdbext.traces.first_pass import without_category
 
 _BLOCK = 100_000  # pids of one rank
 _FLOW = 10**11  # flow ids of one rank

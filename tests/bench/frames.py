@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 
 from gdbext.capture.stop.hold import copy_processes
-from gdbext.collect.gdb.batch_runs import find_gdb
-from gdbext.collect.gdb.unwinding import unwind
+from gdbext.collect.gdb_runs.batch_runs import find_gdb
+from gdbext.collect.gdb_runs.unwinding import unwind
 from gdbext.model.text.function_names import bare_name
 from tests.inferiors.torch_job import TorchJob
 

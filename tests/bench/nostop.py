@@ -19,7 +19,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from gdbext.analysis.verdict.judge import judge
-from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.snapshot_files.codec import load_snapshot
 from tests.bench.accuracy import machine
 from tests.inferiors.demo import DemoJob
 from tests.inferiors.scenarios import SCENARIOS

@@ -9,7 +9,7 @@ import time
 from gdbext.analysis.stacks.merge import merge
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.model.saved.codec import dump_snapshot, load_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.render import Style, render
 

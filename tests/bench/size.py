@@ -24,7 +24,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from gdbext.analysis.verdict.judge import judge
-from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.snapshot_files.codec import load_snapshot
 from gdbext.render.json.document import document
 from tests.bench.tools import REPOSITORY, machine
 from tests.inferiors import size_build
@@ -72,7 +72,7 @@ class Children:
     def _gdbs(self):
         with contextlib.suppress(OSError):
             text = Path(f"/proc/{self._pid}/task/{self._pid}/children").read_text()
-            return [pid for pid in text.split() if "gdbext.debugger" in command(pid)]
+            return [pid for pid in text.split() if "gdbext.inside_gdb" in command(pid)]
         return []
 
     def end(self):

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from gdbext.traces.inflate import LEVEL, LIBRARY, LIBRARY_NAME, pieces
+from gdbext.traces.gzip_text import LEVEL, LIBRARY, LIBRARY_NAME, pieces
 from tests.polling import lasts
 from tests.traces.making import Plan, kineto, simulate, trace_of
 

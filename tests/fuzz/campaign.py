@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Counter, Dict, List, Tuple
 
-from gdbext.analysis.communicators.joined import communicator_table
+from gdbext.analysis.communicators.joined_communicators import communicator_table
 from gdbext.analysis.locks.lock_report import report
 from gdbext.analysis.stacks.merge import merge
 from gdbext.analysis.verdict.judge import judge
@@ -27,7 +27,7 @@ from gdbext.cli import bundle
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import JobSnapshot
-from gdbext.model.saved.codec import dump_snapshot, load_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.verdict import Diagnosis
 from gdbext.render import Style, dumps, render
 from gdbext.render.safe_text import is_live

@@ -11,7 +11,7 @@ from typing import Any, Sequence, Tuple, Union, get_type_hints
 from gdbext.model.codes import Word
 from gdbext.model.job import RankSnapshot
 from gdbext.model.missing import Missing
-from gdbext.model.saved.field_rules import RULES
+from gdbext.model.snapshot_files.field_rules import RULES
 
 WORDS = ("", "rank 0", "ncclAllReduce", "cudaMallocHost", "libnccl.so.2", "/usr/lib/libcuda.so.1", "all_reduce", "S")
 NUMBERS = (0, 1, 2, 3, 7, 4711, 1 << 33)

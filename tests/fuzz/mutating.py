@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union,
 
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
-from gdbext.model.saved.codec import dump_snapshot, encode
+from gdbext.model.snapshot_files.codec import dump_snapshot, encode
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.parsers import parse_files
 from tests.fuzz.making import Maker

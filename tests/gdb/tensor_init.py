@@ -1,7 +1,7 @@
 """Runs inside gdb after gdbext/init.py: the answers of the tensor commands as data."""
 
 from gdbext.commands.catalogue import IN_GDB
-from gdbext.debugger.ranks.one_session import session
+from gdbext.inside_gdb.ranks.one_session import session
 
 
 def answers(path, *lines):
@@ -11,7 +11,7 @@ def answers(path, *lines):
     from gdbext.commands.declaration import loaded
     from gdbext.commands.parsing import parse
     from gdbext.model.errors import GdbextError
-    from gdbext.model.saved.codec import encode
+    from gdbext.model.snapshot_files.codec import encode
 
     rows = {row.gdb: row for row in IN_GDB}
     with open(path, "w") as out:

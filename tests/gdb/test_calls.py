@@ -10,7 +10,7 @@ from tests.inferiors.device_build import DeviceTarget
 pytestmark = pytest.mark.gdb
 
 PROBE = """
-from gdbext.debugger.calls.target_calls import Caller
+from gdbext.inside_gdb.calls.target_calls import Caller
 
 def state():
     breakpoints = [one.enabled for one in gdb.breakpoints()]

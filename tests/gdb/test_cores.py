@@ -13,7 +13,7 @@ import time
 import pytest
 
 from gdbext.cli.main import main
-from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.snapshot_files.codec import load_snapshot
 from tests.gdb.gdbrun import gdb_batch
 from tests.inferiors.demo import DemoJob
 

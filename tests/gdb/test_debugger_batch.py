@@ -8,10 +8,10 @@ import pytest
 from gdbext.capture.cores.minicore import write_core
 from gdbext.capture.stop.hold import copy_process
 from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
-from gdbext.collect.gdb import batch_runs
+from gdbext.collect.gdb_runs import batch_runs
 from gdbext.model.errors import GdbextError
-from gdbext.model.saved.codec import load_snapshot
-from gdbext.model.saved.frame_table import unpack
+from gdbext.model.snapshot_files.codec import load_snapshot
+from gdbext.model.snapshot_files.frame_table import unpack
 from tests.excerpts import whole
 from tests.gdb.gdbrun import Target, gdb_batch
 
@@ -34,7 +34,7 @@ def batch(gdb, folder, ranks, budget=BUDGET, schema=1):
     request, result = folder / "request.json", folder / "result.json"
     rows = [{name: value for name, value in one.items() if name != "held"} for one in ranks]
     request.write_text(json.dumps({"schema": schema, "result": str(result), "budget": budget, "ranks": rows}))
-    answer = gdb_batch(gdb, f"python from gdbext.debugger.stacks import batch; batch.main({str(request)!r})")
+    answer = gdb_batch(gdb, f"python from gdbext.inside_gdb.stacks import batch; batch.main({str(request)!r})")
     assert not (folder / "result.json.part").exists()
     assert result.stat().st_mode & 0o777 == 0o600
     return batch_runs._record(result, GdbextError("no result")), answer

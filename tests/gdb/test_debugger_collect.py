@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.model.saved.codec import encode, load_snapshot
+from gdbext.model.snapshot_files.codec import encode, load_snapshot
 from tests.gdb.gdbrun import Target, gdb_batch
 
 pytestmark = pytest.mark.gdb
@@ -109,7 +109,7 @@ def test_two_thousand_threads(turn_gdb, tmp_path):
 
 def test_time_is_a_budget_too(turn_gdb, tmp_path):
     tick = "tick = iter(range(10**9)); clock = lambda: float(next(tick))"  # every look at it takes a second
-    late = f"python {tick}; from types import SimpleNamespace; from gdbext.debugger.stacks import walk as collect"
+    late = f"python {tick}; from types import SimpleNamespace; from gdbext.inside_gdb.stacks import walk as collect"
     late += "; collect.time = SimpleNamespace(monotonic=clock)"
     with Target("threads", 10) as target:
         process = snapshot(turn_gdb, tmp_path, target, "set llm max-pause 40", late)

@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[2]
 FORGOTTEN = "Python Exception <class 'KeyboardInterrupt'>: "
 RUN = """
 import gdb, os
-from gdbext.debugger.base import compat
-from gdbext.debugger.base.symbols import quoted
+from gdbext.inside_gdb.base import compat
+from gdbext.inside_gdb.base.symbols import quoted
 
 def tried(name, command, function=compat.run):
     try:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.snapshot_files.codec import load_snapshot
 from tests.gdb.gdbrun import INIT, Target, Terminal, gdb_batch
 from tests.inferiors.demo import DemoJob
 

@@ -174,7 +174,7 @@ def test_the_end_of_a_script_on_standard_input(any_gdb):
 
 
 INTERRUPT = (
-    "python import gdb, os, signal; from gdbext.debugger.ranks import session as s; "
+    "python import gdb, os, signal; from gdbext.inside_gdb.ranks import session as s; "
     "attach_one = s.GdbSession._attach_one; "
     "s.GdbSession._attach_one = lambda self, process, *rest: "
     "(attach_one(self, process, *rest), os.kill(os.getpid(), signal.SIGINT), sum(range(10**7)))[0]"
@@ -196,7 +196,7 @@ def test_ctrl_c_in_the_middle_lets_go_of_what_was_attached(any_gdb):
 
 def test_ctrl_c_on_the_terminal_while_symbols_are_read(any_gdb):
     """The keyboard's signal arrives when it wants; afterwards nothing is attached and gdb is usable."""
-    slow = "python import time; from gdbext.debugger.base import symbols as s"
+    slow = "python import time; from gdbext.inside_gdb.base import symbols as s"
     slow += "; s.add = lambda files: [time.sleep(0.01) for _ in range(100000)]"
     with Target("plain") as one, Terminal(any_gdb, f"source {INIT}", slow) as terminal:
         terminal.expect(re.escape(Terminal.PROMPT))
@@ -210,7 +210,7 @@ def test_ctrl_c_on_the_terminal_while_symbols_are_read(any_gdb):
 
 
 def test_an_error_of_ours_lets_go_too(turn_gdb):
-    bug = "python from gdbext.debugger.ranks import session as s; s.numbered = lambda process: 1 / 0"
+    bug = "python from gdbext.inside_gdb.ranks import session as s; s.numbered = lambda process: 1 / 0"
     with Target("plain") as one:
         answer = gdb_batch(turn_gdb, bug, attach(one), "set llm debug on", attach(one), "info inferiors")
         one.assert_free()
@@ -222,7 +222,7 @@ def test_an_error_of_ours_lets_go_too(turn_gdb):
 
 def test_an_error_before_the_first_rank_leaves_nothing_set(turn_gdb):
     """Else the times of threads would be taken for new ones after every later step."""
-    bug = "python from gdbext.debugger.ranks import session as s; s.WHILE_ATTACHING = {'language': 'nonsense'}"
+    bug = "python from gdbext.inside_gdb.ranks import session as s; s.WHILE_ATTACHING = {'language': 'nonsense'}"
     look = "python import gc; ours = next(one for one in gc.get_objects() if isinstance(one, s.GdbSession))"
     tell = "python print('left:', ours._held.attaching, ours._guard._held)"
     with Target("plain") as one:

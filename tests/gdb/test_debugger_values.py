@@ -47,8 +47,8 @@ def test_every_kind(any_gdb):
         answer = gdb_batch(
             any_gdb,
             f"attach {target.pid}",
-            "python import json; from gdbext.debugger.base.values import read_variable as read",
-            "python from gdbext.model.saved.codec import encode",
+            "python import json; from gdbext.inside_gdb.base.values import read_variable as read",
+            "python from gdbext.model.snapshot_files.codec import encode",
             "frame function look",
             "python frame = gdb.selected_frame()",
             f"python print(json.dumps({{name: encode(read(frame, name)) for name in {names!r}}}))",

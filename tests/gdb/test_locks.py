@@ -12,7 +12,7 @@ import pytest
 from gdbext.analysis.locks.lock_report import report
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.missing import Missing
-from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.snapshot_files.codec import load_snapshot
 from tests.conftest import gdbs
 from tests.front_end import gdbext
 from tests.gdb.gdbrun import QUIET, gdb_batch

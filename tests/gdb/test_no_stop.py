@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
-from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.snapshot_files.codec import load_snapshot
 from tests.conftest import gdbs
 from tests.gdb.gdbrun import Target, gdb_batch
 from tests.inferiors.demo import DemoJob, state_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.collect.gdb.batch_runs import run_batch
+from gdbext.collect.gdb_runs.batch_runs import run_batch
 from tests.conftest import NEWEST
 from tests.inferiors.pdb_job import PdbJob
 from tests.unit.test_rankpdb_planted import LINE, is_free

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.snapshot_files.codec import load_snapshot
 from tests.conftest import gdbs
 from tests.front_end import gdbext
 from tests.inferiors.torch_job import TorchJob, state_of

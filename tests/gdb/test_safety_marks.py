@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.snapshot_files.codec import load_snapshot
 from tests.conftest import gdbs
 from tests.gdb.gdbrun import ROOT, Target, gdb_batch
 from tests.polling import wait_until

@@ -12,10 +12,10 @@ import time
 import pytest
 
 from gdbext.capture.stop.hold import copy_process
-from gdbext.collect.gdb import batch_runs, request
-from gdbext.model.saved.codec import load_snapshot
-from gdbext.model.saved.frame_table import unpack
-from gdbext.opener.shelf import Shelf
+from gdbext.collect.gdb_runs import batch_runs, request
+from gdbext.model.snapshot_files.codec import load_snapshot
+from gdbext.model.snapshot_files.frame_table import unpack
+from gdbext.safe_open.open_files import Shelf
 from tests.gdb.gdbrun import gdb_batch
 
 pytestmark = pytest.mark.gdb
@@ -225,5 +225,5 @@ def test_gdb_itself_attaches_to_no_process_with_a_trap_in_it(any_gdb, folder):
 def test_source_that_a_target_names_is_a_regular_file(turn_gdb, folder):
     os.mkfifo(folder / "engine.cpp")
     for path in (folder / "engine.cpp", "/dev/zero", folder, folder / "none"):
-        lines = f"python from gdbext.debugger.checks.report import _lines; print('lines', _lines({str(path)!r}))"
+        lines = f"python from gdbext.inside_gdb.checks.report import _lines; print('lines', _lines({str(path)!r}))"
         assert "lines []" in gdb_batch(turn_gdb, lines).out

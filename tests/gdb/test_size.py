@@ -5,7 +5,7 @@ The sizes of production are those of `scripts/bench size --full` (docs/scale.md)
 
 import pytest
 
-from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.snapshot_files.codec import load_snapshot
 from tests.bench.size import count_threads, look
 from tests.inferiors import size_build
 from tests.inferiors.size_build import Symbols

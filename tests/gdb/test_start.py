@@ -14,9 +14,9 @@ MOST = 75
 
 HERE = {
     *("commands", "commands.argument_parser", "commands.argument_types", "commands.catalogue", "commands.declaration"),
-    *("debugger", "debugger.base", "debugger.base.alarm", "debugger.base.compat", "debugger.base.console"),
-    *("debugger.base.settings", "debugger.breakpoints", "debugger.breakpoints.rank_functions"),
-    *("debugger.ranks", "debugger.ranks.one_session"),
+    *("inside_gdb", "inside_gdb.base", "inside_gdb.base.alarm", "inside_gdb.base.compat", "inside_gdb.base.console"),
+    *("inside_gdb.base.settings", "inside_gdb.breakpoints", "inside_gdb.breakpoints.rank_functions"),
+    *("inside_gdb.ranks", "inside_gdb.ranks.one_session"),
     *("knowledge", "knowledge.spinning"),
     *("model", "model.errors", "model.text", "model.text.digits", "model.text.nearest", "printers", "printers.by_type"),
 }
@@ -31,17 +31,17 @@ def test_source_loads_the_rows_and_no_body(any_gdb):
     (names,) = loaded(gdb_batch(any_gdb, BEFORE, f"source {INIT}", LOADED, source=None))
     assert len(names) <= MOST, sorted(names)
     ours = {name.partition(".")[2] for name in names if name.startswith("gdbext.")}
-    assert {name for name in ours if not name.startswith("commands.declared")} == HERE
+    assert {name for name in ours if not name.startswith("commands.options")} == HERE
     assert not {"dataclasses", "inspect", "shutil", "pathlib", "json", "subprocess"} & names
 
 
 def test_a_command_loads_its_body_and_an_attach_all_of_them(turn_gdb):
-    load = "python from gdbext.debugger.base import execution; from gdbext.commands.catalogue import IN_GDB"
+    load = "python from gdbext.inside_gdb.base import execution; from gdbext.commands.catalogue import IN_GDB"
     attach = "python execution.load_for(next(one for one in IN_GDB if one.gdb == 'llm-attach-all'))"
     first, every = loaded(
         gdb_batch(turn_gdb, BEFORE, f"source {INIT}", "llm-error 700", LOADED, load, attach, LOADED, source=None)
     )
-    assert "gdbext.commands.error" in first and "gdbext.debugger.ranks.session" in first
+    assert "gdbext.commands.error" in first and "gdbext.inside_gdb.ranks.session" in first
     assert not {"gdbext.commands.tensor", "gdbext.commands.explain", "gdbext.commands.diagnose"} & first
     bodies = {"gdbext.commands.tensor", "gdbext.commands.explain", "gdbext.commands.diagnose", "gdbext.commands.locks"}
     assert bodies <= every
@@ -53,7 +53,7 @@ def test_functions_and_settings_are_there_before_any_command(any_gdb):
         source=None,
     )  # fmt: skip
     assert "$1 = -1" in answer.out and "llm frames: 256 (" in answer.out and answer.err == ""
-    assert "gdbext.debugger.ranks.session" not in loaded(answer)[0]
+    assert "gdbext.inside_gdb.ranks.session" not in loaded(answer)[0]
 
 
 def test_printing_loads_the_reader_of_a_type_with_its_first_value(turn_gdb):

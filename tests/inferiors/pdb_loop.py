@@ -15,10 +15,10 @@ def step(number):
 
 def order(words):
     if words[0] == "take":
-        from gdbext.rankpdb import planted
+        from gdbext.rankpdb import injected
 
-        planted.PATIENCE = float(os.environ.get("PATIENCE", "60"))
-        planted.take(json.loads(words[1]))
+        injected.PATIENCE = float(os.environ.get("PATIENCE", "60"))
+        injected.take(json.loads(words[1]))
         print("took", flush=True)
     elif words[0] == "block":
         print("blocked", flush=True)

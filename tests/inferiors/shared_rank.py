@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from gdbext.rankpdb import host_folder, shared
+from gdbext.rankpdb import host_folder, shared_folder
 from gdbext.rankpdb.identity import Identity
 
 SITE = "/srv/" + "x" * 300 + "/train.py:33"  # longer than the name of a file may be
@@ -27,7 +27,9 @@ def no_clock():
 def main(folder, host, job, rank, world, silence):
     host_folder.host = lambda: host
     os.utime, time.time = of_the_server, no_clock
-    board = shared.Folder(Identity(int(rank), int(world), range(int(rank), int(rank) + 1), job), folder, float(silence))
+    board = shared_folder.Folder(
+        Identity(int(rank), int(world), range(int(rank), int(rank) + 1), job), folder, float(silence)
+    )
     print("ready", flush=True)
     for line in sys.stdin:
         what, *numbers = line.split()

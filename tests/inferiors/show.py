@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from gdbext.analysis.verdict.judge import judge
-from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.snapshot_files.codec import load_snapshot
 from tests.inferiors.demo import DemoFailed, DemoJob
 from tests.inferiors.scenarios import BY_NAME, SCENARIOS
 

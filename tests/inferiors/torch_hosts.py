@@ -7,9 +7,9 @@ import sys
 import torch
 import torch.distributed as dist
 
-from gdbext.rankpdb import breakpoint_, distant
+from gdbext.rankpdb import breakpoint_, other_hosts
 
-distant._SIGN, distant._DEAD = 0.1, float(sys.argv[2])
+other_hosts._SIGN, other_hosts._DEAD = 0.1, float(sys.argv[2])
 dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=float(sys.argv[1])))
 for step in range(3):
     breakpoint_(rank=1)

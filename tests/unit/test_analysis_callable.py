@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.analysis.stacks.callable import obstacle, processor_obstacle, restart_obstacle
+from gdbext.analysis.stacks.safe_to_call import obstacle, processor_obstacle, restart_obstacle
 from gdbext.model.stack import Frame, ThreadStack
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.communicators.joined import communicator_table, why_nothing, wrong
+from gdbext.analysis.communicators.joined_communicators import communicator_table, why_nothing, wrong
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.communicator import Communicator
 from gdbext.model.missing import Missing

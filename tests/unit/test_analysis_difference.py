@@ -11,7 +11,7 @@ from gdbext.model.communicator import Communicator
 from gdbext.model.difference import STATES
 from gdbext.model.job import JobSnapshot
 from gdbext.model.origin import Origin
-from gdbext.model.saved.codec import dump_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.render import Style, render
 from tests.front_end import gdbext
 

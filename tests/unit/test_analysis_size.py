@@ -10,7 +10,7 @@ from gdbext.analysis.stacks.classify import judge_thread
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.locks import LockWait
-from gdbext.model.saved.codec import dump_snapshot, load_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.parsers import parse_files
 

@@ -9,8 +9,8 @@ from gdbext.analysis.verdict.candidate import Candidate
 from gdbext.analysis.verdict.judge import judge
 from gdbext.analysis.verdict.view import look
 from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
-from gdbext.capture.without_stop.blocked import UNKNOWN
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
+from gdbext.capture.without_stop.sleeping_threads import UNKNOWN
 from gdbext.capture.without_stop.syscall_line import RUNNING
 from gdbext.cli.main import main
 from gdbext.collect.one_rank import LiveRank

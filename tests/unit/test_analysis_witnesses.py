@@ -10,7 +10,7 @@ from gdbext.knowledge.causes.witnesses import CONTRADICTS, SAYS
 from gdbext.knowledge.labels import CAUSES
 from gdbext.model.activity import Activity, Child
 from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.model.saved.codec import dump_snapshot, load_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.witness import Statement, Witness
 

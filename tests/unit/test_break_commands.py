@@ -10,7 +10,7 @@ import pytest
 from gdbext.analysis.verdict.timeouts import timeouts_of
 from gdbext.capture.stop import breakpoint_guard
 from gdbext.commands import break_points
-from gdbext.commands.declared.break_points import BREAK
+from gdbext.commands.options.break_points import BREAK
 from gdbext.commands.parsing import parse
 from gdbext.knowledge.causes.timeouts import TIMEOUTS
 from gdbext.model.attached import AttachedRank

@@ -10,8 +10,8 @@ import pytest
 from gdbext.capture.machine import this_machine
 from gdbext.capture.without_stop import counters as activity
 from gdbext.capture.without_stop import kernel_threads
-from gdbext.capture.without_stop.blocked import asleep_in
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
+from gdbext.capture.without_stop.sleeping_threads import asleep_in
 from tests.polling import wait_until
 
 

@@ -10,11 +10,11 @@ import pytest
 from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.memory.maps import parse_maps
 from gdbext.capture.memory.process_memory import Block
-from gdbext.capture.stop.asleep import Asleep, asleep, copy_asleep, copy_awake, joined
 from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy, copy_process, copy_processes
-from gdbext.capture.stop.together import copy_together
-from gdbext.capture.without_stop.blocked import Mark, stands_as
+from gdbext.capture.stop.several_processes import copy_together
+from gdbext.capture.stop.sleeping import Asleep, asleep, copy_asleep, copy_awake, joined
 from gdbext.capture.without_stop.kernel_threads import look as look_at_threads
+from gdbext.capture.without_stop.sleeping_threads import Mark, stands_as
 from gdbext.capture.without_stop.syscall_line import NO_CALL, Standing
 from tests.inferiors.capture_process import CaptureProcess
 from tests.polling import wait_until

@@ -5,8 +5,8 @@ import pytest
 from gdbext.capture.locks.futexes import syscall_of
 from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.memory.maps import parse_maps
-from gdbext.capture.without_stop import blocked
-from gdbext.capture.without_stop.blocked import UNKNOWN, Mark, mark, registers_of
+from gdbext.capture.without_stop import sleeping_threads
+from gdbext.capture.without_stop.sleeping_threads import UNKNOWN, Mark, mark, registers_of
 from gdbext.capture.without_stop.syscall_line import GONE, REFUSED, RUNNING, Standing, parse_standing
 from gdbext.model.codes import Code
 from gdbext.model.stack import UNREAD
@@ -81,7 +81,7 @@ def test_a_thread_that_is_gone_or_out_of_reach(tmp_path, monkeypatch):
     def refuse(folder, name):
         raise PermissionError(1, "not permitted")
 
-    monkeypatch.setattr(blocked, "_text", refuse)
+    monkeypatch.setattr(sleeping_threads, "_text", refuse)
     assert mark(5, 7, str(tmp_path)) == REFUSED
 
 
@@ -137,21 +137,23 @@ def test_thread_pointers_by_the_descriptors_of_glibc():
         {0x7F0000000000: descriptor(0x7F0000000000, 0x3640, 12), 0x7F0000010000: descriptor(0x7F0000010000, 0x740, 11)}
     )
     stacks, own = {11: 0x7FFF00000000, 12: 0x7F0000001000, 13: 0x7F0000000800}, {11: 11, 12: 12, 13: 13}
-    found = blocked.thread_pointers(11, stacks, own, maps, memory, X86)
+    found = sleeping_threads.thread_pointers(11, stacks, own, maps, memory, X86)
     assert found == {11: 0x7F0000010740, 12: 0x7F0000003640, 13: 0}
-    assert blocked.thread_pointers(11, stacks, own, maps, memory, ARCHITECTURES[1]) == {11: 0, 12: 0, 13: 0}
+    assert sleeping_threads.thread_pointers(11, stacks, own, maps, memory, ARCHITECTURES[1]) == {11: 0, 12: 0, 13: 0}
 
 
 def test_in_a_container_descriptors_have_other_ids():
     maps = parse_maps("7f0000000000-7f0000004000 rw-p 0 00:00 0\n")
     memory = Memory({0x7F0000000000: descriptor(0x7F0000000000, 0x3640, 2)})
-    assert blocked.thread_pointers(11, {4712: 0x7F0000001000}, {4712: 2}, maps, memory, X86) == {4712: 0x7F0000003640}
+    assert sleeping_threads.thread_pointers(11, {4712: 0x7F0000001000}, {4712: 2}, maps, memory, X86) == {
+        4712: 0x7F0000003640
+    }
 
 
 def test_processor_time(tmp_path):
     task(tmp_path, schedstat="123456789 5 6\n")
-    assert blocked.processor_time(5, 7, str(tmp_path)) == 123456789
+    assert sleeping_threads.processor_time(5, 7, str(tmp_path)) == 123456789
     for text in ("0 0 0\n", "", "x y z\n"):
         task(tmp_path, schedstat=text)
-        assert blocked.processor_time(5, 7, str(tmp_path)) is None
-    assert blocked.processor_time(5, 8, str(tmp_path)) is None
+        assert sleeping_threads.processor_time(5, 7, str(tmp_path)) is None
+    assert sleeping_threads.processor_time(5, 8, str(tmp_path)) is None

@@ -22,7 +22,7 @@ from gdbext.capture.elf.object_file import segments_of
 from gdbext.capture.machine import this_machine
 from gdbext.capture.stop.hold import copy_process
 from gdbext.model.errors import GdbextError
-from gdbext.snapshot.core_job import crash, matching, open_cores, without_files
+from gdbext.snapshot_builder.core_job import crash, matching, open_cores, without_files
 from tests.inferiors.capture_process import CaptureProcess, build
 
 PAGE = 4096

@@ -12,8 +12,8 @@ from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.elf.unwind_entries import moved
 from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
 from gdbext.capture.symbols.mapped_libraries import MappedFile
-from gdbext.collect.gdb import symbol_files
-from gdbext.collect.gdb.symbol_files import SymbolFiles
+from gdbext.collect.gdb_runs import symbol_files
+from gdbext.collect.gdb_runs.symbol_files import SymbolFiles
 from tests.excerpts import opened, parts_of, weight_of
 
 pytestmark = pytest.mark.process

@@ -13,9 +13,9 @@ from gdbext.capture.machine.x86_64.prologue import room_below_frame
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.stop.hold import copy_process
 from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
-from gdbext.capture.without_stop.blocked import UNKNOWN
 from gdbext.capture.without_stop.copying import copy_outside
 from gdbext.capture.without_stop.frame_pointer import finder_of, with_frame_pointers
+from gdbext.capture.without_stop.sleeping_threads import UNKNOWN
 from tests.inferiors.capture_process import CaptureProcess, build
 
 FRAME = "55 48 89 e5"  # push %rbp; mov %rsp,%rbp

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gdbext.capture import private_folder
-from gdbext.capture.stop import hold, kill_timer, together
+from gdbext.capture.stop import hold, kill_timer, several_processes
 from gdbext.capture.stop.kill_timer import GRACE
 from tests.inferiors.capture_process import CaptureProcess
 from tests.polling import wait_until
@@ -184,7 +184,7 @@ def test_it_can_be_had_here():
 def test_one_of_several_that_is_stopped_costs_its_share_time_and_no_more(held, monkeypatch):
     """The front end stays, copies that share once more, and tells the pause that it had."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    monkeypatch.setattr(together, "_LOOK", 60.0 if held else 0.05)  # as where a frozen cgroup does not show it
+    monkeypatch.setattr(several_processes, "_LOOK", 60.0 if held else 0.05)  # as where a frozen cgroup does not show it
     parent, limit = os.getpid(), 1.0
 
     def during(pid):
@@ -194,7 +194,7 @@ def test_one_of_several_that_is_stopped_costs_its_share_time_and_no_more(held, m
 
     with CaptureProcess() as first, CaptureProcess() as second:
         pids = [first.pid, second.pid]
-        whole, late = together.copy_together(pids, hold.Budget(seconds=limit), during)
+        whole, late = several_processes.copy_together(pids, hold.Budget(seconds=limit), during)
         first.assert_free()
         second.assert_free()
     assert (whole.during, late.during) == ((pids[0],), (pids[1],))
@@ -206,17 +206,17 @@ def test_one_of_several_that_is_stopped_costs_its_share_time_and_no_more(held, m
 @pytest.mark.process
 def test_a_child_that_is_stopped_after_it_let_go_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    monkeypatch.setattr(together, "_LOOK", 0.05)
-    plain, parent = together._plain, os.getpid()
+    monkeypatch.setattr(several_processes, "_LOOK", 0.05)
+    plain, parent = several_processes._plain, os.getpid()
 
     def stopped(copy):
         if copy.pid == second.pid and os.getpid() != parent:
             os.kill(os.getpid(), signal.SIGSTOP)
         return plain(copy)
 
-    monkeypatch.setattr(together, "_plain", stopped)
+    monkeypatch.setattr(several_processes, "_plain", stopped)
     with CaptureProcess() as first, CaptureProcess() as second:
-        whole, late = together.copy_together([first.pid, second.pid])
+        whole, late = several_processes.copy_together([first.pid, second.pid])
         assert (whole.state, late.state) == ("ok", "partial")
 
 

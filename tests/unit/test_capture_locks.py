@@ -22,7 +22,7 @@ from gdbext.capture.memory.maps import parse_maps
 from gdbext.knowledge.runtimes.glibc_locks import HANDED_OVER, LET_GO, PARKED
 from gdbext.model.job import RankSnapshot
 from gdbext.model.missing import Missing
-from gdbext.model.saved.codec import decode, encode
+from gdbext.model.snapshot_files.codec import decode, encode
 from tests.unit.stacks import stack
 
 WAITER, OWNER = 100, 200

@@ -15,7 +15,7 @@ from gdbext.capture.nccl.pointer_search import Search, addresses_of, host_only, 
 from gdbext.knowledge.runtimes.nccl import FIELDS, LAYOUTS, MAGIC
 from gdbext.model.communicator import Communicator
 from gdbext.model.missing import Missing
-from gdbext.model.saved.codec import decode, encode
+from gdbext.model.snapshot_files.codec import decode, encode
 from tests.unit.nccl_blocks import HASH, HEAP, Memory, block, layout_of, layouts, mapped, memory_map
 from tests.unit.stacks import frame, stack
 

@@ -13,8 +13,8 @@ from gdbext.capture.memory.process_memory import Block, merge
 from gdbext.capture.stop import ptrace
 from gdbext.capture.stop.hold import Budget, copy_process
 from gdbext.capture.without_stop import copying
-from gdbext.capture.without_stop.blocked import Mark
 from gdbext.capture.without_stop.copying import TRIES, copy_outside
+from gdbext.capture.without_stop.sleeping_threads import Mark
 from gdbext.capture.without_stop.syscall_line import RUNNING
 from gdbext.model.stack import UNREAD
 from tests.inferiors.capture_process import CaptureProcess, as_nobody

@@ -17,9 +17,9 @@ from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
 from gdbext.capture.symbols import symbol_sweep
 from gdbext.capture.symbols.mapped_libraries import MappedFile
 from gdbext.capture.symbols.symbol_index import SymbolIndex
-from gdbext.collect.gdb import symbol_files, unwinding
-from gdbext.collect.gdb.symbol_files import SymbolFiles
-from gdbext.collect.gdb.unwinding import Unwound
+from gdbext.collect.gdb_runs import symbol_files, unwinding
+from gdbext.collect.gdb_runs.symbol_files import SymbolFiles
+from gdbext.collect.gdb_runs.unwinding import Unwound
 from gdbext.model.stack import Frame, ThreadStack
 from tests.excerpts import opened, parts_of, weight_of
 from tests.inferiors import size_build

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from gdbext.capture.stop import together
+from gdbext.capture.stop import several_processes
 from gdbext.capture.stop.hold import copy_processes
-from gdbext.capture.stop.together import copy_together
+from gdbext.capture.stop.several_processes import copy_together
 from tests.inferiors.capture_process import CaptureProcess
 from tests.polling import wait_until
 
@@ -50,15 +50,15 @@ def test_the_copies_are_those_of_a_single_process(processes):
 
 
 def test_nobody_goes_on_before_all_stand_still(processes, monkeypatch):
-    come = together._Meeting.come
+    come = several_processes._Meeting.come
 
     def watching(self, number, which):
-        if number == 1 and which == together._STILL:
+        if number == 1 and which == several_processes._STILL:
             wait_until(lambda: [process.state() for process in processes] == ["t", "t", "t"])
         come(self, number, which)
 
-    monkeypatch.setattr(together._Meeting, "come", watching)
-    assert [copy.problems for copy in copy_together(pids(processes), together.Budget(seconds=60))] == [()] * 3
+    monkeypatch.setattr(several_processes._Meeting, "come", watching)
+    assert [copy.problems for copy in copy_together(pids(processes), several_processes.Budget(seconds=60))] == [()] * 3
 
 
 def test_what_is_read_of_those_that_stand_still(processes):
@@ -89,12 +89,12 @@ def test_a_child_that_is_killed_while_it_holds_its_share(processes):
     parent = os.getpid()
     copies = copy_together(pids(processes), during=killed)
     assert [copy.during for copy in copies] == [(pid,) for pid in pids(processes)]
-    assert [copy.problems for copy in copies] == [(), (together._MISSED,), ()]
+    assert [copy.problems for copy in copies] == [(), (several_processes._MISSED,), ()]
 
 
 def test_a_child_that_is_late_is_told(processes, monkeypatch):
-    monkeypatch.setattr(together, "_LONGEST", 0.01)
-    come = together._Meeting.come
+    monkeypatch.setattr(several_processes, "_LONGEST", 0.01)
+    come = several_processes._Meeting.come
 
     def late(self, number, which):
         if number == 1:
@@ -102,9 +102,9 @@ def test_a_child_that_is_late_is_told(processes, monkeypatch):
                 process.wait_asleep()  # they were let go already
         come(self, number, which)
 
-    monkeypatch.setattr(together._Meeting, "come", late)
-    copies = copy_together(pids(processes), together.Budget(seconds=0.02))
-    assert together._MISSED in copies[0].problems
+    monkeypatch.setattr(several_processes._Meeting, "come", late)
+    copies = copy_together(pids(processes), several_processes.Budget(seconds=0.02))
+    assert several_processes._MISSED in copies[0].problems
 
 
 def test_without_room_for_children(processes, monkeypatch):
@@ -114,14 +114,14 @@ def test_without_room_for_children(processes, monkeypatch):
     monkeypatch.setattr(os, "fork", refuses)
     copies = copy_together(pids(processes))
     assert [len(copy.threads) for copy in copies] == [len(process.tids()) for process in processes]
-    assert [copy.problems for copy in copies] == [(together._MISSED,)] * 3
+    assert [copy.problems for copy in copies] == [(several_processes._MISSED,)] * 3
 
 
 def test_children_end_when_nobody_wants_their_words(processes, monkeypatch):
     def fails(*_):
         raise MemoryError
 
-    monkeypatch.setattr(together, "_come_home", fails)
+    monkeypatch.setattr(several_processes, "_come_home", fails)
     real, children = os.fork, []
     monkeypatch.setattr(os, "fork", lambda: children.append(real()) or children[-1])
     with pytest.raises(MemoryError):
@@ -137,7 +137,7 @@ def test_children_end_when_we_are_killed(processes):
     script = f"""
 import os, sys
 os.sched_getaffinity = lambda _: {{0, 1}}
-from gdbext.capture.stop.together import copy_together
+from gdbext.capture.stop.several_processes import copy_together
 parent = os.getpid()
 def during(pid):
     os.write(1, b"%d\\n" % os.getpid())

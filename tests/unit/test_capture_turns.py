@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from gdbext.capture.stop import hold
-from gdbext.capture.stop.asleep import copy_asleep, copy_awake
 from gdbext.capture.stop.hold import Budget, copy_in_turns, copy_process, copy_processes
+from gdbext.capture.stop.sleeping import copy_asleep, copy_awake
 from gdbext.capture.without_stop.kernel_threads import look
 from tests.inferiors.capture_process import CaptureProcess, as_nobody
 from tests.polling import lasts, wait_until

@@ -4,7 +4,7 @@ import os
 import struct
 
 from gdbext.capture.memory.maps import read_maps
-from gdbext.debugger.base.modules import Modules
+from gdbext.inside_gdb.base.modules import Modules
 
 PAGE = 4096
 

@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from gdbext.capture.without_stop.blocked import asleep_in
+from gdbext.capture.without_stop.sleeping_threads import asleep_in
 from gdbext.discovery.proc.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import Code

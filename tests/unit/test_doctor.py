@@ -10,7 +10,7 @@ from discovery_tree import Tree
 from gdbext.capture import private_folder
 from gdbext.capture.private_folder import place_for_copies
 from gdbext.cli import doctor, main, ranks
-from gdbext.collect.gdb.batch_runs import find_gdb
+from gdbext.collect.gdb_runs.batch_runs import find_gdb
 from gdbext.discovery.preflight import checkup
 from gdbext.discovery.preflight.checkup import host_points
 from gdbext.discovery.preflight.permission import hindrances

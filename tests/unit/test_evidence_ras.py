@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gdbext.evidence import ras, ras_json, ras_text
-from gdbext.evidence.question import Asked, Question
+from gdbext.witnesses import ras, ras_json, ras_text
+from gdbext.witnesses.question import Asked, Question
 
 KEYS = (
     *("hash", "size", "ranks", "missing_ranks", "rank", "host", "pid", "status", "async_error", "abort_flag"),

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.evidence import flight_recorder, kernel_log, nvml, shared_memory
-from gdbext.evidence.asking import ask_all
-from gdbext.evidence.question import Asked, Question, present
 from gdbext.knowledge.errors.xid import XIDS, meaning_of
 from gdbext.model import plain_pickle
 from gdbext.model.missing import Missing
 from gdbext.model.witness import Statement
+from gdbext.witnesses import flight_recorder, kernel_log, nvml, shared_memory
+from gdbext.witnesses.asking import ask_all
+from gdbext.witnesses.question import Asked, Question, present
 from tests.polling import lasts
 
 DUMPS = Path(__file__).parents[1] / "data" / "flight_recorder"

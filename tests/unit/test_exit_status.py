@@ -10,7 +10,7 @@ from gdbext.cli import main
 from gdbext.model.errors import FINDING, INTERRUPTED, NOTHING, OK, UNTOLD, USAGE
 from gdbext.model.exit_status import ALL, NONE, PART, exit_status
 from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.model.saved.codec import dump_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.render.json.document import document

@@ -10,13 +10,13 @@ from gdbext.analysis.waits.which_cause_wins import contradicted
 from gdbext.cli import main
 from gdbext.commands import diagnose
 from gdbext.commands.argument_parser import help_text, option_names
-from gdbext.commands.declared.diagnose import DIAGNOSE
+from gdbext.commands.options.diagnose import DIAGNOSE
 from gdbext.commands.parsing import parse
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROWS
 from gdbext.model.considered import LIMITS, REGRADES, SOURCES, Considered, Regrade
 from gdbext.model.errors import FINDING
 from gdbext.model.locks import LockWait
-from gdbext.model.saved.codec import dump_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.waits import Hypothesis
 from gdbext.render import Style, render
 from gdbext.render.json.document import document

@@ -13,7 +13,7 @@ from gdbext.model.activity import Activity, Child
 from gdbext.model.errors import FINDING, OK, USAGE, GdbextError
 from gdbext.model.host import HostLook
 from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.model.saved.codec import dump_snapshot, load_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.witness import Statement, Witness
 

@@ -5,11 +5,11 @@ import os
 
 import pytest
 
-from gdbext.analysis.communicators.joined import communicator_table, why_nothing
+from gdbext.analysis.communicators.joined_communicators import communicator_table, why_nothing
 from gdbext.cli import comms, main
 from gdbext.cli.terminal import Progress
 from gdbext.model.job import Job, RankProcess
-from gdbext.model.saved.codec import dump_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot
 from tests.unit.stacks import job, rank
 from tests.unit.test_analysis_communicators import comm
 

@@ -8,7 +8,7 @@ import pytest
 from gdbext.analysis.verdict.judge import judge
 from gdbext.cli import demo
 from gdbext.commands.demo_looks import FOLDER, NAMES
-from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.snapshot_files.codec import load_snapshot
 from tests.front_end import gdbext
 from tests.inferiors.scenarios import BY_NAME
 

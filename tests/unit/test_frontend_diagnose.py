@@ -16,7 +16,7 @@ from gdbext.cli.inputs import reading
 from gdbext.cli.terminal import Progress
 from gdbext.model.errors import FINDING, NOTHING, OK, USAGE
 from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.model.saved.codec import dump_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 
 ROOT = Path(gdbext.__file__).parents[1]

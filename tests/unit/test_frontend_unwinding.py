@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
-from gdbext.collect.gdb import batch_runs, unwinding
+from gdbext.collect.gdb_runs import batch_runs, unwinding
 from gdbext.model.errors import GdbextError
-from gdbext.model.saved.frame_table import FrameTable
+from gdbext.model.snapshot_files.frame_table import FrameTable
 from gdbext.model.stack import Frame, ThreadStack
 
 COPIES = [ProcessCopy(pid, (ThreadCopy(pid),)) for pid in (10, 11, 12, 13, 14)]

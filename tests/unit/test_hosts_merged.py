@@ -5,11 +5,11 @@ from gdbext.model.codes import ReadState
 from gdbext.model.host import HostLook
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.locks import Peer
-from gdbext.model.saved.codec import dump_snapshot, load_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.witness import Statement, Witness
 from gdbext.render.json.document import document
-from gdbext.snapshot.several_hosts import merged
+from gdbext.snapshot_builder.several_hosts import merged
 
 
 def rank(index, number, function, pid=7, **fields):

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from gdbext.analysis.checks import failed_checks
 from gdbext.analysis.communicators import launch_counts
+from gdbext.analysis.failed_checks import failed_check
 from gdbext.analysis.locks import changing_hands
 from gdbext.analysis.progress import healthy, own_work
 from gdbext.analysis.verdict import log_lines
@@ -20,7 +20,7 @@ from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.knowledge.logs import LOG_RULES
 from gdbext.model.errors import USAGE, UsageError
 from gdbext.model.waits import STATES
-from gdbext.traces import late
+from gdbext.traces import late_verdict
 
 # Issues of the table of hang signatures: each is the source of some row.
 REPORTED = (
@@ -51,7 +51,7 @@ def test_labels_of_the_contract():
     assert {one.cause for one in REMEDIES} == set(CAUSES)
 
 
-_ROOMS = (own_work, failed_checks, healthy, launch_counts, late, changing_hands, log_lines)
+_ROOMS = (own_work, failed_check, healthy, launch_counts, late_verdict, changing_hands, log_lines)
 
 
 def test_signatures_name_the_rows_and_patterns_that_look_for_them():

@@ -8,15 +8,7 @@ from gdbext.knowledge.dtypes import DTYPES
 from gdbext.knowledge.engines.llama_cpp import layouts as ggml
 from gdbext.knowledge.engines.torch import layouts as torch
 from gdbext.knowledge.engines.turbomind import layouts as turbomind
-from gdbext.knowledge.layouts import (
-    DICTS,
-    DTYPE_TABLES,
-    LAYOUTS,
-    PLACE_TABLES,
-    SEQUENCES,
-    STRUCTS,
-    WRAPPERS,
-)
+from gdbext.knowledge.tensor_layouts import DICTS, DTYPE_TABLES, LAYOUTS, PLACE_TABLES, SEQUENCES, STRUCTS, WRAPPERS
 
 WITHOUT_ROW = {"invalid", "string", "void"}  # the engine's word for what has no values
 PLACES = {"cpu", "pinned", "gpu", "npu", "meta", "managed", ""}

@@ -13,35 +13,35 @@ import gdbext
 
 ROOT = Path(gdbext.__file__).parent
 KNOW = {"model", "knowledge"}
-READ = KNOW | {"discovery", "capture", "parsers", "evidence", "analysis", "snapshot"}
+READ = KNOW | {"discovery", "capture", "parsers", "witnesses", "analysis", "snapshot_builder"}
 MAY_IMPORT = {
     "model": {"model"},
     "knowledge": KNOW,
     "discovery": KNOW | {"discovery"},
     "capture": KNOW | {"capture"},
-    "parsers": KNOW | {"snapshot", "parsers"},
-    "evidence": KNOW | {"evidence"},
+    "parsers": KNOW | {"snapshot_builder", "parsers"},
+    "witnesses": KNOW | {"witnesses"},
     "analysis": KNOW | {"analysis"},
     "traces": KNOW | {"traces"},
     "render": {"model", "render"},
-    "commands": READ | {"snapshot", "commands"},
-    "debugger": READ | {"snapshot", "commands", "render", "debugger"},
-    "printers": KNOW | {"analysis", "render", "printers", "debugger"},
-    "snapshot": KNOW | {"discovery", "capture", "analysis", "snapshot"},
-    "collect": READ | {"snapshot", "collect"},
-    "cli": READ | {"traces", "snapshot", "collect", "commands", "render", "rankpdb", "cli"},
+    "commands": READ | {"snapshot_builder", "commands"},
+    "inside_gdb": READ | {"snapshot_builder", "commands", "render", "inside_gdb"},
+    "printers": KNOW | {"analysis", "render", "printers", "inside_gdb"},
+    "snapshot_builder": KNOW | {"discovery", "capture", "analysis", "snapshot_builder"},
+    "collect": READ | {"snapshot_builder", "collect"},
+    "cli": READ | {"traces", "snapshot_builder", "collect", "commands", "render", "rankpdb", "cli"},
     "rankpdb": {"rankpdb"},
 }
-MAY_IMPORT_GDB = {"debugger", "printers", "init"}
+MAY_IMPORT_GDB = {"inside_gdb", "printers", "init"}
 PRINTERS_MAY_USE = {
     *(
-        "gdbext.debugger.base.values",
-        "gdbext.debugger.base.memory",
-        "gdbext.debugger.base.compat",
-        "gdbext.debugger.tensors.tensor_access",
+        "gdbext.inside_gdb.base.values",
+        "gdbext.inside_gdb.base.memory",
+        "gdbext.inside_gdb.base.compat",
+        "gdbext.inside_gdb.tensors.tensor_access",
     ),
-    *("gdbext.debugger.tensors.nodes", "gdbext.debugger.tensors.value_nodes"),
-    *("gdbext.debugger.streams.stream_objects", "gdbext.debugger.streams.stream_pools"),
+    *("gdbext.inside_gdb.tensors.nodes", "gdbext.inside_gdb.tensors.value_nodes"),
+    *("gdbext.inside_gdb.streams.stream_objects", "gdbext.inside_gdb.streams.stream_pools"),
 }
 
 
@@ -84,7 +84,7 @@ def test_imports_only_what_its_room_may(path):
             assert target in MAY_IMPORT[room], f"{room} may not import {module}"
             # A function-level import would hide a cycle.
             assert top, f"{path} imports {module} inside a function"
-        if room == "printers" and target == "debugger":
+        if room == "printers" and target == "inside_gdb":
             assert module in PRINTERS_MAY_USE
 
 

@@ -19,7 +19,7 @@ X86 = re.compile(
 )
 ARM = re.compile(r"x(?:[12]?\d|30)|[vqdw](?:[12]?\d|3[01])|pstate|tpidr\w*|aarch64|arm64")
 NAMES = {
-    "commands/declared/tensor.py": "an example for the user's machine, in a help text",
+    "commands/options/tensor.py": "an example for the user's machine, in a help text",
     "knowledge/engines/llama_cpp/layouts.py": "the source of its offsets: where they were measured",
     "knowledge/runtimes/glibc_locks.py": "the source of its offsets: glibc's headers",
     "knowledge/schema.py": "where the offsets of the rows hold",
@@ -28,7 +28,7 @@ NAMES = {
 """Files that may name a machine, or a register of one, and why."""
 PIECES = {
     "analysis/tensors/read_blocks.py": "a step in looking for where memory ends; analysis may not ask the machine",
-    "opener/patient_child.py": "reads the ends of a file, to have waited for them",
+    "safe_open/slow_mounts_child.py": "reads the ends of a file, to have waited for them",
     "capture/machine/__init__.py": "the smallest page of all",
 }
 """Files in which something that is called a page has 4,096 bytes, and why."""

@@ -10,8 +10,8 @@ from gdbext.model.codes import Code, Word
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
-from gdbext.model.saved import limits
-from gdbext.model.saved.codec import TOOL, decode, dump_snapshot, encode, load_snapshot
+from gdbext.model.snapshot_files import limits
+from gdbext.model.snapshot_files.codec import TOOL, decode, dump_snapshot, encode, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from tests.fuzz import campaign
 
@@ -230,8 +230,8 @@ def test_what_a_target_may_contain_can_be_read_again():
 
 
 def test_names_and_items_are_found_wherever_the_window_ends(monkeypatch):
-    monkeypatch.setattr("gdbext.model.saved.json_pieces.LONGEST", 700)
-    monkeypatch.setattr("gdbext.model.saved.json_pieces._PIECE", 13)
+    monkeypatch.setattr("gdbext.model.snapshot_files.json_pieces.LONGEST", 700)
+    monkeypatch.setattr("gdbext.model.snapshot_files.json_pieces._PIECE", 13)
     for indent in (None, 1):
         text = json.dumps(json.loads(dump_snapshot(SNAPSHOT)), indent=indent)
         assert load_snapshot(text) == SNAPSHOT

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gdbext.model.missing import Missing
-from gdbext.model.saved.frame_table import FrameTable, unpack
+from gdbext.model.snapshot_files.frame_table import FrameTable, unpack
 from gdbext.model.stack import Frame, ThreadStack
 
 LEAF = Frame("poll", "/lib/libc.so.6", 0x7F01, module_offset=0x101, sp=0x1000)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.model.saved.codec import dump_snapshot, load_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.render import page_text
 from tests import page_samples
 from tests.bench.scale_child import job

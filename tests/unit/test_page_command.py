@@ -7,7 +7,7 @@ import os
 import pytest
 
 from gdbext.commands import output
-from gdbext.model.saved.codec import dump_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot
 from tests import page_samples
 from tests.front_end import gdbext
 

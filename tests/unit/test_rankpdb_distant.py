@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from gdbext.rankpdb import distant
+from gdbext.rankpdb import other_hosts
 from gdbext.rankpdb.identity import Identity
 from tests.inferiors.pdb_job import DEADLINE
 from tests.polling import wait_until
@@ -17,7 +17,7 @@ PLACE = ("/srv/train.py:33", 1)
 
 
 def ranks():
-    return [distant.Distant(Identity(rank, 2, range(rank, rank + 1), "0123456789ab")) for rank in (0, 1)]
+    return [other_hosts.Distant(Identity(rank, 2, range(rank, rank + 1), "0123456789ab")) for rank in (0, 1)]
 
 
 @pytest.fixture
@@ -40,11 +40,11 @@ def mindspore(monkeypatch):
 
         set = check = get
 
-    module = types.ModuleType(distant._MINDSPORE[0])
+    module = types.ModuleType(other_hosts._MINDSPORE[0])
     module.TCPStore = TCPStore
-    monkeypatch.setitem(sys.modules, distant._MINDSPORE[0], module)
-    monkeypatch.setattr(distant, "_LOOK", 0.005)
-    monkeypatch.setattr(distant, "_SIGN", 0.01)
+    monkeypatch.setitem(sys.modules, other_hosts._MINDSPORE[0], module)
+    monkeypatch.setattr(other_hosts, "_LOOK", 0.005)
+    monkeypatch.setattr(other_hosts, "_SIGN", 0.01)
     return TCPStore, values
 
 
@@ -102,7 +102,7 @@ def test_a_store_that_fails(mindspore):
 
 def test_signs_of_life_end(mindspore, monkeypatch):
     made, values = mindspore
-    monkeypatch.setattr(distant, "_DEAD", 0.2)
+    monkeypatch.setattr(other_hosts, "_DEAD", 0.2)
     store = made("10.0.0.1", 1234)
     near, far = ranks()
     far.opens(PLACE)
@@ -115,7 +115,7 @@ def test_signs_of_life_end(mindspore, monkeypatch):
 
 
 def test_nothing_reaches_the_other_host(monkeypatch):
-    monkeypatch.delenv(distant.SHARED, raising=False)
+    monkeypatch.delenv(other_hosts.SHARED, raising=False)
     near, _ = ranks()
     assert near.wait(1, PLACE, time.monotonic() + DEADLINE) == (
         "rank 1 is on another host, and neither torch.distributed nor a TCPStore of mindspore nor GDBEXT_PDB_SHARED"
@@ -125,7 +125,7 @@ def test_nothing_reaches_the_other_host(monkeypatch):
 
 def test_a_place_that_was_told_to_the_folder_is_passed_there_too(mindspore, monkeypatch, tmp_path):
     """The store comes up while a prompt is open."""
-    monkeypatch.setenv(distant.SHARED, str(tmp_path))
+    monkeypatch.setenv(other_hosts.SHARED, str(tmp_path))
     near, far = ranks()
     far.opens(PLACE)
     thread, said = waits(near)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from gdbext.rankpdb import folder, station, wire
+from gdbext.rankpdb import folder, rank_server, wire
 from gdbext.rankpdb.identity import Identity
 from tests.inferiors.capture_process import as_nobody
 from tests.inferiors.pdb_job import DEADLINE, HERE, PdbJob, Talker
@@ -162,7 +162,7 @@ def test_a_rank_that_moves_is_not_called_dead(tmp_path, monkeypatch):
     monkeypatch.setattr(folder, "_TEMPORARY", str(tmp_path))
     monkeypatch.setattr(folder, "_RUNTIME", str(tmp_path / "run"))
     monkeypatch.delenv(folder.VARIABLE, raising=False)
-    one, other = (station.Station(Identity(rank, 2, None, "job")) for rank in (0, 1))
+    one, other = (rank_server.Station(Identity(rank, 2, None, "job")) for rank in (0, 1))
     try:
         wait_until(lambda: 1 in one._peers)
         shutil.rmtree(tmp_path / f"gdbext-{os.geteuid()}")

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from gdbext.rankpdb import host_folder, shared
+from gdbext.rankpdb import host_folder, shared_folder
 from gdbext.rankpdb.identity import Identity
 from tests.inferiors.pdb_job import HERE, Talker
 
@@ -230,7 +230,9 @@ def test_it_ends_while_another_finds_it(tmp_path, monkeypatch):
     """The last mark is there, and everything goes before the rank that has laid it can read."""
     place = ("train.py:33", 1)
     monkeypatch.setattr(host_folder, "host", lambda: HOSTS[1])
-    far, near = (shared.Folder(Identity(rank, 2, range(rank, rank + 1), JOB), str(tmp_path), LONG) for rank in (1, 0))
+    far, near = (
+        shared_folder.Folder(Identity(rank, 2, range(rank, rank + 1), JOB), str(tmp_path), LONG) for rank in (1, 0)
+    )
     far.opens(place)
     lay = near._sheets.mark
 
@@ -248,7 +250,9 @@ def test_the_last_reader_removes_what_a_rank_that_is_still_ending_has_left(tmp_p
     """The process lives on for a moment after it wrote that it has ended, and looks no more for who reads it."""
     place = ("train.py:33", 1)
     monkeypatch.setattr(host_folder, "host", lambda: HOSTS[1])
-    far, near = (shared.Folder(Identity(rank, 2, range(rank, rank + 1), JOB), str(tmp_path), LONG) for rank in (1, 0))
+    far, near = (
+        shared_folder.Folder(Identity(rank, 2, range(rank, rank + 1), JOB), str(tmp_path), LONG) for rank in (1, 0)
+    )
     far.opens(place)
     far.passes(place)
     far.close()
@@ -319,10 +323,10 @@ def test_a_folder_behind_a_link_is_not_used(start, tmp_path):
 
 def test_files_of_other_owners_stay(tmp_path, monkeypatch):
     monkeypatch.setattr(host_folder, "host", lambda: HOSTS[1])
-    mine = shared.Folder(Identity(1, 2, range(1, 2), JOB), str(tmp_path), 1.0)
+    mine = shared_folder.Folder(Identity(1, 2, range(1, 2), JOB), str(tmp_path), 1.0)
     mine.opens(("train.py:33", 1))
     grow_old(tmp_path)
-    other = shared.Folder(Identity(0, 2, range(1), OTHER), str(tmp_path), 1.0)
+    other = shared_folder.Folder(Identity(0, 2, range(1), OTHER), str(tmp_path), 1.0)
     monkeypatch.setattr(host_folder, "host", lambda: HOSTS[0])
     new = other._sheets._new
 

@@ -15,12 +15,12 @@ import pytest
 from render_samples import empty, hang, healthy, never_came, scattered
 
 from gdbext.cli import main
-from gdbext.commands.declared.shared_arguments import FORMATS
 from gdbext.commands.for_others import for_others
+from gdbext.commands.options.shared_arguments import FORMATS
 from gdbext.model.codes import Word
 from gdbext.model.formatted import Formatted
 from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.model.saved.codec import dump_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.waits import Edge, Node
 from gdbext.render import Style, render

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import gdbext
-from gdbext.analysis.communicators.joined import communicator_table
+from gdbext.analysis.communicators.joined_communicators import communicator_table
 from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.documents.answers import ANSWERED, LISTS
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.model.saved.codec import dump_snapshot, load_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.render import Style, dumps
@@ -130,10 +130,10 @@ PROTOCOLS = {
     "analysis/tensors/arithmetic/calculator.py": "requests to our own helper",
     "analysis/tensors/tensor_files.py": "the head of a safetensors file",
     "analysis/tensors/arithmetic/helper_process.py": "answers of our own helper",
-    "debugger/stacks/batch.py": "the result of our own gdb",
-    "debugger/ranks/killed_gdb.py": "requests to our own helper",
-    "evidence/nvml_child.py": "the answer of our own child",
-    "collect/gdb/batch_runs.py": "requests to our own gdb",
+    "inside_gdb/stacks/batch.py": "the result of our own gdb",
+    "inside_gdb/ranks/killed_gdb.py": "requests to our own helper",
+    "witnesses/nvml_child.py": "the answer of our own child",
+    "collect/gdb_runs/batch_runs.py": "requests to our own gdb",
     "collect/hosts/fan_out.py": "requests to our program on another host",
     "collect/hosts/on_host.py": "answers of our program on another host",
     "cli/pdb/inject.py": "a script that is injected, and its answer",
@@ -143,9 +143,9 @@ PROTOCOLS = {
     "traces/events.py": "merged traces, for viewers; ASCII",
     "cli/schema.py": "a part of the schema of answers, a file of ours",
     "cli/vscode.py": "launch.json, whose values VS Code takes as they are; ASCII",
-    "model/saved/codec.py": "snapshots, which are kept as they were; ASCII",
-    "opener/patient.py": "requests to our own child",
-    "opener/patient_child.py": "answers of our own child",
+    "model/snapshot_files/codec.py": "snapshots, which are kept as they were; ASCII",
+    "safe_open/slow_mounts.py": "requests to our own child",
+    "safe_open/slow_mounts_child.py": "answers of our own child",
     "rankpdb/host_folder.py": "between ranks and terminals",
     "rankpdb/wire.py": "between ranks and terminals",
     "render/json/json_text.py": "this is it",

@@ -12,12 +12,12 @@ import pytest
 from gdbext.analysis.stacks.merge import merge
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.page import Page
-from gdbext.model.saved.codec import dump_snapshot, load_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.verdict import Diagnosis, ProcessJudgement, ThreadJudgement, Verdict, Wait
 from gdbext.render import page_text
 from gdbext.render.safe_text import is_live
-from gdbext.snapshot.shareable import shareable
+from gdbext.snapshot_builder.shareable import shareable
 from tests import page_samples
 from tests.bench.scale_child import job
 from tests.fuzz.making import Maker

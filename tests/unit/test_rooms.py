@@ -10,7 +10,7 @@ ROOT = Path(gdbext.__file__).parent
 MOST = 15
 LARGER = {
     "model": "one file a noun, nothing to choose between",
-    "commands.declared": "one file a noun: its rows alone",
+    "commands.options": "one file a noun: its rows alone",
     "commands": "one file a command of gdb, and what they share",
     "cli": "one file a command of the shell, and what they share",
     "render.text": "one file a noun of an answer",
@@ -28,7 +28,7 @@ TWICE = {
     "a library, once in each table that has rows of it": "cuda nccl python",
     "the same part of each engine (knowledge/engines)": "profile frames layouts checks timeouts streams",
     "the same part of each machine": "registers",
-    "a step for profiles, and the step of that name for stacks": "events merge reading words",
+    "a step for profiles, and the step of that name for stacks": "events merge reading",
     "rows in knowledge, and who reads them": "remedies slow witnesses",
     "the same question, answered for copies and for what gdb holds": "communicators",
 }

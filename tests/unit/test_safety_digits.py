@@ -24,12 +24,12 @@ ODD = (LONG, "²", "٣", "-1", "", "1" * 20, "0x7")
 KERNEL = """
     discovery/proc/procfs.py discovery/proc/sockets.py discovery/preflight/permission.py
     discovery/ranks/chosen_job.py capture/without_stop/kernel_threads.py capture/without_stop/counters.py
-    capture/without_stop/blocked.py evidence/question.py evidence/kernel_log.py collect/capacity.py
-    rankpdb/absent.py
+    capture/without_stop/sleeping_threads.py witnesses/question.py witnesses/kernel_log.py collect/capacity.py
+    rankpdb/missing_rank.py
 """
 """What they read is the kernel's."""
 OTHERS = """
-    model/text/digits.py rankpdb/identity.py evidence/flight_recorder.py evidence/ras.py commands/error.py
+    model/text/digits.py rankpdb/identity.py witnesses/flight_recorder.py witnesses/ras.py commands/error.py
     model/text/mangled.py parsers/assemble/threads.py capture/machine/x86_64/stored_argument.py
     capture/machine/x86_64/call_argument.py commands/output.py cli/error.py parsers/formats/logs.py
 """

@@ -9,10 +9,10 @@ import time
 
 import pytest
 
-from gdbext.evidence import bounded_json, flight_recorder, ras_json, ras_text
-from gdbext.evidence.question import Asked, Question
 from gdbext.model import plain_pickle
 from gdbext.model.text.ranges import folded
+from gdbext.witnesses import bounded_json, flight_recorder, ras_json, ras_text
+from gdbext.witnesses.question import Asked, Question
 
 BY_PID = {number: Asked(number, number, number) for number in range(4)}
 SOON = 60.0
@@ -118,7 +118,7 @@ def test_a_tree_that_doubles_with_every_level_is_never_gone_through(tmp_path):
 
 MEASURED = """
 import sys
-from gdbext.evidence import bounded_json
+from gdbext.witnesses import bounded_json
 from gdbext.model import plain_pickle
 data = {data}
 try:

@@ -13,13 +13,13 @@ LOOKS = {
     *("os.stat", "os.lstat", "os.listdir", "os.scandir", "os.statvfs", "os.access", "os.path.exists", "os.path.isfile"),
     *("os.path.isdir", "os.path.getsize", "os.path.realpath", "os.path.samefile", "shutil.copy", "shutil.copyfile"),
 }
-OTHERS = re.compile(r"(shelf|Shelf\(\)|GpuCore|brackets|_patient)\.open$")  # they open by the opener, or no file
-APART = {"opener", "rankpdb"}  # the opener itself; what runs inside of ranks opens their own files
+OTHERS = re.compile(r"(shelf|Shelf\(\)|GpuCore|brackets|_slow)\.open$")  # they open by the opener, or no file
+APART = {"safe_open", "rankpdb"}  # the opener itself; what runs inside of ranks opens their own files
 
 EXCEPTIONS = {
     "of the kernel: /proc, /sys, /dev/kmsg": """
         capture/without_stop/counters.py:take capture/without_stop/counters.py:_text
-        capture/without_stop/blocked.py:_text capture/memory/maps.py:read_maps_text
+        capture/without_stop/sleeping_threads.py:_text capture/memory/maps.py:read_maps_text
         capture/memory/memory_file.py:read_vectors capture/nccl/memory_scan.py:resident_of.parts
         capture/without_stop/copying.py:_Look._tids capture/stop/ptrace.py:Tracees.seize_new
         capture/stop/ptrace.py:thread_state capture/stop/ptrace.py:_status
@@ -27,36 +27,36 @@ EXCEPTIONS = {
         capture/stop/hold.py:read_proc capture/locks/surroundings.py:exists_beside
         capture/stop/breakpoint_guard.py:opened capture/without_stop/kernel_threads.py:look
         capture/without_stop/kernel_threads.py:_text capture/stop/undisturbed.py:_own_threads
-        capture/symbols/library_versions.py:of_this_host debugger/stacks/batch.py:_end_with
-        debugger/calls/target_calls.py:_signals debugger/ranks/ended_ranks.py:whole
-        debugger/stacks/held_ranks.py:_HeldReading.alive discovery/proc/peers.py:_holders
+        capture/symbols/library_versions.py:of_this_host inside_gdb/stacks/batch.py:_end_with
+        inside_gdb/calls/target_calls.py:_signals inside_gdb/ranks/ended_ranks.py:whole
+        inside_gdb/stacks/held_ranks.py:_HeldReading.alive discovery/proc/peers.py:_holders
         discovery/proc/procfs.py:ProcFS.pids discovery/proc/procfs.py:ProcFS.exists
         discovery/proc/procfs.py:ProcFS.tasks discovery/proc/procfs.py:ProcFS.open_files
         discovery/proc/procfs.py:ProcFS.owner discovery/proc/procfs.py:ProcFS.owner_of_files
         discovery/proc/procfs.py:ProcFS.may_attach discovery/proc/procfs.py:ProcFS._read
-        evidence/kernel_log.py:read_kernel_log evidence/question.py:_inner_pids
+        witnesses/kernel_log.py:read_kernel_log witnesses/question.py:_inner_pids
         collect/release_check.py:_threads collect/capacity.py:_text
     """,
     "memory without a file": """
-        capture/memory/process_memory.py:CopyBuffer.__init__ capture/stop/together.py:_Meeting.__init__
+        capture/memory/process_memory.py:CopyBuffer.__init__ capture/stop/several_processes.py:_Meeting.__init__
     """,
     "written or read in a folder of ours": """
-        capture/stop/kill_timer.py:Note.__init__ debugger/stacks/other_ranks.py:_error_in
-        debugger/stacks/other_ranks.py:_run capture/elf/writer.py:SectionFile.write
+        capture/stop/kill_timer.py:Note.__init__ inside_gdb/stacks/other_ranks.py:_error_in
+        inside_gdb/stacks/other_ranks.py:_run capture/elf/writer.py:SectionFile.write
         capture/cores/minicore.py:write_core capture/user_cache.py:folder_of capture/user_cache.py:read
         capture/user_cache.py:write capture/user_cache.py:_shrink capture/private_folder.py:_room
-        debugger/stacks/batch.py:main debugger/stacks/batch.py:_created debugger/stacks/other_ranks.py:look
-        debugger/ranks/pending_python.py:main collect/gdb/opened_files.py:GdbFiles._copied
-        collect/gdb/batch_runs.py:run_batches collect/gdb/batch_runs.py:_record
+        inside_gdb/stacks/batch.py:main inside_gdb/stacks/batch.py:_created inside_gdb/stacks/other_ranks.py:look
+        inside_gdb/ranks/pending_python.py:main collect/gdb_runs/opened_files.py:GdbFiles._copied
+        collect/gdb_runs/batch_runs.py:run_batches collect/gdb_runs/batch_runs.py:_record
     """,
     "a descriptor that is open": """
-        debugger/stacks/batch.py:_read_early evidence/shared_memory.py:_about
-        evidence/shared_memory.py:_nccl_files debugger/checks/report.py:_placed cli/pdb/remote_exec.py:hand
+        inside_gdb/stacks/batch.py:_read_early witnesses/shared_memory.py:_about
+        witnesses/shared_memory.py:_nccl_files inside_gdb/checks/report.py:_placed cli/pdb/remote_exec.py:hand
     """,
     "named by the user": """
         analysis/tensors/tensor_files.py:SavedTensor.__init__ capture/cores/core_file.py:CoreFile.__init__
         capture/cores/core_kind.py:looks_like_core capture/cores/gpu_core.py:GpuCore.open
-        capture/cores/gpu_core.py:GpuCore.read snapshot/core_job.py:matching commands/user_files.py:_check_taken
+        capture/cores/gpu_core.py:GpuCore.read snapshot_builder/core_job.py:matching commands/user_files.py:_check_taken
         commands/user_files.py:_created commands/user_files.py:_descriptor_of commands/user_files.py:_nameless
         commands/user_files.py:_stream commands/user_files.py:append_private
         commands/user_files.py:check_writable commands/user_files.py:new_file commands/offered.py:files_at
@@ -71,9 +71,10 @@ EXCEPTIONS = {
         cli/profiler/profile_report.py:_timeline traces/ascend/ascend_files.py:_rows
         traces/ascend/ascend_files.py:exchanges traces/ascend/ascend_rank.py:_there
         traces/ascend/ascend_rank.py:rank_of traces/ascend/ascend_totals.py:read traces/job.py:_read
-        traces/finding.py:_ascend_rank traces/finding.py:_in_folder traces/finding.py:found traces/job.py:_one_run
+        traces/trace_files.py:_ascend_rank traces/trace_files.py:_in_folder traces/trace_files.py:found
+        traces/job.py:_one_run
         traces/job.py:size_of traces/merge.py:_beside traces/merge.py:_part traces/merge.py:_write
-        traces/perfetto.py:_slices traces/rank.py:read_rank traces/summary.py:_span
+        traces/perfetto.py:_slices traces/rank_trace.py:read_rank traces/summary.py:_span
         traces/summary.py:read_totals
         collect/hosts/host_names.py:hosts_of
     """,
@@ -85,7 +86,7 @@ EXCEPTIONS = {
         collect/hosts/fan_out.py:start_text
         discovery/proc/programs.py:_runs discovery/proc/programs.py:_steps discovery/proc/programs.py:_trusted
         discovery/proc/programs.py:_who_else discovery/proc/shell_python.py:interpreters
-        evidence/nvml.py:find_library cli/demo.py:_cause commands/demo_looks.py: init.py:_holds_all init.py:load
+        witnesses/nvml.py:find_library cli/demo.py:_cause commands/demo_looks.py: init.py:_holds_all init.py:load
     """,
 }
 
@@ -122,6 +123,6 @@ def test_every_open_of_the_product_is_the_openers_or_has_its_reason():
     assert len(paths) > 300
     found = {f"{path.relative_to(ROOT)}:{function}" for path in paths for function, _ in calls(path.read_text("utf-8"))}
     allowed = [place for places in EXCEPTIONS.values() for place in places.split()]
-    assert sorted(found - set(allowed)) == [], "open it by gdbext.opener, or say here why not"
+    assert sorted(found - set(allowed)) == [], "open it by gdbext.safe_open, or say here why not"
     assert sorted(set(allowed) - found) == [], "these open nothing any more"
     assert len(allowed) == len(set(allowed))

@@ -8,19 +8,19 @@ from gdbext.analysis.verdict.judge import judge
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 from gdbext.collect import unreadable_ranks
 from gdbext.collect.live_reading import LiveReading
-from gdbext.collect.neighbours import Neighbours
 from gdbext.collect.one_rank import LiveRank
+from gdbext.collect.rank_locks import Neighbours
 from gdbext.discovery.preflight.permission import Preflight, Problem
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import StackEnd
 from gdbext.model.exit_status import exit_status
 from gdbext.model.job import RankProcess, Refusal
-from gdbext.model.saved.codec import dump_snapshot, load_snapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import OUTLINE, ThreadStack
 from gdbext.model.witness import Statement, Witness
 from gdbext.render import Style, render
 from gdbext.render.json.document import document
-from gdbext.snapshot.builder import rank_snapshot
+from gdbext.snapshot_builder.builder import rank_snapshot
 from tests.unit.stacks import job, rank, syncing
 
 REFUSAL = Refusal("1000 has capabilities that we lack (0x80000)", "start the container with --cap-add=SYS_PTRACE")

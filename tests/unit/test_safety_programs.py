@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import gdbext
-from gdbext.collect.gdb.batch_runs import find_gdb
+from gdbext.collect.gdb_runs.batch_runs import find_gdb
 from gdbext.discovery.proc import programs
 from gdbext.model.errors import GdbextError
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.checks.error_codes import code
+from gdbext.analysis.failed_checks.error_codes import code
 from gdbext.analysis.streams.stream_ids import Decoded, of_handle, of_torch_id
 from gdbext.analysis.streams.stream_table import MOST_USES, Sighting, doubtful, grouped, with_kernels
-from gdbext.knowledge.api.stream_calls import CALLS, call_row
+from gdbext.knowledge.vendor_calls.stream_calls import CALLS, call_row
 from gdbext.model.codes import Code
 from gdbext.model.missing import Missing
 from gdbext.model.stream import (

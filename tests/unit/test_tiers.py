@@ -60,7 +60,7 @@ SKIPS = {
     "test_check.py": "no mount namespace",
     "test_discovery_filters.py": "another machine than x86-64",
     "test_frontend_launch.py": "not root",
-    "test_opener.py": "no FUSE",
+    "test_safe_open.py": "no FUSE",
     "test_page_browser.py": "a release of Python; a person who wants no browser",
     "test_render_formats.py": "no browser, no npm",
     "test_safety_containers.py": "not root",

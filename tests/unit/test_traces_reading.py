@@ -6,11 +6,11 @@ import zlib
 
 import pytest
 
-from gdbext.traces import events, inflate, reading
+from gdbext.traces import events, gzip_text, reading
 from gdbext.traces.events import Event, arguments, decode, encode, number
-from gdbext.traces.finding import found, labels_of
-from gdbext.traces.rank import read_rank
+from gdbext.traces.rank_trace import read_rank
 from gdbext.traces.reading import Contents, blocks
+from gdbext.traces.trace_files import found, labels_of
 from tests.traces.making import Plan, kineto, simulate, trace_of
 
 
@@ -36,10 +36,10 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("piece", [inflate.PIECE, 999])
+@pytest.mark.parametrize("piece", [gzip_text.PIECE, 999])
 @pytest.mark.parametrize("packed", [False, True])
 def test_every_layout_gives_every_event(tmp_path, monkeypatch, layout, piece, packed):
-    monkeypatch.setattr(inflate, "PIECE", piece)
+    monkeypatch.setattr(gzip_text, "PIECE", piece)
     whole = document()
     text = LAYOUTS[layout](dict(whole)).encode()
     path = tmp_path / "trace.json"
@@ -57,7 +57,7 @@ def test_the_standard_library_does_the_same(tmp_path, monkeypatch, without):
     if without == "msgspec":
         monkeypatch.setattr(events, "msgspec", None)
     else:
-        monkeypatch.setattr(inflate, "LIBRARY", zlib)
+        monkeypatch.setattr(gzip_text, "LIBRARY", zlib)
     whole = document()
     path = tmp_path / "trace.json.gz"
     path.write_bytes(gzip.compress(kineto(whole).encode()))

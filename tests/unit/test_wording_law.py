@@ -16,20 +16,20 @@ METHODS |= {"split", "startswith"}
 WORDS = re.compile(r"[A-Za-z]{2,}:? +[A-Za-z{(]{2,}|[a-z]{3,}:? $|^; $|^ \($")
 LOOKS = {
     "gdb's, cuda-gdb's": """
-        debugger/base/compat.py debugger/base/completion.py debugger/base/symbols.py debugger/base/values.py
-        debugger/calls/target_calls.py debugger/checks/check_points.py debugger/checks/switches.py
-        debugger/ranks/timed_stop.py debugger/stacks/lock_waits.py debugger/tensors/nodes.py
+        inside_gdb/base/compat.py inside_gdb/base/completion.py inside_gdb/base/symbols.py inside_gdb/base/values.py
+        inside_gdb/calls/target_calls.py inside_gdb/checks/check_points.py inside_gdb/checks/switches.py
+        inside_gdb/ranks/timed_stop.py inside_gdb/stacks/lock_waits.py inside_gdb/tensors/nodes.py
     """,
     "argparse's": "commands/argument_parser.py",
-    "a server's": "cli/profiler/profile_session.py evidence/ras.py",
+    "a server's": "cli/profiler/profile_session.py witnesses/ras.py",
     "names of functions, as a demangler writes them": "model/text/function_names.py",
     "words of a protocol between processes of ours": """
-        cli/pdb/command.py collect/gdb/process.py debugger/stacks/other_ranks.py
+        cli/pdb/command.py collect/gdb_runs/process.py inside_gdb/stacks/other_ranks.py
     """,
     "a name that we gave to an entry of a file": "cli/vscode.py",
-    "snapshots of before there were codes": "model/saved/earlier.py",
+    "snapshots of before there were codes": "model/snapshot_files/earlier.py",
     "a word that is its own code: kinds of helpers and of edges": """
-        analysis/verdict/view.py analysis/waits/prose.py debugger/calls/driver_calls.py
+        analysis/verdict/view.py analysis/waits/prose.py inside_gdb/calls/driver_calls.py
     """,
     "told once": "capture/nccl/pointer_search.py",
     "laid out anew in a table, which decides nothing": "render/text/locks.py",

@@ -11,7 +11,7 @@ import dataclasses
 from itertools import combinations
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.analysis.communicators.joined import communicator_table, failure
+from gdbext.analysis.communicators.joined_communicators import communicator_table, failure
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of, one_lower
 from gdbext.analysis.verdict.open_stacks import memory_alone
 from gdbext.analysis.verdict.proc_alone import whom

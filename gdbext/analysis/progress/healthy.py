@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence
 
-from gdbext.analysis.progress.across import may_progress, waiting_for_others
 from gdbext.analysis.progress.between_looks import ran
 from gdbext.analysis.progress.own_work import waits_for_child, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, longer_look
+from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
 from gdbext.analysis.stacks.decisive import is_main
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of, majority
 from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, threads_of, without

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
-from gdbext.analysis.progress.across import may_progress
 from gdbext.analysis.progress.running import in_own_code, is_alive, longer_look
+from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of, without
 from gdbext.analysis.verdict.wording import start, verb, where, who

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Pattern, Sequence, Tuple
 
-from gdbext.analysis.checks.check_messages import is_raising
+from gdbext.analysis.failed_checks.check_messages import is_raising
 from gdbext.analysis.stacks.frame_facts import FrameBook, Known, without_lies
 from gdbext.analysis.stacks.resting_threads import AT_REST, rests
 from gdbext.knowledge.frame_precedence import API, GIL, LEAF, NAMED, OUTER, SILENT

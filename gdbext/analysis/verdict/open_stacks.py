@@ -16,7 +16,7 @@ _SPEAKS_FOR_ITSELF = ("fatal", "implicit", "init", "teardown", *COMMUNICATION)
 
 
 _LOOSE = ("text:loose", "text:chain", "text:boost")
-"""Stacks of texts that no tool's format knew (parsers/formats/loose.py)."""
+"""Stacks of texts that no tool's format knew (parsers/formats/unknown_frames.py)."""
 
 
 def less_sure(view: JobView, best: Candidate) -> Candidate:

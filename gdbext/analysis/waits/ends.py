@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Dict, Optional
 
-from gdbext.analysis.progress.across import may_progress
 from gdbext.analysis.progress.running import is_alive, moves_about, seconds_in_place
 from gdbext.analysis.progress.slow import is_at_work
+from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party
 from gdbext.knowledge.causes.wait_kinds import LEFT_EARLY
 

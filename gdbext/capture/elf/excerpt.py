@@ -31,7 +31,7 @@ from gdbext.capture.elf.unwind_entries import UnwindTable
 from gdbext.capture.symbols import symbol_sweep
 from gdbext.capture.symbols.symbol_index import MOST, SymbolIndex
 from gdbext.capture.symbols.symbol_sweep import TimeUp
-from gdbext.opener.shelf import Opened
+from gdbext.safe_open.open_files import Opened
 
 WORTH_IT = 1 << 19
 """Bytes of symbol table from which an excerpt is quicker than the file (21,000 symbols; gdb takes some 0.1 s)."""

@@ -13,8 +13,8 @@ from gdbext.capture.elf.layout import RELOCATION, SHF_EXECINSTR, SHT_DYNSYM, SHT
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.machine.code import code_here
 from gdbext.capture.machine.interface import CodePiece, ThrowSite
-from gdbext.opener import files
-from gdbext.opener.shelf import Shelf
+from gdbext.safe_open import files
+from gdbext.safe_open.open_files import Shelf
 
 THROW = "__cxa_throw"
 LARGEST_CODE = 256 << 20

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Iterator, Optional, Tuple
 
-from gdbext.capture.in_time import in_time
+from gdbext.capture.bounded_reader import in_time
 from gdbext.knowledge.runtimes.nccl import STRUCT, struct_row
 from gdbext.knowledge.schema import StructRow
-from gdbext.opener import files
+from gdbext.safe_open import files
 
 if TYPE_CHECKING:
     from elftools.dwarf.die import DIE

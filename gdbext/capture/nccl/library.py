@@ -12,8 +12,8 @@ from gdbext.capture.memory.maps import MemoryMap
 from gdbext.capture.nccl.communicator_memory import Layout
 from gdbext.knowledge.runtimes.nccl import LAYOUTS
 from gdbext.knowledge.schema import StructRow
-from gdbext.opener import files, regular
-from gdbext.opener.shelf import Shelf
+from gdbext.safe_open import files, regular
+from gdbext.safe_open.open_files import Shelf
 
 Opens = Callable[[str], Optional[str]]
 """Path of a library as the process sees it -> where it can be opened here, or None."""

@@ -20,7 +20,7 @@ from gdbext.capture.stop.kill_timer import KillTimer, Note
 from gdbext.capture.stop.ptrace import Tracees, thread_state, why_refused
 from gdbext.capture.stop.stack_bytes import DEEP, FIRST, StackCopier
 from gdbext.capture.stop.undisturbed import in_own_thread, undisturbed
-from gdbext.capture.without_stop.blocked import Mark, mark
+from gdbext.capture.without_stop.sleeping_threads import Mark, mark
 from gdbext.model.codes import ReadState
 
 _RESIDENT = 16 << 10  # bytes per thread that the copy buffer has at hand: most stacks are that short
@@ -115,9 +115,8 @@ def copy_processes(
     still at the same time (`together`: one consistent picture).
 
     `meet()` is called right before the first one is told to stop and when all of them stand still: whoever stops others
-    at the same time is waited for there (capture/stop/together.py). `marks`: threads that sleep and are not copied
-    (capture/stop/asleep.py).
-    """
+    at the same time is waited for there (capture/stop/several_processes.py). `marks`: threads that sleep and are not
+    copied (capture/stop/sleeping.py)."""
     row, budget, marks = known_machine(), budget or Budget(), marks or {}
     held = [_Held(pid, row, budget, (pages or {}).get(pid, ()), marks.get(pid, {})) for pid in pids]
     for group in [held] if together else [[one] for one in held]:
@@ -128,7 +127,7 @@ def copy_processes(
 
 def copy_in_turns(tids: Mapping[int, Sequence[int]], budget: Optional[Budget] = None) -> Tuple[ProcessCopy, ...]:
     """Copy these threads of each process, a few at a time: each stands still for a fraction of a millisecond. Not one
-    picture: who is copied first may have gone on when the last one is (capture/stop/asleep.py tells who has not)."""
+    picture: who is copied first may have gone on when the last one is (capture/stop/sleeping.py tells who has not)."""
     row, budget = known_machine(), budget or Budget()
     held = [_Held(pid, row, budget, (), {}) for pid in tids]
     for one, threads in zip(held, tids.values()):

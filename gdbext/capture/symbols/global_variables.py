@@ -14,7 +14,7 @@ from gdbext.capture.elf.layout import SYMBOL
 from gdbext.capture.elf.object_file import bias_among
 from gdbext.capture.elf.reader import ElfSymbols, Section, tables_of
 from gdbext.capture.memory.maps import Mapping, MemoryMap
-from gdbext.opener import files
+from gdbext.safe_open import files
 
 _OBJECT = 1  # STT_OBJECT
 _PIECE = 1 << 16  # symbols

@@ -10,7 +10,7 @@ import os
 import re
 from typing import Dict, Iterable, Optional, Set
 
-from gdbext.opener import files
+from gdbext.safe_open import files
 
 _LIBRARY = re.compile(
     r"/lib(nccl|rccl|cuda|cudart|cublas|cublasLt|cudnn|nvrtc|nvshmem_host|mpi|nvinfer|stdc\+\+)(?:\.so[.-]|-)([\d.]*\d)(?:\.so)?$"

@@ -15,8 +15,8 @@ from gdbext.capture.elf.object_file import HEADERS, Reader, bias_of, build_id_of
 from gdbext.capture.memory.maps import Mapping
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.stop.hold import ProcessCopy
-from gdbext.opener.regular import Identity, Refused
-from gdbext.opener.shelf import Opened, Shelf
+from gdbext.safe_open.open_files import Opened, Shelf
+from gdbext.safe_open.regular import Identity, Refused
 
 _WAY = "; gdbext run by root of the host (CAP_SYS_ADMIN) reads it anyway"
 

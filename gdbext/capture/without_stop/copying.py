@@ -1,9 +1,9 @@
 """Copies what the stacks of a process are made of and stops nothing: only threads that are blocked can be read so.
 
 A thread that is blocked neither moves nor changes its stack. So its place is read, its stack twice, and its place again
-(capture/without_stop/blocked.py): equal marks prove that it did not run in between. One that did is read again, a few
-times; one that runs is told as running. No call of ptrace(2) is made, nothing waits for us, nothing has to be released.
-"""
+(capture/without_stop/sleeping_threads.py): equal marks prove that it did not run in between. One that did is read
+again, a few times; one that runs is told as running. No call of ptrace(2) is made, nothing waits for us, nothing has to
+be released."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gdbext.capture.memory.process_memory import Block, CopyBuffer, ProcessMemor
 from gdbext.capture.stop.hold import Budget, Hook, ProcessCopy, ThreadCopy, read_proc, vdso_of
 from gdbext.capture.stop.ptrace import thread_state, why_refused
 from gdbext.capture.stop.stack_bytes import DEEP, FIRST, Registers, StackCopier
-from gdbext.capture.without_stop.blocked import Mark, mark, processor_time, registers_of, thread_pointers
+from gdbext.capture.without_stop.sleeping_threads import Mark, mark, processor_time, registers_of, thread_pointers
 from gdbext.capture.without_stop.syscall_line import GONE, REFUSED
 from gdbext.model.codes import Code
 from gdbext.model.missing import Missing

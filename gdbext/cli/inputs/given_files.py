@@ -17,7 +17,7 @@ from gdbext.collect.interrupts import interrupts_wait
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.origin import Origin
-from gdbext.model.saved.codec import load_snapshot
+from gdbext.model.snapshot_files.codec import load_snapshot
 from gdbext.parsers import parse_files
 
 _MUCH = 4  # MiB, from which on the parsers take longer than anybody waits without a word

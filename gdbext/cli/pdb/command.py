@@ -14,7 +14,7 @@ from gdbext.cli.pdb import remote_exec
 from gdbext.cli.pdb.inject import inject
 from gdbext.cli.pdb.prompt_terminal import Terminal
 from gdbext.cli.terminal import Progress
-from gdbext.collect.tidy_end import tidy_end
+from gdbext.collect.ending import tidy_end
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.errors import OK, GdbextError, NothingFound, UsageError
 from gdbext.model.exit_status import ALL, NONE, exit_status

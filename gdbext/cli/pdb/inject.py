@@ -16,8 +16,8 @@ from gdbext.capture.memory.environ import read_environ
 from gdbext.capture.python.runtime import interpreter_of
 from gdbext.cli.pdb import remote_exec
 from gdbext.cli.terminal import Progress, style_for
-from gdbext.collect.gdb import batch_runs
-from gdbext.collect.tidy_end import private_folder
+from gdbext.collect.ending import private_folder
+from gdbext.collect.gdb_runs import batch_runs
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import choose_job, find_jobs
 from gdbext.discovery.ranks.selectors import Selector
@@ -36,7 +36,7 @@ try:
     import sys, time
     if time.monotonic() < {until}:
         try:
-            from gdbext.rankpdb import planted
+            from gdbext.rankpdb import injected as planted
         except ImportError:
             from importlib import util
             if "gdbext" in sys.modules:
@@ -44,7 +44,7 @@ try:
             places = [{package!r}]
             spec = util.spec_from_file_location("gdbext", places[0] + "/__init__.py", submodule_search_locations=places)
             sys.modules["gdbext"] = util.module_from_spec(spec)
-            from gdbext.rankpdb import planted
+            from gdbext.rankpdb import injected as planted
         planted.take({request!r})
 except BaseException as error:
     try:

@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass
 from typing import ContextManager, Dict, Iterator, List, Optional
 
-from gdbext.opener import files
+from gdbext.safe_open import files
 
 SINCE = (3, 14)
 _CALL = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"

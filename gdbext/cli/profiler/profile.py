@@ -14,7 +14,7 @@ from gdbext.cli.profiler.profile_report import report
 from gdbext.cli.profiler.profile_server import named_server, server_of
 from gdbext.cli.profiler.profile_session import TOKEN, Session, ways
 from gdbext.cli.selection import chosen_job, selector_of
-from gdbext.collect.tidy_end import tidy_end
+from gdbext.collect.ending import tidy_end
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.discovery.ranks.listing import describe

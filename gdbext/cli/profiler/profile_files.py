@@ -11,8 +11,8 @@ from gdbext.knowledge.ascend_tables import FOLDER, RANK_FILE, TRACE_VIEW
 from gdbext.knowledge.profilers import ASCEND_PID, ASCEND_TRACE, FRONT_END, STAGE
 from gdbext.knowledge.traces import HOST_NAME
 from gdbext.model.profiling import WrittenTrace
-from gdbext.opener import files as opener
-from gdbext.traces.finding import labels_of
+from gdbext.safe_open import files as safe_files
+from gdbext.traces.trace_files import labels_of
 
 _MOST_NAMES = 65_536
 _PIECE = 1 << 20
@@ -85,7 +85,7 @@ class Folder:
     def _list(self) -> List[_Found]:
         """Raises `OSError`; a folder that is not there yet is empty."""
         try:
-            names = opener.names_in(self.path, _MOST_NAMES)
+            names = safe_files.names_in(self.path, _MOST_NAMES)
         except FileNotFoundError:
             return []
         found = []
@@ -100,10 +100,10 @@ class Folder:
         path = os.path.join(self.path, name)
         try:
             if is_folder:
-                with opener.folder(path) as opened:
+                with safe_files.folder(path) as opened:
                     status = os.fstat(opened)
                 return status.st_ino, 0, 0
-            status = opener.status(path)
+            status = safe_files.status(path)
         except OSError:
             return None
         return status.st_ino, status.st_size, status.st_mtime_ns
@@ -113,7 +113,7 @@ class Folder:
         path = self.path
         while True:
             try:
-                with opener.folder(path) as opened:
+                with safe_files.folder(path) as opened:
                     about = os.fstatvfs(opened)
                 return about.f_bavail * about.f_frsize
             except FileNotFoundError:
@@ -138,7 +138,7 @@ class _Growing:
     def look(self) -> Tuple[str, int]:
         """State and size."""
         try:
-            with opener.stream(self._path) as file:
+            with safe_files.stream(self._path) as file:
                 status = os.fstat(file.fileno())
                 if status.st_ino != self._inode or status.st_size < self._read:
                     self._inode, self._read, self._unzip = status.st_ino, 0, zlib.decompressobj(31)
@@ -178,7 +178,7 @@ def _ends(descriptor: int, size: int) -> bool:
 def _ascend_rank(folder: str) -> Optional[str]:
     """`rank 3` by the file that Ascend's profilers put into their folder."""
     try:
-        names = opener.names_in(folder, 256)
+        names = safe_files.names_in(folder, 256)
     except OSError:
         return None
     found = (re.fullmatch(RANK_FILE, name) for name in names)

@@ -11,13 +11,13 @@ from gdbext.cli.profiler.profile_http import Http
 from gdbext.discovery.proc.argument_words import option
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.sockets import listening
-from gdbext.evidence.addresses import is_this_host
 from gdbext.knowledge.profilers import PROFILERS, RECOGNISES, ProfilerRow
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.missing import Missing
 from gdbext.model.profiling import ProfileServer
 from gdbext.model.text.digits import whole
+from gdbext.witnesses.addresses import is_this_host
 
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what others are bound to
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")

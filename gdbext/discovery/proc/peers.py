@@ -55,7 +55,7 @@ class _Wait(NamedTuple):
 _Found = Union[_Wait, Peer]
 Asleep = Callable[[int, int], Optional[Tuple[object, Sequence[int]]]]
 """Of a thread (pid, tid) that sleeps: what changes whenever it runs, and its system call
-(capture/without_stop/blocked.py)."""
+(capture/without_stop/sleeping_threads.py)."""
 
 
 def waits_for(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge import api
+from gdbext.knowledge import vendor_calls as api
 from gdbext.knowledge.engines import rows
 from gdbext.knowledge.frames import by_name, failures, helper_threads, idle, other_engines
 from gdbext.knowledge.frames.devices import ascend, cublas, cuda, other_devices, rocm

@@ -112,7 +112,7 @@ RULES: Tuple[LogRule, ...] = (
         "signal-of-core",
         r"^thread \d+ terminated by SIG[A-Z]+\b",
         "the core was written because a signal ended the process",
-        "NT_PRSTATUS and NT_SIGINFO of the core (snapshot/core_job.py)",
+        "NT_PRSTATUS and NT_SIGINFO of the core (snapshot_builder/core_job.py)",
         wait=_DEAD,
     ),
     LogRule(

@@ -14,9 +14,9 @@ from gdbext.model.text.digits import whole
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.events import ProcessHead, ThreadHead
 from gdbext.parsers.assemble.threads import LONGEST_PROBLEM, Thread
-from gdbext.parsers.formats.loose import KINDS as LOOSE_KINDS
-from gdbext.parsers.formats.loose import is_telling
-from gdbext.snapshot.builder import ProcessReading, Stacks, rank_snapshot
+from gdbext.parsers.formats.unknown_frames import KINDS as LOOSE_KINDS
+from gdbext.parsers.formats.unknown_frames import is_telling
+from gdbext.snapshot_builder.builder import ProcessReading, Stacks, rank_snapshot
 
 MOST_SAID = 24
 

@@ -5,29 +5,29 @@ from __future__ import annotations
 from gdbext.parsers.formats import (
     crashes,
     debuggers,
+    gdb_mi,
+    headings,
     logs,
-    loose,
-    machine,
-    people,
     python,
     runtimes,
     samplers,
     sanitizers,
+    unknown_frames,
 )
-from gdbext.parsers.formats.row import Grammar
+from gdbext.parsers.formats.format_row import Grammar
 
 GRAMMAR = Grammar(
     (
         *sanitizers.ROWS,
         *crashes.ROWS,
-        *machine.ROWS,
+        *gdb_mi.ROWS,
         *runtimes.ROWS,
         *samplers.ROWS,
         *debuggers.ROWS,
         *python.ROWS,
         *logs.ROWS,
-        *people.ROWS,
-        *loose.ROWS,
+        *headings.ROWS,
+        *unknown_frames.ROWS,
     )
 )
 """On one line the first row that can read it decides."""

@@ -8,7 +8,7 @@ from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.argument_lists import split_call
 from gdbext.parsers.assemble.events import Cut, Event, FrameLine, Location, ProcessHead, Prompt, Standing, ThreadHead
-from gdbext.parsers.formats.row import Row, detail, number, row
+from gdbext.parsers.formats.format_row import Row, detail, number, row
 from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, read_frame, read_place
 
 _LWP = regex(r"\b(?:LWP|process|pid|tid =) (\d{1,9}|0x[0-9a-f]{1,8})")

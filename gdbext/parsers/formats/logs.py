@@ -10,7 +10,7 @@ from gdbext.knowledge.logs import LOG_RULES, NAMED, READY, WRITERS
 from gdbext.model.text.literals import any_of, needed
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.events import Event, ProcessHead, Said, Several
-from gdbext.parsers.formats.row import Row, row
+from gdbext.parsers.formats.format_row import Row, row
 
 _LONGEST = 2000
 _MOST_LISTED = 12

@@ -21,8 +21,8 @@ from gdbext.parsers.assemble.events import (
     ThreadHead,
     Trace,
 )
+from gdbext.parsers.formats.format_row import Row, detail, row
 from gdbext.parsers.formats.logs import rank_in
-from gdbext.parsers.formats.row import Row, detail, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
 _LINE = regex(r"(.+):(\d{1,9})\Z")

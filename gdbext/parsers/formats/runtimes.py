@@ -7,7 +7,7 @@ from typing import Match, Tuple
 from gdbext.model.stack import Frame
 from gdbext.model.text.digits import whole
 from gdbext.parsers.assemble.events import Aside, Event, FrameLine, Location, ProcessHead, Said, Several, ThreadHead
-from gdbext.parsers.formats.row import Row, detail, number, row
+from gdbext.parsers.formats.format_row import Row, detail, number, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
 

@@ -6,7 +6,7 @@ from typing import Match, Optional, Tuple
 
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.events import Event, FrameLine, Several, ThreadHead
-from gdbext.parsers.formats.row import Row, detail, row
+from gdbext.parsers.formats.format_row import Row, detail, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
 _RESUMED = regex(r"<\.\.\. resuming interrupted (?:system call|(?P<call>[a-z_0-9]{2,20}))")

@@ -6,7 +6,7 @@ from typing import Match, Optional, Tuple
 
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.events import Aside, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
-from gdbext.parsers.formats.row import Row, detail, number, row
+from gdbext.parsers.formats.format_row import Row, detail, number, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
 _FILE_LINE = regex(r"(\S+?):(\d{1,9})(?::\d{1,9})?\Z")

@@ -2,7 +2,7 @@
 
 What is printed is cleaned: `jq -r` prints strings as they are, so escapes of JSON alone do not keep a name from
 controlling a terminal. Characters that a terminal obeys or does not show are replaced by visible words, `\\u202e`. A
-saved snapshot, which is kept, has the names as they were, in ASCII (model/saved/codec.py).
+saved snapshot, which is kept, has the names as they were, in ASCII (model/snapshot_files/codec.py).
 """
 
 from __future__ import annotations

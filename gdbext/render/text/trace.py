@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, List, Mapping, Sequence
 
 from gdbext.model.text.ranges import counted
-from gdbext.model.trace import (
-    MergeReport,
-    Shares,
-    TraceDiagnosis,
-    TraceDifference,
-    TraceFile,
-    TraceSummary,
-)
+from gdbext.model.trace import MergeReport, Shares, TraceDiagnosis, TraceDifference, TraceFile, TraceSummary
 from gdbext.render.safe_text import clean, shorten_name, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table

@@ -8,11 +8,11 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from gdbext.knowledge.ascend_tables import COMMUNICATION, IS_COMMUNICATION, KERNELS, RANK_FILE, STEPS
 from gdbext.traces.ascend.ascend_files import Exchange, Kernel, Table, exchanges, kernels, shares
-from gdbext.traces.collecting import Collected, Collector
 from gdbext.traces.events import Event, made
-from gdbext.traces.finding import labels_of
-from gdbext.traces.rank import RankTrace, finished
+from gdbext.traces.first_pass import Collected, Collector
+from gdbext.traces.rank_trace import RankTrace, finished
 from gdbext.traces.reading import Contents
+from gdbext.traces.trace_files import labels_of
 
 _BLOCK = 4096
 _PARTS = re.compile(IS_COMMUNICATION)

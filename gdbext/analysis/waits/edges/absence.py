@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from gdbext.analysis.progress.across import may_progress
+from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.verdict.view import JobView, Party
 from gdbext.analysis.waits.edges.marks import blocked_inside, is_exiting
 from gdbext.analysis.waits.edges.members import Meeting

@@ -6,7 +6,7 @@ from typing import Dict, List, Optional, Tuple
 
 from gdbext.analysis.verdict.view import COMMUNICATION, WATCHDOG, JobView, Party
 from gdbext.analysis.waits.drawing import Drawing
-from gdbext.analysis.waits.edges import inside, outside_locks
+from gdbext.analysis.waits.edges import one_process, outside_locks
 from gdbext.analysis.waits.edges.marks import called_by_loader, in_profiler, owners_of_gil, under_driver, wants_loader
 from gdbext.analysis.waits.thread_numbers import Threads, decided
 from gdbext.knowledge.runtimes.glibc_locks import NO_OWNER, kind_of_call
@@ -23,7 +23,7 @@ _OF_DRIVER = ("implicit", "lock", *COMMUNICATION)
 def draw(drawing: Drawing) -> None:
     """Locks, joins, conditions, queues, pipes and sockets with their edges."""
     threads = _by_memory(drawing)
-    inside.draw(drawing, threads)
+    one_process.draw(drawing, threads)
     waiters = _lock_waiters(drawing.view)
     for party in waiters:
         _by_frames(drawing, party)
@@ -67,7 +67,7 @@ def _lock(drawing: Drawing, threads: Threads, waiter: Party, wait: LockWait) -> 
             _owner(drawing, threads, source, process, wait, JOINS, strength, facts)
         return
     where = f"{process.index}:{wait.address:#x}" if wait.address else f"{process.index}:{wait.thread}"
-    lock = drawing.resource("lock", where, inside.name(wait), "progressing" if moves else None)
+    lock = drawing.resource("lock", where, one_process.name(wait), "progressing" if moves else None)
     drawing.join(source, lock, "gil" if wait.kind == "gil" else kind, strength, facts)
     unknown = isinstance(wait.owner, Missing) and not wait.gone
     if not (moves or unknown or drawing.waits(lock)):

@@ -1,0 +1,180 @@
+"""A check that failed and ended its process: what it says, where it stands, and what that means for the others."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from gdbext.analysis.failed_checks.check_messages import failure_in_line
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, calls_of, threads
+from gdbext.analysis.verdict.wording import place, start, verb, where, who
+from gdbext.model.check_report import Failure
+from gdbext.model.text.patterns import regex
+from gdbext.model.verdict import Evidence
+
+_ENDS = regex(r".*(?:terminate called|Aborted|core dumped|[Ss]ignal\b|SIG[A-Z]{3,4}\b|\[TM\]\[FATAL\])|F\d{4,8} ")
+_MARKS = (
+    *("CUDA ", "CUDA_", "cudaError", "Cuda failure", "CUBLAS_STATUS"),
+    *("ssertion fail", "Check failed", "non NULL", "][FATAL]"),
+)
+"""A line without any of these is not looked at: a log of a thousand ranks has many."""
+_HIDES = ("cublasStatus_t", (13, 14))  # cuBLAS failed to run a kernel: the error of the kernel is hidden
+_LONGEST = 300
+_SHARED_MEMORY = regex(r"(shm|SharedMemory|ftruncate|memset|nccl)", re.IGNORECASE)
+
+
+class _Said(NamedTuple):
+    """A failed check's message, and the process that said it (None: one of several)."""
+
+    failure: Failure
+    process: Optional[int]
+
+
+def ended_by_check(view: JobView) -> Optional[Candidate]:
+    """A process threw an error of CUDA, or a log has the message of a check that failed."""
+    dying = _dying(view)
+    said = max(_all_said(view), key=_weight, default=None)
+    if said is None:
+        return _without_message([one for one in dying if one.kind == "cuda-error-throw"], view)
+    own = [one for one in dying if said.process in (None, one.index)]
+    fault = _is_fault(said.failure)
+    if not own and not fault and not _says_the_end(view):
+        return None  # an error that was handled is no end
+    culprits = own or [one for one in view.parties if one.index == said.process]
+    dead = {one.index for one in culprits}
+    victims = [one for one in view.of(*COMMUNICATION, "init") if one.index not in dead]
+    sure = fault and bool(own) and said.process is not None and _says_the_end(view)
+    confidence = "high" if sure else "medium" if own or fault else "low"
+    return Candidate(
+        cause="gpu-fault" if fault else "other",
+        confidence=confidence,
+        summary=_summary(said.failure, culprits, victims),
+        culprits=tuple(culprits),
+        victims=tuple(victims),
+        evidence=(_quoted(said, culprits), *evidence_of(culprits, victims)),
+    )
+
+
+def _dying(view: JobView) -> List[Party]:
+    """Of every process that throws or aborts, itself where its deciding thread does so, else that thread."""
+    found: Dict[int, Party] = {}
+    for one in threads(view, ("cuda-error-throw", "exited-or-crashed")):
+        whole = next((party for party in view.parties if party.index == one.index), None)
+        found.setdefault(one.index, whole if whole is not None and whole.group == "fatal" else one)
+    return list(found.values())
+
+
+def _all_said(view: JobView) -> Iterator[_Said]:
+    for process in view.snapshot.processes:
+        lines = (*process.said, *(text for thread in process.threads for text in thread.problems))
+        yield from _failures(lines, process.index)
+    alone = view.snapshot.processes[0].index if len(view.snapshot.processes) == 1 else None
+    yield from _failures(view.snapshot.said, alone)
+
+
+def _failures(lines: Sequence[str], process: Optional[int]) -> Iterator[_Said]:
+    for failure in (failure_in_line(line) for line in lines if any(mark in line for mark in _MARKS)):
+        if failure is None:
+            continue
+        if failure.error is None or failure.error.library != "ncclResult_t":  # tells of a peer, mostly
+            yield _Said(failure, process)
+
+
+def _weight(said: _Said) -> Tuple[bool, bool, bool, bool]:
+    """The most telling first; of equal ones `max` takes the first that was said."""
+    failure = said.failure
+    return _is_fault(failure), failure.error is not None, bool(failure.file), said.process is not None
+
+
+def _is_fault(failure: Failure) -> bool:
+    """Whether it is a kernel or the hardware that failed, and not the call that was checked."""
+    error = failure.error
+    if error is None:
+        return False
+    return bool(error.sticky) or (error.library == _HIDES[0] and error.number in _HIDES[1])
+
+
+def _says_the_end(view: JobView) -> bool:
+    """Whether a line says that a process ended."""
+    lines = list(view.snapshot.said)
+    for process in view.snapshot.processes:
+        lines += [*process.said, *(text for thread in process.threads for text in thread.problems)]
+    return any(_ENDS.match(line) for line in lines)
+
+
+def _summary(failure: Failure, culprits: Sequence[Party], victims: Sequence[Party]) -> str:
+    error = failure.error
+    named = f" ({error.name}, {error.number})" if error else ""
+    text = failure.text.strip().rstrip(".")
+    at = f" at {failure.file}:{failure.line}" if failure.file else ""
+    inside = _engine_place(culprits)
+    subject = f"{start(who(culprits))} died of a failed check" if culprits else "A check failed"
+    summary = f"{subject}{at}: {text[:_LONGEST]}{named}.{f' The check is in {inside}.' if inside else ''}"
+    if _is_fault(failure):
+        summary += " What failed on the GPU was launched earlier; the check only noticed it."
+    elif error is not None:
+        summary += f" The call itself failed; `gdbext error {error.name}` has the usual causes."
+    if victims:
+        summary += f" {start(who(victims))} {verb(victims, 'waits', 'wait')} for what cannot complete any more."
+    return summary
+
+
+def _engine_place(culprits: Sequence[Party]) -> str:
+    frames = (party.frame(party.judged.engine_frame) for party in culprits)
+    frame = next((one for one in frames if one is not None), None)
+    return place(frame) if frame is not None else ""
+
+
+def _quoted(said: _Said, culprits: Sequence[Party]) -> Evidence:
+    text = f"the failed check says: {said.failure.message[:_LONGEST]}"
+    if said.process is None or not culprits:
+        return Evidence(text, said.process)
+    return Evidence(text, said.process, culprits[0].id or None, culprits[0].judged.engine_frame)
+
+
+def _without_message(dying: Sequence[Party], view: JobView) -> Optional[Candidate]:
+    """The stack alone shows that an error of CUDA is thrown."""
+    if not dying:
+        return None
+    dead = {one.index for one in dying}
+    victims = tuple(one for one in view.of(*COMMUNICATION, "init") if one.index not in dead)
+    summary = (
+        f"{start(who(dying))} is throwing because a CUDA call failed, in {where(dying[0])}. "
+        "What the others wait for cannot complete; the error's text and the kernel log (Xid) say which fault it was."
+    )
+    confidence = "medium" if victims else "low"
+    return Candidate(
+        cause="gpu-fault",
+        confidence=confidence,
+        summary=summary,
+        culprits=tuple(dying),
+        victims=victims,
+        evidence=evidence_of(dying, victims),
+    )
+
+
+def bus_error(view: JobView) -> Optional[Candidate]:
+    """A thread whose memory is not there."""
+    dying = list(threads(view, ("sigbus",)))
+    if not dying:
+        return None
+    dead = {one.index for one in dying}
+    victims = [party for party in view.of(*COMMUNICATION, "init") if party.index not in dead]
+    shared = any(_SHARED_MEMORY.search(name) for one in dying for name in calls_of(one))
+    summary = f"{start(who(dying))} got SIGBUS in {where(dying[0])}: the memory behind a mapping is not there. " + (
+        "For NCCL's shared memory that mostly means that /dev/shm was full."
+        if shared
+        else "A full /dev/shm or a truncated file does that."
+    )
+    return Candidate(
+        cause="shm-too-small",
+        confidence="medium" if shared else "low",
+        summary=summary,
+        culprits=tuple(dying),
+        victims=tuple(victims),
+        evidence=evidence_of(dying, victims),
+    )
+
+
+PATTERNS = (ended_by_check, bus_error)

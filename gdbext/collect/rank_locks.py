@@ -1,0 +1,94 @@
+"""Which lock each thread of the copied ranks waits for and who holds it, by the memory of the stop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Dict, Mapping, Sequence, Tuple
+
+from gdbext.capture.locks import futexes, lock_owners, process_locks, surroundings
+from gdbext.capture.memory.process_memory import ProcessMemory
+from gdbext.capture.stop import hold
+from gdbext.capture.symbols.global_variables import variable_in
+from gdbext.capture.without_stop.sleeping_threads import asleep_in
+from gdbext.collect.one_rank import LiveRank
+from gdbext.discovery.proc.peers import waits_for
+from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.model.codes import ReadState
+from gdbext.model.locks import LockWait, Peer
+from gdbext.model.missing import Missing
+from gdbext.model.stack import ThreadStack
+from gdbext.model.text.mangled import qualified_name
+
+
+class Neighbours:
+    """All ranks that were copied: a lock in shared memory may be owned by a thread of another one."""
+
+    def __init__(self, proc: ProcFS, ranks: Sequence[LiveRank]) -> None:
+        self.proc = proc
+        self._ids = {rank.pid: _thread_ids(rank) for rank in ranks}
+        self._searched = [_searched(rank) for rank in ranks if rank.copy is not None]
+        self._files = surroundings.SharedFiles({rank.pid: rank.copy.maps for rank in ranks if rank.copy is not None})
+
+    def locks(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[LockWait, ...]:
+        """Threads of the rank that wait for other threads: by the futexes, and by the names of the frames."""
+        assert rank.copy is not None
+        ids, pid = self._ids, rank.pid
+        others = {tid: (other, lwp) for other, one in ids.items() if other != pid for tid, lwp in one.lwps.items()}
+        around = _surroundings(self.proc, rank, ids[pid])
+        around = replace(around, others=others, sharers=self._files.with_process(pid))
+        found = lock_owners.resolve(_waits(rank.copy), stacks, around)
+        if rank.second is not None and rank.second.state != ReadState.LOST:
+            found = lock_owners.still(found, lock_owners.resolve(_waits(rank.second), stacks, around))
+        return process_locks.with_owners(found, stacks, rank.copy.maps, self._searched)
+
+    def peers(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[Peer, ...]:
+        """What threads of the rank wait for from other processes."""
+        return waits_for(self.proc, rank.pid, _lasting_calls(rank, stacks), asleep_in)
+
+
+def _searched(rank: LiveRank) -> process_locks.Searched:
+    assert rank.copy is not None
+    at = rank.copy.architecture.thread_pointer if rank.copy.architecture is not None else None
+    threads = {one.registers[at]: one.tid for one in rank.copy.threads if at is not None and one.registers}
+    return process_locks.Searched(rank.pid, rank.copy.maps, ProcessMemory(rank.pid).read, threads)
+
+
+def _waits(copy: hold.ProcessCopy) -> Mapping[int, futexes.FutexCall]:
+    """What the stop itself proves: the wait was there when the memory was read."""
+    waits: Dict[int, futexes.FutexCall] = {}
+    for held in copy.during or ():
+        found = held.waits.filled(held.pages)
+        waits.update({tid: call for tid, call in found.items() if held.tids is None or tid in held.tids})
+    return futexes.confirmed(waits, {thread.tid: thread.registers for thread in copy.threads})
+
+
+def _lasting_calls(rank: LiveRank, stacks: Sequence[ThreadStack]) -> Mapping[int, Sequence[int]]:
+    """The system calls of its threads, those that a second copy showed too where there is one."""
+    calls = {stack.lwp: stack.syscall for stack in stacks if stack.lwp and stack.syscall}
+    if rank.second is None:
+        return calls
+    later = {thread.tid: futexes.syscall_of(thread.registers) for thread in rank.second.threads}
+    return {tid: call for tid, call in calls.items() if (later.get(tid) or ())[:2] == call[:2]}
+
+
+def _thread_ids(rank: LiveRank) -> futexes.ThreadIds:
+    assert rank.copy is not None
+    registers = {thread.tid: thread.registers for thread in rank.copy.threads}
+    return futexes.thread_ids(registers, ProcessMemory(rank.pid).read_many)
+
+
+def _surroundings(proc: ProcFS, rank: LiveRank, ids: futexes.ThreadIds) -> surroundings.Surroundings:
+    assert rank.copy is not None
+    stat = proc.stat(rank.pid)
+    parent = None if isinstance(stat, Missing) else stat.parent
+    return surroundings.Surroundings(
+        ids.lwps,
+        ids.words,
+        set(ids.lwps.values()) >= {thread.tid for thread in rank.copy.threads} | set(rank.times),
+        surroundings.place_in(rank.copy.maps),
+        variable_in(rank.copy.maps, f"{proc.root}/{rank.pid}/root", qualified_name),
+        surroundings.shared_in(rank.copy.maps),
+        exists=surroundings.exists_beside(ids.lwps, proc.root),
+        parent=parent,
+        parents_threads=frozenset(proc.tasks(parent) if parent else ()),
+    )

@@ -1,0 +1,22 @@
+"""A job to try gdbext on."""
+
+from __future__ import annotations
+
+from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.options.shared_arguments import QUIET
+
+COMMANDS = (
+    Command(
+        "Show gdbext at work on a hanging job: a live one in a clone of the repository, else a recorded one",
+        gdbext="demo",
+        run="gdbext.cli.demo",
+        arguments=(
+            Argument("name", "which hang to show (default: pinned-alloc)", "NAME", nargs="?", completes="demo"),
+            Argument("--list", "list the hangs, with one line on each", flag=True),
+            Argument("--recorded", "use the recording, even in a clone", flag=True),
+            QUIET,
+        ),
+        shell_examples=("gdbext demo", "gdbext demo collective-mismatch"),
+        answers=False,
+    ),
+)

@@ -1,0 +1,31 @@
+"""A job watched until it stands still."""
+
+from __future__ import annotations
+
+from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.options.shared_arguments import MAX_PAUSE, PIDS, QUIET, SELECTING, SPINNING, WHICH_GDB
+
+COMMANDS = (
+    Command(
+        "Poll a job without stopping it, and save a bundle when it hangs",
+        gdbext="watch",
+        statuses="0 no hang was kept, 1 a hang was kept, 3 the last standstill could not be told, "
+        "and lasts, 2 wrong usage, 4 nothing could be read, 130 interrupted",
+        run="gdbext.cli.watch",
+        arguments=(
+            PIDS,
+            Argument("--still", "how many seconds without progress count as a hang (60)", "T", float, default=60.0),
+            Argument("--every", "seconds between two polls (5)", "S", float, default=5.0),
+            Argument("--keep", "how many bundles to keep, the newest ones (5)", "N", int, default=5),
+            Argument("--into", "folder of the bundles (gdbext-watch)", "DIR", default="gdbext-watch"),
+            *(SPINNING, MAX_PAUSE),
+            Argument("--deadline", "time limit for symbols and gdb, in seconds (120)", "S", float, default=120.0),
+            WHICH_GDB,
+            Argument("--json", "print one JSON document for each line", flag=True),
+            Argument("--output", "write events to FILE instead; FILE must not exist", "FILE"),
+            Argument("--force", "let --output overwrite a file", flag=True),
+            *(QUIET, *SELECTING),
+        ),
+        answers=False,  # many, as they come
+    ),
+)

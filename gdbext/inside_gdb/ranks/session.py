@@ -1,0 +1,491 @@
+"""The ranks that this gdb holds: attaching to all of them, switching, releasing. The `Session` of the commands."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from dataclasses import replace
+from typing import Callable, Deque, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+import gdb
+
+from gdbext.capture.gdb_traps import WAY
+from gdbext.capture.memory.maps import read_maps
+from gdbext.capture.without_stop import kernel_threads
+from gdbext.commands.ranks import HELD
+from gdbext.discovery.preflight import permission_remedies
+from gdbext.discovery.preflight.permission import check, elsewhere
+from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.inside_gdb.base import compat, symbols
+from gdbext.inside_gdb.base.about import about
+from gdbext.inside_gdb.base.alarm import nudged
+from gdbext.inside_gdb.breakpoints.break_points import RankBreaks
+from gdbext.inside_gdb.breakpoints.gathering import TOGETHER
+from gdbext.inside_gdb.breakpoints.rank_points import RankPoint
+from gdbext.inside_gdb.checks.check_watch import CheckWatch
+from gdbext.inside_gdb.checks.report import report_of
+from gdbext.inside_gdb.ranks.guard import Guard
+from gdbext.inside_gdb.ranks.held import Held, HeldRanks, in_rank_order, numbered, rank_key
+from gdbext.inside_gdb.ranks.leaving import Leaving
+from gdbext.inside_gdb.ranks.timed_stop import NextStop
+from gdbext.inside_gdb.stacks import held_ranks, other_ranks
+from gdbext.inside_gdb.stacks import opened_cores as core_files
+from gdbext.inside_gdb.stacks.backtrace import backtraces
+from gdbext.inside_gdb.streams.stream_access import StreamAccess
+from gdbext.inside_gdb.tensors.device_access import DeviceAccess
+from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTable
+from gdbext.model.backtrace import Backtrace
+from gdbext.model.check_report import Failure
+from gdbext.model.checkup import Point
+from gdbext.model.codes import RankState
+from gdbext.model.errors import GdbextError
+from gdbext.model.job import Job, JobSnapshot, RankProcess
+from gdbext.model.missing import Missing
+from gdbext.model.page import AskedBefore
+from gdbext.model.text.ranges import counted, folded
+from gdbext.render import Style
+from gdbext.render.safe_text import clean_text
+from gdbext.snapshot_builder.core_job import Cores, OpenCore
+
+WHILE_ATTACHING = {
+    **compat.QUIETLY,
+    "confirm": "off",
+    "pagination": "off",
+    "print inferior-events": "off",
+    "python print-stack": "message",  # `compat.run` looks for it
+    "debuginfod enabled": "off",  # would ask a question, or wait for the network while ranks stand still
+}
+_STOPS_AGAIN = 1.0  # seconds
+_NAMED = 3  # files whose names stand in a line
+ALREADY = "attached to this gdb already; use it as it is, or detach it first"
+
+
+_MOST_ASKED = 12  # answers about tensors and streams that are kept for a page
+
+
+class GdbSession:
+    """One per gdb."""
+
+    def __init__(self) -> None:
+        self._held = HeldRanks()
+        self._jobs: Tuple[Job, ...] = ()
+        self._together_before: Optional[str] = None
+        self.from_terminal = False  # whether a person typed the command that runs now
+        self._asked: Deque[AskedBefore] = deque(maxlen=_MOST_ASKED)
+        self._guard = Guard()
+        self.tensors = DeviceAccess(self.say, self.rank_of)
+        self.streams = StreamAccess(self.say, self.rank_of)
+        next_stop = NextStop()
+        leaving = Leaving(self, next_stop)
+        self.checks = CheckWatch(self.ranks, self.tensors, self.say, leaving)
+        self.breaks = RankBreaks(self, self._report_place, next_stop, leaving)
+        self._held.listen()
+
+    def say(self, text: str) -> None:
+        gdb.write(f"gdbext: {clean_text(text, Style())}\n", gdb.STDERR)
+        gdb.flush(gdb.STDERR)
+
+    def confirm(self, question: str) -> bool:
+        return not self.from_terminal or compat.confirmed(question)
+
+    # --- what is there ---
+
+    def ranks(self) -> Sequence[AttachedRank]:
+        return self._held.rows()
+
+    def rank_of(self, inferior: gdb.Inferior) -> Optional[int]:
+        """Rank number of an inferior, None when unknown."""
+        return self._held.rank_of(inferior)
+
+    def about(self) -> Iterable[Point]:
+        return about()
+
+    def note(self, command: str, lines: Sequence[str]) -> None:
+        """Keep what a command answered, for a page that is asked for later."""
+        self._asked.append(AskedBefore(command, tuple(lines)))
+
+    def asked_before(self) -> Sequence[AskedBefore]:
+        return tuple(self._asked)
+
+    # --- attaching ---
+
+    def attach(self, jobs: Sequence[Job]) -> RankTable:
+        """Symbols first, then one rank after the other. Ctrl-C lets all of this call go again."""
+        wanted = [process for job in jobs for process in job.ranks]
+        held = {rank.process.pid for rank in self.ranks() if rank.state in (RankState.STOPPED, RankState.RUNNING)}
+        problems = {one.pid: ALREADY if one.pid in held else _obstacle(one.pid) for one in wanted}
+        free = [process for process in wanted if problems[process.pid] is None]
+        before = {process.pid: kernel_threads.look(process.pid) for process in free}
+        begun: List[gdb.Inferior] = []
+        self._held.attaching = True
+        try:
+            self._guard.hold([process.pid for process in free])
+            with compat.settings(WHILE_ATTACHING):
+                self._attach_free(free, before, problems, begun)
+        finally:
+            self._held.attaching = False
+            if not begun:  # else those that a broken-off attach may leave stopped are looked after until the prompt
+                self._guard.keep_attached()
+        self._jobs = tuple(jobs)
+        self._begin_together(begun)
+        self._guard.keep_attached()
+        self._tell_nameless(begun)
+        return self._attached_table(wanted, problems)
+
+    def _attach_free(
+        self,
+        free: Sequence[RankProcess],
+        before: Mapping[int, Mapping[int, kernel_threads.ThreadTimes]],
+        problems: Dict[int, Optional[str]],
+        begun: List[gdb.Inferior],
+    ) -> None:
+        """Attach to all of them, or to none when something comes in between; `problems` tells why not to some.
+
+        gdb gives no number twice: inferiors are made in the order of the ranks, and before those for symbols.
+        """
+        if not free:
+            return
+        started = gdb.selected_inferior()
+        empty: List[Tuple[gdb.Inferior, bool]] = []
+        try:
+            self.say(f"reading symbols of {len(free)} processes; they run on")
+            empty.append(self._empty_inferior())
+            for _ in free[1:]:
+                empty.append((compat.add_inferior(), True))
+            with symbols.preloaded([process.pid for process in free]):
+                for process in sorted(free, key=rank_key):
+                    problems[process.pid] = self._attach_one(process, before[process.pid], begun, empty.pop(0))
+        except BaseException as error:
+            compat.switch(started)
+            for inferior, added in empty:
+                self._tidy(inferior, added)
+            count = sum(inferior.pid != 0 for inferior in begun)
+            self._release(begun)
+            self._guard.mend()
+            if isinstance(error, KeyboardInterrupt):
+                self.say(f"interrupted: nothing is attached ({counted(count, 'process', 'processes')} released)")
+            raise
+
+    def _tell_nameless(self, begun: Sequence[gdb.Inferior]) -> None:
+        """gdb warns of files that it may not open, but not while it is quiet."""
+        nameless = [one.pid for one in begun if one.pid and not compat.has_program(one.progspace)]
+        pids = [pid for pid in nameless if elsewhere(ProcFS(), pid) and not _removed(pid)]
+        if pids:
+            way = permission_remedies.for_entering(ProcFS())
+            text = "gdb may not open the files of another container, so frames have no names"
+            self.say(f"{text} (PID {folded(pids)}): {way}; `gdbext diagnose` reads them anyway")
+        self._tell_removed([one.pid for one in begun if one.pid])
+
+    def _tell_removed(self, pids: Sequence[int]) -> None:
+        """gdb looks for files by their names only."""
+        found = {pid: _removed_files(pid) for pid in pids}
+        names = list(dict.fromkeys(os.path.basename(path) for paths in found.values() for path in paths))
+        if names:
+            text = "gdb cannot read what was removed or replaced after it was loaded, so its frames have no names: "
+            text += ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+            whose = folded(pid for pid, paths in found.items() if paths)
+            self.say(f"{text} (PID {whose}); `gdbext diagnose`, run by root of the host, reads it anyway")
+
+    def _attach_one(
+        self,
+        process: RankProcess,
+        before: Mapping[int, kernel_threads.ThreadTimes],
+        begun: List[gdb.Inferior],
+        empty: Optional[Tuple[gdb.Inferior, bool]] = None,
+    ) -> Optional[str]:
+        """Attach into an empty inferior, or a new one; returns why it did not work."""
+        inferior, added = empty or self._empty_inferior()
+        begun.append(inferior)
+        compat.switch(inferior)
+        now = kernel_threads.look(process.pid)
+        start = time.monotonic()
+        self._held.by_number[inferior.num] = held = Held(
+            process=process,
+            since=start,
+            ours=True,
+            added=added,
+            attach_ms=None,
+            times=now,
+            cpu=kernel_threads.between(before, now),
+            stood=_is_stopped(process.pid),
+        )
+        try:
+            with nudged():
+                compat.run(f"attach {process.pid}")
+        except gdb.error as error:
+            self._release([inferior])
+            begun.remove(inferior)
+            return f"cannot attach: {symbols.first_line(error)}"
+        held.attach_ms = (time.monotonic() - start) * 1000
+        held.process = numbered(process)
+        return None
+
+    @staticmethod
+    def _empty_inferior() -> Tuple[gdb.Inferior, bool]:
+        """One without process and program, selected, and whether it is a new one."""
+        current = gdb.selected_inferior()
+        if current.pid == 0 and not compat.has_program(gdb.current_progspace()) and not gdb.objfiles():
+            return current, False
+        added = compat.add_inferior()
+        compat.switch(added)
+        return added, True
+
+    def _begin_together(self, begun: Sequence[gdb.Inferior]) -> None:
+        """A `continue` that resumed one rank alone would leave it waiting for the others."""
+        if begun and self._together_before is None:
+            self._together_before = "on" if gdb.parameter(TOGETHER) else "off"
+            gdb.execute(f"set {TOGETHER} on", to_string=True)
+
+    def _attached_table(self, wanted: Sequence[RankProcess], problems: Mapping[int, Optional[str]]) -> RankTable:
+        """What was asked for: the attached ones and those that could not be; the lowest rank is selected."""
+        attached = {rank.process.pid: rank for rank in self.ranks()}
+        good = [attached[process.pid] for process in wanted if process.pid in attached and not problems[process.pid]]
+        if good:
+            first = min(good, key=in_rank_order)
+            assert first.number is not None
+            self.select(first.number)
+            attached = {rank.process.pid: rank for rank in self.ranks()}
+        rows = []
+        for process in wanted:
+            problem = problems[process.pid]
+            row = attached.get(process.pid) or AttachedRank(process=process, state=RankState.NOT_ATTACHED)
+            rows.append(replace(row, problem=problem))
+        notes = [note for job in self._jobs for note in job.notes]
+        if good:
+            longest = max(row.attach_ms or 0.0 for row in good)
+            notes.append(f"The stop of a rank took {longest:.0f} ms at most until gdb was ready. {HELD}")
+        present = {row.process.rank for row in rows}
+        absent = tuple(rank for job in self._jobs for rank in job.absent if rank not in present)
+        return RankTable(tuple(sorted(rows, key=in_rank_order)), absent, tuple(notes))
+
+    # --- core files ---
+
+    def open_cores(self, cores: Cores) -> RankTable:
+        """Each core into an inferior of its own; what cannot be opened has its problem, the others go on."""
+        rows: List[AttachedRank] = []
+        with compat.settings(WHILE_ATTACHING):
+            for one in sorted(cores.opened, key=lambda one: rank_key(one.process)):
+                rows.append(self._open_one(one))
+        good = [row.number for row in sorted(rows, key=in_rank_order) if row.number is not None]
+        if good:
+            self.select(good[0])
+        rows = [replace(row, current=row.number is not None and row.number == good[0]) for row in rows]
+        rows += [
+            AttachedRank(process=RankProcess(pid=0, role="rank", title=path), problem=why) for path, why in cores.unread
+        ]
+        self._jobs = (cores.job,)
+        return RankTable(tuple(sorted(rows, key=in_rank_order)), (), cores.job.notes)
+
+    def _open_one(self, one: OpenCore) -> AttachedRank:
+        inferior, added = self._empty_inferior()
+        try:
+            problems = core_files.load(one)
+        except gdb.error as error:
+            self._tidy(inferior, added)
+            return AttachedRank(process=one.process, state=RankState.NOT_OPENED, problem=symbols.first_line(error))
+        # gdb may count the process otherwise than the core's notes: by its number we know it again.
+        process = replace(one.process, pid=inferior.pid)
+        self._held.by_number[inferior.num] = Held(process=process, since=None, ours=True, added=added, core=one)
+        return AttachedRank(
+            process=process, number=inferior.num, state=RankState.CORE, problem="; ".join(problems) or None
+        )
+
+    # --- releasing ---
+
+    def detach_all(self) -> RankTable:
+        held = [rank for rank in self.ranks() if rank.state != RankState.CORE or self._is_ours(rank)]
+        if not held:
+            raise GdbextError("no process is attached")
+        by_number = {inferior.num: inferior for inferior in gdb.inferiors()}
+        stood = {number for number, one in self._held.by_number.items() if one.stood}
+        with compat.settings(WHILE_ATTACHING):
+            problems = self._release([by_number[rank.number] for rank in held if rank.number is not None])
+        if self._together_before is not None:
+            gdb.execute(f"set {TOGETHER} {self._together_before}", to_string=True)
+            self._together_before = None
+        self._guard.keep_attached()
+        rows = tuple(_released(rank, problems.get(rank.number or 0), rank.number in stood) for rank in held)
+        return RankTable(rows, notes=_after_release(rows))
+
+    def let_go(self, numbers: Sequence[int]) -> Sequence[RankProcess]:
+        """Detach some, to take them back later."""
+        inferiors = [inferior for inferior in gdb.inferiors() if inferior.num in numbers]
+        processes = {
+            one.num: self._held.by_number[one.num].process for one in inferiors if one.num in self._held.by_number
+        }
+        with compat.settings(WHILE_ATTACHING), compat.kept_selection():
+            problems = self._release(inferiors)
+        return [process for number, process in processes.items() if number not in problems]
+
+    def take_back(self, processes: Sequence[RankProcess]) -> Sequence[str]:
+        """Attach again what was let go; what has ended meanwhile is told."""
+        problems: List[str] = []
+        begun: List[gdb.Inferior] = []
+        self._held.attaching = True
+        self._guard.hold([process.pid for process in processes])
+        try:
+            with compat.settings(WHILE_ATTACHING), compat.kept_selection():
+                for process in processes:
+                    problem = _obstacle(process.pid) or self._attach_one(process, {}, begun)
+                    if problem is not None:
+                        problems.append(f"process {process.pid} is not attached again: {problem}")
+        finally:
+            self._held.attaching = False
+        return problems
+
+    def _report_place(self, point: RankPoint) -> Callable[[], None]:
+        """Takes the full report of the selected thread, at a breakpoint; what comes back prints it."""
+        rank = next(rank for rank in self.ranks() if rank.current)
+        where = gdb.newest_frame().find_sal()
+        file = where.symtab.fullname() if where.symtab is not None else ""
+        failure = Failure(kind="breakpoint", what=point.options.location, file=file, line=where.line or None)
+        report = report_of(failure, rank, self.tensors, {})
+        return lambda: self.checks.show(report)
+
+    def _is_ours(self, rank: AttachedRank) -> bool:
+        """A core file that we opened, not the user."""
+        held = self._held.by_number.get(rank.number or 0)
+        return held is not None and held.core is not None
+
+    def _release(self, inferiors: Sequence[gdb.Inferior]) -> Dict[int, str]:
+        """Detach each, whatever happens to the others; tidy away the inferiors that we made."""
+        problems: Dict[int, str] = {}
+        interrupted: Optional[BaseException] = None
+        enabled = [point for point in gdb.breakpoints() if point.enabled]
+        for inferior in inferiors:
+            try:
+                if inferior.pid:
+                    with nudged():
+                        gdb.execute(f"detach inferiors {inferior.num}", to_string=True)
+            except gdb.error as error:
+                problems[inferior.num] = symbols.first_line(error)
+            except KeyboardInterrupt as error:  # the rest must be let go first
+                interrupted = error
+        for inferior in inferiors:
+            held = self._held.by_number.pop(inferior.num, None)
+            if held is not None and held.core is not None:
+                held.core.core.close()
+            if held is not None and held.ours and inferior.pid == 0:
+                self._tidy(inferior, held.added)
+        for point in enabled:  # gdb turns FILE:LINE off when the last symbols it looks at go, and others still have it
+            if point.is_valid() and not point.enabled:
+                point.enabled = True
+        if interrupted is not None:
+            raise interrupted
+        return problems
+
+    @staticmethod
+    def _tidy(inferior: gdb.Inferior, added: bool) -> None:
+        if added:
+            compat.remove_inferior(inferior)
+            return
+        with compat.selected(inferior):  # it was empty before us
+            gdb.execute("file", to_string=True)
+
+    # --- using ---
+
+    def select(self, number: int) -> None:
+        thread = self.breaks.thread_at(number)
+        if thread is not None and gdb.selected_inferior().num != number:
+            thread.switch()  # where it stands is what the user wants to see, and to step
+        else:
+            compat.switch(next(inferior for inferior in gdb.inferiors() if inferior.num == number))
+
+    def apply(self, numbers: Sequence[int], command: str) -> RankOutputs:
+        outputs = []
+        with compat.kept_selection():
+            for number in numbers:
+                process = next(rank.process for rank in self.ranks() if rank.number == number)
+                self.select(number)
+                try:
+                    text = gdb.execute(command, to_string=True)
+                    outputs.append(RankOutput(process, number, text))
+                except gdb.error as error:
+                    outputs.append(RankOutput(process, number, error=symbols.first_line(error)))
+        return RankOutputs(command, tuple(outputs))
+
+    def backtraces(self, rank: AttachedRank, every: bool) -> Sequence[Backtrace]:
+        inferior = next(inferior for inferior in gdb.inferiors() if inferior.num == rank.number)
+        return backtraces(inferior, rank, self._held.by_number[inferior.num].core, every)
+
+    def snapshot(self, scan: bool = False) -> JobSnapshot:
+        looks = []
+        for rank in self.ranks():
+            inferior = next(inferior for inferior in gdb.inferiors() if inferior.num == rank.number)
+            held = self._held.by_number[inferior.num]
+            looks.append(
+                held_ranks.Subject(inferior, rank, held.since or time.monotonic(), held.times, held.cpu, held.core)
+            )
+        return held_ranks.snapshot(looks, self._jobs, scan)
+
+    def core_files(self) -> Sequence[str]:
+        numbers = {rank.number for rank in self.ranks() if rank.state == RankState.CORE}
+        paths = (compat.core_path(inferior) for inferior in gdb.inferiors() if inferior.num in numbers)
+        return [path for path in paths if path]
+
+    def snapshot_from_outside(self, arguments: Sequence[str], command: str = "diagnose") -> JobSnapshot:
+        return other_ranks.look(arguments, self.say, command)
+
+
+def _is_stopped(pid: int) -> bool:
+    stat = ProcFS().stat(pid)
+    return not isinstance(stat, Missing) and stat.state == "T"
+
+
+def _removed(pid: int) -> bool:
+    """Its program is gone, so that nobody finds it by its name."""
+    return str(ProcFS().exe(pid)).endswith(" (deleted)")
+
+
+def _removed_files(pid: int) -> Tuple[str, ...]:
+    """Program and libraries that lie no more where they were loaded from. Code that was never a file's is left out."""
+    try:
+        memory = read_maps(pid)
+    except OSError:
+        return ()
+    gone = [one.file for one in memory if one.is_file and one.executable and one.deleted]
+    return tuple(dict.fromkeys(path for path in gone if not path.startswith(("/memfd:", "/dev/"))))
+
+
+def _obstacle(pid: int) -> Optional[str]:
+    """Why attaching would fail, on one line."""
+    blocking = [problem for problem in check(ProcFS(), pid).problems if problem.blocking]
+    if blocking:
+        return "; ".join(text for text in (blocking[0].text, blocking[0].remedy) if text)
+    trap = symbols.trap_of(pid)
+    return f"{trap}; {WAY}" if trap else None
+
+
+def _after_release(rows: Sequence[AttachedRank]) -> Tuple[str, ...]:
+    alive = [row for row in rows if row.state != RankState.CLOSED]
+    still = any(row.problem or row.state == RankState.STILL_STOPPED for row in rows)
+    return ("All of them run on.",) if alive and not still else ()
+
+
+def _released(rank: AttachedRank, problem: Optional[str], stood: bool) -> AttachedRank:
+    """How /proc shows the process after the release. `stood`: it was stopped before gdb came."""
+    if rank.state == RankState.CORE:
+        return replace(rank, number=None, current=False, state=RankState.CLOSED, problem=problem)
+    proc = ProcFS()
+    status = proc.status(rank.process.pid)
+    if isinstance(status, Missing):
+        return replace(rank, state=RankState.ENDED, current=False, problem=problem)
+    tracer = status.get("TracerPid", "0")
+    if tracer != "0":
+        problem = problem or f"process {tracer} still traces it"
+    if stood:
+        status = _stops_again(proc, rank.process.pid, status)
+    state = RankState.STILL_STOPPED if status.get("State", "")[:1] == "T" else RankState.RELEASED
+    return replace(rank, number=None, current=False, state=state, problem=problem)
+
+
+def _stops_again(proc: ProcFS, pid: int, status: Dict[str, str]) -> Dict[str, str]:
+    """/proc/PID/status once a process has stopped that was stopped before: gdb gives it its SIGSTOP back, and it takes
+    that when it gets a processor."""
+    until = time.monotonic() + _STOPS_AGAIN
+    while status.get("State", "T")[:1] == "R" and time.monotonic() < until:
+        time.sleep(0.001)
+        again = proc.status(pid)
+        status = {} if isinstance(again, Missing) else again
+    return status

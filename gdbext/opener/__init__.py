@@ -1,5 +1,0 @@
-"""The one place that opens what a target, a core file or a snapshot names: it may be a FIFO, a device, a dead server.
-
-`regular.py` opens regular files and nothing else, `lookup.py` follows a path without leaving the root of its process,
-`mounts.py` and `patient.py` keep a file system that does not answer from holding us, `shelf.py` keeps files open.
-"""
