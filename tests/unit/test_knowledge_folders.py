@@ -64,7 +64,7 @@ import sys
 from gdbext.knowledge import engines
 engines.__path__.append(sys.argv[1])
 engines.ENGINES = {**engines.ENGINES, "new": sys.argv[2]}
-from gdbext.knowledge import frames, layouts
+from gdbext.knowledge import frames, tensor_layouts as layouts
 from gdbext.knowledge.causes import timeouts
 from gdbext.knowledge.engines import profiles
 from gdbext.knowledge.errors import checks
@@ -126,7 +126,7 @@ def test_a_new_engine_is_in_every_table_by_its_folder_and_one_line(tmp_path):
     [
         ("engines.profiles", "profile"),
         ("frames", "frames"),
-        ("layouts", "layouts"),
+        ("tensor_layouts", "layouts"),
         ("errors.checks", "checks"),
         ("causes.timeouts", "timeouts"),
         ("runtimes.cuda_streams", "streams"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge import vendor_calls as api
+from gdbext.knowledge import vendor_calls
 from gdbext.knowledge.engines import rows
 from gdbext.knowledge.frames import by_name, failures, helper_threads, idle, other_engines
 from gdbext.knowledge.frames.devices import ascend, cublas, cuda, other_devices, rocm
@@ -14,7 +14,7 @@ from gdbext.knowledge.frames.system import libc, library_locks, linux_kernel
 from gdbext.knowledge.schema import EmptyName, FrameRule, MessageRule, ThreadName
 
 RULES: Tuple[FrameRule, ...] = (
-    *api.RULES,
+    *vendor_calls.RULES,
     *cuda.RULES,
     *rocm.RULES,
     *cublas.RULES,
@@ -36,7 +36,7 @@ RULES: Tuple[FrameRule, ...] = (
     *libc.RULES,
     *linux_kernel.RULES,
     *helper_threads.RULES,
-    *api.UNLISTED,
+    *vendor_calls.UNLISTED,
     *by_name.RULES,
 )
 """All frame rules. On one frame the first that matches decides."""
