@@ -11,6 +11,7 @@ import os
 import sys
 from typing import List, Optional
 
+from gdbext import INSTALL, PACKAGES
 from gdbext.cli.command_line import parser
 from gdbext.cli.parsing import is_for_us, parse
 from gdbext.cli.terminal import Progress, wipe, write_lines
@@ -19,8 +20,6 @@ from gdbext.commands.catalogue import IN_SHELL
 from gdbext.commands.output import wants_json
 from gdbext.model.errors import USAGE, GdbextError, Interrupted
 from gdbext.render import dumps
-
-_PACKAGES = ("tabulate", "pygments", "elftools")
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -65,9 +64,9 @@ def _failed(error: GdbextError, options: argparse.Namespace) -> int:
 
 def _check_packages() -> None:
     """At once, for a clone that nothing was installed for: what needs them is loaded late, an answer after its look."""
-    missing = next((name for name in _PACKAGES if importlib.util.find_spec(name) is None), None)
+    missing = next((name for name in PACKAGES if importlib.util.find_spec(name) is None), None)
     if missing is not None:
-        raise GdbextError(f"the package {missing} is missing", "python3 -m pip install tabulate pygments pyelftools")
+        raise GdbextError(f"the package {missing} is missing", INSTALL)
 
 
 def _in_one_line(error: Exception) -> str:

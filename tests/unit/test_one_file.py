@@ -1,7 +1,9 @@
 """gdbext.pyz: everything in one file, the same bytes each time, unpacked once, whole or not at all."""
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -9,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+import gdbext
 
 ROOT = Path(__file__).parents[2]
 BARE = [sys.executable, "-I", "-S"]  # a Python that has no package at all
@@ -86,3 +90,10 @@ def test_a_cut_file_is_one_line(archive, tmp_path, run):
     cut.write_bytes(archive.read_bytes()[: -archive.stat().st_size // 2])
     done = subprocess.run([*BARE, cut, "--version"], capture_output=True, text=True)
     assert done.returncode != 0 and not done.stdout
+
+
+def test_gdb_and_the_shell_need_the_same_packages():
+    """`init.py` runs before the package can be imported, and has the list itself."""
+    text = (Path(gdbext.__file__).parent / "init.py").read_text("utf-8")
+    (listed,) = re.findall(r"^DEPENDENCIES = (\(.*\))$", text, re.MULTILINE)
+    assert ast.literal_eval(listed) == gdbext.PACKAGES

@@ -16,7 +16,6 @@ MARKER = "ONE_FILE"  # its content: the digest of all other members
 LEXERS = frozenset({"__init__.py", "_mapping.py", "asm.py", "c_cpp.py", "c_like.py", "python.py"})
 """Of the 300 that pygments has."""
 _MAIN = "gdbext/collect/hosts/one_file_main.py"
-_NEEDED = ("tabulate", "pygments", "elftools")
 _LEFT_OUT = (".so", ".pyd", ".c", ".pyc")  # compiled for one machine
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -43,10 +42,10 @@ def of_this_installation() -> bytes:
     """gdbext as it runs here, with the packages that it cannot do without."""
     package = Path(gdbext.__file__).parent
     members: Dict[str, bytes] = dict(files_below(package, package.parent))
-    for name in _NEEDED:
+    for name in gdbext.PACKAGES:
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None:
-            raise GdbextError(f"the package {name} is missing", "python3 -m pip install tabulate pygments pyelftools")
+            raise GdbextError(f"the package {name} is missing", gdbext.INSTALL)
         origin = Path(spec.origin)
         if origin.name == "__init__.py":
             members.update(files_below(origin.parent, origin.parents[1]))

@@ -8,13 +8,11 @@ from typing import Iterator, Tuple
 
 import gdb
 
+from gdbext import INSTALL, PACKAGES
 from gdbext.inside_gdb.base import compat
 from gdbext.inside_gdb.base.memory import calls_allowed
 from gdbext.inside_gdb.calls.target_calls import processor_problem
 from gdbext.model.checkup import Point
-
-INSTALL = "python3 -m pip install tabulate pygments pyelftools"
-_PACKAGES = ("tabulate", "pygments", "elftools")
 
 _SETTINGS: Tuple[Tuple[str, str, str, str], ...] = (
     ("non-stop", "on", "ranks would stop one by one, and llm-break could not hold them together", "set non-stop off"),
@@ -38,7 +36,7 @@ def about() -> Iterator[Point]:
 
 def _packages() -> Iterator[Point]:
     missing = []
-    for package in _PACKAGES:
+    for package in PACKAGES:
         try:
             importlib.import_module(package)
         except (ImportError, SyntaxError) as error:
@@ -46,7 +44,7 @@ def _packages() -> Iterator[Point]:
     if missing:
         yield Point("packages", "hindrance", f"not found by gdb's Python: {', '.join(missing)}", INSTALL)
     else:
-        yield Point("packages", "ok", f"{', '.join(_PACKAGES)} are there")
+        yield Point("packages", "ok", f"{', '.join(PACKAGES)} are there")
 
 
 def _calls() -> Iterator[Point]:

@@ -10,6 +10,7 @@ from typing import Optional
 
 import gdb
 
+from gdbext import INSTALL
 from gdbext.commands.again import in_gdb
 from gdbext.commands.argument_parser import HelpWanted
 from gdbext.commands.catalogue import IN_GDB
@@ -18,7 +19,6 @@ from gdbext.commands.output import STDOUT, check_files, wants_json
 from gdbext.commands.parsing import parse, typed_options
 from gdbext.commands.user_files import write_private
 from gdbext.inside_gdb.base import compat, settings
-from gdbext.inside_gdb.base.about import INSTALL
 from gdbext.inside_gdb.breakpoints.rank_functions import TENSOR_NUMBER
 from gdbext.inside_gdb.ranks.one_session import session
 from gdbext.model.errors import GdbextError
