@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import zipfile
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Tuple
@@ -40,11 +41,9 @@ HEADERS = (
     Header("CUBLAS", "cublasStatus_t", "/cublas_api.h", ("nvidia-cublas-cu12==12.9.1.4",)),
     Header("NCCL", "ncclResult_t", "/nccl.h", ("nvidia-nccl-cu12==2.32.3",)),
 )
-BEGIN = '''"""Numbers and names of error codes, written by scripts/error-rows from the headers named below."""
+BEGIN = '''"""Error numbers and names by release, written by scripts/error-rows from the headers named below."""
 
-from __future__ import annotations
-
-from typing import Dict, Tuple
+from typing import Dict
 
 '''
 
@@ -85,13 +84,13 @@ def module(folder: Path) -> str:
     lines = [BEGIN]
     for header in HEADERS:
         found = rows(header, folder)
-        lines.append(f"{header.table}: Dict[int, Tuple[str, str]] = {{\n")
+        lines.append(f"{header.table}: Dict[str, str] = {{\n")
         for wheel in header.wheels:
-            of_wheel = [(number, name) for number, name, source in found if source == wheel]
+            of_wheel = " ".join(f"{number}={name}" for number, name, source in found if source == wheel)
             if of_wheel:
+                text = textwrap.fill(of_wheel, 120, initial_indent="        ", subsequent_indent="        ")
                 lines.append(f"    # {wheel}, {header.file[1:]}\n")
-            release = wheel.partition("==")[2]
-            lines += [f'    {number}: ("{name}", "{release}"),\n' for number, name in of_wheel]
+                lines.append(f'    "{wheel.partition("==")[2]}": """\n{text}\n    """,\n')
         lines.append("}\n")
     return "".join(lines)
 

@@ -19,11 +19,16 @@ class Library(NamedTuple):
     prefixes: Tuple[str, ...]  # what its names begin with
 
 
+def _by_number(releases: Dict[str, str]) -> Dict[int, Tuple[str, str]]:
+    rows = ((row.partition("="), release) for release, text in releases.items() for row in text.split())
+    return {int(number): (name, release) for (number, _, name), release in rows}
+
+
 LIBRARIES: Tuple[Library, ...] = (
-    Library("cudaError_t", numbers.CUDA_RUNTIME, CUDA, ("cudaError", "cuda")),
-    Library("CUresult", numbers.CUDA_DRIVER, CUDA, ("CUDA_ERROR_", "CUDA_")),
-    Library("cublasStatus_t", numbers.CUBLAS, CUBLAS, ("CUBLAS_STATUS_",)),
-    Library("ncclResult_t", numbers.NCCL, NCCL, ("nccl",)),
+    Library("cudaError_t", _by_number(numbers.CUDA_RUNTIME), CUDA, ("cudaError", "cuda")),
+    Library("CUresult", _by_number(numbers.CUDA_DRIVER), CUDA, ("CUDA_ERROR_", "CUDA_")),
+    Library("cublasStatus_t", _by_number(numbers.CUBLAS), CUBLAS, ("CUBLAS_STATUS_",)),
+    Library("ncclResult_t", _by_number(numbers.NCCL), NCCL, ("nccl",)),
 )
 NAMES: Tuple[str, ...] = tuple(dict.fromkeys(name for library in LIBRARIES for name, _ in library.names.values()))
 """The names of all errors."""
