@@ -1,7 +1,5 @@
 """All commands, of gdb and of the shell. A new one is a file in `declared`, and its name here."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.commands.declaration import Command

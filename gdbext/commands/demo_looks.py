@@ -1,7 +1,5 @@
 """The recorded looks of `gdbext demo`, files of the package."""
 
-from __future__ import annotations
-
 import os
 
 import gdbext

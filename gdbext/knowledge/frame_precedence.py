@@ -1,7 +1,5 @@
 """Weight (precedence) of a frame on its stack: the frame of the greatest weight decides, among equals the innermost."""
 
-from __future__ import annotations
-
 SILENT = 0  # never decides; the row is there for its captures
 NAMED = 5  # only the words of its name say that it waits: nothing of a thread that runs
 LEAF = 10  # a bare wait of the C library: says how the thread waits, not for what

@@ -1,7 +1,5 @@
 """The vocabulary of the answer: every kind of wait and every cause, with one line of meaning."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.causes.late_ranks import LATE_CAUSES
 
 WAIT_KINDS = {

@@ -5,8 +5,6 @@ sys/procfs.h (elf_prstatus, elf_prpsinfo), core(5) for NT_FILE; 64-bit Linux, th
 for the registers.
 """
 
-from __future__ import annotations
-
 from struct import Struct
 
 NT_PRSTATUS, NT_PRPSINFO, NT_AUXV, NT_FILE, NT_SIGINFO = 1, 3, 6, 0x46494C45, 0x53494749

@@ -1,7 +1,5 @@
 """The stack of one thread."""
 
-from __future__ import annotations
-
 from gdbext.commands.argument_types import frame_count
 from gdbext.commands.declaration import Argument, Command
 

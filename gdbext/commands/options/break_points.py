@@ -1,7 +1,5 @@
 """Breakpoints of some ranks."""
 
-from __future__ import annotations
-
 from gdbext.commands.argument_types import condition, others, positive, seconds
 from gdbext.commands.declaration import Argument, Command
 

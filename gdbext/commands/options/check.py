@@ -1,7 +1,5 @@
 """Failed checks of CUDA."""
 
-from __future__ import annotations
-
 from gdbext.commands.argument_types import action
 from gdbext.commands.declaration import Argument, Command
 

@@ -1,7 +1,5 @@
 """The communicators of NCCL."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import GDB, SHELL, Argument, Command
 from gdbext.commands.options.shared_arguments import DETAIL, HOSTS, PAGE, QUIET, SELECTING
 

@@ -1,7 +1,5 @@
 """Completion in the shell."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import Argument, Command
 
 COMMANDS = (

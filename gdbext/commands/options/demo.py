@@ -1,7 +1,5 @@
 """A job to try gdbext on."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.options.shared_arguments import QUIET
 

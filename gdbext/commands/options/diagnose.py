@@ -1,7 +1,5 @@
 """The verdict, and the merged stacks it is given on."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import GDB, SHELL, Argument, Command
 from gdbext.commands.options.shared_arguments import (
     CORE_FILES,

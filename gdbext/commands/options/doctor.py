@@ -1,7 +1,5 @@
 """Whether everything is there that a look needs."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import GDB, Argument, Command
 from gdbext.commands.options.shared_arguments import SELECTORS, WHICH_GDB
 

@@ -1,7 +1,5 @@
 """Tensors and graphs that an engine wrote."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import Argument, Command
 
 COMMANDS = (

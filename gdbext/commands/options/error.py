@@ -1,7 +1,5 @@
 """What the number of an error means."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import SHELL, Argument, Command
 
 _ERROR = Argument(

@@ -1,7 +1,5 @@
 """What the words of an answer mean."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import Argument, Command
 
 COMMANDS = (

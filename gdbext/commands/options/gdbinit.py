@@ -1,7 +1,5 @@
 """The file that gdb sources."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import Command
 
 COMMANDS = (

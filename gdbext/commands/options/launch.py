@@ -1,7 +1,5 @@
 """A job started for debugging."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import ALL_THE_REST, Argument, Command
 
 COMMANDS = (

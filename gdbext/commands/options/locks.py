@@ -1,7 +1,5 @@
 """Who holds the lock that a thread waits for."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import GDB, SHELL, Argument, Command
 from gdbext.commands.options.diagnose import HOW, LOOKING, NO_STOP, SAVE
 from gdbext.commands.options.shared_arguments import DETAIL, PAGE, QUIET, SELECTING

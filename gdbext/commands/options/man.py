@@ -1,7 +1,5 @@
 """The manual page."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import Command
 
 COMMANDS = (

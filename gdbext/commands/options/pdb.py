@@ -1,7 +1,5 @@
 """The prompt of pdb in a rank."""
 
-from __future__ import annotations
-
 from gdbext.commands.argument_types import number
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.options.shared_arguments import QUIET, WHICH_GDB

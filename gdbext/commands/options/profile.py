@@ -1,7 +1,5 @@
 """An engine's own profiler, started and stopped."""
 
-from __future__ import annotations
-
 from gdbext.commands.argument_types import profile_seconds, steps
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.options.shared_arguments import PIDS, QUIET, SELECTING

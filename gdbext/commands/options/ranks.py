@@ -1,7 +1,5 @@
 """The ranks of a job: listed, attached, selected, released."""
 
-from __future__ import annotations
-
 from gdbext.commands.argument_types import rank_number
 from gdbext.commands.declaration import GDB, Argument, Command
 from gdbext.commands.options.shared_arguments import CORE_FILES, QUIET, SELECTORS, WHICH_GDB

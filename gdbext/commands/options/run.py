@@ -1,7 +1,5 @@
 """A program started with its engine's checks, profiler or dumps."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import ALL_THE_REST, Argument, Command
 
 COMMANDS = (

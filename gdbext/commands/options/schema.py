@@ -1,7 +1,5 @@
 """The JSON schema of the answers."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import Argument, Command
 
 COMMANDS = (

@@ -1,7 +1,5 @@
 """Arguments of several nouns."""
 
-from __future__ import annotations
-
 from gdbext.commands.argument_types import number
 from gdbext.commands.declaration import SHELL, Argument
 from gdbext.knowledge.spinning import SPINNING_AFTER

@@ -1,7 +1,5 @@
 """CUDA streams and events."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import Argument, Command
 
 _STATES = (

@@ -1,7 +1,5 @@
 """Profiles of ranks: merged, judged, counted, compared."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.options.shared_arguments import QUIET
 

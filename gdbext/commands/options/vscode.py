@@ -1,7 +1,5 @@
 """The ranks in an editor."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.options.shared_arguments import PIDS, SELECTING, WHICH_GDB
 

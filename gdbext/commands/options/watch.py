@@ -1,7 +1,5 @@
 """A job watched until it stands still."""
 
-from __future__ import annotations
-
 from gdbext.commands.declaration import Argument, Command
 from gdbext.commands.options.shared_arguments import MAX_PAUSE, PIDS, QUIET, SELECTING, SPINNING, WHICH_GDB
 

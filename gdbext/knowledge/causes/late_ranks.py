@@ -1,7 +1,5 @@
 """Why a job that runs is slow: the causes that profiles show, how each is recognised, and what to do."""
 
-from __future__ import annotations
-
 from typing import Mapping, Tuple
 
 from gdbext.knowledge.schema import RemedyRule, Signature

@@ -1,7 +1,5 @@
 """What to do about each cause. Conditions are data: advice that means nothing for this job is not given."""
 
-from __future__ import annotations
-
 from typing import Mapping, Tuple
 
 from gdbext.knowledge.causes.late_ranks import LATE_REMEDIES

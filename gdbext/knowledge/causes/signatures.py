@@ -1,7 +1,5 @@
 """How each cause looks on the stacks and why it comes about; `found_by` names the rows and patterns that find it."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.causes.late_ranks import LATE_SIGNATURES

@@ -3,8 +3,6 @@
 A source names the release and the file that the number was read in; of a binary, the function that holds it.
 """
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.engines import rows

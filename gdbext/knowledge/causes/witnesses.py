@@ -1,7 +1,5 @@
 """What a statement of a witness can mean for the verdict."""
 
-from __future__ import annotations
-
 SAYS = {
     "fact": "background: changes nothing",
     "in-sync": "all ranks of a communicator have launched the same number of operations",

@@ -1,7 +1,5 @@
 """What stands in files that torch.save wrote (rows)."""
 
-from __future__ import annotations
-
 from typing import Mapping
 
 SOURCE = "torch/serialization.py, torch/_utils.py, torch/storage.py; measured with torch 2.13"

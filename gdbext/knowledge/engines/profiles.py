@@ -1,7 +1,5 @@
 """The profiles of all engines: how they look in /proc and on stacks."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.engines import parts

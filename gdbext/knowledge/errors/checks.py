@@ -3,8 +3,6 @@
 The rows of one engine stand in its folder, before those that any engine may have.
 """
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.engines import rows

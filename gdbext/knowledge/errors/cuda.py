@@ -4,8 +4,6 @@
 process must be started again, and the two uncorrectable hardware errors.
 """
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.errors.rows import ErrorRow

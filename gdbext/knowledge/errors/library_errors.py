@@ -1,7 +1,5 @@
 """Errors of cuBLAS and NCCL."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.errors.cuda import BLOCKING, SANITIZER

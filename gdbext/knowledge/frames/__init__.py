@@ -1,7 +1,5 @@
 """What a frame says about its thread: rows by library, in the order in which they are tried on one frame."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge import vendor_calls

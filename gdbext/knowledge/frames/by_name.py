@@ -3,8 +3,6 @@
 They count for the function in which the C library, or nothing at all, is inside, and behind every other row.
 """
 
-from __future__ import annotations
-
 from gdbext.knowledge.frame_precedence import LEAF, NAMED
 from gdbext.knowledge.schema import FrameRule
 

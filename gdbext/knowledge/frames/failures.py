@@ -1,7 +1,5 @@
 """Checks that failed: what stands on a stack only while an error of CUDA is thrown, or a process ends itself."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.frame_precedence import FATAL, LOCK, STEP

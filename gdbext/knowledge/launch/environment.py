@@ -1,7 +1,5 @@
 """Environment variables worth keeping in a snapshot, each with its reason. Nothing that can hold a secret."""
 
-from __future__ import annotations
-
 from typing import Dict, Tuple
 
 from gdbext.knowledge.launch.launchers import VARIABLES

@@ -3,8 +3,6 @@
 Titles are the arguments of a process joined by blanks (`/proc/PID/cmdline`), or what setproctitle put there.
 """
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.schema import RankVariable, TitleRule, TitleShape

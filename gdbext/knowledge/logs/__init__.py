@@ -4,8 +4,6 @@ A new line is a row: its pattern, what it means, where it is printed; the cause 
 that says so waits in, for texts that have no stack of it.
 """
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.logs import deaths, device_faults, missing_ranks, network, other_evidence

@@ -1,7 +1,5 @@
 """Lines of kernels, launchers, schedulers and engines that say that a process ended."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.schema import LogRule

@@ -1,7 +1,5 @@
 """Lines of drivers and runtimes about a fault of the device, or of how a process may use it."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.schema import LogRule

@@ -1,7 +1,5 @@
 """How launchers and people name the logs of one job: whose a file is, by its path."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.schema import WriterRule

@@ -1,7 +1,5 @@
 """Lines that say which ranks are missing, or that ranks call different things."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.schema import LogRule

@@ -1,7 +1,5 @@
 """Lines about setting up communicators, and about transports that fail."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.schema import LogRule

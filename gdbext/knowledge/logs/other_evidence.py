@@ -1,7 +1,5 @@
 """Lines that are evidence and name no cause; what a process that says so waits in, where no stack of it was read."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.schema import LogRule

@@ -1,7 +1,5 @@
 """Whose a log line is: pid and rank as tools print them, where no collector has put them before the line."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.schema import WriterRule

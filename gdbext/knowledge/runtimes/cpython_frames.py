@@ -1,7 +1,5 @@
 """How CPython's own frames are called on a native stack. All patterns are matched against the whole name."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 INTERPRETER_FILES: Tuple[str, ...] = (

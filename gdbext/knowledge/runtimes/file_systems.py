@@ -3,8 +3,6 @@
 Names as in /proc/PID/mountinfo (proc_pid_mountinfo(5)); numbers are `f_type` of statfs(2) (linux/magic.h).
 """
 
-from __future__ import annotations
-
 MAY_HANG = frozenset(
     (
         *("nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "9p", "virtiofs", "afs", "coda", "davfs"),

@@ -1,7 +1,5 @@
 """Signals that end a process with a core (signal(7)), and how their sender is told (sigaction(2), si_code)."""
 
-from __future__ import annotations
-
 import signal
 from typing import Mapping
 

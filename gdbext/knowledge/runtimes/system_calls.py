@@ -4,8 +4,6 @@ They are those of x86-64 (arch/x86/entry/syscalls/syscall_64.tbl). Another machi
 `Architecture.system_calls` (capture/machine).
 """
 
-from __future__ import annotations
-
 READ, WRITE, READV, WRITEV = 0, 1, 19, 20
 ACCEPT, ACCEPT4, SENDTO, RECVFROM, SENDMSG, RECVMSG = 43, 288, 44, 45, 46, 47
 POLL, SELECT, PPOLL, PSELECT6, EPOLL_WAIT, EPOLL_PWAIT = 7, 23, 271, 270, 232, 281

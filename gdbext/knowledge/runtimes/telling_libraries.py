@@ -1,7 +1,5 @@
 """Mapped object files that a reader of a snapshot wants to know of: torch, CUDA, collectives, engines."""
 
-from __future__ import annotations
-
 import re
 
 TELLING = re.compile(

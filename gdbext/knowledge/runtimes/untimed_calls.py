@@ -1,7 +1,5 @@
 """System calls that wait until something comes: whoever was woken from one has got something."""
 
-from __future__ import annotations
-
 from typing import Mapping, Optional, Sequence, Tuple
 
 from gdbext.knowledge.runtimes import system_calls as known

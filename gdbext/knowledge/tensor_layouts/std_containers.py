@@ -3,8 +3,6 @@
 Facts: the headers of libstdc++ (GCC 5 to 15, unchanged over them where only one path stands), libc++ 14 to 20.
 """
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.schema import DictRow, SequenceRow, WrapperRow

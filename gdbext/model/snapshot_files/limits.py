@@ -1,7 +1,5 @@
 """How much of a saved or pasted job is judged. What is beyond is left out, and the answer says how much that is."""
 
-from __future__ import annotations
-
 PROCESSES = 65_536
 THREADS = 300_000
 FRAMES = 2_000_000

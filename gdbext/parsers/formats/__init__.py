@@ -1,7 +1,5 @@
 """Rows of all formats in the order in which they are tried: exact ones first, loose ones last."""
 
-from __future__ import annotations
-
 from gdbext.parsers.formats import (
     crashes,
     debuggers,

@@ -3,8 +3,6 @@
 The thread pointer is in another register set (NT_ARM_TLS).
 """
 
-from __future__ import annotations
-
 from gdbext.capture.machine.interface import Architecture, CallRegisters
 from gdbext.knowledge.runtimes import system_calls as known
 

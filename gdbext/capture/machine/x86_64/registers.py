@@ -1,7 +1,5 @@
 """The registers of x86-64: struct user_regs_struct in sys/user.h, asm/sigcontext.h, the AMD64 supplement of the ABI."""
 
-from __future__ import annotations
-
 from gdbext.capture.machine.interface import Architecture, CallRegisters, GdbRegisters, TimerCalls, UnwindRegisters
 
 ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")

@@ -1,7 +1,5 @@
 """FasterTransformer: its wrappers of NCCL, which name the collective."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.engines.frame_rows import collectives

@@ -1,7 +1,5 @@
 """FasterTransformer: one process per rank by mpirun, or one thread per GPU inside Triton."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.launch.launchers import PROGRAM, SCRIPT
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 

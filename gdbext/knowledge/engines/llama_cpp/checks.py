@@ -1,7 +1,5 @@
 """ggml: what its checks throw, call or print when they fail, and what switches them on."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.engines.row_types import FailRow

@@ -1,7 +1,5 @@
 """ggml: its pool of threads."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.schema import FrameRule

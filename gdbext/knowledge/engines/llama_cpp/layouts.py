@@ -1,7 +1,5 @@
 """ggml_tensor, with debug information and without. Sources: ggml 0.25.3; offsets measured on x86-64."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.schema import EnumTable, Field, GraphRow, StructRow, TensorLayout

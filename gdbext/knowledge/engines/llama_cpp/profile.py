@@ -1,7 +1,5 @@
 """llama.cpp and what embeds it: one process for all GPUs."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.launch.launchers import MODULE, PROGRAM
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 

@@ -1,7 +1,5 @@
 """MindSpore's tensor. Sources: the headers of the 2.10.0 wheel."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.schema import EnumTable, TensorLayout

@@ -1,7 +1,5 @@
 """MindSpore: workers and one scheduler, started by msrun with the same command line."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.launch.launchers import MINDSPORE
 from gdbext.knowledge.schema import EngineProfile
 

@@ -1,7 +1,5 @@
 """nccl-tests: polls a stream."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.frame_precedence import LEAF

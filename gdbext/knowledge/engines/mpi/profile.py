@@ -1,7 +1,5 @@
 """Plain MPI and NCCL programs, such as nccl-tests: what is left when no engine is recognised."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.launch.launchers import MODULE, PROGRAM
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 

@@ -1,7 +1,5 @@
 """RTP-LLM: where an idle worker waits, and the calls that name a collective."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.engines.frame_rows import collectives

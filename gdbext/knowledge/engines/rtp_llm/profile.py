@@ -1,7 +1,5 @@
 """RTP-LLM (Alibaba): one process per rank below a backend server, Python outside and C++ inside."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.launch.launchers import MODULE, RTP_LLM
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 

@@ -1,7 +1,5 @@
 """RTP-LLM: what it does not wait for for ever."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.engines.row_types import TimeoutRow

@@ -1,7 +1,5 @@
 """SGLang: where schedulers wait without work, and for a result."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.engines.frame_rows import python_wait

@@ -1,7 +1,5 @@
 """SGLang: HTTP server and tokenizer in front, a scheduler process per GPU: the schedulers are the ranks."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.launch.launchers import MODULE, SCRIPT
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 

@@ -1,7 +1,5 @@
 """TensorRT-LLM: the classes behind IBuffer and ITensor, told by their dynamic type. Sources: the headers named."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.schema import EnumTable, SequenceRow, TensorLayout

@@ -1,7 +1,5 @@
 """TensorRT-LLM: MPI ranks, started by mpirun or Slurm, or spawned by the LLM API through mpi4py."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.launch.launchers import MODULE, PROGRAM, SCRIPT
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 

@@ -1,7 +1,5 @@
 """TensorRT-LLM: which member of an object holds a stream."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.engines.row_types import Holder

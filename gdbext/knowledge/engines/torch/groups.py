@@ -1,7 +1,5 @@
 """What calls of torch.distributed say of ranks: the group, and of a message the other side."""
 
-from __future__ import annotations
-
 GROUP, RANKS = "group", "ranks"
 """The name of a group, and its members' global ranks in the order of the group."""
 

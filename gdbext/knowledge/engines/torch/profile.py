@@ -1,7 +1,5 @@
 """Plain torch.distributed jobs: what torchrun starts. Listed after the engines that are built on torch."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 
 PROFILE = EngineProfile(

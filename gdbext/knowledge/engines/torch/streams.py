@@ -1,7 +1,5 @@
 """torch: which member of an object holds a stream, how its stream ids are numbered, and where its pools lie."""
 
-from __future__ import annotations
-
 import re
 from typing import Tuple
 

@@ -1,7 +1,5 @@
 """TurboMind since lmdeploy 0.8.0: Tensor, Buffer and Layout of `turbomind::core`. Its layout is the same to 2026-08."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.schema import EnumTable, TensorLayout, WrapperRow

@@ -1,7 +1,5 @@
 """TurboMind (lmdeploy): one process, a thread for every GPU."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.launch.launchers import MODULE, SCRIPT
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 

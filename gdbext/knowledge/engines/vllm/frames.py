@@ -1,7 +1,5 @@
 """vLLM: where workers and the engine core wait for the next step."""
 
-from __future__ import annotations
-
 from typing import Tuple
 
 from gdbext.knowledge.engines.frame_rows import python_wait

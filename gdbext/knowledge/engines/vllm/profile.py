@@ -1,7 +1,5 @@
 """vLLM: API server, engine core, and a worker process per GPU that is named by its parallel groups."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.launch.launchers import MODULE, PROGRAM, SCRIPT
 from gdbext.knowledge.schema import EngineProfile, TitleRule
 

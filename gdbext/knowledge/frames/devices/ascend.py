@@ -1,7 +1,5 @@
 """Ascend beside its public calls, which `knowledge.api` has."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.frame_precedence import LOCK
 from gdbext.knowledge.schema import FrameRule
 

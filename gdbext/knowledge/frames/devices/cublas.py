@@ -1,7 +1,5 @@
 """cuBLAS and the other CUDA maths libraries: a call allocates work space and loads kernels on first use."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.frame_precedence import OUTER
 from gdbext.knowledge.schema import FrameRule
 

@@ -1,7 +1,5 @@
 """CUDA beside its public calls (`knowledge.api`): what they do underneath has no names (libcuda 550, libcudart 12)."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.frame_precedence import API, STEP
 from gdbext.knowledge.schema import EmptyName, FrameRule
 

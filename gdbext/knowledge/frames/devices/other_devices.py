@@ -1,7 +1,5 @@
 """Waits behind other interfaces than CUDA's and HIP's: OpenCL, SYCL, Level Zero, Metal, Vulkan, ROCclr."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.frame_precedence import API, LOCK, STEP
 from gdbext.knowledge.schema import FrameRule
 

@@ -1,7 +1,5 @@
 """ROCm beneath HIP's public calls (`knowledge.api`): the HSA runtime polls or sleeps on signals of the device."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.frame_precedence import STEP
 from gdbext.knowledge.schema import FrameRule
 

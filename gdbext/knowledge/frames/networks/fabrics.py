@@ -1,7 +1,5 @@
 """Networks of large machines below and beside MPI: who polls them waits for a message of another process."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.frame_precedence import API, LEAF, LOCK, OUTER, STEP
 from gdbext.knowledge.schema import FrameRule
 

@@ -1,7 +1,5 @@
 """Lines printed beside a stack that say what its thread died or waited in."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.schema import MessageRule
 
 RULES = (

@@ -3,8 +3,6 @@
 Internal names are those of the wheels from PyPI (they keep `.symtab`): 2.4 to 2.32.
 """
 
-from __future__ import annotations
-
 from gdbext.knowledge.frame_precedence import API, OUTER, STEP
 from gdbext.knowledge.schema import FrameRule
 

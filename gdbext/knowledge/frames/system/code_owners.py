@@ -1,7 +1,5 @@
 """Whose code a frame is, by file and function name: regular expressions, matched from the start unless it is said."""
 
-from __future__ import annotations
-
 NO_NAME = r"(\?\?|0x[0-9a-fA-F]+|___lldb_unnamed_symbol\S*|<unknown>|\[unknown\]|\(unknown\)|unknown|_?_?\?+)$"
 """What debuggers print for code without a name."""
 

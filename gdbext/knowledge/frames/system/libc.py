@@ -1,7 +1,5 @@
 """The C library and the loader: how a thread waits. These rows decide only where nothing better stands further out."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.frame_precedence import FATAL, LEAF, LOCK
 from gdbext.knowledge.schema import FrameRule
 

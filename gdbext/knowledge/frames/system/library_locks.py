@@ -1,7 +1,5 @@
 """Locks and waits that libraries, languages and other systems make themselves: not those of the C library."""
 
-from __future__ import annotations
-
 from gdbext.knowledge.frame_precedence import LEAF, LOCK
 from gdbext.knowledge.schema import FrameRule
 
