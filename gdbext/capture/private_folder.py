@@ -27,8 +27,8 @@ read -r line && exit
 held=$1/HELD
 if [ -s "$held" ] && read -r since limit pids <"$held" && read -r up rest </proc/uptime && [ -n "$pids" ]; then
     long=$((${up%.*}${up#*.} - since))
-    [ $long -lt $limit ] || echo "gdbext: stood still itself for $((long / 100)) s in the middle of a stop of pid $pids\
- (SIGSTOP, a frozen cgroup?); it was ended, so that the threads run on" >&2
+    [ $long -lt $limit ] || echo "gdbext: suspended for $((long / 100)) s while it held pid $pids\
+ (SIGSTOP, a frozen cgroup?); the kernel killed it, so the threads run on" >&2
 fi
 exec 2>/dev/null
 for i in 1 2 3; do rm -rf -- "$1" && exit; sleep 1; done
@@ -70,7 +70,7 @@ def place_for_copies() -> str:
 
 
 def _no_place(why: str) -> GdbextError:
-    return GdbextError(f"no folder for temporary files ({why})", "name one that can be written: TMPDIR=/some/folder")
+    return GdbextError(f"no folder for temporary files ({why})", "set TMPDIR to a writable folder: TMPDIR=/some/folder")
 
 
 def _room(folder: str) -> int:

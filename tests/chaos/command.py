@@ -167,7 +167,7 @@ class Command:
             return found
         hit = {what for who, what in self.sent if who in ("front", "group")}
         if self.plan.halts and self.code == -signal.SIGKILL:
-            told = self.err.count("in the middle of a stop of pid")
+            told = self.err.count("while it held pid")
             return found if told == 1 else [*found, f"{self.command} was ended and {told} lines say why"]
         if self.code in {-int(getattr(signal, f"SIG{what}")) for what in hit}:
             return found
