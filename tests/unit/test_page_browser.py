@@ -165,7 +165,18 @@ def test_a_thousand_ranks_are_there_at_once(pages, files):
     assert len(pages.all(".cell")) == 1024
     box = pages.one("#matrix").size
     assert box["height"] < 700, "they fit one screen"
+    assert pages.one("#ranks").size["height"] < 850, "and so do the waits that they are in"
     assert [one.get_attribute("data-i") for one in pages.all(".cell.culprit")] == ["512"]
+
+
+def test_a_set_of_the_matrix_leads_to_its_first_rank(pages, files):
+    pages.open(files["classic"])
+    assert [one.text.split("\n")[0] for one in shown(pages, "#waits a.set")] == ["▲ 2", "0-1,3", "4-7"]
+    pages.all("#waits a.set")[2].click()
+    assert pages.run("return document.getElementById('rank').selectedOptions[0].text") == "rank 4"
+    pages.open(files["classic"], script=False)
+    pages.one("#waits a.set.culprit").click()
+    assert "cudaMallocHost" in pages.one(":target").text, "without the script as well"
 
 
 def test_without_its_script(pages, files):

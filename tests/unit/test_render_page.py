@@ -10,12 +10,15 @@ import model_samples
 import pytest
 
 from gdbext.analysis.stacks.merge import merge
+from gdbext.model.codes import ReadState
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.page import Page
 from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.verdict import Diagnosis, ProcessJudgement, ThreadJudgement, Verdict, Wait
 from gdbext.render import page_text
+from gdbext.render.html import rank_waits
+from gdbext.render.html.rank_matrix import matrix
 from gdbext.render.safe_text import is_live
 from gdbext.snapshot_builder.shareable import shareable
 from tests import page_samples
@@ -164,6 +167,68 @@ def test_it_may_do_nothing_but_run_its_own_script():
     assert rules["script-src"].startswith("'sha256-") and rules["style-src"].startswith("'sha256-")
     outside = set(re.findall(r"\w+://[^\s\"'<]+", text))
     assert outside == {"http://www.w3.org/2000/svg"}, "the name of SVG is no address that is asked"
+
+
+def wide(waits=3, nodes=128):
+    """1,024 ranks of eight a node, in so many different waits; all of one stage of the pipeline in the first."""
+    calls = ["main", *[f"serve::step{number}" for number in range(waits)]]
+    processes = []
+    for number in range(nodes * 8):
+        at = 0 if number // 256 == 1 else 1 + number % (waits - 1)
+        thread = ThreadStack(
+            "1", (Frame("ncclAllReduce", "/opt/libnccl.so.2"), Frame(calls[1 + at], "/opt/libengine.so"))
+        )
+        labels = {"tp": number % 8, "pp": number // 256, "dp": number // 8 % 32}
+        processes.append(RankSnapshot(number, (thread,), number + 1, number, host=f"n{number // 8}", labels=labels))
+    return JobSnapshot(tuple(processes), world_size=nodes * 8)
+
+
+def matrix_of(look):
+    return matrix(page_samples.page(look))
+
+
+def test_the_matrix_has_a_column_for_each_wait_and_a_row_for_each_node():
+    found = matrix_of(page_samples.classic())
+    assert [(one.kind, one.collective, one.where) for one in found.columns] == [
+        ("pinned-host-alloc", "", "serve::HostBuffer::grow  host_buffer.cc:88"),
+        ("nccl-group-launch", "all_reduce", "serve::Communicator::allReduce  communicator.cc:151"),
+    ]
+    cells = [
+        (row.name, [[(one.role, one.ranks, one.positions) for one in cell] for cell in row.cells]) for row in found.rows
+    ]
+    assert cells == [
+        ("node17", [[("culprit", "2", "TP 2 · PP 0")], [("waits", "0-1,3", "TP 0-1,3 · PP 0")]]),
+        ("node18", [[], [("waits", "4-7", "TP 0-3 · PP 1")]]),
+    ]
+    (cell,) = [one for node in found.nodes for one in node.cells if one.index == 2]
+    assert cell.letter == found.columns[0].letter, "a cell has the letter of its column"
+
+
+def test_many_nodes_of_one_picture_are_one_row():
+    found = matrix_of(wide())
+    assert len(found.columns) == 3 and [row.name for row in found.rows] == ["96 nodes", "32 nodes"]
+    stage = next(column for column in found.columns if column.ranks == "256-511")
+    assert stage.positions == "TP 0-7 · PP 1 · DP 0-31", "what they have in common is seen"
+    assert sum(one.number for row in found.rows for cell in row.cells for one in cell) == 1024
+
+
+@pytest.mark.parametrize("waits", [12, 13, 200])
+def test_a_matrix_has_a_bound_and_drops_no_rank(waits):
+    look = wide(waits, nodes=64)
+    found = matrix_of(look)
+    assert len(found.columns) == 12 and len(found.rows) <= rank_waits.MOST_ROWS
+    assert sum(len(one.waits) for one in found.columns) == waits
+    assert found.columns[-1].letter == ("*" if waits > 12 else "L")
+    assert sum(one.number for row in found.rows for cell in row.cells for one in cell) == 512
+    assert_inert(page_text(page_samples.page(look)))
+
+
+def test_a_process_without_host_rank_or_wait_stands_in_it():
+    look = JobSnapshot((RankSnapshot(0, (), pid=7), RankSnapshot(1, (), pid=8, state=ReadState.LOST)), absent=(5,))
+    found = matrix_of(look)
+    assert [one.name for node in found.nodes for one in node.cells] == ["?", "?", "5"]
+    assert [one.role for row in found.rows for cell in row.cells for one in cell] == ["other", "unread"]
+    assert "no process" in page_text(page_samples.page(look))
 
 
 SECRETS = ("hf_abcdefghijklmnopqrst", "hunter2pass", "sk-abcdefghijklmnop1234", "s3cr3tvalue")

@@ -105,7 +105,7 @@
     };
     addEventListener("hashchange", follow);
     document.addEventListener("click", (event) => {
-      const cell = event.target.closest ? event.target.closest(".cell[data-i]") : null;
+      const cell = event.target.closest ? event.target.closest("a[data-i]") : null;
       const again = event.target.closest ? event.target.closest('a[href^="#p"]') : null;
       if (cell) {
         event.preventDefault();
