@@ -9,43 +9,30 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
-import shutil
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Optional
 
-from gdbext import __version__
-from gdbext.analysis.progress.standstill import Patience, Stillness
-from gdbext.analysis.stacks.merge import merge
-from gdbext.analysis.verdict.judge import judge
 from gdbext.capture.memory.environ import read_environ
-from gdbext.capture.without_stop import kernel_threads
-from gdbext.cli import bundle
 from gdbext.cli.selection import selector_of
 from gdbext.cli.terminal import Progress, style_for, write_lines
-from gdbext.collect.live_ranks import Limits, Look
+from gdbext.cli.watching import one_look
+from gdbext.cli.watching.followed_job import FollowedJob
+from gdbext.collect.live_ranks import Limits
 from gdbext.commands.user_files import append_private, write_private
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import choose_job, find_jobs
 from gdbext.discovery.ranks.listing import describe
 from gdbext.discovery.ranks.selectors import Selector
-from gdbext.knowledge.launch.environment import RECORDED
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
 from gdbext.model.exit_status import exit_status
 from gdbext.model.job import Job, JobSnapshot
-from gdbext.model.missing import Missing
-from gdbext.model.verdict import Diagnosis
-from gdbext.model.watching import Pulse, ThreadPulse, WatchEvent
+from gdbext.model.watching import WatchEvent
 from gdbext.render import PLAIN, dumps
 from gdbext.render.text.watch import event_lines
-from gdbext.witnesses import ras
-from gdbext.witnesses.question import Asked, Question
 
-_BUNDLE = re.compile(r"\d{8}-\d{6}-[a-z0-9-]+$")
-_RAS_EVERY = 10.0  # seconds; every rank answers it
 _TOLD = ("undecided", "no-hang", "hang", "moves", "gone")  # events that say how the job does
 _REFRESH = 30.0  # seconds after which the job's ranks are looked for again
 
@@ -55,11 +42,7 @@ def run(options: argparse.Namespace) -> int:
     progress = Progress(options.quiet)
     if options.still <= 0 or options.every <= 0 or options.keep < 1 or options.spinning_after <= 0:
         raise UsageError("--still, --every, --keep and --spinning-after must be positive")
-    into = Path(options.into)
-    try:
-        into.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise GdbextError(f"cannot write to {into}: {error.strerror}") from None
+    into = one_look.folder(options.into)
     if options.output is not None:
         write_private(options.output, "", options.force)
         progress.say(f"writing events to {options.output}")
@@ -112,34 +95,24 @@ class Watch:
 
     def _follow(self, job: Job) -> None:
         """Until its ranks change."""
-        self._trouble = ""
+        options, self._trouble = self._options, ""
         self._tell("watching", f"watching {describe(job)}")
-        stillness, patience, self._undecided = Stillness(), Patience(self._options.still), None
-        counters, asked_at, found_at, stood_long = "", 0.0, time.monotonic(), False
+        followed, self._undecided = FollowedJob(job, options.still, options.spinning_after, self._proc), None
+        found_at = time.monotonic()
         while True:
-            pulses = {rank.pid: pulse_of(rank.pid) for rank in job.ranks}
+            moves_again = followed.poll()
             now = time.monotonic()
-            if not all(pulse.threads for pulse in pulses.values()) or now - found_at > _REFRESH:
+            if not followed.whole or now - found_at > _REFRESH:
                 if not self._is_still_there(job):
                     return
                 found_at = now
-            if now - asked_at > _RAS_EVERY:
-                counters, asked_at = self._counters(job), now
-            stood = stillness.poll(pulses, counters)
-            if stood_long and stood < self._options.still:
+            if moves_again:
                 self._tell("moves", "the job moves again")
-            stood_long = stood >= self._options.still and stood_long
-            self._undecided = self._undecided if stood_long else None
-            if patience.wants_look(now, stood, stillness):
-                hang = self._look(job, stood)
-                stood_long = True
-                stillness.settle({rank.pid: pulse_of(rank.pid) for rank in job.ranks})
-                now = time.monotonic()  # a whole interval passes: after a moment nobody's share of a core means much
-                if self._undecided is not None:
-                    patience.undecided(now, self._options.spinning_after)
-                else:
-                    patience.looked(now, hang, stillness)
-            time.sleep(max(0.0, self._options.every - (time.monotonic() - now)))
+            self._undecided = self._undecided if followed.stands else None
+            if followed.wants_look():
+                hang = self._look(job, followed.stood)
+                now = followed.looked(hang, self._undecided is not None)
+            time.sleep(max(0.0, options.every - (time.monotonic() - now)))
 
     def _is_still_there(self, job: Job) -> bool:
         """Whether the same processes are the job; says what is gone."""
@@ -156,69 +129,31 @@ class Watch:
             return not gone
         return {rank.pid for rank in now.ranks} == {rank.pid for rank in job.ranks}
 
-    def _counters(self, job: Job) -> str:
-        """What NCCL's status service counts; "" where it does not answer."""
-        ranks = []
-        for index, rank in enumerate(job.ranks):
-            environ = self._proc.environ(rank.pid)
-            known = (
-                {} if isinstance(environ, Missing) else {name: environ[name] for name in RECORDED if name in environ}
-            )
-            ranks.append(Asked(index=index, pid=rank.pid, rank=rank.rank, device=rank.device, environment=known))
-        witness = ras.ask(Question(tuple(ranks), time.monotonic() + 1.0))
-        return "\n".join(one.text for one in witness.statements) if witness.state == "present" else ""
-
     def _look(self, job: Job, stood: float) -> bool:
         """One full look; True when it found a hang, whose bundle is kept. Where it cannot tell, it is remembered."""
         self._progress.say(f"the job stands still for {stood:.0f} s: looking")
         options = self._options
         limits = Limits(max_pause=options.max_pause, deadline=options.deadline, gdb=options.gdb)
+        asked = one_look.Asked(stood, options.spinning_after, self._undecided)
         try:
-            snapshot = Look(job, limits, self._progress, self._proc).take()
-            snapshot = replace(snapshot, tool=f"gdbext {__version__}", command="gdbext watch")
-            first, self._undecided = self._undecided, None
-            diagnosis = judge(replace(snapshot, earlier=(first,)) if first else snapshot, None, options.spinning_after)
-            diagnosis = replace(diagnosis, tree=merge(snapshot, diagnosis.processes))
-            if diagnosis.verdict.decided_by is not None:
-                self._undecided = None if first else snapshot
-                then = "" if first else f" Looking again in {options.spinning_after:g} s."
-                self._tell("undecided", f"most ranks stood still for {stood:.0f} s. {diagnosis.verdict.summary}{then}")
-                return False
-            if not diagnosis.verdict.finding:
-                self._tell(
-                    "no-hang", f"stood still for {stood:.0f} s, which is not a hang: {diagnosis.verdict.summary}"
-                )
-                return False
-            where = self._keep(diagnosis)
+            diagnosis = one_look.take(job, limits, asked, self._progress, self._proc)
+            event = one_look.told(diagnosis, asked)
+            self._undecided = diagnosis.snapshot if event.kind == "undecided" and not asked.first else None
+            if event.kind == "hang":
+                event = replace(event, bundle=one_look.keep(diagnosis, self._into, options.keep))
+                self.hangs += 1
         except GdbextError as error:
             self._complain(str(error))
             return False
-        self.hangs += 1
-        verdict = diagnosis.verdict
-        ranks = [snapshot.processes[index].rank for index in verdict.culprits]
-        self._tell(
-            "hang",
-            f"stands still for {stood:.0f} s. {verdict.summary}",
-            bundle=where,
-            cause=verdict.cause,
-            confidence=verdict.confidence,
-            culprits=tuple(rank for rank in ranks if rank is not None),
-        )
-        return True
+        self._say(event)
+        return event.kind == "hang"
 
-    def _keep(self, diagnosis: Diagnosis) -> str:
-        """Write the bundle and take away the oldest ones of this folder beyond `--keep`."""
-        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-        where = self._into / f"{stamp}-{diagnosis.verdict.cause}"
-        bundle.write(str(where), diagnosis)
-        for old in bundles_in(self._into)[: -self._options.keep]:
-            shutil.rmtree(old, ignore_errors=True)
-        return str(where)
+    def _tell(self, kind: str, text: str) -> None:
+        self._say(WatchEvent(kind=kind, text=text, at=time.time()))
 
-    def _tell(self, kind: str, text: str, **more: object) -> None:
-        event = WatchEvent(kind=kind, text=text, at=time.time(), **more)  # type: ignore[arg-type]
-        if kind in _TOLD:
-            self.untold = kind == "undecided"
+    def _say(self, event: WatchEvent) -> None:
+        if event.kind in _TOLD:
+            self.untold = event.kind == "undecided"
         lines = [dumps(event)] if self._options.json else event_lines(event, self._style)
         if self._options.output is None:
             write_lines(lines)
@@ -236,32 +171,3 @@ def _is_successor(job: Job, old: Job) -> bool:
     born = min((rank.start_time or 0 for rank in job.ranks), default=0)
     before = max((rank.start_time or 0 for rank in old.ranks), default=0)
     return born > before and len(job.ranks) == len(old.ranks)
-
-
-def bundles_in(folder: Path) -> List[Path]:
-    """The bundles that a watch wrote there, oldest first; nothing else is ever taken away."""
-    found = [path for path in folder.iterdir() if _BUNDLE.match(path.name) and (path / bundle.SNAPSHOT).is_file()]
-    return sorted(found)
-
-
-def pulse_of(pid: int) -> Pulse:
-    """One poll of a rank, some 0.16 ms a thread; without threads when it is gone."""
-    seen: Dict[int, ThreadPulse] = {}
-    looked_at = kernel_threads.look(pid)
-    told = any(one.sp is not None for one in looked_at.values())
-    for tid, one in looked_at.items():
-        if one.state not in ("Z", "X"):
-            seen[tid] = ThreadPulse(one.started, one.cpu_ns, one.waited, place_of(one, told))
-    return Pulse(time.monotonic(), seen)
-
-
-def place_of(one: kernel_threads.ThreadTimes, told: bool = False) -> Optional[str]:
-    """Where a thread sleeps: the system call and its stack pointer, else what the kernel still says; None: it runs.
-
-    `told`: the kernel tells the calls of this process. A thread without one has woken up between two files then.
-    """
-    if one.state not in ("S", "D", "I", "T", "t"):
-        return None
-    if one.sp is not None:
-        return f"{one.syscall[0] if one.syscall else -1}@{one.sp:x}"
-    return None if told else one.wchan or one.state

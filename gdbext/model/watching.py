@@ -36,3 +36,8 @@ class WatchEvent:
     cause: Optional[str] = None
     confidence: Optional[str] = None
     culprits: Tuple[int, ...] = ()  # rank numbers, where they are known
+    job: Optional[str] = None  # which one, where several are watched
+    host: Optional[str] = None  # where several may report to one place
+    standstill: Optional[float] = None  # seconds
+    pause_ms: Optional[float] = None  # the longest stop of a rank in this look
+    steps: Tuple[str, ...] = ()  # what to do, the first thing first

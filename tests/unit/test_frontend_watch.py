@@ -8,6 +8,8 @@ import pytest
 from gdbext.analysis.progress.standstill import Stillness
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.cli import main, watch
+from gdbext.cli.watching.followed_job import place_of, pulse_of
+from gdbext.cli.watching.one_look import bundles_in
 from gdbext.model.watching import WatchEvent
 from gdbext.render import dumps
 from gdbext.render.style import Style
@@ -21,7 +23,7 @@ def test_only_bundles_of_a_watch_are_ever_taken_away(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "snapshot.json").write_text("{}")
     (tmp_path / "20261121-110000-empty").mkdir()
-    found = [path.name for path in watch.bundles_in(tmp_path)]
+    found = [path.name for path in bundles_in(tmp_path)]
     assert found == ["20261121-120000-missing-rank", "20261121-130000-unknown"]
 
 
@@ -49,14 +51,14 @@ def test_nothing_to_watch_is_one_line(tmp_path, capsys):
 
 def test_places_of_sleeping_and_running_threads():
     asleep = kernel_threads.ThreadTimes(1, 0.0, "S", syscall=(202, 1, 2, 3, 4, 5, 6), sp=0x7FFE)
-    assert watch.place_of(asleep) == "202@7ffe"
-    assert watch.place_of(kernel_threads.ThreadTimes(1, 0.0, "R", sp=0x7FFE)) is None
-    assert watch.place_of(kernel_threads.ThreadTimes(1, 0.0, "D", wchan="folio_wait")) == "folio_wait"
+    assert place_of(asleep) == "202@7ffe"
+    assert place_of(kernel_threads.ThreadTimes(1, 0.0, "R", sp=0x7FFE)) is None
+    assert place_of(kernel_threads.ThreadTimes(1, 0.0, "D", wchan="folio_wait")) == "folio_wait"
     awake = kernel_threads.ThreadTimes(1, 0.0, "S", wchan="hrtimer_nanosleep")
-    assert watch.place_of(awake) == "hrtimer_nanosleep"
-    assert watch.place_of(awake, told=True) is None, "it woke up between two files of the kernel"
-    assert watch.pulse_of(os.getpid()).threads
-    assert not watch.pulse_of(4194304).threads
+    assert place_of(awake) == "hrtimer_nanosleep"
+    assert place_of(awake, told=True) is None, "it woke up between two files of the kernel"
+    assert pulse_of(os.getpid()).threads
+    assert not pulse_of(4194304).threads
 
 
 def test_a_thread_that_woke_up_between_two_files_has_not_moved(monkeypatch):
@@ -66,8 +68,8 @@ def test_a_thread_that_woke_up_between_two_files_has_not_moved(monkeypatch):
     other = kernel_threads.ThreadTimes(2, 0.0, "S", syscall=(202, 1, 2, 3, 4, 5, 6), sp=0x7FFF, started=1, waited=1)
     stillness, polls = Stillness(), []
     for one in (asleep, awake, asleep):
-        monkeypatch.setattr(kernel_threads, "look", lambda pid, one=one: {1: one, 2: other})
-        polls.append(stillness.poll({7: watch.pulse_of(7)}))
+        monkeypatch.setattr(kernel_threads, "look", lambda pid, one=one, **more: {1: one, 2: other})
+        polls.append(stillness.poll({7: pulse_of(7)}))
     assert 0 == polls[0] < polls[1] < polls[2]
 
 

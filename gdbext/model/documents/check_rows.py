@@ -61,7 +61,7 @@ ROWS: Mapping[type, Rows] = {
     ErrorAnswer: rows(within("error", "asked codes")),
     ErrorCode: rows("library number name meaning sticky causes steps read_from source?"),
     GdbextError: rows(by("error", _message, turn="lines"), "hint? exit=exit_code"),
-    WatchEvent: rows("at event=kind text bundle cause confidence culprits"),
+    WatchEvent: rows("at event=kind text bundle cause confidence culprits job host standstill pause_ms steps"),
     DumpListing: rows("folder groups files other_files=unknown uneven compare=pair? notes"),
     DumpGroup: rows("of=whose step what engine files bytes"),
     DumpedFile: rows("path rank step what name bytes"),
