@@ -87,6 +87,7 @@ class LogRule:
     )
     befell: str = ""  # what befell the ranks that the pattern names, as `killed, usually because ...`
     alone: str = ""  # the cause where no other process of the job shows: nobody is known to wait for this one
+    own: bool = False  # it says of what its own process died, and nothing of a process that lives
 
 
 @dataclass(frozen=True)

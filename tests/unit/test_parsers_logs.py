@@ -111,11 +111,21 @@ def test_every_writer_has_a_source():
         ("Waiting for 1 local, 0 remote core engine proc(s) to start", "ipc-queue", "unknown"),
         ("Memory cgroup out of memory: Killed process 4711 (python3) oom-kill", "exited-or-crashed", "other"),
         ("[2025-06-22 17:13:55 TP3] Watchdog timeout (self.watchdog_timeout=300)", "unknown", "unknown"),
-        ("double free or corruption (!prev)", "exited-or-crashed", "unknown"),
-        ("panic: runtime error: invalid memory address or nil pointer dereference", "exited-or-crashed", "unknown"),
+        ("double free or corruption (!prev)", "exited-or-crashed", "other"),
+        ("panic: runtime error: invalid memory address or nil pointer dereference", "exited-or-crashed", "other"),
         ("systemd[1]: x.service: Main process exited, code=killed, status=9/KILL", "exited-or-crashed", "unknown"),
         ("Abort(1090319) on node 3 (rank 3 in comm 0): Fatal error in PMPI_Init", "exited-or-crashed", "unknown"),
         ("Worker 3 died unexpectedly with exit code -9", "exited-or-crashed", "unknown"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "exited-or-crashed", "other"),
+        ("ggml/src/ggml-backend.cpp:1367: GGML_ASSERT(n_inputs < GGML_SCHED_MAX_SPLIT_INPUTS) failed", "exited-or-crashed", "other"),
+        ("KeyError: 'lm_head.weight'", "exited-or-crashed", "other"),
+        ("ValueError: rank 3 timed out waiting for its peer", "exited-or-crashed", "unknown"),
+        ("python: symbol lookup error: ./libtorch_cuda.so: undefined symbol: ncclCommSplit", "exited-or-crashed", "other"),
+        ("[1]    7302 abort      text-embeddings-router --port 8001", "exited-or-crashed", "unknown"),
+        ("subprocess.CalledProcessError: Command 'python train.py' died with <Signals.SIGABRT: 6>.", "exited-or-crashed", "unknown"),
+        ("CUDA Exception: Warp Out-of-range Address", "cuda-error-throw", "gpu-fault"),
+        ("[230.864069] amdgpu 0000:65:00.0: amdgpu:  Process app pid 70131 thread worker pid 70175", "cuda-error-throw", "gpu-fault"),
+        ("socketProgressOpt: Call to recv from 10.0.0.7<33759> failed : Connection reset by peer", "*", "missing-rank"),
         ("tensor x: enforce fail at pair.cc:431] op.preamble.length <= op.nbytes. 8 vs 4 RuntimeError: x", "*", "collective-mismatch"),
     ],
 )  # fmt: skip
@@ -193,6 +203,48 @@ def test_a_death_is_a_missing_rank_only_where_somebody_waits():
     assert answer(line).verdict.cause == "other"
     others = "".join(f"[rank{n}]: RuntimeError: Connection closed by peer [10.0.0.1]:50\n" for n in (0, 1))
     assert answer(others + line).verdict.cause == "missing-rank"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "[E ProcessGroupNCCL.cpp:475] Some NCCL operations have failed or timed out. Watchdog caught collective operation timeout",
+        "(EngineCore pid=12) ERROR [core.py:1] TimeoutError: RPC call to execute_model timed out.",
+    ],
+)
+def test_who_waited_for_others_in_vain_did_not_die_of_itself(other):
+    thrown = "terminate called after throwing an instance of 'std::runtime_error'\n"
+    assert answer(thrown).verdict.cause == "other"
+    assert answer(f"{other}\n{thrown}").verdict.cause == "unknown"
+
+
+def test_an_error_beside_a_thread_that_lives_is_none_of_its_own():
+    """The line was logged and handled: the process went on to wait."""
+    stack = "Thread 1 (LWP 11):\n#0  0x00007f11d3a9eb1c in __lll_lock_wait () from libc.so.6\n#1  0x00007f11d3a9eb1d in f () from a.so\n"
+    found = answer(f"2026-01-01 torch.OutOfMemoryError: CUDA out of memory, trying a smaller batch\n{stack}")
+    assert found.verdict.cause == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("text", "id", "kind"),
+    [
+        ("Windows fatal exception: access violation\n\nCurrent thread 0x00004f2c (most recent call first):\n"
+         '  File "a.py", line 3 in f\n', "0x00004f2c", "exited-or-crashed"),
+        ("* thread #5, stop reason = EXC_BAD_ACCESS (code=1, address=0x8)\n  * frame #0: 0x0000000109 App`run() + 4\n",
+         "5", "exited-or-crashed"),
+        ("* thread #1, stop reason = EXC_BREAKPOINT\n  * frame #0: 0x0000000109 libsystem_kernel.dylib`__psynch_mutexwait + 4\n",
+         "1", "mutex"),
+        ("12:00:01 READ of size 8 at 0x61600360d04a thread T6\n"
+         "12:00:01     #0 0x7fab8387d463 in pool::run() /src/pool.h:571:26\n"
+         "12:00:01 freed by thread T0 here:\n12:00:01     #0 0x76a4420fe8 in free (/usr/lib/libasan.so.8+0x5eb69)\n",
+         "T6", "exited-or-crashed"),
+    ],
+    ids=["windows", "lldb", "lldb-stopped", "sanitizer-with-clock"],
+)  # fmt: skip
+def test_the_thread_that_a_tool_says_died(text, id, kind):
+    (process,) = answer(text).snapshot.processes
+    assert [thread.id for thread in process.threads] == [id]
+    assert answer(text).processes[0].wait.kind == kind
 
 
 @pytest.mark.parametrize("line", ["step 12 loss 0.3", "INFO server started on port 8000", "loading weights 42 % done"])

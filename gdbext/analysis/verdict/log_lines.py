@@ -7,8 +7,9 @@ import re
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.verdict.candidate import Candidate
-from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party
+from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, threads
 from gdbext.analysis.verdict.wording import start, verb, who
+from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.logs import GROUP, LOG_RULES, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN
 from gdbext.knowledge.schema import LogRule
 from gdbext.model.codes import Given
@@ -91,7 +92,8 @@ def without_stacks(view: JobView) -> str:
 
 def told_by_log(view: JobView) -> Optional[Candidate]:
     """A library or the kernel said what went wrong."""
-    telling = next((line for line in lines(view) if line.rule.cause), None)
+    known = lines(view)
+    telling = next((line for line in known if line.rule.cause and _may_decide(view, line, known)), None)
     if telling is None:
         return None
     rule = telling.rule
@@ -117,6 +119,16 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
         else "No stack was read."
     )
     return Candidate(cause=rule.cause, confidence=rule.confidence, summary=summary, culprits=culprits, victims=waiting)
+
+
+def _may_decide(view: JobView, line: Line, known: Sequence[Line]) -> bool:
+    """What a process says of its own death counts where it is dead, and where no line tells of waiting for others."""
+    if not line.rule.own:
+        return True
+    if any(WAIT_GROUPS[one.rule.wait] != "fatal" for one in known if one.rule.wait):
+        return False
+    dead = (one for one in threads(view) if one.group == "fatal")
+    return view.given is Given.LOG or any(line.process in (None, one.process) for one in dead)
 
 
 def _ranks_in(line: Line) -> Tuple[int, ...]:

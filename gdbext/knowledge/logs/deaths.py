@@ -82,18 +82,17 @@ RULES: Tuple[LogRule, ...] = (
         wait=_DEAD,
     ),
     LogRule(
-        "sanitizer-error",
-        r"ERROR: (?:Address|Leak|Memory)Sanitizer:",
-        "a sanitizer stopped the process at a wrong access",
-        "LLVM compiler-rt",
-        wait=_DEAD,
-    ),
-    LogRule(
         "child-died",
         r"^Process \S*Process-\d+(?::\d+)*:$|terminated abnormally with signal \d+|of user \d+ dumped core"
-        r"|: line \d{1,6}: {1,6}\d{1,9} (?:Killed|Aborted|Segmentation fault|Bus error|Terminated)\b",
+        r"|: line \d{1,6}: {1,6}\d{1,9} (?:Killed|Aborted|Segmentation fault|Bus error|Terminated)\b"
+        r"|^\[\d{1,4}\] {1,4}[+-]? {1,4}\d{1,9} (?:abort|segmentation fault|bus error|killed|terminated|trace trap"
+        r"|illegal hardware instruction|floating point exception)\b"
+        r"|^zsh: (?:abort|segmentation fault|bus error|killed)\b"
+        r"|died with <Signals\.SIG[A-Z]{3,5}: \d|returned non-zero exit status -?\d|exit status 3221\d{6}\b"
+        r"|# A fatal error has been detected by the Java Runtime"
+        r"|signal: (?:killed|aborted|segmentation fault|bus error)",
         "a process ended by an exception or a signal",
-        "cpython multiprocessing/process.py; systemd-coredump; bash",
+        "cpython multiprocessing/process.py, subprocess.py; systemd-coredump; bash, zsh; Go os/exec; OpenJDK",
         wait=_DEAD,
     ),
     LogRule(
@@ -127,17 +126,6 @@ RULES: Tuple[LogRule, ...] = (
         r"|Received \d+ death signal, shutting down workers|Terminating worker|Force Terminated (?:job|Step)",
         "the launcher ended a rank because another one had ended",
         "torch elastic multiprocessing/api.py; DeepSpeed launcher/launch.py; Slurm",
-        wait=_DEAD,
-    ),
-    LogRule(
-        "runtime-ended-it",
-        r"^(?:double free or corruption|free\(\): |malloc\(\): |munmap_chunk\(\): |realloc\(\): |corrupted size )"
-        r"|\*{3} (?:stack smashing|buffer overflow) detected \*{3}|: Assertion [`'].{1,300}' failed\."
-        r"|^panic: |^fatal error: (?:all goroutines are asleep|unexpected signal|concurrent map|out of memory)"
-        r"|^Exception in thread \"[^\"]{1,80}\" [a-z]|# A fatal error has been detected by the Java Runtime"
-        r"|^Unhandled exception\. System\.|^Uncaught exception:|libc\+\+abi: terminating|' panicked at ",
-        "a language's run-time or the C library ended the process",
-        "glibc malloc.c, assert.c, fortify_fail.c; Go runtime/panic.go; OpenJDK; Rust panicking.rs; CoreCLR; libc++abi",
         wait=_DEAD,
     ),
     LogRule(

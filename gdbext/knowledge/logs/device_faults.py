@@ -31,6 +31,7 @@ RULES: Tuple[LogRule, ...] = (
         r"illegal memory access was encountered|misaligned address|unspecified launch failure"
         r"|Memory access fault by GPU|Invalid __(?:global|shared|local)__ (?:read|write|atomic)|device-side assert"
         r"(?:ion)? triggered"
+        r"|\bCUDA_EXCEPTION_\d{1,2}\b|^CUDA Exception: "
         r"|CUDA_ERROR_(?:ILLEGAL|MISALIGNED|INVALID_PC|HARDWARE_STACK|LAUNCH_FAILED)",
         "a kernel failed on the device; the call that reports it is mostly not the one that caused it",
         "CUDA runtime API, error codes 700-719; ROCm",
@@ -64,6 +65,16 @@ RULES: Tuple[LogRule, ...] = (
         r"|i915.{0,60}GPU HANG|xe 0000:\S{1,20}.{0,40}(?:GPU reset|Timedout job)",
         "the GPU was lost to the driver",
         "oneAPI Unified Runtime ur_api.h; Linux i915, xe",
+        "gpu-fault",
+        "medium",
+        _THROWS,
+    ),
+    LogRule(
+        "gpu-page-fault",
+        r"amdgpu.{0,60}\bProcess \S.{0,40} pid \d{1,9} thread|\bMMU\b.{0,40}(?:FAULT|[Ff]ault)\b"
+        r"|nouveau.{0,80}\bfault \d\d|Faulty UTCL2 client",
+        "the GPU's memory unit refused an access",
+        "Linux gmc_v*.c, nouveau; MTGPU",
         "gpu-fault",
         "medium",
         _THROWS,

@@ -120,7 +120,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "participants-missing",
-        r"Expected \d+ threads to join the rendezvous, but (?:only \d+|not all) of them arrived",
+        r"Expected \d+ threads to join the rendezvous, but (?:only \d+|not all) of them arrived"
+        r"|waiting for all participants to arrive at rendezvous",
         "a participant of a collective of XLA does not come",
         "xla/service/rendezvous.cc",
         _MISSING,

@@ -80,7 +80,8 @@ RULES: Tuple[LogRule, ...] = (
         r"Connecting to rank \d{1,6} failed, waiting for \d+ milliseconds|connectFullMesh failed"
         r"|connect to (?:the )?tracker.{0,40} failed|Timed out trying to connect to"
         r"|Timed out during handshake while connecting to"
-        r"|failed to connect to all addresses|Failed to connect to GCS|Could not connect to scheduler",
+        r"|Failed to meet rendezvous '|failed to connect to all addresses"
+        r"|Failed to connect to GCS|Could not connect to scheduler",
         "a process of the job did not reach another one while they set up their connections",
         "LightGBM linkers_socket.cpp; gloo; rabit; distributed comm/core.py; gRPC; Ray gcs_client",
         _INIT,
@@ -151,7 +152,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "peer-closed",
-        r"NCCL WARN.*(?:[Cc]onnection closed by (?:remote )?peer|Connection reset by peer|remote process exited)",
+        r"NCCL WARN.*(?:[Cc]onnection closed by (?:remote )?peer|Connection reset by peer|remote process exited)"
+        r"|Call to \w{4,8} (?:from|to) \S{1,80} failed ?: ?(?:Connection reset|Broken pipe|Software caused)",
         "a peer closed its connection: its process ended first",
         "NCCL misc/socket.cc",
         "missing-rank",

@@ -115,9 +115,9 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "unhandled",
-        r"^Unhandled exception|Fatal error in P?MPI_\w+: |SIGSEGV: segmentation violation|signal \(\d{1,2}"
-        r"(?:\.\d)?\): [A-Z]|"
-        r"Uncaught exception|Segfault encountered|Fatal Python error|Caught signal \d"
+        r"^Unhandled exception|^fatal error: unexpected signal|Fatal error in P?MPI_\w+: "
+        r"|SIGSEGV: segmentation violation|signal \(\d{1,2}(?:\.\d)?\): [A-Z]|Uncaught exception"
+        r"|Segfault encountered|Fatal Python error|Windows fatal exception: |Exception Code: 0x|Caught signal \d"
         r"|\*{3} (?:SIG[A-Z]{2,6}|Process) received|^(?:[\w.]{1,120}\.)?\w{1,80}(?:Error|Exception|Failed): \S"
         r"|\(core dumped\)",
         "a process ended by an exception or a signal",

@@ -12,7 +12,7 @@ from gdbext.parsers.frame_lines import Place, named_frame
 
 _FILE_LINE = regex(r"(\S+?):(\d{1,9})(?::\d{1,9})?\Z")
 _SYMBOL = (
-    r"(?P<lib>(?:/|\.|\[\.\.\.\]/|\[vdso|linux-vdso)[^\s(]*)"
+    r"(?P<lib>(?:/|\.|\[\.\.\.\]/|\[vdso|[A-Za-z])[^\s(]*)"
     r"\((?P<name>.*?)(?:\+0x[0-9a-f]{1,16})?\) ?\[(?P<pc>0x[0-9a-f]{1,16})\]"
 )
 _SYMBOLS = regex(_SYMBOL)

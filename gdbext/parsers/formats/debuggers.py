@@ -14,6 +14,7 @@ from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, rea
 _LWP = regex(r"\b(?:LWP|process|pid|tid =) (\d{1,9}|0x[0-9a-f]{1,8})")
 _NAME = regex(r"\"([^\"]{1,64})\"|\bname = '([^']{1,64})'")
 _HOLDS_GIL = regex(r"(?i)\b(?:has|holds|holding|owns) the GIL\b")
+_DIED = regex(r"stop reason = (?:EXC_(?!BREAKPOINT)|hit program assert|signal SIG(?:ABRT|SEGV|BUS|ILL|FPE)).{0,80}")
 _PYTHON_FRAME = regex(r"Frame 0x[0-9a-f]{1,16}, for file ([^,]{1,4096}), line (\d{1,9}), in ([\w.<>]{1,400})")
 _SHOWS_STACK = regex(r"(?:thread apply|taas|bt|ba|where|backtrace|info stack|thread backtrace|py-bt)")
 _ATTACH = regex(r"(?:attach|process attach --pid|process attach -p) (\d{1,9})")
@@ -32,7 +33,15 @@ def _name(text: str) -> Optional[str]:
 def _gdb_thread(match: Match[str]) -> Event:
     id, rest = match.group("id"), match.group("rest")
     gil = True if _HOLDS_GIL.search(rest) else None
-    return ThreadHead(id=id, lwp=_lwp(rest), name=_name(rest), gil=gil, group=_group(id))
+    stopped = _DIED.search(rest)
+    return ThreadHead(
+        id=id,
+        lwp=_lwp(rest),
+        name=_name(rest),
+        gil=gil,
+        group=_group(id),
+        problem=stopped.group() if stopped else "",
+    )
 
 
 def _lwp_alone(match: Match[str]) -> Event:

@@ -16,7 +16,7 @@ _LONGEST = 2000
 _MOST_LISTED = 12
 _LONGEST_LISTED = 250
 _READY = regex(READY)
-_FATAL = "Fatal Python error"
+_FATAL = ("Fatal Python error", "Windows fatal exception: ")
 _PARALLEL = regex(r"(?:TP|EP)(?P<rank>\d{1,5})\Z")
 
 
@@ -92,7 +92,7 @@ def _first(patterns: Sequence[Pattern[str]], text: str) -> Writer:
 
 def _is_head(text: str) -> bool:
     """Whether a stack of the thread that is spoken of follows."""
-    return text.startswith(_FATAL) or "Caught signal" in text or "*** SIG" in text
+    return text.startswith(_FATAL) or "Caught signal" in text or "Exception Code: 0x" in text or "*** SIG" in text
 
 
 def _any(match: Match[str]) -> Optional[Event]:

@@ -34,6 +34,10 @@ def _addressed_frame(match: Match[str]) -> Optional[Event]:
     return FrameLine(named_frame(name, where, number(match.group("pc"))), int(match.group("number")))
 
 
+def _bare_frame(match: Match[str]) -> Event:
+    return FrameLine(named_frame(match.group("name"), pc=number(match.group("pc"))), int(match.group("number")))
+
+
 def _error(match: Match[str]) -> Event:
     return Said(match.group("text"), int(match.group("pid")), about="next")
 
@@ -45,7 +49,7 @@ def _warning(match: Match[str]) -> Event:
 
 
 def _access(match: Match[str]) -> Event:
-    return ThreadHead(id=match.group("id") or "main", current=True, recurs=True)
+    return ThreadHead(id=match.group("id") or "main", current=True, recurs=True, problem=match.string.strip())
 
 
 def _acquires(match: Match[str]) -> Event:
@@ -84,10 +88,16 @@ ROWS: Tuple[Row, ...] = (
         "",
         ":",
         r"\s{0,8}(?:Mutex M\d{1,9} (?:previously acquired by|\(0x[0-9a-f]{1,16}\) created at|is already destroyed)"
-        r"|Previous (?:atomic )?(?:read|write) of size|Thread T\d{1,9} .{0,80}(?:created by|finished at)"
-        r"|(?:freed|previously allocated|allocated) by thread|Location is |Hint: Mutex|As if synchronized)",
+        r"|Thread T\d{1,9} .{0,80}(?:created by|finished at)|Location is |Hint: Mutex|As if synchronized)",
         _aside,
         "sanitizer",
+    ),
+    row(
+        "",
+        " by ",
+        r"\s{0,8}(?:Previous (?:atomic )?(?:read|write) of size \d"
+        r"|(?:freed|previously allocated|allocated) by thread T?\d)",
+        _aside,
     ),
     row("", "SUMMARY: ", r"\s{0,8}SUMMARY: \w{1,20}Sanitizer", detail),
     row("", "Cycle in lock order", r"\s{0,8}Cycle in lock order graph: ", detail),
@@ -104,5 +114,12 @@ ROWS: Tuple[Row, ...] = (
         r"\s{1,8}#(?P<number>\d{1,3}) (?P<pc>0x[0-9a-f]+) in "
         r"(?P<rest>\S.* (?:\(/\S+\+0x[0-9a-f]+\)|/?[\w.+/-]+\.\w{1,4}:\d+(?::\d+)?|/\S+:\d+))(?: \(BuildId.*)?$",
         _addressed_frame,
+    ),
+    row(
+        "",
+        " in ",
+        r"\s{1,8}#(?P<number>\d{1,3}) (?P<pc>0x[0-9a-f]+) in (?P<name>[A-Za-z_~][^/]{0,600})$",
+        _bare_frame,
+        "sanitizer",
     ),
 )

@@ -8,7 +8,8 @@ RULES = (
     ),
     MessageRule(
         r"(CUDA (runtime )?error|(CUDA|HIP)_ERROR_(?!NOT_READY)[A-Z_]+|(cuda|hip)Error[A-Z]\w+"
-        r"|CUBLAS_STATUS_(?!SUCCESS)|AcceleratorError|device-side assert|Memory access fault by GPU)",
+        r"|CUBLAS_STATUS_(?!SUCCESS)|AcceleratorError|device-side assert|Memory access fault by GPU"
+        r"|CUDA_EXCEPTION_\d|CUDA Exception: )",
         "cuda-error-throw",
         "check functions",
     ),
@@ -19,7 +20,10 @@ RULES = (
         "sgl-project/sglang#4205; faulthandler",
     ),
     MessageRule(
-        r"((Address|Leak|Memory)Sanitizer: |Segfault encountered|segmentation violation|Fatal error in P?MPI_)",
+        r"((Address|Leak|Memory)Sanitizer: |(READ|WRITE) of size \d|heap-use-after-free|double free or corruption"
+        r"|Segfault encountered|segmentation violation|Fatal error in P?MPI_|Windows fatal exception: "
+        r"|Exception Code: 0x|stop reason = (EXC_(?!BREAKPOINT)|hit program assert|signal SIG(ABRT|SEGV|BUS|ILL|FPE))"
+        r"|hit an exception: )",
         "exited-or-crashed",
         "LLVM compiler-rt; vllm-project/vllm#44780",
     ),
@@ -30,7 +34,8 @@ RULES = (
         "Rust's panic hook; torch; bash",
     ),
     MessageRule(
-        r"goroutine in state (chan (receive|send)|select|sleep|sync\.(Cond|WaitGroup)\.Wait)",
+        r"goroutine in state (chan (receive|send)|select|sleep|sync\.(Cond|WaitGroup)\.Wait|finalizer wait"
+        r"|GC \w+ (wait|\(idle\))|force gc)",
         "condvar-idle",
         "Go runtime/runtime2.go waitReasonStrings",
     ),

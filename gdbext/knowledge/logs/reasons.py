@@ -1,0 +1,75 @@
+"""Lines that say of what their own process died: its cause is in the process itself, and no other rank is to blame.
+
+They count where that process is seen to be dead, or where nothing but lines was read; any other cause goes before them.
+"""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from gdbext.knowledge.schema import LogRule
+
+_OF_PEERS = (
+    r"(?!.{0,400}(?:[Tt]ime[ds]?[ _-]?out|TIMEOUT|[Cc]onnect|[Cc]losed|[Pp]eer|[Ss]ocket|NCCL|[Rr]endezvous|fork))"
+)
+
+
+def _row(id: str, pattern: str, means: str, source: str) -> LogRule:
+    return LogRule(id, pattern, means, source, cause="other", wait="exited-or-crashed", own=True)
+
+
+RULES: Tuple[LogRule, ...] = (
+    _row(
+        "no-memory-left",
+        r"\bOutOfMemory(?:Error|Exception)\b|\b(?:CUDA|HIP|NPU|XPU|MUSA|GPU|MPS)\b.{0,80}\bout of memory\b"
+        r"|_OUT_OF_(?:DEVICE_|HOST_)?MEMORY\b|Error(?:OutOfMemory|MemoryAllocation)\b|std::bad_alloc|\bMemoryError\b"
+        r"|RESOURCE_EXHAUSTED: |ResourceExhaustedError|CUBLAS_STATUS_ALLOC_FAILED|heap out of memory"
+        r"|memory allocation of \d{1,20} bytes failed|(?:ailed|nable|annot) to allocate .{0,60}(?:memory|bytes|buffer"
+        r"|[KMG]i?B\b)|^(?:runtime: |fatal error: )out of memory",
+        "an allocation of memory failed",
+        "CUDA, HIP, CANN; torch CUDACachingAllocator.cpp; XLA; CPython; Rust alloc.rs; Go malloc.go; ggml",
+    ),
+    _row(
+        "failed-assertion",
+        r"Assertion [`'\"(].{1,300}['`\")] ?failed|\w*(?:ASSERT|CHECK|ENFORCE|REQUIRE)\w*\(.{1,300}\) ?failed"
+        r"|^(?:.{0,200}\] )?Check failed: |\bAssertion fail(?:ed|ure)?: |INTERNAL ASSERT FAILED|^AssertionError\b"
+        r"|\bEnforceNotMet\b|^(?:.{0,120}: )?Assertion failed\b",
+        "a check of the program's own state failed",
+        "glibc assert.c; glog; ggml.h; torch Exception.h; Paddle enforce.h; CPython",
+    ),
+    _row(
+        "heap-broken",
+        r"(?:Address|Thread|Memory|HWAddress|UndefinedBehavior)Sanitizer: (?!data race|lock-order|thread leak"
+        r"|DEADLYSIGNAL|signal)[a-z]"
+        r"|^\s{0,8}(?:READ|WRITE) of size \d{1,12} at 0x[0-9a-f]|\bdouble free\b|(?:free|alloc)\(\): [a-z]"
+        r"|munmap_chunk\(\): |\bcorrupted (?:size vs|double-linked)|(?:stack smashing|buffer overflow) detected"
+        r"|\bstack[ -]overflow\b|\bStackOverflowError\b",
+        "the process used memory that is not its own",
+        "LLVM compiler-rt; glibc malloc.c, fortify_fail.c",
+    ),
+    _row(
+        "ended-by-its-runtime",
+        r"' panicked at |^panic: |^fatal error: (?:all goroutines are asleep|concurrent map|stack overflow)"
+        r"|terminate called after throwing an instance of '(?!c10::Dist)|terminating (?:due to|with) uncaught exception"
+        r"|terminating app due to uncaught exception|^Exception in thread \"[^\"]{1,80}\" [a-z]" + _OF_PEERS + r""
+        r"|^Unhandled exception\. System\." + _OF_PEERS,
+        "an exception that nobody caught ended the process",
+        "libstdc++, libc++abi; Rust panicking.rs; Go runtime/panic.go; OpenJDK; CoreCLR",
+    ),
+    _row(
+        "not-made-for-this-host",
+        r"no kernel image is available|driver version is insufficient|no CUDA-capable device|symbol lookup error: "
+        r"|error while loading shared libraries: |(?:Import|OS)Error: .{0,300}(?:undefined symbol|shared object)"
+        r"|Torch not compiled with|version [`']\w{2,40}_[\d.]{1,12}' not found"
+        r"|invalid device ordinal",
+        "the program does not fit the device, the driver or the libraries of the host",
+        "CUDA runtime API; ld.so; torch/cuda/__init__.py",
+    ),
+    _row(
+        "programming-error",
+        r"^(?:Value|Type|Key|Index|Attribute|Name|UnboundLocal|Import|ModuleNotFound|FileNotFound|Permission"
+        r"|NotImplemented|ZeroDivision|Recursion|Overflow|Unicode\w{6}|Syntax|JSONDecode|Pickling)Error: " + _OF_PEERS,
+        "the program raised an error of its own",
+        "CPython exceptions",
+    ),
+)
