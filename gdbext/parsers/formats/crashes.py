@@ -7,7 +7,7 @@ from typing import Match, Optional, Tuple
 from gdbext.model.text.digits import whole
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.events import Cut, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
-from gdbext.parsers.formats.format_row import Row, detail, number, row
+from gdbext.parsers.formats.format_row import Row, announced, detail, native, number, outermost_first, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
 _FILE_LINE = regex(r"(\S+?):(\d{1,9})(?::\d{1,9})?\Z")
@@ -16,11 +16,6 @@ _SYMBOL = (
     r"\((?P<name>.*?)(?:\+0x[0-9a-f]{1,16})?\) ?\[(?P<pc>0x[0-9a-f]{1,16})\]"
 )
 _SYMBOLS = regex(_SYMBOL)
-
-
-def _ucx_thread(match: Match[str]) -> Event:
-    tid = match.group("tid")
-    return ThreadHead(id=tid, lwp=int(tid))
 
 
 def _ucx_frame(match: Match[str]) -> Optional[Event]:
@@ -58,9 +53,9 @@ def _exception_frame(match: Match[str]) -> Event:
     return FrameLine(named_frame(name, place, number(match.group("pc"))), int(match.group("number")) - 1)
 
 
-def _glog_thread(match: Match[str]) -> Event:
+def _thread(match: Match[str]) -> Event:
     tid = match.group("tid")
-    return ThreadHead(id=tid, lwp=int(tid), name=match.group("name"))
+    return ThreadHead(id=tid, lwp=int(tid), name=match.groupdict().get("name"))
 
 
 def _received(match: Match[str]) -> Event:
@@ -75,32 +70,12 @@ def _died(match: Match[str]) -> Event:
     )
 
 
-def _signal(match: Match[str]) -> Event:
-    return Said(match.group(), about="next")
-
-
 def _caffe_thread(match: Match[str]) -> Event:
     """`SIGABRT(6), PID: 18613, Thread 18625:`"""
     tid, pid = match.group("tid"), int(match.group("pid"))
     return Several(
         (ProcessHead(pid=pid), ThreadHead(id=tid, lwp=int(tid), current=True, problem=match.group("signal")))
     )
-
-
-def _caffe_frame(match: Match[str]) -> Event:
-    """`[4] pthread_mutex_lock+0x55(0x7fd3a14b6025) in /lib/libpthread.so.0`"""
-    place = Place(match.group("lib"))
-    return FrameLine(named_frame(match.group("name"), place, number(match.group("pc"))), int(match.group("number")))
-
-
-def _paddle_frame(match: Match[str]) -> Event:
-    return FrameLine(named_frame(match.group("name")), int(match.group("number")), outermost_first=True)
-
-
-def _glog_frame(match: Match[str]) -> Event:
-    line = match.group("line")
-    place = Place(None, match.group("file"), int(line) if line else None)
-    return FrameLine(named_frame(match.group("name"), place, number(match.group("pc"))))
 
 
 def _java_frame(match: Match[str]) -> Event:
@@ -111,7 +86,7 @@ def _java_frame(match: Match[str]) -> Event:
 
 def _hung(match: Match[str]) -> Event:
     """The kernel's watchdog: the stack of that thread follows."""
-    return Several((_glog_thread(match), Said(match.group().strip())))
+    return Several((_thread(match), Said(match.group().strip())))
 
 
 def _kernel_frame(match: Match[str]) -> Event:
@@ -123,7 +98,7 @@ _CLOCK = r"(?:\[(?:[ \d.+]{5,20}|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\
 """The kernel's clock before a line, where nothing has taken it off; with `dmesg -T` as a date."""
 
 ROWS: Tuple[Row, ...] = (
-    row("ucx", "(tid:", r"=+ backtrace \(tid: *(?P<tid>\d{1,9})\) =+", _ucx_thread),
+    row("ucx", "(tid:", r"=+ backtrace \(tid: *(?P<tid>\d{1,9})\) =+", _thread),
     row(
         "ucx",
         " 0x",
@@ -150,12 +125,12 @@ ROWS: Tuple[Row, ...] = (
         r"(?:0x[0-9a-f]{6,16} )?" + _SYMBOL,
         _symbols_frame,
     ),
-    row("boost", "Signal (", r"Signal \(\d{1,2}\) received", _signal),
+    row("boost", "Signal (", r"Signal \(\d{1,2}\) received", announced),
     row(
         "glog",
         "Stack for thread ",
         r".{0,120}\bStack for thread (?P<name>[\w.-]{1,64})/(?P<tid>\d{1,9}):",
-        _glog_thread,
+        _thread,
     ),
     row(
         "glog",
@@ -169,7 +144,7 @@ ROWS: Tuple[Row, ...] = (
         r"\s{0,4}(?:\[SignalInfo: )?(?P<text>\*\*\* .{0,80}received by PID (?P<pid>\d{1,9}) .*)",
         _received,
     ),
-    row("backtrace", "Signal: ", r"Signal: \S.*", _signal),
+    row("backtrace", "Signal: ", r"Signal: \S.*", announced),
     row(
         "backtrace", "", r"(?:Signal code|Failing at address): |\*\*\* (?:Process received signal|End of error)", detail
     ),
@@ -179,12 +154,12 @@ ROWS: Tuple[Row, ...] = (
         r"C\+\+ Traceback \(most recent call last\)",
         lambda _: ThreadHead(outermost_first=True),
     ),
-    row("paddle", "", r"(?P<number>\d{1,3}) {2,3}(?P<name>\S.*)", _paddle_frame, "paddle"),
+    row("paddle", "", r"(?P<number>\d{1,3}) {2,3}(?P<name>\S.*)", outermost_first, "paddle"),
     row(
         "coredump",
         "tack trace of thread ",
         r"\s{0,80}Stack trace of thread (?P<tid>\d{1,9}):",
-        _ucx_thread,
+        _thread,
     ),
     row(
         "coredump",
@@ -208,7 +183,7 @@ ROWS: Tuple[Row, ...] = (
         r"(?:\[\d{4}-[^\]]{1,60}\] \S{1,60}:\d{1,6}:\s)?"
         r"\s{1,8}@\s{1,20}(?:(?P<pc>0x[0-9a-f]+)\s{1,8})?(?:(?:\d{1,9}|\(unknown\))\s{1,8})?"
         r"(?:(?P<file>[\w./+-]{1,400}\.\w{1,4}):(?P<line>\d{1,9}) )?(?P<name>\S.*)",
-        _glog_frame,
+        native,
     ),
     row(
         "hs_err",
@@ -226,7 +201,7 @@ ROWS: Tuple[Row, ...] = (
         "kernel",
         "state:",
         _CLOCK + r"task:(?P<name>\S.{0,40}?)\s{1,40}state:[A-Z]\s.{0,80}?\bpid: {0,6}(?P<tid>\d{1,9})\b",
-        _glog_thread,
+        _thread,
     ),
     row(
         "kernel",
@@ -234,7 +209,7 @@ ROWS: Tuple[Row, ...] = (
         _CLOCK
         + r"(?P<name>\S{1,40})\s{1,30}[DRSTXZIt]\s{1,4}(?:[0-9a-f]{16}\s{1,8})?\d{1,6}\s{1,8}"
         + r"(?P<tid>\d{1,9})\s{1,8}\d{1,9} 0x[0-9a-f]{8}\b",
-        _glog_thread,
+        _thread,
     ),
     row("kernel", "+0x", _CLOCK + r"(?:\[<[0-9a-f]{1,16}>\] )?\? [\w.]{1,200}\+0x[0-9a-f]{1,9}/0x", detail),
     row("kernel", "+0x", _CLOCK + r"\[<[0-9a-f]{1,16}>\] (?P<name>[\w.]{1,200})\+0x", _kernel_frame),
@@ -264,7 +239,7 @@ ROWS: Tuple[Row, ...] = (
         ") in ",
         r"\[(?P<number>\d{1,3})\] (?P<name>\S.{0,2000}?)(?:\+0x[0-9a-f]{1,16})?\((?P<pc>0x[0-9a-f]{6,16})\) in "
         r"(?P<lib>/\S+)$",
-        _caffe_frame,
+        native,
     ),
     row("", "", r"\[\d{1,3}\] \?\?\?\(0\)$", detail, "caffe2"),
 )

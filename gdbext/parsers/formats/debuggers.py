@@ -7,8 +7,8 @@ from typing import Match, Optional, Tuple
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.argument_lists import split_call
-from gdbext.parsers.assemble.events import Cut, Event, FrameLine, Location, ProcessHead, Prompt, Standing, ThreadHead
-from gdbext.parsers.formats.format_row import Row, detail, number, row
+from gdbext.parsers.assemble.events import Cut, Event, FrameLine, ProcessHead, Prompt, Standing, ThreadHead
+from gdbext.parsers.formats.format_row import Row, detail, location, number, process, row
 from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, read_frame, read_place
 
 _LWP = regex(r"\b(?:LWP|process|pid|tid =) (\d{1,9}|0x[0-9a-f]{1,8})")
@@ -126,14 +126,6 @@ def _eu_frame(match: Match[str]) -> Event:
     return FrameLine(frame, int(match.group("number")))
 
 
-def _location(match: Match[str]) -> Event:
-    return Location(match.group("file"), int(match.group("line")))
-
-
-def _process(match: Match[str]) -> Event:
-    return ProcessHead(pid=int(match.group("pid")))
-
-
 _COUNT = r"#(?P<number>\d{1,7}):?[ \t]+"
 ROWS: Tuple[Row, ...] = (
     row("gdb", "Thread ", r"Thread (?P<id>(?:\d+\.)?\d+)\b(?P<rest> .*\b(?:LWP|process) \d.*)", _gdb_thread),
@@ -148,10 +140,10 @@ ROWS: Tuple[Row, ...] = (
         r"[* ]{0,9}(?P<id>\d[\d.]*) +Thread 0x[0-9a-f]+ \(LWP (?P<lwp>\d{1,9})\) +(?P<rest>.+)",
         _listed,
     ),
-    row("eu-stack", "PID ", r"PID (?P<pid>\d{1,9}) - (?:process|core)", _process),
+    row("eu-stack", "PID ", r"PID (?P<pid>\d{1,9}) - (?:process|core)", process),
     row("eu-stack", "TID ", r"TID (?P<lwp>\d{1,9})\b(?P<rest>[^:]{0,80}):$", _lwp_alone),
     row("", "#", r"\s{0,12}" + _COUNT + r"(?P<pc>0x[0-9a-f]+) +(?:- 1 )?(?P<name>.+)", _eu_frame, "eu-stack"),
-    row("", ":", r" {4}(?P<file>\S+?):(?P<line>\d{1,9})(?::\d{1,9})?$", _location, "eu-stack"),
+    row("", ":", r" {4}(?P<file>\S+?):(?P<line>\d{1,9})(?::\d{1,9})?$", location, "eu-stack"),
     row("lldb", "hread #", r"\s{0,4}\*?\s{0,4}thread #(?P<id>\d{1,9})(?P<rest>[:,].*|$)", _gdb_thread),
     row(
         "torch",
@@ -162,7 +154,7 @@ ROWS: Tuple[Row, ...] = (
     row("lldb", "frame #", r"\s{0,8}\*?\s{0,4}frame " + _COUNT + r"(?:(?P<pc>0x[0-9a-f]+) )?(?P<body>.+)", _lldb_frame),
     row("gdb", "#", r"\s{0,12}(?:=>|\*)?\s{0,4}" + _COUNT + r"(?P<body>\S.*)", _gdb_frame),
     row("", "db) ", r"\((?:cuda-)?(?:gdb|lldb)\) (?P<command>.*)", _prompt),
-    row("gdb", "ttaching to ", r"Attaching to (?:program: .*, )?(?:process|pid) (?P<pid>\d{1,9})", _process),
+    row("gdb", "ttaching to ", r"Attaching to (?:program: .*, )?(?:process|pid) (?P<pid>\d{1,9})", process),
     row("gdb", "Backtrace stopped", r"(?P<reason>Backtrace stopped: .*)", lambda match: Cut(match.group("reason"))),
     row("gdb", "(More stack", r"\(More stack frames follow", lambda match: Cut("more frames were not printed")),
     row(

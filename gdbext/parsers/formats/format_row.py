@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable, Dict, List, Match, Optional, Pattern, Sequence, Tuple
 
+from gdbext.model.stack import Frame
 from gdbext.model.text.literals import any_of, needed
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.events import Detail, Event
+from gdbext.parsers.assemble.events import Detail, Event, FrameLine, Location, ProcessHead, Said
+from gdbext.parsers.frame_lines import Place, named_frame
 
 Read = Callable[[Match[str]], Optional[Event]]
 
@@ -40,6 +42,45 @@ def row(kind: str, need: str, pattern: str, read: Read, inside: str = "") -> Row
 def detail(_: Match[str]) -> Detail:
     """For lines that belong to a format and say nothing that is kept."""
     return Detail()
+
+
+def native(match: Match[str]) -> FrameLine:
+    """A native frame, of those of its parts that the pattern has groups for."""
+    has = match.groupdict()
+    place = Place(has.get("lib"), has.get("file"), number(has.get("line")))
+    return FrameLine(named_frame(has["name"] or "", place, number(has.get("pc"))), number(has.get("number")))
+
+
+def outermost_first(match: Match[str]) -> FrameLine:
+    """The same, of a tool that lists the callers first."""
+    return replace(native(match), outermost_first=True)
+
+
+def python(match: Match[str]) -> FrameLine:
+    """A frame of Python."""
+    line = number(match.group("line"))
+    return FrameLine(Frame(match.group("name"), file=match.group("file"), line=line, language="python"))
+
+
+def python_outermost_first(match: Match[str]) -> FrameLine:
+    """The same, of a traceback."""
+    return replace(python(match), outermost_first=True)
+
+
+def location(match: Match[str]) -> Location:
+    """Where the frame before stands."""
+    return Location(match.group("file"), int(match.group("line")))
+
+
+def process(match: Match[str]) -> ProcessHead:
+    """What follows is of that process."""
+    return ProcessHead(title=match.groupdict().get("title", ""), pid=int(match.group("pid")))
+
+
+def announced(match: Match[str]) -> Said:
+    """What a tool says before the stack that it is about."""
+    has = match.groupdict()
+    return Said(has.get("text") or match.group(), number(has.get("pid")), about="next")
 
 
 def number(text: Optional[str]) -> Optional[int]:

@@ -7,8 +7,8 @@ from typing import Dict, List, Match, Optional, Tuple
 from gdbext.model.stack import Frame
 from gdbext.model.text.digits import whole
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.events import Detail, Event, FrameLine, Several, ThreadHead
-from gdbext.parsers.formats.format_row import Row, row
+from gdbext.parsers.assemble.events import Event, FrameLine, Several, ThreadHead
+from gdbext.parsers.formats.format_row import Row, detail, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
 _FIELD = regex(r"([a-z][\w-]{0,20})=\"((?:[^\"\\]|\\.){0,2000})\"")
@@ -58,12 +58,8 @@ def _frames(match: Match[str]) -> Optional[Event]:
     return Several(tuple(events)) if events else None
 
 
-def _nothing(_: Match[str]) -> Event:
-    return Detail()
-
-
 ROWS: Tuple[Row, ...] = (
     row("gdb", "frame={", r".{0,4000}?\bframe=\{", _frames),
     row("gdb", 'target-id="', r".{0,400}?\bid=\"\d[\d.]{0,9}\",target-id=\"", _frames),
-    row("", "", r"(?:\d{0,9}[=*^](?:thread-|library-|breakpoint-|running|done|cmd-param|tsv-)|&\")", _nothing),
+    row("", "", r"(?:\d{0,9}[=*^](?:thread-|library-|breakpoint-|running|done|cmd-param|tsv-)|&\")", detail),
 )

@@ -7,7 +7,7 @@ from typing import Match, Optional, Tuple
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.events import Cut, Event, FrameLine, ProcessHead, Several, ThreadHead
-from gdbext.parsers.formats.format_row import Row, row
+from gdbext.parsers.formats.format_row import Row, process, row
 
 _RANK = regex(r"(?i)\brank[ _#:=-]{0,3}(\d{1,6})\b")
 _PID = regex(r"(?i)\b(?:pid|process)[ _#:=]{0,3}(\d{2,9})\b")
@@ -79,10 +79,6 @@ def _mention(text: str) -> Optional[ThreadHead]:
 
 def _for_thread(match: Match[str]) -> Event:
     return ThreadHead(id=match.group("id"))
-
-
-def _command(match: Match[str]) -> Event:
-    return ProcessHead(pid=int(match.group("pid")))
 
 
 _CALL = r"`?(?P<call>[A-Za-z_][\w.:]{1,200})(?:\(\))?`?(?: / `?[\w.:]{1,200}`?){0,4}"
@@ -160,7 +156,7 @@ ROWS: Tuple[Row, ...] = (
         " ",
         r"(?:\S{0,60}[$#%] |\+ )?(?:sudo )?(?:py-spy dump|gstack|pstack|eu-stack|pystack remote|cuda-gdb|gdb)\b"
         r"[^|;]{0,80}? (?:--pid[ =]|-p ?)?(?P<pid>\d{2,9})\b",
-        _command,
+        process,
     ),
     row("", "...", r"\.\.\. ", lambda match: Cut(match.string.strip()[:80])),
     *(row("", word, r".", _prose) for word in ("hread", "tid", "TID", "LWP", "task:")),

@@ -10,7 +10,7 @@ from gdbext.knowledge.logs import LOG_RULES, NAMED, READY, WRITERS
 from gdbext.model.text.literals import any_of, needed
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.events import Event, ProcessHead, Said, Several
-from gdbext.parsers.formats.format_row import Row, row
+from gdbext.parsers.formats.format_row import Row, process, row
 
 _LONGEST = 2000
 _MOST_LISTED = 12
@@ -99,10 +99,6 @@ def _any(match: Match[str]) -> Optional[Event]:
     return said(match.string)
 
 
-def _dump(match: Match[str]) -> Event:
-    return ProcessHead(pid=int(match.group("pid")))
-
-
 def _failed_rank(match: Match[str]) -> Event:
     """A line of the elastic agent's table of failures: what follows is of that rank."""
     return ProcessHead(rank=int(match.group("rank")))
@@ -136,7 +132,7 @@ def _ready(match: Match[str]) -> Optional[Event]:
 
 _STAMP = r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,6})?"
 ROWS: Tuple[Row, ...] = (
-    row("", "dump for PID ", r".{0,120}(?:Pyspy|py-spy) dump for PID (?P<pid>\d{1,9})", _dump),
+    row("", "dump for PID ", r".{0,120}(?:Pyspy|py-spy) dump for PID (?P<pid>\d{1,9})", process),
     row("", "(local_rank: ", r"\s{0,8}rank {1,10}: (?P<rank>\d{1,6}) \(local_rank: \d{1,6}\)$", _failed_rank),
     row("", "[ready ranks:", r".", _ready),
     row("", "[20", _STAMP + r" (?P<tag>(?:(?:DP|PP|TP|EP|CP|ATTN_CP|MOE_DP)\d+ ?)+)\]", _writer),

@@ -21,7 +21,7 @@ from gdbext.parsers.assemble.events import (
     ThreadHead,
     Trace,
 )
-from gdbext.parsers.formats.format_row import Row, detail, row
+from gdbext.parsers.formats.format_row import Row, detail, native, process, python, python_outermost_first, row
 from gdbext.parsers.formats.logs import rank_in
 from gdbext.parsers.frame_lines import Place, named_frame
 
@@ -61,10 +61,6 @@ def spied_frame(name: str, place: str, line: Optional[int] = None) -> Frame:
     return named_frame(name, Place(None, file, line) if line is not None else Place(file))
 
 
-def _process(match: Match[str]) -> Event:
-    return ProcessHead(title=match.group("title"), pid=int(match.group("pid")))
-
-
 def _version(match: Match[str]) -> Event:
     return ProcessHead(python=match.group("version"), firm=False)
 
@@ -72,20 +68,6 @@ def _version(match: Match[str]) -> Event:
 def _fault_thread(match: Match[str]) -> Event:
     current = match.string.startswith("Current")
     return ThreadHead(id=match.group("id"), name=match.group("name"), outermost_first=False, current=current)
-
-
-def _fault_frame(match: Match[str]) -> Event:
-    line = match.group("line")
-    return FrameLine(
-        Frame(match.group("name"), file=match.group("file"), line=int(line) if line else None, language="python")
-    )
-
-
-def _trace_frame(match: Match[str]) -> Event:
-    """IPython: `~/dask/base.py in compute(self, **kwargs)`, newer ones `File ~/dask/base.py:99, in compute(self)`."""
-    line = match.group("line")
-    frame = Frame(match.group("name"), file=match.group("file"), line=int(line) if line else None, language="python")
-    return FrameLine(frame, outermost_first=True)
 
 
 def _notebook(match: Match[str]) -> Event:
@@ -113,11 +95,6 @@ def _pystack_frame(match: Match[str]) -> Event:
         Frame(frame.function, frame.module, frame.pc, frame.file, frame.line if frame.file else None, inlined=inlined),
         outermost_first=True,
     )
-
-
-def _native_line(match: Match[str]) -> Event:
-    """`File "<unknown>", line 0, in cuEventQuery`: a native frame in the shape of Python's, innermost first."""
-    return FrameLine(named_frame(match.group("name")))
 
 
 def _traced(match: Match[str]) -> Event:
@@ -148,7 +125,7 @@ ROWS: Tuple[Row, ...] = (
         _traced,
     ),
     row("native", "egfault", r"!{3,12} (?P<text>[Ss]egfault encountered) !{3,12}", _segfault),
-    row("native", 'File "<unknown>"', r"[ \t]{0,12}File \"<unknown>\", line 0, in (?P<name>\S.*)", _native_line),
+    row("native", 'File "<unknown>"', r"[ \t]{0,12}File \"<unknown>\", line 0, in (?P<name>\S.*)", native),
     row(
         "py-spy",
         "Thread ",
@@ -156,7 +133,7 @@ ROWS: Tuple[Row, ...] = (
         r"(?::? ?\"(?P<name>[^\"]{0,200})\")?:?$",
         _spied_thread,
     ),
-    row("py-spy", "Process ", r"Process (?P<pid>\d{1,9}): (?P<title>.*)", _process),
+    row("py-spy", "Process ", r"Process (?P<pid>\d{1,9}): (?P<title>.*)", process),
     row("py-spy", "Python v", r"Python v(?P<version>\d+\.\d+)\S* \(", _version),
     row("faulthandler", "(most recent call first)", r"Stack \(most recent call first\)", lambda _: ThreadHead()),
     row(
@@ -170,7 +147,7 @@ ROWS: Tuple[Row, ...] = (
         " in ",
         r"[ \t]{0,12}File \"(?P<file>[^\"]{1,4096})\", line (?:(?P<line>\d{1,9})|\?{1,3})"
         r" in (?P<name>\S.*)",
-        _fault_frame,
+        python,
     ),
     row("faulthandler", "<no Python frame>", r"\s{0,8}<no Python frame>", detail),
     row("faulthandler", "Extension modules:", r"Extension modules: ", detail),
@@ -225,10 +202,10 @@ ROWS: Tuple[Row, ...] = (
         r"\s{0,8}(?:File )?(?P<file>(?:[/~.]|[A-Za-z]:\\)\S{0,400}\.pyx?|<ipython-input-[\w-]{1,40}>"
         r"|<timed \w{1,8}>)(?::(?P<line>\d{1,9}),)? in "
         r"(?P<name>[\w.<>]{1,200})(?:\(.*\)?)?$",
-        _trace_frame,
+        python_outermost_first,
     ),
-    row("", "File", _FILE + r", in (?P<name>.{1,400})", _trace_frame, "traceback"),
-    row("traceback", "File", _FILE + r", in (?P<name>[\w.<>]{1,400})", _trace_frame),
+    row("", "File", _FILE + r", in (?P<name>.{1,400})", python_outermost_first, "traceback"),
+    row("traceback", "File", _FILE + r", in (?P<name>[\w.<>]{1,400})", python_outermost_first),
     row(
         "",
         "Exception in thread",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Match, Tuple
 
-from gdbext.model.stack import Frame
 from gdbext.model.text.digits import whole
-from gdbext.parsers.assemble.events import Aside, Event, FrameLine, Location, ProcessHead, Said, Several, ThreadHead
-from gdbext.parsers.formats.format_row import Row, detail, number, row
+from gdbext.parsers.assemble.events import Aside, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
+from gdbext.parsers.formats.format_row import Row, announced, detail, location, native, number, outermost_first, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
 
@@ -15,22 +14,10 @@ def _goroutine(match: Match[str]) -> Event:
     return ThreadHead(id=match.group("id"), problem=f"goroutine in state {match.group('state')}")
 
 
-def _signal(match: Match[str]) -> Event:
-    return Said(match.group("text"), about="next")
-
-
 def _go_frame(match: Match[str]) -> Event:
     """`github.com/x/llama._Cfunc_llama_decode(0x7f, {0x1})`: through cgo it is the C function."""
     name = match.group("name").rpartition("/")[2]
     return FrameLine(named_frame(name.rpartition("._Cfunc_")[2] or name))
-
-
-def _located(match: Match[str]) -> Event:
-    return Location(match.group("file"), int(match.group("line")))
-
-
-def _delve_frame(match: Match[str]) -> Event:
-    return FrameLine(named_frame(match.group("name"), pc=number(match.group("pc"))), int(match.group("number")))
 
 
 def _clr_thread(match: Match[str]) -> Event:
@@ -71,10 +58,6 @@ def _mpich_error(match: Match[str]) -> Event:
     return Several((Said(match.string.strip(), about="next"), ThreadHead(current=True, outermost_first=True)))
 
 
-def _mpich_frame(match: Match[str]) -> Event:
-    return FrameLine(named_frame(match.group("name")), outermost_first=True)
-
-
 def _stack_of(match: Match[str]) -> Event:
     return ThreadHead(id=match.group("id"), name=match.group("name"), outermost_first=True)
 
@@ -86,25 +69,14 @@ def _numbered_stack(match: Match[str]) -> Event:
     return head if pid is None else Several((ProcessHead(pid=pid), head))
 
 
-def _host_frame(match: Match[str]) -> Event:
-    library = match.group("lib")
-    return FrameLine(named_frame(match.group("name"), Place(library)))
-
-
-def _c_frame(match: Match[str]) -> Event:
-    """faulthandler of Python 3.14: `Binary file "/lib/libc.so.6", at poll+0x48 [0x7f..]`."""
-    frame: Frame = named_frame(match.group("name") or "", Place(match.group("lib")), number(match.group("pc")))
-    return FrameLine(frame)
-
-
 ROWS: Tuple[Row, ...] = (
     row("go", "goroutine ", r"goroutine (?P<id>\d{1,12})(?: [^\[\]]{0,120})? \[(?P<state>[^\]]{1,80})\]:$", _goroutine),
-    row("go", "SIG", r"(?P<text>SIG[A-Z]{2,5}: [a-z].{3,80})$", _signal),
+    row("go", "SIG", r"(?P<text>SIG[A-Z]{2,5}: [a-z].{3,80})$", announced),
     row("", "created by ", r"created by \S", lambda _: Aside(), "go"),
     row("", "(", r"(?P<name>[A-Za-z_][\w./*()\[\]{}~·%-]{0,400}\.[\w.()*·-]{1,200})\(.{0,2000}\)$", _go_frame, "go"),
-    row("", ":", r"\s{1,8}(?P<file>\S{1,400}):(?P<line>\d{1,9})(?: \+0x[0-9a-f]{1,16}.{0,200})?$", _located, "go"),
-    row("delve", " in ", r"\s{0,4}(?P<number>\d{1,4})  (?P<pc>0x[0-9a-f]{16}) in (?P<name>\S{1,400})$", _delve_frame),
-    row("", "at ", r"\s{2,10}at (?P<file>\S{1,400}):(?P<line>\d{1,9})$", _located, "delve"),
+    row("", ":", r"\s{1,8}(?P<file>\S{1,400}):(?P<line>\d{1,9})(?: \+0x[0-9a-f]{1,16}.{0,200})?$", location, "go"),
+    row("delve", " in ", r"\s{0,4}(?P<number>\d{1,4})  (?P<pc>0x[0-9a-f]{16}) in (?P<name>\S{1,400})$", native),
+    row("", "at ", r"\s{2,10}at (?P<file>\S{1,400}):(?P<line>\d{1,9})$", location, "delve"),
     row("clr", "OS Thread Id: ", r"OS Thread Id: (?P<lwp>0x[0-9a-f]{1,8})(?: \((?P<id>\d{1,6})\))?$", _clr_thread),
     row(
         "clr",
@@ -143,7 +115,7 @@ ROWS: Tuple[Row, ...] = (
         "julia",
     ),
     row("mpich", "error stack:", r"(?:.{0,80} )?Fatal error in P?MPI_\w{2,40}: .{0,200}error stack:", _mpich_error),
-    row("mpich", ")..", r"\s{0,4}(?P<name>[A-Za-z_]\w{2,80})\(\d{1,6}\)\.{2,80}:", _mpich_frame, "mpich"),
+    row("mpich", ")..", r"\s{0,4}(?P<name>[A-Za-z_]\w{2,80})\(\d{1,6}\)\.{2,80}:", outermost_first, "mpich"),
     row(
         "traceback",
         "tack of ",
@@ -163,7 +135,7 @@ ROWS: Tuple[Row, ...] = (
         "compute-sanitizer",
         "Host Frame",
         r"=+\s{1,12}Host Frame: ?(?P<name>[^\s\[].{0,600}?) \[0x[0-9a-f]{1,16}\](?: in (?P<lib>\S{1,300}))?",
-        _host_frame,
+        native,
     ),
     row("", "=== ", r"={9}\s{1,40}(?:in /|at 0x|at |by thread|Address |Saved |Device Frame)", detail),
     row(
@@ -177,6 +149,6 @@ ROWS: Tuple[Row, ...] = (
         "Binary file ",
         r"\s{1,8}Binary file \"(?P<lib>[^\"]{1,400})\", at (?P<name>[^\s+]{1,400})?(?:\+0x[0-9a-f]{1,16})?(?: \["
         r"(?P<pc>0x[0-9a-f]{1,16})\])?$",
-        _c_frame,
+        native,
     ),
 )

@@ -6,7 +6,7 @@ from typing import Match, Optional, Tuple
 
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.events import Event, FrameLine, Several, ThreadHead
-from gdbext.parsers.formats.format_row import Row, detail, row
+from gdbext.parsers.formats.format_row import Row, detail, native, outermost_first, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
 _RESUMED = regex(r"<\.\.\. resuming interrupted (?:system call|(?P<call>[a-z_0-9]{2,20}))")
@@ -21,20 +21,10 @@ def _sampled(match: Match[str]) -> Event:
     return FrameLine(named_frame("" if name.startswith("0x") else name, Place(library)))
 
 
-def _called(match: Match[str]) -> Event:
-    """A line of perf's call graph: `|--97.50%--MPIDI_progress_test`."""
-    return FrameLine(named_frame(match.group("name")))
-
-
 def _sample_thread(match: Match[str]) -> Event:
     """`2866 Thread_93633365   DispatchQueue_1: com.apple.main-thread  (serial)`"""
     name = "MainThread" if "com.apple.main-thread" in match.group("name") else None
     return ThreadHead(id=match.group("id"), name=name, outermost_first=True)
-
-
-def _sample_frame(match: Match[str]) -> Event:
-    frame = named_frame(match.group("name"), Place(match.group("lib")), int(match.group("pc"), 16))
-    return FrameLine(frame, outermost_first=True)
 
 
 def _report_thread(match: Match[str]) -> Event:
@@ -43,17 +33,6 @@ def _report_thread(match: Match[str]) -> Event:
     return ThreadHead(
         id=match.group("id"), name="MainThread" if main else None, outermost_first="samples" in match.string
     )
-
-
-def _report_frame(match: Match[str]) -> Event:
-    name = match.group("name")
-    place = Place(match.group("lib"))
-    return FrameLine(named_frame(name, place, int(match.group("pc"), 16)), int(match.group("number")))
-
-
-def _spindump_frame(match: Match[str]) -> Event:
-    frame = named_frame(match.group("name"), Place(match.group("lib")), int(match.group("pc"), 16))
-    return FrameLine(frame, outermost_first=True)
 
 
 def _windbg_frame(match: Match[str]) -> Event:
@@ -85,8 +64,8 @@ ROWS: Tuple[Row, ...] = (
         r"(?P<name>\S.{0,400})",
         _sampled,
     ),
-    row("perf", "--", _TREE + r"-{1,3}(?:\d{1,3}\.\d\d%-{1,2})?(?P<name>[A-Za-z_~][^\s-]\S{0,300})$", _called, "perf"),
-    row("perf", "|", r"[ \t|]{8,200}(?P<name>[A-Za-z_~][\w:<>~.@]{1,300})$", _called, "perf"),
+    row("perf", "--", _TREE + r"-{1,3}(?:\d{1,3}\.\d\d%-{1,2})?(?P<name>[A-Za-z_~][^\s-]\S{0,300})$", native, "perf"),
+    row("perf", "|", r"[ \t|]{8,200}(?P<name>[A-Za-z_~][\w:<>~.@]{1,300})$", native, "perf"),
     row("", "", r"[ \t|-]{4,400}(?:-{1,3}\d{1,3}\.\d\d%-{1,2}0|0)?$|#", detail, "perf"),
     row(
         "sample",
@@ -99,7 +78,7 @@ ROWS: Tuple[Row, ...] = (
         "(in ",
         r"[ \t+!:|]{0,400}\d{1,9} (?P<name>\S.{0,600}?) {1,2}\(in (?P<lib>[^()]{1,120})\)(?: \+ [\d,.]{1,60})? {1,2}"
         r"\[(?P<pc>0x[0-9a-f]{1,16})",
-        _sample_frame,
+        outermost_first,
     ),
     row("macos", "hread ", r"Thread (?P<id>\d{1,5})(?: Crashed)?:(?:: .{0,200}|$)", _report_thread),
     row("spindump", " samples (", r"\s{1,8}Thread (?P<id>0x[0-9a-f]{1,16})\s.{0,200}\d samples \(", _report_thread),
@@ -108,14 +87,14 @@ ROWS: Tuple[Row, ...] = (
         "0x",
         r"(?P<number>\d{1,4})\s{1,4}(?P<lib>[A-Za-z][\w.+-]{1,80}(?: [\w.+-]{1,40}){0,3})\s{2,40}"
         r"(?P<pc>0x[0-9a-f]{9,16}) (?P<name>(?!0x)\S.{0,1000}?) \+ \d{1,12}(?: \(\S{1,400}:\d{1,9}\))?$",
-        _report_frame,
+        native,
     ),
     row(
         "spindump",
         "[0x",
         r"\s{1,400}\*?\d{1,9} {2}(?P<name>\S.{0,600}?)(?: \+ \d{1,12})? \((?P<lib>[^()]{1,120}?) \+ \d{1,12}\) "
         r"\[(?P<pc>0x[0-9a-f]{1,16})\]",
-        _spindump_frame,
+        outermost_first,
         "spindump",
     ),
     row(

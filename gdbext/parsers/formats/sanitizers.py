@@ -6,7 +6,7 @@ from typing import Match, Optional, Tuple
 
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.events import Aside, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
-from gdbext.parsers.formats.format_row import Row, detail, number, row
+from gdbext.parsers.formats.format_row import Row, announced, detail, number, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
 _FILE_LINE = regex(r"(\S+?):(\d{1,9})(?::\d{1,9})?\Z")
@@ -38,10 +38,6 @@ def _bare_frame(match: Match[str]) -> Event:
     return FrameLine(named_frame(match.group("name"), pc=number(match.group("pc"))), int(match.group("number")))
 
 
-def _error(match: Match[str]) -> Event:
-    return Said(match.group("text"), int(match.group("pid")), about="next")
-
-
 def _warning(match: Match[str]) -> Event:
     """Of the thread sanitizer, which goes on: nobody died."""
     pid = int(match.group("pid"))
@@ -58,16 +54,12 @@ def _acquires(match: Match[str]) -> Event:
     return ThreadHead(id=id, recurs=True, problem=f"takes lock {wanted} while it holds {held}")
 
 
-def _aside(_: Match[str]) -> Event:
-    return Aside()
-
-
 ROWS: Tuple[Row, ...] = (
     row(
         "sanitizer",
         "Sanitizer:",
         r"\s{0,4}==(?P<pid>\d{1,9})==\s?(?P<text>ERROR: (?:Address|Leak|Memory|HWAddress)Sanitizer: .*)",
-        _error,
+        announced,
     ),
     row("sanitizer", "ThreadSanitizer:", r"\s{0,4}WARNING: ThreadSanitizer: .* \(pid=(?P<pid>\d{1,9})\)", _warning),
     row(
@@ -89,7 +81,7 @@ ROWS: Tuple[Row, ...] = (
         ":",
         r"\s{0,8}(?:Mutex M\d{1,9} (?:previously acquired by|\(0x[0-9a-f]{1,16}\) created at|is already destroyed)"
         r"|Thread T\d{1,9} .{0,80}(?:created by|finished at)|Location is |Hint: Mutex|As if synchronized)",
-        _aside,
+        lambda _: Aside(),
         "sanitizer",
     ),
     row(
@@ -97,7 +89,7 @@ ROWS: Tuple[Row, ...] = (
         " by ",
         r"\s{0,8}(?:Previous (?:atomic )?(?:read|write) of size \d"
         r"|(?:freed|previously allocated|allocated) by thread T?\d)",
-        _aside,
+        lambda _: Aside(),
     ),
     row("", "SUMMARY: ", r"\s{0,8}SUMMARY: \w{1,20}Sanitizer", detail),
     row("", "Cycle in lock order", r"\s{0,8}Cycle in lock order graph: ", detail),

@@ -16,8 +16,8 @@ from gdbext.knowledge.vendor_calls import RULES as API_RULES
 from gdbext.model.stack import Frame
 from gdbext.model.text.digits import is_whole, whole
 from gdbext.model.text.patterns import either, regex
-from gdbext.parsers.assemble.events import Chain, Event, FrameLine, Location, Said, ThreadHead
-from gdbext.parsers.formats.format_row import Row, number, row
+from gdbext.parsers.assemble.events import Chain, Event, FrameLine, Said, ThreadHead
+from gdbext.parsers.formats.format_row import Row, location, native, number, python, row
 from gdbext.parsers.formats.python import spied_frame
 from gdbext.parsers.frame_lines import Place, named_frame
 
@@ -58,24 +58,10 @@ def _panic(match: Match[str]) -> Event:
     return Said(match.string.strip(), about="next")
 
 
-def _located(match: Match[str]) -> Event:
-    return Location(match.group("file"), int(match.group("line")))
-
-
-def _resolved(match: Match[str]) -> Event:
-    """gdb's `list *ADDRESS`: `0x560ed is in je_malloc_mutex_lock_slow (src/mutex.c:69).`"""
-    return FrameLine(named_frame(match.group("name"), Place(None, match.group("file"), int(match.group("line")))))
-
-
 def _offset(match: Match[str]) -> Event:
     library = match.group("before") or match.group("behind") or ("[kernel]" if _SIZED.search(match.string) else None)
     pc = match.group("pc")
     return FrameLine(named_frame(match.group("name"), Place(library), int(pc, 16) if pc else None))
-
-
-def _python_place(match: Match[str]) -> Event:
-    frame = Frame(match.group("name"), file=match.group("file"), line=int(match.group("line")), language="python")
-    return FrameLine(frame)
 
 
 def _native_place(match: Match[str]) -> Optional[Event]:
@@ -184,7 +170,7 @@ KINDS = ("loose", "chain", "boost")
 ROWS: Tuple[Row, ...] = (
     row("rust", "panicked at", r"\s{0,4}thread '[^']{0,80}' (?:\(\d{1,9}\) )?panicked at ", _panic),
     row("rust", "stack backtrace:", r"\s{0,4}stack backtrace:", lambda _: ThreadHead()),
-    row("", "at ", r"\s{4,24}at (?P<file>\S{1,400}?):(?P<line>\d{1,9})(?::\d{1,9})?$", _located, "rust"),
+    row("", "at ", r"\s{4,24}at (?P<file>\S{1,400}?):(?P<line>\d{1,9})(?::\d{1,9})?$", location, "rust"),
     row(
         "rust",
         ":",
@@ -214,7 +200,7 @@ ROWS: Tuple[Row, ...] = (
         "loose",
         " is in ",
         r"\s{0,8}0x[0-9a-f]{1,16} is (?:in|at) (?P<name>\S.{0,400}?) \((?P<file>[^():]{1,400}):(?P<line>\d{1,9})\)\.?$",
-        _resolved,
+        native,
     ),
     row(
         "loose",
@@ -229,14 +215,14 @@ ROWS: Tuple[Row, ...] = (
         "loose",
         ".py:",
         r"\s{0,12}(?P<file>[\w./<>-]{1,400}\.py):(?P<line>\d{1,9}),?:? (?:in )?(?P<name>[\w.<>]{1,200})(?:\(\))?$",
-        _python_place,
+        python,
     ),
     row(
         "loose",
         ".py:",
         r"\s{0,12}(?P<name>[\w.<>]{1,200})(?:\(\))? (?:at |in |@ ?|\()?"
         r"(?P<file>[\w./<>-]{1,400}\.py):(?P<line>\d{1,9})\)?$",
-        _python_place,
+        python,
     ),
     row(
         "loose",
