@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from dataclasses import replace
-from typing import Callable, Sequence
+from typing import Callable, Sequence, Union
 
 from gdbext.cli.terminal import Progress, style_for, write_lines
 from gdbext.collect.interrupts import interrupts_wait
@@ -14,6 +14,7 @@ from gdbext.commands.again import in_shell
 from gdbext.commands.output import STDOUT
 from gdbext.commands.user_files import write_private
 from gdbext.discovery.proc import programs
+from gdbext.model.difference import JobDifference
 from gdbext.model.page import Page
 from gdbext.render import PLAIN, Style, dumps, page_text, render
 
@@ -41,7 +42,7 @@ def give(document: Callable[[], str], lines: Callable[[Style], Sequence[str]], o
         write_lines(text)
 
 
-def show_page(page: Page, options: argparse.Namespace) -> None:
+def show_page(page: Union[Page, JobDifference], options: argparse.Namespace) -> None:
     """Write the page to where `--html` says; with `--open` show it. After the answer: a full disk must not cost it."""
     progress = Progress(getattr(options, "quiet", False))
     with interrupts_wait():

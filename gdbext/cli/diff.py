@@ -8,10 +8,11 @@ from __future__ import annotations
 import argparse
 
 from gdbext.analysis.progress.look_difference import difference
-from gdbext.cli.answer import show
+from gdbext.cli.answer import show, show_page
 from gdbext.cli.inputs.given_files import read_snapshot
 from gdbext.cli.terminal import Progress
 from gdbext.model.errors import FINDING, OK, UNTOLD, UsageError
+from gdbext.snapshot_builder.shareable import shareable
 
 
 def run(options: argparse.Namespace) -> int:
@@ -22,4 +23,6 @@ def run(options: argparse.Namespace) -> int:
     (before, old), (after, new) = (read_snapshot(name, progress) for name in (options.before, options.after))
     found = difference(before, after, (old, new))
     show(found, options)
+    if options.html is not None:
+        show_page(shareable(found), options)
     return FINDING if found.differs else OK if found.told else UNTOLD

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Union
 
+from gdbext.model.difference import JobDifference
 from gdbext.model.errors import GdbextError
 from gdbext.model.origin import FromFile
 from gdbext.model.page import Page
@@ -71,9 +72,9 @@ def dumps(obj: Any, indent: Optional[int] = None) -> str:
     return text
 
 
-def page_text(page: Page) -> str:
-    """The HTML file of a page. Raises ImportError where Jinja2 is missing."""
-    text: str = _loaded("html.page").page_text(page)
+def page_text(page: Union[Page, JobDifference]) -> str:
+    """The HTML file of a page, or of two looks compared. Raises ImportError where Jinja2 is missing."""
+    text: str = _loaded("html.page" if isinstance(page, Page) else "html.difference_page").page_text(page)
     return text
 
 

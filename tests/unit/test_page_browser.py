@@ -2,10 +2,13 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gdbext.analysis.progress.look_difference import difference
+from gdbext.model.origin import Origin
 from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.render import page_text
 from tests import page_samples
@@ -38,6 +41,10 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     texts = {name: page_text(page_samples.page(getattr(page_samples, name)())) for name in ("classic", "locks", "slow")}
     texts["large"] = page_text(page_samples.page(load_snapshot(dump_snapshot(job(1024, 20)))))
+    before = page_samples.classic()
+    after = replace(before, processes=before.processes[:6])
+    origins = Origin.of(before, ("10h.json",)), Origin.of(after, ("11h.json",))
+    texts["difference"] = page_text(difference(before, after, origins))
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, "utf-8")
     return {name: folder / f"{name}.html" for name in texts}
@@ -53,7 +60,7 @@ def write(pages, selector, text):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["classic", "locks", "slow", "large"])
+@pytest.mark.parametrize("name", ["classic", "locks", "slow", "large", "difference"])
 def test_it_opens_without_a_complaint_and_fits(pages, files, name, width):
     pages.open(files[name], width, dark=width < 600)
     assert pages.complaints() == []
@@ -197,6 +204,14 @@ def test_without_its_script(pages, files):
     assert pages.one(":target").is_displayed()
 
 
+def test_a_difference_reads_without_its_script(pages, files):
+    pages.open(files["difference"], script=False)
+    assert pages.one("h1").text == "6 ranks did not move; 2 ranks gone"
+    assert len(shown(pages, ".cell.waits")) == 6 and len(shown(pages, ".cell.absent")) == 2
+    assert pages.one("#moves-table").text.split()[-4:] == ["6-7", "✕", "gone", "nccl-group-launch"]
+    assert not shown(pages, ".js")
+
+
 def test_light_and_dark(pages, files):
     def ground():
         return pages.run("return getComputedStyle(document.body).backgroundColor")
@@ -219,7 +234,9 @@ def test_it_can_be_printed(pages, files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "dark"), [("classic", False), ("locks", True), ("slow", False)], ids=["classic", "locks", "slow"]
+    ("name", "dark"),
+    [("classic", False), ("locks", True), ("slow", False), ("difference", False)],
+    ids=["classic", "locks", "slow", "difference"],
 )
 def test_everybody_can_use_it(pages, files, name, dark):
     import axe_core_python

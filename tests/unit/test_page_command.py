@@ -1,5 +1,6 @@
 """`--html FILE`: where the page goes, who may read it, and what is said where none can be made."""
 
+import dataclasses
 import importlib.util
 import json
 import os
@@ -88,3 +89,16 @@ def test_open_starts_the_browser_that_is_meant(saved, tmp_path, monkeypatch):
     monkeypatch.setenv("BROWSER", "/nowhere/browser")
     done = gdbext("diagnose", saved, "--html", page, "--open", "--force")
     assert "no browser was found (of /nowhere/browser)" in done.stderr
+
+
+def test_two_looks_compared_have_a_page(tmp_path):
+    before, after, page = (tmp_path / name for name in ("10h.json", "11h.json", "diff.html"))
+    look = page_samples.classic()
+    before.write_text(dump_snapshot(look))
+    after.write_text(dump_snapshot(dataclasses.replace(look, processes=look.processes[:7])))
+    done = gdbext("diff", before, after, "--html", page)
+    assert done.returncode == 1 and "7 ranks did not move; 1 rank gone" in done.stdout
+    assert page.stat().st_mode & 0o777 == 0o600 and "1 rank gone" in page.read_text("utf-8")
+    alone = gdbext("diff", before, after, "--html", "-", "-q")
+    assert alone.stdout.rstrip() == page.read_text("utf-8").rstrip()
+    assert gdbext("diff", before, after, "--html", "-", "--json").returncode == 2

@@ -9,9 +9,12 @@ from html.parser import HTMLParser
 import model_samples
 import pytest
 
+from gdbext.analysis.progress.look_difference import difference
 from gdbext.analysis.stacks.merge import merge
 from gdbext.model.codes import ReadState
+from gdbext.model.difference import STATES, JobDifference, RankDifference, StackDifference
 from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.origin import Origin
 from gdbext.model.page import Page
 from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
@@ -86,7 +89,7 @@ def plain():
     return Seen(page_text(page_samples.page(page_samples.classic())))
 
 
-def assert_inert(text):
+def assert_inert(text, data=True):
     """Elements and attributes are the template's own, and no address is made of a name."""
     seen = Seen(text)
     names = {tag for tag, _ in seen.elements}
@@ -100,10 +103,11 @@ def assert_inert(text):
             assert re.fullmatch(r"#[a-z0-9-]+|data:,", some["href"]), some
         for name in ("id", "for", "aria-labelledby", "data-i", "data-s"):
             assert re.fullmatch(r"[a-zA-Z0-9 -]*", some.get(name) or ""), some
-    assert [tag for tag, _, _ in seen.raw] == ["style", "script", "script"]
-    data = seen.raw[1][2]
-    assert data.isascii() and not set("<>&'") & set(data)
-    json.loads(data)
+    assert [tag for tag, _, _ in seen.raw] == ["style", "script", *["script"] * data]
+    if data:
+        text_of_data = seen.raw[1][2]
+        assert text_of_data.isascii() and not set("<>&'") & set(text_of_data)
+        json.loads(text_of_data)
     assert not [letter for letter in text if letter != "\n" and is_live(letter)]
     return seen
 
@@ -167,6 +171,49 @@ def test_it_may_do_nothing_but_run_its_own_script():
     assert rules["script-src"].startswith("'sha256-") and rules["style-src"].startswith("'sha256-")
     outside = set(re.findall(r"\w+://[^\s\"'<]+", text))
     assert outside == {"http://www.w3.org/2000/svg"}, "the name of SVG is no address that is asked"
+
+
+def two_looks():
+    """The classic hang, and the same job later: a rank has moved, one is gone, a counter has advanced."""
+    before = page_samples.classic()
+    moved = dataclasses.replace(
+        before.processes[5],
+        threads=tuple(dataclasses.replace(one, frames=one.frames[3:]) for one in before.processes[5].threads),
+        communicators=(dataclasses.replace(before.processes[5].communicators[0], counts={"all_reduce": 900}),),
+    )
+    processes = tuple(moved if one.index == 5 else one for one in before.processes[:7])
+    after = dataclasses.replace(before, processes=processes)
+    return difference(before, after, (Origin.of(before, ("10h.json",)), Origin.of(after, ("11h.json",))))
+
+
+@pytest.mark.parametrize("kind", PAYLOADS)
+def test_no_name_gets_alive_in_a_difference(kind):
+    found = planted(two_looks(), PAYLOADS[kind])
+    found = dataclasses.replace(found, ranks=tuple(map(in_states, found.ranks)), counts="rank")
+    assert_inert(page_text(shareable(found)), data=False)
+
+
+def in_states(one):
+    """As analysis makes it: a state is one of a fixed set."""
+    return dataclasses.replace(one, state=next(state for state in STATES if one.state.startswith(state)))
+
+
+@pytest.mark.parametrize("sample", ["full", "bare", "missing"])
+def test_every_sample_of_a_difference_has_a_page(sample):
+    assert_inert(page_text(getattr(model_samples, sample)(JobDifference, "difference")), data=False)
+
+
+def test_a_difference_is_bounded_and_has_no_secret():
+    said = f"password={SECRETS[1]} {SECRETS[0]}"
+    ranks = tuple(
+        RankDifference(LONG, state, rank, None, None, LONG, said, why=LONG + said) for rank, state in enumerate(STATES)
+    )
+    stacks = (StackDifference((LONG, said) * 300, (0,), tuple(range(5000))),) * 300
+    origin = Origin((LONG, said), 0.0, (LONG,))
+    text = page_text(shareable(JobDifference(origin, origin, ranks * 2000, stacks, notes=(LONG, said))))
+    assert len(text) < 8_000_000
+    assert [one for one in SECRETS if one in text] == [] and "***" in text
+    assert_inert(text, data=False)
 
 
 def wide(waits=3, nodes=128):

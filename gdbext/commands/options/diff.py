@@ -1,7 +1,7 @@
 """Two looks compared."""
 
 from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.options.shared_arguments import QUIET
+from gdbext.commands.options.shared_arguments import PAGE, QUIET
 
 COMMANDS = (
     Command(
@@ -13,11 +13,13 @@ COMMANDS = (
         arguments=(
             Argument("before", "a saved snapshot or a bundle, or - for standard input", "BEFORE", completes="file"),
             Argument("after", "another one, taken later, or of another build or host", "AFTER", completes="file"),
+            *PAGE,
             QUIET,
         ),
         shell_examples=(
             "gdbext diagnose --save 10h.json; gdbext diagnose --save 11h.json",
             "gdbext diff 10h.json 11h.json",
+            "gdbext diff 10h.json 11h.json --html diff.html",
         ),
     ),
 )

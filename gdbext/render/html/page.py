@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from pathlib import Path
 from typing import Any, Dict, List
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from gdbext import __version__
 from gdbext.model.page import Page
 from gdbext.render.html import sections
 from gdbext.render.html.chain_picture import picture
 from gdbext.render.html.cited import Cited, culprit_numbers
 from gdbext.render.html.page_data import PageData
+from gdbext.render.html.page_file import page_file
 from gdbext.render.html.page_words import PLAIN, SENTENCE, said
 from gdbext.render.html.rank_matrix import matrix
 from gdbext.render.html.tree_rows import TreeRows
@@ -23,56 +19,27 @@ from gdbext.render.safe_text import clean_line, shorten
 from gdbext.render.text.verdict.chain import chain_text
 from gdbext.render.text.verdict.considered import considered_lines
 
-_TEMPLATES = Path(__file__).parent / "templates"
-_STYLES = ("page.css", "stacks.css")
-_SCRIPTS = ("start.js", "threads.js", "tree.js", "icicle.js")
+_SCRIPTS = ("theme.js", "start.js", "threads.js", "tree.js", "icicle.js")
 _FIRST = {"stacks": "stacks", "locks": "locks", "comms": "communicators"}
 """The part that comes first, by the command that was asked."""
-_PARTS = ("ranks", "evidence", "stacks", "threads", "samples", "locks", "communicators", "asked", "witnesses", "limits")
+_PARTS = {
+    "ranks": "Ranks",
+    "evidence": "Evidence",
+    "stacks": "Stacks",
+    "threads": "Threads",
+    "samples": "Looks",
+    "locks": "Locks",
+    "communicators": "Communicators",
+    "asked": "Tensors and streams",
+    "witnesses": "Witnesses",
+    "limits": "Limits",
+}
+"""Parts of the page in their order, and their titles."""
 
 
 def page_text(page: Page) -> str:
     """The whole file."""
-    environment = Environment(
-        loader=FileSystemLoader(str(_TEMPLATES)),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style, script = _joined(environment, _STYLES), _joined(environment, _SCRIPTS)
-    text: str = environment.get_template("page.html").render(
-        style=Markup(style),  # noqa: S704 - files of our own
-        script=Markup(script),  # noqa: S704
-        policy=_policy(style, script),
-        **_context(page),
-    )
-    return text
-
-
-def _joined(environment: Environment, names: Any) -> str:
-    assert environment.loader is not None
-    return "".join(environment.loader.get_source(environment, name)[0].rstrip() + "\n" for name in names)
-
-
-def _policy(style: str, script: str) -> str:
-    """What a browser lets the page do: its own style and script, by their hashes, and nothing else."""
-    return "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src {_hash(script)}",
-            f"style-src {_hash(style)}",
-            "img-src data:",
-            "base-uri 'none'",
-            "form-action 'none'",
-            "require-trusted-types-for 'script'",
-            "trusted-types 'none'",
-        )
-    )
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    return page_file("page.html", _SCRIPTS, _context(page))
 
 
 def _context(page: Page) -> Dict[str, Any]:
@@ -87,8 +54,7 @@ def _context(page: Page) -> Dict[str, Any]:
     for process in snapshot.processes if diagnosis else ():
         data.process(process, judged.get(process.index), positions.get(process.index, ""))
     context = {
-        "subject": page.subject,
-        "version": __version__,
+        "titles": _PARTS,
         "status": sections.status(diagnosis),
         "verdict": verdict,
         "cause": said(verdict.cause, 60) if verdict else "",

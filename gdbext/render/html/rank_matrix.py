@@ -63,14 +63,18 @@ def matrix(page: Page) -> Matrix:
     if gone:
         nodes.setdefault("no process", []).extend(gone)
     roles = {one.role for one in seen} | ({"absent"} if gone else set())
-    cells = len(ordered) + len(gone)
     return Matrix(
         nodes=tuple(NodeOfRanks(name, tuple(some)) for name, some in nodes.items()),
         columns=columns,
         rows=rows_of(seen, columns),
-        size="large" if cells <= _LARGE else "middle" if cells <= _MIDDLE else "small",
+        size=size_of(len(ordered) + len(gone)),
         roles=tuple((role, mark, words) for role, (mark, words) in ROLES.items() if role in roles),
     )
+
+
+def size_of(cells: int) -> str:
+    """How large a cell can be where there are so many."""
+    return "large" if cells <= _LARGE else "middle" if cells <= _MIDDLE else "small"
 
 
 def wait_words(wait: Optional[Wait]) -> str:

@@ -14,7 +14,7 @@ from gdbext.render.table import Column, Row, table
 
 MOST_RANKS, MOST_STACKS, MOST_CALLS, MOST_COUNTS = 64, 12, 6, 24
 
-_WORDS = {"moved": "moved", "same": "did not move", "unknown": "cannot be told", "new": "new", "gone": "gone"}
+WORDS = {"moved": "moved", "same": "did not move", "unknown": "cannot be told", "new": "new", "gone": "gone"}
 _COLUMNS = (
     Column("rank", keep=9),
     Column("state", keep=9),
@@ -27,9 +27,9 @@ _COLUMNS = (
 
 def difference_lines(answer: JobDifference, style: Style) -> List[str]:
     """The sums, a table of ranks, stacks with + and -, counters."""
-    lines = [style.paint(_sum(answer), "strong")]
+    lines = [style.paint(sums(answer), "strong")]
     for name, origin in (("before", answer.before), ("after", answer.after)):
-        lines += wrapped(clean(f"{name}: {_origin(origin)}", style), style, indent="  ")
+        lines += wrapped(clean(f"{name}: {origin_words(origin)}", style), style, indent="  ")
     changed = [one for one in answer.ranks if one.state != "same"]
     still = [one for one in answer.ranks if one.state == "same"]
     if changed:
@@ -62,16 +62,18 @@ def difference_lines(answer: JobDifference, style: Style) -> List[str]:
     return lines
 
 
-def _sum(answer: JobDifference) -> str:
-    sums = []
-    for state, word in _WORDS.items():
+def sums(answer: JobDifference) -> str:
+    """`2 ranks moved; 6 ranks did not move`."""
+    found = []
+    for state, word in WORDS.items():
         count = sum(one.state == state for one in answer.ranks)
         if count:
-            sums.append(f"{counted(count, 'rank')} {word}")
-    return "; ".join(sums) or "no ranks"
+            found.append(f"{counted(count, 'rank')} {word}")
+    return "; ".join(found) or "no ranks"
 
 
-def _origin(origin: Origin) -> str:
+def origin_words(origin: Origin) -> str:
+    """Its files, when it was taken, and where."""
     words = [", ".join(origin.files)]
     if origin.taken_at is not None:
         words.append(time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(origin.taken_at)))
@@ -80,7 +82,7 @@ def _origin(origin: Origin) -> str:
 
 def _row(one: RankDifference, style: Style) -> Row:
     pids = [str(pid) for pid in dict.fromkeys((one.pid_before, one.pid_after)) if pid is not None]
-    state = _WORDS.get(one.state, one.state)
+    state = WORDS.get(one.state, one.state)
     cells = (one.name, state, one.wait_before or "", one.wait_after or "", ", ".join(pids), one.why or "")
     return Row([clean(cell, style) for cell in cells])
 

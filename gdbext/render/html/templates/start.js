@@ -1,6 +1,3 @@
-"use strict";
-document.documentElement.classList.add("scripted");
-const $ = (id) => document.getElementById(id);
 const make = (name, text, kind) => {
   const one = document.createElement(name);
   if (text !== undefined && text !== "") one.textContent = text;
@@ -45,27 +42,6 @@ const listing = (number, calls, decides) => {
   if (decides) item.append(" ", make("em", "decides"));
   return item;
 };
-
-// Colours: as the system has them, dark, light.
-{
-  const themes = ["", "dark", "light"];
-  const said = { "": "as the system has them", dark: "dark", light: "light" };
-  let theme = "";
-  try { theme = localStorage.getItem("gdbext-theme") || ""; } catch (refused) { /* a file of its own origin */ }
-  const show = () => {
-    if (theme) document.documentElement.dataset.theme = theme;
-    else delete document.documentElement.dataset.theme;
-    $("theme").setAttribute("aria-label", "Colours: " + said[theme]);
-    $("theme").title = "Colours: " + said[theme];
-  };
-  if (!(theme in said)) theme = "";
-  show();
-  $("theme").addEventListener("click", () => {
-    theme = themes[(themes.indexOf(theme) + 1) % themes.length];
-    try { localStorage.setItem("gdbext-theme", theme); } catch (refused) { /* it is kept until the page is closed */ }
-    show();
-  });
-}
 
 // Arrow keys among things of which one is in the tab order.
 const roving = (items, moves, chosen) => {
