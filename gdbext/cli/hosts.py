@@ -9,6 +9,7 @@ from typing import Dict, List, Tuple
 
 from gdbext.cli.selection import split_inputs
 from gdbext.cli.terminal import Progress, write_lines
+from gdbext.collect.gdb_runs.batch_runs import NO_GDB
 from gdbext.collect.hosts.host_names import SSH, hosts_of
 from gdbext.collect.hosts.one_file import of_this_installation
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
@@ -34,7 +35,11 @@ def look(options: argparse.Namespace, progress: Progress) -> JobSnapshot:
         raise GdbextError("the package ClusterShell is missing", "python3 -m pip install ClusterShell")
     fan_out = importlib.import_module("gdbext.collect.hosts.fan_out")  # here: nothing else needs ClusterShell
     plan = fan_out.Plan(
-        via=_via(options, hosts.via), words=plan_words, program=of_this_installation(), deadline=options.deadline + 60
+        via=_via(options, hosts.via),
+        words=plan_words,
+        program=of_this_installation(),
+        without_gdb=("--gdb", NO_GDB) if plan_words[0] == "diagnose" else (),
+        deadline=options.deadline + 60,
     )
     progress.say(f"asking {len(hosts.names)} hosts by {plan.via.replace('%h', 'HOST')}")
     answers = fan_out.ask(hosts.names, plan, progress.say)

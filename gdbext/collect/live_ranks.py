@@ -42,11 +42,14 @@ from gdbext.model.codes import Code, ReadState
 from gdbext.model.errors import NothingFound
 from gdbext.model.job import Job, JobSnapshot, RankSnapshot, Refusal
 from gdbext.model.missing import Missing
+from gdbext.model.stack import ThreadStack
 from gdbext.model.text.ranges import counted
 from gdbext.model.witness import Witness
 from gdbext.snapshot_builder.builder import rank_snapshot
 from gdbext.witnesses.asking import ask_all
 
+_NO_GDB = Refusal("no gdb took part", "let it have a gdb: apt-get install gdb")
+_WITH_ONE = "gdb would have named the C and C++ calls of each thread, and the locks that they wait for"
 _STACK = 6 << 10  # bytes that are copied of a thread, on the average of a torch rank's
 
 
@@ -93,10 +96,11 @@ class Look:
 
     def take(self) -> JobSnapshot:
         """The snapshot. Raises `NothingFound` when no rank at all could be read."""
-        gdb = batch_runs.find_gdb(self._limits.gdb)  # before anything is stopped
+        wanted = self._limits.gdb
+        gdb = None if wanted == batch_runs.NO_GDB else batch_runs.find_gdb(wanted)  # before anything is stopped
         with private_folder() as folder:
             self._limit_stops(folder)
-            with batch_runs.begin(gdb, self._gdbs(), folder) as begun:
+            with batch_runs.begin(gdb, self._gdbs(), folder) if gdb else contextlib.nullcontext(()) as begun:
                 for rank in self._ranks:
                     self._prepare(rank)
                 for rank, process in zip(self._ranks, told_apart([rank.process for rank in self._ranks])):
@@ -114,8 +118,10 @@ class Look:
                     raise NothingFound(f"no rank could be read ({reasons(self._ranks)})")
                 for rank in readable:
                     self._name_python(rank)
-                if readable:
+                if readable and gdb:
                     self._unwind(readable, gdb, folder, begun)
+                elif readable:
+                    self._do_without_gdb(readable)
             self._find_communicators(readable)
             if self._limits.confirm > 0:
                 self._confirm(readable, closed)
@@ -292,6 +298,17 @@ class Look:
                 rank.note(problem, cut=not one.stacks)
             if self._limits.no_stop:
                 no_stop.complete(rank)
+
+    def _do_without_gdb(self, ranks: Sequence[LiveRank]) -> None:
+        """Python frames alone; of a rank that has none, what /proc says of its threads."""
+        self._problems.append(f"no native frames: {_NO_GDB.text}; {_WITH_ONE}")
+        for rank in ranks:
+            threads = rank.python.threads if rank.python else {}
+            rank.stacks = tuple(ThreadStack(id=str(tid), frames=(), lwp=tid) for tid in threads)
+            if not threads:
+                rank.stacks = unreadable_ranks.stacks_of(rank.times, kernel_threads.look(rank.pid))
+                rank.refusal = rank.refusal or _NO_GDB
+            rank.note(f"{len(rank.times) - len(threads)} threads without Python frames: {_NO_GDB.text}", cut=True)
 
     @staticmethod
     def _find_communicators(ranks: Sequence[LiveRank]) -> None:

@@ -24,7 +24,7 @@ def job(tmp_path_factory):
     enter = ["unshare", "--pid", "--mount-proc", "--kill-child", "--fork"]
     with ExitStack() as running:
         for rank, host in enumerate(HOSTS):
-            words = [sys.executable, HERE / "host_rank.py", folder / "store", rank, len(HOSTS), LATE, folder]
+            words = [sys.executable, HERE / "host_rank.py", f"file://{folder}/store", rank, len(HOSTS), LATE, folder]
             environ = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(len(HOSTS)), "LOCAL_RANK": "0"}
             first = running.enter_context(subprocess.Popen([*enter, *map(str, words)], env=environ))
             running.callback(first.kill)

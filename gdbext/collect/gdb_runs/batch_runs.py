@@ -41,6 +41,10 @@ Begun = Sequence[GdbProcess]
 """gdbs that wait for their requests (`begin`)."""
 
 
+NO_GDB = "none"
+"""In place of a gdb's path: look without one."""
+
+
 def find_gdb(wanted: Optional[str] = None) -> str:
     """Path of the gdb to use: the one asked for, else $GDBEXT_GDB, else `gdb`. A name without a slash is looked for on
     PATH, where nobody else can have put it (discovery/proc/programs.py). Raises `GdbextError`."""

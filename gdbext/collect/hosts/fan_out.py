@@ -53,6 +53,7 @@ class Plan:
     via: str
     words: Tuple[str, ...]
     program: bytes  # gdbext as one file
+    without_gdb: Tuple[str, ...] = ()  # further arguments where there is no gdb
     at_once: int = 256
     connect: float = 30.0  # seconds until a host says hello
     deadline: float = 180.0  # seconds for its look
@@ -247,7 +248,8 @@ class _Talk(EventHandler):  # type: ignore[misc]
 
     def look(self, at: float) -> None:
         """`at` by our clock."""
-        self._tell(do="look", at=at + self.answer.offset, words=self._plan.words, deadline=self._plan.deadline)
+        words = self._plan.words + (() if self.answer.has_gdb else self._plan.without_gdb)
+        self._tell(do="look", at=at + self.answer.offset, words=words, deadline=self._plan.deadline)
 
     def _ends(self, digest: str) -> None:
         packed = b"".join(self._data)

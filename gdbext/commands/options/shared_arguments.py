@@ -63,15 +63,18 @@ QUIET = Argument("--quiet", "no progress on stderr", flag=True, where=SHELL, sho
 _FAR = "other hosts, all at once (docs/hosts.md)"
 HOSTS = (
     Argument(
-        "--hosts", "node[01-64], @group, a file, slurm:JOBID, k8s:NAMESPACE/SELECTOR", "HOSTS", where=SHELL, group=_FAR
+        "--hosts", "node[01-64], @group, a file, slurm:JOBID, k8s:NAMESPACE/SELECTOR, ras", "HOSTS", where=SHELL, group=_FAR
     ),
     Argument("--via", "the command that leads to a shell there, in place of ssh", "COMMAND", where=SHELL, group=_FAR),
     Argument("--user", "log in to the hosts as this user", "NAME", where=SHELL, group=_FAR),
+    Argument("--container", "the container of each pod (k8s:)", "NAME", where=SHELL, group=_FAR, short="-c"),
     Argument("--sudo", "run as root on the hosts, through passwordless sudo", flag=True, where=SHELL, group=_FAR),
     Argument("--max-hosts", "ask no more than N (64)", "N", int, default=64, where=SHELL, group=_FAR),
     Argument("--dry-run", "print what would run where, and run nothing", flag=True, where=SHELL, group=_FAR),
 )
-WHICH_GDB = Argument("--gdb", "the gdb to use (default: $GDBEXT_GDB, then gdb)", "PATH", where=SHELL)
+WHICH_GDB = Argument(
+    "--gdb", "the gdb to use (default: $GDBEXT_GDB, then gdb; none: running ranks without one)", "PATH", where=SHELL
+)
 MAX_PAUSE = Argument("--max-pause", "longest time to stop a rank, in seconds (2)", "S", float, default=2.0, where=SHELL)
 SPINNING = Argument(
     "--spinning-after",
