@@ -7,7 +7,8 @@ import pytest
 
 from gdbext.analysis.progress.standstill import Stillness
 from gdbext.capture.without_stop import kernel_threads
-from gdbext.cli import main, watch
+from gdbext.cli import main
+from gdbext.cli.watching import one_job
 from gdbext.cli.watching.followed_job import place_of, pulse_of
 from gdbext.cli.watching.one_look import bundles_in
 from gdbext.model.watching import WatchEvent
@@ -82,7 +83,7 @@ def seen(monkeypatch, *events):
             self.hangs += kind == "hang"
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(watch.Watch, "forever", forever)
+    monkeypatch.setattr(one_job.Watch, "forever", forever)
 
 
 @pytest.mark.parametrize(

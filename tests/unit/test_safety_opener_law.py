@@ -65,7 +65,8 @@ EXCEPTIONS = {
         cli/inputs/given_files.py:_expanded cli/inputs/given_files.py:_is_pipe cli/launch.py:_open_log
         cli/launch.py:_start cli/inputs/log_folder.py:_is_log cli/pdb/inject.py:_ask cli/inputs/reading.py:read
         cli/inputs/reading.py:refuse_device cli/terminal.py:write_lines cli/vscode.py:_read
-        cli/watch.py:bundles_in
+        cli/watching/one_look.py:bundles_in cli/watching/one_look.py:_size
+        cli/watching/before_kill.py:_forget_draft cli/watching/last_look.py:run
         cli/profiler/profile.py:_token cli/profiler/profile_requests.py:read_requests cli/dump.py:_walk
         cli/profiler/profile_report.py:_merged cli/profiler/profile_report.py:_part
         cli/profiler/profile_report.py:_timeline traces/ascend/ascend_files.py:_rows

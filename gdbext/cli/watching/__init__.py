@@ -1,1 +1,1 @@
-"""Jobs followed by polls, one look before a restart, and the service that tells others."""
+"""A job followed by polls, and one look before a restart."""

@@ -16,6 +16,7 @@ from gdbext.cli import bundle
 from gdbext.collect.live_ranks import Limits, Look
 from gdbext.collect.progress import Progress
 from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.discovery.proc.scrub import scrub_text
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot
 from gdbext.model.verdict import Diagnosis
@@ -26,9 +27,10 @@ _BUNDLE = re.compile(r"\d{8}-\d{6}-[a-z0-9-]+$")
 
 @dataclass(frozen=True)
 class Asked:
-    """What a look is to be: `first` is the look of this standstill that could not tell, judged together with it."""
+    """What a look is to be: `first` is the look of this standstill that could not tell, judged together with it.
+    `stood`: for how long the job has stood still, where that was watched."""
 
-    stood: float
+    stood: Optional[float]
     spinning_after: float
     first: Optional[JobSnapshot] = None
 
@@ -46,21 +48,24 @@ def told(diagnosis: Diagnosis, asked: Asked, where: Optional[str] = None) -> Wat
     """The look as an event: hang, undecided or no-hang. `where` is its bundle."""
     verdict, snapshot = diagnosis.verdict, diagnosis.snapshot
     ranks = [snapshot.processes[index].rank for index in verdict.culprits]
+    again = f" Looking again in {asked.spinning_after:g} s."
     if verdict.decided_by is not None:
-        then = "" if asked.first else f" Looking again in {asked.spinning_after:g} s."
-        kind, text = "undecided", f"most ranks stood still for {asked.stood:.0f} s. {verdict.summary}{then}"
+        kind, lead, then = "undecided", "most ranks stood still for {}. ", "" if asked.first else again
     elif not verdict.finding:
-        kind, text = "no-hang", f"stood still for {asked.stood:.0f} s, which is not a hang: {verdict.summary}"
+        kind, lead, then = "no-hang", "stood still for {}, which is not a hang: ", ""
     else:
-        kind, text = "hang", f"stands still for {asked.stood:.0f} s. {verdict.summary}"
+        kind, lead, then = "hang", "stands still for {}. ", ""
+    text = verdict.summary if asked.stood is None else lead.format(f"{asked.stood:.0f} s") + verdict.summary + then
     return WatchEvent(
         kind=kind,
-        text=text,
+        text=scrub_text(text),
         at=time.time(),
         bundle=where,
         cause=verdict.cause if kind == "hang" else None,
         confidence=verdict.confidence if kind == "hang" else None,
         culprits=tuple(rank for rank in ranks if rank is not None) if kind == "hang" else (),
+        standstill=asked.stood,
+        steps=tuple(scrub_text(one.action) for one in verdict.remedies) if kind == "hang" else (),
         pause_ms=max((one.pause_ms for one in snapshot.processes if one.pause_ms is not None), default=None),
     )
 
