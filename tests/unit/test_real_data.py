@@ -11,7 +11,7 @@ import pytest
 
 REAL = Path(__file__).parents[1] / "data" / "real"
 SIZES = {f"batch-{number}": 25 if number < 9 else 20 for number in range(1, 11)}
-SIZES.update({"batch-11": 47, "batch-12": 48, "batch-13": 54, "batch-14": 81})
+SIZES.update({"batch-11": 47, "batch-12": 48, "batch-13": 54, "batch-14": 81, "batch-15": 60})
 BATCHES = list(SIZES)
 SEALED = set(BATCHES[2:])
 
