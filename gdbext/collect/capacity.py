@@ -41,9 +41,7 @@ def memory_of_gdb(beside: int = 1) -> Optional[int]:
     """Bytes of data that one of so many gdbs may have with the memory at hand; None when unknown. The threads of a gdb
     take some by their number alone."""
     memory = memory_at_hand()
-    if memory is None:
-        return None
-    return max(memory // _SHARE // beside, _LEAST) + _STACK * (os.cpu_count() or 1)
+    return None if memory is None else max(memory // _SHARE // beside, _LEAST) + _STACK * (os.cpu_count() or 1)
 
 
 def readable() -> Optional[int]:

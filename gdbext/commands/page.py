@@ -31,10 +31,7 @@ def with_page(session: Session, args: Namespace, answer: object, diagnosis: Diag
 
 
 def page_of(
-    diagnosis: Diagnosis,
-    subject: str = "diagnose",
-    origin: Optional[Origin] = None,
-    asked: Sequence[AskedBefore] = (),
+    diagnosis: Diagnosis, subject: str = "diagnose", origin: Optional[Origin] = None, asked: Sequence[AskedBefore] = ()
 ) -> Page:
     """The page of a diagnosis; its tree is made anew, of names without secrets. `origin`: the file of the look."""
     shared = shareable(replace(diagnosis, tree=None))

@@ -68,12 +68,7 @@ PROFILERS: Dict[str, ProfilerRow] = {
             engine="tensorrt-llm",
             source=_TRTLLM,
             proof=("/kv_cache_events", "/perf_metrics"),
-            fields={
-                "dir": "output_dir",
-                "steps": "num_steps",
-                "start_step": "start_step",
-                "activities": "activities",
-            },
+            fields={"dir": "output_dir", "steps": "num_steps", "start_step": "start_step", "activities": "activities"},
             folder_variables=("TLLM_TORCH_PROFILER_DIR",),
             makes_folder=True,
             switch_on=("gdbext run --profile -- trtllm-serve ... (the routes came in May 2026, #13872)",),

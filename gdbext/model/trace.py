@@ -120,9 +120,7 @@ class TraceDiagnosis:
     @property
     def late(self) -> Optional[bool]:
         """Whether something is slow; None where it cannot be told."""
-        if self.verdict.cause == "unknown":
-            return None
-        return self.verdict.cause != "not-late"
+        return None if self.verdict.cause == "unknown" else self.verdict.cause != "not-late"
 
 
 def read_of(files: Tuple[TraceFile, ...]) -> str:

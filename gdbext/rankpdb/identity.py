@@ -104,9 +104,7 @@ def _number(environ: Mapping[str, str], names: Tuple[str, ...]) -> Optional[int]
 def torch_distributed() -> Any:
     """torch.distributed when the process has it and its process group stands, else None. Imports nothing."""
     module = sys.modules.get("torch.distributed")
-    if module is None or not module.is_available() or not module.is_initialized():
-        return None
-    return module
+    return None if module is None or not module.is_available() or not module.is_initialized() else module
 
 
 def _group() -> Optional[Tuple[int, int]]:

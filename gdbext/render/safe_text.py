@@ -118,9 +118,7 @@ def shorten_located(text: str, limit: int, style: Style) -> str:
     if len(text) <= limit or not gap:
         return shorten_name(text, limit, style)
     room = limit - len(place) - len(gap)
-    if room >= 8:
-        return shorten_name(name, room, style) + gap + place
-    return shorten_name(name, limit, style)
+    return shorten_name(name, room, style) + gap + place if room >= 8 else shorten_name(name, limit, style)
 
 
 def place_of(file: Optional[str], line: Optional[int], module: Optional[str], style: Style) -> str:

@@ -6,14 +6,7 @@ from dataclasses import dataclass, field
 
 from gdbext.model.typed import Typed
 
-ACCENTS = {
-    "bad": "1;31",
-    "doubt": "1;33",
-    "good": "1;32",
-    "strong": "1",
-    "dim": "2",
-    "python": "36",
-}
+ACCENTS = {"bad": "1;31", "doubt": "1;33", "good": "1;32", "strong": "1", "dim": "2", "python": "36"}
 """What a piece of text means, and its SGR parameters. The eight basic colours: readable on dark and on light ground."""
 
 
@@ -54,9 +47,7 @@ class Style:
 
     def paint(self, text: str, accent: str) -> str:
         """`text` in the colour of `accent` (a key of ACCENTS, or "" for none)."""
-        if not (self.color and accent and text):
-            return text
-        return f"\x1b[{ACCENTS[accent]}m{text}\x1b[0m"
+        return text if not (self.color and accent and text) else f"\x1b[{ACCENTS[accent]}m{text}\x1b[0m"
 
     def highlight(self, source: str, language: str = "native") -> str:
         """A snippet of C++ ("native") or Python source in colour; unchanged when colour is off."""

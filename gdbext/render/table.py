@@ -50,10 +50,7 @@ def table(columns: Sequence[Column], rows: Sequence[Row], style: Style) -> List[
     cut = [[columns[index].cut(row.cells[index] or NOTHING, widths[index], style) for index in widths] for row in rows]
     titles = [column.title[:width] for column, width in zip(shown, widths.values())]
     rules = ["-" * max(map(len, cells)) for cells in zip(titles, *cut)]
-    lines = [
-        [style.paint(title, "strong") for title in titles],
-        [style.paint(rule, "dim") for rule in rules],
-    ]
+    lines = [[style.paint(title, "strong") for title in titles], [style.paint(rule, "dim") for rule in rules]]
     for row, cells in zip(rows, cut):
         lines.append([style.paint(cell, row.accent or column.accent) for cell, column in zip(cells, shown)])
     text = tabulate(

@@ -138,9 +138,7 @@ def _why_not(job: Job, met: Sequence[Meeting]) -> str:
 
 def _members_missing(job: Job) -> str:
     """Which ranks meet with ours and have no trace, in words."""
-    if not job.missing:
-        return ""
-    return f"no trace of {ranks_of(job.missing)}"
+    return "" if not job.missing else f"no trace of {ranks_of(job.missing)}"
 
 
 def _confidence(job: Job, finding: Finding, met: Sequence[Meeting], missing: bool) -> str:

@@ -44,9 +44,7 @@ def matched(one: Calls, other: Calls, to_one: Clocked) -> Pairs:
         if spread <= max(_CLOSE, period * _PART) and (best is None or rank < best[:2]):
             best = (*rank, pairs)
     near = _nearest(one, other, to_one)
-    if best is not None and (len(near) <= len(best[2]) or best[0] < _CLOSE):
-        return best[2]
-    return near
+    return best[2] if best is not None and (len(near) <= len(best[2]) or best[0] < _CLOSE) else near
 
 
 def _shifted(one: Calls, other: Calls, shift: int) -> Optional[Pairs]:

@@ -36,11 +36,7 @@ class Process(ctypes.Structure):
 
 
 class Pci(ctypes.Structure):
-    _fields_ = [
-        ("legacy", ctypes.c_char * 16),
-        ("numbers", ctypes.c_uint * 5),
-        ("bus", ctypes.c_char * 32),
-    ]
+    _fields_ = [("legacy", ctypes.c_char * 16), ("numbers", ctypes.c_uint * 5), ("bus", ctypes.c_char * 32)]
 
 
 class Failed(Exception):

@@ -123,9 +123,7 @@ def is_place(file: str, line: int) -> bool:
 
 def error_of(library: str, number: Optional[int], text: str) -> Optional[ErrorCode]:
     """The error of a fail-only function: its number where it has one, else what its text says."""
-    if library and number is not None:
-        return code(library, number)
-    return in_message(text)
+    return code(library, number) if library and number is not None else in_message(text)
 
 
 def recorded(function: str, number: int) -> Optional[ErrorCode]:

@@ -45,12 +45,7 @@ def changing_hands(view: JobView) -> Optional[Candidate]:
         f"{start(who(working))} {verb(working, 'takes', 'take')} part in a lock that changes hands: {waited}, and a "
         "second sample found another owner or no wait. The lock is contended; no thread is stuck."
     )
-    return Candidate(
-        cause="not-a-hang",
-        confidence="medium",
-        summary=summary,
-        evidence=(shows(first, waited),),
-    )
+    return Candidate(cause="not-a-hang", confidence="medium", summary=summary, evidence=(shows(first, waited),))
 
 
 def _moves(wait: LockWait) -> bool:

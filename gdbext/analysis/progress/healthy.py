@@ -43,12 +43,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
     # Of a text one does not know whether it has all processes: who feeds the workers may be what hangs.
     whole = not others and len(members) > 1 and view.given is Given.LIVE
     confidence = "low" if alone else "high" if whole else "medium"
-    return Candidate(
-        cause="not-a-hang",
-        confidence=confidence,
-        summary=summary,
-        evidence=evidence_of((), view.parties),
-    )
+    return Candidate(cause="not-a-hang", confidence=confidence, summary=summary, evidence=evidence_of((), view.parties))
 
 
 def _waits_for_loop(view: JobView, party: Party) -> bool:
@@ -74,12 +69,7 @@ def all_busy(view: JobView) -> Optional[Candidate]:
     place = where(parties[0])
     if all(map(may_progress, parties)):
         summary = f"{start(who(parties))} are running code, for example {place}. No rank waits for another."
-        return Candidate(
-            cause="not-a-hang",
-            confidence="medium",
-            summary=summary,
-            evidence=evidence_of((), parties),
-        )
+        return Candidate(cause="not-a-hang", confidence="medium", summary=summary, evidence=evidence_of((), parties))
     if not all(may_progress(party) or in_own_code(party) for party in parties):
         return None
     asleep = [party for party in parties if not (may_progress(party) or _has_run(party))]
@@ -89,12 +79,7 @@ def all_busy(view: JobView) -> Optional[Candidate]:
             f"{start(who(parties))} run and sleep in code of their own, for example {place}: they ran between two "
             "copies, and no rank waits for another."
         )
-        return Candidate(
-            cause="not-a-hang",
-            confidence="low",
-            summary=summary,
-            evidence=evidence_of((), parties),
-        )
+        return Candidate(cause="not-a-hang", confidence="low", summary=summary, evidence=evidence_of((), parties))
     if any(party.thread is None or party.thread.switches is None for party in asleep):
         return None  # nobody counted
     lead = "It cannot be told yet whether anything hangs: no rank waits for another, "
@@ -156,12 +141,7 @@ def goes_on(view: JobView) -> Optional[Candidate]:
     )
     whole = len(went) > 1 or view.world_size == 1  # one of several ranks speaks for itself only
     confidence = "high" if all_of_them and whole else "medium"
-    return Candidate(
-        cause="not-a-hang",
-        confidence=confidence,
-        summary=summary,
-        evidence=evidence_of((), went),
-    )
+    return Candidate(cause="not-a-hang", confidence=confidence, summary=summary, evidence=evidence_of((), went))
 
 
 def _the_rest(parties: Sequence[Party]) -> str:

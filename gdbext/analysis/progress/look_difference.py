@@ -45,12 +45,7 @@ def difference(before: JobSnapshot, after: JobSnapshot, origins: Tuple[Origin, O
     else:
         stacks = tuple(_stacks(*trees))
     return JobDifference(
-        before=origins[0],
-        after=origins[1],
-        ranks=tuple(ranks),
-        stacks=stacks,
-        counts=trees[1].counts,
-        notes=notes,
+        before=origins[0], after=origins[1], ranks=tuple(ranks), stacks=stacks, counts=trees[1].counts, notes=notes
     )
 
 

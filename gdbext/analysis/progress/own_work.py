@@ -164,10 +164,7 @@ def followers_wait(view: JobView) -> Optional[Candidate]:
         "That is how an idle job looks."
     )
     return Candidate(
-        cause="not-a-hang",
-        confidence="medium",
-        summary=text,
-        evidence=evidence_of((), [*leaders, *following]),
+        cause="not-a-hang", confidence="medium", summary=text, evidence=evidence_of((), [*leaders, *following])
     )
 
 

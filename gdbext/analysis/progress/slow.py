@@ -91,10 +91,7 @@ def _pages(view: JobView) -> Candidate:
     )
     shown = tuple(Evidence(f"{one.label}: {_faults(one.activity)}", one.index) for one in view.unseen[:6])
     return Candidate(
-        cause="not-a-hang",
-        confidence="low",
-        summary=summary,
-        evidence=(*shown, *evidence_of((), view.parties)),
+        cause="not-a-hang", confidence="low", summary=summary, evidence=(*shown, *evidence_of((), view.parties))
     )
 
 

@@ -63,9 +63,7 @@ def decisive(process: RankSnapshot, judged: Sequence[ThreadJudgement]) -> Option
             if first is not None:
                 key = (_weight(judgement, main, others), int(first not in parts), int(main), -first)
                 best = key if best is None else max(best, key)
-    if best is None or _may_be_another(process, judged, best[0], bool(best[2])):
-        return None
-    return -best[3]
+    return None if best is None or _may_be_another(process, judged, best[0], bool(best[2])) else -best[3]
 
 
 def _says(process: RankSnapshot, position: int, judged: ThreadJudgement) -> bool:

@@ -112,11 +112,7 @@ def _npy_header(dtype: DType, shape: Sequence[int]) -> bytes:
 
 
 def _safetensors_header(info: TensorInfo, dtype: DType, view: View) -> bytes:
-    entry = {
-        "dtype": SAFETENSORS[dtype.name],
-        "shape": list(view.shape),
-        "data_offsets": [0, dtype.nbytes(view.count)],
-    }
+    entry = {"dtype": SAFETENSORS[dtype.name], "shape": list(view.shape), "data_offsets": [0, dtype.nbytes(view.count)]}
     text = json.dumps({"tensor": entry, "__metadata__": {"name": info.name, "by": "gdbext"}})
     text += " " * (-len(text.encode()) % 8)
     return struct.pack("<Q", len(text.encode())) + text.encode()

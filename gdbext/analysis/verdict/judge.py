@@ -47,9 +47,7 @@ _OPERATION_COUNTS = {"comm->opCount": "op", "comm->collOpCount": "collective"}
 
 
 def judge(
-    snapshot: JobSnapshot,
-    earlier: Optional[JobSnapshot] = None,
-    spinning_after: float = SPINNING_AFTER,
+    snapshot: JobSnapshot, earlier: Optional[JobSnapshot] = None, spinning_after: float = SPINNING_AFTER
 ) -> Diagnosis:
     """Judge one look at a job, or the later of two: then what moved in between counts as well.
 
@@ -225,12 +223,7 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
         absent=best.absent,
         decisive_process=shown.index if shown else None,
         decisive_thread=(shown.id or None) if shown else None,
-        evidence=(
-            *best.evidence,
-            *told.quoted(view, best),
-            *_stood_still(view, best),
-            *proc_alone.seen(view),
-        ),
+        evidence=(*best.evidence, *told.quoted(view, best), *_stood_still(view, best), *proc_alone.seen(view)),
         remedies=proc_alone.how_to_read(view, best) or remedies(view, best),
         missing=missing(view, best),
         decided_by=best.decided_by,

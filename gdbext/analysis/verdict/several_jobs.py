@@ -176,9 +176,7 @@ def _indexes(some: Sequence[int], whole: _Whole) -> Indexes:
 
 def _considered(one: Considered, whole: _Whole) -> Considered:
     return dataclasses.replace(
-        one,
-        hypotheses=tuple(_hypothesis(each, whole) for each in one.hypotheses),
-        stuck=_indexes(one.stuck, whole),
+        one, hypotheses=tuple(_hypothesis(each, whole) for each in one.hypotheses), stuck=_indexes(one.stuck, whole)
     )
 
 

@@ -12,17 +12,7 @@ from gdbext.knowledge.causes.witnesses import CONTRADICTS
 from gdbext.model.verdict import Evidence, ThreadJudgement
 from gdbext.model.witness import Statement
 
-_TOLD = (
-    "gpu-fault",
-    "gpu-error",
-    "shm-full",
-    "dead",
-    "gone-wrong",
-    "mismatch",
-    "behind",
-    "spins",
-    "in-sync",
-)
+_TOLD = ("gpu-fault", "gpu-error", "shm-full", "dead", "gone-wrong", "mismatch", "behind", "spins", "in-sync")
 """What is worth a line of evidence, the weightiest first."""
 _MOST = 4
 _SPINNING = 0.7  # of a core

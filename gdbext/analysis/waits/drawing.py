@@ -56,13 +56,7 @@ class Drawing:
         return self.add(Node(id=f"{kind}:{key}", kind=kind, label=label, state=state, sentence=sentence))
 
     def join(
-        self,
-        source: Node,
-        target: Node,
-        kind: str,
-        strength: str,
-        facts: Sequence[Evidence] = (),
-        needs: str = ALL,
+        self, source: Node, target: Node, kind: str, strength: str, facts: Sequence[Evidence] = (), needs: str = ALL
     ) -> None:
         """An edge. Who is dead or stopped waits for nothing."""
         if source.kind == "rank" and source.state in self._ended:

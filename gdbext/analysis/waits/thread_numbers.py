@@ -39,11 +39,7 @@ class Threads:
             return None
         judged = self._view.processes[index].threads[position]
         return Party(
-            process=process,
-            thread=process.threads[position],
-            judged=judged,
-            group=group_of(judged),
-            is_thread=True,
+            process=process, thread=process.threads[position], judged=judged, group=group_of(judged), is_thread=True
         )
 
     def owner(self, process: RankSnapshot, wait: LockWait) -> Optional[Party]:

@@ -61,9 +61,7 @@ class Segment(NamedTuple):
 
 def header_of(data: bytes) -> Optional[Header]:
     """The header that the data begins with; None if the file is malformed or of another kind."""
-    if len(data) < HEADER.size or not data.startswith(OURS):
-        return None
-    return Header(*HEADER.unpack_from(data))
+    return None if len(data) < HEADER.size or not data.startswith(OURS) else Header(*HEADER.unpack_from(data))
 
 
 def segments_in(table: bytes) -> Iterator[Segment]:

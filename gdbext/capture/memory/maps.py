@@ -56,9 +56,7 @@ class MemoryMap:
     def find(self, address: int) -> Optional[Mapping]:
         """The mapping that `address` lies in."""
         index = bisect.bisect_right(self._starts, address) - 1
-        if index < 0 or address >= self._mappings[index].end:
-            return None
-        return self._mappings[index]
+        return None if index < 0 or address >= self._mappings[index].end else self._mappings[index]
 
 
 def parse_maps(text: str) -> MemoryMap:

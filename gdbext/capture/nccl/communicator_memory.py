@@ -102,9 +102,7 @@ class _Reader:
         if data is None:
             return Missing(f"at {self._address + field.offset:#x} cannot be read")
         counts = dict(zip(COUNTED, struct.unpack(f"<{field.count}Q", data)))
-        if max(counts.values()) >= MOST_LAUNCHED:
-            return Missing("the counts make no sense")
-        return counts
+        return Missing("the counts make no sense") if max(counts.values()) >= MOST_LAUNCHED else counts
 
     def _flag(self, name: str) -> Maybe[bool]:
         value = self._number(name)
@@ -134,9 +132,7 @@ def _int(value: Maybe[int]) -> int:
 
 
 def _result(value: Maybe[int]) -> Maybe[str]:
-    if isinstance(value, Missing):
-        return value
-    return RESULTS.get(value, f"ncclResult_t {value}")
+    return value if isinstance(value, Missing) else RESULTS.get(value, f"ncclResult_t {value}")
 
 
 def _bus(value: Maybe[int]) -> Maybe[str]:

@@ -232,10 +232,7 @@ def thread_of(frozen: Frozen, read: Read, tid: int) -> Optional[FrozenThread]:
 
 
 def _tid(
-    thread: FrozenThread,
-    pages: Pages,
-    tids: Optional[Collection[int]],
-    pthreads: Optional[Mapping[int, int]],
+    thread: FrozenThread, pages: Pages, tids: Optional[Collection[int]], pthreads: Optional[Mapping[int, int]]
 ) -> Optional[int]:
     if pthreads and thread.pthread in pthreads:
         return pthreads[thread.pthread]

@@ -51,9 +51,7 @@ class _Side:
 
     def block(self, address: int) -> Optional[Block]:
         index = bisect.bisect_right(self._starts, address) - 1
-        if index < 0 or address >= self._blocks[index].end:
-            return None
-        return self._blocks[index]
+        return None if index < 0 or address >= self._blocks[index].end else self._blocks[index]
 
     def word(self, address: int) -> Optional[int]:
         """The word there, where it was copied."""
@@ -133,6 +131,4 @@ def _counted(stack: ThreadStack, slept: bool, old: Optional[ThreadTimes], new: O
 
 
 def _turns(one: Optional[ThreadTimes]) -> Optional[int]:
-    if one is None or one.waited is None or one.preempted is None:
-        return None
-    return one.waited + one.preempted
+    return None if one is None or one.waited is None or one.preempted is None else one.waited + one.preempted

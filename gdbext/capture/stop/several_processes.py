@@ -41,10 +41,7 @@ _ENDED = (
 
 
 def copy_together(
-    pids: Sequence[int],
-    budget: Optional[Budget] = None,
-    during: Optional[Hook] = None,
-    marks: Optional[Marks] = None,
+    pids: Sequence[int], budget: Optional[Budget] = None, during: Optional[Hook] = None, marks: Optional[Marks] = None
 ) -> Tuple[ProcessCopy, ...]:
     """Like `stop.copy_processes(..., together=True)`, in a shorter time. What `during` returns has to be plain: tuples
     and lists of bytes, texts, numbers and `None`. Raises `GdbextError` on a machine that we do not know."""

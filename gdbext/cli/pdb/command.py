@@ -190,9 +190,7 @@ def _prompts(found: List[Rank], chosen: Optional[int]) -> List[Member]:
 
 def _open(member: Member) -> Optional[Wire]:
     wire = _reach(member.path)
-    if wire is not None and wire.send({"terminal": os.getpid()}):
-        return wire
-    return None
+    return wire if wire is not None and wire.send({"terminal": os.getpid()}) else None
 
 
 def _release(found: List[Rank], chosen: Optional[int], progress: Progress) -> int:

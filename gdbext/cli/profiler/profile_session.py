@@ -189,9 +189,7 @@ class Session:
 
     def _again(self) -> str:
         """The words that name the same server again."""
-        if self._options.url:
-            return f" --url {self._options.url}"
-        return f" {self._server.pid}"
+        return f" --url {self._options.url}" if self._options.url else f" {self._server.pid}"
 
     def _wait_for_traffic(self, traces: Folder, sender: Sender, stages: int) -> None:
         """Until the time is over, all requests are answered, or all steps are done (`stages` above 0: their number is

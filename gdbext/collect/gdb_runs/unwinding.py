@@ -100,13 +100,7 @@ class _Work:
     """Lets gdbs read copies. One whose files end a gdb, or keep it busy, is left out: the others get a new one."""
 
     def __init__(
-        self,
-        gdb: str,
-        folder: Path,
-        found: List[Unwound],
-        frames: int,
-        until: float,
-        said: Callable[[int, str], None],
+        self, gdb: str, folder: Path, found: List[Unwound], frames: int, until: float, said: Callable[[int, str], None]
     ) -> None:
         self._gdb, self._folder, self._found, self._frames = gdb, folder, found, frames
         self._until, self._said = until, said

@@ -51,12 +51,7 @@ COMMANDS = (
         body="gdbext.commands.check:status",
         category="breakpoints",
     ),
-    Command(
-        "List all known checks",
-        gdb="llm-check list",
-        body="gdbext.commands.check:list_",
-        category="breakpoints",
-    ),
+    Command("List all known checks", gdb="llm-check list", body="gdbext.commands.check:list_", category="breakpoints"),
     Command(
         "Report what stopped or killed the selected thread",
         gdb="llm-check report",

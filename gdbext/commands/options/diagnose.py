@@ -22,10 +22,7 @@ LOOKING = (
     Argument("--interval", "seconds between two samples (2)", "S", float, default=2.0, where=SHELL),
     SPINNING,
     Argument(
-        "--once",
-        "read each stack only once; the answer then cannot say whether a thread moved",
-        flag=True,
-        where=SHELL,
+        "--once", "read each stack only once; the answer then cannot say whether a thread moved", flag=True, where=SHELL
     ),
     Argument("--no-witnesses", "do not query NCCL RAS, NVML, ... before the stop", flag=True, where=SHELL),
     Argument("--together", "stop all ranks at the same instant", flag=True, where=SHELL),

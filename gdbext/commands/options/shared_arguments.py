@@ -20,13 +20,7 @@ SELECTING = (
     Argument("--asked-as", "", where=SHELL),  # the command of gdb that this is the work of
 )
 PIDS = Argument(
-    "pids",
-    "pid of any rank; its whole job is taken",
-    "PID",
-    number,
-    nargs="*",
-    completes="pid",
-    shell_name="inputs",
+    "pids", "pid of any rank; its whole job is taken", "PID", number, nargs="*", completes="pid", shell_name="inputs"
 )
 SELECTORS = (PIDS, *SELECTING)
 """The selectors of a job. With none of them: the one job on this host."""

@@ -126,11 +126,7 @@ COMMANDS = (
             "llm-tensor diff weight --all-ranks",
             "llm-tensor diff rank0/Pass3.pt:model.norm rank1/Pass3.pt:model.norm",
         ),
-        (
-            *_RAW,
-            Argument("--rtol", "relative tolerance", "X"),
-            Argument("--atol", "absolute tolerance", "X"),
-        ),
+        (*_RAW, Argument("--rtol", "relative tolerance", "X"), Argument("--atol", "absolute tolerance", "X")),
     ),
     _row(
         "list",

@@ -93,9 +93,7 @@ class ProcFS:
     def environ(self, pid: int) -> Maybe[Dict[str, str]]:
         """The environment as it was at exec, unless the process has overwritten it since."""
         data = self._read(f"{pid}/environ")
-        if isinstance(data, Missing):
-            return data
-        return parse_environ(data)
+        return data if isinstance(data, Missing) else parse_environ(data)
 
     def auxv(self, pid: int) -> Maybe[bytes]:
         """What the kernel told the program at exec(): with random addresses, another text each time."""

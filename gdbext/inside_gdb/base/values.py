@@ -82,9 +82,7 @@ def _fetched(value: gdb.Value) -> gdb.Value:
 def plain(value: gdb.Value) -> Captured:
     """Integers and pointers as int, enumerators by name, texts as str, floating point as its text; else Missing."""
     try:
-        if value.is_optimized_out:
-            return OPTIMIZED_OUT
-        return _plain(_fetched(_without_references(value)))
+        return OPTIMIZED_OUT if value.is_optimized_out else _plain(_fetched(_without_references(value)))
     except (gdb.error, RuntimeError, ValueError, OverflowError) as error:
         return _why_not(error)
 

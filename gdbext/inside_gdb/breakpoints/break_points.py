@@ -47,11 +47,7 @@ class RankBreaks:
     """One per gdb."""
 
     def __init__(
-        self,
-        holder: Holder,
-        report: Callable[[RankPoint], Callable[[], None]],
-        next_stop: NextStop,
-        leaving: Leaving,
+        self, holder: Holder, report: Callable[[RankPoint], Callable[[], None]], next_stop: NextStop, leaving: Leaving
     ) -> None:
         self._holder, self._next_stop, self._leaving = holder, next_stop, leaving
         self._points: List[RankPoint] = []

@@ -34,9 +34,7 @@ def placed_by_caller(failure: Failure, frames: Sequence[Frame], native: List[gdb
     constants = code.constants_before(NOW.read(end - _REACH, _REACH) or b"", end)
     line = constants.get(row.line, 0)
     file = _source_name(constants.get(row.file, 0)) or _only_source(code, end)
-    if file is None or not 0 < line < _MOST_LINES:
-        return failure
-    return replace(failure, file=file, line=line)
+    return failure if file is None or not 0 < line < _MOST_LINES else replace(failure, file=file, line=line)
 
 
 def _source_name(address: int) -> Optional[str]:

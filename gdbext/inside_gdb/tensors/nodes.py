@@ -123,9 +123,7 @@ def unpacked(data: bytes, size: int, signed: bool) -> Tuple[int, ...]:
 def one_line(error: Exception) -> str:
     """gdb's words on one line; `optimized out` as people know it."""
     text = " ".join(str(error).split())
-    if "optimized out" in text:
-        return "optimized out"
-    return text[:160] or type(error).__name__
+    return "optimized out" if "optimized out" in text else text[:160] or type(error).__name__
 
 
 class StructNode(Node):

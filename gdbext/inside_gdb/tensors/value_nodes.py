@@ -93,9 +93,7 @@ class ValueNode(Node):
             raise Unreadable(one_line(error)) from None
 
     def enumerator(self) -> Optional[str]:
-        if self.type.code != gdb.TYPE_CODE_ENUM:
-            return None
-        return _enumerators(self.type).get(self.integer())
+        return None if self.type.code != gdb.TYPE_CODE_ENUM else _enumerators(self.type).get(self.integer())
 
     def length(self) -> Optional[int]:
         if self.type.code != gdb.TYPE_CODE_ARRAY:

@@ -51,7 +51,7 @@ CUDA_RUNTIME: Dict[str, str] = {
         914=cudaErrorInvalidResourceType 915=cudaErrorInvalidResourceConfiguration 917=cudaErrorStreamDetached
         918=cudaErrorGraphRecaptureFailure 919=cudaErrorFabricNotReady 999=cudaErrorUnknown
         10000=cudaErrorApiFailureBase
-    """,
+    """
 }
 CUDA_DRIVER: Dict[str, str] = {
     # nvidia-cuda-runtime==13.5.37, cuda.h
@@ -93,7 +93,7 @@ CUDA_DRIVER: Dict[str, str] = {
         912=CUDA_ERROR_INVALID_CLUSTER_SIZE 913=CUDA_ERROR_FUNCTION_NOT_LOADED 914=CUDA_ERROR_INVALID_RESOURCE_TYPE
         915=CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION 916=CUDA_ERROR_KEY_ROTATION 917=CUDA_ERROR_STREAM_DETACHED
         918=CUDA_ERROR_GRAPH_RECAPTURE_FAILURE 919=CUDA_ERROR_FABRIC_NOT_READY 999=CUDA_ERROR_UNKNOWN
-    """,
+    """
 }
 CUBLAS: Dict[str, str] = {
     # nvidia-cublas-cu12==12.9.1.4, cublas_api.h
@@ -102,12 +102,12 @@ CUBLAS: Dict[str, str] = {
         7=CUBLAS_STATUS_INVALID_VALUE 8=CUBLAS_STATUS_ARCH_MISMATCH 11=CUBLAS_STATUS_MAPPING_ERROR
         13=CUBLAS_STATUS_EXECUTION_FAILED 14=CUBLAS_STATUS_INTERNAL_ERROR 15=CUBLAS_STATUS_NOT_SUPPORTED
         16=CUBLAS_STATUS_LICENSE_ERROR
-    """,
+    """
 }
 NCCL: Dict[str, str] = {
     # nvidia-nccl-cu12==2.32.3, nccl.h
     "2.32.3": """
         0=ncclSuccess 1=ncclUnhandledCudaError 2=ncclSystemError 3=ncclInternalError 4=ncclInvalidArgument
         5=ncclInvalidUsage 6=ncclRemoteError 7=ncclInProgress 8=ncclTimeout
-    """,
+    """
 }

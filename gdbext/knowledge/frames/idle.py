@@ -43,13 +43,7 @@ RULES = (
         "socketserver.py: a server without requests",
         r"(serve_forever|handle_request)$",
     ),
-    _python(
-        "accept-idle",
-        "io",
-        r"_?accept",
-        r"(^|/)(socket|ssl)\.py$",
-        "socket.py: a server waits for a connection",
-    ),
+    _python("accept-idle", "io", r"_?accept", r"(^|/)(socket|ssl)\.py$", "socket.py: a server waits for a connection"),
     _python(
         "pool-worker-idle",
         "ipc-queue",

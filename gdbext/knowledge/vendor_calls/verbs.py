@@ -104,12 +104,7 @@ DEVICE: Tuple[Verb, ...] = (
         f"{_GUIDE}; NVIDIA/nccl#613",
         ("count", "kind", "stream"),
     ),
-    Verb(
-        "pointer-query",
-        "mutex",
-        r"Pointer[GS]etAttributes?",
-        "takes the driver's lock only; libfabric#9003",
-    ),
+    Verb("pointer-query", "mutex", r"Pointer[GS]etAttributes?", "takes the driver's lock only; libfabric#9003"),
 )
 
 COLLECTIVE: Tuple[Operation, ...] = (

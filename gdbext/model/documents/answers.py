@@ -55,11 +55,7 @@ def rows_of(kind: type) -> Rows:
     return expanded(kind, some)
 
 
-LISTS: Mapping[type, str] = {
-    Job: "jobs",
-    Backtrace: "threads",
-    TensorInfo: "tensors",
-}
+LISTS: Mapping[type, str] = {Job: "jobs", Backtrace: "threads", TensorInfo: "tensors"}
 """By which key a list of them stands. An empty list is one of jobs: that is what a search brings back."""
 
 ANSWERS: Mapping[str, Tuple[Any, ...]] = {

@@ -104,6 +104,4 @@ def load_snapshot(data: Union[bytes, str]) -> JobSnapshot:
 
 
 def _who_wrote_it(tool: str) -> str:
-    if tool in ("", TOOL):
-        return _ADVICE
-    return f"{tool} wrote it, and this is {TOOL}"
+    return _ADVICE if tool in ("", TOOL) else f"{tool} wrote it, and this is {TOOL}"

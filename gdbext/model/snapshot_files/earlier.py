@@ -16,10 +16,7 @@ _REASONS = {
     "glibc has put the thread to sleep for good: the kernel refused its priority-inheriting mutex, because that would "
     "close a circle or the owner has ended": Code.PARKED,
 }
-_ENDS = {
-    "not read without a stop": StackEnd.RAN,
-    "not read, only what /proc says of it": StackEnd.OUTLINE,
-}
+_ENDS = {"not read without a stop": StackEnd.RAN, "not read, only what /proc says of it": StackEnd.OUTLINE}
 _READERS = "held by "
 
 

@@ -30,12 +30,7 @@ NATURAL = Rule()
 AMOUNT = Rule(most=limits.FLOAT)
 
 RULES: Mapping[type, Mapping[str, Rule]] = {
-    JobSnapshot: {
-        "taken_at": Rule(most=limits.YEAR_10000),
-        "world_size": NATURAL,
-        "absent": NATURAL,
-        "apart": AMOUNT,
-    },
+    JobSnapshot: {"taken_at": Rule(most=limits.YEAR_10000), "world_size": NATURAL, "absent": NATURAL, "apart": AMOUNT},
     RankSnapshot: {
         "index": NATURAL,
         "pid": NATURAL,

@@ -99,12 +99,7 @@ _CLOCK = r"(?:\[(?:[ \d.+]{5,20}|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\
 
 ROWS: Tuple[Row, ...] = (
     row("ucx", "(tid:", r"=+ backtrace \(tid: *(?P<tid>\d{1,9})\) =+", _thread),
-    row(
-        "ucx",
-        " 0x",
-        r" {0,6}(?P<number>\d{1,3}) (?P<pc>0x[0-9a-f]{6,16}) (?P<rest>\S.*)",
-        _ucx_frame,
-    ),
+    row("ucx", " 0x", r" {0,6}(?P<number>\d{1,3}) (?P<pc>0x[0-9a-f]{6,16}) (?P<rest>\S.*)", _ucx_frame),
     row("", "====", r"={20,}$", detail, "ucx"),
     row(
         "exception",
@@ -126,12 +121,7 @@ ROWS: Tuple[Row, ...] = (
         _symbols_frame,
     ),
     row("boost", "Signal (", r"Signal \(\d{1,2}\) received", announced),
-    row(
-        "glog",
-        "Stack for thread ",
-        r".{0,120}\bStack for thread (?P<name>[\w.-]{1,64})/(?P<tid>\d{1,9}):",
-        _thread,
-    ),
+    row("glog", "Stack for thread ", r".{0,120}\bStack for thread (?P<name>[\w.-]{1,64})/(?P<tid>\d{1,9}):", _thread),
     row(
         "glog",
         "tack trace: ***",
@@ -155,12 +145,7 @@ ROWS: Tuple[Row, ...] = (
         lambda _: ThreadHead(outermost_first=True),
     ),
     row("paddle", "", r"(?P<number>\d{1,3}) {2,3}(?P<name>\S.*)", outermost_first, "paddle"),
-    row(
-        "coredump",
-        "tack trace of thread ",
-        r"\s{0,80}Stack trace of thread (?P<tid>\d{1,9}):",
-        _thread,
-    ),
+    row("coredump", "tack trace of thread ", r"\s{0,80}Stack trace of thread (?P<tid>\d{1,9}):", _thread),
     row(
         "coredump",
         " + 0x",

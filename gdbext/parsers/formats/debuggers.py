@@ -98,9 +98,7 @@ def _standing(match: Match[str]) -> Event:
 def _prompt(match: Match[str]) -> Event:
     command = match.group("command")
     attach = _ATTACH.match(command)
-    if attach:
-        return ProcessHead(pid=int(attach.group(1)))
-    return Prompt(bool(_SHOWS_STACK.match(command)))
+    return ProcessHead(pid=int(attach.group(1))) if attach else Prompt(bool(_SHOWS_STACK.match(command)))
 
 
 def _lldb_frame(match: Match[str]) -> Event:
@@ -135,10 +133,7 @@ ROWS: Tuple[Row, ...] = (
     row("gdb", " hit ", r"Thread (?P<id>[\d.]+) (?P<rest>\"[^\"]*\" hit .*)", _stopped),
     row("gdb", "hread ", r"\[(?:Switching to|Current) thread (?:is )?(?P<id>\d[\d.]*)\b", _selected),
     row(
-        "gdb",
-        "(LWP ",
-        r"[* ]{0,9}(?P<id>\d[\d.]*) +Thread 0x[0-9a-f]+ \(LWP (?P<lwp>\d{1,9})\) +(?P<rest>.+)",
-        _listed,
+        "gdb", "(LWP ", r"[* ]{0,9}(?P<id>\d[\d.]*) +Thread 0x[0-9a-f]+ \(LWP (?P<lwp>\d{1,9})\) +(?P<rest>.+)", _listed
     ),
     row("eu-stack", "PID ", r"PID (?P<pid>\d{1,9}) - (?:process|core)", process),
     row("eu-stack", "TID ", r"TID (?P<lwp>\d{1,9})\b(?P<rest>[^:]{0,80}):$", _lwp_alone),

@@ -46,9 +46,7 @@ def _spied_frame(match: Match[str]) -> Optional[Event]:
     if not name.strip():
         return None
     frame = spied_frame(name.strip(), place)
-    if match.group("indent") or frame.line is not None:
-        return FrameLine(frame)
-    return None
+    return FrameLine(frame) if match.group("indent") or frame.line is not None else None
 
 
 def spied_frame(name: str, place: str, line: Optional[int] = None) -> Frame:

@@ -85,12 +85,7 @@ ROWS: Tuple[Row, ...] = (
         r"(?:(?P<lib>[\w.-]{1,120})!)?(?P<name>[A-Za-z_].{1,1000})$",
         _clr_frame,
     ),
-    row(
-        "java",
-        "nid=",
-        r"\"(?P<name>[^\"]{1,200})\" .{0,200}\bnid=(?P<nid>0x[0-9a-f]{1,8}|\d{1,9})\b",
-        _java_thread,
-    ),
+    row("java", "nid=", r"\"(?P<name>[^\"]{1,200})\" .{0,200}\bnid=(?P<nid>0x[0-9a-f]{1,8}|\d{1,9})\b", _java_thread),
     row("java", "\tat ", r"\s{1,8}at (?P<name>[\w.$<>/@-]{3,400})\((?P<where>[^()]{0,200})\)$", _java_frame),
     row(
         "java",

@@ -120,9 +120,7 @@ def picture(verdict: Verdict, places: Mapping[Tuple[int, Optional[str]], str]) -
 
 
 def _without_middle(number: int, hidden: int) -> List[int]:
-    if not hidden:
-        return list(range(number))
-    return [*range(MOST // 2), *range(number - MOST // 2, number)]
+    return list(range(number)) if not hidden else [*range(MOST // 2), *range(number - MOST // 2, number)]
 
 
 def _box(node: Node, y: int, culprits: FrozenSet[int], places: Mapping[Tuple[int, Optional[str]], str]) -> Box:
@@ -155,12 +153,7 @@ def _detail(node: Node) -> str:
 
 
 def _arrow(
-    edge: Edge,
-    y1: int,
-    y2: int,
-    skipped: int,
-    places: Mapping[Tuple[int, Optional[str]], str],
-    lead: str = "",
+    edge: Edge, y1: int, y2: int, skipped: int, places: Mapping[Tuple[int, Optional[str]], str], lead: str = ""
 ) -> Arrow:
     word = _LINKS.get(edge.kind, f"waits in {edge.kind}")
     label = f"… {skipped} more …" if skipped > 0 else f"{lead}{word}"
@@ -177,9 +170,7 @@ def _arrow(
 
 
 def _place(places: Mapping[Tuple[int, Optional[str]], str], process: Optional[int], thread: Optional[str]) -> str:
-    if process is None:
-        return ""
-    return places.get((process, thread)) or places.get((process, None), "")
+    return "" if process is None else places.get((process, thread)) or places.get((process, None), "")
 
 
 def endings(chain: Sequence[Edge]) -> List[Tuple[int, Optional[str]]]:

@@ -109,9 +109,7 @@ def _compare(
 
 
 def _either(first: Optional[bytes], second: Optional[bytes]) -> Optional[bytes]:
-    if first is None or second is None:
-        return first or second
-    return bytes(map(max, first, second))
+    return first or second if first is None or second is None else bytes(map(max, first, second))
 
 
 def _diff(

@@ -53,9 +53,5 @@ def digest(
     if stream.unread and not problem:
         problem = f"{stream.unread:,} of the first {done:,} elements are unreadable, so there is no digest"
     return TensorHash(
-        info=info,
-        digest=None if problem else whole.hexdigest(),
-        index=index.strip(),
-        count=read_well,
-        problem=problem,
+        info=info, digest=None if problem else whole.hexdigest(), index=index.strip(), count=read_well, problem=problem
     )

@@ -72,6 +72,4 @@ def _bf16(data: bytes) -> Sequence[float]:
 def subnormal_limit(dtype: DType) -> Tuple[float, bool]:
     """The smallest normal number of a float type, and whether there are any below it."""
     part = DTYPES[dtype.part] if dtype.part else element_type(dtype)
-    if part.kind != "float" or not part.mantissa:
-        return 0.0, False
-    return 2.0 ** (1 - part.bias), True
+    return (0.0, False) if part.kind != "float" or not part.mantissa else (2.0 ** (1 - part.bias), True)

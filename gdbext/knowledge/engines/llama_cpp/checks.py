@@ -8,14 +8,7 @@ _SOURCE = "ggml 0.25.3"
 
 FAIL_FUNCTIONS: Tuple[FailRow, ...] = (
     FailRow(
-        "llama-cpp",
-        "ggml_cuda_error",
-        f"{_SOURCE}, ggml-cuda.cu",
-        file="2",
-        line="3",
-        text="4",
-        name="1",
-        aborts=True,
+        "llama-cpp", "ggml_cuda_error", f"{_SOURCE}, ggml-cuda.cu", file="2", line="3", text="4", name="1", aborts=True
     ),
     FailRow(
         "llama-cpp",

@@ -39,9 +39,7 @@ DTYPES = EnumTable(
 )
 
 PLACES = EnumTable(
-    "mindspore",
-    {"kUnknown": "", "kCPU": "cpu", "kAscend": "npu", "kGPU": "gpu"},
-    "mindspore device_type.h",
+    "mindspore", {"kUnknown": "", "kCPU": "cpu", "kAscend": "npu", "kGPU": "gpu"}, "mindspore device_type.h"
 )
 
 LAYOUTS: Tuple[TensorLayout, ...] = (

@@ -24,12 +24,7 @@ _NAMES = {
 }
 """In the order of their numbers, which never changed."""
 
-DTYPES = EnumTable(
-    "tensorrt",
-    _NAMES,
-    f"{_REPOSITORY} tllmDataType.h (01edcea)",
-    dict(enumerate(_NAMES.values())),
-)
+DTYPES = EnumTable("tensorrt", _NAMES, f"{_REPOSITORY} tllmDataType.h (01edcea)", dict(enumerate(_NAMES.values())))
 
 _PLACE_BY_TYPE: Tuple[Tuple[str, str], ...] = (
     (r"Pinned(Pool)?Allocator\b|PoolAllocator<", "pinned"),

@@ -38,15 +38,7 @@ MESSAGES: Tuple[MessageRow, ...] = (
 
 FAIL_FUNCTIONS: Tuple[FailRow, ...] = (
     FailRow("torch", "c10::detail::torchCheckFail", _FAIL, file="1", line="2", text="3", name="0"),
-    FailRow(
-        "torch",
-        "c10::detail::torchInternalAssertFail",
-        _FAIL,
-        file="1",
-        line="2",
-        text="3",
-        name="0",
-    ),
+    FailRow("torch", "c10::detail::torchInternalAssertFail", _FAIL, file="1", line="2", text="3", name="0"),
 )
 
 CALLED: Tuple[CalledRow, ...] = (

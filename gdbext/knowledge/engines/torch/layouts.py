@@ -28,10 +28,7 @@ last. In one up to 2.14 it is therefore 46; no tensor of 2.15 is confused with t
 _PAIRS = dict(item.split("=") for item in _NAMES.split())
 
 DTYPES = EnumTable(
-    "torch",
-    {**_PAIRS, "Undefined": "invalid"},
-    "ScalarType.h of torch 2.1 to 2.15",
-    dict(enumerate(_PAIRS.values())),
+    "torch", {**_PAIRS, "Undefined": "invalid"}, "ScalarType.h of torch 2.1 to 2.15", dict(enumerate(_PAIRS.values()))
 )
 
 _DEVICES = (

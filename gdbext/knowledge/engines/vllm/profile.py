@@ -25,11 +25,7 @@ PROFILE = EngineProfile(
         TitleRule(MODULE + r"vllm_mindspore\.entrypoints(?:\s|$)", "front end", "vLLM-MindSpore documentation 0.3"),
         TitleRule(r"^ray::Ray(?:WorkerProc|WorkerWrapper|GPUExecutor\w*)", "rank", "vllm ray executors"),
     ),
-    libraries=(
-        r"/vllm/\S*\.so",
-        r"(?:^|/)_(?:moe|flashkda|qutlass)_C\w*\.abi3\.so",
-        r"(?:^|/)_vllm_fa\d_C\S*\.so",
-    ),
+    libraries=(r"/vllm/\S*\.so", r"(?:^|/)_(?:moe|flashkda|qutlass)_C\w*\.abi3\.so", r"(?:^|/)_vllm_fa\d_C\S*\.so"),
     namespaces=(r"vllm::", r"paged_attention_v\d", r"vllm_flash_attn::"),
     python_paths=(
         r"(?:site|dist)-packages/vllm/",

@@ -240,13 +240,7 @@ _TORCH = (
         "python-stream-sync", "stream-sync", r"synchronize", r"torch/cuda/streams\.py$", "torch.cuda.Stream.synchronize"
     ),
     _function("python-empty-cache", "device-free", r"empty_cache", r"torch/cuda/memory\.py$", "frees with cudaFree"),
-    _function(
-        "python-graph-replay",
-        "kernel-launch",
-        r"replay",
-        r"torch/cuda/graphs\.py$",
-        "sgl-project/sglang#7254",
-    ),
+    _function("python-graph-replay", "kernel-launch", r"replay", r"torch/cuda/graphs\.py$", "sgl-project/sglang#7254"),
     _function(
         "python-graph-capture",
         "native-compute",

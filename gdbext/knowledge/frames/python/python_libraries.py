@@ -154,11 +154,7 @@ RULES = (
         rank=PYTHON + 2,
     ),
     _function(
-        "jax-ready",
-        "stream-sync",
-        r"block_until_ready|_block_until_ready\w*",
-        r"jax/",
-        "jax waits for dispatched work",
+        "jax-ready", "stream-sync", r"block_until_ready|_block_until_ready\w*", r"jax/", "jax waits for dispatched work"
     ),
     _function(
         "jax-copy", "memcpy-sync", r"_value|__array__|device_get", r"jax/_src/(array|api)\.py$", "jax reads back"

@@ -29,13 +29,7 @@ RULES = (
         under=r"_*(GI_)?_*mem(set|cpy|move)\w*",
         caller=r"lib(nccl|rccl)",
     ),
-    FrameRule(
-        "os-signal",
-        "exited-or-crashed",
-        _SIGNAL,
-        _GLIBC,
-        rank=FATAL,
-    ),
+    FrameRule("os-signal", "exited-or-crashed", _SIGNAL, _GLIBC, rank=FATAL),
     FrameRule(
         "os-abort",
         "exited-or-crashed",

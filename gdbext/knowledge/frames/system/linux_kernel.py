@@ -30,10 +30,7 @@ _SOCKETS = (
 
 RULES = (
     _function(
-        "kernel-gpu-event",
-        "event-sync",
-        r"kfd_wait_on_events|kfd_ioctl_wait_events|svm_range_restore_work",
-        LEAF + 3,
+        "kernel-gpu-event", "event-sync", r"kfd_wait_on_events|kfd_ioctl_wait_events|svm_range_restore_work", LEAF + 3
     ),
     _function(
         "kernel-gpu-fence",
@@ -83,12 +80,7 @@ RULES = (
         r"|balance_dirty_pages\w*",
         LEAF + 1,
     ),
-    _function(
-        "kernel-futex",
-        "condvar-idle",
-        r"futex_wait\w*|do_futex|futex_do_wait|__x64_sys_futex",
-        LEAF - 1,
-    ),
+    _function("kernel-futex", "condvar-idle", r"futex_wait\w*|do_futex|futex_do_wait|__x64_sys_futex", LEAF - 1),
     _function(
         "kernel-wait",
         "condvar-idle",

@@ -84,9 +84,7 @@ def element_format(elements: Sequence[Element], number: NumberFormat, padded: bo
     room = max((len(write(element)) for element in known[:1]), default=0)
 
     def text(element: Element) -> str:
-        if isinstance(element, Missing):
-            return UNREADABLE.rjust(room)
-        return write(element)
+        return UNREADABLE.rjust(room) if isinstance(element, Missing) else write(element)
 
     return text
 
