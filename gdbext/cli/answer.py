@@ -12,16 +12,22 @@ from gdbext.cli.terminal import Progress, style_for, write_lines
 from gdbext.collect.interrupts import interrupts_wait
 from gdbext.commands.again import in_shell
 from gdbext.commands.output import STDOUT
-from gdbext.commands.user_files import write_private
+from gdbext.commands.user_files import new_file, write_private
 from gdbext.discovery.proc import programs
 from gdbext.model.difference import JobDifference
+from gdbext.model.formatted import BINARY, Formatted
 from gdbext.model.page import Page
-from gdbext.render import PLAIN, Style, dumps, page_text, render
+from gdbext.render import PLAIN, Style, dumps, packed, page_text, render
 
 
 def show(found: object, options: argparse.Namespace) -> None:
     """Give a result of `model` as the options ask for it. A page on stdout takes the place of the answer there."""
     if getattr(options, "html", None) == STDOUT and options.output is None:
+        return
+    if isinstance(found, Formatted) and found.format in BINARY:
+        with interrupts_wait(), new_file(options.output, options.force) as file:
+            file.write(packed(found))
+        _noted(options)
         return
     give(lambda: dumps(found), lambda style: render(found, style), options)
 
@@ -36,10 +42,14 @@ def give(document: Callable[[], str], lines: Callable[[Style], Sequence[str]], o
         text = [document()] if options.json else lines(style)
     if options.output:
         write_private(options.output, "\n".join(text) + "\n", options.force)
-        Progress(getattr(options, "quiet", False)).note(f"answer written to {options.output}")
+        _noted(options)
     else:
         options.answered = True
         write_lines(text)
+
+
+def _noted(options: argparse.Namespace) -> None:
+    Progress(getattr(options, "quiet", False)).note(f"answer written to {options.output}")
 
 
 def show_page(page: Union[Page, JobDifference], options: argparse.Namespace) -> None:

@@ -70,8 +70,8 @@ def _samples(snapshot: JobSnapshot) -> Tuple[Sample, ...]:
     found = []
     for look in (*snapshot.earlier, snapshot):
         known = Judged()
-        by_name = {_who(one): one for one in look.processes}
-        seen = [_seen(by_name.get(_who(one)), look.engine, known) for one in snapshot.processes]
+        by_name = {one.identity: one for one in look.processes}
+        seen = [_seen(by_name.get(one.identity), look.engine, known) for one in snapshot.processes]
         found.append(Sample(look.taken_at, tuple(wait for wait, _ in seen), tuple(call for _, call in seen)))
     return tuple(found)
 
@@ -87,10 +87,3 @@ def _seen(
     if thread is None or wait.frame is None or not 0 <= wait.frame < len(thread.calls):
         return wait, None
     return wait, thread.calls[wait.frame]
-
-
-def _who(process: RankSnapshot) -> Tuple[object, ...]:
-    """What tells the same process in another look: a pid, of a text its rank, else its place."""
-    if process.pid is not None:
-        return process.host, process.pid
-    return ("rank", process.rank) if process.rank is not None else ("index", process.index)

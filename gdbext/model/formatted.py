@@ -8,6 +8,9 @@ from typing import Optional
 from gdbext.model.origin import Origin
 from gdbext.model.verdict import Diagnosis
 
+BINARY = frozenset({"perfetto"})
+"""Formats that are no text: they are written into a file."""
+
 
 @dataclass(frozen=True)
 class Formatted:

@@ -135,6 +135,13 @@ class RankSnapshot:
             return f"rank {self.rank}"
         return f"pid {self.pid}" if self.pid is not None else f"process {self.index}"
 
+    @property
+    def identity(self) -> Tuple[object, ...]:
+        """What tells the same process in another look at the job: a pid, of a text its rank, else its place."""
+        if self.pid is not None:
+            return self.host, self.pid
+        return ("rank", self.rank) if self.rank is not None else ("index", self.index)
+
 
 @dataclass(frozen=True)
 class JobSnapshot:

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional, Union
 
 from gdbext.model.difference import JobDifference
 from gdbext.model.errors import GdbextError
+from gdbext.model.formatted import Formatted
 from gdbext.model.origin import FromFile
 from gdbext.model.page import Page
 from gdbext.render.style import Style
@@ -72,6 +73,12 @@ def dumps(obj: Any, indent: Optional[int] = None) -> str:
     return text
 
 
+def packed(found: Formatted) -> bytes:
+    """The bytes of a format that is no text. Raises GdbextError where a package is missing."""
+    data: bytes = _loaded("formats.written").packed(found)
+    return data
+
+
 def page_text(page: Union[Page, JobDifference]) -> str:
     """The HTML file of a page, or of two looks compared. Raises ImportError where Jinja2 is missing."""
     text: str = _loaded("html.page" if isinstance(page, Page) else "html.difference_page").page_text(page)
@@ -107,4 +114,4 @@ def _loaded(name: str) -> ModuleType:
 PLAIN = Style(width=120, unicode=True)
 """For text that goes into a file."""
 
-__all__ = ["PLAIN", "Style", "dumps", "load", "load_for", "page_text", "render"]
+__all__ = ["PLAIN", "Style", "dumps", "load", "load_for", "packed", "page_text", "render"]

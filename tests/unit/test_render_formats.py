@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import dataclasses
+import importlib.util
 import io
 import json
 import os
@@ -12,19 +13,23 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 from render_samples import empty, hang, healthy, never_came, scattered
 
 from gdbext.cli import main
+from gdbext.commands import output
 from gdbext.commands.for_others import for_others
 from gdbext.commands.options.shared_arguments import FORMATS
 from gdbext.model.codes import Word
-from gdbext.model.formatted import Formatted
+from gdbext.model.formatted import BINARY, Formatted
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.waits import Edge, Node
-from gdbext.render import Style, render
+from gdbext.render import Style, packed, render
+from gdbext.render.formats import looks as looks_of
 from gdbext.render.formats import slack, ticket
+from gdbext.render.formats.looks import timeline
 from gdbext.render.formats.written import WRITERS
 
 ROOT = Path(__file__).parents[2]
@@ -72,11 +77,14 @@ def written(name, diagnosis):
     return render(Formatted(name, diagnosis), Style(60, color=True, unicode=False))
 
 
+TEXTS = [name for name in FORMATS if name not in BINARY]
+
+
 def test_every_format_that_can_be_typed_has_a_writer():
-    assert tuple(WRITERS) == FORMATS
+    assert tuple(WRITERS) == FORMATS and set(FORMATS) > BINARY
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize(("sample", "payload"), LOOKS)
 def test_lines_are_printable_whatever_came(name, sample, payload):
     for line in written(name, poisoned(SAMPLES[sample](), payload)):
@@ -183,6 +191,154 @@ def test_a_speedscope_file_is_as_its_format_says(sample, payload):
     assert 0 <= document["activeProfileIndex"] <= max(len(document["profiles"]) - 1, 0)
 
 
+def looks(count=3):
+    """One rank, looked at so often: each time in another call. It was not there at the first."""
+    found = hang(2, 1)
+    stuck = found.snapshot.processes[1].threads[0]
+    snapshots = [
+        dataclasses.replace(
+            found.snapshot,
+            taken_at=1000.0 + 2 * number,
+            processes=tuple(
+                dataclasses.replace(
+                    one,
+                    threads=(dataclasses.replace(stuck, frames=(Frame(f"step{number}", "/e.so"), *stuck.frames[1:])),),
+                )
+                for one in found.snapshot.processes[number == 0 :]
+            ),
+        )
+        for number in range(count)
+    ]
+    return dataclasses.replace(found, snapshot=dataclasses.replace(snapshots[-1], earlier=tuple(snapshots[:-1])))
+
+
+TIMED = {**SAMPLES, "looks": looks}
+TIMED_LOOKS = [(name, payload) for name in TIMED for payload in PAYLOADS]
+
+
+def perfetto(diagnosis):
+    """Tracks by their number: name and parent; and (track, name, start, end) of all slices, as Perfetto reads them."""
+    trace = perfetto_trace_pb2.Trace()
+    trace.ParseFromString(packed(Formatted("perfetto", diagnosis)))
+    tracks, names, open_ones, slices = {}, {}, {}, []
+    for packet in trace.packet:
+        names.update({one.iid: one.name for one in packet.interned_data.event_names})
+        if packet.HasField("track_descriptor"):
+            one = packet.track_descriptor
+            assert one.uuid not in tracks and (not one.parent_uuid or one.parent_uuid in tracks)
+            tracks[one.uuid] = (one.name, one.parent_uuid)
+        elif packet.HasField("track_event"):
+            one = packet.track_event
+            if one.type == one.TYPE_SLICE_BEGIN:
+                open_ones.setdefault(one.track_uuid, []).append((names[one.name_iid], packet.timestamp))
+            else:
+                name, start = open_ones[one.track_uuid].pop()
+                slices.append((one.track_uuid, name, start, packet.timestamp))
+    assert not any(open_ones.values()), "every slice ends"
+    return tracks, slices
+
+
+@pytest.mark.parametrize(("sample", "payload"), TIMED_LOOKS)
+def test_a_perfetto_trace_is_as_its_messages_say(sample, payload):
+    diagnosis = poisoned(TIMED[sample](), payload)
+    tracks, slices = perfetto(diagnosis)
+    assert sum(not parent for _, parent in tracks.values()) == len(diagnosis.snapshot.processes)
+    assert all(name.isprintable() for name, _ in tracks.values()) and all(one[1].isprintable() for one in slices)
+    assert all(start < end for _, _, start, end in slices) and {one[0] for one in slices} <= set(tracks)
+
+
+def test_a_perfetto_trace_has_a_slice_for_each_call_of_each_look():
+    tracks, slices = perfetto(looks())
+    (rank,) = [uuid for uuid, (name, parent) in tracks.items() if name.startswith("rank 1") and not parent]
+    assert tracks[rank][0].endswith(", suspect")
+    (thread,) = [uuid for uuid, (_, parent) in tracks.items() if parent == rank]
+    steps = [(name, start, end) for track, name, start, end in slices if track == thread and name.startswith("step")]
+    assert steps == [(f"step{at}", at * 2 * 10**9, (at + 1) * 2 * 10**9) for at in range(3)], "until the next look"
+    absent = next(uuid for uuid, (name, parent) in tracks.items() if parent and tracks[parent][0].startswith("rank 0"))
+    assert {start for track, _, start, _ in slices if track == absent} == {2 * 10**9, 4 * 10**9}, "not at the first"
+
+
+SHARED = {
+    "stackTable": {"frame": "frameTable", "prefix": "stackTable"},
+    "frameTable": {"func": "funcTable", "address": None, "inlineDepth": None, "category": "categories", "line": None,
+                   "subcategory": None, "nativeSymbol": None, "innerWindowID": None, "column": None},
+    "funcTable": {"name": "stringArray", "source": "sources", "resource": None, "isJS": None, "relevantForJS": None,
+                  "lineNumber": None, "columnNumber": None},
+    "resourceTable": {"lib": None, "name": None, "host": None, "type": None},
+    "nativeSymbols": {"libIndex": None, "address": None, "name": None, "functionSize": None},
+    "sources": {"filename": "stringArray", "uuid": None},
+}  # fmt: skip
+"""Columns of the processed profile format 60, and the table that each refers to (src/types/profile.ts)."""
+
+
+@pytest.mark.parametrize(("sample", "payload"), TIMED_LOOKS)
+def test_a_firefox_profile_is_as_its_format_says(sample, payload):
+    diagnosis = poisoned(TIMED[sample](), payload)
+    (text,) = written("firefox", diagnosis)
+    profile = json.loads(text)
+    meta, shared = profile["meta"], profile["shared"]
+    assert (meta["preprocessedProfileVersion"], meta["markerSchema"], profile["libs"]) == (60, [], [])
+    assert "grey" in [one["color"] for one in meta["categories"]], "the profiler needs one"
+    assert set(shared) == {*SHARED, "stringArray"} and all(one.isprintable() for one in shared["stringArray"])
+    sizes = {name: shared[name]["length"] for name in SHARED}
+    sizes.update(stringArray=len(shared["stringArray"]), categories=len(meta["categories"]))
+    for table, columns in SHARED.items():
+        assert set(shared[table]) == {*columns, "length"}
+        for column, target in columns.items():
+            values = shared[table][column]
+            assert len(values) == sizes[table]
+            assert target is None or all(one is None or 0 <= one < sizes[target] for one in values), (table, column)
+    assert all(one is None or one < at for at, one in enumerate(shared["stackTable"]["prefix"])), "callers come first"
+    assert len({(one["pid"], one["tid"]) for one in profile["threads"]}) == len(profile["threads"])
+    for one in profile["threads"]:
+        samples = one["samples"]
+        assert len(samples["stack"]) == len(samples["time"]) == samples["length"] == len(diagnosis.snapshot.earlier) + 1
+        assert samples["time"] == sorted(samples["time"])
+        assert all(stack is None or 0 <= stack < sizes["stackTable"] for stack in samples["stack"])
+        assert one["markers"]["length"] == 0 and isinstance(one["pid"], str)
+
+
+def test_a_firefox_profile_has_the_calls_of_each_look():
+    profile = json.loads(written("firefox", looks())[0])
+    shared = profile["shared"]
+    first, last = sorted(profile["threads"], key=lambda one: one["processName"])
+    assert first["samples"]["stack"][0] is None, "it was not there yet"
+
+    def calls(at):
+        while at is not None:
+            function = shared["frameTable"]["func"][shared["stackTable"]["frame"][at]]
+            yield shared["stringArray"][shared["funcTable"]["name"][function]]
+            at = shared["stackTable"]["prefix"][at]
+
+    stacks = [list(calls(at)) for at in last["samples"]["stack"]]
+    assert [one[0] for one in stacks] == ["step0", "step1", "step2"] and {one[-1] for one in stacks} == {"main"}
+    assert last["samples"]["time"] == [0, 2000, 4000]
+
+
+@pytest.mark.parametrize("times", [(None, 1.0), (5.0, 5.0), (9.0, 2.0)])
+def test_looks_without_times_take_a_second_each(times):
+    found = looks(2)
+    earlier = dataclasses.replace(found.snapshot.earlier[0], taken_at=times[0])
+    snapshot = dataclasses.replace(found.snapshot, taken_at=times[1], earlier=(earlier,))
+    assert timeline(dataclasses.replace(found, snapshot=snapshot)).starts == (0, 1, 2)
+
+
+def test_a_timeline_has_a_bound_and_says_what_it_leaves_out():
+    found = hang(3, 1)
+    threads = tuple(ThreadStack(str(number), (Frame("poll"),)) for number in range(5000))
+    ranks = tuple(dataclasses.replace(one, threads=(*threads, *one.threads)) for one in found.snapshot.processes)
+    found = dataclasses.replace(found, snapshot=dataclasses.replace(found.snapshot, processes=ranks))
+    lanes = timeline(found).ranks
+    assert sum(len(one.threads) for one in lanes) <= looks_of.MOST_THREADS
+    assert all(
+        len(one.threads) + one.left_out == 5000 + len(hang(3, 1).snapshot.processes[0].threads) - 1 for one in lanes
+    )
+    assert (
+        "left out" in perfetto(found)[0][1][0]
+        and "left out" in json.loads(written("firefox", found)[0])["meta"]["misc"]
+    )
+
+
 @pytest.mark.process
 @pytest.mark.skipif(
     None in (shutil.which("npm"), shutil.which("chromium")),
@@ -235,8 +391,10 @@ def test_secrets_are_not_shared(name, tmp_path):
     )
     file = tmp_path / "hang.json"
     file.write_text(dump_snapshot(JobSnapshot(ranks, 1.0, problems=(f"Bearer {SECRET}",))))
-    text = run_format(name, file)
-    assert text.strip() and SECRET not in text
+    target = tmp_path / "shared"
+    main.main(["diagnose", "-q", "--format", name, str(file), "--output", str(target)])
+    data = target.read_bytes()
+    assert data.strip() and SECRET.encode() not in data
 
 
 def test_what_is_shared_is_one_object_where_it_was():
@@ -260,3 +418,27 @@ def test_a_file_of_a_format_and_an_unknown_one(tmp_path, capsys):
     assert target.stat().st_mode & 0o777 == 0o600
     assert main.main(["diagnose", str(DEMO / "pinned-alloc.json"), "--format", "docx"]) == 2
     assert "'docx'" in capsys.readouterr().err
+
+
+def test_a_format_that_is_no_text_needs_a_file(tmp_path, capsys, monkeypatch):
+    words = ["diagnose", "-q", str(DEMO / "pinned-alloc.json"), "--format", "perfetto"]
+    assert main.main(words) == 2
+    assert "--output FILE" in capsys.readouterr().err
+    target = tmp_path / "hang.pftrace"
+    assert main.main([*words, "--output", str(target)]) == 1
+    perfetto_trace_pb2.Trace().ParseFromString(target.read_bytes())
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert main.main([*words, "--output", str(target)]) == 2, "it exists"
+    find = importlib.util.find_spec
+    monkeypatch.setattr(output.importlib.util, "find_spec", lambda name: None if name == "perfetto" else find(name))
+    assert main.main([*words, "--output", str(tmp_path / "other")]) == 4
+    (line,) = capsys.readouterr().err.splitlines()[-1:]
+    assert "needs the package perfetto" in line and "pip install" in line
+
+
+def test_a_name_of_ten_million_letters_is_cut():
+    thread = ThreadStack(
+        "1" * 10_000_000, (Frame("f" * 10_000_000, file="x" * 10_000_000, line=3),), name="n" * 10_000_000
+    )
+    found = dataclasses.replace(healthy(1), snapshot=JobSnapshot((RankSnapshot(0, (thread,)),)), processes=())
+    assert len(packed(Formatted("perfetto", found))) < 20_000 and len(written("firefox", found)[0]) < 20_000

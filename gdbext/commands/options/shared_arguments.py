@@ -41,11 +41,11 @@ DETAIL = (
     Argument("--verbose", "print everything that is known", flag=True, short="-v"),
     Argument("--brief", "print only the last lines: the answer without its table", flag=True),
 )
-FORMATS = ("markdown", "github", "slack", "speedscope", "collapsed", "dot")
+FORMATS = ("markdown", "github", "slack", "speedscope", "collapsed", "dot", "perfetto", "firefox")
 FORMAT = Argument(
     "--format",
     "write it for others, without secrets: a ticket (markdown, github), a chat (slack), flame graphs (speedscope, "
-    "collapsed), Graphviz (dot)",
+    "collapsed), Graphviz (dot), looks as a timeline (perfetto, firefox)",
     "NAME",
     choices=FORMATS,
 )

@@ -17,15 +17,16 @@ from gdbext.commands.catalogue import IN_GDB
 from gdbext.commands.declaration import Command, loaded
 from gdbext.commands.output import STDOUT, check_files, wants_json
 from gdbext.commands.parsing import parse, typed_options
-from gdbext.commands.user_files import write_private
+from gdbext.commands.user_files import new_file, write_private
 from gdbext.inside_gdb.base import compat, settings
 from gdbext.inside_gdb.breakpoints.rank_functions import TENSOR_NUMBER
 from gdbext.inside_gdb.ranks.one_session import session
 from gdbext.model.errors import GdbextError
+from gdbext.model.formatted import BINARY, Formatted
 from gdbext.model.missing import Missing
 from gdbext.model.page import WithPage
 from gdbext.model.typed import Typed
-from gdbext.render import PLAIN, Style, dumps, load, page_text, render
+from gdbext.render import PLAIN, Style, dumps, load, packed, page_text, render
 from gdbext.render.safe_text import clean_text
 
 try:
@@ -115,7 +116,10 @@ def _show(answer: object, args: Namespace, typed: Typed) -> None:
 def _show_answer(answer: object, args: Namespace, typed: Typed) -> None:
     if args.json_file is not None:
         write_private(args.json_file, dumps(answer) + "\n")
-    if args.output is not None:
+    if isinstance(answer, Formatted) and answer.format in BINARY:
+        with new_file(args.output, args.force) as file:
+            file.write(packed(answer))
+    elif args.output is not None:
         text = dumps(answer) if args.json else "\n".join(render(answer, replace(PLAIN, typed=typed)))
         write_private(args.output, text + "\n", args.force)
     elif args.json:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Mapping, Optional
+from typing import Any, Callable, List, Mapping, Optional, Union
 
 from gdbext.model.formatted import Formatted
 from gdbext.model.origin import Origin
 from gdbext.model.verdict import Diagnosis
-from gdbext.render.formats import collapsed, dot, slack, speedscope, ticket
+from gdbext.render.formats import collapsed, dot, firefox, perfetto, slack, speedscope, ticket
 
-Writer = Callable[[Diagnosis, Optional[Origin]], List[str]]
+Writer = Callable[[Diagnosis, Optional[Origin]], Union[List[str], bytes]]
+"""Lines, or the bytes of a format that is no text (`model.formatted.BINARY`)."""
 
 WRITERS: Mapping[str, Writer] = {
     "markdown": ticket.markdown,
@@ -18,12 +19,23 @@ WRITERS: Mapping[str, Writer] = {
     "speedscope": speedscope.profile,
     "collapsed": collapsed.stacks,
     "dot": dot.graph,
+    "perfetto": perfetto.trace,
+    "firefox": firefox.profile,
 }
 
 
 def _written(found: Formatted, _style: Any) -> List[str]:
     """How a terminal looks does not matter: others read it."""
-    return WRITERS[found.format](found.diagnosis, found.origin)
+    lines = WRITERS[found.format](found.diagnosis, found.origin)
+    assert isinstance(lines, list)
+    return lines
+
+
+def packed(found: Formatted) -> bytes:
+    """The bytes of a format that is no text."""
+    data = WRITERS[found.format](found.diagnosis, found.origin)
+    assert isinstance(data, bytes)
+    return data
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {Formatted: _written}
