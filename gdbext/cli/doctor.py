@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import subprocess
 from typing import Any, Iterator, List
@@ -11,13 +12,14 @@ from gdbext.capture.memory.environ import read_environ
 from gdbext.capture.private_folder import place_for_copies
 from gdbext.cli.answer import show
 from gdbext.cli.selection import selector_of
+from gdbext.cli.terminal import Progress
 from gdbext.collect.gdb_runs.batch_runs import INIT, QUIET_START, find_gdb
 from gdbext.discovery.preflight.checkup import host_points
 from gdbext.discovery.proc import programs
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.model.checkup import Checkup, Point
-from gdbext.model.errors import GdbextError
+from gdbext.model.errors import OK, GdbextError
 from gdbext.model.exit_status import exit_status
 
 _SECONDS = 30.0
@@ -26,10 +28,22 @@ _INSTALL = "install a gdb with Python (apt-get install gdb), or name one with --
 
 def run(options: argparse.Namespace) -> int:
     """The whole command; status 1 when something hinders a look."""
+    if options.dry_run or options.hosts:
+        return _of_hosts(options)
     proc = ProcFS()
     points: List[Point] = [*_gdbs(options.gdb)]
     points += host_points(proc, find_jobs(proc, selector_of(options, options.inputs), read_environ), place_for_copies)
     checkup = Checkup(tuple(points))
+    show(checkup, options)
+    return exit_status(checkup.hindered)
+
+
+def _of_hosts(options: argparse.Namespace) -> int:
+    hosts = importlib.import_module("gdbext.cli.hosts")
+    if options.dry_run:
+        hosts.dry_run(options)
+        return OK
+    checkup = hosts.checkup(options, Progress())
     show(checkup, options)
     return exit_status(checkup.hindered)
 

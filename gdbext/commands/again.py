@@ -9,7 +9,7 @@ from typing import List
 from gdbext.model.typed import BRIEF, FULL, USUAL, Typed
 
 _STACKS = {"diagnose": "gdbext stacks", "llm-nccl-diagnose": "llm-stacks"}
-_SELECTING = ("name", "pgid", "parent", "engine", "sysroot", "exe", "hosts", "via", "user")
+_SELECTING = ("name", "pgid", "parent", "engine", "sysroot", "exe", "hosts", "via", "user", "container")
 
 
 def in_shell(options: Namespace) -> Typed:

@@ -16,10 +16,15 @@ def is_bindable(family: int, host: str) -> bool:
     return True
 
 
+def bare_name(name: str) -> str:
+    """Without what NCCL prints around it: brackets, an interface, a port."""
+    return name.strip("[]").partition("%")[0].partition("<")[0]
+
+
 @functools.lru_cache(maxsize=1024)
 def is_this_host(name: str) -> bool:
     """Whether `name`, our host name or a numeric address as NCCL prints it, means this machine. Resolves nothing."""
-    name = name.strip("[]").partition("%")[0].partition("<")[0]
+    name = bare_name(name)
     if name.partition(".")[0] == socket.gethostname().partition(".")[0]:
         return True
     family = socket.AF_INET6 if ":" in name else socket.AF_INET

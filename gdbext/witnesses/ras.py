@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import time
 from typing import List, Optional, Tuple
 
 from gdbext.model.witness import Witness
@@ -61,6 +62,20 @@ def ask(question: Question) -> Witness:
     except (ValueError, RecursionError) as error:
         return failed(NAME, f"its answer could not be read ({str(error)[:100]})")
     return present(NAME, about, tuple(said))
+
+
+def hosts(address: str, seconds: float) -> List[str]:
+    """The hosts of all ranks, as the service there names them. Raises ValueError, OSError, NotRas."""
+    host, port = split_address(address)
+    question = Question((), time.monotonic() + seconds)
+    connection = None if port is None else _connect(host, port, question)
+    if connection is None:
+        raise ValueError("no address of this host")
+    with connection:
+        is_json, answer = converse(connection, question)
+    if not is_json:
+        raise ValueError("it answers in text, which names no hosts")
+    return ras_json.hosts(answer)
 
 
 def split_address(text: str) -> Tuple[str, Optional[int]]:

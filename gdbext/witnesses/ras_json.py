@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 from gdbext.model.text.ranges import folded
 from gdbext.model.witness import Statement
 from gdbext.witnesses import bounded_json
-from gdbext.witnesses.addresses import is_this_host
+from gdbext.witnesses.addresses import bare_name, is_this_host
 from gdbext.witnesses.question import Asked
 
 _MOST_COMMUNICATORS = 4096
@@ -35,6 +35,17 @@ def statements(text: str, by_pid: Mapping[int, Asked]) -> Tuple[str, List[Statem
     said.sort(key=lambda statement: order.get(statement.says, 9))
     noun = "communicator" if len(communicators) == 1 else "communicators"
     return f"NCCL {version}, {len(communicators)} {noun}", said
+
+
+def hosts(text: str) -> List[str]:
+    """Where the ranks are, in the order of the answer. Raises `ValueError` for anything that is not RAS' document."""
+    document = bounded_json.loads(text)
+    if not isinstance(document, dict) or not isinstance(document.get("communicators"), list):
+        raise ValueError("no communicators in it")
+    communicators = [one for one in document["communicators"][:_MOST_COMMUNICATORS] if isinstance(one, dict)]
+    rows = (row for one in communicators for key in ("ranks", "missing_ranks") for row in _rows(one, key))
+    names = (bare_name(row["host"]) for row in rows if isinstance(row.get("host"), str) and len(row["host"]) <= 256)
+    return list(dict.fromkeys(filter(None, names)))
 
 
 def _communicator(data: Mapping[str, Any], by_pid: Mapping[int, Asked]) -> Iterator[Statement]:

@@ -39,7 +39,7 @@ def hosts():
 
 
 def gdbext(hosts, *words, names="h[1-8]"):
-    argv = [*hosts.caller, sys.executable, "-m", "gdbext", *words, "--hosts", names, "--name", "host_ranks.py", "-q"]
+    argv = [*hosts.caller, sys.executable, "-m", "gdbext", *words, "--hosts", names, "--name", "host_ranks.py"]
     done = subprocess.run(argv, capture_output=True, text=True)
     assert "Traceback" not in done.stderr, done.stderr
     left = {name: [one.name for one in hosts.tmp(name).glob("gdbext*")] for name in hosts.names}
@@ -59,6 +59,17 @@ def test_the_late_rank_is_named_and_nothing_stays(hosts):
     assert "no gdb took part; gdb would have named the C and C++ calls" in said
     without = next(one for one in answer["processes"] if one["host"] == WITHOUT_GDB)
     assert without["state"] == "partial" and "all_reduce" in json.dumps(without["wait"]), without["wait"]
+
+
+def test_what_runs_there_and_what_stands_in_the_way(hosts):
+    done = gdbext(hosts, "ranks", "--json", names="h[2-3]")
+    jobs = json.loads(done.stdout)["jobs"]
+    assert done.returncode == 0, done.stderr
+    assert [(one["rank"], one["host"]) for job in jobs for one in job["ranks"]] == [(1, "h2"), (2, "h3")], jobs
+    done = gdbext(hosts, "doctor", "--json", names="h[2-3]")
+    points = json.loads(done.stdout)["points"]
+    assert done.returncode == 1, done.stderr
+    assert [one["text"][:16] for one in points if one["state"] == "hindrance"] == ["h3: no gdb found"], points
 
 
 def test_a_command_that_leads_there_and_an_account_that_may_not_look(hosts):

@@ -10,8 +10,12 @@ from typing import List, Optional, Sequence, Tuple
 
 from gdbext.discovery.proc.programs import find
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
+from gdbext.witnesses import ras
 
 SSH = "ssh -T -o BatchMode=yes -o ConnectTimeout=10 %h"
+POD_END = " %h --"
+"""How the usual command to a pod ends."""
+CONTAINER = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")  # an RFC 1123 label, as Kubernetes wants it
 _SECONDS = 30
 _HOST = re.compile(r"[\w@%.:\[\]-]{1,253}")  # also user@host, an IPv6 address
 _ONE_JOB = re.compile(r"\d{1,12}(_\d{1,9})?")
@@ -24,12 +28,14 @@ class Hosts:
 
 
 def hosts_of(text: str) -> Hosts:
-    """`node[01-64]`, `@group`, `FILE`, `slurm:JOBID`, `k8s:NAMESPACE/SELECTOR`. Raises `GdbextError`."""
+    """`node[01-64]`, `@group`, `FILE`, `slurm:JOBID`, `k8s:NAMESPACE/SELECTOR`, `ras`. Raises `GdbextError`."""
     kind, colon, rest = text.partition(":")
     if colon and kind == "slurm":
         return _of_slurm(rest)
     if colon and kind == "k8s":
         return _of_kubernetes(rest)
+    if text == "ras":
+        return _checked(_of_ras(), text, SSH)
     if os.path.isfile(text):
         with open(text, encoding="utf-8", errors="replace") as stream:
             lines = [line.split("#", 1)[0].split() for line in stream.read(1 << 20).splitlines()]
@@ -64,6 +70,20 @@ def _of_slurm(job: str) -> Hosts:
     return _checked(_expanded(",".join(nodes)) if nodes else [], f"slurm:{job}", via)
 
 
+def _of_ras() -> List[str]:
+    """As NCCL's status service of a rank on this host names the hosts of its job, often by their addresses."""
+    address = os.environ.get("NCCL_RAS_ADDR") or ras.DEFAULT_ADDRESS
+    try:
+        found = ras.hosts(address, _SECONDS)
+    except (ValueError, OSError, ras.NotRas) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise GdbextError(
+            f"NCCL's status service does not name the hosts ({address[:60]}: {reason})",
+            "ask on a host of the job, with NCCL 2.28.7 or newer and its NCCL_RAS_ADDR; or name the hosts",
+        ) from None
+    return found
+
+
 def _of_kubernetes(text: str) -> Hosts:
     space, _, selector = text.partition("/")
     if not re.fullmatch(r"[a-z0-9-]{1,63}", space) or not re.fullmatch(r"[\w.,=!()/ -]{1,500}", selector):
@@ -71,7 +91,7 @@ def _of_kubernetes(text: str) -> Hosts:
     words = ("get", "pods", f"--namespace={space}", f"--selector={selector}", "--output=name")
     only = "--field-selector=status.phase=Running"
     names = [line.partition("/")[2] for line in _asked("kubectl", *words, only).split()]
-    return _checked(names, f"k8s:{text}", f"kubectl exec -i --namespace={space} %h --")
+    return _checked(names, f"k8s:{text}", f"kubectl exec -i --namespace={space}{POD_END}")
 
 
 def _asked(program: str, *words: str) -> str:

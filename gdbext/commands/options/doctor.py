@@ -1,7 +1,7 @@
 """Whether everything is there that a look needs."""
 
 from gdbext.commands.declaration import GDB, Argument, Command
-from gdbext.commands.options.shared_arguments import SELECTORS, WHICH_GDB
+from gdbext.commands.options.shared_arguments import HOSTS, SELECTORS, WHICH_GDB
 
 COMMANDS = (
     Command(
@@ -11,7 +11,7 @@ COMMANDS = (
         gdbext="doctor",
         statuses="0 nothing prevents a look, 1 something does, 2 wrong usage, 4 nothing could be read, 130 interrupted",
         run="gdbext.cli.doctor",
-        arguments=(*SELECTORS, Argument("--gdb", "check only this gdb", flag=True, where=GDB), WHICH_GDB),
+        arguments=(*SELECTORS, Argument("--gdb", "check only this gdb", flag=True, where=GDB), WHICH_GDB, *HOSTS),
         description=(
             "Checks this gdb, its Python and settings, the jobs on this host, and the permission to attach to them."
         ),

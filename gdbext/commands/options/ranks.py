@@ -2,15 +2,15 @@
 
 from gdbext.commands.argument_types import rank_number
 from gdbext.commands.declaration import GDB, Argument, Command
-from gdbext.commands.options.shared_arguments import CORE_FILES, QUIET, SELECTORS, WHICH_GDB
+from gdbext.commands.options.shared_arguments import CORE_FILES, HOSTS, QUIET, SELECTORS, WHICH_GDB
 
 COMMANDS = (
     Command(
         "List the jobs on this host, their ranks, and what prevents an attach",
         gdbext="ranks",
-        statuses="0 there are ranks, 4 there are none, 2 wrong usage, 130 interrupted",
+        statuses="0 there are ranks, 3 a host could not be read, 4 there are none, 2 wrong usage, 130 interrupted",
         run="gdbext.cli.ranks",
-        arguments=(*SELECTORS, QUIET),
+        arguments=(*SELECTORS, *HOSTS, QUIET),
     ),
     Command(
         "Start gdb with every rank attached",

@@ -57,7 +57,11 @@ QUIET = Argument("--quiet", "no progress on stderr", flag=True, where=SHELL, sho
 _FAR = "other hosts, all at once (docs/hosts.md)"
 HOSTS = (
     Argument(
-        "--hosts", "node[01-64], @group, a file, slurm:JOBID, k8s:NAMESPACE/SELECTOR, ras", "HOSTS", where=SHELL, group=_FAR
+        "--hosts",
+        "node[01-64], @group, a file, slurm:JOBID, k8s:NAMESPACE/SELECTOR, ras (NCCL knows them)",
+        "HOSTS",
+        where=SHELL,
+        group=_FAR,
     ),
     Argument("--via", "the command that leads to a shell there, in place of ssh", "COMMAND", where=SHELL, group=_FAR),
     Argument("--user", "log in to the hosts as this user", "NAME", where=SHELL, group=_FAR),

@@ -1,6 +1,6 @@
 """A job watched until it stands still."""
 
-from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.declaration import SHELL, Argument, Command
 from gdbext.commands.options.shared_arguments import MAX_PAUSE, PIDS, QUIET, SELECTING, SPINNING, WHICH_GDB
 
 COMMANDS = (
@@ -30,6 +30,7 @@ COMMANDS = (
             Argument("--output", "write events to FILE instead; FILE must not exist", "FILE"),
             Argument("--force", "let --output overwrite a file", flag=True),
             *(QUIET, *SELECTING),
+            Argument("--hosts", "", "HOSTS", where=SHELL),  # refused, with the way round it
         ),
         answers=False,  # many, as they come
     ),

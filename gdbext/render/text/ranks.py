@@ -43,7 +43,9 @@ def jobs_lines(jobs: Sequence[Job], style: Style) -> List[str]:
         return ["No rank process was found on this host."]
     lines: List[str] = []
     if len(jobs) > 1:
-        lines = [f"{counted(len(jobs), 'job')} on this host", ""]
+        hosts = {one.host for job in jobs for one in job.ranks}
+        where = "this host" if len(hosts) < 2 else counted(len(hosts), "host")
+        lines = [f"{counted(len(jobs), 'job')} on {where}", ""]
     for number, job in enumerate(jobs):
         lines += [""] * bool(number) + job_lines(job, style)
     return lines
