@@ -17,6 +17,7 @@ LOCKS = frozenset(("mutex", "futex", "futex_word", "cond", "rwlock", "sem", "loc
 _BY_RULE = tuple(
     (regex(rule.function), frozenset(rule.captures)) for rule in RULES if rule.captures and rule.language == "native"
 )
+_EVER = LOCKS.union(*(names for _, names in _BY_RULE))
 _MOST_ARGUMENTS = 64
 _LONGEST_TEXT = 200
 
@@ -35,11 +36,16 @@ def captures(function: Optional[str], arguments: str) -> Mapping[str, Captured]:
     """The wanted ones of `comm=0x55, count=12, op=<optimized out>`: numbers as int, enumerators and strings as str."""
     if not arguments or "=" not in arguments:
         return {}
-    wanted = _wanted(function or "")
     kept: Dict[str, Captured] = {}
     for piece in _split(arguments):
         found = _NAMED.match(piece)
-        if found and found.group(1) in wanted and found.group(1) not in kept:
+        # Most names are wanted of no function: to ask for one tries some hundred rules.
+        if (
+            found
+            and found.group(1) in _EVER
+            and found.group(1) not in kept
+            and found.group(1) in _wanted(function or "")
+        ):
             value = read_value(found.group(2).strip())
             if value is not None:
                 kept[found.group(1)] = value

@@ -3,10 +3,12 @@
 import pytest
 
 from gdbext.analysis.stacks.classify import judge_thread
+from gdbext.analysis.stacks.frame_facts import FrameBook
 from gdbext.knowledge.engines.profiles import PROFILES
 from gdbext.model.codes import StackEnd
 from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
+from gdbext.model.text.patterns import beginnings
 from tests.unit.stacks import DRIVER, ENGINE, ENTRY, frame, stack
 
 C10D = "torch/distributed/distributed_c10d.py"
@@ -270,3 +272,13 @@ def test_a_deep_recursion_is_read():
 def test_a_sleep_that_nothing_interrupts_says_in_what(state, wchan, kind):
     thread = ThreadStack(id="1", frames=(), state=state, wchan=wchan, end=StackEnd.OUTLINE)
     assert judge_thread(thread).kind == kind
+
+
+def test_the_index_leaves_out_no_rule_that_matches():
+    index = FrameBook()._native
+    names = sorted({text for row in index.rows for text in beginnings(row.rule.function)})
+    assert names
+    for name in ("", "x", "??", *names[::7]):
+        for library in ("", "libc.so.6", "libcuda.so.1", "[kernel]"):
+            matching = [one for one in index.rows if one.matches(name, library) and one.module.match(library)]
+            assert [one for one in index.candidates(name, library) if one.matches(name, library)] == matching, name

@@ -185,6 +185,12 @@ def test_vllms_prefix_with_rank_or_groups():
         assert process.pid == 31
 
 
+def test_the_place_of_a_logger_is_no_host_with_its_pid():
+    lines = "".join(f"ERROR [core.py:{line}] torch.OutOfMemoryError: CUDA out of memory\n" for line in (11, 12))
+    (process,) = answer(lines).snapshot.processes
+    assert process.pid is None
+
+
 def test_lines_under_a_heading_are_of_its_process():
     found = answer("rank 2:\n\nRuntimeError: Lack of device memory\n")
     assert [process.rank for process in found.snapshot.processes] == [2]

@@ -9,7 +9,7 @@ from gdbext.knowledge.frames.helper_threads import ENTRIES
 from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.schema import EmptyName, FrameRule
 from gdbext.model.stack import Frame
-from gdbext.model.text.patterns import regex
+from gdbext.model.text.patterns import beginnings, regex
 
 _Key = Tuple[Optional[str], Optional[str], Optional[str], str, Optional[int]]
 
@@ -42,9 +42,9 @@ class FrameBook:
     """Rules compiled once, and a memory of the frames seen: a job has many frames but few different ones."""
 
     def __init__(self, rules: Sequence[FrameRule] = RULES, empty: Sequence[EmptyName] = EMPTY_NAMES) -> None:
-        self._native = [_compiled(rule) for rule in rules if rule.language == "native"]
-        self._python = [_compiled(rule) for rule in rules if rule.language == "python"]
-        self._by_line = [row for row in self._python if row.rule.from_line]
+        self._native = _Index([_compiled(rule) for rule in rules if rule.language == "native"])
+        self._python = _Index([_compiled(rule) for rule in rules if rule.language == "python"])
+        self._by_line = [row for row in self._python.rows if row.rule.from_line]
         self._empty = [(regex(row.function), regex(row.module)) for row in empty]
         self._seen: Dict[_Key, Known] = {}
 
@@ -96,12 +96,10 @@ class FrameBook:
         return function
 
     @staticmethod
-    def _matching(
-        rules: List[_Compiled], name: Optional[str], library: str, file: str, line: int
-    ) -> Tuple[FrameRule, ...]:
+    def _matching(rules: _Index, name: Optional[str], library: str, file: str, line: int) -> Tuple[FrameRule, ...]:
         return tuple(
             row.rule
-            for row in rules
+            for row in rules.candidates(name or "", library)
             if row.matches(name or "", library)
             and (not row.rule.file or row.file.search(file))
             and line >= row.rule.from_line
@@ -124,9 +122,38 @@ class _Compiled(NamedTuple):
 
     def matches(self, name: str, library: str) -> bool:
         found = self.function.match(name)
-        if found is None or not self.module.match(library):
+        if found is None:
             return False
         return not self.rule.library_of_vendor or found.group("vendor").lower() in library.lower()
+
+
+class _Index:
+    """Rows by the library they are for and the first letters of the functions they know, in their order: a text of
+    many different frames would try each of hundreds of rows on each of them."""
+
+    def __init__(self, rows: Sequence[_Compiled]) -> None:
+        self.rows = tuple(rows)
+        self._beginnings = [beginnings(row.rule.function) for row in self.rows]
+        self._found: Dict[Tuple[str, str], Tuple[_Compiled, ...]] = {}
+
+    def candidates(self, name: str, library: str) -> Tuple[_Compiled, ...]:
+        """The rows of the library whose function may match the name."""
+        key = (name[:_LETTERS], library)
+        found = self._found.get(key)
+        if found is None:
+            if len(self._found) >= _MOST_KEYS:
+                self._found.clear()
+            found = self._found[key] = tuple(
+                row
+                for row, texts in zip(self.rows, self._beginnings)
+                if (not texts or any(text.startswith(key[0]) or key[0].startswith(text) for text in texts))
+                and row.module.match(library)
+            )
+        return found
+
+
+_LETTERS = 3
+_MOST_KEYS = 4096
 
 
 def _compiled(rule: FrameRule) -> _Compiled:
