@@ -92,7 +92,7 @@ def held_up(view: JobView) -> Optional[Candidate]:
     """Nobody works: some wait for something outside of the program, and all the others for each other."""
     if not _alone(view) or len(view.parties) < 2 or any(_works(view, party) for party in view.parties):
         return None
-    away = [party for party in view.parties if not _waits_among_us(view, party)]
+    away = [party for party in view.parties if not (party.group == "lock" or _waits_inside(view, party))]
     others = [party for party in without(view.parties, away) if not serves(view, party)]
     if not away or not others or any(party.kind != "io" for party in away):
         return None
@@ -111,10 +111,6 @@ def held_up(view: JobView) -> Optional[Candidate]:
         victims=tuple(others),
         evidence=evidence_of(away, others),
     )
-
-
-def _waits_among_us(view: JobView, party: Party) -> bool:
-    return party.group == "lock" or _waits_inside(view, party)
 
 
 def waits_for_result(party: Party) -> bool:

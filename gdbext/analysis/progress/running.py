@@ -142,7 +142,7 @@ def _in_place(earlier: JobView, later: JobView, last: JobView, party: Party, wai
         return False
     for one in waiting:
         old, new = _same(earlier, one), _same(later, one)
-        if old is None or new is None or _waits_elsewhere(old, one) or new.index in later.moved:
+        if old is None or new is None or _place(old) != _place(one) or new.index in later.moved:
             return False
         if ran_between(old.process, new.process, one.id):
             return False
@@ -153,10 +153,6 @@ def _same(view: JobView, party: Party) -> Optional[Party]:
     """The party of the same process in another look."""
     known = (party.process.host, party.process.pid, party.process.rank)
     return next((one for one in view.parties if (one.process.host, one.process.pid, one.process.rank) == known), None)
-
-
-def _waits_elsewhere(old: Party, new: Party) -> bool:
-    return _place(old) != _place(new)
 
 
 def _place(party: Party) -> _Place:

@@ -58,10 +58,6 @@ def _thread(match: Match[str]) -> Event:
     return ThreadHead(id=tid, lwp=int(tid), name=match.groupdict().get("name"))
 
 
-def _received(match: Match[str]) -> Event:
-    return Said(match.group("text").strip(" ]"), int(match.group("pid")), about="next")
-
-
 def _died(match: Match[str]) -> Event:
     """The stack of that thread follows."""
     text, tid = match.group("text"), match.group("tid")
@@ -132,7 +128,7 @@ ROWS: Tuple[Row, ...] = (
         "glog",
         "received by PID ",
         r"\s{0,4}(?:\[SignalInfo: )?(?P<text>\*\*\* .{0,80}received by PID (?P<pid>\d{1,9}) .*)",
-        _received,
+        lambda match: Said(match.group("text").strip(" ]"), int(match.group("pid")), about="next"),
     ),
     row("backtrace", "Signal: ", r"Signal: \S.*", announced),
     row(

@@ -77,10 +77,6 @@ def _mention(text: str) -> Optional[ThreadHead]:
     return None
 
 
-def _for_thread(match: Match[str]) -> Event:
-    return ThreadHead(id=match.group("id"))
-
-
 _CALL = r"`?(?P<call>[A-Za-z_][\w.:]{1,200})(?:\(\))?`?(?: / `?[\w.:]{1,200}`?){0,4}"
 _STUCK = (
     r"(?:(?:is |was )?(?:stuck|waiting|waits|blocked|hung|hanging|hangs|sleeping|parked|sits?|spinning)"
@@ -117,7 +113,7 @@ ROWS: Tuple[Row, ...] = (
         "",
         "hread ",
         r"(?i:traceback|backtrace|stack(?: trace)?) (?:for|of) [Tt]hread (?P<id>\d{1,9})\s{0,8}:?$",
-        _for_thread,
+        lambda match: ThreadHead(id=match.group("id")),
     ),
     row("", "", r"(?:={2,}|-{2,}|\*{1,}|~{2,}|\+{2,}|_{2,}) ?(?P<text>[^=~]{1,120}?)[ =*~+_:-]*$", _decorated),
     row(

@@ -95,10 +95,6 @@ def _is_head(text: str) -> bool:
     return text.startswith(_FATAL) or "Caught signal" in text or "Exception Code: 0x" in text or "*** SIG" in text
 
 
-def _any(match: Match[str]) -> Optional[Event]:
-    return said(match.string)
-
-
 def _failed_rank(match: Match[str]) -> Event:
     """A line of the elastic agent's table of failures: what follows is of that rank."""
     return ProcessHead(rank=int(match.group("rank")))
@@ -137,5 +133,5 @@ ROWS: Tuple[Row, ...] = (
     row("", "[ready ranks:", r".", _ready),
     row("", "[20", _STAMP + r" (?P<tag>(?:(?:DP|PP|TP|EP|CP|ATTN_CP|MOE_DP)\d+ ?)+)\]", _writer),
     row("", " NCCL ", r"(?:\[[\d :.,-]{8,40}\] )?[\w.-]{1,80}:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL ", _takes_part),
-    row("", "", r".", _any),
+    row("", "", r".", lambda match: said(match.string)),
 )

@@ -44,10 +44,6 @@ def _warning(match: Match[str]) -> Event:
     return Several((ProcessHead(pid=pid), Said(match.string.strip(), pid)))
 
 
-def _access(match: Match[str]) -> Event:
-    return ThreadHead(id=match.group("id") or "main", current=True, recurs=True, problem=match.string.strip())
-
-
 def _acquires(match: Match[str]) -> Event:
     wanted, held = match.group("wanted"), match.group("held")
     id = match.group("id") or "main"
@@ -67,7 +63,7 @@ ROWS: Tuple[Row, ...] = (
         " of size ",
         r"\s{0,8}(?:atomic )?(?:READ|WRITE|Read|Write|read|write) of size \d{1,12} at 0x[0-9a-f]{1,16}"
         r"(?: by)? (?:thread (?P<id>T\d{1,9})|main thread)\b",
-        _access,
+        lambda match: ThreadHead(id=match.group("id") or "main", current=True, recurs=True),
     ),
     row(
         "sanitizer",

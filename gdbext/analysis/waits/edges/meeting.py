@@ -36,7 +36,7 @@ def draw(drawing: Drawing) -> None:
     sent_messages.draw(drawing, known, members, [party for party in members if is_late(party)], meetings)
     ending = frozenset(party for party in view.parties if is_ending(party))
     blocked = frozenset(party for party in view.of("implicit") if not opens_peer_memory(party)) - ending
-    launching = [party for party in members if _launches_its_own(party)]
+    launching = [party for party in members if party.group == "launch" and not party.in_collective]
     waiting = [party for party in members if party.group == "device" and not (party.in_collective or party in ending)]
     late = [party for party in members if is_late(party) or party in blocked or party in ending]
     accounted = len(launching) + len(view.of("collective", "device"))
@@ -76,10 +76,6 @@ def _is_inside(party: Party) -> bool:
     if party.judged.rule in (*LEFT_EARLY, *NOT_JOINED) or party.judged.collective in sent_messages.PAIRS:
         return False
     return party.group == "collective" or (party.group in COMMUNICATION and party.in_collective)
-
-
-def _launches_its_own(party: Party) -> bool:
-    return party.group == "launch" and not party.in_collective
 
 
 def _all_launch(drawing: Drawing) -> None:

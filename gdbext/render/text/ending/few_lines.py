@@ -78,10 +78,6 @@ def _cut(text: str, most: int, style: Style) -> List[str]:
     return wrapped(text, style, most=most)
 
 
-def _room(style: Style) -> int:
-    return style.width - _LEAD
-
-
 def _height(line: Line, style: Style) -> int:
     text = _chained(line.steps, style) if line.steps else line.texts[0]
     return max(1, len(_wrapped(text, style)))
@@ -123,7 +119,7 @@ def _elided(steps: Sequence[str], most: int, style: Style) -> str:
         kept -= 1
         text = _chained([*steps[: (kept + 1) // 2], style.ellipsis, *steps[len(steps) - kept // 2 :]], style)
     if len(_wrapped(text, style)) > most:
-        each = (most * _room(style) - 4 * len(style.arrow) - 8) // 2
+        each = (most * (style.width - _LEAD) - 4 * len(style.arrow) - 8) // 2
         ends = [shorten(one, each, style) for one in (steps[0], steps[-1])]
         text = _chained([ends[0], *([style.ellipsis] if len(steps) > 2 else []), *ends[1:]], style)
     return text

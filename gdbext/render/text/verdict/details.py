@@ -27,7 +27,7 @@ def detail_sections(diagnosis: Diagnosis, style: Style) -> List[List[str]]:
         _alternatives(diagnosis, style),
         _stacks(diagnosis, style),
         _remedies(diagnosis.verdict, style),
-        _unread(diagnosis, style),
+        _listed("Limits of this answer", limits(diagnosis, style), style),
         witness_lines(diagnosis.snapshot.witnesses, style),
     ]
 
@@ -97,10 +97,6 @@ def _remedies(verdict: Verdict, style: Style) -> List[str]:
         lines += wrapped(clean(remedy.action, style), style, indent=" " * len(lead), first=lead, most=_LINES)
         lines += wrapped(clean(remedy.reason, style), style, indent=" " * len(lead), most=_LINES)
     return lines + _more(len(verdict.remedies) - MOST, style)
-
-
-def _unread(diagnosis: Diagnosis, style: Style) -> List[str]:
-    return _listed("Limits of this answer", limits(diagnosis, style), style)
 
 
 def _listed(title: str, texts: Sequence[str], style: Style) -> List[str]:
