@@ -16,9 +16,9 @@ from gdbext.commands.options.shared_arguments import COMMON
 from gdbext.model.errors import OK
 
 _ENVIRONMENT = (
-    ("GDBEXT_GDB", "The gdb to use, where --gdb names none."),
+    ("GDBEXT_GDB", "The gdb to use without --gdb."),
     ("GDBEXT_CACHE", "off: keep no index of symbols between two runs."),
-    ("GDBEXT_SITE", "Folders in which gdb's Python finds tabulate, pygments and pyelftools."),
+    ("GDBEXT_SITE", "Folders where gdb's Python finds tabulate, pygments and pyelftools."),
     ("NO_COLOR", "Print without colours."),
 )
 
@@ -51,6 +51,7 @@ def page() -> List[str]:
         lines += [f".SS gdbext {name}", _text(f"{command.summary}."), *_usage(usages[name])]
         lines += _arguments([one for one in in_shell(command) if one not in COMMON])
         lines += _examples(command.shell_examples)
+        lines += [".PP", _text(f"Exit status: {command.statuses or 'see EXIT STATUS'}.")]
     lines += [".SS All commands that answer", *_arguments(COMMON), ".SH COMMANDS OF GDB"]
     for command in IN_GDB:
         names = ", ".join((command.gdb, *command.aliases))

@@ -52,3 +52,12 @@ def test_help_says_how_to_read_it(capsys):
     with pytest.raises(SystemExit):
         parser().parse_args(["man", "--help"])
     assert "gdbext man | man -l -" in capsys.readouterr().out
+
+
+def test_each_command_of_the_shell_says_what_its_exit_status_means():
+    sections = "\n".join(page()).replace("\\-", "-").replace("\\(aq", "'").split("\n.SS gdbext ")[1:]
+    assert len(sections) == len(IN_SHELL)
+    for section, (name, command) in zip(sections, IN_SHELL.items()):
+        assert section.startswith(name)
+        assert f"Exit status: {command.statuses or 'see EXIT STATUS'}." in section
+    assert IN_SHELL["comms"].statuses.startswith("0 communicators agree") and not IN_SHELL["diagnose"].statuses
