@@ -32,7 +32,7 @@ from gdbext.render.safe_text import clean_line
 
 SNAPSHOT, PAGE = "snapshot.json", "report.html"
 _MOST_MAPS = 16 << 20
-_CONTENTS = """gdbext {version}: what one look at a job saw.
+_CONTENTS = """gdbext {version}: a snapshot of a job and its diagnosis.
 
 verdict.txt, verdict.json   the answer, for people and for programs (`--json`)
 report.html                 the same as a page for a browser, where Jinja2 is installed
@@ -43,14 +43,14 @@ versions.txt                engine, torch, NCCL, CUDA, driver, kernel
 variables.txt               known rank and tuning variables, no others
 witnesses.txt               NCCL RAS, NVML, flight recorder, /dev/shm and kernel log, asked before the stop
 
-Arguments, variables and log lines are scrubbed of tokens and passwords; look through it before you send it to somebody.
+Arguments, variables and log lines are scrubbed of tokens and passwords; review it before you share it.
 """
 
 
 def check_new(name: str) -> None:
     """Raises `GdbextError` when a bundle of that name cannot be made: said before the look, not after it."""
     if os.path.lexists(name):
-        raise UsageError(f"{name} exists", "give the bundle a name of its own")
+        raise UsageError(f"{name} exists", "choose another name for the bundle")
     check_writable(name)
 
 

@@ -14,7 +14,7 @@ from gdbext.commands.declaration import SHELL, Command
 SUMMARY = "Say which rank of a multi-GPU job hangs, why, and what to do. Start with: gdbext diagnose"
 
 _STATUSES = """0 nothing hangs, 1 a finding (something hangs, failed or is late),
-3 it cannot be told (something could not be read, or the evidence does not decide)"""
+3 undecided (something could not be read, or the evidence does not decide)"""
 _EVERY_COMMAND = """2 wrong usage, 4 nothing could be read,
 130 interrupted. The answer goes to stdout, progress to stderr."""
 EPILOG = f"exit status: {_STATUSES}, {_EVERY_COMMAND}"

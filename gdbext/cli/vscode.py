@@ -23,6 +23,7 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.errors import FINDING, OK, GdbextError
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.missing import Missing
+from gdbext.model.text.ranges import counted
 
 OURS = "gdbext: "
 """Our configurations and tasks have names that begin so."""
@@ -48,8 +49,8 @@ def run(options: argparse.Namespace) -> int:
         kept = write(folder / name, new, before)
         if kept:
             Progress().say(f"comments of {name} are lost in the new one; they are in {kept}")
-    found = f"{path}: {len(job.ranks)} ranks of {job.engine or 'the job'}"
-    Progress().say(f"{found} run by other pids now; start again" if options.check else found)
+    found = f"{path}: {counted(len(job.ranks), 'rank')} of {job.engine or 'the job'}"
+    Progress().say(f"{found}, with new pids; start again" if options.check else found)
     return FINDING if options.check else OK
 
 

@@ -9,31 +9,31 @@ from gdbext.model.waits import Hypothesis
 
 SOURCES = {
     "graph": "the stacks and locks of the ranks",
-    "progress": "what moved between two samples, and work that was counted",
+    "progress": "ranks that moved between two samples, and counted work",
     "idle": "ranks that wait for work or run code of their own",
     "witnesses": "NCCL RAS, NVML, the kernel's log, shared memory",
     "checks": "a check that failed in a frame",
     "logs": "log lines and what the stacks' reader noted",
     "counters": "operations that the communicators launched",
-    "unread": "what the kernel tells of ranks that could not be read",
+    "unread": "what the kernel reports about ranks that could not be read",
 }
 """What a hypothesis rests on."""
 
 LIMITS = {
     "assumed": "an edge of its chain is only assumed",
     "inferred": "an edge of its chain is only inferred",
-    "row": "a graph of one look proves no more of this kind of cause",
-    "unexplained": "it leaves stuck ranks unexplained",
-    "contradicted": "something that was seen speaks against it",
+    "row": "one sample cannot prove this kind of cause",
+    "unexplained": "it does not explain all stuck ranks",
+    "contradicted": "an observation contradicts it",
 }
 """What keeps the confidence of a hypothesis down."""
 
 REGRADES = {
-    "slow work": "whether a culprit in the midst of slow work goes on",
+    "slow work": "whether a culprit in slow work makes progress",
     "unread": "threads that were not read, stacks that are cut",
     "counters": "the counters of the communicators",
     "witnesses": "the witnesses",
-    "several jobs": "rank numbers that come twice",
+    "several jobs": "duplicate rank numbers",
 }
 """What changes the confidence after the graph was read."""
 

@@ -8,9 +8,9 @@ from typing import Optional, Tuple
 from gdbext.model.origin import Origin
 
 STATES = {
-    "moved": "its deciding thread is in other calls",
+    "moved": "its deciding thread is in different calls",
     "same": "its deciding thread is in the same calls, and did not run where that is known",
-    "unknown": "it cannot be told",
+    "unknown": "whether it moved is unknown",
     "new": "it is in the second look only",
     "gone": "it is in the first look only",
 }
@@ -38,7 +38,7 @@ class RankDifference:
     pid_after: Optional[int] = None
     wait_before: Optional[str] = None
     wait_after: Optional[str] = None
-    why: Optional[str] = None  # it cannot be told
+    why: Optional[str] = None  # why the state is unknown
     counts: Tuple[CountDifference, ...] = ()  # that have changed
 
 

@@ -12,6 +12,7 @@ from gdbext.model.exit_status import ALL, NONE, PART
 from gdbext.model.host import HostLook
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.stack import ThreadStack
+from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
 from gdbext.model.witness import Witness
 
@@ -26,7 +27,7 @@ AFTER = {
     "waits": "every thread is blocked in the same call as before",
     "moved": "every thread is blocked, some in other calls than before",
     "stopped": "threads are stopped",
-    "traced": "somebody traces it",
+    "traced": "another process traces it",
     "gone": "it has ended",
 }
 """Signs of life after a look (`RankSnapshot.after`)."""
@@ -76,6 +77,10 @@ class Refusal:
 
     text: str
     remedy: str = ""
+
+
+OF_THE_TEXT = " of the text"
+_FILE_NAME = regex(r"[A-Za-z0-9._+-]{1,80}\Z")  # a title that needs no cleaning: see parsers.assemble.job
 
 
 @dataclass(frozen=True)
@@ -130,10 +135,15 @@ class RankSnapshot:
 
     @property
     def label(self) -> str:
-        """How people call it: `rank 3`, else `pid 4711`, else `process 0`."""
+        """How people call it: `rank 3`, else `pid 4711`, else `file a.txt`, else `process 1 of the text`."""
         if self.rank is not None:
             return f"rank {self.rank}"
-        return f"pid {self.pid}" if self.pid is not None else f"process {self.index}"
+        if self.pid is not None:
+            return f"pid {self.pid}"
+        if self.given not in (Given.TEXT, Given.LOG):
+            return f"process {self.index + 1}"
+        named = _FILE_NAME.match(self.title or "")
+        return f"file {named.group()}" if named else f"process {self.index + 1}{OF_THE_TEXT}"
 
     @property
     def identity(self) -> Tuple[object, ...]:

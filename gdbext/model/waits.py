@@ -11,7 +11,7 @@ NODES = {
     "rank": "a process of the job, by the thread that does its work",
     "thread": "another thread of a rank",
     "lock": "a lock that one thread at a time holds",
-    "condition": "a condition, semaphore or barrier: no owner, whoever makes it true wakes the waiter",
+    "condition": "a condition, semaphore or barrier: no owner; any thread may wake the waiter",
     "device": "the GPU of a rank, its streams and its launch queue",
     "collective": "an operation that all members of a communicator must reach, or the other side of a message",
     "rendezvous": "the set-up of a communicator: all members must come",
@@ -21,13 +21,13 @@ NODES = {
     "process": "a process that is no rank of the job",
     "file": "a file or file system",
     "driver": "the kernel's GPU driver",
-    "unknown": "something that nothing names",
+    "unknown": "an object that no frame or memory names",
 }
 """Kinds of nodes."""
 
 STRENGTHS = {
-    "assumed": "it is so in most jobs; nothing seen here says it",
-    "inferred": "what was seen is usual for it",
+    "assumed": "usual in most jobs; nothing observed here confirms it",
+    "inferred": "the observed pattern is typical of it",
     "named": "a public call or an argument on the stack says it",
     "proven": "memory or a counter of the kernel shows it",
 }

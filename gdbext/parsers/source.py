@@ -41,7 +41,7 @@ def cut(name: str, data: bytes, limit: int = LIMIT) -> Source:
         return Source(name, data)
     head = min(HEAD, limit // 2)
     skipped = len(data) - limit
-    text = f"{name}: {len(data) >> 20} MiB, of which {skipped >> 20} MiB in the middle were not read"
+    text = f"{name}: {len(data) >> 20} MiB; {skipped >> 20} MiB in the middle were not read"
     return Source(name, data[:head] + b"\n" + data[-(limit - head) :], (text,))
 
 

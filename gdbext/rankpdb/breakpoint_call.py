@@ -64,7 +64,7 @@ class Gate:
         until = time.monotonic() + _limit(timeout)
         chosen = _chosen(station, rank)
         if station.me.world is not None and not 0 <= chosen < station.me.world:
-            say(f"rank {chosen} was chosen, but there are {station.me.world} ranks; nobody stops at {words(place)}")
+            say(f"rank {chosen} was chosen, but the job has {station.me.world} ranks; no rank stops at {words(place)}")
             return
         if chosen == station.me.rank:
             self._debug(frame, place, until, block)
@@ -147,12 +147,12 @@ class Gate:
         channel.write(f"{text}\n{HELP}\n")
         station.on_terminal = lambda wire, message: _offer(prompt, wire, message)
         limit = prompt.until - time.monotonic()
-        say(f"{text}: `gdbext pdb` on this host opens its prompt; everybody goes on after {limit:.0f} s at the latest")
+        say(f"{text}: `gdbext pdb` on this host opens its prompt; every rank resumes after {limit:.0f} s at the latest")
 
     def _join(self, prompt: _Prompt, frame: FrameType, place: Place) -> None:
         """A breakpoint met while a prompt is open."""
         if prompt.thread != threading.get_ident():
-            say(f"another thread of this rank is being debugged; this one goes on at {words(place)}")
+            say(f"another thread of this rank is being debugged; this one continues at {words(place)}")
             self._passes(place)
             return
         prompt.places.append(place)
@@ -220,10 +220,10 @@ class Gate:
         limit = until - time.monotonic() if patience is None else patience
         here = station.me.is_here(chosen)
         absent = station.absent(chosen) if here else None
-        whom = f"rank {chosen}" + (f" (pid {absent.pid}, which is not here yet)" if absent and absent.pid else "")
+        whom = f"rank {chosen}" + (f" (pid {absent.pid}, which has not arrived yet)" if absent and absent.pid else "")
         say(
             f"rank {station.me.rank} waits at {words(place)} for {whom}, {limit:.0f} s at most"
-            + (" until it comes" if patience else "")
+            + (" until it arrives" if patience else "")
             + ("" if here else f" (on another host: {station.far.through()})")
         )
         try:
@@ -232,7 +232,7 @@ class Gate:
         finally:
             station.doing = {"state": "running"}
         if said != OUR_TURN:
-            say(f"rank {station.me.rank} goes on: {said}")
+            say(f"rank {station.me.rank} resumes: {said}")
         return said
 
     # --- small things ---

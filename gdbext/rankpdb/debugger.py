@@ -14,8 +14,8 @@ from typing import Any, Callable, List, Optional, Tuple, cast
 from gdbext.rankpdb.channel import Channel
 from gdbext.rankpdb.collectives import called_at
 
-HELP = """The other ranks wait until you type `continue` (c), `quit` (q) or Ctrl-D; then every rank goes on.
-release   resume the other ranks now and stay at this prompt. Type it before `next` over a collective; while such a
+HELP = """The other ranks wait until you type `continue` (c), `quit` (q) or Ctrl-D; then every rank resumes.
+release   resume the other ranks now and stay at this prompt. Type it before `next` over a collective; while that
           `next` waits, run in another terminal: gdbext pdb --release
 kill      end this rank, as pdb's own quit does"""
 
@@ -74,7 +74,7 @@ class RankPdb(pdb.Pdb):
         super().set_continue()
         self.leave()
         if channel is not None and not self.breaks:
-            channel.goodbye("the time is up: the rank goes on" if channel.expired else "the rank goes on")
+            channel.goodbye("the time is up: the rank resumes" if channel.expired else "the rank resumes")
 
     def do_quit(self, arg: str) -> Optional[bool]:
         """quit: stop debugging; this rank and the others go on."""
@@ -86,7 +86,7 @@ class RankPdb(pdb.Pdb):
 
     def do_release(self, arg: str) -> None:
         """release: the other ranks go on, this one stays here."""
-        self.message("The other ranks run on." if not self._left else "They do so already.")
+        self.message("The other ranks run on." if not self._left else "They are already running.")
         self.leave()
 
     def do_kill(self, arg: str) -> Optional[bool]:
@@ -141,7 +141,7 @@ class RankPdb(pdb.Pdb):
         held = "" if self._left else self._held()
         if held:
             keys = "" if self._channel is None else "Ctrl-C and `o`, or "
-            self.message(f"This step is still running, and {held} held here. To let them go: {keys}{ELSEWHERE}")
+            self.message(f"This step is still running, and {held} held here. To release them: {keys}{ELSEWHERE}")
 
     def do_interact(self, arg: str) -> None:
         """interact: a Python prompt with the names of this frame; Ctrl-D leaves it."""

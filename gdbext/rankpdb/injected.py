@@ -59,7 +59,7 @@ def _place(request: Dict[str, Any], wire: Wire) -> Planted:
     if rank_of(os.environ) is None and torch_distributed() is None:  # its launcher did not say, but others know
         me = Identity(request["rank"], request["world"], None, request["token"])
     if gate.at_station(me) is None:
-        raise LookupError("the rank cannot be reached: see its stderr")
+        raise LookupError("cannot connect to the rank: see its stderr")
     if request["file"] is None:
         return Planted(request, wire, [])
     codes = with_line(request["file"], request["line"])
@@ -132,7 +132,7 @@ class Planted:
         self._met = self._met or over
         if not over and not self._left:
             self._end()
-            say("the breakpoint is taken away here: the chosen rank did not come three times")
+            say("breakpoint removed here: the chosen rank failed to arrive three times")
         tracer: Any = sys.gettrace()
         if tracer is None or tracer is before:
             return None
@@ -189,7 +189,7 @@ class _Monitored(Planted):
         self._monitoring = monitoring
         free: List[int] = [number for number in (0, 3, 4) if monitoring.get_tool(number) is None]
         if not free:
-            raise LookupError("all places of sys.monitoring are taken")
+            raise LookupError("all tool ids of sys.monitoring are in use")
         self._tool = free[0]
         monitoring.use_tool_id(self._tool, _NAME)
         monitoring.register_callback(self._tool, monitoring.events.LINE, self._ran)

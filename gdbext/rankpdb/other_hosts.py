@@ -187,7 +187,7 @@ class Distant:
             return _look(board, chosen, place, until)
         except Exception as error:  # noqa: BLE001  a breakpoint never raises
             why = str(error) if isinstance(error, PermissionError) else type(error).__name__
-            return f"{self.through()} does not answer any more ({why})"
+            return f"{self.through()} no longer answers ({why})"
 
     def through(self) -> str:
         """What reaches the ranks of other hosts."""
@@ -219,12 +219,12 @@ def _look(board: _Board, chosen: int, place: Place, until: float) -> str:
     while time.monotonic() < until:
         seen = board.look(chosen, place)
         if seen.passed:
-            return f"rank {chosen} has gone on (told by {board.name})"
+            return f"rank {chosen} has resumed (reported by {board.name})"
         if seen.ended:
-            return f"rank {chosen} has ended (told by {board.name})"
+            return f"rank {chosen} has ended (reported by {board.name})"
         if seen.sign != sign:
             sign, when = seen.sign, time.monotonic()
         elif sign and time.monotonic() - when > _DEAD:
-            return f"rank {chosen} no longer gives a sign of life"
+            return f"rank {chosen} sends no heartbeat any more"
         time.sleep(_LOOK)
     return f"the time for rank {chosen} is up"

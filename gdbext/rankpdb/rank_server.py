@@ -22,7 +22,7 @@ from gdbext.rankpdb.wire import Message, Wire, connect
 
 Place = Tuple[str, int]
 """A breakpoint as all ranks count it: `file:line` of the call, and how often this rank came by (from 1)."""
-NOT_IN_TIME = "did not come in time"
+NOT_IN_TIME = "did not arrive in time"
 _LOOK = 1.0  # seconds between two looks whether a rank that has not come yet lives
 _STILL_THERE = 2.0  # seconds between two looks whether our socket is
 _NAP = 0.05  # seconds between two looks whether a rank that moves lives
@@ -94,7 +94,7 @@ class Station:
                     return NOT_IN_TIME
                 came = self.changed.wait_for(lambda: rank in self._peers, min(left, _LOOK))
                 if not came and absent is not None and absent.has_ended():
-                    return "has ended before it came here"
+                    return "ended before it arrived here"
             path = self._peers[rank]
             self._absent.pop(rank, None)
         wire = connect(path)

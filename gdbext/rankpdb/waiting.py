@@ -48,4 +48,4 @@ def passed(station: Station, chosen: int, place: Place, until: float, patience: 
         chosen, patience = int(answer["now"]), None
         if chosen == station.me.rank:
             return OUR_TURN
-    return "the choice of the rank went round in a circle"
+    return "the ranks choose one another in a circle"

@@ -74,7 +74,7 @@ class Shelf:
             descriptor = files.descriptor(path, None, most)
         found = Opened(path, descriptor)
         if same is not None and found.identity != same:
-            raise Refused(errno.ESTALE, "another file lies there by now", path)
+            raise Refused(errno.ESTALE, "another file has replaced it", path)
         return self._by_identity.setdefault(found.identity, found)
 
 

@@ -78,7 +78,7 @@ def _objection(at: int, status: os.stat_result, most: int) -> str:
         if test(status.st_mode):
             return f"it is {name}, not a regular file"
     if status.st_size > most:
-        return f"it has {status.st_size} bytes, more than the {most} that are read of such a file"
+        return f"it has {status.st_size} bytes, more than the limit of {most}"
     kind = PSEUDO.get(_file_system(at))
     return f"it is a file of {kind}, not a regular file" if kind else ""
 

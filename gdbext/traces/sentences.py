@@ -85,7 +85,7 @@ def summary_of(finding: Finding, files: Sequence[TraceFile], window: float, why:
         return (
             f"The ranks arrive together: waiting for late ranks takes {part}, slow transfers {percent(finding.excess)}."
         )
-    return f"It cannot be told whether a rank is late: {why}."
+    return f"It is not clear whether a rank is late: {why}."
 
 
 def _before(finding: Finding, files: Sequence[TraceFile]) -> str:

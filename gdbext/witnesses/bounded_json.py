@@ -16,7 +16,7 @@ def loads(data: Union[bytes, str]) -> Any:
     text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
     containers = text.count("{") + text.count("[")
     if containers > _MOST_CONTAINERS or containers + text.count(",") > MOST_VALUES:
-        raise ValueError("more values than such a document can have")
+        raise ValueError("more values than a valid document can have")
     try:
         return json.loads(text, parse_int=_integer)
     except RecursionError:

@@ -168,7 +168,7 @@ def _group_says(group: str, members: List[_Dump]) -> Iterator[Statement]:
     if most == least and not odd:
         done = min(dump.last[group][2] for dump in members)
         members_text = folded(dump.rank.rank for dump in members if dump.rank.rank is not None)
-        tail = f", of which {_nth(done)} has completed everywhere" if done >= 0 else ""
+        tail = f"; {_nth(done)} has completed everywhere" if done >= 0 else ""
         says = "in-sync" if fresh else "fact"
         yield Statement(f"ranks {members_text} of {name} all enqueued up to {_nth(most)}{tail}", says)
 

@@ -40,7 +40,7 @@ def test_a_rank_that_is_killed_is_named_and_the_others_go_on(turn_gdb, job, poli
         job.kill(1)
         terminal.send("llm-continue\n")
         terminal.expect("rank 1 was killed while it was held, and is let go")
-        terminal.expect("none of the ranks that may stop is left: the others run until Ctrl-C")
+        terminal.expect("no rank that may stop here is left: the others run until Ctrl-C")
         job.assert_running(0)
         terminal.interrupt()
         terminal.expect(PROMPT)

@@ -91,7 +91,7 @@ def test_a_failing_check_of_the_real_runtime_stops_with_its_report(any_gdb):
         said = " ".join(answer.out.split())
         assert f"a check failed at check_engine.cpp:{LINES['forward']}: cudaErrorInsufficientDriver (35)" in said
         assert "fastertransformer::check<int> throws std::runtime_error" in said
-        assert "in fastertransformer::FfnLayer::forward" in said and "The call that was checked failed itself" in said
+        assert "in fastertransformer::FfnLayer::forward" in said and "The checked call itself failed" in said
         assert "hidden" in said or "input: fp32 [4] on cpu" in said
         assert "0x7f00" in said and f"{LINES['forward']} check_cuda_error(cudaMalloc" in said
         (status,) = (one for one in answer.documents if "ranks" in one)

@@ -148,7 +148,7 @@ def test_a_check_that_throws_from_a_destructor_says_so(ended):
 def test_an_uncaught_exception_that_is_no_failed_check_is_told(ended):
     (end,) = ended["other"]
     assert end["failure"]["message"] == "no such key" and end["failure"]["error"] is None
-    assert end["failure"]["raised"] == "throwing std::logic_error, which nobody caught"
+    assert end["failure"]["raised"] == "throwing std::logic_error, which was not caught"
 
 
 def test_an_uncaught_exception_is_told_live_and_from_the_core(tmp_path):
@@ -158,6 +158,6 @@ def test_an_uncaught_exception_is_told_live_and_from_the_core(tmp_path):
                      "llm-check on", "llm-check enable")  # fmt: skip
     for report in (reports[-1], dead.documents[0]):
         assert told(report) == ("cudaError_t", 716, "a.cpp", 3)
-        assert report["failure"]["raised"] == "throwing std::logic_error, which nobody caught"
+        assert report["failure"]["raised"] == "throwing std::logic_error, which was not caught"
     assert "got SIGABRT: cudaErrorMisalignedAddress (716)" in dead.out
     assert "A core file does not run" in dead.out and "a core file cannot be written to" in dead.text

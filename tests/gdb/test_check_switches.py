@@ -71,7 +71,7 @@ def test_a_logger_that_cannot_be_switched_says_why_and_stays(flags, strip, befor
 def test_a_process_without_cuda_and_two_copies_of_the_runtime(tmp_path):
     with Target() as plain:
         answer = gdb_batch(gdbs()[0], f"attach {plain.pid}", "llm-check on", "llm-check enable", "llm-check off")
-        assert "no check of CUDA is in this process yet" in " ".join(answer.out.split())
+        assert "this process has no CUDA checks yet" in " ".join(answer.out.split())
         assert "Traceback" not in answer.text
         plain.assert_free()
     (runtime,) = RUNTIME.glob("libcudart.so.*")
@@ -104,5 +104,5 @@ def test_cuda_gdbs_own_stop_is_offered_where_it_exists(tmp_path):
         answer = gdb_batch(NEWEST, f"source {standin}", *commands)
         offered, _, stopping = answer.out.partition("then\n")
         assert "set cuda api_failures stop" in " ".join(offered.split())
-        assert "api_failures" not in stopping and "no check of CUDA" in " ".join(stopping.split())
+        assert "api_failures" not in stopping and "no CUDA checks" in " ".join(stopping.split())
         assert "api_failures" not in gdb_batch(NEWEST, f"attach {plain.pid}", "llm-check on").out

@@ -42,4 +42,4 @@ def test_settings_that_do_harm_are_named_with_the_way_out(any_gdb):
     (harm,) = after
     assert harm["state"] == "warning"
     assert "non-stop is on" in harm["text"] and harm["remedy"] == "set non-stop off"
-    assert "> set non-stop off" in answer.out and "Nothing stands in the way" in answer.out
+    assert "> set non-stop off" in answer.out and "Ready: no problems found" in answer.out

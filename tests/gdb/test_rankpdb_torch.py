@@ -94,7 +94,7 @@ def test_the_launcher_a_waiting_rank_and_the_debugged_rank_are_killed(job):
     os.kill(ranks[2], signal.SIGKILL)
     first.until("the rank has ended")
     for rank in (1, 3):
-        launcher.has_said(f"rank {rank} goes on: rank 2 has ended")
+        launcher.has_said(f"rank {rank} resumes: rank 2 has ended")
     first.until("no rank of the job is left")
     launcher.rest()
     assert "step 1" not in launcher.seen  # the collective failed at once, as it does without us
@@ -124,7 +124,7 @@ def test_ranks_of_two_hosts_meet_in_the_store(tmp_path):
         terminal.type("p step")
         terminal.until("0")
         terminal.type("c")
-        near.until("rank 1 has gone on (told by the store of torch.distributed)")
+        near.until("rank 1 has resumed (reported by the store of torch.distributed)")
         for talker in (near, far):
             talker.has_said("step 0 right")
         terminal.until("(time 2)")
@@ -136,7 +136,7 @@ def test_ranks_of_two_hosts_meet_in_the_store(tmp_path):
         terminal.until("(time 3)")
         terminal.until("(Pdb) ")
         far.signal(signal.SIGKILL)
-        near.until("rank 1 no longer gives a sign of life")
+        near.until("rank 1 sends no heartbeat any more")
         near.rest()
         assert near.process.returncode == 0
         far.rest()

@@ -46,7 +46,7 @@ ERRORS = (
     "null_data: no address to read from (null pointer)",
     "astronomic: shape unknown (out of any range: the object is not initialised or overwritten); say --dtype, --shape",
     "no layout of a tensor is known for the type Strange; give its address with --dtype, --shape",
-    "&strange is an address of something unknown; say what lies there: --dtype and --shape",
+    "&strange is an address of something unknown; describe its contents: --dtype and --shape",
     "index 3 is out of bounds for dimension 0 with size 3",
 )
 JSON = ("special --dtype fp32 --shape 4", "complex --dtype complex64 --shape 2", "holed", "wild", "null_data")

@@ -123,7 +123,7 @@ def pool(worker, **fields):
 def test_a_result_that_nobody_works_on_is_lost():
     found = pool(GETS, syscall=READ, switches=0)
     assert (found.cause, found.confidence, found.finding) == ("other", "medium", True)
-    assert "nobody works on it" in found.summary
+    assert "no worker is running that task" in found.summary
 
 
 def test_a_result_that_somebody_works_on_is_not():

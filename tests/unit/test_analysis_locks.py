@@ -137,7 +137,7 @@ def test_a_circle_beside_the_wait_that_matters_does_not_take_the_blame():
 def test_a_forked_child_with_its_parents_lock():
     found = verdict(locked(0, (1,), wait(1, 99, gone=True, owner_process=50)))
     assert (found.cause, found.confidence, found.culprits) == ("fork-after-cuda", "high", (0,))
-    assert "thread 99 of its parent (pid 50) held at the fork" in found.summary
+    assert "thread 99 of its parent (pid 50) held the lock at the fork" in found.summary
 
 
 def test_an_owner_that_ended():
@@ -247,7 +247,7 @@ def test_a_pipe_that_only_the_reader_has_open():
     alone = Peer(1, "pipe:[7]", (1,), ("S",), ("engine",))
     found = verdict(reading(0, alone))
     assert (found.cause, found.confidence) == ("other", "medium")
-    assert "nobody else has it open" in found.summary
+    assert "no other process has it open" in found.summary
     # A thread of its own may be the writer.
     assert verdict(rank(0, thread(1, *READS), thread(2), pid=1, peers=(alone,))).cause != "other"
 

@@ -31,7 +31,7 @@ def test_a_rank_that_never_enqueued_what_the_others_wait_for():
     )
     found = answer(log + PROGRESS.format(0, 812, 811, 811))
     assert (found.verdict.cause, blamed(found)) == ("missing-rank", [0])
-    assert "rank 0" in found.verdict.summary and "812" in found.verdict.summary
+    assert "Rank 0" in found.verdict.summary and "812" in found.verdict.summary
 
 
 def test_equal_progress_blames_nobody():
@@ -87,3 +87,12 @@ def test_what_a_line_means(line, cause):
 def test_lines_alone_are_an_answer():
     found = answer("w3:55:901 [3] NCCL WARN NET/IB : Got completion from peer 10.0.0.14<42519> with status=12\n")
     assert found.verdict.cause == "network-transport"
+
+
+def test_a_text_of_helper_threads_alone_asks_for_the_main_thread():
+    stack = "#0  0x7f in poll () from /lib/libc.so.6\n#1  0x55 in ?? () from /lib/libcuda.so.1\n"
+    helper = 'Thread 2 (Thread 0x7f1 (LWP 11) "cuda-EvtHandlr"):\n' + stack
+    told = [remedy.action for remedy in answer(helper).verdict.remedies]
+    assert told[0].startswith("This text has helper threads only; add the main thread")
+    main = "Thread 1 (LWP 10):\n#0  0x7f in pthread_mutex_lock () from /lib/libc.so.6\n#1  0x55 in run () at a.cc:3\n"
+    assert not any("helper threads only" in remedy.action for remedy in answer(main + helper).verdict.remedies)

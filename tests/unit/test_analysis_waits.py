@@ -240,7 +240,7 @@ def test_a_rank_that_waits_alone_shows_how_far_its_wait_is_known():
 
 
 def test_a_rank_in_a_collective_waits_for_no_pipe_and_a_stopped_one_for_nothing():
-    """Programs poll their input beside the collective; nobody else has it open any more."""
+    """Programs poll their input beside the collective; no other process has it open any more."""
     ranks = [replace(gloo_reducing(n), peers=(Peer(1000 + n, "pipe:[7]", (1000 + n,)),)) for n in (0, 2)]
     stopped = rank(1, thread(5, *READS, state="T"), pid=5, peers=(Peer(5, "pipe:[7]", (5,)),))
     found = verdict(ranks[0], stopped, ranks[1])

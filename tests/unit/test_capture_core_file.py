@@ -209,7 +209,7 @@ def test_a_core_without_the_first_pages(small):
     with open_core(str(small)) as core:
         objects = CoreObjects(core)
         found = objects.find(objects.program)
-    assert found.opens_as is None and "does not fit what was mapped" in found.problem
+    assert found.opens_as is None and "does not match the mapped file" in found.problem
     with open(build(), "rb") as file:
         loads = [one for one in segments_of(lambda at, size: os.pread(file.fileno(), size, at)) if one.kind == PT_LOAD]
     rows = [

@@ -331,7 +331,7 @@ def test_memory_full_of_magic_words_ends_the_scan():
     memory = Memory().put(HEAP, data * 2)
     result = scan([mapped(HEAP, 2 * BLOCK)], whole, memory.read, [layout_of(NEW)], Budget())
     assert result.communicators == ()
-    assert "look like a begin" in result.problem
+    assert "look like the start" in result.problem
 
 
 def test_releases_without_marks_cannot_be_scanned_for():

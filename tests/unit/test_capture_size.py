@@ -155,7 +155,7 @@ def test_what_is_too_much_and_has_no_excerpt_is_not_given_to_gdb(library, tmp_pa
     bare = str(tmp_path / "bare.so")
     subprocess.run(["objcopy", "--remove-section=.eh_frame_hdr", library, bare], check=True)
     places, (note,) = symbols_of([bare], tmp_path, monkeypatch, 1000)
-    assert places == [] and "too many to be read" in note
+    assert places == [] and "too many to read" in note
     assert symbols_of([bare], tmp_path, monkeypatch) == ([bare], [])
 
 
@@ -178,7 +178,7 @@ def test_files_for_whose_symbols_there_is_no_time_have_no_names_and_are_told(wit
         shutil.copy(without_debug, path)
     places, (note,) = symbols_of(paths, tmp_path, monkeypatch, until=0.0)
     assert note.startswith("5 files (stripped.so, stripped.so.0, stripped.so.1, ...): no names for their frames")
-    assert "--deadline" in note and "a second look is quicker" in note
+    assert "--deadline" in note and "a second run is faster" in note
     assert [names_in(place) for place in places] == [[]] * 5
     entries = subprocess.run(["readelf", "-wF", places[0]], capture_output=True, text=True, check=True).stdout
     assert len(places) == 5 and "CFA" in entries, "they are unwound"
@@ -186,7 +186,7 @@ def test_files_for_whose_symbols_there_is_no_time_have_no_names_and_are_told(wit
     assert len(notes) == 1 and notes[0].startswith("stripped.so: no names for its frames")
     monkeypatch.setenv("GDBEXT_CACHE", "off")
     _, notes = symbols_of(paths[:1], tmp_path, monkeypatch, until=0.0)
-    assert "Nothing is kept" in notes[0] and "longer --deadline" in notes[0] and "quicker" not in notes[0]
+    assert "Without a cache" in notes[0] and "longer --deadline" in notes[0] and "faster" not in notes[0]
     monkeypatch.delenv("GDBEXT_CACHE")
     for until in (math.inf, 0.0):  # what was kept takes no time
         (place,), notes = symbols_of(paths[:1], tmp_path, monkeypatch, until=until)

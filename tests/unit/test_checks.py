@@ -114,7 +114,7 @@ def test_what_asynchronous_means_depends_on_the_error_and_on_blocking_launches()
     assert "launched earlier" in check_messages.timing(failed, {}) and "a.cc:3" in check_messages.timing(failed, {})
     assert "is the one that failed" in check_messages.timing(failed, {"CUDA_LAUNCH_BLOCKING": "1"})
     assert check_messages.timing(Failure("check", "check", error=code("cudaError_t", 35)), {}).endswith(
-        "failed itself."
+        "call itself failed."
     )
     assert check_messages.timing(Failure("check", "check", error=code("ncclResult_t", 6)), {}) == ""
 
@@ -122,7 +122,7 @@ def test_what_asynchronous_means_depends_on_the_error_and_on_blocking_launches()
 def test_the_report_says_between_which_checks_as_far_as_it_is_known():
     failed = Failure("check", "check", error=code("cudaError_t", 700), file="a.cc", line=9, engine="fastertransformer")
     plain = check_messages.timing(failed, {}, "a.cc:5")
-    assert "Which one passed last is not known" in plain and "the one before it in the source is a.cc:5" in plain
+    assert "Which check passed last is unknown" in plain and "the one before it in the source is a.cc:5" in plain
     assert "is not known" in check_messages.timing(failed, {})
     every = check_messages.timing(failed, {"FT_DEBUG_LEVEL": "DEBUG"}, "a.cc:5")
     assert "launched between the check before this one (a.cc:5) and a.cc:9" in every and "not known" not in every
@@ -192,13 +192,14 @@ def test_a_full_dev_shm_is_told_from_failing_memory():
     broken = fatal_signal.Fault("SIGBUS", 4, 0x7F00, "/dev/shm/nccl-Ab", total=1 << 20, free=0)
     assert "hardware" in fatal_signal.explained(broken)[0] and "shm" not in " ".join(fatal_signal.steps(broken))
     cut = fatal_signal.Fault("SIGBUS", 2, 0x7F00, "/models/w.bin", 8192, 4096, 4096, 1 << 40, 1 << 39, True)
-    assert "was cut" in " ".join(fatal_signal.explained(cut)) and "is full" not in " ".join(fatal_signal.explained(cut))
+    said = " ".join(fatal_signal.explained(cut))
+    assert "was truncated" in said and "is full" not in said
 
 
 def test_room_in_dev_shm_makes_the_report_less_sure():
     seen = fatal_signal.Fault("SIGBUS", 2, 0x7F00, "/dev/shm/nccl-Ab", 4096, 8 << 20, 8 << 20, 1 << 34, 1 << 33, True)
     said = " ".join(fatal_signal.explained(seen))
-    assert "8.0 GiB of 16.0 GiB free now: that does not explain it" in said and "it is full" not in said
+    assert "8.0 GiB of 16.0 GiB free now, which does not explain it" in said and "it is full" not in said
     first, second, *_ = fatal_signal.steps(seen)
     assert "memory.max" in first and second.startswith("if it was full a moment ago") and "--shm-size" in second
     unknown = fatal_signal.Fault("SIGBUS", 2, 0x7F00, "/dev/shm/nccl-Ab")

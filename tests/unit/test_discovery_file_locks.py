@@ -93,10 +93,10 @@ def test_who_was_taken_out_of_the_queue_by_a_debugger_waits_for_who_has_the_file
     ("pid", "inode", "why"),
     [
         (71, 6, "another PID namespace"),
-        (73, 7, "does not say whose"),
+        (73, 7, "does not report the owner"),
         (73, 8, "pid 99 took it and has ended"),
-        (74, 9, "lists nobody"),
-        (75, 5, "lists nobody"),
+        (74, 9, "lists no waiter"),
+        (75, 5, "lists no waiter"),
     ],
 )
 def test_a_holder_that_is_not_known(proc, pid, inode, why):

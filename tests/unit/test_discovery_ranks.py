@@ -503,9 +503,7 @@ def test_titles_are_scrubbed(tree):
 def test_processes_that_may_not_be_read_are_counted(tree, monkeypatch):
     tree.add(21, 1, "/usr/sbin/daemon")
     monkeypatch.setattr(ProcFS, "environ", lambda self, pid: DENIED)
-    with pytest.raises(
-        NothingFound, match="1 process of other users could not be looked into: their user may, or root"
-    ):
+    with pytest.raises(NothingFound, match="1 process of other users could not be inspected: their user may, or root"):
         only(tree)
 
 

@@ -62,11 +62,11 @@ def test_without_a_job_it_is_told_who_could_not_be_looked_into(tree, monkeypatch
     proc = ProcFS(str(tree.folder))
     points = list(host_points(proc, find_jobs(proc, Selector()), place_for_copies))
     said = [point.text for point in points if point.name == "job"]
-    assert "no rank process" in said[0] and "could not be looked into: their user may" in said[1]
+    assert "no rank process" in said[0] and "could not be inspected: their user may" in said[1]
     last = " ".join(render(Checkup(tuple(points)), STYLE)[-2:])
-    assert "whether ranks may be looked at is not known" in last and "Nothing stands" not in last
+    assert "permission to read ranks could not be checked" in last and "Ready" not in last
     monkeypatch.setattr(ranks, "ProcFS", lambda: proc)
-    assert main.main(["ranks"]) == 4 and "could not be looked into: their user may" in capsys.readouterr().err
+    assert main.main(["ranks"]) == 4 and "could not be inspected: their user may" in capsys.readouterr().err
 
 
 def test_little_room_is_told_in_a_unit_that_shows_it(tmp_path, monkeypatch):
@@ -122,14 +122,14 @@ def test_lines_say_state_and_remedy_and_nothing_of_a_target_gets_to_the_terminal
     )
     assert all(len(line) <= 70 and "\x1b" not in line for line in lines)
     assert lines[0].startswith("hindrance  attach") and "> do this" in "\n".join(lines)
-    assert not any("Nothing stands" in line for line in lines)
-    assert render(Checkup(()), STYLE) == ["Nothing stands in the way of a look."]
+    assert not any("Ready:" in line for line in lines)
+    assert render(Checkup(()), STYLE) == ["Ready: no problems found."]
 
 
 def test_that_nothing_stands_in_the_way_is_said_where_a_job_was_tried():
     job, alone = Point("job", "ok", "torch: ranks 0-1"), Point("job", "warning", "no rank process runs here")
-    assert render(Checkup((job, alone)), STYLE)[-1] == "Nothing stands in the way of a look."
-    assert render(Checkup((alone,)), STYLE)[-2].startswith("No hindrance was found, but no rank either")
+    assert render(Checkup((job, alone)), STYLE)[-1] == "Ready: no problems found."
+    assert render(Checkup((alone,)), STYLE)[-2].startswith("No problems found, but no rank is running here")
 
 
 @pytest.mark.process

@@ -87,7 +87,7 @@ def test_shell_command(capsys):
 def test_a_name_without_a_row_is_explained_by_its_words():
     (one,) = by_name("cudaErrorInvalidNormSetting")
     assert one.meaning == "invalid norm setting" and one.sticky is None
-    assert any("taken from its name" in line for line in render(explain_error("27"), Style()))
+    assert any("inferred from the name" in line for line in render(explain_error("27"), Style()))
 
 
 def test_several_numbers_are_asked_for_one_by_one(capsys):

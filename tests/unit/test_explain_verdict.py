@@ -96,7 +96,7 @@ def test_an_absent_rank_is_blamed_by_its_number():
 
 def test_a_graph_without_an_explanation_says_so():
     text = "\n".join(told(judge(job(syncing(0), syncing(1)))))
-    assert "\n  The graph has no circle" in text and "No progress was seen" in text
+    assert "\n  The wait graph has no cycle" in text and "No rank made progress" in text
 
 
 def test_a_hundred_hypotheses_are_twelve_and_how_many_are_left():

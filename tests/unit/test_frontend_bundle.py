@@ -119,7 +119,7 @@ def test_what_is_there_stays(saved, tmp_path, kind, capsys):
     else:
         into.symlink_to(tmp_path / "nowhere")
     assert main.main(["diagnose", str(saved), "--bundle", str(into), "--force"]) == USAGE
-    assert "case exists; give the bundle a name of its own" in capsys.readouterr().err
+    assert "case exists; choose another name for the bundle" in capsys.readouterr().err
     assert not (into / "README.txt").exists()
 
 

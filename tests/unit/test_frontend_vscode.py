@@ -106,7 +106,7 @@ def test_the_task_asks_for_the_pids_of_now(tmp_path, run, capsys):
     assert run("--check") == 0 and capsys.readouterr().err == ""
     again = Job("key", "vllm", (RankProcess(os.getppid(), "rank", rank=3),))
     assert run("--check", job=again) == 1
-    assert "run by other pids now; start again" in capsys.readouterr().err
+    assert ", with new pids; start again" in capsys.readouterr().err
     found = json.loads((tmp_path / "launch.json").read_text())["configurations"]
     assert [one["processId"] for one in found if one["type"] == "cppdbg"] == [str(os.getppid())]
     assert run("--check", job=again) == 0

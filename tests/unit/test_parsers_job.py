@@ -227,3 +227,12 @@ def test_an_exception_of_its_own_counts_beside_a_ctrl_c():
     assert [one.wait.kind for one in found.processes] == ["exited-or-crashed"]
     cut = judge(parse_files([("paste.txt", CUT.encode())]))
     assert [one.wait.kind for one in cut.processes] == ["exited-or-crashed"]
+
+
+def test_a_process_without_a_number_is_named_by_its_place_in_the_text_or_by_its_file():
+    stack = (
+        b"Thread 1 (LWP 10):\n#0  0x7f in pthread_mutex_lock () from /lib/libpthread.so\n#1  0x55 in run () at a.cc:3\n"
+    )
+    assert [one.label for one in parse_files([("a.txt", stack)]).processes] == ["process 1 of the text"]
+    several = parse_files([("dumps/a.txt", stack), ("dumps/b\x1b[2J.txt", stack)]).processes
+    assert [one.label for one in several] == ["file a.txt", "process 2 of the text"]  # no name controls a terminal

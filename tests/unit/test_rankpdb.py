@@ -46,7 +46,7 @@ def test_the_others_wait_until_it_continues(prompt):
         assert answer in terminal.until("(Pdb) ")
     assert all("done" not in talker.drained() for talker in job.others())
     terminal.type("c")
-    terminal.until("the rank goes on")
+    terminal.until("the rank resumes")
     ends_well(job)
     assert "done 101" in job[1].seen
 
@@ -74,7 +74,7 @@ def test_the_debugged_rank_ends(prompt, way):
         terminal.type({"crash": "import os; os.abort()", "exception": "kill"}[way])
     terminal.until("the rank ends" if way == "exception" else "the rank has ended")  # without a key
     for talker in job.others(1):
-        assert "goes on: rank 1 has" in talker.until("done")
+        assert "resumes: rank 1 has" in talker.until("done")
     job[1].rest()
     assert job[1].process.returncode != 0
     ends_well(job, 1)
@@ -237,11 +237,11 @@ def test_a_rank_that_comes_late(folder):
 def test_a_rank_that_ends_before_it_comes(folder):
     with PdbJob(folder, mode="later").start() as job:
         for talker in job.others(1):
-            talker.until(f"for rank 1 (pid {job[1].pid}, which is not here yet)")
+            talker.until(f"for rank 1 (pid {job[1].pid}, which has not arrived yet)")
         job[1].signal(signal.SIGKILL)
         job[1].rest()
         for talker in job.others(1):
-            assert "rank 1 has ended before it came here" in talker.rest()
+            assert "rank 1 ended before it arrived here" in talker.rest()
         assert not job.sockets()
 
 
@@ -279,7 +279,7 @@ def test_the_time_is_up(folder):
 @pytest.mark.process
 def test_a_chosen_rank_that_never_comes(folder):
     with PdbJob(folder, GDBEXT_PDB_TIMEOUT="0.5").start(0) as job:
-        assert "rank 1 did not come in time" in job[0].rest()
+        assert "rank 1 did not arrive in time" in job[0].rest()
 
 
 @pytest.mark.process

@@ -76,7 +76,7 @@ def test_they_wait_through_the_store_of_mindspore(mindspore):
     assert not said
     far.passes(PLACE)
     ends(thread)
-    assert said == ["rank 1 has gone on (told by the TCPStore of mindspore)"]
+    assert said == ["rank 1 has resumed (reported by the TCPStore of mindspore)"]
     far.close()
     del store
 
@@ -96,7 +96,7 @@ def test_a_store_that_fails(mindspore):
 
     store.add = gone
     assert near.wait(1, PLACE, time.monotonic() + DEADLINE) == (
-        "the TCPStore of mindspore does not answer any more (RuntimeError)"
+        "the TCPStore of mindspore no longer answers (RuntimeError)"
     )
 
 
@@ -110,7 +110,7 @@ def test_signs_of_life_end(mindspore, monkeypatch):
     far.close()  # as its process would
     thread, said = waits(near)
     ends(thread)
-    assert said == ["rank 1 no longer gives a sign of life"]
+    assert said == ["rank 1 sends no heartbeat any more"]
     del store
 
 
@@ -134,10 +134,10 @@ def test_a_place_that_was_told_to_the_folder_is_passed_there_too(mindspore, monk
     store = mindspore[0]("10.0.0.1", 1234)
     far.passes(PLACE)
     ends(thread)
-    assert said == ["rank 1 has gone on (told by the folder GDBEXT_PDB_SHARED)"]
+    assert said == ["rank 1 has resumed (reported by the folder GDBEXT_PDB_SHARED)"]
     late = waits(ranks()[0])
     ends(late[0])
-    assert late[1] == ["rank 1 has gone on (told by the TCPStore of mindspore)"]
+    assert late[1] == ["rank 1 has resumed (reported by the TCPStore of mindspore)"]
     far.close()
     near.close()
     assert not list(tmp_path.iterdir())

@@ -41,7 +41,7 @@ def test_the_scheduler_is_not_taken_for_rank_0(folder):
         scheduler.until("up")
         with PdbJob(folder, mode="environment", ranks=2, GDBEXT_PDB_TIMEOUT="0.2").start(1) as job:
             said = job[1].rest()
-            assert "rank 0 did not come in time" in said
+            assert "rank 0 did not arrive in time" in said
             assert str(scheduler.pid) not in said
     finally:
         scheduler.end()

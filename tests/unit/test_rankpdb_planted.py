@@ -135,7 +135,7 @@ def test_the_chosen_rank_is_killed(job, ask):
     job[0].until("waits at")
     job[1].signal(signal.SIGKILL)
     job[1].rest()
-    job[0].until("goes on: rank 1 has ended")
+    job[0].until("resumes: rank 1 has ended")
     is_free(job, 0)
     ends(job, 1)
 
@@ -147,8 +147,8 @@ def test_ranks_out_of_step_are_not_held_for_long(job, ask):
     job[1].type("paced")
     asker.go()
     for _ in range(3):
-        job[0].until("goes on: rank 1 has not come")
-    job[0].until("did not come three times")
+        job[0].until("resumes: rank 1 has not come")
+    job[0].until("failed to arrive three times")
     is_free(job, 0)
     asker.leave()
     ends(job)

@@ -369,7 +369,7 @@ def test_breakpoints_of_two_hosts_leave_nothing(two_hosts, tmp_path, way):
     near, far, terminal = two_hosts
     if way == "kill":
         far.signal(signal.SIGKILL)
-        assert "goes on: rank 1 no longer gives a sign of life" in near.rest()
+        assert "resumes: rank 1 sends no heartbeat any more" in near.rest()
     else:
         terminal.type("c")
         assert "rank 1 has" in near.rest()

@@ -246,9 +246,9 @@ def test_processes_that_nothing_is_known_of_are_told_apart():
     )
     verdict = Verdict("unknown", "low", "Too little was read.", culprits=(0, 1), victims=(5,))
     lines = render(Diagnosis(snapshot, (), verdict), Style(100))
-    assert "  suspect  process 0, pid 77; not fully read: pid 77" in lines
+    assert "  suspect  process 1, pid 77; not fully read: pid 77" in lines
     assert [line.split() for line in lines if "▶" in line] == [
-        ["▶", "process", "0", "-", "ok"],
+        ["▶", "process", "1", "-", "ok"],
         ["▶", "?", "77", "lost"],
     ]
     lines = render(Diagnosis(snapshot, (), verdict), Style(100, typed=Typed(FULL)))

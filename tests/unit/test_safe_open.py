@@ -68,7 +68,7 @@ def test_a_file_without_a_measure_is_refused(tmp_path):
         file.truncate(1 << 42)
     assert "more than the" in refusal(tmp_path / "sparse")
     (tmp_path / "small").write_bytes(b"x" * 100)
-    assert refusal(tmp_path / "small", most=99) == "it has 100 bytes, more than the 99 that are read of such a file"
+    assert refusal(tmp_path / "small", most=99) == "it has 100 bytes, more than the limit of 99"
 
 
 def test_no_link_leads_out_of_a_root(tmp_path, way):
@@ -128,7 +128,7 @@ def test_a_shelf_opens_a_file_once_whatever_it_is_called(tmp_path):
     assert shelf.open(str(tmp_path / "two")) is first
     assert shelf.open(f"/proc/{os.getpid()}/root{tmp_path}/two", same=first.identity) is first
     (tmp_path / "three").write_text("3")
-    with pytest.raises(Refused, match="another file lies there by now"):
+    with pytest.raises(Refused, match="another file has replaced it"):
         shelf.open(str(tmp_path / "three"), same=first.identity)
 
 

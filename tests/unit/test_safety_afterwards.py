@@ -179,7 +179,7 @@ def pause_line(signs):
         (["runs", "runs"], " ms for each process; all run on"),
         (["waits", "waits", "runs"], " ms for each process; 1 runs on, 2 wait as before"),
         (["runs", "stopped", "traced"], " ms for each process; rank 1 is stopped, rank 2 is traced, 1 runs on"),
-        (["moved"], " ms; it waits in other calls than before"),
+        (["moved"], " ms; it waits in a different call than before"),
         ([None, None], " ms for each process"),
     ],
 )

@@ -113,9 +113,9 @@ def test_a_dead_rank_decides():
     dead = rank(1, state="lost", alive=False, problems=("it has ended (zombie)",))
     verdict = judge(job(closed(0), dead, closed(2))).verdict
     assert (verdict.cause, verdict.culprits) == ("missing-rank", (1,))
-    assert verdict.summary.startswith("Rank 1 is dead, so nothing that it has a part in can complete. ")
+    assert verdict.summary.startswith("Rank 1 is dead, so no operation that needs it can complete. ")
     both = judge(job(closed(0), dead, closed(2, thread(1002, "T")))).verdict
-    assert "(state T) and rank 1 is dead, so nothing that they have a part in can complete. " in both.summary
+    assert "(state T) and rank 1 is dead, so no operation that needs them can complete. " in both.summary
 
 
 def test_one_stopped_process_is_no_missing_rank():

@@ -49,7 +49,7 @@ def test_the_present_folder_is_not_on_the_path(entry, own, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path / "here")
     found = search(entry, own.parent)
     assert found.path == str(own)
-    assert "PATH names the present folder" in found.passed_over[0]
+    assert "PATH contains the current directory" in found.passed_over[0]
     assert programs.find(f"./{own.name}").path == "./gdb"  # whoever says so wants it
 
 

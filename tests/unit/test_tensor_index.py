@@ -85,7 +85,7 @@ def test_a_view_of_a_tensor_is_contiguous_when_it_says_nothing():
 @pytest.mark.parametrize(
     "fields, word",
     [({"dtype": Missing("enum 77")}, "element type unknown (enum 77)"), ({"dtype": "q5_k"}, "does not dequantise"),
-     ({"dtype": "TYPE_STR"}, "none that gdbext knows"), ({"shape": Missing("optimized out")}, "optimized out"),
+     ({"dtype": "TYPE_STR"}, "unknown element type"), ({"shape": Missing("optimized out")}, "optimized out"),
      ({"shape": (1,) * 65}, "65 dimensions"), ({"shape": (-1, 2)}, "negative"), ({"shape": (2**40, 2**40)}, "larger"),
      ({"strides": (1,)}, "do not go together"), ({"strides": (2**70, 1)}, "larger"), ({"address": 0}, "null"),
      ({"address": Missing("no storage")}, "no storage"), ({"unreadable": "on GPU 0"}, "on GPU 0")],

@@ -74,12 +74,12 @@ def test_nobody_is_left(process, confidence):
         (pool(waits(2), threads=(thread(3, *ACCEPTS),)), "serve (server.cc:7)"),
         (pool(waits(2), waits(3), threads=(thread(3), thread(4))), "thread 4 is in work"),  # a wait that nobody saw
         (pool(waits(2), waits(3, timed=True), threads=(thread(3),)), "thread 3 waits with a time-out"),
-        (pool(waits(2), waits(3, "semaphore", shared=True), threads=(thread(3),)), "other processes have"),
+        (pool(waits(2), waits(3, "semaphore", shared=True), threads=(thread(3),)), "other processes share"),
         (pool(waits(2, "semaphore"), waits(3), threads=(thread(3),), handlers=(15,)), "handler of signal 15"),
         (pool(waits(2), waits(3), threads=(thread(3),), handlers=(2,)), "handler of signal 2"),  # of no Python
         (pool(waits(2, "semaphore"), handlers=None, source="core"), "may be woken by a signal handler"),
-        (pool(waits(2), waits(3, "condvar", LET_GO), threads=(thread(3),)), "thread 3 is about to go on"),
-        (pool(waits(2), waits(3, still=False), threads=(thread(3),)), "thread 3 is about to go on"),
+        (pool(waits(2), waits(3, "condvar", LET_GO), threads=(thread(3),)), "thread 3 is about to resume"),
+        (pool(waits(2), waits(3, still=False), threads=(thread(3),)), "thread 3 is about to resume"),
         (pool(waits(2), waits(3, "mutex", Missing("torn")), threads=(thread(3),)), "nobody is known to hold (torn)"),
         (pool(waits(2), waits(3, "mutex", 77), threads=(thread(3),)), "its owner was not seen"),
         (pool(waits(2), state="partial"), "not all of the process was read"),
@@ -89,7 +89,7 @@ def test_nobody_is_left(process, confidence):
 def test_a_way_out_leaves_it_open_and_is_told(process, why):
     found = verdict(process)
     assert (found.cause, found.culprits) == ("unknown", ())
-    told = [line.text for line in found.evidence if "what may wake threads" in line.text]
+    told = [line.text for line in found.evidence if "what may wake the waiting threads" in line.text]
     assert why in "".join(told) or why == "not all of the process was read"
 
 

@@ -17,8 +17,8 @@ _MOST_SIDES = 4
 _MOST_PIECES = 12  # of a set of ranks: `0-3,7` has two
 
 CAVEAT = (
-    "Counts are launches by the host, not completed work. Sends and receives are not counted; "
-    "what a replayed CUDA graph launches may not be."
+    "Counts are launches by the host, not completed work. They do not include sends and receives, and may miss "
+    "launches of replayed CUDA graphs."
 )
 
 Labels = Mapping[int, RankSnapshot]

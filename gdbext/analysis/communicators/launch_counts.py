@@ -113,8 +113,9 @@ def launched_less(view: JobView) -> Optional[Candidate]:
             continue
         others = without(_parties(view, list(one.by_process)), late)
         summary = (
-            f"Nobody moves, and {who(late)} {verb(late, 'has', 'have')} launched less on communicator {one.group.name} "
-            f"than {who(others)}: {one.group.notes[0]}. {start(who(late[:1]))} is in {where(late[0])}."
+            f"No rank is making progress, and {who(late)} {verb(late, 'has', 'have')} launched fewer collectives on "
+            f"communicator {one.group.name} than {who(others)}: {one.group.notes[0]}. {start(who(late[:1]))} is in "
+            f"{where(late[0])}."
         )
         return Candidate(
             cause="missing-rank",

@@ -165,20 +165,20 @@ def timing(failure: Failure, environment: Mapping[str, str], before: str = "") -
     if error is None:
         return ""
     if not error.sticky and not (error.library == "cublasStatus_t" and error.number in (13, 14)):
-        return "The call that was checked failed itself." if error.sticky is False else ""
+        return "The checked call itself failed." if error.sticky is False else ""
     if environment.get(_LAUNCH_BLOCKING, "0") not in ("", "0"):
-        return f"{_LAUNCH_BLOCKING} is set: the call that was checked at {place} is the one that failed."
+        return f"{_LAUNCH_BLOCKING} is set, so the call checked at {place} is the one that failed."
     if every_layer(failure.engine, environment):
         since = f"the check before this one ({before})" if before else "the check before this one"
         return (
-            "The kernel that failed was launched earlier, and not long ago: the engine's own check after every layer "
-            f"is on, so it was launched between {since} and {place}, which noticed it. {_OTHERS}"
+            f"The failing kernel was launched recently, between {since} and {place}, which reported the failure: the "
+            f"engine's own check after every layer is on. {_OTHERS}"
         )
-    known = "Which one passed last is not known, because checks that pass are not watched"
+    known = "Which check passed last is unknown, because gdbext does not watch checks that pass"
     known += f"; the one before it in the source is {before}." if before else "."
     return (
-        f"The kernel that failed was launched earlier: between the last check that waited for the GPU and passed, and "
-        f"{place}, which only noticed it. {known} {_OTHERS}"
+        f"The failing kernel was launched earlier: after the last check that waited for the GPU and passed, and before "
+        f"{place}, which only reported the failure. {known} {_OTHERS}"
     )
 
 

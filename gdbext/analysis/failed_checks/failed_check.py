@@ -112,11 +112,11 @@ def _summary(failure: Failure, culprits: Sequence[Party], victims: Sequence[Part
     subject = f"{start(who(culprits))} died of a failed check" if culprits else "A check failed"
     summary = f"{subject}{at}: {text[:_LONGEST]}{named}.{f' The check is in {inside}.' if inside else ''}"
     if _is_fault(failure):
-        summary += " What failed on the GPU was launched earlier; the check only noticed it."
+        summary += " The failing GPU work was launched earlier; the check only reported it."
     elif error is not None:
         summary += f" The call itself failed; `gdbext error {error.name}` has the usual causes."
     if victims:
-        summary += f" {start(who(victims))} {verb(victims, 'waits', 'wait')} for what cannot complete any more."
+        summary += f" {start(who(victims))} {verb(victims, 'waits', 'wait')} for work that can no longer complete."
     return summary
 
 
@@ -162,10 +162,10 @@ def bus_error(view: JobView) -> Optional[Candidate]:
     dead = {one.index for one in dying}
     victims = [party for party in view.of(*COMMUNICATION, "init") if party.index not in dead]
     shared = any(_SHARED_MEMORY.search(name) for one in dying for name in calls_of(one))
-    summary = f"{start(who(dying))} got SIGBUS in {where(dying[0])}: the memory behind a mapping is not there. " + (
-        "For NCCL's shared memory that mostly means that /dev/shm was full."
+    summary = f"{start(who(dying))} got SIGBUS in {where(dying[0])}: a mapped page has no memory behind it. " + (
+        "With NCCL's shared memory the usual cause is a full /dev/shm."
         if shared
-        else "A full /dev/shm or a truncated file does that."
+        else "The usual causes are a full /dev/shm and a truncated file."
     )
     return Candidate(
         cause="shm-too-small",

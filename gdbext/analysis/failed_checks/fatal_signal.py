@@ -65,22 +65,24 @@ def _bus(fault: Fault) -> List[str]:
             f"The hardware reported a memory error at {_hex(fault.address)}: failing RAM, not a fault of the program."
         ]
     if fault.code == _BUS_ADRALN:
-        return [f"An access at {_hex(fault.address)} that is not aligned."]
+        return [f"The access at {_hex(fault.address)} was not aligned."]
     if not fault.path:
         return [f"A page at {_hex(fault.address)} could not be loaded; no file is known to be mapped there."]
     found = [f"The address {_hex(fault.address)} lies in {fault.path}{_inside(fault)}: its page could not be loaded."]
     if fault.total is not None and fault.free is not None:
         folder = fault.path.rpartition("/")[0] or "/"
         room = f"The file system of {folder} has {_size(fault.free)} of {_size(fault.total)} free"
-        found.append(room + (": it is full, and memory that was promised is not there." if _is_full(fault) else _ROOM))
+        found.append(room + (": it is full, so the kernel could not allocate this page." if _is_full(fault) else _ROOM))
     if fault.size is not None and fault.offset is not None and fault.offset >= fault.size:
-        found.append(f"The file ends at {_size(fault.size)}, before that address: it was cut after it was mapped.")
+        found.append(
+            f"The file ends at {_size(fault.size)}, before that address: it was truncated after it was mapped."
+        )
     return found
 
 
 _ROOM = (
-    " now: that does not explain it. It may have been full a moment ago; the file may have been cut; or the memory "
-    "limit of the container was reached."
+    " now, which does not explain it. It may have been full a moment ago, the file may have been truncated, or the "
+    "container may have reached its memory limit."
 )
 
 
@@ -105,7 +107,7 @@ def _segment(fault: Fault) -> List[str]:
     if fault.address < 65536:
         return [f"A null pointer: the access was at {_hex(fault.address)}."]
     if fault.mapped is False:
-        return [f"Nothing is mapped at {_hex(fault.address)}: a dangling pointer, or one that was overwritten."]
+        return [f"Nothing is mapped at {_hex(fault.address)}: a dangling or overwritten pointer."]
     if fault.access.startswith("---"):
         return [
             f"{_hex(fault.address)} is reserved without access, as CUDA reserves device memory: "

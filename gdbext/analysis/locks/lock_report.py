@@ -136,7 +136,7 @@ def _why_unknown(wait: LockWait) -> str:
     if not isinstance(wait.owner, int):
         return wait.owner.reason if wait.gone else f"unknown: {wait.owner.reason}"
     if wait.gone and wait.owner_process is not None:
-        return f"is a thread of the parent, pid {wait.owner_process}: it was not forked along"
+        return f"is a thread of the parent, pid {wait.owner_process}: fork did not copy it"
     return "has ended, or was left in the parent by a fork" if wait.gone else "was not seen"
 
 

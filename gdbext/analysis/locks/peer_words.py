@@ -10,13 +10,13 @@ _STOPPED = "T"  # "t" is a stop by a debugger, which may be ours
 
 
 def other_end(peer: Peer) -> str:
-    """`pid 4711 (tokenizer, stopped)`, `held by pid 4711 (tokenizer)`, `nobody has it open`, `unknown: ...`."""
+    """`pid 4711 (tokenizer, stopped)`, `held by pid 4711 (tokenizer)`, `no process has it open`, `unknown: ...`."""
     if isinstance(peer.processes, Missing):
         return f"unknown: {peer.processes.reason}"
     if not peer.processes and peer.lock:
-        return "nobody holds it"
+        return "no process holds it"
     if not peer.processes:
-        return "nobody has it open"
+        return "no process has it open"
     told = [
         f"pid {pid} ({name}{', stopped' if state == _STOPPED else ''})"
         for pid, name, state in list(zip(peer.processes, peer.names, peer.states))[:_MOST]

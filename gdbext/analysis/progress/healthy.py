@@ -37,7 +37,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
     members = [party for party in view.parties if party.process.rank is not None] or list(view.parties)
     summary = (
         f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {where(idle[0])} is "
-        f"where an idle worker sits. "
+        f"where idle workers wait. "
         + ("A single process cannot show whether its peers are idle too." if alone else "Nothing hangs.")
     )
     # Of a text one does not know whether it has all processes: who feeds the workers may be what hangs.
@@ -82,11 +82,11 @@ def all_busy(view: JobView) -> Optional[Candidate]:
         return Candidate(cause="not-a-hang", confidence="low", summary=summary, evidence=evidence_of((), parties))
     if any(party.thread is None or party.thread.switches is None for party in asleep):
         return None  # nobody counted
-    lead = "It cannot be told yet whether anything hangs: no rank waits for another, "
+    lead = "It is not clear yet whether anything hangs: no rank waits for another, "
     if asleep:
         summary = f"{lead}and {who(asleep)} {verb(asleep, 'sleeps', 'sleep')} in {where(asleep[0])}."
     elif not working:
-        summary = f"{lead}and none works: {who(parties)} sleep in {place} and wake up again and again."
+        summary = f"{lead}and none is working: {who(parties)} sleep in {place} and wake up repeatedly."
     else:
         summary = f"{lead}and they exchanged nothing between two copies. {start(who(parties))} wake up in {place}."
     return Candidate(
@@ -150,9 +150,7 @@ def _the_rest(parties: Sequence[Party]) -> str:
     others = without(parties, some)
     told = [f"{start(who(some))} ran in between as well."] if some else []
     if others:
-        told.append(
-            f"{start(who(others))} did not move: what {verb(others, 'it is', 'they are')} in may just take long."
-        )
+        told.append(f"{start(who(others))} did not move: {verb(others, 'its call', 'their calls')} may just take long.")
     return " ".join(told)
 
 

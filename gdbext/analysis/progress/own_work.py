@@ -57,7 +57,7 @@ def works_inside(view: JobView) -> Optional[Candidate]:
     else:
         summary = f"{start(who(active))} {verb(active, 'works', 'work')}, for example in {where(active[0])}."
         if others:
-            summary += f" {start(who(others))} {verb(others, 'waits', 'wait')} for what others do."
+            summary += f" {start(who(others))} {verb(others, 'waits', 'wait')} for other threads or processes."
     return Candidate(
         cause="not-a-hang",
         confidence="low",
@@ -76,8 +76,8 @@ def result_lost(view: JobView) -> Optional[Candidate]:
         return None
     summary = (
         f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} for a result in {where(waiting[0])}, and {who(idle)} "
-        f"{verb(idle, 'waits', 'wait')} for tasks: nobody works on it. A worker that was killed takes its task with "
-        "it, and a result that cannot be unpickled ends the thread that reads results."
+        f"{verb(idle, 'waits', 'wait')} for tasks: no worker is running that task. A killed worker loses its task, and "
+        "a result that cannot be unpickled ends the thread that reads results."
     )
     return Candidate(
         cause="other",
@@ -99,9 +99,9 @@ def held_up(view: JobView) -> Optional[Candidate]:
     if any(thread.switches for process in view.snapshot.processes for thread in process.threads if thread.frames):
         return None
     summary = (
-        f"Of this program nobody works: {who(away)} {verb(away, 'waits', 'wait')} in {where(away[0])} for something "
-        f"outside of it, and {who(others)} {verb(others, 'waits', 'wait')} for other processes of it, for example in "
-        f"{where(others[0])}."
+        f"No process of this program is working: {who(away)} {verb(away, 'waits', 'wait')} in {where(away[0])} for "
+        f"something outside the program, and {who(others)} {verb(others, 'waits', 'wait')} for other processes of the "
+        f"program, for example in {where(others[0])}."
     )
     return Candidate(
         cause="other",
@@ -127,8 +127,8 @@ def cannot_tell(view: JobView) -> Optional[Candidate]:
     if not polls or not all(_waits_inside(view, party) for party in others):
         return None
     summary = (
-        f"It cannot be told yet whether anything hangs: {who(polls)} {verb(polls, 'has', 'have')} threads that wake up "
-        f"again and again, and {verb(polls, 'stands', 'stand')} in {where(polls[0])}."
+        f"It is not clear yet whether anything hangs: {who(polls)} {verb(polls, 'is', 'are')} in {where(polls[0])}, "
+        f"and {verb(polls, 'has', 'have')} threads that wake up repeatedly."
     )
     return Candidate(
         cause="unknown",
@@ -156,8 +156,8 @@ def followers_wait(view: JobView) -> Optional[Candidate]:
         return None
     text = (
         f"{start(who(leaders))} waits for requests in {where(leaders[0])}; {who(following)} "
-        f"{verb(following, 'waits', 'wait')} in {following[0].judged.collective} for what it will tell them to do. "
-        "That is how an idle job looks."
+        f"{verb(following, 'waits', 'wait')} in {following[0].judged.collective} for its instructions. "
+        "That is normal for an idle job."
     )
     return Candidate(
         cause="not-a-hang", confidence="medium", summary=text, evidence=evidence_of((), [*leaders, *following])

@@ -41,8 +41,8 @@ def running(view: JobView) -> Optional[Candidate]:
     if seconds >= view.spinning_after:
         summary = (
             f"{start(who(busy))} {verb(busy, 'has', 'have')} been running in {where(busy[0])} for {seconds:.0f} s, and "
-            f"{place} without moving. That is most likely a loop that does not end; a long computation in code that "
-            "gdbext does not know looks the same."
+            f"{place} without moving. That is most likely an endless loop; a long computation in code that gdbext does "
+            "not know looks the same."
         )
         return Candidate(
             cause="missing-rank",
@@ -53,8 +53,8 @@ def running(view: JobView) -> Optional[Candidate]:
             evidence=evidence,
         )
     summary = (
-        f"It cannot be told yet whether anything hangs: {place} for {who(busy)}, which "
-        f"{_do(busy)} in {where(busy[0])}. A step that takes long looks like a loop that does not end."
+        f"It is not clear yet whether anything hangs: {place} for {who(busy)}, which "
+        f"{_do(busy)} in {where(busy[0])}. A long step looks like an endless loop."
     )
     return Candidate(
         cause="unknown",

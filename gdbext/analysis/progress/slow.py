@@ -71,7 +71,7 @@ def doubted(best: Candidate) -> Candidate:
     for party in best.culprits:
         row = next((row for row, function, file, _ in _ROWS if row.file and _on_stack(party, function, file)), None)
         if row is not None and party.process.activity is None and party.group == "elsewhere":
-            reason = f" {start(who([party]))} {row.doing}, and nobody counted whether it goes on: it may only be slow."
+            reason = f" {start(who([party]))} {row.doing}, and its progress was not measured: it may only be slow."
             return dataclasses.replace(best, confidence="medium", summary=best.summary + reason)
     return best
 

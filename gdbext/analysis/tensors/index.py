@@ -69,7 +69,7 @@ def view_of(info: TensorInfo) -> View:
         raise GdbextError(f"{info.name}: element type unknown ({dtype.reason})", "say --dtype, --shape")
     row = dtype_named(dtype)
     if row is None:
-        raise GdbextError(f"{info.name}: element type {dtype} is none that gdbext knows", "say --dtype, --shape")
+        raise GdbextError(f"{info.name}: unknown element type {dtype}", "say --dtype, --shape")
     if not row.decoded:
         raise GdbextError(f"{info.name}: {dtype} is {row.about}", "--dtype uint8 shows the bytes")
     if isinstance(shape, Missing):

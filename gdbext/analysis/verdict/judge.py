@@ -167,9 +167,8 @@ def _unknown(view: JobView) -> Candidate:
     kinds = {party.group for party in parties}
     if len(parties) == 1 and kinds == {"fatal"}:
         text = (
-            f"{start(who(parties))} died or is dying in {where(parties[0])}: that is the stack of a "
-            "crash, not of a hang. "
-            "The lines before it say why; other ranks would only wait for this one."
+            f"{start(who(parties))} died or is dying in {where(parties[0])}: this is the stack of a crash, not of a "
+            "hang. The log lines before it give the reason; other ranks would only wait for this one."
         )
     elif len(parties) == 1:
         text = (
@@ -178,15 +177,15 @@ def _unknown(view: JobView) -> Candidate:
         )
     elif {party.judged.collective for party in parties} == {"recv"}:
         text = (
-            f"{start(who(parties))} all wait to receive in {where(parties[0])}; none of those that were read sends. "
-            "The sender is not among them, or they wait for each other."
+            f"{start(who(parties))} all wait to receive in {where(parties[0])}, and none of them sends. "
+            "Either the sender is not among them, or they wait for each other."
         )
     elif len({(party.kind, where(party)) for party in parties}) == 1:
         on_gpu = not {party.kind for party in parties} & {"gloo", "mpi", "io", "ipc-queue"}
         text = (
-            f"{start(who(parties))} all wait in {where(parties[0])}; nothing on the CPU's side tells them apart. "
-            f"The {'device or the ' if on_gpu else ''}network does not finish, or the step just takes long: "
-            f"{'a second look' if view.given is Given.LIVE else 'a second dump'} tells which."
+            f"{start(who(parties))} all wait in {where(parties[0])}; on the CPU side they look the same. "
+            f"Either the {'device or the ' if on_gpu else ''}network is stuck, or the step just takes long; "
+            f"{'a second sample' if view.given is Given.LIVE else 'a second dump'} shows which."
         )
     else:
         text = (
@@ -199,7 +198,7 @@ def _unknown(view: JobView) -> Candidate:
     return Candidate(
         cause="unknown",
         confidence="low",
-        summary=f"It cannot be told yet whether anything hangs. {text}" if may_go_on else text,
+        summary=f"It is not clear yet whether anything hangs. {text}" if may_go_on else text,
         victims=waiting,
         evidence=evidence_of((), parties),
         decided_by=longer_look(view) if may_go_on else None,

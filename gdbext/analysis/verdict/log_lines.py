@@ -81,12 +81,12 @@ def without_stacks(view: JobView) -> str:
     """What can be said where no stack of a rank was read: the line that tells most, and whose it is."""
     telling = next((line for line in lines(view) if line.process is not None), None)
     if telling is None or telling.process is None:
-        return "No thread that does the work of a rank could be read. Nothing can be said about the cause."
+        return "No thread that does a rank's work could be read. The cause is unknown."
     others = len({line.process.index for line in lines(view) if line.process is not None}) - 1
     rest = f" {others} other {'process has' if others == 1 else 'processes have'} lines as well." if others else ""
     return (
-        f"By the log of {telling.process.label}: {telling.rule.means}.{rest} No stack was read, so that the cause "
-        "stays open; the lines of that process before this one are the place to look."
+        f"The log of {telling.process.label} reports: {telling.rule.means}.{rest} No stack was read, so the cause is "
+        "unknown; look at the lines of that process before this one."
     )
 
 
@@ -212,7 +212,7 @@ def _different_operations(view: JobView, group: _Group) -> Optional[Candidate]:
         culprits = _of_ranks(view, odd if fewer else tuple(group.timed_out))
         victims = _of_ranks(view, ordered[-1][1]) if fewer else ()
         summary = (
-            f"torch's watchdog: as operation {number} of the same process group the ranks called different things: "
+            f"torch's watchdog: the ranks called different operations as number {number} of one process group: "
             f"{words}. None of them can complete."
         )
         confidence = "high" if group.named else "medium"
@@ -232,9 +232,9 @@ def _behind(view: JobView, group: _Group) -> Optional[Candidate]:
     name = next((operation.lower().lstrip("_") for _, operation, _ in group.timed_out.values()), "operation")
     last = max(group.enqueued[rank] for rank in late)
     summary = (
-        f"torch's watchdog: {ranks(waiting)} timed out in {name} number {reached}, of which {ranks(late)} "
-        f"had enqueued only {last}: {'it' if len(late) == 1 else 'they'} never reached it. "
-        f"What {ranks(late)} did instead shows on {'its' if len(late) == 1 else 'their'} own stack."
+        f"torch's watchdog: {ranks(waiting)} timed out in {name} number {reached}. {start(ranks(late))} "
+        f"had enqueued only {last}, so {'it' if len(late) == 1 else 'they'} never reached that operation. "
+        f"{'Its stack shows what it' if len(late) == 1 else 'Their stacks show what they'} did instead."
     )
     confidence = "high" if group.named and numbers else "medium"
     return Candidate(

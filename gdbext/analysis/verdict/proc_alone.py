@@ -39,12 +39,12 @@ def out_of_reach(view: JobView) -> Optional[Candidate]:
     reason = f"{whom(others or closed)} could not be read: {_why(others or closed).text}."
     away = _not_there(view)
     if view.gone and others:
-        part = verb(view.gone, "it has", "they have")
-        summary = f"{start(away)}, so nothing that {part} a part in can complete. {start(reason)}"
+        part = verb(view.gone, "it", "them")
+        summary = f"{start(away)}, so no operation that needs {part} can complete. {start(reason)}"
         confidence = "medium" if all(map(_asleep, others)) else "low"
         return Candidate(cause="missing-rank", confidence=confidence, summary=summary, culprits=view.gone)
     absent = view.snapshot.absent  # of those that were asked for: the others may be there all the same
-    missing = f" Of {ranks(absent)} no process was found." if absent else ""
+    missing = f" No process of {ranks(absent)} was found." if absent else ""
     return Candidate(
         cause="unknown",
         confidence="low",
@@ -93,7 +93,7 @@ def whom(processes: List[RankSnapshot]) -> str:
 def _why(processes: List[RankSnapshot]) -> Refusal:
     """Why they could not be read, and what to do about it, as the look found it."""
     told = (one.refusal or Refusal(problem) for one in processes for problem in one.problems[:1])
-    return next(told, Refusal("nobody said why"))
+    return next(told, Refusal("no reason was reported"))
 
 
 def _not_there(view: JobView) -> str:

@@ -26,7 +26,7 @@ def gpu_fault(view: JobView) -> Optional[Candidate]:
     failed = {party.index for party in hit}
     others = [party for party in view.of(*COMMUNICATION, "implicit", "init") if party.index not in failed]
     said = next(statement for _, statement in _statements(view, "gpu-fault"))
-    summary = f"The GPU of {who(hit)} had a fault: {said.text}. What runs on it cannot complete" + (
+    summary = f"The GPU of {who(hit)} had a fault: {said.text}. Work on that GPU cannot complete" + (
         f", and {who(others)} {verb(others, 'waits', 'wait')} for it." if others else "."
     )
     return Candidate(
@@ -70,8 +70,8 @@ def behind(view: JobView) -> Optional[Candidate]:
     named = {party.index for party in suspects}
     others = [party for party in view.parties if party.index not in named]
     said = next(statement for _, statement in _statements(view, "mismatch" if odd else "behind"))
-    what = "is in another operation than its peers" if odd else "has not launched what its peers wait for"
-    summary = f"Nobody moves, and {who(suspects)} {what}: {said.text}."
+    what = "is in another operation than its peers" if odd else "has not launched the operation that its peers wait for"
+    summary = f"No rank is making progress, and {who(suspects)} {what}: {said.text}."
     cause = "collective-mismatch" if odd else "missing-rank"
     return Candidate(
         cause=cause,

@@ -37,7 +37,7 @@ def summary(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]
 
 def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]) -> Dict[str, str]:
     told = list(culprits) or list(victims)
-    name = who(told) if told else "nobody that was seen"
+    name = who(told) if told else "an unknown rank"
     return {
         "Culprits": start(name),
         "culprits": name,
@@ -65,20 +65,20 @@ def _of_victims(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Pa
     told = list(victims) or list(culprits)
     waits = f"{start(who(told))} {verb(told, 'waits', 'wait')} in {where(told[0])} for that." if victims else ""
     return {
-        "Victims": start(who(told)) if told else "Somebody",
-        "victims": who(told) if told else "somebody",
+        "Victims": start(who(told)) if told else "Other ranks",
+        "victims": who(told) if told else "other ranks",
         "wait": verb(told, "waits", "wait"),
         "what": what(told) if told else "something",
         "what_where": where(told[0]) if told else "something",
         "Victims_wait": waits or ("None of them can proceed." if one.circle else ""),
-        "Everybody": start(who([*culprits, *victims])) if told else "Nobody",
+        "Everybody": start(who([*culprits, *victims])) if told else "No rank",
     }
 
 
 def _of_waiter(one: Hypothesis, victims: Sequence[Party]) -> Dict[str, str]:
     """Who waits for the end itself, and the others that wait for that."""
     waiter = next((edge.source for edge in reversed(one.chain) if edge.source.kind in ("rank", "thread")), None)
-    name = "nobody that was seen" if waiter is None else waiter.label
+    name = "an unknown rank" if waiter is None else waiter.label
     if waiter is not None and waiter.kind == "thread":
         name = _name(waiter, True)
     others = [party for party in victims if waiter is None or party.index != waiter.process]

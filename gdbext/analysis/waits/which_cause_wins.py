@@ -32,11 +32,11 @@ def contradicted(found: Sequence[Hypothesis]) -> Iterator[Hypothesis]:
     for one in found:
         against = one.contradictions
         if one.source == "progress" and circle is not None:
-            against += ("memory proves a circle of waits",)
+            against += ("memory proves a deadlock cycle",)
         elif going is not None and one is not circle and _speaks_against(going, one):
             against += (f"progress was seen: {going.row}",)
         if one.source == "idle" and said is not None:
-            against += (f"{said.source} tell of {said.cause}",)
+            against += (f"{said.source} report {said.cause}",)
         yield replace(one, contradictions=against)
 
 

@@ -132,7 +132,7 @@ class CoreObjects:
             elif _fits(read, self._files.get(path, ()), self._core.notes.page):
                 return Object(path, candidate, unchecked=True, identity=identity)
             else:
-                others.append(f"{candidate} does not fit what was mapped")
+                others.append(f"{candidate} does not match the mapped file")
         if present:
             return Object(path, None, wanted, f"{others[0]}; the core has{_id(wanted) or ' none of this file'}")
         refused = f" ({others[0]})" if others else ""

@@ -114,7 +114,7 @@ def scan(
 
 def _over(budget: Budget, size: int, seconds: float, candidates: int) -> Optional[str]:
     if candidates >= _MOST_CANDIDATES:
-        return f"{_MOST_CANDIDATES} places look like a begin of one, and are none"
+        return f"{_MOST_CANDIDATES} places look like the start of a communicator, but are not"
     if size > budget.bytes:
         return f"limit of {budget.bytes / (1 << 30):g} GiB"
     return f"limit of {budget.seconds:.2g} s" if seconds > budget.seconds else None

@@ -107,7 +107,7 @@ def interpreter_at(runtime: int, module: str, version: Optional[Version], read: 
     described = start.startswith(DEBUG_COOKIE)
     version = _version_of_word(start[8:]) if described else version
     if version is None:
-        return Missing(f"the release of the Python in {module} cannot be told")
+        return Missing(f"the release of the Python in {module} is unknown")
     name = f"Python {version[0]}.{version[1]}"
     if described and version in SELF_DESCRIBED:
         table = read(runtime, 8 * DEBUG_TABLE_NUMBERS) or bytes(8 * DEBUG_TABLE_NUMBERS)
@@ -115,7 +115,7 @@ def interpreter_at(runtime: int, module: str, version: Optional[Version], read: 
         if numbers[2]:
             return Missing(f"free-threaded build of {name}: its frames are not read yet")
         if not _plausible(SELF_DESCRIBED[version], numbers):
-            return Missing(f"the offsets that {name} in {module} tells of itself are damaged")
+            return Missing(f"the offsets in {name} of {module} are damaged")
         layout = _layout_of(SELF_DESCRIBED[version], numbers)
     elif version in LAYOUTS:
         layout = LAYOUTS[version]

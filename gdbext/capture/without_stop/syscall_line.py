@@ -11,7 +11,7 @@ from gdbext.model.stack import UNREAD
 
 RUNNING = Missing(f"running, {UNREAD}", Code.RAN)
 """Of threads that run, nothing but that is said."""
-REFUSED = Missing("the kernel does not let us see where it stands", Code.DENIED)
+REFUSED = Missing("the kernel does not show the current call", Code.DENIED)
 GONE = Missing("it has ended", Code.GONE)
 NO_CALL = -1
 _WORD = 1 << 64

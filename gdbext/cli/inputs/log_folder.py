@@ -41,7 +41,7 @@ def files_in(folder: str) -> Tuple[List[str], List[str]]:
         paths = (os.path.join(place, name) for name in sorted(names))
         found += [path for path in paths if _is_log(path)]
         if len(found) > MOST_FILES:
-            notes.append(f"{folder}: more than {MOST_FILES} files, of which the first were read")
+            notes.append(f"{folder}: more than {MOST_FILES} files; only the first {MOST_FILES} were read")
             break
     kept, left = _last_attempt(folder, found[:MOST_FILES])
     if not kept:

@@ -199,7 +199,7 @@ def _release(found: List[Rank], chosen: Optional[int], progress: Progress) -> in
     for rank in found:
         answer = _ask(rank.member, {"release": True}) if chosen in (None, rank.member.rank) else None
         if answer is not None and answer.get("released") is not None:
-            whom = ", ".join(map(str, answer["released"])) or "none of this host"
+            whom = ", ".join(map(str, answer["released"])) or "no rank of this host"
             progress.say(f"rank {rank.member.rank} no longer holds other ranks; released: {whom}")
             done = True
     if not done:

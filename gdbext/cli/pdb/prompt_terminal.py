@@ -23,7 +23,7 @@ from gdbext.render.safe_text import clean_line, clean_text
 
 _HISTORY = 1000
 _TRIES, _AGAIN = 50, 200  # milliseconds between two
-_RUNNING = "[s]top at its next line, let the [o]thers go on, [l]eave it alone? "
+_RUNNING = "[s]top at its next line, resume the [o]thers, [l]eave it alone? "
 
 
 class _Interrupts:

@@ -33,7 +33,7 @@ class FollowedJob:
         self._stood_long = False
 
     def poll(self) -> bool:
-        """Whether the job moves again: it does, and a look was taken while it stood."""
+        """Whether the job makes progress again: it does, and a look was taken while it stood."""
         pulses = self._pulses()
         now = time.monotonic()
         self.whole = all(pulse.threads for pulse in pulses.values())

@@ -91,7 +91,7 @@ class Watch:
             job for job in find_jobs(self._proc, Selector(engine=old.engine), read_environ) if _is_successor(job, old)
         ]
         if len(jobs) != 1:
-            raise NothingFound("the job has not come back yet")
+            raise NothingFound("the job has not restarted yet")
         self._selector = replace(self._selector, pids=tuple(rank.pid for rank in jobs[0].ranks))
         return jobs[0]
 
@@ -109,7 +109,7 @@ class Watch:
                     return
                 found_at = now
             if moves_again:
-                self._tell("moves", "the job moves again")
+                self._tell("moves", "the job makes progress again")
             self._undecided = self._undecided if followed.stands else None
             if followed.wants_look():
                 hang = self._look(job, followed.stood)
@@ -133,7 +133,7 @@ class Watch:
 
     def _look(self, job: Job, stood: float) -> bool:
         """One full look; True when it found a hang, whose bundle is kept. Where it cannot tell, it is remembered."""
-        self._progress.say(f"the job stands still for {stood:.0f} s: looking")
+        self._progress.say(f"no progress for {stood:.0f} s: diagnosing")
         options = self._options
         limits = Limits(max_pause=options.max_pause, deadline=options.deadline, gdb=options.gdb)
         asked = one_look.Asked(stood, options.spinning_after, self._undecided)

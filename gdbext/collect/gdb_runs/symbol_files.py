@@ -167,8 +167,8 @@ class SymbolFiles:
         if found.parts is None and found.weight > limit:
             self._places[file] = ""
             self._notes[file] = Note(
-                f"its symbols ({_mib(found.weight)}) are too many to be read: no names for its frames",
-                "their symbols are too many to be read: no names for their frames",
+                f"its symbols ({_mib(found.weight)}) are too many to read: no names for its frames",
+                "their symbols are too many to read: no names for their frames",
             )
             return
         place = self._place(file)
@@ -206,11 +206,11 @@ def _no_room(error: OSError) -> Note:
 
 def _late(kept: bool) -> Note:
     """There was no time for a file's symbols; whether a second look goes on where this one ended."""
-    found = "were not found in half of the time of --deadline. "
+    found = "were not found in half of --deadline. "
     found += (
-        "What was read of them is kept, so that a second look is quicker"
+        "gdbext keeps the part that it read, so a second run is faster"
         if kept
-        else "Nothing is kept of them for a second look: it needs a longer --deadline"
+        else "Without a cache a second run needs a longer --deadline"
     )
     return Note(f"no names for its frames: its symbols {found}", f"no names for their frames: their symbols {found}")
 

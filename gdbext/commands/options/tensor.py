@@ -76,7 +76,7 @@ COMMANDS = (
         "Print a tensor, or a part of it, as numpy does",
         "print_values",
         _WITH_INDEX,
-        "Of large tensors only the edges are printed. An index selects a part, and only that part is read. No "
+        "Prints only the edges of large tensors. An index selects a part, and only that part is read. No "
         "function is called in the program. Options may follow the expression.",
         (
             "llm-tensor p input_tensors",

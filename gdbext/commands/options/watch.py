@@ -7,8 +7,8 @@ COMMANDS = (
     Command(
         "Poll a job without stopping it, and save a bundle when it hangs",
         gdbext="watch",
-        statuses="0 no hang was kept, 1 a hang was kept, 3 the last standstill could not be told, "
-        "and lasts, 2 wrong usage, 4 nothing could be read, 130 interrupted",
+        statuses="0 no hang was saved, 1 a hang was saved, 3 the last standstill is undecided, "
+        "and continues, 2 wrong usage, 4 nothing could be read, 130 interrupted",
         run="gdbext.cli.watch",
         arguments=(
             PIDS,

@@ -16,7 +16,7 @@ _SYS_PTRACE = 1 << 19
 """CAP_SYS_PTRACE (capabilities(7), linux/capability.h)."""
 
 _SECCOMP_FILTER = "2"
-_DEADLY = "a seccomp filter kills whoever reads the memory of a process (process_vm_readv)"
+_DEADLY = "a seccomp filter kills any process that reads another's memory (process_vm_readv)"
 _ALL_USERS = (1 << 32) - 1
 
 
@@ -250,7 +250,7 @@ def _yama(sides: _Sides) -> Optional[Problem]:
         return None
     if scope == "3":
         return Problem(
-            "kernel.yama.ptrace_scope is 3: nobody may attach until the next boot", permission_remedies.YAMA_LOCKED
+            "kernel.yama.ptrace_scope is 3: no process may attach until the next boot", permission_remedies.YAMA_LOCKED
         )
     if _privileged(sides) or (scope == "1" and sides.self_pid in _ancestors(sides.proc, sides.pid)):
         return None
@@ -269,7 +269,7 @@ def _warnings(sides: _Sides) -> List[Problem]:
     if state == "T":
         found.append(Problem(f"{name} is stopped and will stay stopped", f"kill -CONT {name} resumes it", False))
     if sides.self_pid is not None and pid in _ancestors(sides.proc, sides.self_pid):
-        text = f"{name} has started this debugger: while it is stopped, this terminal may stand still"
+        text = f"{name} has started this debugger: while it is stopped, this terminal may hang"
         found.append(Problem(text, "leave it out, or work from another terminal", False))
     depth, own_depth = (len(_ids(side.get("NSpid"))) for side in (sides.target, sides.ours))
     if own_depth and depth > own_depth:

@@ -49,12 +49,12 @@ def holder(proc: ProcFS, pid: int, inode: Optional[int], device: str = "") -> Ma
             return _known(proc, held)
     if len(has) == 1 and has[0]["range"] == _WHOLE and int(has[0]["pid"]) != pid:
         return _known(proc, int(has[0]["pid"]))
-    return Missing("the kernel lists nobody who waits for it")
+    return Missing("the kernel lists no waiter for it")
 
 
 def _known(proc: ProcFS, pid: int) -> Maybe[int]:
     if pid == _OF_FILE:
-        return Missing("it belongs to an open file, and the kernel does not say whose")
+        return Missing("it belongs to an open file, and the kernel does not report the owner")
     if pid == _ELSEWHERE:
         return Missing("its holder is in another PID namespace")
     if not proc.exists(pid):

@@ -131,7 +131,9 @@ def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_
     open_to_all = listening(proc, pid, inodes)
     if open_to_all is not None:
         return _Wait(
-            tid, f"{open_to_all}, listening", Missing("it listens: whoever connects is its other end", Code.ANYBODY)
+            tid,
+            f"{open_to_all}, listening",
+            Missing("it listens: its other end is any client that connects", Code.ANYBODY),
         )
     if len(watched) != 1:
         return None
@@ -252,7 +254,7 @@ def _peer(proc: ProcFS, wait: _Wait, holders: Mapping[str, Sequence[_Holder]], w
     pids = sorted({pid for pid, access in holders.get(wait.end.file, ()) if access != wait.end.closed_to})
     if not pids and not whole:
         return Peer(
-            thread=wait.tid, file=wait.file, processes=Missing("not every process of this host may be looked into")
+            thread=wait.tid, file=wait.file, processes=Missing("some processes of this host may not be inspected")
         )
     return Peer(wait.tid, wait.file, tuple(pids), *_looks(proc, pids))
 

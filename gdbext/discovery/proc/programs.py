@@ -45,7 +45,7 @@ def find(name: str, environ: Optional[Mapping[str, str]] = None) -> Search:
 def why_not(path: str) -> Optional[str]:
     """Who else could have put a program there, or may replace it; `None`: nobody."""
     if not os.path.isabs(path):
-        return "PATH names the present folder"
+        return "PATH contains the current directory"
     for step in _steps(path):
         try:
             who = _who_else(step)

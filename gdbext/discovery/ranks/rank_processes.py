@@ -99,7 +99,7 @@ class Census:
             notes.append(f"{counted(count, 'rank process', 'rank processes')} of {engine} may not be read: {_WHO_MAY}")
         if self._hidden:
             notes.append(
-                f"{counted(self._hidden, 'process', 'processes')} of other users could not be looked into: {_WHO_MAY}"
+                f"{counted(self._hidden, 'process', 'processes')} of other users could not be inspected: {_WHO_MAY}"
             )
         return tuple(notes)
 

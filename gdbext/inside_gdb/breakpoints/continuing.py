@@ -52,7 +52,7 @@ class GoingOn:
         """Of the breakpoints those for which the others are to come to the place."""
         live = [inferior for inferior in gdb.inferiors() if inferior.pid]
         if points and live and not chosen([*points], live):
-            self._say("none of the ranks that may stop is left: the others run until Ctrl-C")
+            self._say("no rank that may stop here is left: the others run until Ctrl-C")
         return [point for point in points if point.options.others == "hold" and chosen([point], live)]
 
     def run(self, holding: Sequence[RankPoint], ours: Sequence[RankPoint]) -> bool:

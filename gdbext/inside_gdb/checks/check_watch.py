@@ -38,10 +38,10 @@ from gdbext.model.missing import Missing
 TOGETHER = "When one rank stops at a failed check, gdb holds the others as well; `continue` resumes all of them."
 _API_FAILURES = (
     "This is cuda-gdb: `set cuda api_failures stop` stops in the very call of CUDA that fails, also where no check "
-    "looks at its result; but at calls too that an engine makes to see whether they fail."
+    "looks at its result; but also in calls that an engine expects to fail."
 )
 _NO_CHECKS = (
-    "no check of CUDA is in this process yet, and libraries loaded later will be watched; fatal signals get a report"
+    "this process has no CUDA checks yet; libraries loaded later will be watched, and fatal signals get a report"
 )
 _EVERYWHERE = {ExitPoint.function}
 

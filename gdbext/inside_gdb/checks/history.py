@@ -54,7 +54,7 @@ class History:
             self._sticky[report.pid] = (report.taken_at, f"{place} by thread {report.thread}")
             return report
         seconds = report.taken_at - first[0]
-        note = f"A sticky error was noticed first at {first[1]}, {seconds:.1f} s before: this one follows from it."
+        note = f"A sticky error was first reported at {first[1]}, {seconds:.1f} s earlier: this one follows from it."
         return replace(report, notes=(*report.notes, note))
 
     def following(self, signal: Failure) -> Failure:

@@ -96,7 +96,7 @@ def _aborted(noted: Optional[ErrorCode]) -> Failure:
     """Why a thread called abort: an exception that nobody caught, a check that ends the process, or not known."""
     thrown = uncaught()
     if thrown is not None:
-        raised = f"throwing {thrown.kind}, which nobody caught"
+        raised = f"throwing {thrown.kind}, which was not caught"
         failure = check_messages.failure_of(thrown.message, noted)
         if failure is not None:
             return replace(failure, kind="signal", what="SIGABRT", raised=raised)

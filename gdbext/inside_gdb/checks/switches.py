@@ -90,9 +90,7 @@ class Switches:
                 results.append(_result(rank, row.function, True, text))
         if not results:
             names = ", ".join(row.function for row in SWITCHES)
-            text = (
-                "none of them is in this process by a symbol: another engine, stripped, or no such check in this build"
-            )
+            text = "the process has no symbol of them: another engine, a stripped binary, or a build without the check"
             results.append(_result(rank, names, False, text))
         return results
 
@@ -130,7 +128,7 @@ def _switch_on(row: SwitchRow, before: Writes) -> Optional[str]:
     if not decided and name_guard is not None:  # it would be read from the environment over what we wrote
         _write(name_guard, bytes([_GUARD_DONE]), before)
     if NOW.read_cstring(NOW.read_pointer(name_at) or 0, 16) != _WORD:
-        raise CannotSwitch("what was written is not what is read back")
+        raise CannotSwitch("the value read back differs from the value written")
     return f'level_name is "{_WORD}" now (read back); the next check makes its level from it'
 
 
@@ -148,7 +146,7 @@ def _rewrite_level(level_at: int, name_at: int, before: Writes) -> str:
     _write(start, _WORD.encode() + b"\0", before)
     _write(level_at + 8, struct.pack("<Q", len(_WORD)), before)
     if read_std_string(level_at) != _WORD:
-        raise CannotSwitch("what was written is not what is read back")
+        raise CannotSwitch("the value read back differs from the value written")
     return f'level was "{was[:40]}" and is "{_WORD}" now (read back)'
 
 
@@ -173,7 +171,7 @@ def _logger_on(row: SwitchRow, before: Writes) -> Optional[str]:
         raise CannotSwitch(f"is on already: the logger's level is {was}")
     _write(at, row.value.to_bytes(_LEVEL, "little"), before)
     if NOW.read(at, _LEVEL) != row.value.to_bytes(_LEVEL, "little"):
-        raise CannotSwitch("what was written is not what is read back")
+        raise CannotSwitch("the value read back differs from the value written")
     return f"the logger's level was {was} and is {row.value} (DEBUG) now (read back)"
 
 

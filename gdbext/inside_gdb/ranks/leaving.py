@@ -75,7 +75,7 @@ class Leaving:
             gdb.execute("quit")
 
     def _terminated(self) -> None:
-        self.leave("gdb was told to end", True)
+        self.leave("gdb received a signal to end", True)
 
     def _suspended(self) -> None:
         """Ctrl-Z."""

@@ -182,10 +182,10 @@ class GdbSession:
         found = {pid: _removed_files(pid) for pid in pids}
         names = list(dict.fromkeys(os.path.basename(path) for paths in found.values() for path in paths))
         if names:
-            text = "gdb cannot read what was removed or replaced after it was loaded, so its frames have no names: "
+            text = "gdb cannot read files that were removed or replaced after loading, so their frames have no names: "
             text += ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
             whose = folded(pid for pid, paths in found.items() if paths)
-            self.say(f"{text} (PID {whose}); `gdbext diagnose`, run by root of the host, reads it anyway")
+            self.say(f"{text} (PID {whose}); `gdbext diagnose`, run by root of the host, reads them anyway")
 
     def _attach_one(
         self,
@@ -254,7 +254,7 @@ class GdbSession:
         notes = [note for job in self._jobs for note in job.notes]
         if good:
             longest = max(row.attach_ms or 0.0 for row in good)
-            notes.append(f"The stop of a rank took {longest:.0f} ms at most until gdb was ready. {HELD}")
+            notes.append(f"Attaching paused ranks for up to {longest:.0f} ms. {HELD}")
         present = {row.process.rank for row in rows}
         absent = tuple(rank for job in self._jobs for rank in job.absent if rank not in present)
         return RankTable(tuple(sorted(rows, key=in_rank_order)), absent, tuple(notes))

@@ -120,7 +120,7 @@ class StreamCalls:
             thread = self._calls.caller.thread()
             if own_thread and thread == own_thread:
                 return None
-            return Missing("each thread has its own, and no call can be made on the one that is meant")
+            return Missing("each thread has its own, and gdbext cannot call on that thread")
         if handle in SPECIAL:
             return None
         place = self._memory.classify(handle)

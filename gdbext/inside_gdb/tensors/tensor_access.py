@@ -64,7 +64,7 @@ class TensorAccess:
         except UnknownType:
             if not isinstance(node, ValueNode) or not (node.is_scalar or node.is_pointer):
                 raise
-            hint = "say what lies there: --dtype and --shape, or --as torch, ggml, pyobject or a type of the program"
+            hint = "describe its contents: --dtype and --shape, or --as torch, ggml, pyobject or a type of the program"
             raise UsageError(f"{expression} is an address of something unknown", hint) from None
 
     def describe(self, value: gdb.Value, name: str) -> Described:

@@ -193,7 +193,7 @@ class Reader:
 
     def _tensor(self, row: TensorLayout, node: Node, name: str, seen: Tuple[int, ...]) -> TensorInfo:
         if row.interface:
-            reason = f"an interface: what is behind it cannot be told ({node.type_name[:NAME_CAP]})"
+            reason = f"an interface: its implementation is unknown ({node.type_name[:NAME_CAP]})"
             return TensorInfo(name=name, kind=row.id, problems=(reason,))
         if row.undefined and node.address and self._is_undefined(row, node.address):
             missing = Missing("undefined tensor")

@@ -21,7 +21,7 @@ END_STATES: Tuple[EndState, ...] = (
     EndState(
         "dead",
         (
-            "the process does not exist any more, is a zombie (state Z), or was never started",
+            "the process no longer exists, is a zombie (state Z), or was never started",
             "the thread is in a fatal signal's handler, or in abort() or terminate()",
             "a lock's owner is a thread id that its process does not have",
         ),
@@ -40,9 +40,9 @@ END_STATES: Tuple[EndState, ...] = (
         "idle",
         (
             "a frame in which the engine's workers wait for their next order, and no user frame further in",
-            "a queue, a socket's accept or an epoll that is fed from outside",
+            "a queue, a socket's accept or an epoll that another process feeds",
         ),
-        "Look at who should send the order: the front end, the scheduler or rank 0",
+        "Look at the process that should send the order: the front end, the scheduler or rank 0",
         "a job whose ranks are all idle does not hang; an idle rank among waiting ones did not get its order",
         "vllm-project/vllm#27313",
     ),
@@ -54,7 +54,7 @@ END_STATES: Tuple[EndState, ...] = (
             "when it is done",
             "it computes on the CPU",
         ),
-        "Wait, or measure: `gdbext diagnose --samples 3 --interval 10` shows whether it comes to an end",
+        "Wait, or measure: `gdbext diagnose --samples 3 --interval 10` shows whether it finishes",
         "slow is not stuck; bare wake-ups of pollers and heartbeats do not count as progress",
         "proc(5), io and stat",
     ),
@@ -62,7 +62,7 @@ END_STATES: Tuple[EndState, ...] = (
         "spinning",
         ("it ran at one place for --spinning-after seconds (20) while the others waited and did not move",),
         "Look at the loop that its user frames name: `gdbext stacks PID` shows its whole stack",
-        "an endless loop looks like a long computation: only time tells them apart",
+        "an endless loop looks like a long computation: only a longer observation tells them apart",
         "gdbext/analysis/progress/running.py",
     ),
     EndState(
@@ -89,7 +89,7 @@ END_STATES: Tuple[EndState, ...] = (
             "its frames have no names that any rule knows",
         ),
         "Run it again without --no-stop, as the same user or root, or with debug symbols",
-        "nothing is claimed of what was not read",
+        "gdbext makes no claim about a rank that it could not read",
         "ptrace(2)",
     ),
 )

@@ -5,8 +5,8 @@ from typing import Mapping, Tuple
 from gdbext.knowledge.schema import RemedyRule, Signature
 
 LATE_CAUSES: Mapping[str, str] = {
-    "late-rank": "one rank (or a few) comes late to the collectives again and again, and all others wait for it",
-    "rotating-late-rank": "at each collective one rank comes late, and it is another one each time",
+    "late-rank": "one rank (or a few) repeatedly comes late to the collectives, and all others wait for it",
+    "rotating-late-rank": "at each collective a different rank comes late",
     "slow-transfer": "the ranks arrive together, but some transfers take far longer than others of the same size",
     "imbalance": "the ranks have unequal work: many come late, by different amounts",
     "not-late": "the ranks arrive at their collectives together, and no transfer stands out",
@@ -16,7 +16,7 @@ LATE_CAUSES: Mapping[str, str] = {
 LATE_SIGNATURES: Tuple[Signature, ...] = (
     Signature(
         "late-rank",
-        "of the time that ranks wait for a late one, most is due to one and the same rank",
+        "one rank causes most of the time that the others wait",
         "its kernels take longer (a slow or throttled GPU, more work), or its host launches them late (Python, data, "
         "compilation, a busy processor)",
         "traceml#252, traceml#374; pytorch/pytorch#128292",
@@ -25,8 +25,8 @@ LATE_SIGNATURES: Tuple[Signature, ...] = (
     Signature(
         "rotating-late-rank",
         "at each collective one rank stands out as the last, a different one in turn",
-        "something that each rank does at its own time: garbage collection, a data loader, a checkpoint, another "
-        "process on its processor, requests that are given to one rank at a time",
+        "work that each rank does at its own time: garbage collection, a data loader, a checkpoint, another "
+        "process on its processor, requests that go to one rank at a time",
         "traceml#374",
         ("_rotating",),
     ),
@@ -41,7 +41,7 @@ LATE_SIGNATURES: Tuple[Signature, ...] = (
     ),
     Signature(
         "imbalance",
-        "several ranks are late by amounts of their own, and their work before the collective differs as much",
+        "several ranks are late by different amounts, and their work before the collective differs as much",
         "experts, sequences or layers are not spread evenly over the ranks",
         "pytorch/pytorch#128292; sglang's expert balancer",
         ("_uneven",),
@@ -77,20 +77,20 @@ LATE_REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "rotating-late-rank",
         "Run occasional work (garbage collection, checkpoints, loading) at the same step on all ranks",
-        "pauses at the same time cost once; one after the other they add up over the ranks",
+        "simultaneous pauses cost once; staggered pauses add up over the ranks",
         "traceml#374",
     ),
     RemedyRule(
         "rotating-late-rank",
-        "Give each rank processors of its own (numactl, taskset) and count its involuntary context switches",
-        "ranks that share processors delay one another in turns",
+        "Pin each rank to its own CPU cores (numactl, taskset) and count its involuntary context switches",
+        "ranks that share CPU cores delay one another in turns",
         "torch performance tuning guide",
     ),
     RemedyRule(
         "slow-transfer",
         "Measure the links alone (nccl-tests all_reduce_perf with the same size) and read NCCL's choice of algorithm "
         "and transport (NCCL_DEBUG=INFO)",
-        "what is slow without any other load is the link or its set-up",
+        "if transfers are slow without other load, the link or its configuration is slow",
         "NVIDIA/nccl-tests",
     ),
     RemedyRule(

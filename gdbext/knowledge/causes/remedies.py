@@ -86,7 +86,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "missing-rank",
         "Find out in the rank's log, and in dmesg (killed for lack of memory?), why its process is gone; then restart "
         "the whole job",
-        "a collective cannot go on without a member; the others wait for ever or until the watchdog's timeout",
+        "a collective cannot complete without a member; the others wait for ever or until the watchdog's timeout",
         "NVIDIA/nccl#585",
         kinds=("exited-or-crashed",),
     ),
@@ -110,13 +110,13 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "missing-rank",
         "Find out in the rank's log, and in dmesg (killed for lack of memory?), why its process is gone; then restart "
         "the whole job",
-        "the communicator was made for more ranks than exist; a collective cannot go on without a member",
+        "the communicator was made for more ranks than exist; a collective cannot complete without a member",
         "NVIDIA/nccl#585",
         absent=True,
     ),
     RemedyRule(
         "missing-rank",
-        "Drive every GPU of the process by a thread of its own, or put the calls of one thread for several GPUs "
+        "Drive every GPU of the process from its own thread, or put the calls of one thread for several GPUs "
         "between "
         "ncclGroupStart and ncclGroupEnd",
         "NCCL lets the ranks of one process meet on the CPU before a launch; one thread cannot be in two calls",
@@ -125,7 +125,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Look at the first rank's stack; raise the timeout of the process group above the time that its work takes",
+        "Look at the first rank's stack; set the process group's timeout above the time that its work takes",
         "the others wait on purpose until it has prepared the data",
         "NVIDIA/nccl#865",
         kinds=("store-wait", "nccl-group-launch", "gloo"),
@@ -199,7 +199,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "launch-serialisation",
         "Run once with CUDA_MODULE_LOADING=EAGER: if the hang is gone, the launch had to load its kernel first",
-        "a launch that loads looks like one that finds no room, because the driver's frames have no names",
+        "a launch that loads code looks like one with a full queue, because the driver's frames have no names",
         "CUDA programming guide, lazy loading",
         kinds=("kernel-launch",),
         unset_in="CUDA_MODULE_LOADING=EAGER",
@@ -233,8 +233,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Take the two locks in one order everywhere; do not call CUDA with a lock held that a hook or callback "
-        "takes as well",
+        "Take the two locks in one order everywhere; do not call CUDA while holding a lock that a hook or "
+        "callback takes as well",
         "each thread holds what the other waits for",
         "ofiwg/libfabric#9003",
     ),
@@ -248,15 +248,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "destructor-or-teardown",
-        "Let all work of a communicator finish before it is destroyed; if you abort several communicators, do so in "
-        "the order in which their work was launched, or from separate threads",
+        "Let all work of a communicator finish before it is destroyed; abort several communicators in the order "
+        "in which their work was launched, or from separate threads",
         "the teardown waits for kernels and threads that wait for a peer, or for another communicator's work",
         "NVIDIA/nccl#1013, #1777",
     ),
     RemedyRule(
         "destructor-or-teardown",
         "Free CUDA objects explicitly before main ends, not in static destructors",
-        "during exit the driver may be gone already, and nobody launches the rest of a collective any more",
+        "during exit the driver may already be gone, and no thread launches the rest of a collective",
         "NVIDIA/nccl#829",
         kinds=(*_ALLOCATES, "stream-sync", "device-sync"),
     ),
@@ -271,15 +271,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "shm-too-small",
         "Compare memory.max and memory.events of the rank's cgroup (was its limit reached?), and look for a file that "
         "was cut or removed while it was mapped: ls -lL /proc/PID/map_files",
-        "there is room in /dev/shm now; a page also cannot be had where the container's memory limit is reached, or "
-        "where the file ends before it",
+        "there is room in /dev/shm now; a page is also missing when the container reaches its memory limit, or when "
+        "the file ends before it",
         "mmap(2), SIGBUS; kernel documentation, cgroup-v2 memory.max",
         said="shm-room",
     ),
     RemedyRule(
         "shm-too-small",
         "Look for failing memory: dmesg | grep -i 'memory failure'",
-        "the kernel ends an access to a page that the hardware reported as broken with SIGBUS as well",
+        "the kernel also sends SIGBUS for an access to a page that the hardware reported as broken",
         "sigaction(2), BUS_MCEERR_AR",
         said="shm-room",
     ),
@@ -329,7 +329,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Run once with NCCL_P2P_DISABLE=1: when the job then works, switch off ACS on the PCIe bridges and the "
         "IOMMU, or "
         "give the container all GPUs of the job",
-        "data then goes through host memory, so that only the direct path is taken out",
+        "data then goes through host memory, so only the direct path is excluded",
         "NCCL user guide, troubleshooting",
         unset_in="NCCL_P2P_DISABLE=1",
     ),
@@ -341,14 +341,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "not-a-hang",
-        "Nothing needs fixing here; if requests are not answered, look at the front end or raise its timeout",
+        "No action needed here; if requests are not answered, look at the front end or raise its timeout",
         "the ranks wait for work or are doing it",
         "vllm-project/vllm#46611",
     ),
     RemedyRule(
         "other",
         "Follow the evidence above: the cause is recognised, but there is no general advice for it",
-        "the label says that the cause was recognised, not what it is",
+        "the label has no cause-specific advice",
         "horovod/horovod#2601",
     ),
     RemedyRule(
@@ -403,14 +403,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "unknown",
         "Give the logs of all ranks and hosts together: gdbext diagnose FOLDER, with the lines before the first error",
-        "the rank whose log ends early, or has no line where all others time out, is the one to look at",
+        "the rank whose log ends early, or has no line where all others time out, is the suspect",
         "field practice: NVIDIA/nccl#928; pytorch/pytorch#20630",
         given=("log",),
     ),
     RemedyRule(
         "unknown",
-        "When it hangs again take stacks before the watchdog ends it: py-spy dump --native --pid PID of every rank",
-        "log lines say who waited, but not where the missing rank was",
+        "The next time it hangs, take stacks before the watchdog ends it: py-spy dump --native --pid PID of every rank",
+        "log lines name the ranks that waited, but do not show where the missing rank was",
         "field practice: pytorch/pytorch#54818",
         given=("log",),
     ),

@@ -25,8 +25,8 @@ SIGNATURES: Tuple[Signature, ...] = (
     ),
     Signature(
         "missing-rank",
-        "ranks wait in a collective or for the GPU; another one is dead, stopped by a signal, not started, or outside "
-        "of any communication: in a read, a queue, a lock, Python code",
+        "ranks wait in a collective or for the GPU; another rank is dead, stopped by a signal, not started, or "
+        "not communicating: in a read, a queue, a lock, Python code",
         "a collective completes only when every member has launched it",
         "NVIDIA/nccl#585, #857; vllm-project/vllm#48720; pytorch/pytorch#87995",
         ("gone", "elsewhere", "local", "leader", "starved", "stopped-member"),
@@ -35,7 +35,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "missing-rank",
         "workers wait in shm_broadcast's dequeue (or the front end says `No available shared memory broadcast block`) "
         "while another rank is inside a step",
-        "the workers are victims: the engine core or the rank inside the step does not go on",
+        "the workers are victims: the engine core or the rank inside the step is stuck",
         "vllm-project/vllm#27313, #46611, #44185, #51921, #51986; vllm-ascend#3717",
         ("idle-peer",),
     ),
@@ -49,9 +49,9 @@ SIGNATURES: Tuple[Signature, ...] = (
     ),
     Signature(
         "missing-rank",
-        "all ranks wait for the GPU, nobody moves, and few have launched fewer collectives than the others by the "
-        "counts in NCCL's communicators (ncclComm::seqNumber)",
-        "what the others launched waits on the GPU for the members that have not launched it",
+        "all ranks wait for the GPU, none makes progress, and a few have launched fewer collectives than the others, "
+        "by the counts in NCCL's communicators (ncclComm::seqNumber)",
+        "the others' collective waits on the GPU for the members that have not launched it",
         "NCCL 2.23.4+ comm.h, plugin/profiler.cc; ras/collectives.cc publishes the same counts",
         ("launched_less",),
     ),
@@ -72,8 +72,8 @@ SIGNATURES: Tuple[Signature, ...] = (
     ),
     Signature(
         "init-rendezvous",
-        "ranks are in ncclCommInit*, bootstrap or the store; a member has not come, or waits elsewhere",
-        "the set-up needs all members, found by address: a rank too few, a wrong interface or a firewall look the same",
+        "ranks are in ncclCommInit*, bootstrap or the store; a member has not arrived, or waits elsewhere",
+        "the set-up needs all members, found by address: a missing rank, wrong interface or firewall look the same",
         "NVIDIA/nccl#1260, #1324",
         ("set-up", "set-up-alone", "told_by_log"),
     ),
@@ -109,7 +109,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "one thread waits for the GIL (take_gil) inside a callback, a destructor or the loader; the GIL's owner "
         "waits for "
         "a lock of the driver, the loader or another library",
-        "the waiting thread keeps what the owner needs, and the owner keeps the GIL",
+        "the waiting thread holds the lock that the GIL's owner needs, and that owner holds the GIL",
         "rapidsai/ucx-py#187; auto-round#1701; numba-cuda#317",
         ("gil",),
     ),
@@ -126,7 +126,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "gil-deadlock",
         "the owners of GIL and mutex, as read from memory, form a cycle: the thread that holds the GIL waits for a "
         "mutex, and the mutex's owner waits for the GIL",
-        "each keeps what the other needs, and neither gives up",
+        "each holds the lock that the other needs",
         "CPython ceval_gil.c; glibc nptl (owner fields)",
         ("gil",),
     ),
@@ -142,7 +142,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "lock-order-deadlock",
         "every thread of a process waits without a time-out for a lock, a join, a condition or a semaphore: something "
         "only another thread of the same process could release or signal",
-        "all of them wait: no thread is left that could wake another one",
+        "all threads wait: none is left to wake another one",
         "futex(2); glibc nptl; signal-safety(7)",
         ("left",),
     ),
@@ -157,7 +157,7 @@ SIGNATURES: Tuple[Signature, ...] = (
     Signature(
         "fork-after-cuda",
         "the owner in memory of the lock that a thread waits for is no thread of its process, but one of its parent",
-        "the lock was held at the fork; the child has a copy of it, and not the thread that would release it",
+        "a thread held the lock at the fork; the child has a copy of the lock, but not of that thread",
         "fork(2), pthread_atfork(3)",
         ("forked",),
     ),
@@ -195,25 +195,22 @@ SIGNATURES: Tuple[Signature, ...] = (
     Signature(
         "driver-bug",
         "a thread is in state D inside the kernel's GPU driver; or threads of CUPTI and the driver wait for each other",
-        "the driver waits for the GPU or for itself, and no program can help that; do not attach to a thread in "
-        "state D",
+        "the driver waits for the GPU or for itself; do not attach to a thread in state D",
         "dlrover xpu_timer (skips such processes); syv-ai#107; pytorch/pytorch#60158",
         ("driver",),
     ),
     Signature(
         "not-a-hang",
-        "every rank sits where an idle worker sits, or computes, or moved between two samples",
-        "a server without requests, a compilation or a slow step look like a hang to whoever waits for them",
+        "every rank waits where idle workers wait, or computes, or moved between two samples",
+        "a server without requests, a compilation and a slow step look like a hang from outside",
         "vllm-project/vllm#46611; sgl-project/sglang#17941; NVIDIA/nccl#865",
         ("nothing_to_do", "all_busy", "goes_on", "changing_hands", "works_inside", "followers_wait"),
     ),
     Signature(
         "other",
-        "the sentence of the answer says what it is: for example a lock whose owner has ended without giving it "
-        "back, or a pipe whose other end belongs to a stopped helper process",
-        "not everything that can be proven has a label of its own; a mistake of one NCCL release in send and receive "
-        "is "
-        "another example",
+        "the first sentence of the answer names the cause: for example a lock whose owner ended without releasing it, "
+        "or a pipe whose other end belongs to a stopped helper process",
+        "rare causes have no label of their own; a send and receive bug in one NCCL release is another example",
         "horovod/horovod#2601",
         ("orphan", "other-program", "nobody", "messages", "result_lost", "held_up"),
     ),

@@ -159,8 +159,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "forked",
         "fork-after-cuda",
-        "{Culprits} {are} a forked child and {wait_c} in {where}: {root} held at the fork what it waits for. "
-        "The child has the lock and not the thread that would release it.",
+        "{Culprits} {are} a forked child and {wait_c} in {where}: {root} held the lock at the fork. "
+        "The child has a copy of the lock, but not the thread that would release it.",
         "torch.multiprocessing notes",
         via=("forked",),
         ends=("thread",),
@@ -169,8 +169,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "orphan",
         "other",
-        "{Culprits} {wait_c} in {where} for a lock of {root}, which its process does not have: it has ended "
-        "without releasing it. {Victims_wait}",
+        "{Culprits} {wait_c} in {where} for a lock whose owner ended without releasing it: {root}. {Victims_wait}",
         "pthread_mutexattr_setrobust(3)",
         via=("ended",),
         ends=("thread",),
@@ -221,8 +220,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "nobody",
         "other",
-        "{Culprits} {wait_c} in {where}, and {gone}: the process that should answer is gone. A process that "
-        "closes its own copy of the other end is told so. {Victims_wait}",
+        "{Culprits} {wait_c} in {where}, and {gone}: the process that should answer is gone. A waiter that "
+        "closes its own copy of the other end is notified instead. {Victims_wait}",
         "pipe(7)",
         ends=("process",),
         states=("dead",),

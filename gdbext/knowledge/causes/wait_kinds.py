@@ -48,7 +48,7 @@ WAITS: Mapping[str, WaitRow] = {
 """By label of labels.WAIT_KINDS. Kinds without a row wait for nothing: the thread itself is an end."""
 
 LINKS = {
-    "runs": "the device runs it, or has it queued: it does not get free before",
+    "runs": "the device is running it, or has it queued, and is busy until then",
     "member": "has not reached it",
     "holds": "holds it",
     "other end": "has the other end open",
@@ -56,7 +56,7 @@ LINKS = {
     "forked": "held it in the parent when the child was forked",
     "called elsewhere": "is in another operation of the same communicator",
     "other communicator": "is in an operation of another communicator",
-    "next collective": "will be missed at the next one",
+    "next collective": "will be missing from the next one",
     "blocked launch": "launches are blocking, or the launch queue is full",
     "peer memory": "opens the memory of another GPU",
     "lazy launch": "loads the kernel first, which waits for the device",

@@ -16,7 +16,7 @@ SANITIZER = "compute-sanitizer --tool memcheck on a small case names the kernel,
 CORE = "CUDA_ENABLE_COREDUMP_ON_EXCEPTION=1 writes a GPU core with the failing kernel and line; cuda-gdb opens it"
 XID = "dmesg | grep Xid: the kernel driver's line tells the program's fault from the hardware's"
 _KERNEL_FAULT = (BLOCKING, SANITIZER, CORE)
-_HARDWARE = (XID, "nvidia-smi -q -d ECC,PAGE_RETIREMENT; take the GPU out of service when it comes again")
+_HARDWARE = (XID, "nvidia-smi -q -d ECC,PAGE_RETIREMENT; take the GPU out of service if the error recurs")
 
 CUDA: Tuple[ErrorRow, ...] = (
     ErrorRow(0, "no error", _HEADER, prints="no error"),
@@ -26,10 +26,10 @@ CUDA: Tuple[ErrorRow, ...] = (
         _HEADER,
         causes=(
             "a size or shape of 0 or below after a wrong batch or sequence length",
-            "a pointer of another device, or one that was freed",
+            "a pointer that belongs to another device, or was freed",
             "too much dynamic shared memory without cudaFuncSetAttribute",
         ),
-        steps=("look at the arguments of the call in the frame that the check stands in",),
+        steps=("look at the arguments of the call in the frame with the check",),
         prints="invalid argument",
     ),
     ErrorRow(
@@ -195,7 +195,7 @@ CUDA: Tuple[ErrorRow, ...] = (
     ),
     ErrorRow(
         700,
-        "a kernel read or wrote an address that it may not",
+        "a kernel read or wrote an address that it may not access",
         _HEADER,
         sticky=True,
         causes=(
@@ -245,7 +245,7 @@ CUDA: Tuple[ErrorRow, ...] = (
         _HEADER,
         sticky=True,
         causes=("an index out of range in embedding or gather (token id beyond the vocabulary)",),
-        steps=("the assert's text, block and thread stand on stdout of the rank", BLOCKING, CORE),
+        steps=("the rank's stdout has the assert's text, block and thread", BLOCKING, CORE),
         prints="device-side assert triggered",
     ),
     ErrorRow(
@@ -318,7 +318,7 @@ CUDA: Tuple[ErrorRow, ...] = (
     ),
     ErrorRow(
         803,
-        "the kernel driver and libcuda are of releases that do not fit",
+        "the kernel driver and libcuda have mismatched releases",
         _HEADER,
         causes=("the driver was updated and the host not rebooted", "libcuda of the image shadows the host's"),
         steps=("cat /proc/driver/nvidia/version, and which libcuda.so.1 the rank has mapped",),
@@ -356,10 +356,10 @@ CUDA: Tuple[ErrorRow, ...] = (
         steps=("give the library the capturing stream, or capture on a non-blocking one",),
         prints="operation would make the legacy stream depend on a capturing blocking stream",
     ),
-    ErrorRow(911, "an error outside of CUDA, in something it waits for", _HEADER, sticky=True, steps=(XID,)),
+    ErrorRow(911, "an error outside CUDA, in an object that CUDA waits for", _HEADER, sticky=True, steps=(XID,)),
     ErrorRow(
         999,
-        "the driver failed for a reason that it does not tell",
+        "the driver failed and reports no reason",
         _HEADER,
         sticky=None,
         causes=("a driver that was updated under the process", "a GPU that fell off the bus"),

@@ -8,7 +8,7 @@ from gdbext.knowledge.errors.rows import ErrorRow
 _CUBLAS = "cublas_api.h 12.9"
 _NCCL = "nccl.h 2.32.3"
 _DEBUG = "NCCL_DEBUG=WARN prints the reason; ncclLastError in the process holds the last one"
-_HIDES = "an earlier CUDA error of the process often hides behind it: look for the first failed check"
+_HIDES = "it often hides an earlier CUDA error of the process: look for the first failed check"
 
 CUBLAS: Tuple[ErrorRow, ...] = (
     ErrorRow(0, "no error", _CUBLAS),
@@ -46,7 +46,7 @@ CUBLAS: Tuple[ErrorRow, ...] = (
     ),
     ErrorRow(
         14,
-        "cuBLAS failed inside: often a launch that could not be made",
+        "an internal error of cuBLAS: often a kernel launch that failed",
         _CUBLAS,
         sticky=None,
         causes=("an earlier kernel failed on the same GPU", "memory is full"),
@@ -104,7 +104,7 @@ NCCL: Tuple[ErrorRow, ...] = (
     ),
     ErrorRow(
         5,
-        "NCCL is used in a way that it does not allow",
+        "the program used NCCL in a way that NCCL does not allow",
         _NCCL,
         causes=(
             "two ranks on one GPU (wrong device or CUDA_VISIBLE_DEVICES)",

@@ -35,7 +35,7 @@ RULES: Tuple[FrameRule, ...] = (
         "cuda-error-throw",
         r"(abort|__GI_abort|raise|__GI_raise|gsignal|pthread_kill|__pthread_kill_implementation|std::terminate"
         r"|__cxa_throw|_Unwind_RaiseException)$",
-        "an exception of a check of CUDA's errors that nobody caught",
+        "an uncaught exception of a CUDA error check",
         rank=FATAL + 1,
         under=r"((fastertransformer|turbomind|rtp_llm|tensorrt_llm(::_v1)?::common)::(check(Ex|_cuda_error)?|syncAndCheck\w*"
         r"|CheckError|ncclCheck)(<.*>)?$|turbomind::Report(CudaError|CuDrvError)$|ggml_cuda_error$"

@@ -77,7 +77,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "crash-in-kernel-log",
         r"traps: .{1,20}\[\d+\] (?:general protection|trap )|\]: segfault at [0-9a-f]{1,16} ip ",
-        "the kernel stopped a process for an access that is not allowed",
+        "the kernel stopped a process after an invalid memory access",
         "Linux arch/x86/mm/fault.c, kernel/traps.c",
         wait=_DEAD,
     ),

@@ -33,7 +33,7 @@ RULES: Tuple[LogRule, ...] = (
         r"(?:ion)? triggered"
         r"|\bCUDA_EXCEPTION_\d{1,2}\b|^CUDA Exception: "
         r"|CUDA_ERROR_(?:ILLEGAL|MISALIGNED|INVALID_PC|HARDWARE_STACK|LAUNCH_FAILED)",
-        "a kernel failed on the device; the call that reports it is mostly not the one that caused it",
+        "a kernel failed on the device; the call that reports it is usually not the cause",
         "CUDA runtime API, error codes 700-719; ROCm",
         "gpu-fault",
         "medium",
@@ -82,7 +82,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "gpu-reset",
         r"amdgpu.{0,60}(?:GPU reset begin|ring \S+ timeout|\bpage fault\b)|amdkfd.{0,60}HW exception",
-        "the kernel's driver found the GPU not answering and resets it",
+        "the GPU did not answer, and the kernel driver resets it",
         "Linux amdgpu_device.c, amdgpu_job.c",
         "gpu-fault",
         "medium",

@@ -122,7 +122,7 @@ RULES: Tuple[LogRule, ...] = (
         "participants-missing",
         r"Expected \d+ threads to join the rendezvous, but (?:only \d+|not all) of them arrived"
         r"|waiting for all participants to arrive at rendezvous",
-        "a participant of a collective of XLA does not come",
+        "a participant did not join a collective of XLA",
         "xla/service/rendezvous.cc",
         _MISSING,
         "low",

@@ -29,7 +29,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "no-interface",
         r"[Bb]ootstrap ?: no socket interface found|NET/Socket ?: ?[Nn]o (?:usable )?interface",
-        "NCCL found no network interface to use: NCCL_SOCKET_IFNAME names none of this host",
+        "NCCL found no network interface to use: NCCL_SOCKET_IFNAME matches no interface of this host",
         "NCCL bootstrap.cc, net_socket.cc",
         _NETWORK,
         "medium",
@@ -60,7 +60,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|wait timeout after \d+ms, keys?: |failed to (?:connect|recv).{0,60}TCPStore|TCPStore.{0,80}(?:timed out"
         r"|Broken pipe)"
         r"|DEADLINE_EXCEEDED: (?:Barrier timed out|.{0,60}coordination service)",
-        "a rank did not reach the store, or a key of it never came",
+        "a rank did not reach the store, or never wrote its key",
         "torch socket.cpp, TCPStore.cpp, elastic rendezvous/api.py; tsl coordination_service.cc",
         _INIT,
         "low",

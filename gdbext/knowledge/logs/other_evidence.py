@@ -17,7 +17,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "no-block",
         r"No available (?:shared memory broadcast )?block found",
-        "the writer waits for a reader of vLLM's message queue; the one that does not read is inside a step",
+        "the writer waits for a reader of vLLM's message queue; that reader is inside a step",
         "vllm-project/vllm#46646; vLLM shm_broadcast.py",
         wait=_QUEUE,
     ),
@@ -27,7 +27,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|Health check failed\. Server couldn't get a response|Timed out waiting for engine"
         r"|[Ee]xecute_?[Mm]odel timed? ?out"
         r"|Ray Compiled (?:Graph|DAG).{0,80}timed? ?out|RayChannelTimeoutError|GetTimeoutError",
-        "one process of the engine got no answer from another one",
+        "a process of the engine got no answer from another process",
         "vLLM multiproc_executor.py, v1/utils.py; SGLang http_server.py; Ray compiled graphs",
         wait=_QUEUE,
     ),

@@ -64,10 +64,10 @@ DRIVER_MODULES = CUDA_DRIVER_MODULES
 LIBRARY_MODULES = C_LIBRARY_MODULES
 
 NO_OWNER = {
-    "condvar": "a condition variable has no owner: whoever makes the condition true wakes it",
-    "semaphore": "a semaphore has no owner: anybody may post it",
+    "condvar": "a condition variable has no owner: any thread that makes the condition true can wake it",
+    "semaphore": "a semaphore has no owner: any thread may post it",
     "once": "the word of an initialiser does not say who runs it",
-    "barrier": "a barrier has no owner: it opens when the last thread has come",
+    "barrier": "a barrier has no owner: it opens when the last thread arrives",
     "malloc": "the lock word of malloc does not say who holds it",
 }
 """Why some kinds never have one."""
@@ -93,7 +93,7 @@ BY_HANDLER = {"semaphore": True, "futex": True, "condvar": False}
 variable (signal-safety(7)); some do."""
 
 LET_GO = Missing("it was let go just before the look: the thread is about to run", Code.MOVING)
-HANDED_OVER = Missing("nobody holds it at this moment: it is being handed over", Code.MOVING)
+HANDED_OVER = Missing("no thread holds it at this moment: it is being handed over", Code.MOVING)
 """Why a lock that has owners had none at the moment of the look: it changes hands."""
 PARKED = Missing(
     "glibc has put the thread to sleep for good: the kernel refused its priority-inheriting mutex, because that would "

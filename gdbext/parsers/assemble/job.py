@@ -54,7 +54,7 @@ def parse_files(texts: Sequence[Tuple[str, bytes]]) -> JobSnapshot:
     whose = {name: owner_of(name[shared:]) for name in names} if len(texts) > 1 else {}
     for name, data in together(texts, whose):
         found = _parse(name, data, tally, whose.get(name, UNNAMED))
-        processes += found.processes
+        processes += _titled(name, found.processes) if len(texts) > 1 else found.processes
         problems += found.problems
         said += found.said
     processes = once(processes)
@@ -115,7 +115,7 @@ def _parse(name: str, data: bytes, tally: Tally, whose: Stream = UNNAMED) -> _Fo
     speaking = speakers.finished(() if processes else said)
     found = [_identified(process.finished(0)) for process in (*processes, *speaking)]
     if whose.rank is not None and not found:  # its log tells nothing: that may tell all
-        silent = f"no line of {name} tells of a fault; it ends with: {_last_line(text)}"
+        silent = f"no line of {name} reports a fault; the last line is: {_last_line(text)}"
         found = [replace(speakers.find(whose.rank, None).finished(0), problems=(silent,))]
     problems += [_PRINTED_AGAIN.format(label) for label in _printed_again(processes, found)]
     return _Found(_named_after_file(name, found), problems, said)
@@ -263,6 +263,16 @@ def _named_after_file(name: str, processes: List[RankSnapshot]) -> List[RankSnap
             pid=int(pid.group(1)) if pid and one.pid is None else one.pid,
         )
     ]
+
+
+def _titled(name: str, processes: Sequence[RankSnapshot]) -> List[RankSnapshot]:
+    """One of several files: its only process, where nothing else names it, has the file's name as its title."""
+    if len(processes) != 1 or name.endswith(".py"):
+        return list(processes)
+    one = processes[0]
+    if one.title or one.rank is not None or one.pid is not None:
+        return [one]
+    return [replace(one, title=name.rsplit("/", 1)[-1])]
 
 
 def _not_understood(tally: Tally) -> List[str]:

@@ -35,7 +35,7 @@ def graph(diagnosis: Diagnosis, _origin: Optional[Origin]) -> List[str]:
     lines = ["digraph waits {", f"  label={_quoted(title)};", "  rankdir=LR;", '  node [fontname="sans-serif"];']
     lines += [f"  {names[id]} [{_node(node, diagnosis)}];" for id, node in nodes.items()]
     if not nodes:
-        lines.append('  none [shape=plaintext, label="nobody was seen to wait for anybody"];')
+        lines.append('  none [shape=plaintext, label="no waiting rank was found"];')
     for (source, target), (edge, certain) in list(edges.items())[:MOST]:
         held = edge.kind == "holds"
         look = "" if certain else ", style=dashed"

@@ -25,12 +25,12 @@ _LINKS = {
     "member": "still to come:",
     "runs": "busy with",
     "other end": "other end open in",
-    "ended": "held by one that is gone:",
+    "ended": "held by an ended thread:",
     "forked": "held at the fork by",
     "called elsewhere": "in another operation:",
     "other communicator": "in another communicator:",
     "blocked launch": "launches block:",
-    "left": "nobody else is left:",
+    "left": "no other thread is left:",
 }
 """Links in words; of a wait its kind is told."""
 

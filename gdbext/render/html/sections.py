@@ -40,7 +40,7 @@ def status(diagnosis: Optional[Diagnosis]) -> Status:
     if diagnosis is None:
         return Status("plain", "≡", "communicators")
     if diagnosis.hangs is None:
-        return Status("doubt", "?", "cannot be told")
+        return Status("doubt", "?", "undecided")
     if not diagnosis.hangs:
         return Status("good", "✓", "nothing hangs")
     return Status("doubt", "!", "finding") if diagnosis.verdict.cause == "unknown" else Status("bad", "▲", "finding")

@@ -92,9 +92,11 @@ class TreeRows:
         while len(nodes[-1].children) == 1 and nodes[-1].children[0].ranks == node.ranks:
             nodes.append(nodes[-1].children[0])
         noun = {"rank": ("rank", "ranks"), "process": ("process", "processes")}[self._noun]
+        first = 0 if self._noun == "rank" else 1  # processes are counted from 1, as in the sentences
+        numbers = [number + first for number in node.ranks]
         branch = Branch(
             ranks=self._data.ranks(node.ranks),
-            ranks_text=f"{noun[len(node.ranks) != 1]} {rank_set(node.ranks, PLAIN, 28)}",
+            ranks_text=f"{noun[len(node.ranks) != 1]} {rank_set(numbers, PLAIN, 28)}",
             threads=counted(node.threads, "thread"),
             culprit=self._is_culprit(node),
         )

@@ -10,8 +10,8 @@ from gdbext.render.style import Style
 
 _ACCENTS = {"ok": "dim", "warning": "doubt", "hindrance": "bad"}
 _STATE, _NAME = 11, 12
-_GOOD = "Nothing stands in the way of a look."
-_UNTRIED = "No hindrance was found, but no rank either: whether ranks may be looked at is not known."
+_GOOD = "Ready: no problems found."
+_UNTRIED = "No problems found, but no rank is running here, so the permission to read ranks could not be checked."
 
 
 def checkup_lines(checkup: Checkup, style: Style) -> List[str]:

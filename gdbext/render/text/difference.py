@@ -14,7 +14,7 @@ from gdbext.render.table import Column, Row, table
 
 MOST_RANKS, MOST_STACKS, MOST_CALLS, MOST_COUNTS = 64, 12, 6, 24
 
-WORDS = {"moved": "moved", "same": "did not move", "unknown": "cannot be told", "new": "new", "gone": "gone"}
+WORDS = {"moved": "moved", "same": "did not move", "unknown": "unknown", "new": "new", "gone": "gone"}
 _COLUMNS = (
     Column("rank", keep=9),
     Column("state", keep=9),

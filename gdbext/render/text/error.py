@@ -9,7 +9,7 @@ from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 
 STICKY = "sticky: every later CUDA call of this process fails too; the process must be started again"
-PASSING = "not sticky: the process can go on"
+PASSING = "not sticky: the process can continue"
 UNKNOWN = "it may be sticky, depending on the underlying error"
 
 
@@ -45,7 +45,7 @@ def code_lines(one: ErrorCode, style: Style, brief: bool = False) -> List[str]:
                 lines += wrapped(clean(text, style), style, indent="      ", first="    - ")
     if not one.source:
         lines += wrapped(
-            "gdbext has no further explanation; the meaning is taken from its name", style, indent="  ", first="  "
+            "gdbext has no further explanation; the meaning is inferred from the name", style, indent="  ", first="  "
         )
     return lines
 

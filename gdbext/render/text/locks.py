@@ -76,7 +76,7 @@ def _told(report: LockReport, style: Style) -> List[str]:
 
 
 def _answer(report: LockReport, style: Style, origin: Optional[Origin]) -> List[str]:
-    first = next(iter((*report.stories, *report.notes)), "No thread waits for a lock that another one holds.")
+    first = next(iter((*report.stories, *report.notes)), "No thread waits for a lock that another thread holds.")
     calm = "" if report.finding or not report.stories else "No deadlock was seen. "
     further = len(report.stories) - 1
     waits = ", ".join(f"{count:,} on {_named(kind, count)}" for kind, count in report.ownerless)

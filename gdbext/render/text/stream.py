@@ -146,7 +146,7 @@ def _remarks(rank: RankStreams) -> List[str]:
     left = [one.asked for one in (*rank.streams, *rank.events) if isinstance(one.asked, Missing)]
     count = sum(one.code is Code.GIVEN_UP for one in left)
     if count:
-        found.append(f"{counted(count, 'other')} not asked any more: after that no call is made in this process")
+        found.append(f"{counted(count, 'other')} not queried: after an error gdbext makes no more calls in the process")
     if not rank.streams and not rank.problems:
         found.append(_NO_STREAM)
     return list(dict.fromkeys([*rank.problems, *found]))

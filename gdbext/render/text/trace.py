@@ -48,7 +48,7 @@ _SORTS = {
     "skew": "dominated by skew",
     "transfer": "by transfer",
     "mixed": "by both",
-    "inconclusive": "by what cannot be told",
+    "inconclusive": "inconclusive",
 }
 
 
@@ -87,7 +87,7 @@ def _ranks(found: TraceDiagnosis, style: Style) -> List[str]:
         )
     lines = table(columns, rows, style)
     if len(found.lateness) > _MOST:
-        lines.append(f"and {len(found.lateness) - _MOST} ranks that were less late")
+        lines.append(f"and {len(found.lateness) - _MOST} ranks with a smaller delay")
     return lines
 
 
@@ -118,7 +118,7 @@ def _closing(files: Sequence[TraceFile], problems: Sequence[str], style: Style) 
         loose = [one.name for one in clocks if one.clock and not one.clock.aligned]
         if loose:
             names = ", ".join(loose[:6]) + (", ..." if len(loose) > 6 else "")
-            lines += wrapped(f"Not aligned, left as they were: {clean(names, style)}.", style)
+            lines += wrapped(f"Not aligned, times unchanged: {clean(names, style)}.", style)
     texts = [*problems, *(f"{one.path.rpartition('/')[2]}: {text}" for one in files for text in one.problems)]
     if texts:
         lines += ["", style.paint("Problems", "strong")]
@@ -155,7 +155,7 @@ def merge_lines(report: MergeReport, style: Style) -> List[str]:
             how = {
                 "shared": "on the clock of the first",
                 "base time": "not aligned: by the start its profiler wrote",
-            }.get(clock.method if clock else "", "not aligned, left as it was")
+            }.get(clock.method if clock else "", "not aligned, times unchanged")
         lines.append(f"  {clean(one.name, style):<12} {one.events:>10,} events, {how}")
     return lines + _closing((), [*report.problems, *_of_files(report.files)], style)
 

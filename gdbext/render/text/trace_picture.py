@@ -29,9 +29,7 @@ def picture(found: TraceDiagnosis) -> str:
         'font-family="sans-serif" font-size="11">',
         f'<rect width="{_WIDTH}" height="{height}" fill="#fff"/>',
         _text(10, 18, found.verdict.summary[:150], 'font-size="13" font-weight="bold"'),
-        _text(
-            10, 34, "grey: waits for the last; red: comes last; blue: the transfer that all take part in", 'fill="#555"'
-        ),
+        _text(10, 34, "grey: waits for the last rank; red: arrives last; blue: transfer of all ranks", 'fill="#555"'),
     ]
     for at, number in rows.items():
         y = _TOP + _ROW * number
@@ -49,7 +47,7 @@ def picture(found: TraceDiagnosis) -> str:
         anchor = "end" if tick == 4 else "middle" if tick else "start"
         lines.append(_text(x, bottom, span(round(end * tick / 4)), f'fill="#555" text-anchor="{anchor}"'))
     if len(found.lateness) > _MOST:
-        lines.append(_text(10, bottom + 16, f"{len(found.lateness) - _MOST} ranks that were less late are not drawn"))
+        lines.append(_text(10, bottom + 16, f"{len(found.lateness) - _MOST} ranks with a smaller delay are not drawn"))
     return "\n".join([*lines, "</svg>\n"])
 
 

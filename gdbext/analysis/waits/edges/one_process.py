@@ -65,9 +65,7 @@ def ways_out(view: JobView, party: Party) -> Tuple[Evidence, ...]:
     reasons = [one.reason for _, _, one in found if isinstance(one, Missing)]
     if not own or not reasons:
         return ()
-    return (
-        shows(party, f"what may wake threads of {party.process.label} that wait for others of it: {named(reasons)}"),
-    )
+    return (shows(party, f"what may wake the waiting threads of {party.process.label}: {named(reasons)}"),)
 
 
 def name(wait: LockWait) -> str:
@@ -94,7 +92,7 @@ def _needs_any(wait: LockWait) -> bool:
 def _waits(view: JobView, threads: Threads, process: RankSnapshot) -> Iterator[Tuple[Party, LockWait, Maybe[str]]]:
     """Each thread with how sure only its own process can end its wait, or with what else might."""
     waits: Mapping[int, LockWait] = {wait.thread: wait for wait in process.locks}
-    nothing = LockWait(thread=0, kind="futex", address=0, owner=Missing("it is in no wait for a lock"))
+    nothing = LockWait(thread=0, kind="futex", address=0, owner=Missing("it does not wait for a lock"))
     for party in threads_of(view, process.index):
         thread = party.thread
         if thread is None or thread.state in _ENDED:
@@ -117,22 +115,20 @@ def _elsewhere(threads: Threads, process: RankSnapshot, wait: LockWait) -> Optio
     if wait.timed:
         return "waits with a time-out"
     if wait.shared or wait.owner_process not in (None, process.pid):
-        return "waits for what other processes have as well"
+        return "waits for an object that other processes share"
     reason = wait.owner.reason if isinstance(wait.owner, Missing) else ""
     if wait.still is False or wait.moving:
-        return "is about to go on"
+        return "is about to resume"
     if wait.kind in BY_HANDLER:
         return _handler(process, wait)
     known = wait.gone or threads.owner(process, wait) is not None or _needs_any(wait)
     readers = wait.kind != "rwlock" or not reason or wait.readers
-    return (
-        None if known and readers else f"waits for what nobody is known to hold ({reason or 'its owner was not seen'})"
-    )
+    return None if known and readers else f"waits for an object of unknown owner ({reason or 'its owner was not seen'})"
 
 
 def _handler(process: RankSnapshot, wait: LockWait) -> Optional[str]:
     if process.handlers is None:
-        return "may be woken by a signal handler, if there is one" if BY_HANDLER[wait.kind] else None
+        return "may be woken by a signal handler, if the process has one" if BY_HANDLER[wait.kind] else None
     may = [one for one in process.handlers if one not in OF_RUNTIMES and not (one == KEYBOARD and process.python)]
     return f"may be woken by the handler of signal {may[0]}" if may else None
 

@@ -76,7 +76,7 @@ def _other_ends(drawing: Drawing, threads: Threads, process: RankSnapshot, node:
     others = [pid for pid in pids if pid != process.pid or (peer.lock and len(process.threads) == 1)]
     if not others and not peer.lock:
         alone = len(process.threads) == 1  # another thread may be the writer
-        name = "nobody else has it open" if pids else "nobody has it open"
+        name = "no other process has it open" if pids else "no process has it open"
         gone = drawing.resource("process", node.id, name, "dead" if alone else "external")
         drawing.join(node, gone, "other end", "inferred", needs=ANY)
     for pid, name, state in zip(pids, peer.names, peer.states):

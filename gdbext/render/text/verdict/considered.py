@@ -17,7 +17,7 @@ from gdbext.render.text.verdict.whom import noun, seen_at, who
 MOST = 12
 """Hypotheses that are printed."""
 _NO_HYPOTHESIS = (
-    "The graph has no circle, and no end of a kind that explains why ranks wait. No progress was seen, and no log, "
+    "The wait graph has no cycle, and no end that explains why ranks wait. No rank made progress, and no log, "
     "witness or counter names a cause."
 )
 _SEVERAL = 3  # contradictions that are printed
@@ -64,12 +64,12 @@ def _hypothesis(diagnosis: Diagnosis, number: int, one: Hypothesis, style: Style
 def _role(verdict: Verdict, number: int, one: Hypothesis) -> str:
     if number != verdict.considered.answer:
         return ""
-    return ": the answer" if one.cause == verdict.cause else ": blames whom the answer blames"
+    return ": the answer" if one.cause == verdict.cause else ": same culprit as the answer"
 
 
 def _blamed(processes: Sequence[RankSnapshot], one: Hypothesis, style: Style) -> str:
     absent = f"{noun(one.absent)} {folded(one.absent)} (no process)" if one.absent else ""
-    return ", ".join(filter(None, [who(processes, one.culprits, style), absent])) or "nobody that was seen"
+    return ", ".join(filter(None, [who(processes, one.culprits, style), absent])) or "no rank that was read"
 
 
 def _explained(diagnosis: Diagnosis, one: Hypothesis, style: Style) -> str:
@@ -96,7 +96,7 @@ def _weakest(processes: Sequence[RankSnapshot], one: Hypothesis, style: Style) -
     """`all_reduce -> rank 1 (member, assumed): ...`, with its fact; without one what its strength means."""
     edge = one.weakest_edge
     if edge is None:
-        return "its end is told without an edge"
+        return "the chain has no edges"
     step = f"{chain_text((edge,), style)} ({edge.kind}, {edge.strength})"
     if not edge.facts:
         return f"{step}: {STRENGTHS.get(edge.strength, edge.strength)}"

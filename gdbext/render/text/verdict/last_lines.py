@@ -144,7 +144,7 @@ def pause_text(processes: Sequence[RankSnapshot], style: Style) -> Tuple[str, ..
 _SIGNS = {
     "runs": ("runs on", "run on"),
     "waits": ("waits as before", "wait as before"),
-    "moved": ("waits in other calls than before", "wait in other calls than before"),
+    "moved": ("waits in a different call than before", "wait in different calls than before"),
     "stopped": ("is stopped", "are stopped"),
     "traced": ("is traced", "are traced"),
     "gone": ("is gone", "are gone"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Dict, FrozenSet, List, Optional, Sequence, Tuple
 
 from gdbext.model.codes import ReadState
-from gdbext.model.job import RankSnapshot
+from gdbext.model.job import OF_THE_TEXT, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis, ProcessJudgement
@@ -152,9 +152,11 @@ def _row(group: Sequence[_Seen], style: Style) -> Row:
 
 
 def _unranked(group: Sequence[_Seen], style: Style) -> str:
-    """Processes of unknown rank: their pid tells them apart; where there is none either, their index."""
+    """Processes of unknown rank: their pid tells them apart; without pids, their place in the text or their file."""
     if any(one.process.pid is None for one in group):
-        return f"process {_numbers([one.process.index for one in group], style)}"
+        if len(group) == 1:
+            return group[0].process.label.replace(OF_THE_TEXT, "")
+        return f"process {_numbers([one.process.index + 1 for one in group], style)}"
     return "?" if len(group) == 1 else f"? ({len(group)})"
 
 

@@ -211,7 +211,8 @@ def _says_little(call: _Call) -> bool:
 
 def _laid_out(lines: Sequence[_Line], counts: str, style: Style, culprits: FrozenSet[int] = frozenset()) -> List[str]:
     """The ranks on the left, the calls on the right, cut to the width."""
-    sets = [rank_set(line.ranks, style, _RANKS_WIDTH) for line in lines]
+    first = 1 if counts == "process" else 0  # processes of a text are counted from 1, as in its sentences
+    sets = [rank_set([number + first for number in line.ranks], style, _RANKS_WIDTH) for line in lines]
     title = {"rank": "ranks", "process": "processes"}.get(counts, clean(counts, style))
     left = max([len(title), *map(len, sets)]) + 2
     header = style.paint(title.ljust(left) + "outermost call first", "dim")
