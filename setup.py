@@ -12,8 +12,15 @@ VERSION = re.search(r'__version__ = "([^"]+)"', (HERE / "gdbext" / "__init__.py"
 MANUAL = "build/man/gdbext.1"
 
 
+DEMO_ENGINE = ("tests/__init__.py", "tests/polling.py", "tests/inferiors/job.[ch]", "tests/inferiors/engine/*",
+               "tests/inferiors/cuda/*", "tests/inferiors/cuda/nccl/*",
+               *(f"tests/inferiors/{name}.py" for name in ("show", "demo", "demo_build", "scenarios")))  # fmt: skip
+"""What `gdbext demo` builds and starts where a compiler is: it comes into the package as gdbext/demo/engine."""
+
+
 class WithManual(build_py):
-    """The manual page is made of the commands' rows, which import the standard library alone."""
+    """The manual page is made of the commands' rows, which import the standard library alone. The sources of the demo
+    engine are those of the tests."""
 
     def run(self) -> None:
         sys.path.insert(0, str(HERE))
@@ -23,6 +30,11 @@ class WithManual(build_py):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(page()) + "\n", "utf-8")
         super().run()
+        for pattern in DEMO_ENGINE if not getattr(self, "editable_mode", False) else ():
+            for source in filter(pathlib.Path.is_file, HERE.glob(pattern)):
+                target = pathlib.Path(self.build_lib, "gdbext", "demo", "engine", source.relative_to(HERE))
+                self.mkpath(str(target.parent))
+                self.copy_file(str(source), str(target))
 
 
 setup(

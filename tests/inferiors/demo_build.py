@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Dict, List, Sequence, Tuple
 
 HERE = Path(__file__).resolve().parent
-BUILD = HERE / "build"
+BUILD = Path(os.environ.get("GDBEXT_DEMO_BUILD") or HERE / "build")
+"""An installed package has the sources in a folder that is not its user's."""
 
 # Each call stays a frame, and every frame can be unwound: stacks have the shape of the real libraries'.
 FRAMES = ["-fno-optimize-sibling-calls", "-fasynchronous-unwind-tables"]

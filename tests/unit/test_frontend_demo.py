@@ -1,6 +1,8 @@
 """`gdbext demo`: the recorded looks in the package can still be read, and are judged as their scenarios say."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ from gdbext.commands.demo_looks import FOLDER, NAMES
 from gdbext.model.snapshot_files.codec import load_snapshot
 from tests.front_end import gdbext
 from tests.inferiors.scenarios import BY_NAME
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_there_is_a_look_at_every_hang():
@@ -48,3 +52,41 @@ def test_in_a_clone_with_a_compiler_the_engine_is_started(monkeypatch, tools):
     monkeypatch.setattr(demo.os, "execv", lambda path, words: started.append(words[1:]))
     gdbext("demo", "sigbus")
     assert started == ([["--hang", "sigbus"]] if tools else [])
+
+
+def test_live_says_what_is_lacking(monkeypatch):
+    monkeypatch.setattr(demo.shutil, "which", lambda name: None if name == "g++" else name)
+    done = gdbext("demo", "--live")
+    assert done.returncode == 4 and "g++ not found" in done.stderr and "gdbext demo --recorded" in done.stderr
+    both = gdbext("demo", "--live", "--recorded")
+    assert both.returncode == 2
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """The package as a wheel has it."""
+    words = [sys.executable, "setup.py", "-q", "build_py", "-d", str(tmp_path)]
+    subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
+    return tmp_path / "gdbext" / "demo"
+
+
+@pytest.mark.process
+def test_an_installed_package_starts_the_engine_from_its_sources(installed, monkeypatch, tmp_path):
+    """Its sources are all there: it lists its hangs, and knows its build by their content."""
+    started = []
+    monkeypatch.setattr(demo.gdbext, "__file__", str(tmp_path / "gdbext" / "__init__.py"))
+    monkeypatch.setattr(demo, "FOLDER", str(installed))
+    monkeypatch.setattr(demo.shutil, "which", lambda name: name)
+    monkeypatch.setattr(demo.os, "execve", lambda path, words, environ: started.append((words, environ)))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("GDBEXT_CACHE", raising=False)
+    gdbext("demo", "sigbus", "--live")
+    ((words, environ),) = started
+    assert words[2:] == ["--hang", "sigbus"] and environ["GDBEXT_DEMO_BUILD"].startswith(str(tmp_path / "cache"))
+    listed = subprocess.run([*words[:2], "--list"], cwd=tmp_path, env=environ, capture_output=True, text=True)
+    assert listed.stderr == "" and [line.split()[0] for line in listed.stdout.splitlines()].count("sigbus") == 1
+    built = "from tests.inferiors import demo_build as b; print(b.__file__, b.BUILD, b._digest(), len(b._steps()[0]))"
+    there = subprocess.run([sys.executable, "-c", built], cwd="/", env=environ, capture_output=True, text=True)
+    here = subprocess.run([sys.executable, "-c", built], cwd=ROOT, capture_output=True, text=True)
+    assert there.stdout.split()[2:] == here.stdout.split()[2:], there.stderr
+    assert there.stdout.startswith(str(installed)) and environ["GDBEXT_DEMO_BUILD"] in there.stdout

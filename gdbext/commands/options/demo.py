@@ -5,13 +5,14 @@ from gdbext.commands.options.shared_arguments import QUIET
 
 COMMANDS = (
     Command(
-        "Show gdbext at work on a hanging job: a live one in a clone of the repository, else a recorded one",
+        "Show gdbext at work on a hanging job: a live one where a compiler is, else a recorded one",
         gdbext="demo",
         run="gdbext.cli.demo",
         arguments=(
             Argument("name", "which hang to show (default: pinned-alloc)", "NAME", nargs="?", completes="demo"),
             Argument("--list", "list the hangs, with one line on each", flag=True),
-            Argument("--recorded", "use the recording, even in a clone", flag=True),
+            Argument("--live", "build and start the demo engine, or say what is lacking", flag=True),
+            Argument("--recorded", "use the recording, even where a compiler is", flag=True),
             QUIET,
         ),
         shell_examples=("gdbext demo", "gdbext demo collective-mismatch"),
