@@ -7,8 +7,14 @@ import os
 
 import pytest
 
+from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.verdict.judge import judge
+from gdbext.cli import bundle
 from gdbext.commands import output
 from gdbext.model.snapshot_files.codec import dump_snapshot
+from gdbext.model.verdict import Verdict
+from gdbext.model.waits import Edge, Node
+from gdbext.render.html.chain_picture import picture
 from tests import page_samples
 from tests.front_end import gdbext
 
@@ -58,6 +64,32 @@ def test_pasted_stacks_have_a_page(tmp_path):
     text = tmp_path / "stacks.txt"
     text.write_text("Thread 1 (LWP 7):\n#0  0x00007f in read () from /lib/libc.so.6\n#1  0x0055 in main () at a.c:3\n")
     assert "<b>main</b>" in gdbext("diagnose", text, "--html", "-", "-q").stdout
+
+
+def test_a_look_from_a_file_has_its_date_once_and_no_age(saved):
+    """A page is read later than it was made: `2 days ago` would be wrong there."""
+    text = gdbext("diagnose", saved, "--html", "-", "-q").stdout
+    assert text.count("2026-10-20") == 1 and " ago" not in text.split("<body>")[1].split("<script")[0]
+    assert "<dt>File</dt><dd>hang.json</dd>" in text
+
+
+def test_of_a_process_whose_threads_wait_for_each_other_those_of_the_circle_are_red():
+    ends = [Node(f"thread:{name}", "thread", f"thread {name}", 0, str(name)) for name in range(3)]
+    edges = [Edge(ends[one], ends[other], "holds", "proven") for one, other in ((0, 1), (1, 2), (2, 1))]
+    verdict = Verdict(cause="lock-order-deadlock", confidence="high", summary="", culprits=(0,), chain=tuple(edges))
+    assert [box.role for box in picture(verdict, {}).boxes] == ["waits", "culprit", "culprit"]
+    straight = dataclasses.replace(verdict, chain=tuple(edges[:2]))
+    assert [box.role for box in picture(straight, {}).boxes] == ["waits", "waits", "culprit"]
+
+
+def test_a_bundle_of_two_looks_has_a_timeline(tmp_path):
+    """As `gdbext watch` keeps it, where the first look could not tell."""
+    look = page_samples.slow()
+    bundle.write(str(tmp_path / "kept"), dataclasses.replace(judge(look), tree=merge(look)))
+    page = (tmp_path / "kept" / "report.html").read_text("utf-8")
+    assert '<section id="samples" class="part"' in page and "-4.0 s" in page
+    again = gdbext("diagnose", tmp_path / "kept", "--html", "-", "-q").stdout
+    assert '<section id="samples" class="part"' in again
 
 
 def test_without_jinja_one_line_says_how(saved, monkeypatch):

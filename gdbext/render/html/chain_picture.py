@@ -84,19 +84,20 @@ def picture(verdict: Verdict, places: Mapping[Tuple[int, Optional[str]], str]) -
         return None
     nodes = [chain[0].source, *(edge.target for edge in chain)]
     seen = {node.id: number for number, node in reversed(list(enumerate(nodes)))}
-    returns = seen[nodes[-1].id] < len(nodes) - 1
+    circle = seen[nodes[-1].id]
+    returns = circle < len(nodes) - 1
     if returns:
         nodes.pop()
     hidden = max(len(nodes) - MOST, 0)
     shown = _without_middle(len(nodes), hidden)
-    culprits = frozenset(verdict.culprits)
+    blamed = _blamed(nodes, frozenset(verdict.culprits), circle if returns else len(nodes))
     boxes: List[Box] = []
     arrows: List[Arrow] = []
     at: Dict[str, int] = {}
     for position, number in enumerate(shown):
         node, y = nodes[number], 4 + position * (HEIGHT + GAP)
         at[node.id] = y
-        boxes.append(_box(node, y, culprits, places))
+        boxes.append(_box(node, y, number in blamed, places))
         if position:
             skipped = number - shown[position - 1] - 1
             arrows.append(_arrow(chain[number - 1], y - GAP, y, skipped, places))
@@ -123,10 +124,20 @@ def _without_middle(number: int, hidden: int) -> List[int]:
     return list(range(number)) if not hidden else [*range(MOST // 2), *range(number - MOST // 2, number)]
 
 
-def _box(node: Node, y: int, culprits: FrozenSet[int], places: Mapping[Tuple[int, Optional[str]], str]) -> Box:
+def _blamed(nodes: Sequence[Node], culprits: FrozenSet[int], circle: int) -> FrozenSet[int]:
+    """Of a culprit the last node, and those in the circle: threads of one process may wait for each other."""
+    last = {node.process: number for number, node in enumerate(nodes) if node.kind in ("rank", "thread")}
+    return frozenset(
+        number
+        for number, node in enumerate(nodes)
+        if node.kind in ("rank", "thread") and node.process in culprits
+        if number >= circle or number == last[node.process]
+    )
+
+
+def _box(node: Node, y: int, blamed: bool, places: Mapping[Tuple[int, Optional[str]], str]) -> Box:
     label = said(node.label, _LABEL)
     ended = node.state in ("dead", "stopped", "faulted")
-    blamed = node.kind in ("rank", "thread") and node.process in culprits
     role = "culprit" if blamed or ended else "waits" if node.kind in ("rank", "thread") else "thing"
     detail = _detail(node)
     detail = " · ".join(filter(None, (_KINDS.get(node.kind, node.kind), detail)))

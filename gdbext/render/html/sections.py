@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Tuple
@@ -17,12 +18,11 @@ from gdbext.render.html.rank_matrix import wait_words
 from gdbext.render.safe_text import shorten_name
 from gdbext.render.text.comms import launched, places_of, search_notes, states_of, unread_text
 from gdbext.render.text.verdict.last_lines import pause_text
-from gdbext.render.text.verdict.origin import origin_text
 from gdbext.render.text.verdict.whom import noun, who
 
 MOST_ROWS = 200
 MOST_SAMPLES, MOST_HISTORIES = 24, 40
-MOST_HOSTS = 4
+MOST_HOSTS, MOST_FILES = 4, 4
 Pairs = Tuple[Tuple[str, str], ...]
 
 
@@ -78,13 +78,16 @@ def look_facts(page: Page) -> Pairs:
     shown = [said(host, 60) for host in hosts[:MOST_HOSTS]]
     threads = sum(len(one.threads) for one in snapshot.processes)
     numbers = counted(len(snapshot.processes), "process", "processes")
+    cores = page.origin is not None and page.origin.cores
+    files = [os.path.basename(name) or name for name in page.origin.files] if page.origin else []
     found = [
-        ("Taken", _when(snapshot.taken_at)),
+        ("Written" if cores else "Taken", _when(snapshot.taken_at)),
         ("Host" if len(hosts) == 1 else "Hosts", ", ".join(shown) + _more_than(len(hosts), MOST_HOSTS)),
+        ("Host", "unknown: a core file names none" if cores and not hosts else ""),
         ("Engine", said(snapshot.engine, 60)),
         ("Read", f"{numbers}, {counted(threads, 'thread')}, {_from(snapshot)}"),
         ("Pause", next(iter(pause_text(snapshot.processes, PLAIN)), "")),
-        ("Date", origin_text(page.origin, PLAIN) if page.origin else ""),
+        ("File", ", ".join(said(name, 120) for name in files[:MOST_FILES]) + _more_than(len(files), MOST_FILES)),
         ("Made by", " · ".join(filter(None, (said(snapshot.tool, 60), said(snapshot.command, 80))))),
     ]
     return tuple((name, text) for name, text in found if text)
