@@ -16,7 +16,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 MOST = 150_000  # bytes
 PICTURES = {
     "classic": {"width": 1160, "height": 800},
-    "locks": {"width": 1160, "height": 760, "dark": True},
+    "locks": {"width": 1160, "height": 740, "dark": True},
     "slow": {"width": 1160, "height": 720},
 }
 
