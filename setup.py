@@ -68,6 +68,10 @@ setup(
             "isal>=1.1",  # inflates at 2.4 times zlib's speed, deflates at 10 times
             "perfetto",  # the messages of --perfetto
         ],
+        "service": [  # `gdbext watch --service`
+            "prometheus_client>=0.20",  # its numbers: the endpoint, the text file and their escaping are the library's
+            "tomli>=2; python_version < '3.11'",  # its file: the standard library's reader for older Pythons
+        ],
         "report": ["jinja2>=3"],  # HTML pages: escapes by itself whatever a target put into its names
         "test": [
             "pytest>=7",
@@ -92,6 +96,8 @@ setup(
             "selenium; python_version >= '3.9'",  # drives Debian's Chromium: no node, no browser of its own
             "axe-core-python",  # accessibility of the page: axe's script and nothing else
             "ClusterShell>=1.9",  # the extra `cluster`
+            *("prometheus_client>=0.20", "tomli>=2; python_version < '3.11'"),  # the extra `service`
+            "pyyaml",  # manifests of docs/deploy, read by a test
             "mpi4py",  # ranks of the live matrix under Open MPI
             "nvidia-nccl-cu13==2.28.9",  # a real libnccl with its debug information; needs no GPU to be mapped
         ],

@@ -2,20 +2,25 @@
 
 import json
 import os
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from gdbext.analysis.progress.standstill import Stillness
+from gdbext.analysis.verdict.judge import judge
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.cli import main
-from gdbext.cli.watching import one_job
+from gdbext.cli.watching import one_job, one_look
 from gdbext.cli.watching.followed_job import place_of, pulse_of
 from gdbext.cli.watching.one_look import bundles_in
+from gdbext.model.snapshot_files.codec import load_snapshot
 from gdbext.model.watching import WatchEvent
 from gdbext.render import dumps
 from gdbext.render.style import Style
 from gdbext.render.text.watch import event_lines
 
+DEMO = Path(main.__file__).parents[1] / "demo"
 HANG = WatchEvent("hang", "stands still\x1b[2J for 60 s.", 0.0, "/tmp/a", "missing-rank", "high", (1,))
 
 
@@ -48,6 +53,20 @@ def test_nothing_to_watch_is_one_line(tmp_path, capsys):
     assert "4194304" in capsys.readouterr().err
     assert main.main(["watch", "--into", str(tmp_path / "no" / "x")]) == 4
     assert "cannot write to" in capsys.readouterr().err
+
+
+def test_what_others_are_told_is_scrubbed_as_bundles_are():
+    snapshot = load_snapshot((DEMO / "missing-rank-io.json").read_bytes())
+    diagnosis = judge(snapshot)
+    loud = replace(
+        diagnosis.verdict, summary="Rank 1 reads https://me:sesame@store/x with --token hf_0123456789abcdef."
+    )
+    event = one_look.told(replace(diagnosis, verdict=loud), one_look.Asked(60.0, 20.0))
+    assert (event.kind, event.cause, event.standstill, event.culprits) == ("hang", "missing-rank", 60.0, (1,))
+    assert event.text.startswith("stands still for 60 s. Rank 1 reads https://***@store") and event.steps
+    assert "sesame" not in dumps(event) and "hf_0123" not in dumps(event)
+    last = one_look.told(diagnosis, one_look.Asked(None, 20.0))
+    assert last.text == diagnosis.verdict.summary and last.standstill is None
 
 
 def test_places_of_sleeping_and_running_threads():

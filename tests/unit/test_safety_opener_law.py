@@ -38,6 +38,7 @@ EXCEPTIONS = {
         collect/release_check.py:_threads collect/capacity.py:_text
     """,
     "memory without a file": """
+        cli/service/alerts.py:Alerts._start cli/service/look_process.py:LookProcess.__init__
         capture/memory/process_memory.py:CopyBuffer.__init__ capture/stop/several_processes.py:_Meeting.__init__
     """,
     "written or read in a folder of ours": """
@@ -67,6 +68,9 @@ EXCEPTIONS = {
         cli/inputs/reading.py:refuse_device cli/terminal.py:write_lines cli/vscode.py:_read
         cli/watching/one_look.py:bundles_in cli/watching/one_look.py:_size
         cli/watching/before_kill.py:_forget_draft cli/watching/last_look.py:run
+        cli/service/service_settings.py:_file cli/service/service.py:Service._shrink
+        cli/service/host_lock.py:HostLock._opened
+        cli/service/host_lock.py:HostLock.__init__ cli/service/webhook_child.py:post
         cli/profiler/profile.py:_token cli/profiler/profile_requests.py:read_requests cli/dump.py:_walk
         cli/profiler/profile_report.py:_merged cli/profiler/profile_report.py:_part
         cli/profiler/profile_report.py:_timeline traces/ascend/ascend_files.py:_rows

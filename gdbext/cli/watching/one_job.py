@@ -40,7 +40,6 @@ _REFRESH = 30.0  # seconds after which the job's ranks are looked for again
 def run(options: argparse.Namespace) -> int:
     """Watch until Ctrl-C. Status 1 when a hang was seen, 3 when the last standstill could not be told, else 0."""
     options.deadline = 120.0 if options.deadline is None else options.deadline
-    options.every = 5.0 if options.every is None else options.every
     progress = Progress(options.quiet)
     if options.still <= 0 or options.every <= 0 or options.keep < 1 or options.spinning_after <= 0:
         raise UsageError("--still, --every, --keep and --spinning-after must be positive")

@@ -63,7 +63,9 @@ ROWS: Tuple[Row, ...] = (
         " of size ",
         r"\s{0,8}(?:atomic )?(?:READ|WRITE|Read|Write|read|write) of size \d{1,12} at 0x[0-9a-f]{1,16}"
         r"(?: by)? (?:thread (?P<id>T\d{1,9})|main thread)\b",
-        lambda match: ThreadHead(id=match.group("id") or "main", current=True, recurs=True),
+        lambda match: ThreadHead(
+            id=match.group("id") or "main", current=True, recurs=True, problem=match.string.strip()
+        ),
     ),
     row(
         "sanitizer",

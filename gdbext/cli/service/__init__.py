@@ -1,0 +1,1 @@
+"""`gdbext watch --service`: several jobs followed day and night, and whoever is to know is told."""
