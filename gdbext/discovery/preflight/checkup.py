@@ -7,6 +7,7 @@ import shutil
 from typing import Callable, Collection, Iterator, Sequence
 
 from gdbext.discovery.preflight.permission import hindrances, of_several
+from gdbext.discovery.preflight.pod_lacks import pod_points
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.listing import describe
 from gdbext.model.checkup import Point
@@ -34,6 +35,7 @@ def host_points(
         if job.absent:
             yield Point("job", "warning", f"ranks {folded(job.absent)} are expected and were not found")
         yield from _attaching(proc, job, held)
+    yield from pod_points(proc, bool(jobs))
     yield _room(place)
 
 

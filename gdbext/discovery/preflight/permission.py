@@ -12,7 +12,7 @@ from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
 from gdbext.model.text.ranges import folded
 
-_SYS_PTRACE = 1 << 19
+SYS_PTRACE = 1 << 19
 """CAP_SYS_PTRACE (capabilities(7), linux/capability.h)."""
 
 _SECCOMP_FILTER = "2"
@@ -160,7 +160,7 @@ def _filtered(sides: _Sides) -> List[Problem]:
     if refused:
         text = "a seccomp filter blocks ptrace(2), whatever our privileges"
         return [Problem(text, f"--no-stop works without it; otherwise {remedy}", right=True)]
-    if refused is None and not _bits(sides.ours.get("CapEff")) & _SYS_PTRACE:
+    if refused is None and not bits(sides.ours.get("CapEff")) & SYS_PTRACE:
         return [Problem("we run under a seccomp filter, which may forbid ptrace", remedy, False)]
     return []
 
@@ -188,7 +188,7 @@ def _permission(sides: _Sides) -> List[Problem]:
 
 def _privileged(sides: _Sides) -> bool:
     """We have CAP_SYS_PTRACE, and it counts: capabilities end at the border of a user namespace."""
-    if not _bits(sides.ours.get("CapEff")) & _SYS_PTRACE:
+    if not bits(sides.ours.get("CapEff")) & SYS_PTRACE:
         return False
     return not elsewhere(sides.proc, sides.pid, "user")
 
@@ -235,7 +235,7 @@ def _dumpable(sides: _Sides) -> Optional[Problem]:
 
 def _capabilities(sides: _Sides) -> Optional[Problem]:
     """A process with more capabilities than the tracer is out of reach (kernel: cap_ptrace_access_check)."""
-    more = _bits(sides.target.get("CapPrm")) & ~_bits(sides.ours.get("CapPrm"))
+    more = bits(sides.target.get("CapPrm")) & ~bits(sides.ours.get("CapPrm"))
     if _privileged(sides) or not more or "CapPrm" not in sides.ours:
         return None
     return Problem(
@@ -301,7 +301,8 @@ def _ids(text: Optional[str]) -> Tuple[str, ...]:
     return tuple((text or "").split())
 
 
-def _bits(text: Optional[str]) -> int:
+def bits(text: Optional[str]) -> int:
+    """A set of capabilities, as /proc/PID/status has it."""
     try:
         return int(text or "0", 16)
     except ValueError:
