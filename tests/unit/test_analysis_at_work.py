@@ -279,3 +279,22 @@ def test_a_communicator_is_made_by_all_of_the_one_that_it_comes_from():
     assert (found.cause, found.confidence, found.culprits) == ("collective-mismatch", "low", (2,))
     away = rank(2, stack("read@libc.so.6", "load@program.py:4", *MAIN, state="S", switches=0))
     assert judge(job(*splits, away)).verdict.cause == "init-rendezvous"
+
+
+def test_a_thread_that_yields_until_memory_changes_does_no_work():
+    joins = stack("__futex_wait@libc.so.6", "pthread_join@libc.so.6", "main@program", syscall=FUTEX, switches=0)
+    polls = stack("sched_yield@libc.so.6", "Spin::lock@program", "run@program", *ENTRY, state="R", cpu=0.9, switches=9)
+    owner = stack("pthread_cond_wait@libc.so.6", "take@program", *ENTRY, syscall=FUTEX, switches=0)
+    waits = (LockWait(100, "join", 4096, 110, still=True),)
+    found = verdict(process(0, joins, polls, owner, locks=waits))
+    assert (found.cause, found.finding) == ("unknown", False)
+    assert found.decided_by is not None
+    computes = stack("compute@program", "run@program", *ENTRY, state="R", cpu=0.9, switches=9)
+    assert verdict(process(0, joins, polls, computes, locks=waits)).cause == "not-a-hang"
+
+
+@pytest.mark.parametrize(("switches", "finding"), [(3, False), (0, True)])
+def test_an_open_cause_is_no_finding_while_somebody_got_something(switches, finding):
+    asks = stack("recv@libc.so.6", "ask@program.py:5", *MAIN, syscall=READ, switches=switches)
+    found = verdict(process(0, asks), process(1, stack("??@libwhatever.so")))
+    assert (found.cause, found.finding) == ("unknown", finding)

@@ -109,6 +109,8 @@ KINDS = [
     ("mpi", ["who_knows@libfabric.so.1", "main"]),
     ("unknown", ["who_knows@libcudnn.so.8", "main"]),
     ("mutex", ["SpinLock::Lock", "on_signal", "<signal handler called>", "exit@libc.so.6"]),
+    ("mutex", ["pthread_mutex_lock@libc.so.6", "on_signal", "<signal handler called>", "raise@libc.so.6", "work"]),
+    ("exited-or-crashed", ["waitpid@libc.so.6", "on_signal", "<signal handler called>", "raise@libc.so.6", "work"]),
     ("exited-or-crashed", ["waitpid@libc.so.6", "print_stack", "<signal handler called>", "work"]),
     ("mutex", ["schedule@[kernel]", "odd_lock_of_mine@[kernel]", "do_exit@[kernel]"]),
     ("exited-or-crashed", ["schedule@[kernel]", "do_exit@[kernel]"]),

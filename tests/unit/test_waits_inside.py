@@ -12,7 +12,7 @@ from gdbext.capture.locks.surroundings import Surroundings
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, LET_GO, NO_OWNER
 from gdbext.model.job import RankSnapshot
-from gdbext.model.locks import KINDS, LockWait
+from gdbext.model.locks import KINDS, LockWait, Peer
 from gdbext.model.missing import Missing
 from tests.unit.stacks import job, rank, reducing, stack
 
@@ -152,3 +152,47 @@ def test_handlers_of_a_process(tmp_path):
     assert ProcFS(str(tmp_path)).handlers(8) is None
     (tmp_path / "7" / "status").write_text("Name:\tx\n")
     assert ProcFS(str(tmp_path)).handlers(7) is None
+
+
+RECEIVES = ("recv@libc.so.6", "serve@engine server.cc:7", "main@engine main.cc:9")
+LOCKS_FILE = ("flock@libc.so.6", "save@engine cache.cc:7", "main@engine main.cc:9")
+
+
+def with_file(frames, *pids, lock=False, locks=(), switches=0, **fields):
+    """Two threads, the second of which waits for a file that these processes have at its other end, or locked."""
+    fields.setdefault("handlers", ())
+    states = ("S",) * len(pids)
+    peer = Peer(2, "/tmp/cache" if lock else "unix socket:[9]", pids, states, ("engine",) * len(pids), lock=lock)
+    threads = (thread(1, *SLEEPS), thread(2, *frames, switches=switches))
+    return rank(0, *threads, pid=1, locks=locks or (waits(1),), peers=(peer,), **fields)
+
+
+@pytest.mark.parametrize(
+    "process",
+    [
+        with_file(RECEIVES, 1),
+        with_file(LOCKS_FILE, 1, lock=True),
+        with_file(LOCKS_FILE, 1, lock=True, locks=(waits(1, "mutex", 2),)),
+        with_file(LOCKS_FILE, 1, lock=True, locks=(waits(1, "mutex", 2),), handlers=(15,)),
+        with_file(("epoll_wait@libc.so.6", "select@selectors.py:468", "run_forever@asyncio/base_events.py:607"), 1),
+    ],
+)
+def test_a_file_whose_other_end_is_in_the_same_process_is_for_its_own_threads_to_serve(process):
+    found = verdict(process)
+    assert (found.cause, found.confidence, found.culprits) == ("lock-order-deadlock", "medium", (0,)), found.summary
+    assert found.summary.startswith("No thread of rank 0 is left that could wake another one: thread 1 waits")
+
+
+@pytest.mark.parametrize(
+    "process",
+    [
+        with_file(RECEIVES, 880),
+        with_file(RECEIVES, 1, 880),
+        with_file(RECEIVES, 1, handlers=(15,), locks=(waits(1, "mutex", 2),)),
+        with_file(RECEIVES, 1, handlers=None),
+        with_file(RECEIVES, 1, switches=2),
+        with_file(LOCKS_FILE, 880, lock=True),
+    ],
+)
+def test_a_file_that_others_have_or_a_handler_may_write_to_is_a_way_out(process):
+    assert verdict(process).cause in ("unknown", "not-a-hang")

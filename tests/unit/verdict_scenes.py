@@ -193,6 +193,13 @@ def chain_of(length, closed):
     return rank(0, *(thread(lwp) for lwp in range(1, length + 1)), locks=tuple(waits))
 
 
+def own_pipe():
+    """One thread waits for a condition, the other for a pipe that nobody else has open."""
+    alone = Peer(2, "pipe:[7]", (7,), ("S",), ("engine",))
+    threads = (thread(1, *NATIVE_POOL), thread(2, *READS))
+    return rank(0, *threads, pid=7, handlers=(), peers=(alone,), locks=(replace(LEFT[1], thread=1),))
+
+
 LEFT = (holds(1, 2, "join"), LockWait(2, "condvar", 0x2000, Missing("a condition has no owner"), still=True))
 
 SCENES = {
@@ -226,6 +233,7 @@ SCENES = {
     "nobody is left to wake another": lambda: job(held(0, *LEFT, handlers=())),
     "nobody is left to wake another, and others wait": lambda: job(held(0, *LEFT, handlers=()), reducing(1)),
     "nobody is left, but a signal may wake one": lambda: job(held(0, *LEFT, handlers=(15,))),
+    "nobody is left, and a file is for the process alone": lambda: job(own_pipe()),
     "a circle that the kernel refused": lambda: job(held(0, holds(1, 2), holds(2, PARKED, gone=True))),
     "an allocation": lambda: job(syncing(0), pinning(1), syncing(2)),
     "two allocations": lambda: job(syncing(0), pinning(1), pinning(2), syncing(3)),

@@ -22,6 +22,7 @@ from gdbext.knowledge.runtimes.untimed_calls import (
     POOL_RESULTS,
     POOL_WORKER,
     UNTIMED,
+    YIELD,
 )
 from gdbext.model.codes import Code, Given
 from gdbext.model.missing import Missing
@@ -29,6 +30,7 @@ from gdbext.model.stack import ThreadStack
 from gdbext.model.text.patterns import regex
 
 _RESULTS = regex(POOL_RESULTS)
+_YIELDS = regex(YIELD)
 _FED = ("ipc-queue", "condvar-idle", "mutex")
 """Waits that a thread of the same process may end."""
 
@@ -40,6 +42,12 @@ def was_woken(thread: ThreadStack) -> bool:
         return False
     timeout = UNTIMED[call[0]]
     return timeout is None or (len(call) > timeout[0] and call[timeout[0]] in timeout[1])
+
+
+def yields(one: Party) -> bool:
+    """Gives its processor away, in both copies: it waits until memory changes, and what it uses is no work."""
+    innermost = one.thread.calls[:1] if one.thread is not None and not one.thread.left else ()
+    return any(_YIELDS.match(frame.function or "") for frame in innermost)
 
 
 def works_inside(view: JobView) -> Optional[Candidate]:
@@ -214,7 +222,10 @@ def _works(view: JobView, party: Party) -> bool:
         return True
     if party.judged.rule in CHILD_WAITS and party.process.activity is not None:
         return any(child.cpu >= CHILD_CPU for child in party.process.activity.children)
-    if any(_is_active(one) or _got_lock(one) for one in _joined(view, party)):
+    joined = _joined(view, party)
+    if any(map(yields, joined)):  # for what any of the others may give
+        joined = threads_of(view, party.index)
+    if any(_is_active(one) or _got_lock(one) for one in joined):
         return True
     return party.kind in _FED and any(_is_active(one) for one in _side_threads(view, party))
 
@@ -240,8 +251,9 @@ def _waits_inside(view: JobView, party: Party) -> bool:
 
 
 def _polls(view: JobView, party: Party) -> bool:
-    return party.kind in _FED and any(
-        in_own_code(one) and is_alive(one) and one.judged.helper is None for one in _side_threads(view, party)
+    return party.kind in _FED and (
+        any(map(yields, _joined(view, party)))
+        or any(in_own_code(one) and is_alive(one) and one.judged.helper is None for one in _side_threads(view, party))
     )
 
 
@@ -258,7 +270,7 @@ def _side_threads(view: JobView, party: Party) -> List[Party]:
 
 def _is_active(one: Party) -> bool:
     """Computes, or waits without a timeout and was woken."""
-    if one.judged.helper is not None or one.thread is None:
+    if one.judged.helper is not None or one.thread is None or yields(one):
         return False
     return (one.thread.cpu or 0.0) >= CHILD_CPU or was_woken(one.thread)
 

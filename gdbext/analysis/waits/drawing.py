@@ -55,6 +55,10 @@ class Drawing:
         """What is neither a thread nor a process."""
         return self.add(Node(id=f"{kind}:{key}", kind=kind, label=label, state=state, sentence=sentence))
 
+    def find(self, kind: str, key: object) -> Optional[Node]:
+        """Such a thing, if it was drawn."""
+        return self._nodes.get(f"{kind}:{key}")
+
     def join(
         self, source: Node, target: Node, kind: str, strength: str, facts: Sequence[Evidence] = (), needs: str = ALL
     ) -> None:

@@ -47,7 +47,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "left",
         "lock-order-deadlock",
-        "{Circle}: {story}. No file, no timer and no other process ends these waits. {Circle_end}",
+        "{Circle}: {story}. No timer and no other process ends these waits. {Circle_end}",
         "futex(2)",
         circle=True,
         resources=("condition",),

@@ -54,3 +54,6 @@ POOL_WORKER = "pool-worker-idle"
 
 POOL_RESULTS = r"(\w*Result|IMap\w*Iterator|Future)\.(get|wait|next|__next__|result)$|result$"
 """Python functions in which the parent of a pool waits for what its workers do."""
+
+YIELD = r"_*(GI_)?_*(sched_yield|pthread_yield)$"
+"""The innermost function of a thread that waits for a change of memory, and lets others run meanwhile."""

@@ -14,7 +14,7 @@ from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, NO_OWNER
 from gdbext.model.codes import ReadState
 from gdbext.model.evidence import Evidence
 from gdbext.model.job import RankSnapshot
-from gdbext.model.locks import KINDS, LockWait
+from gdbext.model.locks import KINDS, LockWait, Peer
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.waits import ANY, JOINS, STRENGTHS, Node
 
@@ -26,25 +26,37 @@ _ENDED = ("Z", "X")
 def draw(drawing: Drawing, threads: Threads) -> None:
     """Of each such process: what has no owner waits for any of its threads."""
     for process in drawing.view.snapshot.processes:
-        found = list(_waits(drawing.view, threads, process)) if process.locks else []
-        known = {one.thread for one in process.peers if not isinstance(one.processes, Missing)}
+        own = {one.thread for one in process.peers if is_own(process, one)}
+        found = list(_waits(drawing.view, threads, process)) if process.locks or own else []
+        known = {one.thread for one in process.peers if not isinstance(one.processes, Missing)} - own
         away = [party for party, _, one in found if isinstance(one, Missing) and (party.lwp or 0) in known]
         found = [one for one in found if one[0] not in away]
         strengths = [one for _, _, one in found if isinstance(one, str)]
-        unowned = any(_needs_any(wait) for _, wait, _ in found)
+        unowned = own or any(_needs_any(wait) for _, wait, _ in found)
         if not unowned or len(strengths) < len(found) or _forked(drawing.view, process):
             continue
         strength = min(strengths, key=tuple(STRENGTHS).index)
-        hub = drawing.resource("condition", f"left:{process.index}", f"any thread of {process.label} (all wait)")
+        hub = drawing.resource("condition", hub_of(process), f"a thread of {process.label} (all wait)")
         for party, wait, _ in found:
             node = drawing.of(party)
-            if _needs_any(wait):
+            if _needs_any(wait) and (party.lwp or 0) not in own:  # the edges of files are drawn with all others
                 given = _given(drawing, party, wait, strength)
                 if not drawing.waits(given):
                     drawing.join(given, hub, "left", strength, needs=ANY)
             drawing.join(hub, node, "left", strength, drawing.fact(party), ANY)
         for party in away:  # what these wait for from other processes is drawn for itself
             drawing.join(hub, drawing.of(party), "left", strength, drawing.fact(party), ANY)
+
+
+def is_own(process: RankSnapshot, peer: Peer) -> bool:
+    """Whether nobody but this process has the other end of a file, or holds the lock on it: a thread of its own must
+    act."""
+    return peer.processes == (process.pid,) and len(process.threads) > 1
+
+
+def hub_of(process: RankSnapshot) -> str:
+    """What stands for all threads of a process of which none can act."""
+    return f"left:{process.index}"
 
 
 def _given(drawing: Drawing, party: Party, wait: LockWait, strength: str) -> Node:
@@ -92,6 +104,7 @@ def _needs_any(wait: LockWait) -> bool:
 def _waits(view: JobView, threads: Threads, process: RankSnapshot) -> Iterator[Tuple[Party, LockWait, Maybe[str]]]:
     """Each thread with how sure only its own process can end its wait, or with what else might."""
     waits: Mapping[int, LockWait] = {wait.thread: wait for wait in process.locks}
+    files: Mapping[int, Peer] = {one.thread: one for one in process.peers if is_own(process, one)}
     nothing = LockWait(thread=0, kind="futex", address=0, owner=Missing("it does not wait for a lock"))
     for party in threads_of(view, process.index):
         thread = party.thread
@@ -99,7 +112,9 @@ def _waits(view: JobView, threads: Threads, process: RankSnapshot) -> Iterator[T
             continue
         wait = waits.get(thread.lwp or 0)
         told = f"thread {party.id}"
-        if wait is None:
+        if party.lwp in files:
+            yield party, nothing, _of_file(process, party, files[party.lwp or 0])
+        elif wait is None:
             yield party, nothing, Missing(f"{told} is in {where(party)}")
         elif process.state != ReadState.OK:
             yield party, wait, Missing("not all of the process was read")
@@ -108,6 +123,15 @@ def _waits(view: JobView, threads: Threads, process: RankSnapshot) -> Iterator[T
         else:
             why = _elsewhere(threads, process, wait)
             yield party, wait, Missing(f"{told} {why}") if why else _strength(process, wait)
+
+
+def _of_file(process: RankSnapshot, party: Party, peer: Peer) -> Maybe[str]:
+    """A handler may write to a file, and does not let go of a lock on one."""
+    thread = party.thread
+    why = None if peer.lock else _handler(process, "semaphore")
+    if thread is not None and thread.switches:
+        why = "was woken"
+    return Missing(f"thread {party.id} {why}") if why else "inferred"
 
 
 def _elsewhere(threads: Threads, process: RankSnapshot, wait: LockWait) -> Optional[str]:
@@ -120,15 +144,15 @@ def _elsewhere(threads: Threads, process: RankSnapshot, wait: LockWait) -> Optio
     if wait.still is False or wait.moving:
         return "is about to resume"
     if wait.kind in BY_HANDLER:
-        return _handler(process, wait)
+        return _handler(process, wait.kind)
     known = wait.gone or threads.owner(process, wait) is not None or _needs_any(wait)
     readers = wait.kind != "rwlock" or not reason or wait.readers
     return None if known and readers else f"waits for an object of unknown owner ({reason or 'its owner was not seen'})"
 
 
-def _handler(process: RankSnapshot, wait: LockWait) -> Optional[str]:
+def _handler(process: RankSnapshot, kind: str) -> Optional[str]:
     if process.handlers is None:
-        return "may be woken by a signal handler, if the process has one" if BY_HANDLER[wait.kind] else None
+        return "may be woken by a signal handler, if the process has one" if BY_HANDLER[kind] else None
     may = [one for one in process.handlers if one not in OF_RUNTIMES and not (one == KEYBOARD and process.python)]
     return f"may be woken by the handler of signal {may[0]}" if may else None
 

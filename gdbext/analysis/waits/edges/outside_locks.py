@@ -6,6 +6,7 @@ from typing import Optional, Tuple
 
 from gdbext.analysis.verdict.view import Party
 from gdbext.analysis.waits.drawing import Drawing
+from gdbext.analysis.waits.edges.one_process import hub_of, is_own
 from gdbext.analysis.waits.thread_numbers import STOPPED, Threads, decided
 from gdbext.knowledge.causes.wait_kinds import PLAIN_NAME, WAITS
 from gdbext.knowledge.labels import OWN_SLEEPS
@@ -54,7 +55,9 @@ def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
         if party is None or isinstance(peer.processes, Missing):
             continue
         source = drawing.known(party)
-        alone = len(process.threads) == 1 and peer.processes == (process.pid,)  # an event loop that nothing wakes up
+        hub = drawing.find("condition", hub_of(process)) if is_own(process, peer) else None
+        # An event loop that nothing but its own process wakes up.
+        alone = hub is not None or (len(process.threads) == 1 and peer.processes == (process.pid,))
         if source is None or source.state in ("progressing", "spinning"):
             continue
         if party.group not in _OUTSIDE[peer.lock] and not (party.group == "idle" and alone):
@@ -67,7 +70,11 @@ def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
             named = bool(call) and peer.child is not None
             node = drawing.resource("peer", f"{process.index}:{peer.file}", label, sentence=named)
         drawing.replace(source, node, party.kind, "proven", drawing.fact(party), ALL if peer.lock else ANY)
-        if not drawing.waits(node):
+        if drawing.waits(node):
+            continue
+        if hub is not None:
+            drawing.join(node, hub, "holds" if peer.lock else "other end", "proven", needs=ANY)
+        else:
             _other_ends(drawing, threads, process, node, peer)
 
 

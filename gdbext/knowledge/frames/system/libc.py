@@ -8,7 +8,7 @@ _GLIBC = "glibc sources"
 # The frame a signal leaves. killpg is its nearest name in stripped C libraries (Megatron-LM#516).
 _SIGNAL = r"(<signal handler called>|__restore_rt|killpg)$"
 
-STUCK_HANDLER = {"os-signal": ("mutex", "gil")}
+STUCK_HANDLER = {"os-signal": ("mutex", "gil"), "os-abort": ("mutex", "gil")}
 """Rules of a signal's frame, and waits inside of it that no handler comes back from: the thread is stuck, not dead."""
 
 RULES = (
