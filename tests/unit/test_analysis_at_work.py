@@ -207,6 +207,28 @@ def test_a_worker_that_waits_outside_holds_up_its_program():
     assert (found.cause, found.confidence, found.culprits) == ("other", "low", (1,))
 
 
+RESULT = ("__futex_wait@libc.so.6", "wait@threading.py:320", "result@concurrent/futures/_base.py:451")
+
+
+@pytest.mark.parametrize(
+    ("waits", "sender", "switches", "cause"),
+    [
+        (RESULT, 880, 0, "other"),
+        (RESULT, 880, 1, "not-a-hang"),
+        (RESULT, 100, 0, "unknown"),
+        (JOINS, 880, 0, "unknown"),
+    ],
+)
+def test_a_task_whose_result_is_awaited_asks_who_was_not_read(waits, sender, switches, cause):
+    """Where no result is awaited, who waits for messages may just have none."""
+    parent = process(0, stack(*waits, *MAIN, syscall=FUTEX, switches=0, state="S"))
+    peer = Peer(101, "unix socket:[9]", (sender,), ("S",), ("python",))
+    worker = process(
+        1, stack(*GETS, "task@program.py:4", *MAIN, syscall=READ, switches=switches, state="S"), peers=(peer,)
+    )
+    assert verdict(parent, worker).cause == cause
+
+
 def test_the_only_thread_of_a_forked_child_waits_for_one_of_its_parent():
     helper = stack("__futex_wait@libc.so.6", "pool@libgomp.so.1", *ENTRY, switches=0, state="S")
     waits = stack("wait4@libc.so.6", "run@program.py:9", *MAIN, syscall=(61, 101, 0, 0, 0, 0, 0), switches=0, state="S")
@@ -220,6 +242,20 @@ def test_the_only_thread_of_a_forked_child_waits_for_one_of_its_parent():
     assert (found.cause, found.culprits) == ("fork-after-cuda", (1,))
     other = verdict(two[0], replace(two[1], title="python other.py"))
     assert other.cause != "fork-after-cuda", "it was started, not forked"
+
+
+@pytest.mark.parametrize(
+    ("outside", "threads", "cause"),
+    [("_launch@multiprocessing/popen_fork.py:71", 1, "fork-after-cuda"), ("_launch@popen_fork.py:71", 2, "unknown"),
+     ("spawn_main@multiprocessing/spawn.py:122", 1, "unknown")],
+)  # fmt: skip
+def test_a_forked_child_that_waits_for_what_a_task_returns_has_no_thread_that_does_it(outside, threads, cause):
+    loads = stack("poll@libc.so.6", "_try_get_data@torch/utils/data/dataloader.py:1132", *MAIN, switches=0, state="S")
+    waits = stack(*RESULT, "load@program.py:4", outside, *MAIN, syscall=FUTEX, switches=0, state="S")
+    other = stack("??@libwhatever.so", *ENTRY, switches=0, state="S")
+    found = verdict(process(0, loads), process(1, *(waits, other)[:threads]))
+    assert found.cause == cause
+    assert found.culprits == ((1,) if cause != "unknown" else ())
 
 
 JOINED = ("wait@multiprocessing/popen_fork.py:43", "join@multiprocessing/process.py:149")

@@ -100,9 +100,14 @@ def held_up(view: JobView) -> Optional[Candidate]:
     """Nobody works: some wait for something outside of the program, and all the others for each other."""
     if not _alone(view) or len(view.parties) < 2 or any(_works(view, party) for party in view.parties):
         return None
-    away = [party for party in view.parties if not (party.group == "lock" or _waits_inside(view, party))]
+    asked = any(map(waits_for_result, view.parties))  # else who waits for a message may just have nothing to do
+    away = [
+        party
+        for party in view.parties
+        if not (party.group == "lock" or _waits_inside(view, party)) or (asked and _asks_away(view, party))
+    ]
     others = [party for party in without(view.parties, away) if not serves(view, party)]
-    if not away or not others or any(party.kind != "io" for party in away):
+    if not away or not others or any(party.kind not in ("io", "ipc-queue") for party in away):
         return None
     if any(thread.switches for process in view.snapshot.processes for thread in process.threads if thread.frames):
         return None
@@ -119,6 +124,13 @@ def held_up(view: JobView) -> Optional[Candidate]:
         victims=tuple(others),
         evidence=evidence_of(away, others),
     )
+
+
+def _asks_away(view: JobView, party: Party) -> bool:
+    """Whether it waits for a message, and the only ones who could send it are no processes that were read."""
+    ours = {process.pid for process in view.snapshot.processes}
+    ends = _other_ends(party)
+    return party.kind == "ipc-queue" and bool(ends) and all(pids and ours.isdisjoint(pids) for pids in ends)
 
 
 def waits_for_result(party: Party) -> bool:

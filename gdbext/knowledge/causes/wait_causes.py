@@ -159,8 +159,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "forked",
         "fork-after-cuda",
-        "{Culprits} {are} a forked child and {wait_c} in {where}: {root} held the lock at the fork. "
-        "The child has a copy of the lock, but not the thread that would release it.",
+        "{Culprits} {are} a forked child and {wait_c} in {where}: {root} held at the fork what the child waits for: "
+        "a lock or a task. The child does not have the thread that would release or finish it.",
         "torch.multiprocessing notes",
         via=("forked",),
         ends=("thread",),

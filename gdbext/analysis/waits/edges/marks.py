@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Iterator
 
+from gdbext.analysis.progress.own_work import waits_for_result
 from gdbext.analysis.stacks.classify import known
 from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of
 from gdbext.knowledge.frames.python import interpreter as python
@@ -71,6 +72,8 @@ def in_profiler(party: Party) -> bool:
 def is_forked(party: Party) -> bool:
     """A child by fork with one thread, which waits for what only a thread of its parent can give."""
     waits = party.group in ("lock", "implicit") or party.judged.rule in _POOLS
+    # A thread gives what a task returns, and there is no other one.
+    waits = waits or (len(party.process.threads) == 1 and waits_for_result(party))
     alone = len(party.process.threads) <= 2 and party.kind != "gil"
     shared = any(one.shared for one in party.process.locks if one.thread == party.lwp)
     called = (name.rsplit(".", 1)[-1] for name in calls_of(party))
