@@ -111,6 +111,9 @@ def clean(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
         if "&" in text and _ENTITY.search(text):
             text = html.unescape(text).replace("\xa0", " ")
         stream, text = split_prefix(text)
+        said, _, rest = text.partition("Traceback (most recent")
+        if rest and ("xception" in said or "rror" in said):
+            yield stream, said.rstrip()  # who says so died of what comes
         stream, text = learned.split(stream, text)
         text = indented.without(text)
         if "`" in text or text.lstrip(" ")[:1] in _BULLETS:

@@ -6,9 +6,10 @@ import dataclasses
 import re
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from gdbext.analysis.verdict.candidate import Candidate
-from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, threads
-from gdbext.analysis.verdict.wording import start, verb, who
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads
+from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.knowledge.frames.failures import DEVICE_CHECKS, OWN_CHECKS
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.logs import GROUP, LOG_RULES, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN
 from gdbext.knowledge.schema import LogRule
@@ -21,6 +22,7 @@ from gdbext.model.verdict import Evidence, ThreadJudgement
 _RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES]
 _TIMED_OUT, _PROGRESS, _GROUP, _RANK, _READY = map(regex, (TIMED_OUT, PROGRESS, GROUP, RANK, READY))
 _NUMBER = regex(r"\d{1,6}")
+_OWN_CHECK, _DEVICE_CHECK = regex(OWN_CHECKS), regex(DEVICE_CHECKS)
 _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
 _MOST_QUOTED = 3
 _LONGEST_QUOTE = 160
@@ -99,7 +101,8 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
     rule = telling.rule
     if rule.alone and len(view.snapshot.processes) < 2:
         rule = dataclasses.replace(rule, cause=rule.alone, confidence="low")
-    blamed = _ranks_in(telling)
+    alike = [line for line in known if line.rule is telling.rule]
+    blamed = tuple(sorted({number for line in alike for number in _ranks_in(line)}))
     if blamed:
         culprits = _of_ranks(view, blamed)
     else:
@@ -125,10 +128,35 @@ def _may_decide(view: JobView, line: Line, known: Sequence[Line]) -> bool:
     """What a process says of its own death counts where it is dead, and where no line tells of waiting for others."""
     if not line.rule.own:
         return True
-    if any(WAIT_GROUPS[one.rule.wait] != "fatal" for one in known if one.rule.wait):
+    if _waited_in_vain(known):
         return False
     dead = (one for one in threads(view) if one.group == "fatal")
     return view.given is Given.LOG or any(line.process in (None, one.process) for one in dead)
+
+
+def _waited_in_vain(known: Sequence[Line]) -> bool:
+    return any(WAIT_GROUPS[one.rule.wait] != "fatal" for one in known if one.rule.wait)
+
+
+def told_by_frames(view: JobView) -> Optional[Candidate]:
+    """A check of the program's own state, on the stack of the thread that it ended."""
+    dying = [one for one in threads(view, ("exited-or-crashed",)) if _checked_itself(one)]
+    if not dying or _waited_in_vain(lines(view)):
+        return None
+    dead = {one.index for one in dying}
+    victims = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in dead)
+    return Candidate(
+        cause="other",
+        confidence="low",
+        summary=f"{start(who(dying))} died of a check of its own state, in {where(dying[0])}.",
+        culprits=tuple(dying),
+        victims=victims,
+        evidence=evidence_of(dying, victims),
+    )
+
+
+def _checked_itself(one: Party) -> bool:
+    return matches_any(_OWN_CHECK, calls_of(one)) and not matches_any(_DEVICE_CHECK, calls_of(one))
 
 
 def _ranks_in(line: Line) -> Tuple[int, ...]:
@@ -292,4 +320,4 @@ def told_by_coordinator(view: JobView) -> Optional[Candidate]:
     )
 
 
-PATTERNS = (told_by_log, told_by_watchdog, told_by_coordinator)
+PATTERNS = (told_by_log, told_by_frames, told_by_watchdog, told_by_coordinator)

@@ -5,6 +5,17 @@ from typing import Tuple
 from gdbext.knowledge.frame_precedence import FATAL, LOCK, STEP
 from gdbext.knowledge.schema import FrameRule
 
+OWN_CHECKS = (
+    r"(?:__assert_(?:fail|rtn|perror_fail)\w*|__GI___assert_fail|abort_message|malloc_printerr|__libc_(?:message|fatal)\w*"
+    r"|__fortify_fail\w*|__stack_chk_fail\w*|_?Py_FatalError\w*|_PyObject_AssertFailed|_Py_NegativeRefcount"
+    r"|core::panicking::.*|std::panicking::.*|rust_panic\w*|ggml_abort|google::LogMessage(?:Fatal)?::.*"
+    r"|(?:absl::.*::|tsl::internal::|tensorflow::internal::|ray::)(?:LogMessageFatal|RayLog)::.*|abort_with_payload)"
+)
+"""What is called to end a process whose own state is found wrong: the C library, CPython, Rust, ggml, glog, abseil."""
+
+DEVICE_CHECKS = r"(?:.*[:_])?(?:[Cc]uda|CUDA|hip|nccl|NCCL)\w*(?:[Ee]rr|[Cc]heck|CHECK)\w*"
+"""Who checks calls of the device or of collectives: what failed there may be anything."""
+
 RULES: Tuple[FrameRule, ...] = (
     FrameRule(
         "ft-check",

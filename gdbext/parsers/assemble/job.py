@@ -112,7 +112,7 @@ def _parse(name: str, data: bytes, tally: Tally, whose: Stream = UNNAMED) -> _Fo
     said = [_prefixed(stream, message.text) for stream, message in speakers.by_name(named_only, bool(processes))]
     if not processes:
         said = speakers.hear(said)
-    speaking = speakers.finished(() if processes else said)
+    speaking = speakers.finished(said, processes)
     found = [_identified(process.finished(0)) for process in (*processes, *speaking)]
     if whose.rank is not None and not found:  # its log tells nothing: that may tell all
         silent = f"no line of {name} reports a fault; the last line is: {_last_line(text)}"

@@ -77,11 +77,14 @@ class Speakers:
             process.tell(text)
         return []
 
-    def finished(self, said: Sequence[str]) -> List[Process]:
-        """All of them, with the ranks that lines accuse and the one that says nothing where all others time out."""
-        texts = [*said, *(text for process in self._all for text in process.said)]
+    def finished(self, said: Sequence[str], read: Sequence[Process] = ()) -> List[Process]:
+        """All of them, with the ranks that lines accuse and the one that says nothing where all others time out, unless
+        their stacks were `read`."""
+        texts = [*said, *(text for process in (*self._all, *read) for text in process.said)]
+        known = {process.head.rank for process in read}
         for rank in [*_accused(texts), *self._silent()][:_MOST_ACCUSED]:
-            self.find(rank, None)
+            if rank not in known:
+                self.find(rank, None)
         return self._all
 
     def _silent(self) -> List[int]:

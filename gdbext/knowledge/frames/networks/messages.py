@@ -23,7 +23,7 @@ RULES = (
         r"((Address|Leak|Memory)Sanitizer: |(READ|WRITE) of size \d|heap-use-after-free|double free or corruption"
         r"|Segfault encountered|segmentation violation|Fatal error in P?MPI_|Windows fatal exception: "
         r"|Exception Code: 0x|stop reason = (EXC_(?!BREAKPOINT)|hit program assert|signal SIG(ABRT|SEGV|BUS|ILL|FPE))"
-        r"|hit an exception: )",
+        r"|hit an exception:|[Uu]n(caught|handled) exception)",
         "exited-or-crashed",
         "LLVM compiler-rt; vllm-project/vllm#44780",
     ),
