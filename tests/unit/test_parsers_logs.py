@@ -118,6 +118,12 @@ def test_every_writer_has_a_source():
         ("Worker 3 died unexpectedly with exit code -9", "exited-or-crashed", "unknown"),
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "exited-or-crashed", "other"),
         ("ggml/src/ggml-backend.cpp:1367: GGML_ASSERT(n_inputs < GGML_SCHED_MAX_SPLIT_INPUTS) failed", "exited-or-crashed", "other"),
+        ("HIP error: hipErrorIllegalAddress(700)", "cuda-error-throw", "gpu-fault"),
+        ("hipErrorNoBinaryForGpu: Unable to find code object for all current devices!", "cuda-error-throw", "other"),
+        ("run.sh: line 30: 41234 Killed                  python train.py", "exited-or-crashed", "other"),
+        ("kernel: NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.", "*", "gpu-fault"),
+        ("NVRM: GPU0 nvAssertFailedNoLog: Assertion failed: (status == NV_OK) @ rs_client.c:844", "*", "unknown"),
+        ("The server socket has failed to listen on any local network address. port: 29500", "store-wait", "init-rendezvous"),
         ("KeyError: 'lm_head.weight'", "exited-or-crashed", "other"),
         ("ValueError: rank 3 timed out waiting for its peer", "exited-or-crashed", "unknown"),
         ("python: symbol lookup error: ./libtorch_cuda.so: undefined symbol: ncclCommSplit", "exited-or-crashed", "other"),
@@ -189,6 +195,62 @@ def test_the_place_of_a_logger_is_no_host_with_its_pid():
     lines = "".join(f"ERROR [core.py:{line}] torch.OutOfMemoryError: CUDA out of memory\n" for line in (11, 12))
     (process,) = answer(lines).snapshot.processes
     assert process.pid is None
+
+
+def test_a_rank_that_a_line_accuses_is_a_process_beside_the_stacks():
+    stack = 'Traceback (most recent call last):\n  File "core.py", line 7, in run\n    wait()\n'
+    found = answer(f"ERROR Worker proc VllmWorker-1 died unexpectedly, shutting down executor.\n{stack}")
+    assert [(one.rank, len(one.threads)) for one in found.snapshot.processes] == [(None, 1), (1, 0)]
+    assert (found.verdict.cause, found.verdict.culprits) == ("missing-rank", (1,))
+
+
+def test_all_ranks_that_lines_of_one_kind_accuse_are_blamed():
+    tasks = "".join(f"/job:jax_worker/replica:0/task:{number}\n" for number in (3, 1))
+    found = answer(f"DEADLINE_EXCEEDED: Barrier timed out. Timed out task names:\n{tasks}")
+    assert sorted(found.snapshot.processes[one].rank for one in found.verdict.culprits) == [1, 3]
+    found = answer("ERROR controller: ranks [2, 5] have not reported for 600 s\n")
+    assert sorted(found.snapshot.processes[one].rank for one in found.verdict.culprits) == [2, 5]
+
+
+_GIVEN_UP = (
+    "[rank0]:[E512 10:11:12 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=812, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600012 milliseconds\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("last", "cause"),
+    [
+        ("ValueError: no batch", "missing-rank"),
+        ("RuntimeError: Connection closed by peer [10.0.0.1]:50", "missing-rank"),
+    ],
+)
+def test_a_rank_that_died_while_the_others_timed_out(last, cause):
+    lines = ("Traceback (most recent call last):", '  File "train.py", line 9, in step', "    f()", last)
+    found = answer("".join(f"[rank1]: {line}\n" for line in lines) + _GIVEN_UP)
+    ranks = [found.snapshot.processes[one].rank for one in found.verdict.culprits]
+    assert found.verdict.cause == cause
+    assert ranks == ([1] if "batch" in last else []), "who lost its peer is no culprit"
+
+
+def test_an_assertion_on_a_dying_stack_is_a_cause():
+    def dump(check):
+        frames = ("raise", "abort", check, "engine::step")
+        lines = (
+            f"#{number}  0x00007f11d3a9eb{number:02x} in {name} () from x.so" for number, name in enumerate(frames)
+        )
+        return "Program terminated with signal SIGABRT, Aborted.\n" + "\n".join(lines) + "\n"
+
+    assert answer(dump("__assert_fail")).verdict.cause == "other"
+    assert answer(dump("std::terminate")).verdict.cause == "unknown"
+    assert answer(dump("ggml_cuda_error")).verdict.cause != "other"
+
+
+def test_what_stands_before_a_traceback_on_its_line():
+    found = answer(
+        '[2025-05-19 22:22:28 TP3] Scheduler hit an exception: Traceback (most recent call last):\n  File "a.py", line 2, in f\n    q.get()\n'
+    )
+    assert found.processes[0].wait.kind == "exited-or-crashed"
 
 
 def test_lines_under_a_heading_are_of_its_process():

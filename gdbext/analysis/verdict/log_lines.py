@@ -189,7 +189,12 @@ class _Group(NamedTuple):
 def told_by_watchdog(view: JobView) -> Optional[Candidate]:
     """Ranks of one process group timed out in different operations, or some never enqueued what the others wait for."""
     for group in _groups(view).values():
-        found = _different_operations(view, group) or _behind(view, group) or _silent(view, group)
+        found = (
+            _different_operations(view, group)
+            or _behind(view, group)
+            or _died_before(view, group)
+            or _silent(view, group)
+        )
         if found is not None:
             return found
     return None
@@ -271,6 +276,29 @@ def _behind(view: JobView, group: _Group) -> Optional[Candidate]:
         summary=summary,
         culprits=_of_ranks(view, late),
         victims=_of_ranks(view, waiting),
+    )
+
+
+def _died_before(view: JobView, group: _Group) -> Optional[Candidate]:
+    """Ranks that died of something else than the waiting that the others gave up."""
+    blamed = [one for one in lines(view) if one.rule.cause == "missing-rank" or _waited_in_vain((one,))]
+    about_others = {one.process.index for one in blamed if one.process is not None}
+    dead = [
+        one
+        for one in view.of("fatal")
+        if one.process.rank is not None and one.process.rank not in group.timed_out and one.index not in about_others
+    ]
+    waiting = sorted(group.timed_out)
+    if not dead or not waiting:
+        return None
+    name = next(operation.lower().lstrip("_") for _, operation, _ in group.timed_out.values())
+    return Candidate(
+        cause="missing-rank",
+        confidence="medium",
+        summary=f"{start(who(dead))} died in {where(dead[0])}; {ranks(waiting)} timed out in {name}, waiting for it.",
+        culprits=tuple(dead),
+        victims=_of_ranks(view, waiting),
+        evidence=evidence_of(dead, ()),
     )
 
 

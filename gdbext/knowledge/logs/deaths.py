@@ -13,6 +13,7 @@ RULES: Tuple[LogRule, ...] = (
         r"exitcode: -9\b.{0,40}local_rank: (?P<rank>\d+)|exitcode {1,9}: -9 \(pid|oom-kill|oom_kill"
         r"|Out of memory: Kill(?:ed)? process"
         r"|is killed by signal: Killed|OOMKilled|OOM Killed|xit Code: {0,9}137\b|xit code:? ?137\b"
+        r"|: line \d{1,6}: {1,6}\d{1,9} Killed\b|^Killed$|died with <Signals\.SIGKILL|\bsignal: killed\b"
         r"|xited with code 137\b|xitCode:? ?137\b"
         r"|killed due to (?:the node running low on memory|memory pressure)|Killing process.{0,60}out of memory",
         "a process of the job was killed, usually because the host ran out of memory",

@@ -32,7 +32,8 @@ RULES: Tuple[LogRule, ...] = (
         r"|Memory access fault by GPU|Invalid __(?:global|shared|local)__ (?:read|write|atomic)|device-side assert"
         r"(?:ion)? triggered"
         r"|\bCUDA_EXCEPTION_\d{1,2}\b|^CUDA Exception: "
-        r"|CUDA_ERROR_(?:ILLEGAL|MISALIGNED|INVALID_PC|HARDWARE_STACK|LAUNCH_FAILED)",
+        r"|_ERROR_(?:ILLEGAL|MISALIGNED|INVALID_PC|HARDWARE_STACK|LAUNCH_FAILED)"
+        r"|Error(?:IllegalAddress|IllegalInstruction|MisalignedAddress|LaunchFailure|HardwareStackError)\b",
         "a kernel failed on the device; the call that reports it is usually not the cause",
         "CUDA runtime API, error codes 700-719; ROCm",
         "gpu-fault",
@@ -68,6 +69,21 @@ RULES: Tuple[LogRule, ...] = (
         "gpu-fault",
         "medium",
         _THROWS,
+    ),
+    LogRule(
+        "gpu-lost",
+        r"NVRM: .{0,80}(?:fallen off the bus|GPU is lost|RmInitAdapter failed|[Tt]imeout after \d+s of waiting for RPC)"
+        r"|nvidia.{0,40}GPU has fallen off the bus|Unable to determine the device handle for GPU",
+        "the GPU does not answer its driver any more",
+        "NVIDIA open-gpu-kernel-modules; nvidia-smi",
+        "gpu-fault",
+        "medium",
+    ),
+    LogRule(
+        "driver-failed-itself",
+        r"NVRM: .{0,80}(?:[Aa]ssert(?:ion)? [Ff]ailed|nvAssert|_issueRpcAndWait|rpcSendMessage failed)",
+        "a check in the NVIDIA kernel driver failed",
+        "NVIDIA open-gpu-kernel-modules",
     ),
     LogRule(
         "gpu-page-fault",

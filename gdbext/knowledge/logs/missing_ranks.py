@@ -110,6 +110,17 @@ RULES: Tuple[LogRule, ...] = (
         "medium",
     ),
     LogRule(
+        "ranks-that-did-not-come",
+        r"[Mm]issing (?:ranks?|workers?)[ :=]{1,3}\[?(?P<rank>\d{1,6}(?:, ?\d{1,6})*)\b"
+        r"|[Ww]aiting (?:for|on) ranks?:? \[?(?P<rank2>\d{1,6}(?:, ?\d{1,6})*)\b"
+        r"|\b[Rr]anks? \[?(?P<rank3>\d{1,6}(?:, ?\d{1,6})*)\]? (?:did|has|have) not (?:arrive|join|respond|report|enter"
+        r"|reach|call)",
+        "the program names the ranks that it waits for",
+        "the words of barriers, controllers and watchdogs",
+        _MISSING,
+        "low",
+    ),
+    LogRule(
         "expected-threads",
         r"waiting for `initialize clique",
         "XLA waits for all participants of a new communicator",

@@ -56,7 +56,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "store-connect",
-        r"client socket has (?:timed out|failed to connect)|Rendezvous(?:Timeout|Connection|Closed)Error"
+        r"client socket has (?:timed out|failed to connect)|server socket has failed to (?:listen|bind)"
+        r"|Rendezvous(?:Timeout|Connection|Closed)Error"
         r"|wait timeout after \d+ms, keys?: |failed to (?:connect|recv).{0,60}TCPStore|TCPStore.{0,80}(?:timed out"
         r"|Broken pipe)"
         r"|DEADLINE_EXCEEDED: (?:Barrier timed out|.{0,60}coordination service)",

@@ -32,7 +32,8 @@ RULES: Tuple[LogRule, ...] = (
     _row(
         "failed-assertion",
         r"Assertion [`'\"(].{1,300}['`\")] ?failed|\w*(?:ASSERT|CHECK|ENFORCE|REQUIRE)\w*\(.{1,300}\) ?failed"
-        r"|^(?:.{0,200}\] )?Check failed: |\bAssertion fail(?:ed|ure)?: |INTERNAL ASSERT FAILED|^AssertionError\b"
+        r"|^(?:.{0,200}\] )?Check failed: |\bAssertion fail(?:ed|ure)?: |Fatal error condition occurred in "
+        r"|\bRET_CHECK failure|INTERNAL ASSERT FAILED|^AssertionError\b"
         r"|\bEnforceNotMet\b|^(?:.{0,120}: )?Assertion failed\b",
         "a check of the program's own state failed",
         "glibc assert.c; glog; ggml.h; torch Exception.h; Paddle enforce.h; CPython",
@@ -50,7 +51,8 @@ RULES: Tuple[LogRule, ...] = (
     _row(
         "ended-by-its-runtime",
         r"' panicked at |^panic: |^fatal error: (?:all goroutines are asleep|concurrent map|stack overflow)"
-        r"|terminate called after throwing an instance of '(?!c10::Dist)|terminating (?:due to|with) uncaught exception"
+        r"|terminate called after throwing an instance of '(?!c10::(?:Dist|Accel|CUDA))"
+        r"|terminating (?:due to|with) uncaught exception"
         r"|terminating app due to uncaught exception|^Exception in thread \"[^\"]{1,80}\" [a-z]" + _OF_PEERS + r""
         r"|^Unhandled exception\. System\." + _OF_PEERS,
         "an exception that nobody caught ended the process",
@@ -58,7 +60,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     _row(
         "not-made-for-this-host",
-        r"no kernel image is available|driver version is insufficient|no CUDA-capable device|symbol lookup error: "
+        r"no kernel image is available|Error(?:NoBinaryForGpu|NoKernelImage|InsufficientDriver|InvalidDeviceFunction)"
+        r"|driver version is insufficient|no CUDA-capable device|symbol lookup error: "
         r"|error while loading shared libraries: |(?:Import|OS)Error: .{0,300}(?:undefined symbol|shared object)"
         r"|Torch not compiled with|version [`']\w{2,40}_[\d.]{1,12}' not found"
         r"|invalid device ordinal",
@@ -68,7 +71,11 @@ RULES: Tuple[LogRule, ...] = (
     _row(
         "programming-error",
         r"^(?:Value|Type|Key|Index|Attribute|Name|UnboundLocal|Import|ModuleNotFound|FileNotFound|Permission"
-        r"|NotImplemented|ZeroDivision|Recursion|Overflow|Unicode\w{6}|Syntax|JSONDecode|Pickling)Error: " + _OF_PEERS,
+        r"|NotImplemented|ZeroDivision|Recursion|Overflow|Unicode\w{6}|Syntax|JSONDecode|Pickling)Error: "
+        + _OF_PEERS
+        + r""
+        r"|RuntimeError: (?:The (?:expanded )?size of |mat1 and mat2 |Expected all tensors |Sizes of tensors "
+        r"|Error\(s\) in loading state_dict|[Ee]xpected scalar type )|[Aa]ddress already in use",
         "the program raised an error of its own",
         "CPython exceptions",
     ),
