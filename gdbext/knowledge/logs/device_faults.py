@@ -43,7 +43,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "queue-aborted",
         r"HSA_STATUS_ERROR_(?:MEMORY_APERTURE_VIOLATION|MEMORY_FAULT|ILLEGAL_INSTRUCTION|EXCEPTION|INVALID_PACKET_FORMAT)"
-        r"|HW Exception by GPU node|Queue 0x[0-9a-f]{1,16} aborting with error",
+        r"|HW Exception by GPU node|Queue 0x[0-9a-f]{1,16} [Aa]borting with error",
         "the runtime of ROCm aborted a queue: a kernel failed on the device",
         "ROCm rocdevice.cpp callbackQueue; ROCR hsa.h",
         "gpu-fault",
@@ -89,7 +89,7 @@ RULES: Tuple[LogRule, ...] = (
         "gpu-page-fault",
         r"amdgpu.{0,60}\bProcess \S.{0,40} pid \d{1,9} thread|\bMMU\b.{0,40}(?:FAULT|[Ff]ault)\b"
         r"|nouveau.{0,80}\bfault \d\d|Faulty UTCL2 client",
-        "the GPU's memory unit refused an access",
+        "the GPU could not do the work of a process: its driver names the fault or the process",
         "Linux gmc_v*.c, nouveau; MTGPU",
         "gpu-fault",
         "medium",

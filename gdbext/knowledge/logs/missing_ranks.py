@@ -110,6 +110,25 @@ RULES: Tuple[LogRule, ...] = (
         "medium",
     ),
     LogRule(
+        "circle-found-by-its-runtime",
+        r"Found (?:one|\d{1,4}) Java-level deadlock"
+        r"|possible (?:circular locking dependency|recursive locking) detected",
+        "the run-time or the kernel found threads that wait for each other's locks",
+        "OpenJDK; Linux lockdep",
+        "lock-order-deadlock",
+        "medium",
+        "mutex",
+    ),
+    LogRule(
+        "nobody-can-wake-another",
+        r"^fatal error: all goroutines are asleep",
+        "Go's run-time found every goroutine waiting, so that none can wake another",
+        "Go runtime/proc.go checkdead",
+        "other",
+        "low",
+        "exited-or-crashed",
+    ),
+    LogRule(
         "ranks-that-did-not-come",
         r"[Mm]issing (?:ranks?|workers?)[ :=]{1,3}\[?(?P<rank>\d{1,6}(?:, ?\d{1,6})*)\b"
         r"|[Ww]aiting (?:for|on) ranks?:? \[?(?P<rank2>\d{1,6}(?:, ?\d{1,6})*)\b"

@@ -38,7 +38,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "nvshmem-transport",
         r"nvshmem setup connections failed|^connect EPS failed|^transport create connect failed"
-        r"|nvshmem/src/\S{1,200}:\d{1,6}: non-zero status: \d",
+        r"|(?:nvshmem|NVSHMEM).{0,200}:\d{1,6}: non-zero status: \d",
         "NVSHMEM could not connect its transports",
         "NVSHMEM host/transport/transport.cpp, host/init/init.cu",
         _NETWORK,

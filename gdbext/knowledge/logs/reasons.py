@@ -24,6 +24,7 @@ RULES: Tuple[LogRule, ...] = (
         r"\bOutOfMemory(?:Error|Exception)\b|\b(?:CUDA|HIP|NPU|XPU|MUSA|GPU|MPS)\b.{0,80}\bout of memory\b"
         r"|_OUT_OF_(?:DEVICE_|HOST_)?MEMORY\b|Error(?:OutOfMemory|MemoryAllocation)\b|std::bad_alloc|\bMemoryError\b"
         r"|RESOURCE_EXHAUSTED: |ResourceExhaustedError|CUBLAS_STATUS_ALLOC_FAILED|heap out of memory"
+        r"|\b(?:Not enough|Insufficient|not enough) (?:GPU )?[Mm]emory\b"
         r"|memory allocation of \d{1,20} bytes failed|(?:ailed|nable|annot) to allocate .{0,60}(?:memory|bytes|buffer"
         r"|[KMG]i?B\b)|^(?:runtime: |fatal error: )out of memory",
         "an allocation of memory failed",
@@ -42,6 +43,7 @@ RULES: Tuple[LogRule, ...] = (
         "heap-broken",
         r"(?:Address|Thread|Memory|HWAddress|UndefinedBehavior)Sanitizer: (?!data race|lock-order|thread leak"
         r"|DEADLYSIGNAL|signal)[a-z]"
+        r"|^==\d{1,9}== (?:Invalid (?:read|write) of size|Invalid free|Jump to the invalid)"
         r"|^\s{0,8}(?:READ|WRITE) of size \d{1,12} at 0x[0-9a-f]|\bdouble free\b|(?:free|alloc)\(\): [a-z]"
         r"|munmap_chunk\(\): |\bcorrupted (?:size vs|double-linked)|(?:stack smashing|buffer overflow) detected"
         r"|\bstack[ -]overflow\b|\bStackOverflowError\b",
@@ -50,7 +52,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     _row(
         "ended-by-its-runtime",
-        r"' panicked at |^panic: |^fatal error: (?:all goroutines are asleep|concurrent map|stack overflow)"
+        r"' panicked at |^panic: |^fatal error: (?:concurrent map|stack overflow)"
         r"|terminate called after throwing an instance of '(?!c10::(?:Dist|Accel|CUDA))"
         r"|terminating (?:due to|with) uncaught exception"
         r"|terminating app due to uncaught exception|^Exception in thread \"[^\"]{1,80}\" [a-z]" + _OF_PEERS + r""

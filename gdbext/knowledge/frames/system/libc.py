@@ -33,8 +33,12 @@ RULES = (
     FrameRule(
         "os-abort",
         "exited-or-crashed",
-        r"(abort|__GI_abort|__assert_fail\w*|__pthread_kill_implementation|__pthread_kill_internal|raise|__fortify_fail\w*|__stack_chk_fail"
-        r"|std::terminate|__verbose_terminate_handler|__gnu_cxx::__verbose_terminate_handler|ncclDebugAbort)$",
+        r"(abort|__GI_abort|__abort|__assert_(fail|rtn)\w*|__pthread_kill_implementation|__pthread_kill_internal|raise"
+        r"|__fortify_fail\w*|__stack_chk_fail|__libc_message\w*|malloc_printerr|abort_message|_?Py_FatalError\w*"
+        r"|std::terminate|__verbose_terminate_handler|__gnu_cxx::__verbose_terminate_handler|ncclDebugAbort"
+        r"|runtime\.(throw|fatalthrow|fatalpanic|gopanic|sigpanic|dieFromSignal|panicmem)|VMError::report_and_die"
+        r"|(core|std)::panicking::\w+|rust_panic|rust_begin_unwind|V8_Fatal|node::Abort|objc_exception_throw"
+        r"|KiUserExceptionDispatch\w*|RtlRaiseException|RaiseException|UnhandledExceptionFilter)$",
         _GLIBC,
         rank=FATAL,
     ),
