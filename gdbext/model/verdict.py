@@ -9,6 +9,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 from gdbext.model.considered import Considered
 from gdbext.model.evidence import Evidence as Evidence
 from gdbext.model.exit_status import ALL
+from gdbext.model.gpu_errors import GpuFinding
 from gdbext.model.job import JobSnapshot
 from gdbext.model.stack import Captured
 from gdbext.model.tree import StackTree
@@ -117,6 +118,7 @@ class Diagnosis:
     verdict: Verdict
     tree: Optional[StackTree] = None  # the stacks merged, where somebody merged them
     explains: bool = False  # the renderers tell how the verdict came about as well
+    gpu_errors: Tuple[GpuFinding, ...] = ()  # what a sanitizer reports of kernels, the gravest first
 
     @property
     def hangs(self) -> Optional[bool]:

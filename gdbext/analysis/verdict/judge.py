@@ -6,6 +6,7 @@ import dataclasses
 from typing import Callable, Dict, Mapping, Optional, Tuple
 
 from gdbext.analysis.communicators.launch_counts import counted
+from gdbext.analysis.failed_checks.gpu_findings import findings
 from gdbext.analysis.progress.between_looks import between_copies, between_looks
 from gdbext.analysis.progress.own_work import was_woken
 from gdbext.analysis.progress.running import longer_look
@@ -63,7 +64,7 @@ def judge(
     answers = [judge(part(snapshot, indexes), None, spinning_after) for indexes in jobs]
     known = Judged()
     processes = tuple(judge_process(process, snapshot.engine, known) for process in snapshot.processes)
-    return Diagnosis(snapshot, processes, joined(snapshot, jobs, answers))
+    return Diagnosis(snapshot, processes, joined(snapshot, jobs, answers), gpu_errors=findings(snapshot))
 
 
 def _judge_job(snapshot: JobSnapshot, spinning_after: float) -> Diagnosis:
@@ -74,7 +75,7 @@ def _judge_job(snapshot: JobSnapshot, spinning_after: float) -> Diagnosis:
     best = read_off(view, _unknown(view))
     for by, change in _REGRADES.items():
         best = _regraded(by, best, change(view, best))
-    return Diagnosis(snapshot, view.processes, _verdict(view, best))
+    return Diagnosis(snapshot, view.processes, _verdict(view, best), gpu_errors=findings(snapshot))
 
 
 def _regraded(by: str, before: Candidate, after: Candidate) -> Candidate:

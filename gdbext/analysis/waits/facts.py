@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Callable, List, Mapping, NamedTuple, Optional, Tuple
 
 from gdbext.analysis.communicators import launch_counts
-from gdbext.analysis.failed_checks import failed_check
+from gdbext.analysis.failed_checks import failed_check, gpu_findings
 from gdbext.analysis.locks import changing_hands
 from gdbext.analysis.progress import healthy, own_work, running, slow
 from gdbext.analysis.verdict import log_lines, proc_alone, witnesses
@@ -25,7 +25,7 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
     "progress": (*slow.PATTERNS, *running.PATTERNS, healthy.goes_on),
     "idle": (healthy.nothing_to_do, healthy.all_busy, changing_hands.changing_hands, *own_work.PATTERNS),
     "witnesses": witnesses.PATTERNS,
-    "checks": (*failed_check.PATTERNS, *own_work.LOST),
+    "checks": (*gpu_findings.PATTERNS, *failed_check.PATTERNS, *own_work.LOST),
     "counters": launch_counts.PATTERNS,
     "logs": log_lines.PATTERNS,
     "unread": proc_alone.PATTERNS,

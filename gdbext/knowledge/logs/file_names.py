@@ -31,5 +31,11 @@ FILES: Tuple[WriterRule, ...] = (
 )
 """The first that finds something decides."""
 
+SANITIZER_FILE = (
+    r"(?i)(?:^|/)(?:san|sanitizer|compute-sanitizer|cuda-memcheck|memcheck|racecheck|initcheck|synccheck)[-_.](\d{1,6})"
+    r"\.(?:log|txt|out|xml)$"
+)
+"""`compute-sanitizer --log-file san.%q{RANK}.log`; with `%p` the number is a pid."""
+
 ATTEMPT = r"(?:^|/)attempt_(?P<number>\d{1,4})/"
 """torchrun begins a folder for each restart of the group."""

@@ -7,6 +7,7 @@ from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 from gdbext.model.considered import Regrade
 from gdbext.model.documents.document_row import Rows, by, rows, within
 from gdbext.model.explanation import Explanation, Glossary, Sign
+from gdbext.model.gpu_errors import DevicePlace, GpuError, GpuFinding, NearestAllocation, SeenIn
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import LockReport, LockRow, LockWait, Peer, PeerRow
 from gdbext.model.stack import ThreadStack
@@ -108,8 +109,16 @@ ROWS: Mapping[type, Rows] = {
         by("pause_ms", _pauses),
         by("processes", _judged),
         within("verdict", "**verdict hangs", by("", _weighed)),
-        "problems=snapshot.problems witnesses=snapshot.witnesses hosts=snapshot.hosts",
+        "problems=snapshot.problems witnesses=snapshot.witnesses hosts=snapshot.hosts gpu_errors",
     ),
+    GpuFinding: rows("**error seen engine_frame python_frame"),
+    GpuError: rows(
+        "kind text tool? space? access? size address:hex problem? kernel? places nearest call? error_name=error?",
+        "hazards device_frames host_frames",
+    ),
+    DevicePlace: rows("function? file? line offset:hex access? thread? block?"),
+    NearestAllocation: rows("side distance address:hex size"),
+    SeenIn: rows("process count"),
     JudgedProcess: rows(
         "index=process.index rank=process.rank pid=process.pid host=process.host engine=process.engine",
         "title=process.title state=process.state problems=process.problems wait threads locks=process.locks",

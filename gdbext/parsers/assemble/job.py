@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from types import MappingProxyType
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.knowledge.engines.profiles import PROFILES
 from gdbext.knowledge.launch.launchers import RANK_ARGUMENTS
@@ -22,6 +23,8 @@ from gdbext.parsers.assemble.log_writers import Speakers
 from gdbext.parsers.assemble.text_limits import Tally
 from gdbext.parsers.assemble.threads import LONGEST_PROBLEM, Thread
 from gdbext.parsers.cleaning import UNNAMED, Stream, clean
+from gdbext.parsers.gpu_reports.report_owners import FileReport, given_to, ranks_of_names, taken
+from gdbext.parsers.gpu_reports.report_stream import ReportStream
 
 _LAUNCHER_SAW = regex(LAUNCHER_SAW)
 _FILE_RANK = regex(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
@@ -37,13 +40,16 @@ _MOST_MESSAGES = 1000  # log lines of processes whose stacks stand elsewhere, or
 _MOST_STREAMS = 8192  # writers that are told apart
 
 
-def parse_files(texts: Sequence[Tuple[str, bytes]]) -> JobSnapshot:
+def parse_files(
+    texts: Sequence[Tuple[str, bytes]], streamed: Mapping[str, ReportStream] = MappingProxyType({})
+) -> JobSnapshot:
     """Whatever stacks stand in these texts, as (name, content).
 
     The kind of text is recognised line by line: gdb, cuda-gdb, gstack, lldb, eu-stack, py-spy (also its JSON), pystack,
     faulthandler, Python tracebacks, stacks of crash handlers, and logs around them. Nothing raises: what could not
     be read is said in `problems`, one line each, and a text without stacks gives no processes. Time and memory grow
-    with the length of the texts, of which at most `source.LIMIT` bytes each are read.
+    with the length of the texts, of which at most `source.LIMIT` bytes each are read. `streamed`: of longer texts the
+    sanitizer's reports, which were read as they came.
     """
     tally = Tally()
     processes: List[RankSnapshot] = []
@@ -52,12 +58,16 @@ def parse_files(texts: Sequence[Tuple[str, bytes]]) -> JobSnapshot:
     names = [name for name, _ in texts]
     shared = shared_folders(names)
     whose = {name: owner_of(name[shared:]) for name in names} if len(texts) > 1 else {}
+    of_reports = ranks_of_names(names)
+    reports: List[FileReport] = []
     for name, data in together(texts, whose):
-        found = _parse(name, data, tally, whose.get(name, UNNAMED))
+        owner = whose.get(name, UNNAMED)
+        found = _parse(name, data, tally, of_reports.get(name, owner) if owner.rank is None else owner, streamed)
+        reports += found.reports
         processes += _titled(name, found.processes) if len(texts) > 1 else found.processes
         problems += found.problems
         said += found.said
-    processes = once(processes)
+    processes = given_to(once(processes), reports) if reports else once(processes)
     problems += _not_understood(tally)
     numbered = tuple(replace(process, index=index) for index, process in enumerate(processes))
     return JobSnapshot(
@@ -74,14 +84,18 @@ class _Found(NamedTuple):
     processes: Sequence[RankSnapshot] = ()
     problems: Sequence[str] = ()
     said: Sequence[str] = ()
+    reports: Sequence[FileReport] = ()
 
 
-def _parse(name: str, data: bytes, tally: Tally, whose: Stream = UNNAMED) -> _Found:
+def _parse(name: str, data: bytes, tally: Tally, whose: Stream, streamed: Mapping[str, ReportStream]) -> _Found:
     whole = source.cut(name, data)
     text, unreadable = source.as_text(whole)
     problems = [*whole.problems, *unreadable]
     if not text:
         return _Found((), problems)
+    reports, text = taken(name, text, whose, streamed.get(name))
+    if reports and not text.strip():
+        return _Found((), problems, (), reports)
     spied = pyspy_json.extract(text)
     problems += [f"{name}: {problem}" for problem in spied.problems]
     for process in spied.processes:
@@ -114,11 +128,11 @@ def _parse(name: str, data: bytes, tally: Tally, whose: Stream = UNNAMED) -> _Fo
         said = speakers.hear(said)
     speaking = speakers.finished(said, processes)
     found = [_identified(process.finished(0)) for process in (*processes, *speaking)]
-    if whose.rank is not None and not found:  # its log tells nothing: that may tell all
+    if whose.rank is not None and not (found or reports):  # its log tells nothing: that may tell all
         silent = f"no line of {name} reports a fault; the last line is: {_last_line(text)}"
         found = [replace(speakers.find(whose.rank, None).finished(0), problems=(silent,))]
     problems += [_PRINTED_AGAIN.format(label) for label in _printed_again(processes, found)]
-    return _Found(_named_after_file(name, found), problems, said)
+    return _Found(_named_after_file(name, found), problems, said, reports)
 
 
 _PRINTED_AGAIN = (

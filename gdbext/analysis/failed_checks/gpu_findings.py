@@ -1,0 +1,173 @@
+"""What a sanitizer reports of kernels: equal errors of all ranks as one, whose code launched them, what it means."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from gdbext.analysis.failed_checks.check_messages import is_raising
+from gdbext.analysis.failed_checks.error_codes import in_message
+from gdbext.analysis.stacks.frame_facts import FrameBook
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party
+from gdbext.analysis.verdict.wording import start, verb, who
+from gdbext.knowledge.errors.gpu_reports import KINDS
+from gdbext.model.gpu_errors import DevicePlace, GpuError, GpuFinding, NearestAllocation, SeenIn
+from gdbext.model.job import JobSnapshot
+from gdbext.model.stack import Frame
+from gdbext.model.text.ranges import counted, ranks
+from gdbext.model.verdict import Evidence, ThreadJudgement
+
+MOST_TOLD = 12
+_LONGEST_NAME = 160
+_ORDER = {kind: number for number, kind in enumerate(KINDS)}
+_STUB = ("__device_stub__", "__cudaPush", "__sti____cuda")
+
+
+def findings(snapshot: JobSnapshot) -> Tuple[GpuFinding, ...]:
+    """All errors of all processes, the gravest first, then the most frequent."""
+    errors: Dict[Tuple[object, ...], GpuError] = {}
+    seen: Dict[Tuple[object, ...], List[SeenIn]] = {}
+    for process in snapshot.processes:
+        for error in process.gpu_errors:
+            key = _same(error)
+            errors.setdefault(key, error)
+            seen.setdefault(key, []).append(SeenIn(process.index, error.count))
+    book = FrameBook()
+    found = [
+        GpuFinding(
+            error,
+            tuple(seen[key]),
+            _own(error.host_frames, book, "native"),
+            _own(error.host_frames, book, "python"),
+        )
+        for key, error in errors.items()
+    ]
+    return tuple(sorted(found, key=lambda one: (_ORDER.get(one.error.kind, len(_ORDER)), -one.count)))
+
+
+def _same(error: GpuError) -> Tuple[object, ...]:
+    """What ranks must share: the kernel and its place, and the frames that have names."""
+    places = tuple((one.function, one.file, one.line, one.access) for one in error.places)
+    calls = tuple((one.function, one.file, one.line) for one in error.host_frames if one.function)
+    what = (error.kind, error.space, error.access, error.size, error.problem, error.kernel, error.call, error.error)
+    return (*what, places, calls)
+
+
+def _own(frames: Sequence[Frame], book: FrameBook, language: str) -> Optional[Frame]:
+    """The first frame of that language that is no library's: of the engine's own code."""
+    for frame in frames:
+        if frame.language != language or is_raising(frame.function):
+            continue
+        known = book.know(frame)
+        stub = any(mark in (frame.function or "") for mark in _STUB)
+        if not (stub or known.name is None or known.system or known.vendor or known.entry):
+            return frame
+    return None
+
+
+def reported(view: JobView) -> Optional[Candidate]:
+    """A sanitizer watched the kernels, and some did what they must not."""
+    found = findings(view.snapshot)
+    if not found:
+        return None
+    worst = found[0]
+    row = KINDS.get(worst.error.kind, KINDS["other"])
+    cause, confidence = (row.cause, row.confidence)
+    fault = in_message(worst.error.error) if worst.error.kind == "api-error" else None
+    if fault is not None and fault.sticky:
+        cause, confidence = "gpu-fault", "medium"
+    culprits = [_party(view, one.process) for one in worst.seen]
+    hit = {party.index for party in culprits}
+    victims = [party for party in view.of(*COMMUNICATION, "init") if party.index not in hit] if row.ends_work else []
+    return Candidate(
+        cause=cause,
+        confidence=confidence,
+        summary=_summary(view.snapshot, found, culprits, victims),
+        culprits=tuple(culprits),
+        victims=tuple(victims),
+        evidence=(
+            *(Evidence(told(view.snapshot, one), one.seen[0].process) for one in found[:MOST_TOLD]),
+            *evidence_of([party for party in culprits if party.thread is not None], victims),
+        ),
+    )
+
+
+def _party(view: JobView, index: int) -> Party:
+    """The process as a party, also where none of its stacks was read."""
+    known = next((party for party in view.parties if party.index == index), None)
+    process = view.snapshot.processes[index]
+    return known or Party(process=process, thread=None, judged=ThreadJudgement(kind="unknown"), group="unknown")
+
+
+def _summary(
+    snapshot: JobSnapshot, found: Sequence[GpuFinding], culprits: Sequence[Party], victims: Sequence[Party]
+) -> str:
+    worst = found[0]
+    means = KINDS.get(worst.error.kind, KINDS["other"]).means
+    text = f"The sanitizer says of {who(culprits)}: {_what(worst.error)}{_launched(worst)}. That is: {means}."
+    if len(found) > 1:
+        text += f" {counted(len(found) - 1, 'other kind')} of error {'is' if len(found) == 2 else 'are'} reported too."
+    if victims:
+        text += f" {start(who(victims))} {verb(victims, 'waits', 'wait')} for what cannot complete any more."
+    return text
+
+
+def told(snapshot: JobSnapshot, finding: GpuFinding) -> str:
+    """One error with all that its report says, as a sentence."""
+    error = finding.error
+    names = [snapshot.processes[one.process] for one in finding.seen]
+    numbers = [one.rank for one in names if one.rank is not None]
+    whom = ranks(numbers) if len(numbers) == len(names) else ", ".join(one.label for one in names[:8])
+    often = f", {counted(finding.count, 'time')} on {whom}"
+    return f"{_what(error)}{_near(error.nearest)}{_thread(error)}{_launched(finding)}{often}"
+
+
+def _what(error: GpuError) -> str:
+    """`Invalid __global__ write of size 4 bytes in k(int*) at f.cu:41 (out of bounds)`."""
+    if error.kind == "race" and len(error.places) > 1:
+        sides = " and ".join(f"{one.access or 'access'} in {_place(one)}" for one in error.places[:2])
+        hazards = f" ({counted(error.hazards, 'hazard')})" if error.hazards is not None else ""
+        return f"race on {error.space or 'shared'} memory between {sides}{hazards}"
+    head = error.text.rstrip(" .:")
+    place = f" in {_place(error.places[0])}" if error.places else ""
+    kernel = f", kernel {_short(error.kernel)}" if error.places and error.kernel != error.places[0].function else ""
+    return f"{head}{place}{kernel}{f', {error.problem}' if error.problem else ''}"
+
+
+def _place(place: DevicePlace) -> str:
+    at = f" at {place.file}:{place.line}" if place.file and place.line else ""
+    return f"{_short(place.function) or 'a function without a name'}{at}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
+def _near(nearest: Optional[NearestAllocation]) -> str:
+    if nearest is None:
+        return ""
+    size = f" of {counted(nearest.size, 'byte')}" if nearest.size is not None else ""
+    far = f"{counted(nearest.distance, 'byte')} {nearest.side}" if nearest.distance is not None else nearest.side
+    return f", {far} the nearest allocation{size}"
+
+
+def _thread(error: GpuError) -> str:
+    first = error.places[0] if error.places else None
+    if first is None or not first.thread:
+        return ""
+    return f", first by thread {first.thread}" + (f" of block {first.block}" if first.block else "")
+
+
+def _launched(finding: GpuFinding) -> str:
+    """Whose code it was: the engine's frame and the Python one."""
+    named = [_call(one) for one in (finding.engine_frame, finding.python_frame) if one is not None]
+    word = "called" if finding.error.kind in ("api-error", "leak", "unused") else "launched"
+    return f", {word} by {' from '.join(named)}" if named else ""
+
+
+def _call(frame: Frame) -> str:
+    at = f" at {frame.file}:{frame.line}" if frame.file and frame.line else ""
+    return f"{_short(frame.function or '')}{at}"
+
+
+PATTERNS = (reported,)
