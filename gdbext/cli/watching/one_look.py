@@ -50,11 +50,11 @@ def told(diagnosis: Diagnosis, asked: Asked, where: Optional[str] = None) -> Wat
     ranks = [snapshot.processes[index].rank for index in verdict.culprits]
     again = f" Looking again in {asked.spinning_after:g} s."
     if verdict.decided_by is not None:
-        kind, lead, then = "undecided", "most ranks stood still for {}. ", "" if asked.first else again
+        kind, lead, then = "undecided", "most ranks made no progress for {}. ", "" if asked.first else again
     elif not verdict.finding:
-        kind, lead, then = "no-hang", "stood still for {}, which is not a hang: ", ""
+        kind, lead, then = "no-hang", "no progress for {}, but this is not a hang: ", ""
     else:
-        kind, lead, then = "hang", "stands still for {}. ", ""
+        kind, lead, then = "hang", "no progress for {}. ", ""
     text = verdict.summary if asked.stood is None else lead.format(f"{asked.stood:.0f} s") + verdict.summary + then
     return WatchEvent(
         kind=kind,
