@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, Mapping, Optional, Tuple
 
+from gdbext.knowledge.word_tables import pairs
 from gdbext.model.tensor import NumberFormat
 
 
@@ -146,45 +147,14 @@ ROWS: Tuple[DType, ...] = (
     DType("hifloat8", "opaque", 8, unit=1, about="HiFloat8, whose table gdbext does not have"),
 )
 
-ALIASES: Mapping[str, str] = {
-    "half": "fp16",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "float": "fp32",
-    "float32": "fp32",
-    "double": "fp64",
-    "float64": "fp64",
-    "byte": "uint8",
-    "char": "int8",
-    "short": "int16",
-    "int": "int32",
-    "long": "int64",
-    "chalf": "complex32",
-    "cfloat": "complex64",
-    "cdouble": "complex128",
-    "fp8": "fp8_e4m3fn",
-    "fp8_e4m3": "fp8_e4m3fn",
-    "float8_e4m3fn": "fp8_e4m3fn",
-    "float8_e5m2": "fp8_e5m2",
-    "float8_e4m3fnuz": "fp8_e4m3fnuz",
-    "float8_e5m2fnuz": "fp8_e5m2fnuz",
-    "float8_e8m0fnu": "fp8_e8m0",
-    "float6_e2m3": "fp6_e2m3",
-    "float6_e3m2": "fp6_e3m2",
-    "fp4": "fp4_e2m1",
-    "float4_e2m1": "fp4_e2m1",
-    "f16": "fp16",
-    "f32": "fp32",
-    "f64": "fp64",
-    "u8": "uint8",
-    "u16": "uint16",
-    "u32": "uint32",
-    "u64": "uint64",
-    "i8": "int8",
-    "i16": "int16",
-    "i32": "int32",
-    "i64": "int64",
-}
+ALIASES: Mapping[str, str] = pairs(
+    "half=fp16 float16=fp16 bfloat16=bf16 float=fp32 float32=fp32 double=fp64 float64=fp64 byte=uint8 char=int8 "
+    "short=int16 int=int32 long=int64 chalf=complex32 cfloat=complex64 cdouble=complex128 fp8=fp8_e4m3fn "
+    "fp8_e4m3=fp8_e4m3fn float8_e4m3fn=fp8_e4m3fn float8_e5m2=fp8_e5m2 float8_e4m3fnuz=fp8_e4m3fnuz "
+    "float8_e5m2fnuz=fp8_e5m2fnuz float8_e8m0fnu=fp8_e8m0 float6_e2m3=fp6_e2m3 float6_e3m2=fp6_e3m2 fp4=fp4_e2m1 "
+    "float4_e2m1=fp4_e2m1 f16=fp16 f32=fp32 f64=fp64 u8=uint8 u16=uint16 u32=uint32 u64=uint64 i8=int8 i16=int16 "
+    "i32=int32 i64=int64"
+)
 """What people type for `--dtype`: torch's, safetensors' and C's words (lower case, a leading `torch.` dropped)."""
 
 DTYPES: Dict[str, DType] = {row.name: row for row in ROWS}

@@ -1,6 +1,7 @@
 """The vocabulary of the answer: every kind of wait and every cause, with one line of meaning."""
 
 from gdbext.knowledge.causes.late_ranks import LATE_CAUSES
+from gdbext.knowledge.word_tables import pairs
 
 WAIT_KINDS = {
     "pinned-host-alloc": "allocates or frees page-locked host memory (cudaMallocHost, ...): waits for the device",
@@ -57,35 +58,13 @@ CAUSES = {
 
 CONFIDENCE = ("low", "medium", "high")
 
-WAIT_GROUPS = {
-    "pinned-host-alloc": "implicit",
-    "device-alloc": "implicit",
-    "device-free": "implicit",
-    "cublas": "implicit",
-    "module-load": "implicit",
-    "kernel-launch": "launch",
-    "stream-sync": "device",
-    "event-sync": "device",
-    "device-sync": "device",
-    "memcpy-sync": "device",
-    "nccl-init": "init",
-    "nccl-group-launch": "collective",
-    "nccl-destroy-abort": "teardown",
-    "store-wait": "init",
-    "mpi": "collective",
-    "gloo": "collective",
-    "ipc-queue": "elsewhere",
-    "gil": "lock",
-    "mutex": "lock",
-    "condvar-idle": "elsewhere",
-    "io": "elsewhere",
-    "python-code": "elsewhere",
-    "native-compute": "elsewhere",
-    "exited-or-crashed": "fatal",
-    "sigbus": "fatal",
-    "cuda-error-throw": "fatal",
-    "unknown": "unknown",
-}
+WAIT_GROUPS = pairs(
+    "pinned-host-alloc=implicit device-alloc=implicit device-free=implicit cublas=implicit module-load=implicit "
+    "kernel-launch=launch stream-sync=device event-sync=device device-sync=device memcpy-sync=device nccl-init=init "
+    "nccl-group-launch=collective nccl-destroy-abort=teardown store-wait=init mpi=collective gloo=collective "
+    "ipc-queue=elsewhere gil=lock mutex=lock condvar-idle=elsewhere io=elsewhere python-code=elsewhere "
+    "native-compute=elsewhere exited-or-crashed=fatal sigbus=fatal cuda-error-throw=fatal unknown=unknown"
+)
 """What the kinds have in common when ranks are compared.
 
 implicit: calls that wait for the device although nobody asked; collective: in a collective on the CPU's side;

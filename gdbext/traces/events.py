@@ -16,7 +16,6 @@ try:
 except ImportError:  # the extra `trace` is not installed
     msgspec = None  # type: ignore[assignment]
 
-DECODER = "msgspec" if msgspec is not None else "json"
 UNSET: Any = object() if msgspec is None else msgspec.UNSET
 """Of a key that an event does not have. `present` asks."""
 

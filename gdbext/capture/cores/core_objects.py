@@ -19,7 +19,6 @@ from gdbext.capture.symbols.mapped_libraries import MappedFile, mapped_file, unk
 from gdbext.safe_open.open_files import Opened, Shelf
 from gdbext.safe_open.regular import Identity, Refused
 
-UNCHECKED = "its build-id is not in the core"
 _AT_ENTRY = 9
 _DEBUG = "/usr/lib/debug/.build-id"
 _SHOWN = 12  # digits of a build-id

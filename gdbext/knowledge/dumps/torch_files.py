@@ -2,22 +2,15 @@
 
 from typing import Mapping
 
+from gdbext.knowledge.word_tables import pairs
+
 SOURCE = "torch/serialization.py, torch/_utils.py, torch/storage.py; measured with torch 2.13"
 
-STORAGES: Mapping[str, str] = {
-    "DoubleStorage": "fp64",
-    "FloatStorage": "fp32",
-    "HalfStorage": "fp16",
-    "BFloat16Storage": "bf16",
-    "LongStorage": "int64",
-    "IntStorage": "int32",
-    "ShortStorage": "int16",
-    "CharStorage": "int8",
-    "ByteStorage": "uint8",
-    "BoolStorage": "bool",
-    "ComplexFloatStorage": "complex64",
-    "ComplexDoubleStorage": "complex128",
-}
+STORAGES: Mapping[str, str] = pairs(
+    "DoubleStorage=fp64 FloatStorage=fp32 HalfStorage=fp16 BFloat16Storage=bf16 LongStorage=int64 IntStorage=int32 "
+    "ShortStorage=int16 CharStorage=int8 ByteStorage=uint8 BoolStorage=bool ComplexFloatStorage=complex64 "
+    "ComplexDoubleStorage=complex128"
+)
 """Class of a storage -> its element type; UntypedStorage leaves that to the tensor."""
 
 TYPES: Mapping[str, str] = {

@@ -8,6 +8,7 @@ from gdbext.knowledge.errors import numbers
 from gdbext.knowledge.errors.cuda import CUDA
 from gdbext.knowledge.errors.library_errors import CUBLAS, NCCL
 from gdbext.knowledge.errors.rows import ErrorRow
+from gdbext.knowledge.word_tables import numbered
 
 
 class Library(NamedTuple):
@@ -20,8 +21,8 @@ class Library(NamedTuple):
 
 
 def _by_number(releases: Dict[str, str]) -> Dict[int, Tuple[str, str]]:
-    rows = ((row.partition("="), release) for release, text in releases.items() for row in text.split())
-    return {int(number): (name, release) for (number, _, name), release in rows}
+    found = {release: numbered(text) for release, text in releases.items()}
+    return {number: (name, release) for release, names in found.items() for number, name in names.items()}
 
 
 LIBRARIES: Tuple[Library, ...] = (

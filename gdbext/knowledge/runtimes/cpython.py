@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Mapping, Optional, Tuple
 
+from gdbext.knowledge.word_tables import pairs
+
 
 @dataclass(frozen=True)
 class GilLayout:
@@ -205,58 +207,22 @@ DEBUG_COOKIE = b"xdebugpy"
 DEBUG_TABLE_NUMBERS = 100  # upper bound of the fields read
 
 _TABLE_3_13 = {
-    "interpreters": 5,
-    "next_interpreter": 8,
-    "threads": 9,
-    "gil_pointer": 14,
-    "gil": 15,
-    "gil_locked": 17,
-    "gil_holder": 18,
-    "next_thread": 21,
-    "frame": 23,
-    "pthread": 24,
-    "native_id": 25,
-    "frame_previous": 29,
-    "frame_code": 30,
-    "frame_instruction": 31,
-    "frame_owner": 33,
-    "code_filename": 35,
-    "code_name": 37,
-    "code_line_table": 38,
-    "code_first_line": 39,
-    "code_instructions": 43,
-    "bytes_length": 65,
-    "bytes_data": 66,
-    "str_state": 68,
-    "str_length": 69,
-    "str_ascii_header": 70,
+    name: int(at)
+    for name, at in pairs(
+        "interpreters=5 next_interpreter=8 threads=9 gil_pointer=14 gil=15 gil_locked=17 gil_holder=18 next_thread=21 "
+        "frame=23 pthread=24 native_id=25 frame_previous=29 frame_code=30 frame_instruction=31 frame_owner=33 "
+        "code_filename=35 code_name=37 code_line_table=38 code_first_line=39 code_instructions=43 bytes_length=65 "
+        "bytes_data=66 str_state=68 str_length=69 str_ascii_header=70"
+    ).items()
 }
 _TABLE_3_14 = {
-    "interpreters": 5,
-    "next_interpreter": 8,
-    "threads": 9,
-    "gil_pointer": 15,
-    "gil": 16,
-    "gil_locked": 18,
-    "gil_holder": 19,
-    "next_thread": 24,
-    "frame": 26,
-    "pthread": 27,
-    "native_id": 28,
-    "frame_previous": 32,
-    "frame_code": 33,
-    "frame_instruction": 34,
-    "frame_owner": 36,
-    "code_filename": 40,
-    "code_name": 42,
-    "code_line_table": 43,
-    "code_first_line": 44,
-    "code_instructions": 48,
-    "bytes_length": 75,
-    "bytes_data": 76,
-    "str_state": 78,
-    "str_length": 79,
-    "str_ascii_header": 80,
+    name: int(at)
+    for name, at in pairs(
+        "interpreters=5 next_interpreter=8 threads=9 gil_pointer=15 gil=16 gil_locked=18 gil_holder=19 next_thread=24 "
+        "frame=26 pthread=27 native_id=28 frame_previous=32 frame_code=33 frame_instruction=34 frame_owner=36 "
+        "code_filename=40 code_name=42 code_line_table=43 code_first_line=44 code_instructions=48 bytes_length=75 "
+        "bytes_data=76 str_state=78 str_length=79 str_ascii_header=80"
+    ).items()
 }
 
 SELF_DESCRIBED: Mapping[Tuple[int, int], SelfDescribed] = {

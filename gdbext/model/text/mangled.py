@@ -16,7 +16,6 @@ LONGEST = 4096
 
 _START = regex(r"_{1,3}Z(?![a-z]?\Z)")
 _LENGTH = regex(r"\d{1,4}")
-_LETTER = regex(r"[A-Za-z]")
 _SPECIAL = regex(r"_{1,3}Z(?:T[VTIS]|GV|T[hv]n?\d+_)")
 _SHORT = {
     "St": "std",

@@ -8,37 +8,17 @@ from __future__ import annotations
 from typing import Tuple
 
 from gdbext.knowledge.schema import EnumTable, TensorLayout
+from gdbext.knowledge.word_tables import pairs
 
 _FT = "NVIDIA/FasterTransformer"
 _RTP = "alibaba/rtp-llm"
 _TRT = "NVIDIA/TensorRT-LLM common/tensor.h (23bc5b7)"
 
-_NAMES = {
-    "INVALID": "invalid",
-    "BOOL": "bool",
-    "UINT8": "uint8",
-    "UINT16": "uint16",
-    "UINT32": "uint32",
-    "UINT64": "uint64",
-    "INT8": "int8",
-    "INT16": "int16",
-    "INT32": "int32",
-    "INT64": "int64",
-    "FP16": "fp16",
-    "FP32": "fp32",
-    "FP64": "fp64",
-    "BYTES": "uint8",
-    "BF16": "bf16",
-    "FP8_E4M3": "fp8_e4m3fn",
-    "FP8_E8M0": "fp8_e8m0",
-    "STR": "string",
-    "VOID": "void",
-    "INT32_PTR": "uint64",
-    "QINT8": "int8",
-    "INT4X2": "int4*2",
-    "QINT4X2": "int4*2",
-    "QFP8_E4M3": "fp8_e4m3fn",
-}
+_NAMES = pairs(
+    "INVALID=invalid BOOL=bool UINT8=uint8 UINT16=uint16 UINT32=uint32 UINT64=uint64 INT8=int8 INT16=int16 INT32=int32 "
+    "INT64=int64 FP16=fp16 FP32=fp32 FP64=fp64 BYTES=uint8 BF16=bf16 FP8_E4M3=fp8_e4m3fn FP8_E8M0=fp8_e8m0 STR=string "
+    "VOID=void INT32_PTR=uint64 QINT8=int8 INT4X2=int4*2 QINT4X2=int4*2 QFP8_E4M3=fp8_e4m3fn"
+)
 
 _FIRST = (
     *("invalid", "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),

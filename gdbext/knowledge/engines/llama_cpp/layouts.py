@@ -3,46 +3,15 @@
 from typing import Tuple
 
 from gdbext.knowledge.schema import EnumTable, Field, GraphRow, StructRow, TensorLayout
+from gdbext.knowledge.word_tables import numbered
 
 _SOURCE = "ggml.h of ggml 0.25.3 (llama-cpp-python 0.3.36)"
 
-_NUMBERS = {
-    0: "fp32",
-    1: "fp16",
-    2: "q4_0",
-    3: "q4_1",
-    6: "q5_0",
-    7: "q5_1",
-    8: "q8_0",
-    9: "q8_1",
-    10: "q2_k",
-    11: "q3_k",
-    12: "q4_k",
-    13: "q5_k",
-    14: "q6_k",
-    15: "q8_k",
-    16: "iq2_xxs",
-    17: "iq2_xs",
-    18: "iq3_xxs",
-    19: "iq1_s",
-    20: "iq4_nl",
-    21: "iq3_s",
-    22: "iq2_s",
-    23: "iq4_xs",
-    24: "int8",
-    25: "int16",
-    26: "int32",
-    27: "int64",
-    28: "fp64",
-    29: "iq1_m",
-    30: "bf16",
-    34: "tq1_0",
-    35: "tq2_0",
-    39: "mxfp4",
-    40: "nvfp4",
-    41: "q1_0",
-    42: "q2_0",
-}
+_NUMBERS = numbered(
+    "0=fp32 1=fp16 2=q4_0 3=q4_1 6=q5_0 7=q5_1 8=q8_0 9=q8_1 10=q2_k 11=q3_k 12=q4_k 13=q5_k 14=q6_k 15=q8_k "
+    "16=iq2_xxs 17=iq2_xs 18=iq3_xxs 19=iq1_s 20=iq4_nl 21=iq3_s 22=iq2_s 23=iq4_xs 24=int8 25=int16 26=int32 27=int64 "
+    "28=fp64 29=iq1_m 30=bf16 34=tq1_0 35=tq2_0 39=mxfp4 40=nvfp4 41=q1_0 42=q2_0"
+)
 """Never renumbered: they stand in GGUF files."""
 
 _PLAIN = {"F32": 0, "F16": 1, "I8": 24, "I16": 25, "I32": 26, "I64": 27, "F64": 28, "BF16": 30}

@@ -3,25 +3,16 @@
 from typing import Tuple
 
 from gdbext.knowledge.schema import EnumTable, SequenceRow, TensorLayout
+from gdbext.knowledge.word_tables import pairs
 
 _REPOSITORY = "NVIDIA/TensorRT-LLM"
 _BUFFERS = f"{_REPOSITORY} tllmBuffers.h (035b99e and newer)"
 _RUNTIME = "tensorrt_llm::runtime::"
 
-_NAMES = {
-    "kFLOAT": "fp32",
-    "kHALF": "fp16",
-    "kINT8": "int8",
-    "kINT32": "int32",
-    "kBOOL": "bool",
-    "kUINT8": "uint8",
-    "kFP8": "fp8_e4m3fn",
-    "kBF16": "bf16",
-    "kINT64": "int64",
-    "kINT4": "int4",
-    "kFP4": "fp4_e2m1",
-    "kE8M0": "fp8_e8m0",
-}
+_NAMES = pairs(
+    "kFLOAT=fp32 kHALF=fp16 kINT8=int8 kINT32=int32 kBOOL=bool kUINT8=uint8 kFP8=fp8_e4m3fn kBF16=bf16 kINT64=int64 "
+    "kINT4=int4 kFP4=fp4_e2m1 kE8M0=fp8_e8m0"
+)
 """In the order of their numbers, which never changed."""
 
 DTYPES = EnumTable("tensorrt", _NAMES, f"{_REPOSITORY} tllmDataType.h (01edcea)", dict(enumerate(_NAMES.values())))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Tuple
 
 from gdbext.knowledge.schema import EnumTable, Field, SequenceRow, StructRow, TensorLayout, WrapperRow
+from gdbext.knowledge.word_tables import pairs
 
 _SOURCE = "headers of torch 2.1, 2.4, 2.6, 2.8 to 2.15"
 _MEASURED = f"{_SOURCE}; measured by compiling them"
@@ -25,7 +26,7 @@ _NAMES = (
 """c10::ScalarType in the order of its numbers. Which number "Undefined" has depends on the release: the one behind the
 last. In one up to 2.14 it is therefore 46; no tensor of 2.15 is confused with that unless it is a BComplex32."""
 
-_PAIRS = dict(item.split("=") for item in _NAMES.split())
+_PAIRS = pairs(_NAMES)
 
 DTYPES = EnumTable(
     "torch", {**_PAIRS, "Undefined": "invalid"}, "ScalarType.h of torch 2.1 to 2.15", dict(enumerate(_PAIRS.values()))
