@@ -8,8 +8,8 @@ from typing import Mapping, Optional, Sequence, Tuple
 from gdbext.model.activity import Activity
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.communicator import Communicator
-from gdbext.model.gpu_errors import GpuError
 from gdbext.model.exit_status import ALL, NONE, PART
+from gdbext.model.gpu_errors import GpuError
 from gdbext.model.host import HostLook
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.stack import ThreadStack

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Iterator, List, Optional
-from xml.etree import ElementTree  # noqa: S405 - a file with a document type, thus with entities, is refused
+from xml.etree import ElementTree
 
 from gdbext.knowledge.errors.gpu_reports import TOOLS
 from gdbext.model.gpu_errors import DevicePlace, GpuError
