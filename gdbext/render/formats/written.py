@@ -7,7 +7,7 @@ from typing import Any, Callable, List, Mapping, Optional, Union
 from gdbext.model.formatted import Formatted
 from gdbext.model.origin import Origin
 from gdbext.model.verdict import Diagnosis
-from gdbext.render.formats import collapsed, dot, firefox, perfetto, slack, speedscope, ticket
+from gdbext.render.formats import collapsed, dot, firefox, perfetto_looks, slack, speedscope, ticket
 
 Writer = Callable[[Diagnosis, Optional[Origin]], Union[List[str], bytes]]
 """Lines, or the bytes of a format that is no text (`model.formatted.BINARY`)."""
@@ -19,7 +19,7 @@ WRITERS: Mapping[str, Writer] = {
     "speedscope": speedscope.profile,
     "collapsed": collapsed.stacks,
     "dot": dot.graph,
-    "perfetto": perfetto.trace,
+    "perfetto": perfetto_looks.trace,
     "firefox": firefox.profile,
 }
 
