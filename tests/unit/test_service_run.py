@@ -173,7 +173,7 @@ def test_promtool_finds_nothing_wrong(tmp_path):
 def test_systemd_that_is_not_there_is_no_matter(tmp_path):
     systemd.notify("READY=1", {"NOTIFY_SOCKET": str(tmp_path / "none")})
     systemd.notify("READY=1", {"NOTIFY_SOCKET": "none"})
-    assert systemd.watchdog_seconds({}) == 0
+    assert systemd.watchdog_seconds({}) == systemd.watchdog_seconds({"WATCHDOG_USEC": "3²"}) == 0
     assert systemd.watchdog_seconds({"WATCHDOG_USEC": "3000000"}) == 1.5
     assert systemd.watchdog_seconds({"WATCHDOG_USEC": "3000000", "WATCHDOG_PID": str(os.getpid())}) == 1.5
     assert systemd.watchdog_seconds({"WATCHDOG_USEC": "3000000", "WATCHDOG_PID": "1"}) == 0

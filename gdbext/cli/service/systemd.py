@@ -8,6 +8,8 @@ import socket
 import time
 from typing import Mapping
 
+from gdbext.model.text.digits import whole
+
 
 def notify(text: str, environ: Mapping[str, str] = os.environ) -> None:
     """`READY=1`, `STATUS=...`, `WATCHDOG=1`: lost where nobody listens, and never waited for."""
@@ -28,7 +30,7 @@ def reloading(environ: Mapping[str, str] = os.environ) -> None:
 def watchdog_seconds(environ: Mapping[str, str] = os.environ) -> float:
     """How often it wants a sign of life (half of `WatchdogSec=`); 0: not at all."""
     meant = environ.get("WATCHDOG_PID", "")
-    micros = environ.get("WATCHDOG_USEC", "")
-    if not micros.isdecimal() or (meant and meant != str(os.getpid())):
+    micros = whole(environ.get("WATCHDOG_USEC"))
+    if micros is None or (meant and meant != str(os.getpid())):
         return 0.0
-    return int(micros) / 2e6
+    return micros / 2e6
