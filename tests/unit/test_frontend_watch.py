@@ -63,7 +63,7 @@ def test_what_others_are_told_is_scrubbed_as_bundles_are():
     )
     event = one_look.told(replace(diagnosis, verdict=loud), one_look.Asked(60.0, 20.0))
     assert (event.kind, event.cause, event.standstill, event.culprits) == ("hang", "missing-rank", 60.0, (1,))
-    assert event.text.startswith("stands still for 60 s. Rank 1 reads https://***@store") and event.steps
+    assert event.text.startswith("no progress for 60 s. Rank 1 reads https://***@store") and event.steps
     assert "sesame" not in dumps(event) and "hf_0123" not in dumps(event)
     last = one_look.told(diagnosis, one_look.Asked(None, 20.0))
     assert last.text == diagnosis.verdict.summary and last.standstill is None
