@@ -84,6 +84,7 @@ def _asked(
                 found[answer.host] = read(answer.look)
             except (GdbextError, ValueError) as error:
                 problem = f"what it sent is no {what}: {error}"
+            answer.look = None  # 512 of them are as large as what was read of them
         hosts_read.append(
             HostLook(
                 name=answer.host,
