@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.progress.own_work import was_woken
+from gdbext.analysis.progress.running import was_woken
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.activity import Activity, Child
 from gdbext.model.codes import Code
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
-from tests.unit.stacks import ENTRY, job, rank, stack
+from tests.unit.stacks import ENTRY, gloo_reducing, job, rank, stack
 
 MAIN = ("<module>@program.py:9", "main@python3")
 FUTEX, READ, POLL = (202, 1, 128, 0, 0, 0, 0), (0, 3, 0, 0, 0, 0, 0), (7, 1, 1, 500, 0, 0, 0)
@@ -334,3 +334,13 @@ def test_an_open_cause_is_no_finding_while_somebody_got_something(switches, find
     asks = stack("recv@libc.so.6", "ask@program.py:5", *MAIN, syscall=READ, switches=switches)
     found = verdict(process(0, asks), process(1, stack("??@libwhatever.so")))
     assert (found.cause, found.finding) == ("unknown", finding)
+
+
+@pytest.mark.parametrize(("switches", "cause", "finding"), [(0, "missing-rank", True), (7, "unknown", False)])
+def test_a_rank_that_gets_its_data_piece_by_piece_is_not_surely_missing(switches, cause, finding):
+    reads = stack("read@libc.so.6", "load@program.py:5", *MAIN, syscall=READ, switches=switches, state="S")
+    found = judge(job(gloo_reducing(0), rank(1, reads), gloo_reducing(2), apart=1.2)).verdict
+    assert (found.cause, found.finding) == (cause, finding)
+    if not finding:
+        assert "for rank 1, which waits, and was woken between two copies, in load" in found.summary
+        assert found.decided_by is not None

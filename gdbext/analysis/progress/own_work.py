@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
-from gdbext.analysis.progress.running import in_own_code, is_alive, longer_look
+from gdbext.analysis.progress.running import in_own_code, is_alive, longer_look, was_woken
 from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of, without
@@ -21,27 +21,16 @@ from gdbext.knowledge.runtimes.untimed_calls import (
     FROM_ONE,
     POOL_RESULTS,
     POOL_WORKER,
-    UNTIMED,
     YIELD,
 )
 from gdbext.model.codes import Code, Given
 from gdbext.model.missing import Missing
-from gdbext.model.stack import ThreadStack
 from gdbext.model.text.patterns import regex
 
 _RESULTS = regex(POOL_RESULTS)
 _YIELDS = regex(YIELD)
 _FED = ("ipc-queue", "condvar-idle", "mutex")
 """Waits that a thread of the same process may end."""
-
-
-def was_woken(thread: ThreadStack) -> bool:
-    """Whether it waits without a timeout, and had a processor between the two copies of a look: it got something."""
-    call = thread.syscall
-    if not call or not thread.switches or call[0] not in UNTIMED:
-        return False
-    timeout = UNTIMED[call[0]]
-    return timeout is None or (len(call) > timeout[0] and call[timeout[0]] in timeout[1])
 
 
 def yields(one: Party) -> bool:

@@ -14,9 +14,9 @@ from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.view import JobView, Party
 from gdbext.analysis.verdict.wording import start, verb, what, where, who
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
-from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS
+from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS, UNTIMED
 from gdbext.knowledge.spinning import SPINNING_AFTER
-from gdbext.model.stack import Frame
+from gdbext.model.stack import Frame, ThreadStack
 
 _MOST_PIDS = 16
 
@@ -88,10 +88,21 @@ def moves_about(view: JobView, party: Party) -> bool:
     return then is not None and not _one_place(_place(then), _place(party))
 
 
+def was_woken(thread: ThreadStack) -> bool:
+    """Whether it waits without a timeout, and had a processor between the two copies of a look: it got something."""
+    call = thread.syscall
+    if not call or not thread.switches or call[0] not in UNTIMED:
+        return False
+    timeout = UNTIMED[call[0]]
+    return timeout is None or (len(call) > timeout[0] and call[timeout[0]] in timeout[1])
+
+
 def is_alive(party: Party) -> bool:
-    """It runs, or sleeps for a moment only, or waits for a worker of its own that does."""
+    """It runs, or sleeps for a moment only, or waits for a worker of its own that does, or for what comes piece by
+    piece."""
     ends = party.thread.sleeps if party.thread is not None else None
-    return may_progress(party) or (ends is not None and ends <= SPINNING_AFTER) or naps_in_worker(party)
+    naps = (ends is not None and ends <= SPINNING_AFTER) or naps_in_worker(party)
+    return naps or may_progress(party) or (party.thread is not None and was_woken(party.thread))
 
 
 def naps_in_worker(party: Party) -> bool:
@@ -110,6 +121,8 @@ def _do(parties: Sequence[Party]) -> str:
     ends = parties[0].thread.sleeps if parties[0].thread is not None else None
     if naps_in_worker(parties[0]):
         return f"{verb(parties, 'waits', 'wait')} for a worker that sleeps for a while"
+    if ends is None and not may_progress(parties[0]):
+        return f"{verb(parties, 'waits', 'wait')}, and {verb(parties, 'was', 'were')} woken between two copies,"
     if ends is None or may_progress(parties[0]):
         return verb(parties, "runs", "run")
     return f"{verb(parties, 'sleeps', 'sleep')} for {max(ends, 0.1):.1f} s at most"

@@ -8,8 +8,7 @@ from typing import Callable, Dict, Mapping, Optional, Tuple
 from gdbext.analysis.communicators.launch_counts import counted
 from gdbext.analysis.failed_checks.gpu_findings import findings
 from gdbext.analysis.progress.between_looks import between_copies, between_looks
-from gdbext.analysis.progress.own_work import was_woken
-from gdbext.analysis.progress.running import longer_look
+from gdbext.analysis.progress.running import longer_look, was_woken
 from gdbext.analysis.progress.slow import doubted
 from gdbext.analysis.stacks.classify import Judged, kind_of_log
 from gdbext.analysis.stacks.decisive import decisive
