@@ -93,11 +93,11 @@ def without_stacks(view: JobView) -> str:
 
 
 def told_by_log(view: JobView) -> Optional[Candidate]:
-    """A library or the kernel said what went wrong."""
+    """A library or the kernel said what went wrong, in a line or by the call with which it ended the process."""
     known = lines(view)
     telling = next((line for line in known if line.rule.cause and _may_decide(view, line, known)), None)
     if telling is None:
-        return None
+        return _told_by_frames(view, known)
     rule = telling.rule
     if rule.alone and len(view.snapshot.processes) < 2:
         rule = dataclasses.replace(rule, cause=rule.alone, confidence="low")
@@ -138,10 +138,10 @@ def _waited_in_vain(known: Sequence[Line]) -> bool:
     return any(WAIT_GROUPS[one.rule.wait] != "fatal" for one in known if one.rule.wait)
 
 
-def told_by_frames(view: JobView) -> Optional[Candidate]:
+def _told_by_frames(view: JobView, known: Sequence[Line]) -> Optional[Candidate]:
     """A check of the program's own state, on the stack of the thread that it ended."""
     dying = [one for one in threads(view, ("exited-or-crashed",)) if _checked_itself(one)]
-    if not dying or _waited_in_vain(lines(view)):
+    if not dying or _waited_in_vain(known):
         return None
     dead = {one.index for one in dying}
     victims = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in dead)
@@ -348,4 +348,4 @@ def told_by_coordinator(view: JobView) -> Optional[Candidate]:
     )
 
 
-PATTERNS = (told_by_log, told_by_frames, told_by_watchdog, told_by_coordinator)
+PATTERNS = (told_by_log, told_by_watchdog, told_by_coordinator)

@@ -6,7 +6,7 @@ that says so waits in, for texts that have no stack of it.
 
 from typing import Tuple
 
-from gdbext.knowledge.logs import deaths, device_faults, missing_ranks, network, other_evidence, reasons
+from gdbext.knowledge.logs import deaths, device_faults, missing_ranks, network, other_evidence, own_deaths
 from gdbext.knowledge.logs.writers import LAUNCHER_SAW, NAMED, RANK, WRITERS
 from gdbext.knowledge.schema import LogRule
 
@@ -17,7 +17,7 @@ LOG_RULES: Tuple[LogRule, ...] = (
     *missing_ranks.RULES,
     *deaths.RULES,
     *network.RULES,
-    *reasons.RULES,
+    *own_deaths.RULES,
     *other_evidence.RULES,
 )
 
