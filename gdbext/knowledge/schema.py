@@ -130,6 +130,7 @@ class RemedyRule:
     helpers: bool = False  # only where no thread but helpers was read
     said: str = ""  # a witness must have said this (knowledge/causes/witnesses.py)
     not_said: str = ""  # useless where a witness said this
+    reported: Optional[Tuple[str, ...]] = None  # only where a sanitizer's gravest error is one of these; (): no report
     given: Tuple[str, ...] = ()  # only for what was read: "live", "core", "text" (stacks), "log" (lines alone)
 
 

@@ -73,6 +73,7 @@ class GpuFinding:
     seen: Tuple[SeenIn, ...]
     engine_frame: Optional[Frame] = None  # the first native host frame that is no library's
     python_frame: Optional[Frame] = None  # the first Python frame that is no library's
+    text: str = ""  # all of that as a sentence
 
     @property
     def count(self) -> int:

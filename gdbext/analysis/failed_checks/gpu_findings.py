@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.failed_checks.check_messages import is_raising
@@ -35,13 +36,14 @@ def findings(snapshot: JobSnapshot) -> Tuple[GpuFinding, ...]:
     book = FrameBook()
     found = [
         GpuFinding(
-            error,
-            tuple(seen[key]),
-            _own(error.host_frames, book, "native"),
-            _own(error.host_frames, book, "python"),
+            error=error,
+            seen=tuple(seen[key]),
+            engine_frame=_own(error.host_frames, book, "native"),
+            python_frame=_own(error.host_frames, book, "python"),
         )
         for key, error in errors.items()
     ]
+    found = [replace(one, text=_told(snapshot, one)) for one in found]
     return tuple(sorted(found, key=lambda one: (_ORDER.get(one.error.kind, len(_ORDER)), -one.count)))
 
 
@@ -82,11 +84,11 @@ def reported(view: JobView) -> Optional[Candidate]:
     return Candidate(
         cause=cause,
         confidence=confidence,
-        summary=_summary(view.snapshot, found, culprits, victims),
+        summary=_summary(found, culprits, victims),
         culprits=tuple(culprits),
         victims=tuple(victims),
         evidence=(
-            *(Evidence(told(view.snapshot, one), one.seen[0].process) for one in found[:MOST_TOLD]),
+            *(Evidence(one.text, one.seen[0].process) for one in found[:MOST_TOLD]),
             *evidence_of([party for party in culprits if party.thread is not None], victims),
         ),
     )
@@ -99,9 +101,7 @@ def _party(view: JobView, index: int) -> Party:
     return known or Party(process=process, thread=None, judged=ThreadJudgement(kind="unknown"), group="unknown")
 
 
-def _summary(
-    snapshot: JobSnapshot, found: Sequence[GpuFinding], culprits: Sequence[Party], victims: Sequence[Party]
-) -> str:
+def _summary(found: Sequence[GpuFinding], culprits: Sequence[Party], victims: Sequence[Party]) -> str:
     worst = found[0]
     means = KINDS.get(worst.error.kind, KINDS["other"]).means
     text = f"The sanitizer says of {who(culprits)}: {_what(worst.error)}{_launched(worst)}. That is: {means}."
@@ -112,7 +112,7 @@ def _summary(
     return text
 
 
-def told(snapshot: JobSnapshot, finding: GpuFinding) -> str:
+def _told(snapshot: JobSnapshot, finding: GpuFinding) -> str:
     """One error with all that its report says, as a sentence."""
     error = finding.error
     names = [snapshot.processes[one.process] for one in finding.seen]

@@ -63,7 +63,12 @@ def judge(
     answers = [judge(part(snapshot, indexes), None, spinning_after) for indexes in jobs]
     known = Judged()
     processes = tuple(judge_process(process, snapshot.engine, known) for process in snapshot.processes)
-    return Diagnosis(snapshot, processes, joined(snapshot, jobs, answers), gpu_errors=findings(snapshot))
+    return Diagnosis(
+        snapshot=snapshot,
+        processes=processes,
+        verdict=joined(snapshot, jobs, answers),
+        gpu_errors=findings(snapshot),
+    )
 
 
 def _judge_job(snapshot: JobSnapshot, spinning_after: float) -> Diagnosis:
@@ -74,7 +79,12 @@ def _judge_job(snapshot: JobSnapshot, spinning_after: float) -> Diagnosis:
     best = read_off(view, _unknown(view))
     for by, change in _REGRADES.items():
         best = _regraded(by, best, change(view, best))
-    return Diagnosis(snapshot, view.processes, _verdict(view, best), gpu_errors=findings(snapshot))
+    return Diagnosis(
+        snapshot=snapshot,
+        processes=view.processes,
+        verdict=_verdict(view, best),
+        gpu_errors=findings(snapshot),
+    )
 
 
 def _regraded(by: str, before: Candidate, after: Candidate) -> Candidate:

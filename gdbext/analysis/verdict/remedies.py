@@ -9,6 +9,7 @@ from gdbext.analysis.verdict.candidate import Candidate
 from gdbext.analysis.verdict.open_stacks import again
 from gdbext.analysis.verdict.view import JobView, Party
 from gdbext.knowledge.causes.remedies import REMEDIES
+from gdbext.knowledge.errors.gpu_reports import KINDS
 from gdbext.knowledge.schema import RemedyRule
 from gdbext.model.verdict import Remedy
 
@@ -52,6 +53,8 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
         return False
     if rule.helpers and (view.parties or not view.unseen or not any(one.threads for one in view.unseen)):
         return False
+    if rule.reported is not None and not _reported_fits(rule.reported, view):
+        return False
     told = {statement.says for witness in view.snapshot.witnesses for statement in witness.statements}
     if (rule.said and rule.said not in told) or rule.not_said in told:
         return False
@@ -59,6 +62,12 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
     if rule.rules and not any(party.judged.rule in rule.rules for party in blamed):
         return False
     return _release_fits(rule, view)
+
+
+def _reported_fits(wanted: Tuple[str, ...], view: JobView) -> bool:
+    kinds = {error.kind for process in view.snapshot.processes for error in process.gpu_errors}
+    gravest = next((kind for kind in KINDS if kind in kinds), None)
+    return gravest in wanted if wanted else not kinds
 
 
 def _is_set(view: JobView, wanted: str) -> bool:

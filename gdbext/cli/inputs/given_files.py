@@ -99,7 +99,8 @@ def _of_texts(files: Sequence[str], progress: Progress) -> Tuple[JobSnapshot, Op
     if size >= _MUCH:
         progress.say(f"looking for stacks in {size} MiB of text (up to a second per MiB)")
     names = [one.name for one in texts]
-    snapshot = parse_files([(one.name, one.data) for one in texts])
+    streamed = {one.name: one.reports for one in texts if one.reports is not None}
+    snapshot = parse_files([(one.name, one.data) for one in texts], streamed)
     problems = tuple(problem for one in texts for problem in one.problems)
     snapshot = replace(snapshot, problems=problems + snapshot.problems)
     if not snapshot.said and not any(process.threads or process.said or process.gpu_errors for process in snapshot.processes):

@@ -16,6 +16,7 @@ from typing import BinaryIO, Deque, Iterator, Optional, Tuple, Union
 from gdbext.cli.terminal import Progress
 from gdbext.model.errors import GdbextError
 from gdbext.parsers import source
+from gdbext.parsers.gpu_reports.report_stream import ReportStream, has_reports
 
 STDIN = "standard input"
 HEAD, TAIL = source.HEAD, source.LIMIT - source.HEAD - (2 << 20)
@@ -39,6 +40,7 @@ class Given:
     name: str
     data: bytes
     problems: Tuple[str, ...] = ()
+    reports: Optional[ReportStream] = None  # of a sanitizer, from all of an input of which only the ends were kept
 
     @property
     def is_snapshot(self) -> bool:
@@ -103,12 +105,14 @@ class _Input:
                 break
         if is_snapshot(head):
             return Given(self._name, self._whole(head, pieces))
-        tail, skipped = self._ends(len(head), pieces)
-        notes = [f"{skipped >> 20} MiB in the middle were not read"] if skipped else []
+        reports = ReportStream() if has_reports(head.decode("utf-8", "replace")) else None
+        tail, skipped = self._ends(head, pieces, reports)
+        left = "were read for a sanitizer's reports alone" if reports is not None else "were not read"
+        notes = [f"{skipped >> 20} MiB in the middle {left}"] if skipped else []
         notes += [self._stopped] if self._stopped else []
         mark = f"\n({notes[0]})\n".encode() if skipped else b""
         problems = tuple(f"{self._name}: {note}" for note in notes)
-        return Given(self._name, bytes(head) + mark + tail, problems)
+        return Given(self._name, bytes(head) + mark + tail, problems, reports if skipped else None)
 
     def _whole(self, head: bytearray, pieces: Iterator[bytes]) -> bytes:
         """A snapshot, which is of no use without its end."""
@@ -123,18 +127,25 @@ class _Input:
             raise GdbextError(f"{self._name} looks like a snapshot, but {self._stopped}")
         return bytes(head)
 
-    def _ends(self, before: int, pieces: Iterator[bytes]) -> Tuple[bytes, int]:
-        """The end, and how many bytes in front of it were left out."""
-        skipped = self._skip(before)
+    def _ends(
+        self, head: bytearray, pieces: Iterator[bytes], reports: Optional[ReportStream]
+    ) -> Tuple[bytes, int]:
+        """The end, and how many bytes in front of it were left out. A sanitizer's reports are read as they pass by."""
+        skipped = self._skip(len(head)) if reports is None else 0
         tail: Deque[bytes] = collections.deque()
         kept = 0
         for piece in pieces:
             tail.append(piece)
             kept += len(piece)
             while kept > TAIL:
-                gone = len(tail.popleft())
-                kept -= gone
-                skipped += gone
+                gone = tail.popleft()
+                if reports is not None:
+                    reports.feed_bytes(b"" if skipped else bytes(head))
+                    reports.feed_bytes(gone)
+                kept -= len(gone)
+                skipped += len(gone)
+        for piece in tail if reports is not None and skipped else ():
+            reports.feed_bytes(piece)
         return b"".join(tail), skipped
 
     def _skip(self, before: int) -> int:

@@ -6,6 +6,7 @@ from gdbext.knowledge.causes.late_ranks import LATE_REMEDIES
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.schema import RemedyRule
 
+_SANITIZER = "Compute Sanitizer manual, NVIDIA"
 _ALLOCATES = ("pinned-host-alloc", "device-alloc", "device-free")
 
 SHOWN_BY: Mapping[str, Tuple[str, ...]] = {
@@ -288,6 +289,42 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Look up the Xid number (`dmesg | grep -i xid`); for an illegal access run compute-sanitizer",
         "the Xid says whether the program, the memory or the bus is at fault",
         "NVIDIA Xid catalogue",
+        reported=(),
+    ),
+    RemedyRule(
+        "gpu-fault",
+        "Check the index of the access at the line of the first report; build with -lineinfo where it names no line",
+        "the first report is the access that left its memory; errors of the API and of other ranks follow from it",
+        _SANITIZER,
+        reported=("invalid-access", "device-fault"),
+    ),
+    RemedyRule(
+        "other",
+        "Put a barrier between the two accesses of the report: __syncthreads(), or __syncwarp() within a warp",
+        "without one the order of the accesses changes from run to run, and so do the numbers",
+        _SANITIZER,
+        reported=("race",),
+    ),
+    RemedyRule(
+        "other",
+        "Find who should have written the buffer before this kernel, or fill it (cudaMemsetAsync on the same stream)",
+        "what was not written holds what lay there before, another run has other numbers",
+        _SANITIZER,
+        reported=("uninitialized",),
+    ),
+    RemedyRule(
+        "other",
+        "Look whether all threads that the barrier waits for reach it; where warps have different work on purpose, ignore it",
+        "synccheck takes a barrier of some warps of a block for one of all",
+        _SANITIZER,
+        reported=("barrier",),
+    ),
+    RemedyRule(
+        "other",
+        "Run memcheck with --report-api-errors no when the calls are probes whose error the program expects",
+        "runtimes ask for functions that an older driver lacks, and go on without them",
+        _SANITIZER,
+        reported=("api-error",),
     ),
     RemedyRule(
         "driver-bug",

@@ -111,7 +111,7 @@ ROWS: Mapping[type, Rows] = {
         within("verdict", "**verdict hangs", by("", _weighed)),
         "problems=snapshot.problems witnesses=snapshot.witnesses hosts=snapshot.hosts gpu_errors",
     ),
-    GpuFinding: rows("**error seen engine_frame python_frame"),
+    GpuFinding: rows("**error count seen engine_frame python_frame told=text"),
     GpuError: rows(
         "kind text tool? space? access? size address:hex problem? kernel? places nearest call? error_name=error?",
         "hazards device_frames host_frames",

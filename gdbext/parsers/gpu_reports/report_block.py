@@ -107,13 +107,15 @@ def device_place(text: str) -> DevicePlace:
         before = _FILE_FIRST.match(rest)
         if before:
             line = whole(before.group(2))
-            return DevicePlace(rest[before.end() :], before.group(1), line, _hex(first.group(1)))
-        return DevicePlace(rest, offset=_hex(first.group(1)))
+            return DevicePlace(
+                function=rest[before.end() :], file=before.group(1), line=line, offset=_hex(first.group(1))
+            )
+        return DevicePlace(function=rest, offset=_hex(first.group(1)))
     name, file, line = _placed(text)
     function, plus, offset = name.rpartition("+0x")
     if plus and len(offset) <= 16 and all(one in "0123456789abcdefABCDEF" for one in offset):
-        return DevicePlace(function, file, line, _hex("0x" + offset))
-    return DevicePlace(name, file, line)
+        return DevicePlace(function=function, file=file, line=line, offset=_hex("0x" + offset))
+    return DevicePlace(function=name, file=file, line=line)
 
 
 def _device_frame(text: str) -> DevicePlace:

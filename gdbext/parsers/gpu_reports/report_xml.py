@@ -92,17 +92,17 @@ def _kind(text: str) -> str:
 
 def _problem(record: ElementTree.Element) -> str:
     error = _text(record, "what/error")
-    return error[:80] if error and not error.isdigit() else ""
+    return error[:80] if whole(error) is None else ""
 
 
 def _places(record: ElementTree.Element) -> Iterator[DevicePlace]:
     thread, block = _triple(record, "who/threadIdx"), _triple(record, "who/blockIdx")
     for number, place in enumerate(record.findall("where")[:MOST_FRAMES]):
         yield DevicePlace(
-            _text(place, "func"),
-            _joined(place),
-            whole(_text(place, "line")) or None,
-            _number(_text(place, "pc")),
+            function=_text(place, "func"),
+            file=_joined(place),
+            line=whole(_text(place, "line")) or None,
+            offset=_number(_text(place, "pc")),
             thread="" if number else thread,
             block="" if number else block,
         )

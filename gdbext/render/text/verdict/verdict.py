@@ -11,6 +11,7 @@ from gdbext.render.style import Style
 from gdbext.render.text.ending.few_lines import ending
 from gdbext.render.text.verdict.considered import considered_lines
 from gdbext.render.text.verdict.details import detail_sections
+from gdbext.render.text.verdict.gpu_errors import gpu_error_lines
 from gdbext.render.text.verdict.last_lines import facts, sentence
 from gdbext.render.text.verdict.rank_table import wait_table
 from gdbext.render.text.verdict.user_frames import user_frames
@@ -32,7 +33,7 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style, origin: Optional[Origin]
         return answer
     calm = not (verdict.finding or verdict.decided_by)
     table = wait_table(diagnosis, style, 4, 0) if calm else wait_table(diagnosis, style, MOST_ROWS)
-    sections = [table, user_frames(diagnosis, style)]
+    sections = [table, user_frames(diagnosis, style), gpu_error_lines(diagnosis, style)]
     if style.typed.detail == FULL:
         sections += detail_sections(diagnosis, style)
     if diagnosis.explains:
