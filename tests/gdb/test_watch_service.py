@@ -55,6 +55,11 @@ def lock_is_free(path):
     return True
 
 
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return file.read().split()
+
+
 def numbers_of(textfile):
     families = text_string_to_metric_families(textfile.read_text()) if textfile.exists() else ()
     return {one.name: one.value for family in families for one in family.samples}
@@ -91,7 +96,8 @@ def test_a_service_that_is_killed_leaves_nobody_stopped(tmp_path):
     with DemoJob("pinned-alloc", ranks=2, wait="poll") as job:
         with service(tmp_path, "one") as process:
             event(process, "watching")
-            wait_until(lambda: not lock_is_free(tmp_path / "lock"), "a look begins")
+            # The lock is taken a moment before its look is there.
+            wait_until(lambda: children_of(process.pid) and not lock_is_free(tmp_path / "lock"), "a look begins")
             process.kill()
             process.wait(DEADLINE)
         wait_until(lambda: lock_is_free(tmp_path / "lock"), "the look has ended")
