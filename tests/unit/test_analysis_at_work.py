@@ -344,3 +344,11 @@ def test_a_rank_that_gets_its_data_piece_by_piece_is_not_surely_missing(switches
     if not finding:
         assert "for rank 1, which waits, and was woken between two copies, in load" in found.summary
         assert found.decided_by is not None
+
+
+@pytest.mark.parametrize(("state", "finding"), [("R", False), ("S", True)])
+def test_an_open_cause_is_no_finding_while_the_thread_runs(state, finding):
+    """Beside a load it gets so little of a processor that nobody would call it busy."""
+    runs = stack("recv@libc.so.6", "half_sent@program.py:5", *MAIN, state=state, cpu=0.05, switches=3000)
+    found = verdict(process(0, runs))
+    assert (found.cause, found.finding) == ("unknown", finding)

@@ -7,7 +7,7 @@ from typing import Callable, Dict, Mapping, Optional, Tuple
 
 from gdbext.analysis.communicators.launch_counts import counted
 from gdbext.analysis.failed_checks.gpu_findings import findings
-from gdbext.analysis.progress.between_looks import between_copies, between_looks
+from gdbext.analysis.progress.between_looks import between_copies, between_looks, ran
 from gdbext.analysis.progress.running import longer_look, was_woken
 from gdbext.analysis.progress.slow import doubted
 from gdbext.analysis.stacks.classify import Judged, kind_of_log
@@ -204,7 +204,7 @@ def _unknown(view: JobView) -> Candidate:
         )
     waiting = tuple(parties) if len(parties) > 1 else ()
     # Who sleeps, and ran between the two copies, may have got what it waited for.
-    may_go_on = view.given is Given.LIVE and view.looked_twice and any(_has_run(party) for party in waiting)
+    may_go_on = view.given is Given.LIVE and view.looked_twice and any(map(_may_go_on, parties))
     return Candidate(
         cause="unknown",
         confidence="low",
@@ -215,8 +215,12 @@ def _unknown(view: JobView) -> Candidate:
     )
 
 
-def _has_run(party: Party) -> bool:
-    return party.thread is not None and was_woken(party.thread)
+def _may_go_on(party: Party) -> bool:
+    """Whether it got what it waited for between the two copies, or runs and waits for nobody."""
+    if party.thread is None:
+        return False
+    runs = party.thread.state == "R" and party.group in ("elsewhere", "unknown")
+    return was_woken(party.thread) or (runs and ran(party.thread))
 
 
 def _verdict(view: JobView, best: Candidate) -> Verdict:
