@@ -22,8 +22,8 @@ LARGER = {
 TWICE = {
     "the noun of an answer or of a command, once in each layer (model, commands, cli, render, printers)": """
         backtrace break_points chain check check_report checkup comms completion considered demo diagnose diff
-        difference doctor error explain explanation gdbinit gpu_errors job launch locks man origin page parsing ranks run
-        selection session stream tensor dump dumps profiling schema trace verdict vscode watch
+        difference doctor error explain explanation gdbinit gpu_errors job launch locks man origin page parsing ranks
+        run selection session stream tensor dump dumps profiling schema trace verdict vscode watch
     """,
     "a library, once in each table that has rows of it": "cuda nccl python",
     "the same part of each engine (knowledge/engines)": "profile frames layouts checks timeouts streams",

@@ -103,7 +103,9 @@ def _of_texts(files: Sequence[str], progress: Progress) -> Tuple[JobSnapshot, Op
     snapshot = parse_files([(one.name, one.data) for one in texts], streamed)
     problems = tuple(problem for one in texts for problem in one.problems)
     snapshot = replace(snapshot, problems=problems + snapshot.problems)
-    if not snapshot.said and not any(process.threads or process.said or process.gpu_errors for process in snapshot.processes):
+    if not snapshot.said and not any(
+        process.threads or process.said or process.gpu_errors for process in snapshot.processes
+    ):
         if not any(one.data.strip() for one in texts):
             verb = "is" if len(names) == 1 else "are"
             raise NothingFound(f"{_named(names)} {verb} empty", "give the output of py-spy dump, gdb, pystack, ...")

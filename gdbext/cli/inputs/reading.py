@@ -127,9 +127,7 @@ class _Input:
             raise GdbextError(f"{self._name} looks like a snapshot, but {self._stopped}")
         return bytes(head)
 
-    def _ends(
-        self, head: bytearray, pieces: Iterator[bytes], reports: Optional[ReportStream]
-    ) -> Tuple[bytes, int]:
+    def _ends(self, head: bytearray, pieces: Iterator[bytes], reports: Optional[ReportStream]) -> Tuple[bytes, int]:
         """The end, and how many bytes in front of it were left out. A sanitizer's reports are read as they pass by."""
         skipped = self._skip(len(head)) if reports is None else 0
         tail: Deque[bytes] = collections.deque()

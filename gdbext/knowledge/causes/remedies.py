@@ -314,7 +314,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Look whether all threads that the barrier waits for reach it; where warps have different work on purpose, ignore it",
+        "Look whether all threads that the barrier waits for reach it; where warps have different work on purpose, "
+        "ignore it",
         "synccheck takes a barrier of some warps of a block for one of all",
         _SANITIZER,
         reported=("barrier",),

@@ -61,7 +61,8 @@ HEADS: Tuple[ReportRow, ...] = (
     ),
     ReportRow(
         "race",
-        _LEVEL + r"Potential (?:RAW|WAR|WAW) hazard detected at __(?P<space>\w{1,40}?)__ (?P<address>0x[0-9a-fA-F]{1,16})",
+        _LEVEL
+        + r"Potential (?:RAW|WAR|WAW) hazard detected at __(?P<space>\w{1,40}?)__ (?P<address>0x[0-9a-fA-F]{1,16})",
         _MANUAL + ", racecheck, hazard reports",
     ),
     ReportRow(

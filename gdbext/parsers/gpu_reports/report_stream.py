@@ -26,6 +26,7 @@ _DIFFERS = re.compile(r"0x[0-9a-fA-F]+|\(\d+,\d+,\d+\)|\d[\d,]* bytes? (?:after|
 """What differs between equal reports."""
 _NUMBER_ALONE = re.compile(r"\[?(\d{1,5})[\]:]{0,2}\s{0,4}\Z")
 _LONGEST_PREFIX = 200
+_LONGEST_MARK = 40
 _MOST_LINES = 400  # of one report
 _MOST_WRITERS = 8192
 _MOST_DIFFERENT = 20_000  # reports of one writer that are told apart before they are taken apart
@@ -106,8 +107,9 @@ class ReportStream:
         text = _COLOUR.sub("", line).rstrip()
         banner = next((one for one in _MARKS[1:3] if text.endswith(" " + one)), None)
         if banner is not None:
-            words = text[: -len(banner)].split()
-            self._mark = words[-1] if words and len(words[-1]) <= 40 else self._mark
+            words = split_prefix(text)[1][: -len(banner)].split()
+            if words and len(words[-1]) <= _LONGEST_MARK:
+                self._mark = MARK if words[-1].endswith(MARK) else words[-1]
 
     def _writer(self, line: str, at: int, text: str) -> Optional[_Writer]:
         prefix = line[:at]
