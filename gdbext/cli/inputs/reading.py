@@ -142,8 +142,9 @@ class _Input:
                     reports.feed_bytes(gone)
                 kept -= len(gone)
                 skipped += len(gone)
-        for piece in tail if reports is not None and skipped else ():
-            reports.feed_bytes(piece)
+        if reports is not None and skipped:
+            for piece in tail:
+                reports.feed_bytes(piece)
         return b"".join(tail), skipped
 
     def _skip(self, before: int) -> int:

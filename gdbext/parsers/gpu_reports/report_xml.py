@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional
+from typing import Any, Iterator, List, Optional
 from xml.etree import ElementTree
 
 from gdbext.knowledge.errors.gpu_reports import TOOLS
@@ -21,7 +21,7 @@ class XmlReport:
     """Feed it text from the root element on."""
 
     def __init__(self) -> None:
-        self._parser = ElementTree.XMLPullParser(("start", "end"))
+        self._parser: Any = ElementTree.XMLPullParser(("start", "end"))
         self._tally = ReportTally()
         self._root: Optional[ElementTree.Element] = None
         self._over = False
