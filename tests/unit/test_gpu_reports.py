@@ -252,3 +252,14 @@ def test_any_name_of_a_kernel_gives_an_error(text, generation):
     name = "k" + "".join(text.split()) + "(int)"
     fault = replace(FAULT, kernel=name)
     assert judge(read(log([report(fault, generation)], 1))).gpu_errors
+
+
+@pytest.mark.parametrize("place", ["before", "inside"])
+def test_an_entity_is_never_expanded(place):
+    """A short file of entities would be a long text."""
+    root, declares = "<ComputeSanitizerOutput>", '<!DOCTYPE a [<!ENTITY bomb "boom">]>'
+    text = xml(FAULT).replace(root, f"{declares}{root}&bomb;" if place == "before" else f"{root}{declares}&bomb;", 1)
+    snapshot = read(text)
+    said = [*snapshot.problems, *(problem for process in snapshot.processes for problem in process.problems)]
+    assert any("its XML is damaged" in problem for problem in said)
+    assert "boom" not in dump_snapshot(snapshot)
