@@ -23,6 +23,7 @@ WORDS = {
     "Verdict.confidence": ("high",),
     "WatchEvent.kind": ("hang", "no-hang"),
     "Witness.state": ("present", "absent"),
+    "NearestAllocation.side": ("after", "inside"),
     "NumberFormat.kind": ("float",),
     "RankSnapshot.after": ("runs", "stopped"),
     "LockWait.kind": ("mutex", "futex"),
