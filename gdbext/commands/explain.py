@@ -97,7 +97,7 @@ def _wait(label: str) -> Explanation:
         sort="wait",
         meaning=WAIT_KINDS[label],
         signs=tuple(signs),
-        remedies=tuple(Remedy(f"{rule.action} ({rule.cause})", rule.reason) for rule in remedies),
+        remedies=tuple(Remedy(f"If the cause is {rule.cause}: {rule.action}", rule.reason) for rule in remedies),
         related=_unique([*causes, *(rule.cause for rule in remedies)]),
         sources=_unique([sign.source for sign in signs]),
     )

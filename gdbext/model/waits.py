@@ -41,7 +41,7 @@ STATES = {
     "spinning": "runs at one place for long while others wait for it",
     "faulted": "the hardware, the driver or a check reported an error there",
     "external": "depends on something outside of what was read: a file, a timer, another program",
-    "unread": "nothing is known of it",
+    "unread": "gdbext could not read it, or recognised nothing there",
 }
 """What a node is in at which the waiting ends."""
 

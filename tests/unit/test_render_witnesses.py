@@ -18,7 +18,7 @@ EVIL = Witness("RAS", "failed", "\x1b[2J\x07evil\u202e answer " * 40)
 
 def test_each_witness_is_said_with_its_reason():
     assert witness_lines((RAS, SHM), Style(width=120)) == [
-        "Asked before the stop: RAS absent (port 28028 closed), /dev/shm present (64 MiB of 64 MiB free)."
+        "Other sources, read before the stop: RAS absent (port 28028 closed), /dev/shm present (64 MiB of 64 MiB free)."
     ]
     assert witness_lines((), Style()) == []
 
@@ -26,7 +26,10 @@ def test_each_witness_is_said_with_its_reason():
 def test_it_is_dim_and_stands_with_all_that_is_known():
     diagnosis = Diagnosis(JobSnapshot((), witnesses=(RAS,)), (), Verdict("unknown", "low", "Nothing."))
     lines = render(diagnosis, Style(width=100, color=True, typed=Typed(FULL)))
-    assert lines[lines.index("") + 1] == "\x1b[2mAsked before the stop: RAS absent (port 28028 closed).\x1b[0m"
+    assert (
+        lines[lines.index("") + 1]
+        == "\x1b[2mOther sources, read before the stop: RAS absent (port 28028 closed).\x1b[0m"
+    )
     assert not any("RAS" in line for line in render(diagnosis, Style()))
 
 

@@ -254,7 +254,8 @@ def _stood_still(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
     asleep = [party for party in (*best.culprits, *best.victims) if party.index in view.still]
     if not asleep or view.snapshot.apart is None or best.cause == "not-a-hang":
         return ()
-    threads = f"the waiting {verb(asleep, 'thread', 'threads')} of {who(asleep)}"
+    name = who(asleep)
+    threads = name if "thread " in name else f"the waiting {verb(asleep, 'thread', 'threads')} of {name}"
     text = f"{threads} did not run in the {view.snapshot.apart:.1f} s between two copies"
     return (Evidence(text, asleep[0].index, asleep[0].id or None, asleep[0].judged.frame),)
 

@@ -110,7 +110,7 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
         culprits = () if accusing or telling.process is None else (_party(view, telling.process),)
     named = {party.index for party in culprits}
     waiting = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in named)
-    speaker = f"{telling.process.label}'s log" if telling.process is not None else "the log"
+    speaker = f"the log of {telling.process.label}" if telling.process is not None else "the log"
     meaning = f"{rule.means}{f' ({ranks(blamed)})' if blamed else ''}"
     if blamed and rule.befell:
         meaning = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"

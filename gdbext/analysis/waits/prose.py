@@ -63,7 +63,7 @@ def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[P
 
 def _of_victims(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]) -> Dict[str, str]:
     told = list(victims) or list(culprits)
-    waits = f"{start(who(told))} {verb(told, 'waits', 'wait')} in {where(told[0])} for that." if victims else ""
+    waits = f"{start(who(told))} {verb(told, 'waits', 'wait')} for that in {where(told[0])}." if victims else ""
     return {
         "Victims": start(who(told)) if told else "Other ranks",
         "victims": who(told) if told else "other ranks",

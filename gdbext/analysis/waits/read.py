@@ -96,5 +96,6 @@ def _waits(drawing: Drawing, best: Hypothesis) -> List[Evidence]:
             party = drawing.parties.get(edge.source.id)
             fact = edge.facts[0] if edge.facts else Evidence("", edge.source.process, edge.source.thread)
             place = f", in {taken_in(party)}" if party is not None else ""
-            lines.append(replace(fact, text=f"{edge.source.label} waits for {edge.target.label}{place}"))
+            said = ": " if edge.target.label.startswith("no ") else " waits for "  # `no other process has it open`
+            lines.append(replace(fact, text=f"{edge.source.label}{said}{edge.target.label}{place}"))
     return lines[:_MOST_WAITS]

@@ -10,8 +10,8 @@ COMMANDS = (
         aliases=("llm-comms",),
         body="gdbext.commands.comms:comms",
         gdbext="comms",
-        statuses="0 communicators agree, 1 a rank is behind, an error, an abort, 3 they agree, "
-        "but a rank was not read, 2 wrong usage, 4 nothing could be read, 130 interrupted",
+        statuses="0 communicators agree, 1 a rank is behind, or a communicator has an error or was aborted, "
+        "3 they agree, but a rank was not read, 2 wrong usage, 4 nothing could be read, 130 interrupted",
         run="gdbext.cli.comms",
         arguments=(
             Argument(

@@ -58,7 +58,7 @@ _FAR = "other hosts, all at once (docs/hosts.md)"
 HOSTS = (
     Argument(
         "--hosts",
-        "node[01-64], @group, a file, slurm:JOBID, k8s:NAMESPACE/SELECTOR, ras (NCCL knows them)",
+        "node[01-64], @group, a file, slurm:JOBID, k8s:NAMESPACE/SELECTOR, ras (ask NCCL for the hosts)",
         "HOSTS",
         where=SHELL,
         group=_FAR,

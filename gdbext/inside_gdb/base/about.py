@@ -60,6 +60,6 @@ def _device_memory() -> Point:
     can_call = processor_problem() is None
     if can_call and calls_allowed():
         return Point("GPU memory", "ok", "`set llm allow-calls` is on: llm-tensor copies it by calls in a running rank")
-    text = "not readable for this gdb: llm-tensor says where values are, not which"
+    text = "this gdb cannot read it: llm-tensor shows where a tensor is, but not its values"
     remedy = "cuda-gdb, --gpu-core FILE, or `set llm allow-calls on`" if can_call else "cuda-gdb, or --gpu-core FILE"
     return Point("GPU memory", "warning", text, remedy)

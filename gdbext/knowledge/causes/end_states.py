@@ -86,7 +86,7 @@ END_STATES: Tuple[EndState, ...] = (
         "unread",
         (
             "it ran during a sample with --no-stop, permission was refused, or a limit was reached",
-            "its frames have no names that any rule knows",
+            "no rule of gdbext matches the names of its frames",
         ),
         "Run it again without --no-stop, as the same user or root, or with debug symbols",
         "gdbext makes no claim about a rank that it could not read",

@@ -64,8 +64,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "implicit-sync-vs-collective",
-        "Launch the collectives of a step on all ranks before any call that waits for the device, with one "
-        "stream order everywhere",
+        "Launch the collectives of a step on all ranks before any call that waits for the device, in the same "
+        "stream order on every rank",
         "a collective completes as soon as every rank has launched its part, so nothing may wait in between",
         "NCCL user guide, using multiple communicators concurrently",
     ),
@@ -164,7 +164,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
-        "Start the missing rank, or fix the world size and rank numbers in the launch command",
+        "Start the missing rank, or see what it does instead; check the world size and rank numbers of the launch "
+        "command",
         "the set-up returns only when every member has joined",
         "NVIDIA/nccl#1260",
     ),
@@ -272,8 +273,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "shm-too-small",
         "Compare memory.max and memory.events of the rank's cgroup (was its limit reached?), and look for a file that "
         "was cut or removed while it was mapped: ls -lL /proc/PID/map_files",
-        "there is room in /dev/shm now; a page is also missing when the container reaches its memory limit, or when "
-        "the file ends before it",
+        "where /dev/shm is not full, a page is also missing when the container reaches its memory limit, or when the "
+        "file ends before it",
         "mmap(2), SIGBUS; kernel documentation, cgroup-v2 memory.max",
         said="shm-room",
     ),
@@ -457,7 +458,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Ask NCCL itself: ncclras (2.24 and newer), or TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 "
         "before the "
         "next run",
-        "a wait for the GPU does not show on the stack which collective it is; their counters do",
+        "a wait for the GPU does not show on the stack which collective it is; NCCL's counters or the flight "
+        "recorder do",
         "NCCL RAS documentation; torch flight recorder",
         kinds=_FOR_THE_GPU,
         given=("live",),
@@ -465,7 +467,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "unknown",
         "For the next run set TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1, and keep the files it writes",
-        "a wait for the GPU does not show on the stack which collective it is; their counters do",
+        "a wait for the GPU does not show on the stack which collective it is; NCCL's counters or the flight "
+        "recorder do",
         "torch flight recorder",
         kinds=_FOR_THE_GPU,
         given=("text", "core"),

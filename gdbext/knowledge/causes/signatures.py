@@ -58,7 +58,7 @@ SIGNATURES: Tuple[Signature, ...] = (
     Signature(
         "collective-mismatch",
         "ranks are in different collectives, or in the same one with different sizes",
-        "the calls of one communicator must be the same on every rank, in the same order: none of them can complete",
+        "every rank must make the same calls on a communicator, in the same order; if they differ, none completes",
         "NVIDIA/nccl#857; vllm-project/vllm#46097 (three in all-reduce, one a block ahead)",
         ("mismatch", "different_launches", "told_by_watchdog", "told_by_coordinator", "told_by_log"),
     ),

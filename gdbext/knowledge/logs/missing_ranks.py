@@ -134,7 +134,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|[Ww]aiting (?:for|on) ranks?:? \[?(?P<rank2>\d{1,6}(?:, ?\d{1,6})*)\b"
         r"|\b[Rr]anks? \[?(?P<rank3>\d{1,6}(?:, ?\d{1,6})*)\]? (?:did|has|have) not (?:arrive|join|respond|report|enter"
         r"|reach|call)",
-        "the program names the ranks that it waits for",
+        "a line names the ranks that others wait for",
         "the words of barriers, controllers and watchdogs",
         _MISSING,
         "low",

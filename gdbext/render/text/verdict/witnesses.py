@@ -1,4 +1,4 @@
-"""Who was asked beside the stacks: one dim line."""
+"""The sources that were read besides the stacks: one dim line."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _MOST_LINES = 2
 
 
 def witness_lines(witnesses: Sequence[Witness], style: Style) -> List[str]:
-    """`Asked before the stop: RAS absent (port 28028 closed), /dev/shm present (23.5 GiB of 23.5 GiB free), ...`."""
+    """`Other sources, read before the stop: RAS absent (port 28028 closed), /dev/shm present`."""
     if not witnesses:
         return []
     said = ", ".join(_one(witness, style) for witness in witnesses)
-    lines = wrapped(f"Asked before the stop: {said}.", style, most=_MOST_LINES)
+    lines = wrapped(f"Other sources, read before the stop: {said}.", style, most=_MOST_LINES)
     return [style.paint(line, "dim") for line in lines]
 
 
