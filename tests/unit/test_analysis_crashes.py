@@ -116,7 +116,10 @@ def test_lines_of_nobody_are_not_of_the_first_of_several_processes():
 @pytest.mark.parametrize(
     ("said", "cause"),
     [
-        ("[FT][ERROR] CUDA runtime error: out of memory /w/a.cc:3", "unknown"),  # nobody died of it
+        (
+            "[FT][ERROR] CUDA runtime error: out of memory /w/a.cc:3",
+            "other",
+        ),  # a failed allocation, and nothing else is known
         (
             "RuntimeError: [FT][ERROR] CUDA runtime error: an illegal memory access was encountered /w/a.cc:3",
             "gpu-fault",

@@ -123,9 +123,9 @@ def test_the_report_says_between_which_checks_as_far_as_it_is_known():
     failed = Failure("check", "check", error=code("cudaError_t", 700), file="a.cc", line=9, engine="fastertransformer")
     plain = check_messages.timing(failed, {}, "a.cc:5")
     assert "Which check passed last is unknown" in plain and "the one before it in the source is a.cc:5" in plain
-    assert "is not known" in check_messages.timing(failed, {})
+    assert "Which check passed last is unknown" in check_messages.timing(failed, {})
     every = check_messages.timing(failed, {"FT_DEBUG_LEVEL": "DEBUG"}, "a.cc:5")
-    assert "launched between the check before this one (a.cc:5) and a.cc:9" in every and "not known" not in every
+    assert "between the check before this one (a.cc:5) and a.cc:9" in every and "unknown" not in every
     hidden = Failure("check", "check", error=code("cublasStatus_t", 13), file="a.cc", line=9)
     assert "launched earlier" in check_messages.timing(hidden, {})
     assert "launched earlier" in check_messages.timing(Failure("signal", "SIGABRT", error=code("cudaError_t", 719)), {})

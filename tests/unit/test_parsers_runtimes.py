@@ -39,14 +39,6 @@ def answer(text):
             "nccl-group-launch",
         ),
         (
-            "========= Invalid __global__ read of size 4 bytes\n=========     at 0x150 in gemm_kernel(float*, int)\n"
-            "=========     Saved host backtrace up to driver entry point at kernel launch time\n"
-            "=========     Host Frame:cuLaunchKernel [0x2f5c2a]\n=========                in /usr/lib/libcuda.so.1\n"
-            "=========     Host Frame: ns::step(int) [0x9999] in /opt/libengine.so\n",
-            {"1": ["cuLaunchKernel", "ns::step"]},
-            "kernel-launch",
-        ),
-        (
             "[4711] signal (11.1): Segmentation fault\nin expression starting at /root/train.jl:12\n"
             "ncclGroupEnd at /root/lib/libnccl.so (unknown line)\ngroupEnd at /root/NCCL/src/group.jl:17 [inlined]\n",
             {"1": ["ncclGroupEnd", "groupEnd"]},
@@ -91,7 +83,6 @@ def answer(text):
         "go",
         "java",
         "pytest-timeout",
-        "compute-sanitizer",
         "julia",
         "mpich",
         "python-3.14",

@@ -72,7 +72,7 @@ def test_ranks_of_two_hosts_wait_through_the_shared_folder(folder, tmp_path, opt
         ranks.append(Talker([sys.executable, "-m", "gdbext", "pdb"], own))
         ranks[2].until("(Pdb) ")
         ranks[2].type("c")
-        assert "told by the folder GDBEXT_PDB_SHARED" in ranks[0].rest()
+        assert "reported by the folder GDBEXT_PDB_SHARED" in ranks[0].rest()
         assert "done 101" in ranks[1].rest()
         assert not list(tmp_path.glob("gdbext-*"))
     finally:

@@ -373,7 +373,7 @@ def test_breakpoints_of_two_hosts_leave_nothing(two_hosts, tmp_path, way):
     else:
         terminal.type("c")
         assert "rank 1 has" in near.rest()
-        assert "told by the folder GDBEXT_PDB_SHARED" in near.seen
+        assert "reported by the folder GDBEXT_PDB_SHARED" in near.seen
         assert "done 101" in far.rest()
     assert near.seen.endswith("done 1\n")
     assert left(tmp_path / "shared") is None

@@ -36,6 +36,7 @@ def test_a_diagnosis_is_the_contract():
         "problems",
         "witnesses",
         "hosts",
+        "gpu_errors",
     ]
     assert got["taken_at"] == 1792454400.25
     assert got["pause_ms"] == {"max": 3.6, "per_rank": {"0": 3.5, "1": 3.6}}

@@ -143,6 +143,7 @@ PROTOCOLS = {
     "traces/events.py": "merged traces, for viewers; ASCII",
     "cli/schema.py": "a part of the schema of answers, a file of ours",
     "cli/vscode.py": "launch.json, whose values VS Code takes as they are; ASCII",
+    "discovery/preflight/pod_lacks.py": "a patch that a user hands to kubectl",
     "model/snapshot_files/codec.py": "snapshots, which are kept as they were; ASCII",
     "safe_open/slow_mounts.py": "requests to our own child",
     "safe_open/slow_mounts_child.py": "answers of our own child",

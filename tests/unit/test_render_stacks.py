@@ -46,7 +46,7 @@ def test_the_number_of_threads_is_told_when_it_is_not_that_of_the_ranks():
     tree = StackTree((joined(tree_of((LOOP, MAIN), (0, 1), threads=24)),), counts="process")
     assert render(tree, STYLE) == [
         "processes  outermost call first",
-        "0-1        main  main.cc:4  24 threads",
+        "1-2        main  main.cc:4  24 threads",
         "           loop  (engine)",
     ]
 

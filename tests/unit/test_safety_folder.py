@@ -79,7 +79,9 @@ def test_no_place_at_all_is_one_line(monkeypatch):
 
     monkeypatch.setattr(private_folder.tempfile, "gettempdir", nowhere)
     monkeypatch.setattr(private_folder, "_room", lambda folder: 0)
-    with pytest.raises(GdbextError, match=r"no folder for temporary files .*; name one .* TMPDIR="), private_copies():
+    with pytest.raises(
+        GdbextError, match=r"no folder for temporary files .*; set TMPDIR to a writable folder: TMPDIR="
+    ), private_copies():
         pass
 
 

@@ -104,7 +104,7 @@ def test_a_stopped_rank_decides(others, confidence):
     stopped = closed(2, thread(1002, "T"), thread(2002, "T"))
     verdict = judge(job(closed(0, thread(1000, cpu=cpu)), closed(1), stopped)).verdict
     assert (verdict.cause, verdict.confidence, verdict.culprits) == ("missing-rank", confidence, (2,))
-    assert verdict.summary.startswith("Rank 2 is stopped by a signal (state T), so nothing")
+    assert verdict.summary.startswith("Rank 2 is stopped by a signal (state T), so no operation")
     assert "ranks 0-1 could not be read" in verdict.summary.replace("Ranks", "ranks")
     assert "rank 2 is stopped by a signal (state T)" in said(verdict)
 
@@ -128,7 +128,7 @@ def test_a_number_without_a_process_is_told_and_not_blamed():
     """Nobody is seen to wait for it, and the user may have named only some pids."""
     verdict = judge(job(closed(0), world_size=2, absent=(1,))).verdict
     assert (verdict.cause, verdict.absent) == ("unknown", ())
-    assert verdict.summary.endswith("Of rank 1 no process was found.")
+    assert verdict.summary.endswith("No process of rank 1 was found.")
 
 
 def test_beside_a_rank_that_was_read():

@@ -166,7 +166,7 @@ def test_one_line_for_all_that_was_not_asked_any_more():
     after = Missing(f"not asked any more: {stuck.reason}", Code.GIVEN_UP)
     streams = [KnownStream("user", HANDLE + number, asked=after if number else stuck) for number in range(5)]
     text = lines(table(*streams))
-    assert text.count("did not return") == 1 and "4 others not asked any more" in text
+    assert text.count("did not return") == 1 and "4 others not queried" in text
 
 
 def test_what_comes_from_the_target_is_made_safe_and_short():

@@ -61,6 +61,8 @@ SKIPS = {
     "test_discovery_filters.py": "another machine than x86-64",
     "test_frontend_launch.py": "not root",
     "test_safe_open.py": "no FUSE",
+    "test_hosts_chaos.py": "not root; no network namespace",
+    "test_hosts_sshd.py": "not root; no network namespace",
     "test_page_browser.py": "a release of Python; a person who wants no browser",
     "test_render_formats.py": "no browser, no npm",
     "test_safety_containers.py": "not root",

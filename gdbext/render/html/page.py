@@ -74,7 +74,7 @@ def _context(page: Page) -> Dict[str, Any]:
         "tree": tree,
         "folded": _folded(page),
         "lock_rows": sections.lock_rows(page),
-        "locks": page.locks,
+        "ownerless": [(said(kind), count) for kind, count in (page.locks.ownerless if page.locks else ())],
         "stories": [said(text, SENTENCE) for text in (page.locks.stories if page.locks else ())[:24]],
         "lock_notes": [said(text, SENTENCE) for text in (page.locks.notes if page.locks else ())[:24]],
         "peers": [
