@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Dict, List, Sequence, Tuple, Union, get_args, get_origin, get_type_hints
 
 from gdbext.model.codes import Word
-from gdbext.model.documents.answers import ANSWERS, LISTS, rows_of
-from gdbext.model.documents.document_row import Row, Rows, expanded
 from gdbext.model.job import SCHEMA
+from gdbext.model.json_documents.answers import ANSWERS, LISTS, rows_of
+from gdbext.model.json_documents.document_row import Row, Rows, expanded
 from gdbext.model.missing import Missing
 from gdbext.model.origin import Origin
 from gdbext.model.snapshot_files.field_rules import RULES

@@ -17,7 +17,7 @@ from gdbext.commands.output import can_make_pages
 from gdbext.commands.page import page_of
 from gdbext.commands.releases import releases
 from gdbext.commands.user_files import check_writable, write_private
-from gdbext.discovery.proc.scrub import scrub_text
+from gdbext.discovery.proc.secret_arguments import scrub_text
 from gdbext.model.codes import Given
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.job import JobSnapshot, RankSnapshot

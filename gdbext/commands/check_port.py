@@ -1,4 +1,4 @@
-"""What the check commands may ask of the debugger. `inside_gdb/checks/check_watch.py` is the real one."""
+"""What the check commands may ask of the debugger. `inside_gdb/failed_checks/check_watch.py` is the real one."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Optional
 
-from gdbext.analysis.failed_checks.error_codes import by_name, by_number, in_message, near
+from gdbext.analysis.failures.error_codes import by_name, by_number, in_message, near
 from gdbext.commands.session import Session
 from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.errors import UsageError

@@ -9,7 +9,7 @@ from gdbext.analysis.stacks.merge import merge
 from gdbext.model.formatted import Formatted
 from gdbext.model.origin import Origin
 from gdbext.model.verdict import Diagnosis
-from gdbext.snapshot_builder.shareable import shareable
+from gdbext.snapshot_builder.without_secrets import shareable
 
 
 def for_others(name: str, diagnosis: Diagnosis, origin: Optional[Origin] = None) -> Formatted:

@@ -225,5 +225,7 @@ def test_gdb_itself_attaches_to_no_process_with_a_trap_in_it(any_gdb, folder):
 def test_source_that_a_target_names_is_a_regular_file(turn_gdb, folder):
     os.mkfifo(folder / "engine.cpp")
     for path in (folder / "engine.cpp", "/dev/zero", folder, folder / "none"):
-        lines = f"python from gdbext.inside_gdb.checks.report import _lines; print('lines', _lines({str(path)!r}))"
+        lines = (
+            f"python from gdbext.inside_gdb.failed_checks.report import _lines; print('lines', _lines({str(path)!r}))"
+        )
         assert "lines []" in gdb_batch(turn_gdb, lines).out

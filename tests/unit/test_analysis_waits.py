@@ -6,9 +6,9 @@ import pytest
 
 from gdbext.analysis.verdict.judge import judge
 from gdbext.analysis.verdict.view import look
+from gdbext.analysis.verdict.which_cause_wins import hypotheses
 from gdbext.analysis.waits.build import build
 from gdbext.analysis.waits.cycles import circles
-from gdbext.analysis.waits.which_cause_wins import hypotheses
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROWS
 from gdbext.knowledge.causes.wait_kinds import LINKS, WAITS
 from gdbext.knowledge.labels import WAIT_KINDS

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from gdbext.analysis.failed_checks import check_messages, fatal_signal
-from gdbext.analysis.failed_checks.error_codes import code
+from gdbext.analysis.failures import check_messages, fatal_signal
+from gdbext.analysis.failures.error_codes import code
 from gdbext.cli.run import checking
 from gdbext.commands.check import list_
 from gdbext.knowledge.errors.checks import CALLED, FAIL_FUNCTIONS, MESSAGES, NEVER_SEARCHED, STARTING, SWITCHES

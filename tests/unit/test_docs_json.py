@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.model.documents.answers import ANSWERS
+from gdbext.model.json_documents.answers import ANSWERS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "json.md").read_text("utf-8")

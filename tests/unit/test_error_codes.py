@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gdbext.analysis.failed_checks.error_codes import by_name, by_number, code, in_message
+from gdbext.analysis.failures.error_codes import by_name, by_number, code, in_message
 from gdbext.cli.main import main
 from gdbext.commands.error import explain_error
 from gdbext.knowledge.errors import LIBRARIES, TEXT_FUNCTIONS

@@ -7,8 +7,8 @@ import model_samples
 import pytest
 
 from gdbext.cli.main import main
-from gdbext.model.documents.answers import ANSWERED, ANSWERS, LISTS
 from gdbext.model.errors import OK, USAGE, GdbextError
+from gdbext.model.json_documents.answers import ANSWERED, ANSWERS, LISTS
 from gdbext.render import dumps
 from tests import checked_json, json_schema
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from gdbext.analysis.communicators import launch_counts
-from gdbext.analysis.failed_checks import failed_check
+from gdbext.analysis.failures import failed_check
 from gdbext.analysis.locks import changing_hands
 from gdbext.analysis.progress import healthy, own_work
 from gdbext.analysis.verdict import log_lines
@@ -17,7 +17,7 @@ from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.knowledge.causes.signatures import SIGNATURES
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROWS
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
-from gdbext.knowledge.logs import LOG_RULES
+from gdbext.knowledge.log_lines import LOG_RULES
 from gdbext.model.errors import USAGE, UsageError
 from gdbext.model.waits import STATES
 from gdbext.traces import late_verdict

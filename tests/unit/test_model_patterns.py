@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gdbext.knowledge.frames import RULES
 from gdbext.knowledge.frames.system import code_owners
-from gdbext.knowledge.logs import LOG_RULES
+from gdbext.knowledge.log_lines import LOG_RULES
 from gdbext.model.text.patterns import beginnings, regex
 
 KNOWN = sorted(

@@ -5,7 +5,7 @@ import pytest
 
 from gdbext.analysis.verdict.judge import judge
 from gdbext.knowledge.labels import WAIT_KINDS
-from gdbext.knowledge.logs import LOG_RULES, WRITERS
+from gdbext.knowledge.log_lines import LOG_RULES, WRITERS
 from gdbext.model.text.literals import needed
 from gdbext.model.text.patterns import regex
 from gdbext.parsers import parse_files

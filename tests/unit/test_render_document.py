@@ -8,10 +8,10 @@ from render_samples import empty, hang, never_came, poisoned, scattered
 from gdbext import __version__, render
 from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTable
 from gdbext.model.backtrace import Backtrace
-from gdbext.model.documents.answers import ANSWERED, LISTS
-from gdbext.model.documents.document_row import rows
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
+from gdbext.model.json_documents.answers import ANSWERED, LISTS
+from gdbext.model.json_documents.document_row import rows
 from gdbext.model.rank_prompts import RankPrompts
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.tree import StackTree, TreeNode

@@ -11,9 +11,9 @@ import pytest
 import gdbext
 from gdbext.analysis.communicators.joined_communicators import communicator_table
 from gdbext.model.communicator_table import CommunicatorTable
-from gdbext.model.documents.answers import ANSWERED, LISTS
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.json_documents.answers import ANSWERED, LISTS
 from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.verdict import Diagnosis, Verdict

@@ -52,7 +52,7 @@ EXCEPTIONS = {
     """,
     "a descriptor that is open": """
         inside_gdb/stacks/batch.py:_read_early witnesses/shared_memory.py:_about
-        witnesses/shared_memory.py:_nccl_files inside_gdb/checks/report.py:_placed cli/pdb/remote_exec.py:hand
+        witnesses/shared_memory.py:_nccl_files inside_gdb/failed_checks/report.py:_placed cli/pdb/remote_exec.py:hand
     """,
     "named by the user": """
         analysis/tensors/tensor_files.py:SavedTensor.__init__ capture/cores/core_file.py:CoreFile.__init__

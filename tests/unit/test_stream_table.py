@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.failed_checks.error_codes import code
+from gdbext.analysis.failures.error_codes import code
 from gdbext.analysis.streams.stream_ids import Decoded, of_handle, of_torch_id
 from gdbext.analysis.streams.stream_table import MOST_USES, Sighting, doubtful, grouped, with_kernels
 from gdbext.knowledge.vendor_calls.stream_calls import CALLS, call_row

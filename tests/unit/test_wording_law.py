@@ -17,7 +17,8 @@ WORDS = re.compile(r"[A-Za-z]{2,}:? +[A-Za-z{(]{2,}|[a-z]{3,}:? $|^; $|^ \($")
 LOOKS = {
     "gdb's, cuda-gdb's": """
         inside_gdb/base/compat.py inside_gdb/base/completion.py inside_gdb/base/symbols.py inside_gdb/base/values.py
-        inside_gdb/calls/target_calls.py inside_gdb/checks/check_points.py inside_gdb/checks/switches.py
+        inside_gdb/calls/target_calls.py inside_gdb/failed_checks/check_breakpoints.py
+        inside_gdb/failed_checks/switches.py
         inside_gdb/ranks/timed_stop.py inside_gdb/stacks/lock_waits.py inside_gdb/tensors/nodes.py
     """,
     "argparse's": "commands/argument_parser.py",

@@ -15,14 +15,7 @@ from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of, without
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
-from gdbext.knowledge.runtimes.untimed_calls import (
-    BY_THREADS,
-    CHILD_WAITS,
-    FROM_ONE,
-    POOL_RESULTS,
-    POOL_WORKER,
-    YIELD,
-)
+from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, FROM_ONE, POOL_RESULTS, POOL_WORKER, YIELD
 from gdbext.model.codes import Code, Given
 from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Pattern, Sequence, Tuple
 
-from gdbext.analysis.failed_checks.check_messages import is_raising
+from gdbext.analysis.failures.check_messages import is_raising
 from gdbext.analysis.stacks.frame_facts import FrameBook, Known, without_lies
 from gdbext.analysis.stacks.resting_threads import AT_REST, rests
 from gdbext.knowledge.frame_precedence import API, GIL, LEAF, NAMED, OUTER, SILENT
@@ -16,7 +16,7 @@ from gdbext.knowledge.frames.python.python_helpers import WAITS_FOR_WORK
 from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.frames.system.libc import STUCK_HANDLER
 from gdbext.knowledge.labels import RULE_GROUPS, WAIT_GROUPS
-from gdbext.knowledge.logs import LOG_RULES
+from gdbext.knowledge.log_lines import LOG_RULES
 from gdbext.knowledge.schema import EngineProfile, FrameRule
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Captured, Frame, ThreadStack

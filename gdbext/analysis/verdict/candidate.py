@@ -17,7 +17,7 @@ MOST_EVIDENCE = 12
 
 @dataclass(frozen=True)
 class Candidate:
-    """One possible verdict. Which one is given, analysis/waits/which_cause_wins.py says."""
+    """One possible verdict. Which one is given, analysis/verdict/which_cause_wins.py says."""
 
     cause: str
     confidence: str

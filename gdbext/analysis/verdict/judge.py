@@ -6,7 +6,7 @@ import dataclasses
 from typing import Callable, Dict, Mapping, Optional, Tuple
 
 from gdbext.analysis.communicators.launch_counts import counted
-from gdbext.analysis.failed_checks.gpu_findings import findings
+from gdbext.analysis.failures.gpu_findings import findings
 from gdbext.analysis.progress.between_looks import between_copies, between_looks, ran
 from gdbext.analysis.progress.running import longer_look, was_woken
 from gdbext.analysis.progress.slow import doubted
@@ -254,8 +254,9 @@ def _stood_still(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
     asleep = [party for party in (*best.culprits, *best.victims) if party.index in view.still]
     if not asleep or view.snapshot.apart is None or best.cause == "not-a-hang":
         return ()
-    name = who(asleep)
-    threads = name if "thread " in name else f"the waiting {verb(asleep, 'thread', 'threads')} of {name}"
+    threads = who(asleep)
+    if not any(party.is_thread for party in asleep):
+        threads = f"the waiting {verb(asleep, 'thread', 'threads')} of {threads}"
     text = f"{threads} did not run in the {view.snapshot.apart:.1f} s between two copies"
     return (Evidence(text, asleep[0].index, asleep[0].id or None, asleep[0].judged.frame),)
 

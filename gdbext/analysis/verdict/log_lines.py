@@ -11,7 +11,7 @@ from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, calls_of
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.frames.failures import DEVICE_CHECKS, OWN_CHECKS
 from gdbext.knowledge.labels import WAIT_GROUPS
-from gdbext.knowledge.logs import GROUP, LOG_RULES, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN
+from gdbext.knowledge.log_lines import GROUP, LOG_RULES, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN
 from gdbext.knowledge.schema import LogRule
 from gdbext.model.codes import Given
 from gdbext.model.job import RankSnapshot

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Callable, List, Mapping, NamedTuple, Optional, Tuple
 
 from gdbext.analysis.communicators import launch_counts
-from gdbext.analysis.failed_checks import failed_check, gpu_findings
+from gdbext.analysis.failures import failed_check, gpu_findings
 from gdbext.analysis.locks import changing_hands
 from gdbext.analysis.progress import healthy, own_work, running, slow
 from gdbext.analysis.verdict import log_lines, proc_alone, witnesses

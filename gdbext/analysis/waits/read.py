@@ -9,6 +9,7 @@ from gdbext.analysis.locks.changing_hands import held_up
 from gdbext.analysis.progress.waits_for_ranks import sleeps_on
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.view import JobView, Party, without
+from gdbext.analysis.verdict.which_cause_wins import hypotheses
 from gdbext.analysis.verdict.wording import taken_in
 from gdbext.analysis.waits.build import build
 from gdbext.analysis.waits.chain import LONGEST, explained, own_of
@@ -17,7 +18,6 @@ from gdbext.analysis.waits.edges.one_process import ways_out
 from gdbext.analysis.waits.facts import draw, gathered
 from gdbext.analysis.waits.hypotheses import stuck
 from gdbext.analysis.waits.prose import summary
-from gdbext.analysis.waits.which_cause_wins import hypotheses
 from gdbext.model.considered import Considered
 from gdbext.model.verdict import Evidence
 from gdbext.model.waits import Hypothesis

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Dict, List, Sequence, Tuple
 
-from gdbext.knowledge.logs.file_names import ATTEMPT
+from gdbext.knowledge.log_lines.file_names import ATTEMPT
 from gdbext.model.errors import GdbextError
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import counted

@@ -16,7 +16,7 @@ from gdbext.cli import bundle
 from gdbext.collect.live_ranks import Limits, Look
 from gdbext.collect.progress import Progress
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.discovery.proc.scrub import scrub_text
+from gdbext.discovery.proc.secret_arguments import scrub_text
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot
 from gdbext.model.verdict import Diagnosis

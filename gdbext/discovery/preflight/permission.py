@@ -7,7 +7,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.discovery.preflight import permission_remedies
 from gdbext.discovery.proc.procfs import ProcFS, Stat
-from gdbext.discovery.proc.scrub import title_of
+from gdbext.discovery.proc.secret_arguments import title_of
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
 from gdbext.model.text.ranges import folded

@@ -20,7 +20,7 @@ from gdbext.inside_gdb.breakpoints.conditions import problem_there, wrong_everyw
 from gdbext.inside_gdb.breakpoints.continuing import GoingOn, Holder
 from gdbext.inside_gdb.breakpoints.gathering import TOGETHER, Gathering
 from gdbext.inside_gdb.breakpoints.rank_points import Actions, Arrival, RankPoint, find
-from gdbext.inside_gdb.checks.check_points import exists
+from gdbext.inside_gdb.failed_checks.check_breakpoints import exists
 from gdbext.inside_gdb.ranks.dead_man import DeadMan
 from gdbext.inside_gdb.ranks.killed_gdb import Mender
 from gdbext.inside_gdb.ranks.leaving import Leaving

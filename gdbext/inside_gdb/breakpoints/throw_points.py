@@ -6,7 +6,7 @@ import os
 import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from gdbext.analysis.failed_checks.check_messages import may_be_thrown
+from gdbext.analysis.failures.check_messages import may_be_thrown
 from gdbext.capture.elf.object_file import bias_of, file_reader, segments_of
 from gdbext.capture.elf.throw_sites import mentions, throw_sites
 from gdbext.capture.machine.interface import ThrowSite

@@ -23,8 +23,8 @@ from gdbext.inside_gdb.base.alarm import nudged
 from gdbext.inside_gdb.breakpoints.break_points import RankBreaks
 from gdbext.inside_gdb.breakpoints.gathering import TOGETHER
 from gdbext.inside_gdb.breakpoints.rank_points import RankPoint
-from gdbext.inside_gdb.checks.check_watch import CheckWatch
-from gdbext.inside_gdb.checks.report import report_of
+from gdbext.inside_gdb.failed_checks.check_watch import CheckWatch
+from gdbext.inside_gdb.failed_checks.report import report_of
 from gdbext.inside_gdb.ranks.guard import Guard
 from gdbext.inside_gdb.ranks.held import Held, HeldRanks, in_rank_order, numbered, rank_key
 from gdbext.inside_gdb.ranks.leaving import Leaving

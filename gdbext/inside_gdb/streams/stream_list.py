@@ -9,7 +9,7 @@ from typing import List, Optional, Set, Tuple
 
 import gdb
 
-from gdbext.analysis.failed_checks.check_messages import engine_frame
+from gdbext.analysis.failures.check_messages import engine_frame
 from gdbext.analysis.streams.stream_ids import Decoded, of_handle
 from gdbext.analysis.streams.stream_table import Sighting, grouped
 from gdbext.inside_gdb.base import compat, settings

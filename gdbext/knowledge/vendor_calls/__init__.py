@@ -10,8 +10,8 @@ from typing import Iterator, Sequence, Tuple
 
 from gdbext.knowledge.frame_precedence import API, OUTER, STEP
 from gdbext.knowledge.schema import FrameRule
-from gdbext.knowledge.vendor_calls.vendors import COLLECTIVES, DEVICES, Vendor
-from gdbext.knowledge.vendor_calls.verbs import COLLECTIVE, COMMUNICATOR, DEVICE
+from gdbext.knowledge.vendor_calls.call_rules import COLLECTIVE, COMMUNICATOR, DEVICE
+from gdbext.knowledge.vendor_calls.vendor_prefixes import COLLECTIVES, DEVICES, Vendor
 
 SUFFIX = r"(_v\d+|_ptsz|_ptds|_v\d+_pt[ds]s?z?)*$"
 """Versions of one call in the driver, and those for the per-thread default stream."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Sequence, Tuple
 
-from gdbext.knowledge.logs.file_names import FILES
+from gdbext.knowledge.log_lines.file_names import FILES
 from gdbext.model.job import RankSnapshot
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.cleaning import UNNAMED, Stream

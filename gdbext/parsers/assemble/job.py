@@ -9,7 +9,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.knowledge.engines.profiles import PROFILES
 from gdbext.knowledge.launch.launchers import RANK_ARGUMENTS
-from gdbext.knowledge.logs import LAUNCHER_SAW
+from gdbext.knowledge.log_lines import LAUNCHER_SAW
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.text.digits import whole
 from gdbext.model.text.patterns import regex

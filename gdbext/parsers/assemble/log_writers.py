@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from gdbext.knowledge.logs import LOG_RULES, READY, TIMED_OUT
+from gdbext.knowledge.log_lines import LOG_RULES, READY, TIMED_OUT
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
 from gdbext.parsers.assemble.events import ProcessHead, Said

@@ -6,7 +6,7 @@ import functools
 from typing import Dict, List, Match, NamedTuple, Optional, Pattern, Sequence, Tuple
 
 from gdbext.knowledge.frames import MESSAGES
-from gdbext.knowledge.logs import LOG_RULES, NAMED, READY, WRITERS
+from gdbext.knowledge.log_lines import LOG_RULES, NAMED, READY, WRITERS
 from gdbext.model.text.literals import any_of, needed
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.events import Event, ProcessHead, Said, Several

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from gdbext.knowledge.logs.file_names import SANITIZER_FILE
+from gdbext.knowledge.log_lines.file_names import SANITIZER_FILE
 from gdbext.model.job import RankSnapshot
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.cleaning import UNNAMED, Stream

@@ -13,9 +13,9 @@ from operator import attrgetter
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from gdbext import __version__
-from gdbext.model.documents.answers import ANSWERED, LISTS, rows_of
-from gdbext.model.documents.document_row import Row, Rows
 from gdbext.model.job import SCHEMA
+from gdbext.model.json_documents.answers import ANSWERED, LISTS, rows_of
+from gdbext.model.json_documents.document_row import Row, Rows
 from gdbext.model.missing import Missing
 from gdbext.model.origin import FromFile
 from gdbext.render.json.json_text import Lines, json_text

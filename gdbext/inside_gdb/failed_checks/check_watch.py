@@ -14,17 +14,24 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import gdb
 
-from gdbext.analysis.failed_checks import fatal_signal
+from gdbext.analysis.failures import fatal_signal
 from gdbext.capture.memory.environ import read_environ
 from gdbext.commands.check_port import CheckOptions
 from gdbext.commands.tensor_port import TensorPort
 from gdbext.commands.user_files import append_private
 from gdbext.inside_gdb.base import compat, memory
 from gdbext.inside_gdb.breakpoints.throw_points import ThrowFinder
-from gdbext.inside_gdb.checks.check_points import ExitPoint, FunctionPoint, Point, TextPoint, ThrowPoint, exists
-from gdbext.inside_gdb.checks.history import History
-from gdbext.inside_gdb.checks.report import report_of, signal_failure
-from gdbext.inside_gdb.checks.switches import Switches
+from gdbext.inside_gdb.failed_checks.check_breakpoints import (
+    ExitPoint,
+    FunctionPoint,
+    Point,
+    TextPoint,
+    ThrowPoint,
+    exists,
+)
+from gdbext.inside_gdb.failed_checks.history import History
+from gdbext.inside_gdb.failed_checks.report import report_of, signal_failure
+from gdbext.inside_gdb.failed_checks.switches import Switches
 from gdbext.inside_gdb.ranks.leaving import Leaving
 from gdbext.knowledge.errors import TEXT_FUNCTIONS
 from gdbext.knowledge.errors.checks import FAIL_FUNCTIONS

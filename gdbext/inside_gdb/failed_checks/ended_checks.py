@@ -11,7 +11,7 @@ from typing import Dict, Iterator, NamedTuple, Optional, Set, Tuple
 
 import gdb
 
-from gdbext.analysis.failed_checks import check_messages
+from gdbext.analysis.failures import check_messages
 from gdbext.capture.machine import SMALLEST_PAGE
 from gdbext.inside_gdb.base.exceptions import read_ostringstream
 from gdbext.inside_gdb.base.memory import NOW

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.analysis.failed_checks.error_codes import code, in_message
+from gdbext.analysis.failures.error_codes import code, in_message
 from gdbext.analysis.stacks.frame_facts import FrameBook
 from gdbext.knowledge.engines.row_types import CalledRow, FailRow, MessageRow
 from gdbext.knowledge.errors import TEXT_FUNCTIONS

@@ -6,8 +6,15 @@ that says so waits in, for texts that have no stack of it.
 
 from typing import Tuple
 
-from gdbext.knowledge.logs import deaths, device_faults, missing_ranks, network, other_evidence, own_deaths
-from gdbext.knowledge.logs.writers import LAUNCHER_SAW, NAMED, RANK, WRITERS
+from gdbext.knowledge.log_lines import (
+    communicator_setup,
+    deaths,
+    device_faults,
+    missing_ranks,
+    other_evidence,
+    own_deaths,
+)
+from gdbext.knowledge.log_lines.writers import LAUNCHER_SAW, NAMED, RANK, WRITERS
 from gdbext.knowledge.schema import LogRule
 
 __all__ = ["GROUP", "LAUNCHER_SAW", "LOG_RULES", "NAMED", "PROGRESS", "RANK", "READY", "TIMED_OUT", "UNEVEN", "WRITERS"]
@@ -16,7 +23,7 @@ LOG_RULES: Tuple[LogRule, ...] = (
     *device_faults.RULES,
     *missing_ranks.RULES,
     *deaths.RULES,
-    *network.RULES,
+    *communicator_setup.RULES,
     *own_deaths.RULES,
     *other_evidence.RULES,
 )

@@ -8,7 +8,7 @@ from typing import FrozenSet, Iterator, List, Optional, Sequence, Set
 
 import gdb
 
-from gdbext.analysis.failed_checks.error_codes import code
+from gdbext.analysis.failures.error_codes import code
 from gdbext.capture.memory.maps import read_maps
 from gdbext.inside_gdb.base import compat
 from gdbext.inside_gdb.base.memory import READABLE, TargetMemory

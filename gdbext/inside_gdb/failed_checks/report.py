@@ -9,15 +9,15 @@ from typing import Dict, List, Mapping, Optional, Tuple
 
 import gdb
 
-from gdbext.analysis.failed_checks import check_messages, fatal_signal
+from gdbext.analysis.failures import check_messages, fatal_signal
 from gdbext.analysis.stacks.engine import engine_of
 from gdbext.capture.memory.maps import read_maps
 from gdbext.commands.tensor_port import TensorPort
 from gdbext.inside_gdb.base import compat, memory
 from gdbext.inside_gdb.base.selected_frame import newest_frames
 from gdbext.inside_gdb.base.values import read_variable
-from gdbext.inside_gdb.checks.ended_checks import ended_by_check
-from gdbext.inside_gdb.checks.places import placed_by_caller
+from gdbext.inside_gdb.failed_checks.ended_checks import ended_by_check
+from gdbext.inside_gdb.failed_checks.places import placed_by_caller
 from gdbext.inside_gdb.stacks import held_ranks
 from gdbext.inside_gdb.stacks.uncaught_exception import uncaught
 from gdbext.model.attached import AttachedRank

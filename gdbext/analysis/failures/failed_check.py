@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from gdbext.analysis.failed_checks.check_messages import failure_in_line
+from gdbext.analysis.failures.check_messages import failure_in_line
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, calls_of, threads
 from gdbext.analysis.verdict.wording import place, start, verb, where, who

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 
 from gdbext.model.considered import Regrade
-from gdbext.model.documents.document_row import Rows, by, rows, within
 from gdbext.model.explanation import Explanation, Glossary, Sign
 from gdbext.model.gpu_errors import DevicePlace, GpuError, GpuFinding, NearestAllocation, SeenIn
 from gdbext.model.job import RankSnapshot
+from gdbext.model.json_documents.document_row import Rows, by, rows, within
 from gdbext.model.locks import LockReport, LockRow, LockWait, Peer, PeerRow
 from gdbext.model.stack import ThreadStack
 from gdbext.model.verdict import Diagnosis, ThreadJudgement, Verdict, Wait

@@ -9,8 +9,8 @@ from gdbext.model.backtrace import Backtrace
 from gdbext.model.break_points import BreakTable
 from gdbext.model.communicator import Communicator, CommunicatorGroup, Member
 from gdbext.model.communicator_table import CommunicatorTable
-from gdbext.model.documents.document_row import Rows, by, reasons, rows, within
 from gdbext.model.job import Job, RankProcess
+from gdbext.model.json_documents.document_row import Rows, by, reasons, rows, within
 from gdbext.model.origin import Origin
 from gdbext.model.stack import Frame
 from gdbext.model.tree import StackTree, TreeNode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Mapping, NamedTuple, Optional, Sequence
 
-from gdbext.model.documents.document_row import Rows, by, rows, within
+from gdbext.model.json_documents.document_row import Rows, by, rows, within
 from gdbext.model.profiling import (
     ProfileAnswer,
     ProfilePart,

@@ -11,13 +11,13 @@ from gdbext.model.check_report import CheckKinds, CheckReport, CheckStatus, Swit
 from gdbext.model.checkup import Checkup
 from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.difference import JobDifference
-from gdbext.model.documents import check_rows, rank_rows, tensor_rows, trace_rows, verdict_rows
-from gdbext.model.documents.document_row import Rows, expanded, rows
 from gdbext.model.dumps import DumpListing
 from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.errors import GdbextError
 from gdbext.model.explanation import Explanation, Glossary
 from gdbext.model.job import Job
+from gdbext.model.json_documents import check_rows, rank_rows, tensor_rows, trace_rows, verdict_rows
+from gdbext.model.json_documents.document_row import Rows, expanded, rows
 from gdbext.model.locks import LockReport
 from gdbext.model.profiling import ProfileAnswer, ProfileReport, ProfileStatuses
 from gdbext.model.rank_prompts import RankPrompts

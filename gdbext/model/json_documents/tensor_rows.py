@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Mapping, Optional
 
-from gdbext.model.documents.document_row import Rows, by, reasons, rows, within
+from gdbext.model.json_documents.document_row import Rows, by, reasons, rows, within
 from gdbext.model.stream import Asked, KnownStream, RankStreams, StreamInfo, StreamTable, StreamUse, StreamWait
 from gdbext.model.tensor import (
     HashGroup,

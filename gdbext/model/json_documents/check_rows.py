@@ -13,10 +13,10 @@ from gdbext.model.check_report import (
     SwitchResults,
     WatchedRank,
 )
-from gdbext.model.documents.document_row import Rows, by, rows, within
 from gdbext.model.dumps import DumpedFile, DumpGroup, DumpListing
 from gdbext.model.error_code import ErrorAnswer, ErrorCode
 from gdbext.model.errors import GdbextError
+from gdbext.model.json_documents.document_row import Rows, by, rows, within
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.watching import WatchEvent
 

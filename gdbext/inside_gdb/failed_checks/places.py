@@ -8,7 +8,7 @@ from typing import Dict, List, Optional, Sequence
 
 import gdb
 
-from gdbext.analysis.failed_checks.check_messages import called_check, looks_like_source
+from gdbext.analysis.failures.check_messages import called_check, looks_like_source
 from gdbext.capture.machine.code import code_here
 from gdbext.capture.machine.interface import Code
 from gdbext.inside_gdb.base.memory import NOW

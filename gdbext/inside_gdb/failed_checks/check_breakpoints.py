@@ -9,7 +9,7 @@ from typing import Optional, Protocol, Tuple
 
 import gdb
 
-from gdbext.analysis.failed_checks import check_messages
+from gdbext.analysis.failures import check_messages
 from gdbext.inside_gdb.base.exceptions import (
     MESSAGE_CAP,
     message_of,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from gdbext.analysis.failed_checks.check_messages import is_raising
-from gdbext.analysis.failed_checks.error_codes import in_message
+from gdbext.analysis.failures.check_messages import is_raising
+from gdbext.analysis.failures.error_codes import in_message
 from gdbext.analysis.stacks.frame_facts import FrameBook
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party
