@@ -168,7 +168,7 @@ def test_nobody_else_writes_json():
         if {"json.dump", "json.dumps", "json.JSONEncoder"} & set(calls):
             writers.add(str(path.relative_to(root)))
         if path.parent != root / "render" / "json" and str(path.relative_to(root)) not in FORMS_OF_OTHERS:
-            assert "json_text" not in path.read_text("utf-8"), f"{path}: answers have rows in model/documents"
+            assert "json_text" not in path.read_text("utf-8"), f"{path}: answers have rows in model/json_documents"
     assert writers <= set(PROTOCOLS), "answers are written by render/json/json_text.py"
     assert set(PROTOCOLS) <= writers | {"cli/pdb/inject.py"}, "a row without a writer"
 

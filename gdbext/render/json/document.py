@@ -1,6 +1,6 @@
 """Model objects as the JSON documents of `--json`: one object, `schema`, stable keys, unknown = null, never colour.
 
-Which keys they have is said by the rows of model/documents; this walks over them.
+Which keys they have is said by the rows of model/json_documents; this walks over them.
 """
 
 from __future__ import annotations
