@@ -120,6 +120,16 @@ RULES: Tuple[LogRule, ...] = (
         "mutex",
     ),
     LogRule(
+        "opposite-orders-seen",
+        r"lock-order-inversion \(potential deadlock\)|Cycle in lock order graph: |Potential Mutex deadlock"
+        r"|cycle in the historical lock ordering graph|POTENTIAL DEADLOCK: |[Ll]ock order \"0x\w{1,16}\" before \"0x",
+        "a checker of locks saw them taken in opposite orders, which can deadlock and need not have",
+        "ThreadSanitizer; absl/synchronization/mutex.cc; go-deadlock; Valgrind's Helgrind",
+        "lock-order-deadlock",
+        "low",
+        "mutex",
+    ),
+    LogRule(
         "nobody-can-wake-another",
         r"^fatal error: all goroutines are asleep",
         "Go's run-time found every goroutine waiting, so that none can wake another",
