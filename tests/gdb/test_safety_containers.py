@@ -241,5 +241,5 @@ def test_files_that_were_removed_in_a_container_are_named(tmp_path, turn_gdb):
         words = [turn_gdb, *QUIET, "-batch", *commands]
         done = subprocess.run(words, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900)
         said = " ".join((done.stdout + done.stderr).split())
-        assert f"its frames have no names: rank, libc.so.6 (PID {inner}); `gdbext diagnose`" in said
+        assert f"their frames have no names: rank, libc.so.6 (PID {inner}); `gdbext diagnose`" in said
         assert "descend" in gdbext("stacks", inner, "--once").stdout, "who may, reads them anyway"

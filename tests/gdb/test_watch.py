@@ -101,7 +101,7 @@ def test_an_idle_server_is_looked_at_and_left_alone(tmp_path):
     with DemoJob("healthy-idle", ranks=2, wait="poll") as job, watching(
         job.pids.values(), tmp_path / "kept"
     ) as process:
-        assert "which is not a hang" in event(process, "no-hang")["text"]
+        assert "this is not a hang" in event(process, "no-hang")["text"]
         status, later = end(process)
         assert (status, later) == (0, [])
         assert os.listdir(tmp_path / "kept") == []
