@@ -109,7 +109,7 @@ def test_every_way_to_throw_gives_error_file_and_line(gdb, flags, strip, tmp_pat
         return
     by_order = dict(zip(THROWN, reports))
     assert f"the one before it in the source is check_mimics.cpp:{LINES['passed']}" in by_order["ft"]["timing"]
-    assert "is not known" in by_order["torch"]["timing"]
+    assert "is unknown" in by_order["torch"]["timing"]
     (note,) = by_order["again"]["notes"]  # another thread of the process, after the same sticky error
     assert f"check_mimics.cpp:{LINES['ft']} by thread 1" in note and by_order["ft"]["notes"] == []
     assert by_order["sglang"]["frames"][by_order["sglang"]["engine_frame"]]["function"] == "sglang::launch"
