@@ -123,8 +123,8 @@ def load(file):
         sys.meta_path.append(DependencyFinder(parent))
     if gdb.convenience_variable(LIBRARY_ONLY) is not None:
         return None
-    from gdbext.inside_gdb.base import console
-    from gdbext.printers import by_type
+    from gdbext.inside_gdb.base import command_registration as console
+    from gdbext.pretty_printers import by_type
 
     console.register()
     by_type.register()

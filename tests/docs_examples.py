@@ -21,8 +21,8 @@ from unittest import mock
 
 from gdbext.analysis.verdict.judge import judge
 from gdbext.cli.main import main
+from gdbext.model.command_typed import Typed
 from gdbext.model.snapshot_files.codec import load_snapshot
-from gdbext.model.typed import Typed
 from gdbext.render import Style, render
 from tests.docs_picture import picture
 from tests.docs_scenes import ROOT

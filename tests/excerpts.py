@@ -3,7 +3,7 @@
 import subprocess
 
 from gdbext.capture.elf import excerpt
-from gdbext.safe_open.open_files import Shelf
+from gdbext.safe_open.kept_open_files import Shelf
 
 
 def opened(path):

@@ -15,8 +15,8 @@ from gdbext.model.codes import Word
 from gdbext.model.job import SCHEMA
 from gdbext.model.json_documents.answers import ANSWERS, LISTS, rows_of
 from gdbext.model.json_documents.document_row import Row, Rows, expanded
+from gdbext.model.look_origin import Origin
 from gdbext.model.missing import Missing
-from gdbext.model.origin import Origin
 from gdbext.model.snapshot_files.field_rules import RULES
 
 TARGET = Path(__file__).resolve().parent.parent / "gdbext" / "answers.schema.json"

@@ -13,7 +13,7 @@ from typing import Iterator, Optional, Tuple
 
 from gdbext.capture.nccl.dwarf_layout import layout_of
 from gdbext.capture.nccl.library import release_of, rows_for
-from gdbext.knowledge.schema import StructRow
+from gdbext.knowledge.row_kinds import StructRow
 
 MEMBER = "nvidia/nccl/lib/libnccl.so.2"
 

@@ -3,7 +3,7 @@ in a browser."""
 
 from dataclasses import replace
 
-from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.analysis.verdict.judge import judge
 from gdbext.commands.page import page_of
 from gdbext.model.activity import Activity

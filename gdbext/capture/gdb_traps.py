@@ -13,7 +13,8 @@ from typing import Iterable, Iterator, Optional, Tuple
 
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.elf.separate_debug import ELSEWHERE, FOLDERS, LINK
-from gdbext.safe_open import files, lookup
+from gdbext.safe_open import files
+from gdbext.safe_open import path_lookup as lookup
 from gdbext.safe_open.mounts import mount_of
 
 WAY = "`gdbext diagnose` reads the rest anyway"

@@ -7,7 +7,7 @@ import os
 import shlex
 from typing import List
 
-from gdbext.cli.selection import chosen_job
+from gdbext.cli.chosen_processes import chosen_job
 from gdbext.collect.gdb_runs.batch_runs import INIT, find_gdb
 from gdbext.discovery.proc.procfs import ProcFS
 

@@ -17,14 +17,14 @@ from gdbext.commands.output import can_make_pages
 from gdbext.commands.page import page_of
 from gdbext.commands.releases import releases
 from gdbext.commands.user_files import check_writable, write_private
-from gdbext.discovery.proc.secret_arguments import scrub_text
+from gdbext.discovery.proc.scrubbing import scrub_text
 from gdbext.model.codes import Given
+from gdbext.model.command_typed import FULL, Typed
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.ranges import counted
-from gdbext.model.typed import FULL, Typed
 from gdbext.model.verdict import Diagnosis
 from gdbext.model.witness import Statement, Witness
 from gdbext.render import PLAIN, dumps, page_text, render

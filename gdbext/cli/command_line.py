@@ -7,8 +7,8 @@ from typing import NoReturn
 
 from gdbext import __version__
 from gdbext.cli.installed import installed
+from gdbext.commands.all_commands import IN_SHELL
 from gdbext.commands.argument_parser import add_arguments, in_shell, usage_error
-from gdbext.commands.catalogue import IN_SHELL
 from gdbext.commands.declaration import SHELL, Command
 
 SUMMARY = "Say which rank of a multi-GPU job hangs, why, and what to do. Start with: gdbext diagnose"

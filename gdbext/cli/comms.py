@@ -26,22 +26,22 @@ from gdbext.capture.nccl.pointer_search import (
     words_in,
 )
 from gdbext.capture.without_stop import kernel_threads
-from gdbext.cli.answer import show, show_page
+from gdbext.cli.answer_output import show, show_page
+from gdbext.cli.chosen_processes import chosen, chosen_job, split_inputs
 from gdbext.cli.inputs import standard_input
 from gdbext.cli.inputs.given_files import read_snapshot
-from gdbext.cli.selection import chosen, chosen_job, split_inputs
 from gdbext.cli.terminal import Progress
 from gdbext.collect.communicators import layout_of
 from gdbext.commands.page import page_of_communicators
 from gdbext.commands.user_files import write_private
-from gdbext.discovery.preflight.permission import check
+from gdbext.discovery.preflight_checks.attach_permission import check
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import ReadState
 from gdbext.model.communicator import Searched
 from gdbext.model.errors import OK, NothingFound, UsageError
 from gdbext.model.exit_status import exit_status
 from gdbext.model.job import Job, JobSnapshot, RankProcess
-from gdbext.model.origin import FromFile, Origin
+from gdbext.model.look_origin import FromFile, Origin
 from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.snapshot_builder.builder import ProcessReading, Stacks, rank_snapshot
 

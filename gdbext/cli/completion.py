@@ -11,8 +11,8 @@ from typing import Any, Iterable, List
 
 from gdbext.cli.command_line import parser
 from gdbext.cli.terminal import write_lines
+from gdbext.commands.completion_words import files_at, words_for
 from gdbext.commands.declaration import Argument
-from gdbext.commands.offered import files_at, words_for
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.discovery.ranks.selectors import Selector

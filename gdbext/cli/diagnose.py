@@ -11,10 +11,10 @@ from types import ModuleType
 from typing import List, Optional, Sequence
 
 from gdbext.capture.without_stop.counters import Census
+from gdbext.cli.chosen_processes import chosen, chosen_job, split_inputs
 from gdbext.cli.inputs import standard_input
-from gdbext.cli.selection import chosen, chosen_job, split_inputs
 from gdbext.cli.terminal import Progress
-from gdbext.collect.interrupts import interrupts_wait
+from gdbext.collect.ctrl_c_while_loading import interrupts_wait
 from gdbext.collect.live_ranks import Limits, Look
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.errors import OK, NothingFound, UsageError

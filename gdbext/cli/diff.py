@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from gdbext.analysis.progress.look_difference import difference
-from gdbext.cli.answer import show, show_page
+from gdbext.cli.answer_output import show, show_page
 from gdbext.cli.inputs.given_files import read_snapshot
 from gdbext.cli.terminal import Progress
 from gdbext.model.errors import FINDING, OK, UNTOLD, UsageError

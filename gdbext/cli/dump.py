@@ -7,7 +7,7 @@ import os
 import re
 from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
-from gdbext.cli.answer import show
+from gdbext.cli.answer_output import show
 from gdbext.knowledge.dumps.dump_layouts import LAYOUTS, TENSOR, DumpLayout
 from gdbext.model.dumps import DumpedFile, DumpGroup, DumpListing
 from gdbext.model.errors import GdbextError, NothingFound

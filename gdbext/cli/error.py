@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from gdbext.cli.answer import show
+from gdbext.cli.answer_output import show
 from gdbext.commands.error import explain_error
 from gdbext.model.errors import OK, UsageError
 

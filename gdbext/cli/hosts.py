@@ -8,7 +8,7 @@ import importlib.util
 from types import ModuleType
 from typing import Any, Callable, Dict, List, Tuple
 
-from gdbext.cli.selection import split_inputs
+from gdbext.cli.chosen_processes import split_inputs
 from gdbext.cli.terminal import Progress, write_lines
 from gdbext.collect.gdb_runs.batch_runs import NO_GDB
 from gdbext.collect.hosts.host_names import CONTAINER, POD_END, SSH, hosts_of

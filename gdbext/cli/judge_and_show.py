@@ -9,17 +9,17 @@ from typing import Optional
 
 from gdbext import __version__, render
 from gdbext.analysis.locks.lock_report import report
-from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.analysis.verdict.judge import judge
 from gdbext.cli import bundle
-from gdbext.cli.answer import show, show_page
+from gdbext.cli.answer_output import show, show_page
 from gdbext.cli.terminal import Progress
-from gdbext.commands.for_others import for_others
 from gdbext.commands.page import page_of
+from gdbext.commands.scrubbed_answer import for_others
 from gdbext.commands.user_files import write_private
 from gdbext.model.exit_status import exit_status
 from gdbext.model.job import JobSnapshot
-from gdbext.model.origin import FromFile, Origin
+from gdbext.model.look_origin import FromFile, Origin
 from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.verdict import Diagnosis
 

@@ -13,10 +13,10 @@ from typing import List, Optional
 
 from gdbext import INSTALL, PACKAGES
 from gdbext.cli.command_line import parser
-from gdbext.cli.parsing import is_for_us, parse
+from gdbext.cli.shell_options import is_for_us, parse
 from gdbext.cli.terminal import Progress, wipe, write_lines
-from gdbext.collect.interrupts import interrupts_wait
-from gdbext.commands.catalogue import IN_SHELL
+from gdbext.collect.ctrl_c_while_loading import interrupts_wait
+from gdbext.commands.all_commands import IN_SHELL
 from gdbext.commands.output import wants_json
 from gdbext.model.errors import USAGE, GdbextError, Interrupted
 from gdbext.render import dumps

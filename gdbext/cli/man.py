@@ -9,10 +9,10 @@ from typing import Dict, List, Sequence
 from gdbext import __version__
 from gdbext.cli.command_line import EPILOG, SUMMARY, parser
 from gdbext.cli.terminal import write_lines
+from gdbext.commands.all_commands import IN_GDB, IN_SHELL
 from gdbext.commands.argument_parser import in_gdb, in_shell, parser_of
-from gdbext.commands.catalogue import IN_GDB, IN_SHELL
 from gdbext.commands.declaration import Argument
-from gdbext.commands.options.shared_arguments import COMMON
+from gdbext.commands.declared.shared_arguments import COMMON
 from gdbext.model.errors import OK
 
 _ENVIRONMENT = (

@@ -7,10 +7,10 @@ import importlib
 from dataclasses import replace
 
 from gdbext.capture.memory.environ import read_environ
-from gdbext.cli.answer import show
-from gdbext.cli.selection import selector_of
+from gdbext.cli.answer_output import show
+from gdbext.cli.chosen_processes import selector_of
 from gdbext.cli.terminal import Progress
-from gdbext.discovery.preflight.permission import hindrances, of_several
+from gdbext.discovery.preflight_checks.attach_permission import hindrances, of_several
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.model.errors import OK, NothingFound

@@ -7,7 +7,7 @@ import os
 import time
 from typing import Dict, List, Optional, Tuple
 
-from gdbext.cli.starting import settings_for
+from gdbext.cli.run_settings import settings_for
 from gdbext.cli.terminal import Progress
 from gdbext.knowledge.errors.checks import STARTING
 from gdbext.knowledge.launch.start_settings import PROFILE

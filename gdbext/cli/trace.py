@@ -6,9 +6,9 @@ import argparse
 import re
 from typing import Callable, Dict, List, Optional, Sequence
 
-from gdbext.cli.answer import give, show
+from gdbext.cli.answer_output import give, show
 from gdbext.cli.terminal import Progress
-from gdbext.collect.ending import tidy_end
+from gdbext.collect.cleanup_on_signals import tidy_end
 from gdbext.commands.user_files import check_writable, new_file, write_private
 from gdbext.model.errors import OK, UsageError
 from gdbext.model.exit_status import ALL, NONE, PART, exit_status
@@ -18,11 +18,11 @@ from gdbext.render import dumps
 from gdbext.render.text.trace_picture import picture
 from gdbext.render.trace_csv import csv_of
 from gdbext.traces.diagnosis import diagnose
-from gdbext.traces.job import read_job
-from gdbext.traces.merge import Asked, merge
+from gdbext.traces.merged_trace import Asked, merge
 from gdbext.traces.perfetto import write_perfetto
 from gdbext.traces.summary import BY, compare, summarise
 from gdbext.traces.trace_files import found
+from gdbext.traces.traces_of_job import read_job
 
 _MERGED = "merged.trace.json.gz"
 _MOST_RANKS = 1 << 16

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from gdbext.cli.selection import chosen_job
+from gdbext.cli.chosen_processes import chosen_job
 from gdbext.cli.terminal import Progress, write_lines
 from gdbext.collect.gdb_runs.batch_runs import INIT, find_gdb
 from gdbext.commands.user_files import write_private

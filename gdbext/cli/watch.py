@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 
-from gdbext.commands.options.watch import SERVING
+from gdbext.commands.declared.watch import SERVING
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.errors import UsageError
 

@@ -7,10 +7,10 @@ from typing import List, Optional, Sequence, Tuple
 from gdbext.capture.nccl import dwarf_layout
 from gdbext.capture.nccl.memory_scan import Budget
 from gdbext.capture.nccl.pointer_search import Search, scan_where_some_are_missing, search_of_process
-from gdbext.capture.stop.hold import ProcessCopy
+from gdbext.capture.stop.copy_of_process import ProcessCopy
 from gdbext.capture.symbols.mapped_libraries import words_of
-from gdbext.collect.interrupts import interrupts_wait
-from gdbext.knowledge.schema import StructRow
+from gdbext.collect.ctrl_c_while_loading import interrupts_wait
+from gdbext.knowledge.row_kinds import StructRow
 from gdbext.model.stack import ThreadStack
 
 SCAN = Budget(bytes=1 << 30, seconds=1.0)

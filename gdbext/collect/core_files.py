@@ -10,14 +10,15 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 from gdbext.capture.cores.core_copy import copy_core
 from gdbext.capture.cores.core_file import CoreFile
 from gdbext.capture.cores.core_objects import CoreObjects
-from gdbext.capture.locks import futexes, lock_owners, surroundings
+from gdbext.capture.locks import futexes, lock_owners
+from gdbext.capture.locks import lock_context as surroundings
 from gdbext.capture.nccl.library import layouts_of
 from gdbext.capture.nccl.memory_scan import in_core
 from gdbext.capture.nccl.pointer_search import Search, searched
-from gdbext.capture.stop.hold import ProcessCopy
+from gdbext.capture.stop.copy_of_process import ProcessCopy
 from gdbext.capture.symbols.mapped_libraries import words_of
+from gdbext.collect.cleanup_on_signals import private_folder
 from gdbext.collect.communicators import SCAN, layout_of
-from gdbext.collect.ending import private_folder
 from gdbext.collect.gdb_runs import batch_runs
 from gdbext.collect.gdb_runs.request import Dump
 from gdbext.collect.gdb_runs.unwinding import unwind

@@ -19,22 +19,23 @@ from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.python import python_arguments
 from gdbext.capture.python.python_frames import freeze, resolve
 from gdbext.capture.python.runtime import Interpreter, interpreter_of
-from gdbext.capture.stop import hold, kill_timer, second_copy
+from gdbext.capture.stop import copy_of_process as hold
+from gdbext.capture.stop import kill_timer, second_copy
 from gdbext.capture.stop.ptrace import tracer_of
 from gdbext.capture.stop.several_processes import copy_together
-from gdbext.capture.stop.sleeping import asleep, copy_asleep, copy_awake
+from gdbext.capture.stop.still_asleep import asleep, copy_asleep, copy_awake
 from gdbext.capture.without_stop import counters, kernel_threads, sleep_times
 from gdbext.collect import communicators, release_check, unreadable_ranks
 from gdbext.collect import unstopped_ranks as no_stop
-from gdbext.collect.capacity import most_gdbs
-from gdbext.collect.ending import private_folder
+from gdbext.collect.cleanup_on_signals import private_folder
 from gdbext.collect.gdb_runs import batch_runs
 from gdbext.collect.gdb_runs.unwinding import FEW, unwind
-from gdbext.collect.live_reading import LiveReading
+from gdbext.collect.gdbs_side_by_side import most_gdbs
+from gdbext.collect.live_snapshot_source import LiveReading
 from gdbext.collect.one_rank import Held, LiveRank, reasons
 from gdbext.collect.progress import Progress
 from gdbext.collect.rank_locks import Neighbours
-from gdbext.discovery.preflight.permission import check
+from gdbext.discovery.preflight_checks.attach_permission import check
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import rank_from_environ, told_apart
 from gdbext.knowledge.launch.environment import RECORDED
@@ -46,7 +47,7 @@ from gdbext.model.stack import ThreadStack
 from gdbext.model.text.ranges import counted
 from gdbext.model.witness import Witness
 from gdbext.snapshot_builder.builder import rank_snapshot
-from gdbext.witnesses.asking import ask_all
+from gdbext.witnesses.all_witnesses import ask_all
 
 _NO_GDB = Refusal("no gdb took part", "let it have a gdb: apt-get install gdb")
 _WITH_ONE = "gdb would have named the C and C++ calls of each thread, and the locks that they wait for"

@@ -10,8 +10,8 @@ from gdbext.capture.locks import futexes
 from gdbext.capture.nccl.pointer_search import Search
 from gdbext.capture.python.python_frames import Frozen, FrozenThread
 from gdbext.capture.python.runtime import Interpreter
-from gdbext.capture.stop import hold
-from gdbext.capture.stop.sleeping import Asleep
+from gdbext.capture.stop import copy_of_process as hold
+from gdbext.capture.stop.still_asleep import Asleep
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.model.activity import Activity
 from gdbext.model.job import RankProcess, Refusal

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, Mapping, Sequence, Tuple
 
-from gdbext.capture.locks import futexes, lock_owners, process_locks, surroundings
+from gdbext.capture.locks import futexes, lock_owners, process_locks
+from gdbext.capture.locks import lock_context as surroundings
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.stop import hold
+from gdbext.capture.stop import copy_of_process as hold
 from gdbext.capture.symbols.global_variables import variable_in
 from gdbext.capture.without_stop.sleeping_threads import asleep_in
 from gdbext.collect.one_rank import LiveRank

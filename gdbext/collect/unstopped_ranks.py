@@ -6,7 +6,7 @@ import dataclasses
 from typing import Callable, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.stop.hold import Budget, ProcessCopy
+from gdbext.capture.stop.copy_of_process import Budget, ProcessCopy
 from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
 from gdbext.capture.without_stop.copying import copy_outside
 from gdbext.capture.without_stop.frame_pointer import with_frame_pointers

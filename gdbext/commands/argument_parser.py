@@ -8,7 +8,7 @@ import re
 from typing import Any, Dict, Iterable, NoReturn, Tuple
 
 from gdbext.commands.declaration import GDB, SHELL, Argument, Command
-from gdbext.commands.options.shared_arguments import COMMON
+from gdbext.commands.declared.shared_arguments import COMMON
 from gdbext.model.errors import UsageError
 from gdbext.model.text.nearest import unknown
 

@@ -6,8 +6,8 @@ from argparse import Namespace
 from dataclasses import replace
 from typing import Tuple
 
-from gdbext.commands.selection import pick_all
-from gdbext.commands.session import Session, chosen_by_current
+from gdbext.commands.chosen_ranks import pick_all
+from gdbext.commands.session_port import Session, chosen_by_current
 from gdbext.model.backtrace import Backtrace
 from gdbext.model.errors import UsageError
 

@@ -7,12 +7,12 @@ from argparse import Namespace
 from typing import List, Optional, Sequence, cast
 
 from gdbext.commands.check_port import CheckOptions, CheckPort, CheckSession
-from gdbext.commands.options.check import COMMANDS
-from gdbext.commands.selection import pick_all
-from gdbext.commands.session import Session, chosen_by_current
-from gdbext.knowledge.engines.profiles import PROFILES
+from gdbext.commands.chosen_ranks import pick_all
+from gdbext.commands.declared.check import COMMANDS
+from gdbext.commands.session_port import Session, chosen_by_current
+from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.errors.checks import FAIL_FUNCTIONS, MESSAGES, SWITCHES
-from gdbext.model.attached import AttachedRank
+from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.check_report import CheckKind, CheckKinds, CheckReport, CheckStatus, SwitchResults
 from gdbext.model.errors import UsageError
 

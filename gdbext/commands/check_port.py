@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional, Protocol, Sequence
 
-from gdbext.commands.session import Session
-from gdbext.model.attached import AttachedRank
+from gdbext.commands.session_port import Session
+from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.check_report import CheckReport, CheckStatus, SwitchResults
 
 

@@ -6,10 +6,10 @@ from argparse import Namespace
 from dataclasses import replace
 
 from gdbext.analysis.communicators.joined_communicators import communicator_table, why_nothing
+from gdbext.commands.chosen_ranks import as_words, pick_all
 from gdbext.commands.diagnose import dated
 from gdbext.commands.page import page_of_communicators
-from gdbext.commands.selection import as_words, pick_all
-from gdbext.commands.session import Session
+from gdbext.commands.session_port import Session
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.page import WithPage

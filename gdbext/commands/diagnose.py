@@ -6,17 +6,17 @@ from argparse import Namespace
 from dataclasses import replace
 from typing import TypeVar, Union
 
-from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.analysis.verdict.judge import judge
-from gdbext.commands.for_others import for_others
+from gdbext.commands.chosen_ranks import as_words
 from gdbext.commands.page import with_page
-from gdbext.commands.selection import as_words
-from gdbext.commands.session import Session
+from gdbext.commands.scrubbed_answer import for_others
+from gdbext.commands.session_port import Session
 from gdbext.commands.user_files import write_private
 from gdbext.model.codes import Given
 from gdbext.model.errors import UsageError
 from gdbext.model.job import JobSnapshot
-from gdbext.model.origin import FromFile, Origin
+from gdbext.model.look_origin import FromFile, Origin
 from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.verdict import Diagnosis
 

@@ -6,9 +6,9 @@ from argparse import Namespace
 
 from gdbext.capture.memory.environ import read_environ
 from gdbext.capture.private_folder import place_for_copies
-from gdbext.commands.selection import selector_of
-from gdbext.commands.session import Session
-from gdbext.discovery.preflight.checkup import host_points
+from gdbext.commands.chosen_ranks import selector_of
+from gdbext.commands.session_port import Session
+from gdbext.discovery.preflight_checks.checkup import host_points
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.model.checkup import Checkup

@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import Optional
 
 from gdbext.analysis.failures.error_codes import by_name, by_number, in_message, near
-from gdbext.commands.session import Session
+from gdbext.commands.session_port import Session
 from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.errors import UsageError
 from gdbext.model.text.nearest import unknown

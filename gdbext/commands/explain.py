@@ -6,7 +6,7 @@ import re
 from argparse import Namespace
 from typing import List, Match, Optional, Tuple, Union
 
-from gdbext.commands.session import Session
+from gdbext.commands.session_port import Session
 from gdbext.knowledge.causes.end_states import END_STATES
 from gdbext.knowledge.causes.remedies import REMEDIES, SHOWN_BY
 from gdbext.knowledge.causes.signatures import SIGNATURES
@@ -14,7 +14,7 @@ from gdbext.knowledge.causes.wait_causes import CAUSES as ROOTS
 from gdbext.knowledge.frames import MESSAGES, RULES
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
-from gdbext.knowledge.schema import FrameRule, RemedyRule
+from gdbext.knowledge.row_kinds import FrameRule, RemedyRule
 from gdbext.model.explanation import Explanation, Glossary, Sign
 from gdbext.model.text.nearest import unknown
 from gdbext.model.verdict import Remedy

@@ -7,10 +7,10 @@ from typing import Optional, Set
 
 from gdbext.analysis.locks.lock_report import report
 from gdbext.analysis.verdict.judge import judge
+from gdbext.commands.chosen_ranks import parse_ranks
 from gdbext.commands.diagnose import look
 from gdbext.commands.page import with_page
-from gdbext.commands.selection import parse_ranks
-from gdbext.commands.session import Session
+from gdbext.commands.session_port import Session
 from gdbext.model.errors import UsageError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.text.ranges import folded

@@ -8,14 +8,14 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.communicators.joined_communicators import communicator_table
 from gdbext.analysis.locks.lock_report import report
-from gdbext.analysis.stacks.classify import Judged
-from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.stacks.merged_stacks import merge
+from gdbext.analysis.stacks.thread_kind import Judged
 from gdbext.analysis.verdict.judge import judge_process
 from gdbext.commands.releases import releases
-from gdbext.commands.session import Session
+from gdbext.commands.session_port import Session
 from gdbext.model.codes import Given
 from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.model.origin import FromFile, Origin
+from gdbext.model.look_origin import FromFile, Origin
 from gdbext.model.page import AskedBefore, Page, Sample, WithPage
 from gdbext.model.stack import Frame
 from gdbext.model.verdict import Diagnosis, Wait

@@ -5,11 +5,11 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Sequence
 
-from gdbext.commands.selection import jobs_of, pick, pick_all
-from gdbext.commands.session import Session, chosen_by_current
+from gdbext.commands.chosen_ranks import jobs_of, pick, pick_all
+from gdbext.commands.session_port import Session, chosen_by_current
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.listing import choice, describe, started
-from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
+from gdbext.model.attached_ranks import AttachedRank, RankOutputs, RankTable
 from gdbext.model.codes import RankState
 from gdbext.model.errors import UsageError
 from gdbext.model.job import Job

@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Protocol, Sequence, cast
 
-from gdbext.commands.selection import pick_all
-from gdbext.commands.session import Session
-from gdbext.model.attached import AttachedRank
+from gdbext.commands.chosen_ranks import pick_all
+from gdbext.commands.session_port import Session
+from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.errors import UsageError
 from gdbext.model.stream import StreamInfo, StreamTable
 

@@ -17,16 +17,16 @@ from gdbext.analysis.tensors.comparing.digest import digest
 from gdbext.analysis.tensors.comparing.elements import Tolerance
 from gdbext.analysis.tensors.comparing.over_ranks import Digested, agreement, digested
 from gdbext.analysis.tensors.decoding.shown_values import read_values
-from gdbext.analysis.tensors.statistics.statistics import statistics
+from gdbext.analysis.tensors.statistics.whole_tensor import statistics
 from gdbext.analysis.tensors.tensor_files import SavedTensor
 from gdbext.analysis.tensors.tensor_files import save as save_file
-from gdbext.commands.options.tensor import COMMANDS
-from gdbext.commands.session import Session
-from gdbext.commands.tensor_asked import Asked, current_number, inferior_of, number_of, over_ranks
-from gdbext.commands.tensor_words import expression_and_index, split_index
+from gdbext.commands.declared.tensor import COMMANDS
+from gdbext.commands.session_port import Session
+from gdbext.commands.split_command_line import unquoted
+from gdbext.commands.tensor_arguments import expression_and_index, split_index
+from gdbext.commands.tensor_request import Asked, current_number, inferior_of, number_of, over_ranks
 from gdbext.commands.user_files import new_file
-from gdbext.commands.words import unquoted
-from gdbext.model.attached import AttachedRank
+from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.tensor import TensorAgreement, TensorDiff, TensorInfo, TensorMapInfo

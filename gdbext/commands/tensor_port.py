@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Callable, Optional, Protocol, Tuple, TypeVar, Union
 
 from gdbext.analysis.tensors.read_blocks import Read
-from gdbext.commands.session import Session
+from gdbext.commands.session_port import Session
 from gdbext.model.errors import UsageError
 from gdbext.model.tensor import TensorInfo, TensorList, TensorMapInfo
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 
 STATES = {
     "moved": "its deciding thread is in different calls",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional
 
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.verdict import Diagnosis
 
 BINARY = frozenset({"perfetto"})

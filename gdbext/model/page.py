@@ -8,7 +8,7 @@ from typing import Optional, Tuple
 from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.job import JobSnapshot
 from gdbext.model.locks import LockReport
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.stack import Frame
 from gdbext.model.verdict import Diagnosis, Wait
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.model.considered import Considered
+from gdbext.model.considered_hypotheses import Considered
 from gdbext.model.evidence import Evidence as Evidence
 from gdbext.model.exit_status import ALL
 from gdbext.model.gpu_errors import GpuFinding
 from gdbext.model.job import JobSnapshot
 from gdbext.model.stack import Captured
-from gdbext.model.tree import StackTree
+from gdbext.model.stack_tree import StackTree
 from gdbext.model.waits import Edge, Hypothesis, Node
 
 

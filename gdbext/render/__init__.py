@@ -9,16 +9,16 @@ from typing import Any, Dict, List, Mapping, Optional, Union
 from gdbext.model.difference import JobDifference
 from gdbext.model.errors import GdbextError
 from gdbext.model.formatted import Formatted
-from gdbext.model.origin import FromFile
+from gdbext.model.look_origin import FromFile
 from gdbext.model.page import Page
 from gdbext.render.style import Style
 from gdbext.render.text.notices import error_lines
 from gdbext.render.text.verdict.origin import origin_lines
 
 _MODULES: Mapping[str, str] = {
-    "attached": "text.ranks",
+    "attached_ranks": "text.ranks",
     "backtrace": "text.backtrace",
-    "break_points": "text.break_points",
+    "rank_breakpoints": "text.rank_breakpoints",
     "check_report": "text.check_report",
     "checkup": "text.checkup",
     "communicator_table": "text.comms",
@@ -34,7 +34,7 @@ _MODULES: Mapping[str, str] = {
     "stream": "text.stream",
     "tensor": "text.tensors.tensor_answers",
     "trace": "text.trace",
-    "tree": "text.verdict.stacks",
+    "stack_tree": "text.verdict.stacks",
     "verdict": "text.verdict.verdict",
 }
 """Where a type of the model stands -> who renders it (`RENDERERS` there, and `LIST_RENDERERS` for lists). To load all

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gdbext.model.typed import Typed
+from gdbext.model.command_typed import Typed
 
 ACCENTS = {"bad": "1;31", "doubt": "1;33", "good": "1;32", "strong": "1", "dim": "2", "python": "36"}
 """What a piece of text means, and its SGR parameters. The eight basic colours: readable on dark and on light ground."""

@@ -7,9 +7,10 @@ import itertools
 import os
 from typing import BinaryIO, Iterator, List, Optional
 
-from gdbext.safe_open import lookup, regular
+from gdbext.safe_open import path_lookup as lookup
+from gdbext.safe_open import regular_files as regular
 from gdbext.safe_open.mounts import doubtful, mount_of
-from gdbext.safe_open.regular import LARGEST
+from gdbext.safe_open.regular_files import LARGEST
 from gdbext.safe_open.slow_mounts import NoHelper, Patient
 
 _slow = Patient()

@@ -8,7 +8,7 @@ import time
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from gdbext.knowledge.runtimes.file_systems import MAY_HANG, MAY_HANG_FAMILIES
-from gdbext.safe_open import lookup
+from gdbext.safe_open import path_lookup as lookup
 
 _FRESH = 5.0  # seconds that a table counts
 _OCTAL = re.compile(r"\\([0-7]{3})")

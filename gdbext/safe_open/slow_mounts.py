@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Dict, List, Optional, Tuple
 
-from gdbext.safe_open.regular import Refused
+from gdbext.safe_open.regular_files import Refused
 
 SECONDS = 2.0
 """That one file may take."""

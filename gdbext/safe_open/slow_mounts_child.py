@@ -8,7 +8,7 @@ import os
 import socket
 from typing import Any
 
-from gdbext.safe_open.regular import open_folder, open_regular
+from gdbext.safe_open.regular_files import open_folder, open_regular
 
 _LONGEST = 64 << 10
 _PAGE = 4096

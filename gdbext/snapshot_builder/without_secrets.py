@@ -7,7 +7,7 @@ from collections.abc import Mapping as AbstractMapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Dict, Tuple, TypeVar
 
-from gdbext.discovery.proc.secret_arguments import scrub_text
+from gdbext.discovery.proc.scrubbing import scrub_text
 from gdbext.model.stack import Placed
 from gdbext.model.text.digits import is_whole
 

@@ -12,9 +12,9 @@ from gdbext.model.text.ranges import ranks as ranks_of
 from gdbext.model.trace import Lateness, Skew, TraceDiagnosis
 from gdbext.model.verdict import Remedy, Verdict
 from gdbext.traces.collective_times import Meeting, meetings
-from gdbext.traces.job import Job
 from gdbext.traces.late_verdict import LEAST, SLOW, SMALL, Finding, Tally, judged
-from gdbext.traces.sentences import doing_of, evidence_of, host_row, once_of, summary_of
+from gdbext.traces.traces_of_job import Job
+from gdbext.traces.verdict_sentences import doing_of, evidence_of, host_row, once_of, summary_of
 
 _KEPT = 200  # collectives in the answer, those that cost most
 _TIMELINE = 400

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from typing import Counter as Counts
 
 from gdbext.knowledge.traces import COLLECTIVES, DTYPE_BYTES, GPU_CATEGORIES, HOST_CATEGORIES, HOST_WORK, STEP
-from gdbext.traces.events import UNSET, Event, arguments, number
+from gdbext.traces.trace_event import UNSET, Event, arguments, number
 
 KERNEL, COPY, COMMUNICATION, OPERATOR = 1, 2, 3, 4
 _HOST = 5

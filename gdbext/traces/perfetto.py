@@ -10,11 +10,11 @@ from typing import Any, BinaryIO, Dict, Iterator, List, Sequence, Tuple
 
 from gdbext.model.errors import GdbextError
 from gdbext.model.trace import MergeReport
-from gdbext.traces.events import UNSET, Event, arguments, number
-from gdbext.traces.job import Say, in_turn, size_of, together
-from gdbext.traces.merge import Asked, Scan, scan, tasks_of
-from gdbext.traces.reading import Contents, blocks
-from gdbext.traces.rewriting import Rewriter, Task
+from gdbext.traces.event_reader import Contents, blocks
+from gdbext.traces.merged_rank import Rewriter, Task
+from gdbext.traces.merged_trace import Asked, Scan, scan, tasks_of
+from gdbext.traces.trace_event import UNSET, Event, arguments, number
+from gdbext.traces.traces_of_job import Say, in_turn, size_of, together
 
 MOST = 2_000_000  # slices of one rank
 _ARGUMENTS = 12  # of a slice

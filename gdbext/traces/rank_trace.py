@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from gdbext.model.trace import Shares
+from gdbext.traces.event_reader import Contents, blocks
 from gdbext.traces.first_pass import COMMUNICATION, COPY, OPERATOR, Calls, Collected, Collector, Key, Work, by_start
-from gdbext.traces.reading import Contents, blocks
 from gdbext.traces.trace_files import host_in, labels_of, rank_in
 
 _GAP = 50.0  # microseconds without work from which the host is asked what it did

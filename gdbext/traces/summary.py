@@ -11,12 +11,12 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.trace import ChangedRow, SummaryRow, TraceDifference, TraceFile, TraceSummary
 from gdbext.traces.ascend import ascend_totals
-from gdbext.traces.events import UNSET, number
+from gdbext.traces.event_reader import Contents, blocks
 from gdbext.traces.first_pass import COMMUNICATION, COPY, Collected, Collector
-from gdbext.traces.job import Say, in_turn, size_of
-from gdbext.traces.reading import Contents, blocks
 from gdbext.traces.totals import FileTotals, Totals
+from gdbext.traces.trace_event import UNSET, number
 from gdbext.traces.trace_files import labels_of, rank_in
+from gdbext.traces.traces_of_job import Say, in_turn, size_of
 
 BY = ("category", "stream", "stage", "step")
 _NAMES = {COMMUNICATION: "communication", COPY: "copy"}

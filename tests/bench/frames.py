@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gdbext.capture.stop.hold import copy_processes
+from gdbext.capture.stop.copy_of_process import copy_processes
 from gdbext.collect.gdb_runs.batch_runs import find_gdb
 from gdbext.collect.gdb_runs.unwinding import unwind
 from gdbext.model.text.function_names import bare_name

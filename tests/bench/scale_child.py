@@ -6,7 +6,7 @@ import resource
 import sys
 import time
 
-from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot

@@ -21,7 +21,7 @@ from typing import Any, Counter, Dict, List, Tuple
 
 from gdbext.analysis.communicators.joined_communicators import communicator_table
 from gdbext.analysis.locks.lock_report import report
-from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.analysis.verdict.judge import judge
 from gdbext.cli import bundle
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS

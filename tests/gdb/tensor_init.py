@@ -1,6 +1,6 @@
 """Runs inside gdb after gdbext/init.py: the answers of the tensor commands as data."""
 
-from gdbext.commands.catalogue import IN_GDB
+from gdbext.commands.all_commands import IN_GDB
 from gdbext.inside_gdb.ranks.one_session import session
 
 
@@ -9,7 +9,7 @@ def answers(path, *lines):
     import json
 
     from gdbext.commands.declaration import loaded
-    from gdbext.commands.parsing import parse
+    from gdbext.commands.gdb_arguments import parse
     from gdbext.model.errors import GdbextError
     from gdbext.model.snapshot_files.codec import encode
 

@@ -121,7 +121,7 @@ def test_delete_asks_before_it_deletes_all(any_gdb, job):
 
 
 LOSES_AN_INTERRUPT = """python
-from gdbext.inside_gdb.breakpoints import gathering
+from gdbext.inside_gdb.rank_breakpoints import gathering
 def interrupted(command, run=gathering.compat.run):
     gathering.compat.run = run
     gdb.execute("continue &", to_string=True)

@@ -54,7 +54,7 @@ def test_where_a_rank_is_and_whether_it_is(any_gdb, tmp_path):
 
 
 KILLS = (
-    "python import os; from gdbext.inside_gdb.breakpoints import gathering as g; release = g.Gathering.release; "
+    "python import os; from gdbext.inside_gdb.rank_breakpoints import gathering as g; release = g.Gathering.release; "
     "g.Gathering.release = lambda self: (release(self), os.path.exists('/proc/{pid}') and os.kill({pid}, 9))[0]"
 )
 
@@ -129,7 +129,7 @@ def test_gdb_looks_again_while_ranks_run(any_gdb, job):
 
 
 FAILS = (
-    "python from gdbext.inside_gdb.breakpoints import gathering as g; resume = g.resume\n"
+    "python from gdbext.inside_gdb.rank_breakpoints import gathering as g; resume = g.resume\n"
     "python def failing(coming, everybody, quietly=True): g.resume = resume; g._begin(coming[0]); "
     "raise gdb.error('no such thread')\n"
     "python g.resume = failing"

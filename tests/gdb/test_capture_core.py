@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from gdbext.capture.cores.minicore import write_core
-from gdbext.capture.stop.hold import copy_process
+from gdbext.capture.stop.copy_of_process import copy_process
 from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
 from tests.inferiors.capture_process import CaptureProcess
 

@@ -9,11 +9,11 @@ import pytest
 
 from gdbext.capture.elf.excerpt import Excerpt
 from gdbext.capture.elf.excerpt_file import Placed, write_file
-from gdbext.capture.stop.hold import copy_process
+from gdbext.capture.stop.copy_of_process import copy_process
 from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
 from gdbext.collect.gdb_runs import batch_runs, request, symbol_files
 from gdbext.model.snapshot_files.frame_table import unpack
-from gdbext.safe_open.open_files import Shelf
+from gdbext.safe_open.kept_open_files import Shelf
 from tests.conftest import gdbs
 from tests.excerpts import compiled, opened, parts_of, whole
 from tests.inferiors import size_build

@@ -63,7 +63,7 @@ def test_an_exec_under_way_does_not_keep_gdb_from_letting_go(any_gdb, ending, tm
 FORGETS = """python
 import ctypes
 from pathlib import Path
-from gdbext.inside_gdb.ranks.guard import Guard
+from gdbext.inside_gdb.ranks.release_guard import Guard
 guard = Guard()
 guard.hold([{pid}])
 {meanwhile}

@@ -11,11 +11,11 @@ import time
 
 import pytest
 
-from gdbext.capture.stop.hold import copy_process
+from gdbext.capture.stop.copy_of_process import copy_process
 from gdbext.collect.gdb_runs import batch_runs, request
 from gdbext.model.snapshot_files.codec import load_snapshot
 from gdbext.model.snapshot_files.frame_table import unpack
-from gdbext.safe_open.open_files import Shelf
+from gdbext.safe_open.kept_open_files import Shelf
 from tests.gdb.gdbrun import gdb_batch
 
 pytestmark = pytest.mark.gdb

@@ -31,12 +31,12 @@ def test_source_loads_the_rows_and_no_body(any_gdb):
     (names,) = loaded(gdb_batch(any_gdb, BEFORE, f"source {INIT}", LOADED, source=None))
     assert len(names) <= MOST, sorted(names)
     ours = {name.partition(".")[2] for name in names if name.startswith("gdbext.")}
-    assert {name for name in ours if not name.startswith("commands.options")} == HERE
+    assert {name for name in ours if not name.startswith("commands.declared")} == HERE
     assert not {"dataclasses", "inspect", "shutil", "pathlib", "json", "subprocess"} & names
 
 
 def test_a_command_loads_its_body_and_an_attach_all_of_them(turn_gdb):
-    load = "python from gdbext.inside_gdb.base import execution; from gdbext.commands.catalogue import IN_GDB"
+    load = "python from gdbext.inside_gdb.base import execution; from gdbext.commands.all_commands import IN_GDB"
     attach = "python execution.load_for(next(one for one in IN_GDB if one.gdb == 'llm-attach-all'))"
     first, every = loaded(
         gdb_batch(turn_gdb, BEFORE, f"source {INIT}", "llm-error 700", LOADED, load, attach, LOADED, source=None)
@@ -60,8 +60,8 @@ def test_printing_loads_the_reader_of_a_type_with_its_first_value(turn_gdb):
     number, group = loaded(
         gdb_batch(turn_gdb, BEFORE, f"source {INIT}", "print 1", LOADED, "info pretty-printer", LOADED, source=None)
     )
-    assert not {"gdbext.printers.known_types", "gdbext.printers.tensor"} & number
-    assert "gdbext.printers.known_types" in group and "gdbext.printers.tensor" not in group
+    assert not {"gdbext.pretty_printers.known_types", "gdbext.pretty_printers.tensor"} & number
+    assert "gdbext.pretty_printers.known_types" in group and "gdbext.pretty_printers.tensor" not in group
 
 
 INTERRUPTED = """

@@ -10,8 +10,8 @@ from pathlib import Path
 from tabulate import tabulate
 
 from gdbext.traces.diagnosis import diagnose
-from gdbext.traces.job import read_job
 from gdbext.traces.trace_files import found
+from gdbext.traces.traces_of_job import read_job
 from tests.traces.making import Plan, write
 from tests.traces.recording import KINDS
 

@@ -8,7 +8,7 @@ import functools
 from gdbext.model.codes import ReadState, Word
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import LANGUAGES, Frame, ThreadStack
-from gdbext.model.tree import StackTree, TreeNode
+from gdbext.model.stack_tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, Remedy, ThreadJudgement, Verdict, Wait
 
 CUDA, CUDART, NCCL = "/usr/lib/libcuda.so.1", "/opt/engine/libcudart.so.12", "/opt/engine/libnccl.so.2"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gdbext.analysis.stacks.classify import judge_thread
 from gdbext.analysis.stacks.frame_facts import FrameBook
-from gdbext.knowledge.engines.profiles import PROFILES
+from gdbext.analysis.stacks.thread_kind import judge_thread
+from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.model.codes import StackEnd
 from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack

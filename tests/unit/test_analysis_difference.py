@@ -10,7 +10,7 @@ from gdbext.analysis.progress.look_difference import difference
 from gdbext.model.communicator import Communicator
 from gdbext.model.difference import STATES
 from gdbext.model.job import JobSnapshot
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.render import Style, render
 from tests.front_end import gdbext

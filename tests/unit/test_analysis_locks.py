@@ -14,8 +14,8 @@ from gdbext.analysis.verdict.wording import place
 from gdbext.cli.main import main
 from gdbext.commands import locks as lock_command
 from gdbext.commands.argument_parser import help_text
-from gdbext.commands.options import locks as declared
-from gdbext.commands.parsing import parse
+from gdbext.commands.declared import locks as declared
+from gdbext.commands.gdb_arguments import parse
 from gdbext.knowledge.labels import CAUSES
 from gdbext.knowledge.runtimes.glibc_locks import HANDED_OVER, LET_GO
 from gdbext.model.errors import FINDING, OK, UsageError

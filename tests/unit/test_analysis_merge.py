@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gdbext.analysis.stacks.merge import LONGEST_STACK, merge
+from gdbext.analysis.stacks.merged_stacks import LONGEST_STACK, merge
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.stack import Frame, ThreadStack
 from tests.unit.stacks import ENTRY, inside, job, nameless, rank, stack, syncing

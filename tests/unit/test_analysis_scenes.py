@@ -6,7 +6,7 @@ import pytest
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROWS
 from gdbext.knowledge.causes.wait_kinds import LINKS
 from gdbext.knowledge.labels import CAUSES, CONFIDENCE, WAIT_KINDS
-from gdbext.model.considered import SOURCES
+from gdbext.model.considered_hypotheses import SOURCES
 from tests.unit.verdict_scenes import SCENES, TEXT, told
 
 _, *BLOCKS = ("\n" + TEXT.read_text()).split("\n== ")

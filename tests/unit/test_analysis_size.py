@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.stacks import classify
-from gdbext.analysis.stacks.classify import judge_thread
+from gdbext.analysis.stacks import thread_kind as classify
+from gdbext.analysis.stacks.thread_kind import judge_thread
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.locks import LockWait

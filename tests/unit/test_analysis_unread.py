@@ -6,9 +6,9 @@ import pytest
 
 from gdbext.analysis.verdict import open_stacks as unread
 from gdbext.analysis.verdict.candidate import Candidate
+from gdbext.analysis.verdict.job_view import look
 from gdbext.analysis.verdict.judge import judge
-from gdbext.analysis.verdict.view import look
-from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
+from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 from gdbext.capture.without_stop.sleeping_threads import UNKNOWN
 from gdbext.capture.without_stop.syscall_line import RUNNING

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from gdbext.analysis.verdict.job_view import look
 from gdbext.analysis.verdict.judge import judge
-from gdbext.analysis.verdict.view import look
 from gdbext.analysis.verdict.which_cause_wins import hypotheses
-from gdbext.analysis.waits.build import build
 from gdbext.analysis.waits.cycles import circles
+from gdbext.analysis.waits.graph_builder import build
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROWS
 from gdbext.knowledge.causes.wait_kinds import LINKS, WAITS
 from gdbext.knowledge.labels import WAIT_KINDS

@@ -7,19 +7,19 @@ import sys
 
 import pytest
 
-from gdbext.analysis.verdict.timeouts import timeouts_of
+from gdbext.analysis.verdict.running_timeouts import timeouts_of
 from gdbext.capture.stop import breakpoint_guard
-from gdbext.commands import break_points
-from gdbext.commands.options.break_points import BREAK
-from gdbext.commands.parsing import parse
+from gdbext.commands import rank_breakpoints as break_points
+from gdbext.commands.declared.rank_breakpoints import BREAK
+from gdbext.commands.gdb_arguments import parse
 from gdbext.knowledge.causes.timeouts import TIMEOUTS
-from gdbext.model.attached import AttachedRank
-from gdbext.model.break_points import BreakPoint, BreakTable, RankPlace
+from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.errors import UsageError
 from gdbext.model.job import RankProcess
+from gdbext.model.rank_breakpoints import BreakPoint, BreakTable, RankPlace
 from gdbext.render.json.document import document
 from gdbext.render.style import Style
-from gdbext.render.text.break_points import break_lines
+from gdbext.render.text.rank_breakpoints import break_lines
 
 
 class Session:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gdbext.capture.memory.process_memory import Block
-from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
+from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
 from gdbext.capture.stop.second_copy import compare
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 from gdbext.model.stack import Frame, ThreadStack

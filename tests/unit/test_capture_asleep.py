@@ -10,9 +10,9 @@ import pytest
 from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.memory.maps import parse_maps
 from gdbext.capture.memory.process_memory import Block
-from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy, copy_process, copy_processes
+from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy, copy_process, copy_processes
 from gdbext.capture.stop.several_processes import copy_together
-from gdbext.capture.stop.sleeping import Asleep, asleep, copy_asleep, copy_awake, joined
+from gdbext.capture.stop.still_asleep import Asleep, asleep, copy_asleep, copy_awake, joined
 from gdbext.capture.without_stop.kernel_threads import look as look_at_threads
 from gdbext.capture.without_stop.sleeping_threads import Mark, stands_as
 from gdbext.capture.without_stop.syscall_line import NO_CALL, Standing

@@ -20,7 +20,7 @@ from gdbext.capture.cores.minicore import write_core
 from gdbext.capture.elf.layout import PT_LOAD
 from gdbext.capture.elf.object_file import segments_of
 from gdbext.capture.machine import this_machine
-from gdbext.capture.stop.hold import copy_process
+from gdbext.capture.stop.copy_of_process import copy_process
 from gdbext.model.errors import GdbextError
 from gdbext.snapshot_builder.core_job import crash, matching, open_cores, without_files
 from tests.inferiors.capture_process import CaptureProcess, build

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from gdbext.capture.cores.core_notes import read_notes
-from gdbext.capture.elf.core_layout import NT_FILE
+from gdbext.capture.elf.core_notes_layout import NT_FILE
 from gdbext.capture.elf.layout import HEADER, OURS, PT_LOAD, Segment, header_of
 from gdbext.capture.elf.object_file import bias_among, bias_of
 from gdbext.capture.elf.writer import note

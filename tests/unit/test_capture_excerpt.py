@@ -10,7 +10,7 @@ from gdbext.capture.elf.excerpt_file import Placed, write_file
 from gdbext.capture.elf.object_file import build_id_of, file_reader, segments_of
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.elf.unwind_entries import moved
-from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
+from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
 from gdbext.capture.symbols.mapped_libraries import MappedFile
 from gdbext.collect.gdb_runs import symbol_files
 from gdbext.collect.gdb_runs.symbol_files import SymbolFiles

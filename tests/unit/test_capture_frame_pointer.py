@@ -11,7 +11,7 @@ from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.machine.x86_64.calls import calls
 from gdbext.capture.machine.x86_64.prologue import room_below_frame
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.stop.hold import copy_process
+from gdbext.capture.stop.copy_of_process import copy_process
 from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
 from gdbext.capture.without_stop.copying import copy_outside
 from gdbext.capture.without_stop.frame_pointer import finder_of, with_frame_pointers

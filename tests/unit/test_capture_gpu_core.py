@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from gdbext.capture.cores.gpu_core import EM_CUDA, GLOBAL_MEMORY, GpuCore
+from gdbext.capture.gpu_cores.gpu_core import EM_CUDA, GLOBAL_MEMORY, GpuCore
 from gdbext.model.errors import GdbextError
 from tests.inferiors.gpu_core import gpu_core
 

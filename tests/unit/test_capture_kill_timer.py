@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from gdbext.capture import private_folder
-from gdbext.capture.stop import hold, kill_timer, several_processes
+from gdbext.capture.stop import copy_of_process as hold
+from gdbext.capture.stop import kill_timer, several_processes
 from gdbext.capture.stop.kill_timer import GRACE
 from tests.inferiors.capture_process import CaptureProcess
 from tests.polling import wait_until
@@ -25,7 +26,7 @@ HOLD = """
 import os, signal, sys, tempfile, time
 from dataclasses import replace
 from pathlib import Path
-from gdbext.capture.stop import hold as stop
+from gdbext.capture.stop import copy_of_process as stop
 from gdbext.capture.stop.kill_timer import Note
 from gdbext.capture.private_folder import private_copies
 
@@ -93,7 +94,8 @@ def test_a_signal_that_comes_between_the_seizing_and_the_stop_does_not_hold_a_th
     """It stops the thread until its tracer hands the signal over."""
     script = """
 import os, signal, sys
-from gdbext.capture.stop import ptrace, hold as stop
+from gdbext.capture.stop import ptrace
+from gdbext.capture.stop import copy_of_process as stop
 seized = ptrace.Tracees.seize_new
 def seize_new(self):
     seized(self)
@@ -139,7 +141,7 @@ def test_a_frozen_cgroup_holds_nobody_for_longer():
 def test_the_turns_have_it_too():
     script = """
 import os, signal, sys
-from gdbext.capture.stop import hold as stop
+from gdbext.capture.stop import copy_of_process as stop
 def read_registers(self):
     os.kill(os.getpid(), signal.SIGSTOP)
 stop.Tracees.read_registers = read_registers

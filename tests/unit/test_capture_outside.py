@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from gdbext.capture.memory.layers import changed_words
+from gdbext.capture.memory.overlapping_pieces import changed_words
 from gdbext.capture.memory.process_memory import Block, merge
 from gdbext.capture.stop import ptrace
-from gdbext.capture.stop.hold import Budget, copy_process
+from gdbext.capture.stop.copy_of_process import Budget, copy_process
 from gdbext.capture.without_stop import copying
 from gdbext.capture.without_stop.copying import TRIES, copy_outside
 from gdbext.capture.without_stop.sleeping_threads import Mark

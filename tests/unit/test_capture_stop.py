@@ -14,8 +14,9 @@ import pytest
 from gdbext.capture import machine
 from gdbext.capture.memory import process_memory
 from gdbext.capture.memory.maps import read_maps
-from gdbext.capture.stop import hold, ptrace
-from gdbext.capture.stop.hold import Budget, copy_process, copy_processes
+from gdbext.capture.stop import copy_of_process as hold
+from gdbext.capture.stop import ptrace
+from gdbext.capture.stop.copy_of_process import Budget, copy_process, copy_processes
 from tests.inferiors.capture_process import CaptureProcess, as_nobody
 from tests.polling import lasts, wait_until
 
@@ -332,7 +333,7 @@ def test_no_room_for_the_copy(monkeypatch):
 def test_a_process_that_another_tracer_holds():
     with CaptureProcess() as process:
         script = (
-            "import sys; from gdbext.capture.stop.hold import copy_process; "
+            "import sys; from gdbext.capture.stop.copy_of_process import copy_process; "
             "copy_process(int(sys.argv[1]), during=lambda pid: (print('held', flush=True), sys.stdin.readline()))"
         )
         other = subprocess.Popen(
@@ -399,7 +400,7 @@ def test_an_error_of_ours_releases(monkeypatch):
 def test_when_we_are_killed_in_the_middle_the_process_goes_on(number):
     # SIGTERM has to wait until the stop is over; SIGKILL cannot, then the kernel lets go.
     script = (
-        "import sys; from gdbext.capture.stop.hold import copy_process; "
+        "import sys; from gdbext.capture.stop.copy_of_process import copy_process; "
         "copy_process(int(sys.argv[1]), during=lambda pid: (print('held', flush=True), sys.stdin.readline()))"
     )
     with CaptureProcess(busy=1) as process:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from gdbext.capture.stop import several_processes
-from gdbext.capture.stop.hold import copy_processes
+from gdbext.capture.stop.copy_of_process import copy_processes
 from gdbext.capture.stop.several_processes import copy_together
 from tests.inferiors.capture_process import CaptureProcess
 from tests.polling import wait_until

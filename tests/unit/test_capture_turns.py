@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from gdbext.capture.stop import hold
-from gdbext.capture.stop.hold import Budget, copy_in_turns, copy_process, copy_processes
-from gdbext.capture.stop.sleeping import copy_asleep, copy_awake
+from gdbext.capture.stop import copy_of_process as hold
+from gdbext.capture.stop.copy_of_process import Budget, copy_in_turns, copy_process, copy_processes
+from gdbext.capture.stop.still_asleep import copy_asleep, copy_awake
 from gdbext.capture.without_stop.kernel_threads import look
 from tests.inferiors.capture_process import CaptureProcess, as_nobody
 from tests.polling import lasts, wait_until

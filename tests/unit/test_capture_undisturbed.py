@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from gdbext.capture.stop.undisturbed import undisturbed
+from gdbext.capture.stop.no_interruption import undisturbed
 
 
 def permitted():

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from gdbext.cli.command_line import parser
-from gdbext.commands import argument_parser, catalogue, options
+from gdbext.commands import all_commands as catalogue
+from gdbext.commands import argument_parser
+from gdbext.commands import declared as options
+from gdbext.commands.all_commands import COMMANDS, IN_GDB, IN_SHELL
 from gdbext.commands.argument_parser import in_gdb, in_shell, takes
 from gdbext.commands.argument_types import OTHERS
-from gdbext.commands.catalogue import COMMANDS, IN_GDB, IN_SHELL
+from gdbext.commands.completion_words import files_at, words_for
 from gdbext.commands.declaration import GDB, SHELL, Command, loaded
-from gdbext.commands.offered import files_at, words_for
 
 FOLDER = Path(options.__file__).parent
 TOLD_WHILE_IT_RUNS = ("rank", "ranks", "pid", "file", "place", "command", "expression")
@@ -45,24 +47,24 @@ def test_a_file_of_rows_is_in_the_catalogue_and_loads_rows_alone(noun):
     may = ("__future__", "typing", "gdbext.commands.argument_types", "gdbext.commands.declaration")
     for node in ast.walk(ast.parse((FOLDER / f"{noun}.py").read_text())):
         if isinstance(node, ast.ImportFrom):
-            assert node.module in may or node.module.startswith("gdbext.commands.options."), node.module
+            assert node.module in may or node.module.startswith("gdbext.commands.declared."), node.module
         assert not isinstance(node, ast.Import)
 
 
 @pytest.mark.process
 def test_declarations_load_no_body_and_nothing_slow():
     script = (
-        "import sys; before = set(sys.modules); import gdbext.commands.catalogue, gdbext.commands.argument_parser\n"
+        "import sys; before = set(sys.modules); import gdbext.commands.all_commands, gdbext.commands.argument_parser\n"
     )
     script += "print(*sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     names = done.stdout.split()
-    ours = [name for name in names if name.startswith("gdbext.") and not name.startswith("gdbext.commands.options")]
+    ours = [name for name in names if name.startswith("gdbext.") and not name.startswith("gdbext.commands.declared")]
     assert sorted(ours) == [
         "gdbext.commands",
         "gdbext.commands.argument_parser",
         "gdbext.commands.argument_types",
-        "gdbext.commands.catalogue",
+        "gdbext.commands.all_commands",
         "gdbext.commands.declaration",
         "gdbext.knowledge",
         "gdbext.knowledge.spinning",

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
+from gdbext.commands.all_commands import IN_GDB
 from gdbext.commands.argument_parser import HelpWanted, help_text, in_gdb, option_names
-from gdbext.commands.catalogue import IN_GDB
-from gdbext.commands.parsing import parse
-from gdbext.commands.tensor_words import expression_and_index
-from gdbext.commands.words import words_of
+from gdbext.commands.gdb_arguments import parse
+from gdbext.commands.split_command_line import words_of
+from gdbext.commands.tensor_arguments import expression_and_index
 from gdbext.model.errors import UsageError
 
 BY_NAME = {command.gdb: command for command in IN_GDB}

@@ -3,11 +3,11 @@
 import pytest
 
 from gdbext.commands import ranks as rank_commands
-from gdbext.commands.catalogue import IN_GDB
+from gdbext.commands.all_commands import IN_GDB
+from gdbext.commands.chosen_ranks import parse_ranks, pick, pick_all
 from gdbext.commands.declaration import loaded
-from gdbext.commands.parsing import parse
-from gdbext.commands.selection import parse_ranks, pick, pick_all
-from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
+from gdbext.commands.gdb_arguments import parse
+from gdbext.model.attached_ranks import AttachedRank, RankOutputs, RankTable
 from gdbext.model.codes import RankState
 from gdbext.model.errors import UsageError
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot

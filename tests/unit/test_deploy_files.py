@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from gdbext.cli.command_line import parser
-from gdbext.commands.options.watch import COMMANDS
+from gdbext.commands.declared.watch import COMMANDS
 from tests.polling import DEADLINE, wait_until
 
 FOLDER = Path(__file__).parents[2] / "docs" / "deploy"

@@ -12,8 +12,8 @@ import pytest
 
 import gdbext
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.discovery.preflight.permission import check
-from gdbext.discovery.preflight.seccomp import kills_readers, refuses_ptrace
+from gdbext.discovery.preflight_checks.attach_permission import check
+from gdbext.discovery.preflight_checks.seccomp import kills_readers, refuses_ptrace
 from gdbext.discovery.proc.procfs import ProcFS
 
 pytestmark = pytest.mark.skipif(

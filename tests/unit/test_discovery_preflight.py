@@ -7,7 +7,7 @@ import sys
 import pytest
 from discovery_tree import Tree
 
-from gdbext.discovery.preflight.permission import check, hindrances
+from gdbext.discovery.preflight_checks.attach_permission import check, hindrances
 from gdbext.discovery.proc.procfs import ProcFS
 
 US = 50
@@ -353,7 +353,7 @@ def test_a_real_process_that_is_not_dumpable():
 
 OTHER_USER = """
 import os
-from gdbext.discovery.preflight.permission import check, hindrances
+from gdbext.discovery.preflight_checks.attach_permission import check, hindrances
 from gdbext.discovery.proc.procfs import ProcFS
 if os.getuid() == 0:
     os.setgroups([]), os.setgid(65534), os.setuid(65534)

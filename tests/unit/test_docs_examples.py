@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gdbext.commands.catalogue import IN_GDB, IN_SHELL
+from gdbext.commands.all_commands import IN_GDB, IN_SHELL
 from tests import docs_examples as docs
 
 EXAMPLES = docs.all_examples()

@@ -9,8 +9,8 @@ import pytest
 from discovery_tree import Tree
 
 from gdbext.capture.private_folder import place_for_copies
-from gdbext.discovery.preflight.checkup import host_points
-from gdbext.discovery.preflight.pod_lacks import ROWS, pod_points
+from gdbext.discovery.preflight_checks.checkup import host_points
+from gdbext.discovery.preflight_checks.pod_lacks import ROWS, pod_points
 from gdbext.discovery.proc.procfs import ProcFS
 
 ALL, NONE = f"{1 << 19:016x}", f"{0:016x}"

@@ -15,7 +15,7 @@ from gdbext.model import plain_pickle
 from gdbext.model.missing import Missing
 from gdbext.model.witness import Statement
 from gdbext.witnesses import flight_recorder, kernel_log, nvml, shared_memory
-from gdbext.witnesses.asking import ask_all
+from gdbext.witnesses.all_witnesses import ask_all
 from gdbext.witnesses.question import Asked, Question, present
 from tests.polling import lasts
 

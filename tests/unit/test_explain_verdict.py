@@ -10,17 +10,17 @@ from gdbext.analysis.verdict.which_cause_wins import contradicted
 from gdbext.cli import main
 from gdbext.commands import diagnose
 from gdbext.commands.argument_parser import help_text, option_names
-from gdbext.commands.options.diagnose import DIAGNOSE
-from gdbext.commands.parsing import parse
+from gdbext.commands.declared.diagnose import DIAGNOSE
+from gdbext.commands.gdb_arguments import parse
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROWS
-from gdbext.model.considered import LIMITS, REGRADES, SOURCES, Considered, Regrade
+from gdbext.model.considered_hypotheses import LIMITS, REGRADES, SOURCES, Considered, Regrade
 from gdbext.model.errors import FINDING
 from gdbext.model.locks import LockWait
 from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.waits import Hypothesis
 from gdbext.render import Style, render
 from gdbext.render.json.document import document
-from gdbext.render.text.verdict.considered import MOST
+from gdbext.render.text.verdict.considered_hypotheses import MOST
 from tests.unit.stacks import ENGINE, gloo_reducing, inside, job, rank, reducing, sleeping, stack, syncing
 
 LOCKS = ("__lll_lock_wait@libc.so.6", "pthread_mutex_lock@libc.so.6")

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from gdbext.collect import capacity
-from gdbext.collect.capacity import gdbs_for, memory_at_hand, most_gdbs
+from gdbext.collect import gdbs_side_by_side as capacity
+from gdbext.collect.gdbs_side_by_side import gdbs_for, memory_at_hand, most_gdbs
 
 GIB, MIB = 1 << 30, 1 << 20
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.collect import capacity
+from gdbext.collect import gdbs_side_by_side as capacity
 from gdbext.collect.gdb_runs import process as gdb_process
 from gdbext.collect.gdb_runs.batch_runs import INIT, PROGRAMS, begin, find_gdb, run_batch, run_batches
 from gdbext.model.errors import GdbextError

@@ -10,7 +10,7 @@ import types
 import pytest
 
 from gdbext.cli import main
-from gdbext.collect.interrupts import interrupts_wait
+from gdbext.collect.ctrl_c_while_loading import interrupts_wait
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +57,7 @@ def test_a_command_that_is_being_loaded_does_not_begin(monkeypatch, capsys):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("module", ["gdbext.cli", "gdbext.collect.interrupts", "gdbext.cli.main"])
+@pytest.mark.parametrize("module", ["gdbext.cli", "gdbext.collect.ctrl_c_while_loading", "gdbext.cli.main"])
 def test_ctrl_c_before_we_can_wait_for_it_is_no_traceback(module):
     script = f"""
 import signal, sys

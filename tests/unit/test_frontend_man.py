@@ -7,8 +7,8 @@ import pytest
 
 from gdbext.cli.command_line import parser
 from gdbext.cli.man import page
+from gdbext.commands.all_commands import IN_GDB, IN_SHELL
 from gdbext.commands.argument_parser import in_gdb, in_shell
-from gdbext.commands.catalogue import IN_GDB, IN_SHELL
 
 
 @pytest.mark.process

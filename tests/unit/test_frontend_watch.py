@@ -11,9 +11,10 @@ from gdbext.analysis.progress.standstill import Stillness
 from gdbext.analysis.verdict.judge import judge
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.cli import main
-from gdbext.cli.watching import one_job, one_look
+from gdbext.cli.watching import look_with_bundle as one_look
+from gdbext.cli.watching import terminal_watch as one_job
 from gdbext.cli.watching.followed_job import place_of, pulse_of
-from gdbext.cli.watching.one_look import bundles_in
+from gdbext.cli.watching.look_with_bundle import bundles_in
 from gdbext.model.snapshot_files.codec import load_snapshot
 from gdbext.model.watching import WatchEvent
 from gdbext.render import dumps

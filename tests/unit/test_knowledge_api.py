@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.analysis.stacks.classify import rules_matching
+from gdbext.analysis.stacks.thread_kind import rules_matching
 from gdbext.model.stack import Frame
 
 KNOWN = [

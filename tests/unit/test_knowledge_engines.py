@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gdbext.knowledge.engines.profiles import GENERIC, PROFILES
+from gdbext.knowledge.engines.all_profiles import GENERIC, PROFILES
 from gdbext.knowledge.launch.environment import RECORDED, TUNING
 from gdbext.knowledge.launch.launchers import NOT_RANKS, RANK_ARGUMENTS, VARIABLES
 

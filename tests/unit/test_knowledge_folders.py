@@ -25,15 +25,15 @@ READ_BY_NAME = {"torch/layouts": "MEASURED|THPVARIABLE", "torch/streams": r"TORC
 
 NEW = {
     "profile": """
-        from gdbext.knowledge.schema import EngineProfile
+        from gdbext.knowledge.row_kinds import EngineProfile
         PROFILE = EngineProfile(name="new")
     """,
     "frames": """
-        from gdbext.knowledge.schema import FrameRule
+        from gdbext.knowledge.row_kinds import FrameRule
         RULES = (FrameRule("new-wait", "io", "new::wait$", "new"),)
     """,
     "layouts": """
-        from gdbext.knowledge.schema import EnumTable, SequenceRow, StructRow, TensorLayout, WrapperRow, GraphRow
+        from gdbext.knowledge.row_kinds import EnumTable, SequenceRow, StructRow, TensorLayout, WrapperRow, GraphRow
         LAYOUTS = (TensorLayout("new::Tensor", "new", "new::Tensor", "new"),)
         STRUCTS = (StructRow("new::Tensor", 8, {}, "new"),)
         WRAPPERS = (WrapperRow("new::Ref", ("ref",), "new"),)
@@ -42,7 +42,7 @@ NEW = {
         DTYPES = PLACES = EnumTable("new", {}, "new")
     """,
     "checks": """
-        from gdbext.knowledge.engines.row_types import CalledRow, FailRow, MessageRow, SwitchRow
+        from gdbext.knowledge.engines.engine_row_kinds import CalledRow, FailRow, MessageRow, SwitchRow
         MESSAGES = PRINTED = (MessageRow("new", "new::check", "new failed", "new"),)
         FAIL_FUNCTIONS = (FailRow("new", "new::fail", "new"),)
         CALLED = (CalledRow("new::check", 0, 1, "new"),)
@@ -50,11 +50,11 @@ NEW = {
         STARTING = (("new", "NEW", "1", "new"),)
     """,
     "timeouts": """
-        from gdbext.knowledge.engines.row_types import TimeoutRow
+        from gdbext.knowledge.engines.engine_row_kinds import TimeoutRow
         TIMEOUTS = (TimeoutRow("new gives up", 7, "new", engine="new"),)
     """,
     "streams": """
-        from gdbext.knowledge.engines.row_types import Current, Holder
+        from gdbext.knowledge.engines.engine_row_kinds import Current, Holder
         HOLDERS = EVENT_HOLDERS = (Holder("new::Stream", "s", "new"),)
         CURRENT = (Current("new::", "s", "new", "new"),)
     """,
@@ -66,7 +66,7 @@ engines.__path__.append(sys.argv[1])
 engines.ENGINES = {**engines.ENGINES, "new": sys.argv[2]}
 from gdbext.knowledge import frames, tensor_layouts as layouts
 from gdbext.knowledge.causes import timeouts
-from gdbext.knowledge.engines import profiles
+from gdbext.knowledge.engines import all_profiles as profiles
 from gdbext.knowledge.errors import checks
 from gdbext.knowledge.runtimes import cuda_streams
 def said(table, names, field):

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from gdbext.analysis.stacks.classify import rules_matching
+from gdbext.analysis.stacks.thread_kind import rules_matching
 from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.knowledge.frame_precedence import NAMED
 from gdbext.knowledge.frames import EMPTY_NAMES, MESSAGES, RULES, THREAD_NAMES

@@ -9,8 +9,8 @@ from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check
 from gdbext.analysis.locks import changing_hands
 from gdbext.analysis.progress import healthy, own_work
-from gdbext.analysis.verdict import log_lines
-from gdbext.analysis.waits.facts import PATTERNS
+from gdbext.analysis.verdict import causes_in_logs as log_lines
+from gdbext.analysis.waits.facts_beside_stacks import PATTERNS
 from gdbext.cli.main import main
 from gdbext.commands.explain import LABELS, explain
 from gdbext.knowledge.causes.remedies import REMEDIES

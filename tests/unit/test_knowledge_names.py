@@ -2,8 +2,8 @@
 
 import pytest
 
-from gdbext.analysis.stacks.classify import judge_thread
-from gdbext.knowledge.frames import by_name
+from gdbext.analysis.stacks.thread_kind import judge_thread
+from gdbext.knowledge.frames import unknown_libraries as by_name
 from tests.unit.stacks import stack
 
 ENGINE = ["Engine::step@engine", "main@engine"]

@@ -40,7 +40,7 @@ PRINTERS_MAY_USE = {
         "gdbext.inside_gdb.base.compat",
         "gdbext.inside_gdb.tensors.tensor_access",
     ),
-    *("gdbext.inside_gdb.tensors.nodes", "gdbext.inside_gdb.tensors.value_nodes"),
+    *("gdbext.inside_gdb.tensors.target_object", "gdbext.inside_gdb.tensors.object_by_dwarf"),
     *("gdbext.inside_gdb.streams.stream_objects", "gdbext.inside_gdb.streams.stream_pools"),
 }
 

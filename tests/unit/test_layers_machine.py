@@ -19,7 +19,7 @@ X86 = re.compile(
 )
 ARM = re.compile(r"x(?:[12]?\d|30)|[vqdw](?:[12]?\d|3[01])|pstate|tpidr\w*|aarch64|arm64")
 NAMES = {
-    "commands/options/tensor.py": "an example for the user's machine, in a help text",
+    "commands/declared/tensor.py": "an example for the user's machine, in a help text",
     "knowledge/engines/llama_cpp/layouts.py": "the source of its offsets: where they were measured",
     "knowledge/runtimes/glibc_locks.py": "the source of its offsets: glibc's headers",
     "knowledge/schema.py": "where the offsets of the rows hold",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.analysis.stacks.classify import judge_thread
+from gdbext.analysis.stacks.thread_kind import judge_thread
 from gdbext.model.stack import Frame, ThreadStack
 
 TEXT = Path(__file__).parents[1] / "data" / "library-waits.txt"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gdbext.analysis.progress.look_difference import difference
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.render import page_text
 from tests import page_samples

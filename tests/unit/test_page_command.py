@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.analysis.verdict.judge import judge
 from gdbext.cli import bundle
 from gdbext.commands import output

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.knowledge.frames.networks.messages import HANDLERS
+from gdbext.knowledge.log_lines.last_words import HANDLERS
 from gdbext.model.missing import Missing
 from gdbext.parsers import parse_files
 

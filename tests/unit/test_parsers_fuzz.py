@@ -8,7 +8,7 @@ import random
 import time
 from pathlib import Path
 
-from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.analysis.verdict.judge import judge
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.parsers import parse_files

@@ -6,7 +6,8 @@ import random
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
-from gdbext.parsers import parse_files, source
+from gdbext.parsers import parse_files
+from gdbext.parsers import text_lines as source
 from tests.unit.test_parsers_formats import FRAMES, STACKS, calls, read, text
 
 

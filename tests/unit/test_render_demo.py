@@ -13,10 +13,10 @@ import pytest
 
 from gdbext.analysis.communicators.joined_communicators import communicator_table
 from gdbext.analysis.locks.lock_report import report
-from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.analysis.verdict.judge import judge
+from gdbext.model.command_typed import BRIEF, FULL, USUAL, Typed
 from gdbext.model.snapshot_files.codec import load_snapshot
-from gdbext.model.typed import BRIEF, FULL, USUAL, Typed
 from gdbext.render import Style, render
 from gdbext.render.text.verdict.stacks import is_of_user
 from tests.inferiors.scenarios import BY_NAME, SCENARIOS

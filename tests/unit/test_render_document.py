@@ -6,7 +6,7 @@ import pytest
 from render_samples import empty, hang, never_came, poisoned, scattered
 
 from gdbext import __version__, render
-from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTable
+from gdbext.model.attached_ranks import AttachedRank, RankOutput, RankOutputs, RankTable
 from gdbext.model.backtrace import Backtrace
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot
@@ -14,7 +14,7 @@ from gdbext.model.json_documents.answers import ANSWERED, LISTS
 from gdbext.model.json_documents.document_row import rows
 from gdbext.model.rank_prompts import RankPrompts
 from gdbext.model.stack import Frame, ThreadStack
-from gdbext.model.tree import StackTree, TreeNode
+from gdbext.model.stack_tree import StackTree, TreeNode
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.model.watching import WatchEvent
 from gdbext.render.json.document import document, dumps

@@ -18,8 +18,8 @@ from render_samples import empty, hang, healthy, never_came, scattered
 
 from gdbext.cli import main
 from gdbext.commands import output
-from gdbext.commands.for_others import for_others
-from gdbext.commands.options.shared_arguments import FORMATS
+from gdbext.commands.declared.shared_arguments import FORMATS
+from gdbext.commands.scrubbed_answer import for_others
 from gdbext.model.codes import Word
 from gdbext.model.formatted import BINARY, Formatted
 from gdbext.model.job import JobSnapshot, RankSnapshot

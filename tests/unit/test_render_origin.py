@@ -7,7 +7,7 @@ import pytest
 
 from gdbext.cli import main
 from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.render import Style

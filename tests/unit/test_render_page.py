@@ -10,11 +10,11 @@ import model_samples
 import pytest
 
 from gdbext.analysis.progress.look_difference import difference
-from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.model.codes import ReadState
 from gdbext.model.difference import STATES, JobDifference, RankDifference, StackDifference
 from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.page import Page
 from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack

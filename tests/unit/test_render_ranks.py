@@ -3,7 +3,7 @@
 import pytest
 from render_samples import hang, poisoned
 
-from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTable
+from gdbext.model.attached_ranks import AttachedRank, RankOutput, RankOutputs, RankTable
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.job import Job, JobSnapshot, RankProcess
 from gdbext.render import Style, render

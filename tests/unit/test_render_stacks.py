@@ -4,7 +4,7 @@ import pytest
 from render_samples import joined, tree_of
 
 from gdbext.model.stack import Frame, ThreadStack
-from gdbext.model.tree import StackTree, TreeNode
+from gdbext.model.stack_tree import StackTree, TreeNode
 from gdbext.render import Style, render
 from gdbext.render.text.verdict.stacks import compact_tree
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from render_samples import HOSTILE, empty, hang, healthy, never_came, poisoned, scattered
 
-from gdbext.commands.again import in_shell
+from gdbext.commands.command_for_more import in_shell
+from gdbext.model.command_typed import BRIEF, FULL, USUAL, Typed
 from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.model.typed import BRIEF, FULL, USUAL, Typed
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.render import Style, render
 

@@ -2,8 +2,8 @@
 
 import json
 
+from gdbext.model.command_typed import FULL, Typed
 from gdbext.model.job import JobSnapshot
-from gdbext.model.typed import FULL, Typed
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.model.witness import Statement, Witness
 from gdbext.render import render

@@ -10,7 +10,7 @@ ROOT = Path(gdbext.__file__).parent
 MOST = 15
 LARGER = {
     "model": "one file a noun, nothing to choose between",
-    "commands.options": "one file a noun: its rows alone",
+    "commands.declared": "one file a noun: its rows alone",
     "commands": "one file a command of gdb, and what they share",
     "cli": "one file a command of the shell, and what they share",
     "render.text": "one file a noun of an answer",

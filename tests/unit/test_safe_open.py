@@ -11,9 +11,11 @@ import time
 
 import pytest
 
-from gdbext.safe_open import files, lookup, mounts, regular, slow_mounts
-from gdbext.safe_open.open_files import Opened, Shelf
-from gdbext.safe_open.regular import Refused
+from gdbext.safe_open import files, mounts, slow_mounts
+from gdbext.safe_open import path_lookup as lookup
+from gdbext.safe_open import regular_files as regular
+from gdbext.safe_open.kept_open_files import Opened, Shelf
+from gdbext.safe_open.regular_files import Refused
 from tests.inferiors.capture_process import HERE
 
 SILENT = HERE / "silent_files.py"

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gdbext.capture.stop.hold import copy_process
+from gdbext.capture.stop.copy_of_process import copy_process
 from gdbext.capture.without_stop.kernel_threads import look
 from gdbext.capture.without_stop.sleeping_threads import Mark
 from gdbext.capture.without_stop.syscall_line import RUNNING, Standing

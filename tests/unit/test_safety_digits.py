@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import gdbext
+from gdbext.cli.chosen_processes import split_inputs
 from gdbext.cli.pdb.inject import parse_place
-from gdbext.cli.selection import split_inputs
 from gdbext.commands.argument_types import frame_count, number, positive, rank_number
-from gdbext.commands.selection import parse_ranks
+from gdbext.commands.chosen_ranks import parse_ranks
 from gdbext.discovery.proc.devices import _device
 from gdbext.discovery.proc.rank_variables import number as count_of
 from gdbext.model.errors import UsageError

@@ -18,7 +18,7 @@ from gdbext.capture.elf.unwind_entries import Entry
 from gdbext.capture.elf.unwind_rules import row_at
 from gdbext.capture.memory.process_memory import Block
 from gdbext.capture.nccl import dwarf_layout
-from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
+from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
 from gdbext.capture.symbols import mapped_libraries
 from gdbext.capture.symbols.mapped_libraries import MappedFile, words_of
 from gdbext.capture.symbols.symbol_index import SymbolIndex
@@ -208,7 +208,7 @@ MEASURED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))
 from gdbext.capture.elf import excerpt
-from gdbext.safe_open.open_files import Shelf
+from gdbext.safe_open.kept_open_files import Shelf
 excerpt.WORTH_IT = 1
 found = excerpt.look(Shelf().open(sys.argv[1]), list(range(0x1000, 0x9000, 4)))
 peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.process
 
 COPY = """
 import sys
-from gdbext.capture.stop.hold import copy_process
+from gdbext.capture.stop.copy_of_process import copy_process
 for _ in range(int(sys.argv[2])):
     copy_process(int(sys.argv[1]))
 print("done")

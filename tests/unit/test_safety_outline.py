@@ -7,10 +7,10 @@ import pytest
 from gdbext.analysis.verdict.judge import judge
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 from gdbext.collect import unreadable_ranks
-from gdbext.collect.live_reading import LiveReading
+from gdbext.collect.live_snapshot_source import LiveReading
 from gdbext.collect.one_rank import LiveRank
 from gdbext.collect.rank_locks import Neighbours
-from gdbext.discovery.preflight.permission import Preflight, Problem
+from gdbext.discovery.preflight_checks.attach_permission import Preflight, Problem
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import StackEnd
 from gdbext.model.exit_status import exit_status

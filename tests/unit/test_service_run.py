@@ -19,7 +19,7 @@ from gdbext.cli.service.host_lock import HostLock
 from gdbext.cli.service.look_process import LookProcess
 from gdbext.cli.service.metrics import Metrics
 from gdbext.cli.service.service_settings import JobRule, Settings
-from gdbext.cli.watching.one_look import shrink
+from gdbext.cli.watching.look_with_bundle import shrink
 from gdbext.model.errors import GdbextError
 from tests.polling import DEADLINE, wait_until
 

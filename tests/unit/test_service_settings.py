@@ -8,7 +8,7 @@ import pytest
 
 from gdbext.cli.service import service_settings as settings
 from gdbext.cli.service.service_settings import JobRule, address_of
-from gdbext.commands.options.watch import COMMANDS
+from gdbext.commands.declared.watch import COMMANDS
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.model.errors import GdbextError, UsageError
 

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from gdbext.cli.mindspore_dump import configuration
-from gdbext.cli.starting import engine_of, settings_for
+from gdbext.cli.run_settings import engine_of, settings_for
 from gdbext.knowledge.dumps import mindspore_keys
-from gdbext.knowledge.engines.profiles import PROFILES
+from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.launch import start_settings
 from gdbext.model.errors import UsageError
 from tests.unit.test_layers import ROOT

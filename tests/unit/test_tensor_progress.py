@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gdbext.commands import tensor_asked
+from gdbext.commands import tensor_request as tensor_asked
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from gdbext.analysis.tensors.arithmetic import calculator
 from gdbext.analysis.tensors.arithmetic.calculator import Calculator
 from gdbext.analysis.tensors.decoding import decode
 from gdbext.analysis.tensors.read_blocks import Limits
-from gdbext.analysis.tensors.statistics import statistics
+from gdbext.analysis.tensors.statistics import whole_tensor as statistics
 from gdbext.knowledge.dtypes import DTYPES
 from gdbext.model.errors import GdbextError
 from gdbext.model.tensor import TensorInfo

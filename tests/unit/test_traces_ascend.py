@@ -9,9 +9,9 @@ from gdbext.knowledge.ascend_tables import TABLES
 from gdbext.traces.ascend import ascend_files as ascend
 from gdbext.traces.ascend.ascend_rank import rank_of, read_tables
 from gdbext.traces.diagnosis import diagnose
-from gdbext.traces.job import read_job
 from gdbext.traces.summary import summarise
 from gdbext.traces.trace_files import found
+from gdbext.traces.traces_of_job import read_job
 
 KERNEL_HEAD = (
     "Device_id,Model ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)"

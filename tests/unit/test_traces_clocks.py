@@ -4,9 +4,9 @@ import pytest
 
 from gdbext.traces.clocks import align, moved
 from gdbext.traces.collective_times import meetings
-from gdbext.traces.job import read_job
 from gdbext.traces.matching import matched
 from gdbext.traces.rank_trace import read_rank
+from gdbext.traces.traces_of_job import read_job
 from tests.traces.making import Plan, write
 
 

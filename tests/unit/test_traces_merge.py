@@ -16,7 +16,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as trace_pb2
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
 from gdbext.traces.first_pass import ANNOTATION, KERNEL, Collector, Work
 from gdbext.traces.gzip_parts import HEAD, Part, Sum, combined, end, piece
-from gdbext.traces.merge import Asked, merge
+from gdbext.traces.merged_trace import Asked, merge
 from gdbext.traces.overlap_lanes import lanes
 from gdbext.traces.perfetto import write_perfetto
 from gdbext.traces.trace_files import found

@@ -6,10 +6,12 @@ import zlib
 
 import pytest
 
-from gdbext.traces import events, gzip_text, reading
-from gdbext.traces.events import Event, arguments, decode, encode, number
+from gdbext.traces import event_reader as reading
+from gdbext.traces import gzip_text
+from gdbext.traces import trace_event as events
+from gdbext.traces.event_reader import Contents, blocks
 from gdbext.traces.rank_trace import read_rank
-from gdbext.traces.reading import Contents, blocks
+from gdbext.traces.trace_event import Event, arguments, decode, encode, number
 from gdbext.traces.trace_files import found, labels_of
 from tests.traces.making import Plan, kineto, simulate, trace_of
 

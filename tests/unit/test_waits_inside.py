@@ -7,8 +7,8 @@ import pytest
 
 from gdbext.analysis.verdict.judge import judge
 from gdbext.capture.locks.futexes import FutexCall
+from gdbext.capture.locks.lock_context import Surroundings
 from gdbext.capture.locks.lock_owners import resolve
-from gdbext.capture.locks.surroundings import Surroundings
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, LET_GO, NO_OWNER
 from gdbext.model.job import RankSnapshot

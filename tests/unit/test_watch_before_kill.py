@@ -17,7 +17,8 @@ pytestmark = pytest.mark.process
 STAND_IN = """
 import os, signal, sys
 from gdbext.cli import main
-from gdbext.cli.watching import before_kill, last_look
+from gdbext.cli.watching import before_kill
+from gdbext.cli.watching import look_before_kill as last_look
 def look(options, into, end):
     os.makedirs(os.path.join(options.into, f".20261123-000000-unknown.{os.getpid()}"))
     print(os.getpid(), file=sys.stderr, flush=True)

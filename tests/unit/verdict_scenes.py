@@ -4,10 +4,10 @@ and the graph behind it. tests/data/verdicts.txt has them as they are; `scripts/
 from dataclasses import replace
 from pathlib import Path
 
+from gdbext.analysis.verdict.job_view import look
 from gdbext.analysis.verdict.judge import judge
-from gdbext.analysis.verdict.view import look
-from gdbext.analysis.waits.build import build
-from gdbext.analysis.waits.facts import draw, gathered
+from gdbext.analysis.waits.facts_beside_stacks import draw, gathered
+from gdbext.analysis.waits.graph_builder import build
 from gdbext.knowledge.runtimes.glibc_locks import HANDED_OVER, LET_GO, PARKED
 from gdbext.model.activity import Activity
 from gdbext.model.codes import StackEnd

@@ -13,9 +13,9 @@ from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.communicators.joined_communicators import communicator_table, failure
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of, one_lower
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, without
 from gdbext.analysis.verdict.open_stacks import memory_alone
-from gdbext.analysis.verdict.proc_alone import whom
-from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, without
+from gdbext.analysis.verdict.unread_ranks import whom
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.model.codes import Given
 from gdbext.model.communicator import CommunicatorGroup

@@ -8,7 +8,7 @@ from typing import List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.failures.error_codes import code, in_message
 from gdbext.analysis.stacks.frame_facts import FrameBook
-from gdbext.knowledge.engines.row_types import CalledRow, FailRow, MessageRow
+from gdbext.knowledge.engines.engine_row_kinds import CalledRow, FailRow, MessageRow
 from gdbext.knowledge.errors import TEXT_FUNCTIONS
 from gdbext.knowledge.errors.checks import CALLED, CHECKING, MESSAGES, PRINTED, THROWN
 from gdbext.knowledge.errors.cuda import BLOCKING

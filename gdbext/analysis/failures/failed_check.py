@@ -7,7 +7,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.failures.check_messages import failure_in_line
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, calls_of, threads
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, threads
 from gdbext.analysis.verdict.wording import place, start, verb, where, who
 from gdbext.model.check_report import Failure
 from gdbext.model.text.patterns import regex

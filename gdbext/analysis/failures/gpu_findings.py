@@ -9,7 +9,7 @@ from gdbext.analysis.failures.check_messages import is_raising
 from gdbext.analysis.failures.error_codes import in_message
 from gdbext.analysis.stacks.frame_facts import FrameBook
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party
 from gdbext.analysis.verdict.wording import start, verb, who
 from gdbext.knowledge.errors.gpu_reports import KINDS
 from gdbext.model.gpu_errors import DevicePlace, GpuError, GpuFinding, NearestAllocation, SeenIn

@@ -7,7 +7,7 @@ from typing import Collection, Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.locks.lock_frames import is_text, waits_of
 from gdbext.analysis.locks.peer_words import other_end
-from gdbext.analysis.verdict.view import JobView, Party, look
+from gdbext.analysis.verdict.job_view import JobView, Party, look
 from gdbext.analysis.verdict.wording import start, taken_in, where
 from gdbext.analysis.waits.chain import walk
 from gdbext.analysis.waits.cycles import circles

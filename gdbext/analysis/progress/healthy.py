@@ -10,7 +10,7 @@ from gdbext.analysis.progress.running import in_own_code, longer_look
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
 from gdbext.analysis.stacks.decisive import is_main
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of, majority
-from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, threads_of, without
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads_of, without
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
 from gdbext.model.codes import Given

@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 from gdbext.analysis.progress.between_looks import between_looks
-from gdbext.analysis.stacks.merge import merge
+from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.analysis.verdict.judge import judge_process
 from gdbext.model.codes import ReadState
 from gdbext.model.difference import CountDifference, JobDifference, RankDifference, StackDifference
 from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.look_origin import Origin
 from gdbext.model.missing import Missing
-from gdbext.model.origin import Origin
 from gdbext.model.stack import ThreadStack
-from gdbext.model.tree import StackTree, TreeNode
+from gdbext.model.stack_tree import StackTree, TreeNode
 from gdbext.model.verdict import ProcessJudgement
 
 _Key = Tuple[object, ...]

@@ -12,7 +12,7 @@ from typing import List, Optional, Tuple
 from gdbext.analysis.progress.running import in_own_code, is_alive, longer_look, was_woken
 from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of, without
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of, without
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, FROM_ONE, POOL_RESULTS, POOL_WORKER, YIELD

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Optional, Pattern
 
 from gdbext.analysis.progress.between_looks import ran
-from gdbext.analysis.stacks.classify import BUSY, known
+from gdbext.analysis.stacks.thread_kind import BUSY, known
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.causes.slow import CHILD_CPU, FAULTS_PER_SECOND, MOVED_PER_SECOND, SLOW_WORK, SlowWork
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS

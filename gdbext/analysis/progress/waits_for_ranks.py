@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Iterator, List, Sequence
 
-from gdbext.analysis.stacks.classify import BUSY
-from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, without
+from gdbext.analysis.stacks.thread_kind import BUSY
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, without
 from gdbext.analysis.verdict.wording import who
 from gdbext.model.verdict import Evidence
 

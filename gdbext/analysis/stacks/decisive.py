@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Mapping, Optional, Sequence, Tuple
 
-from gdbext.analysis.stacks.classify import group_of
+from gdbext.analysis.stacks.thread_kind import group_of
 from gdbext.model.codes import Given
 from gdbext.model.job import RankSnapshot
 from gdbext.model.stack import ThreadStack

@@ -6,7 +6,7 @@ import functools
 import re
 from typing import Iterable, List, Optional, Pattern, Tuple
 
-from gdbext.knowledge.engines.profiles import GENERIC, PROFILES
+from gdbext.knowledge.engines.all_profiles import GENERIC, PROFILES
 from gdbext.model.stack import ThreadStack
 
 

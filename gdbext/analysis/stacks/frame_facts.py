@@ -7,7 +7,7 @@ from typing import Dict, List, NamedTuple, Optional, Pattern, Sequence, Tuple
 from gdbext.knowledge.frames import EMPTY_NAMES, RULES
 from gdbext.knowledge.frames.helper_threads import ENTRIES
 from gdbext.knowledge.frames.system import code_owners
-from gdbext.knowledge.schema import EmptyName, FrameRule
+from gdbext.knowledge.row_kinds import EmptyName, FrameRule
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import beginnings, regex
 

@@ -6,7 +6,7 @@ from typing import Sequence
 
 from gdbext.analysis.stacks.frame_facts import Known
 from gdbext.knowledge.frame_precedence import LEAF
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 AT_REST = "waiting for work"
 _FUNCTIONS = 1

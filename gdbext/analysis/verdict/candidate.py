@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
-from gdbext.analysis.verdict.view import JobView, Party
+from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.analysis.verdict.wording import where, who
 from gdbext.knowledge.labels import CONFIDENCE, WAIT_KINDS
-from gdbext.model.considered import Considered
+from gdbext.model.considered_hypotheses import Considered
 from gdbext.model.verdict import Evidence
 from gdbext.model.waits import Edge, Hypothesis, Node
 

@@ -10,24 +10,24 @@ from gdbext.analysis.failures.gpu_findings import findings
 from gdbext.analysis.progress.between_looks import between_copies, between_looks, ran
 from gdbext.analysis.progress.running import longer_look, was_woken
 from gdbext.analysis.progress.slow import doubted
-from gdbext.analysis.stacks.classify import Judged, kind_of_log
 from gdbext.analysis.stacks.decisive import decisive
-from gdbext.analysis.verdict import log_lines as told
-from gdbext.analysis.verdict import proc_alone
+from gdbext.analysis.stacks.thread_kind import Judged, kind_of_log
+from gdbext.analysis.verdict import causes_in_logs as told
+from gdbext.analysis.verdict import unread_ranks as proc_alone
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.chosen_remedies import remedies
+from gdbext.analysis.verdict.job_view import JobView, Party, look
 from gdbext.analysis.verdict.not_read import missing
 from gdbext.analysis.verdict.open_stacks import less_sure
-from gdbext.analysis.verdict.remedies import remedies
 from gdbext.analysis.verdict.several_jobs import jobs_of, joined, mixed_up, part
-from gdbext.analysis.verdict.view import JobView, Party, look
-from gdbext.analysis.verdict.witnesses import heard
+from gdbext.analysis.verdict.witness_evidence import heard
 from gdbext.analysis.verdict.wording import start, verb, where, who
-from gdbext.analysis.waits.read import read_off
-from gdbext.knowledge.engines.profiles import PROFILES
+from gdbext.analysis.waits.best_hypothesis import read_off
+from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.codes import Given, ReadState
-from gdbext.model.considered import Regrade
+from gdbext.model.considered_hypotheses import Regrade
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex

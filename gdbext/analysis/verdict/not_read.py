@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import List, Tuple
 
 from gdbext.analysis.verdict.candidate import Candidate
+from gdbext.analysis.verdict.job_view import JobView
 from gdbext.analysis.verdict.open_stacks import not_read
-from gdbext.analysis.verdict.proc_alone import whom
-from gdbext.analysis.verdict.view import JobView
+from gdbext.analysis.verdict.unread_ranks import whom
 from gdbext.analysis.verdict.wording import who
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.missing import Missing

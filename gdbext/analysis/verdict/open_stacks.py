@@ -6,8 +6,8 @@ import dataclasses
 from typing import List, Sequence, Tuple
 
 from gdbext.analysis.verdict.candidate import Candidate, one_lower
-from gdbext.analysis.verdict.proc_alone import whom
-from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party
+from gdbext.analysis.verdict.unread_ranks import whom
 from gdbext.model.job import RankSnapshot
 from gdbext.model.verdict import ProcessJudgement, Remedy
 

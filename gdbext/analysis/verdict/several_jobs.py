@@ -15,7 +15,7 @@ from gdbext.analysis.verdict.candidate import one_lower
 from gdbext.analysis.verdict.wording import start
 from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.knowledge.launch.launchers import VARIABLES
-from gdbext.model.considered import Considered, Regrade
+from gdbext.model.considered_hypotheses import Considered, Regrade
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import folded

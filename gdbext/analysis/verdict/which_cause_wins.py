@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Iterator, Sequence, Tuple
 
-from gdbext.analysis.verdict.view import JobView
-from gdbext.analysis.waits.facts import Fact
+from gdbext.analysis.verdict.job_view import JobView
+from gdbext.analysis.waits.facts_beside_stacks import Fact
 from gdbext.analysis.waits.hypotheses import Finder
 from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.model.waits import STRENGTHS, Hypothesis, WaitGraph

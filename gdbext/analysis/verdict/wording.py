@@ -11,7 +11,7 @@ from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
 
 if TYPE_CHECKING:
-    from gdbext.analysis.verdict.view import Party
+    from gdbext.analysis.verdict.job_view import Party
 
 LONGEST_NAME = 80
 _STANDARD_FILE = regex(STANDARD_FILES)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import List, Optional, Sequence, Tuple
 
 from gdbext.analysis.verdict.candidate import Candidate
-from gdbext.analysis.verdict.view import Party
+from gdbext.analysis.verdict.job_view import Party
 from gdbext.analysis.verdict.wording import who
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.knowledge.causes.wait_causes import SPEAKS_UP

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from gdbext.analysis.verdict.candidate import shows
-from gdbext.analysis.verdict.view import JobView, Party
+from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.analysis.verdict.wording import who
 from gdbext.analysis.waits.ends import Ends
 from gdbext.model.job import RankSnapshot

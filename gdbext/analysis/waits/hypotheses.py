@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import islice
 from typing import Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party
 from gdbext.analysis.waits.cycles import Circle, around, circles, reaching, reversed_edges, upstream
 from gdbext.analysis.waits.drawing import rank_id
-from gdbext.analysis.waits.facts import Fact
+from gdbext.analysis.waits.facts_beside_stacks import Fact
 from gdbext.knowledge.causes.wait_causes import CAUSES, CauseRow
 from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.knowledge.runtimes.untimed_calls import TO_ONE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import Dict, List, Mapping, Sequence, Tuple
 
-from gdbext.analysis.verdict.view import Party
+from gdbext.analysis.verdict.job_view import Party
 from gdbext.analysis.verdict.wording import operation, start, taken_in, verb, what, where, who
 from gdbext.analysis.waits.edges.sent_messages import SAID
 from gdbext.knowledge.causes.wait_causes import CAUSES

@@ -9,7 +9,7 @@ from gdbext.capture.cores.core_notes import auxiliary
 from gdbext.capture.cores.core_objects import CoreObjects
 from gdbext.capture.cores.core_process import StartBlock
 from gdbext.capture.memory.process_memory import Block, merge
-from gdbext.capture.stop.hold import Budget, ProcessCopy, ThreadCopy
+from gdbext.capture.stop.copy_of_process import Budget, ProcessCopy, ThreadCopy
 from gdbext.capture.stop.stack_bytes import StackCopier
 
 _AT_SYSINFO_EHDR = 33  # where the vdso lies

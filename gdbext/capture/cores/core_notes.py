@@ -11,7 +11,7 @@ from array import array
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
-from gdbext.capture.elf.core_layout import (
+from gdbext.capture.elf.core_notes_layout import (
     FILES_HEAD,
     FILES_ROW,
     NT_AUXV,

@@ -16,8 +16,8 @@ from gdbext.capture.elf.layout import MAGIC, PT_LOAD
 from gdbext.capture.elf.object_file import HEADERS, Reader, build_id_of, bytes_reader, segments_of
 from gdbext.capture.memory.maps import Mapping, MemoryMap
 from gdbext.capture.symbols.mapped_libraries import MappedFile, mapped_file, unknown_file
-from gdbext.safe_open.open_files import Opened, Shelf
-from gdbext.safe_open.regular import Identity, Refused
+from gdbext.safe_open.kept_open_files import Opened, Shelf
+from gdbext.safe_open.regular_files import Identity, Refused
 
 _AT_ENTRY = 9
 _DEBUG = "/usr/lib/debug/.build-id"

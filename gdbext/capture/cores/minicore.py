@@ -12,7 +12,7 @@ import struct
 from typing import Dict, Optional, Sequence
 
 from gdbext.capture.elf import writer
-from gdbext.capture.elf.core_layout import (
+from gdbext.capture.elf.core_notes_layout import (
     FILES_HEAD,
     FILES_ROW,
     NT_AUXV,
@@ -24,7 +24,7 @@ from gdbext.capture.elf.core_layout import (
     PRSTATUS_TAIL,
 )
 from gdbext.capture.machine import Architecture
-from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
+from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
 from gdbext.capture.symbols.mapped_libraries import MappedFile, libraries_on_stacks
 from gdbext.model.errors import GdbextError
 

@@ -28,10 +28,10 @@ from gdbext.capture.elf.reader import CODE, ElfSymbols, Section, tables_of
 from gdbext.capture.elf.separate_debug import ELSEWHERE, LINK, Apart, separate_debug_file
 from gdbext.capture.elf.unpacked import MORE_SYMBOLS, is_packed, unpacked_size
 from gdbext.capture.elf.unwind_entries import UnwindTable
-from gdbext.capture.symbols import symbol_sweep
+from gdbext.capture.symbols import large_symbol_tables as symbol_sweep
+from gdbext.capture.symbols.large_symbol_tables import TimeUp
 from gdbext.capture.symbols.symbol_index import MOST, SymbolIndex
-from gdbext.capture.symbols.symbol_sweep import TimeUp
-from gdbext.safe_open.open_files import Opened
+from gdbext.safe_open.kept_open_files import Opened
 
 WORTH_IT = 1 << 19
 """Bytes of symbol table from which an excerpt is quicker than the file (21,000 symbols; gdb takes some 0.1 s)."""

@@ -22,7 +22,7 @@ from gdbext.capture.elf.layout import (
     segments_in,
 )
 from gdbext.capture.memory.maps import Mapping
-from gdbext.safe_open.open_files import Shelf
+from gdbext.safe_open.kept_open_files import Shelf
 
 HEADERS = 4096
 """Bytes at the beginning of a file that tell one build from another."""

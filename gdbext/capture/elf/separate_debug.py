@@ -11,8 +11,8 @@ from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.capture.elf.object_file import build_id_of, segments_of
 from gdbext.capture.elf.reader import Section
-from gdbext.safe_open import lookup
-from gdbext.safe_open.open_files import Opened, Shelf
+from gdbext.safe_open import path_lookup as lookup
+from gdbext.safe_open.kept_open_files import Opened, Shelf
 
 FOLDERS = ("/usr/lib/debug", "/usr/local/lib/debug")
 """What gdb calls `debug-file-directory`: below the prefix that it was built for."""

@@ -14,7 +14,7 @@ from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.machine.code import code_here
 from gdbext.capture.machine.interface import CodePiece, ThrowSite
 from gdbext.safe_open import files
-from gdbext.safe_open.open_files import Shelf
+from gdbext.safe_open.kept_open_files import Shelf
 
 THROW = "__cxa_throw"
 LARGEST_CODE = 256 << 20

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.capture.locks.futexes import FutexCall
-from gdbext.capture.locks.surroundings import Surroundings
+from gdbext.capture.locks.lock_context import Surroundings
 from gdbext.knowledge.runtimes.glibc_locks import (
     BARRIER_ROUND,
     CONDVAR_FUTEXES,

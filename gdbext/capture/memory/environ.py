@@ -17,7 +17,8 @@ from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.memory.maps import Mapping, read_maps
 from gdbext.capture.memory.process_memory import Memory, ProcessMemory
 from gdbext.model.missing import Maybe, Missing
-from gdbext.safe_open import files, regular
+from gdbext.safe_open import files
+from gdbext.safe_open import regular_files as regular
 
 MAX_VARIABLES = 4096
 MAX_LENGTH = 4096  # bytes of one NAME=value; longer values are cut

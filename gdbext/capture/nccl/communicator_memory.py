@@ -6,8 +6,8 @@ import struct
 from dataclasses import dataclass
 from typing import Callable, Dict, Optional, Sequence
 
+from gdbext.knowledge.row_kinds import Field, StructRow
 from gdbext.knowledge.runtimes.nccl import COUNTED, MAGIC, NO_COUNTS, RESULTS
-from gdbext.knowledge.schema import Field, StructRow
 from gdbext.model.communicator import Communicator
 from gdbext.model.missing import Maybe, Missing
 

@@ -9,8 +9,8 @@ import os
 from typing import TYPE_CHECKING, Iterator, Optional, Tuple
 
 from gdbext.capture.bounded_reader import in_time
+from gdbext.knowledge.row_kinds import StructRow
 from gdbext.knowledge.runtimes.nccl import STRUCT, struct_row
-from gdbext.knowledge.schema import StructRow
 from gdbext.safe_open import files
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optiona
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.memory.maps import MemoryMap
 from gdbext.capture.nccl.communicator_memory import Layout
+from gdbext.knowledge.row_kinds import StructRow
 from gdbext.knowledge.runtimes.nccl import LAYOUTS
-from gdbext.knowledge.schema import StructRow
-from gdbext.safe_open import files, regular
-from gdbext.safe_open.open_files import Shelf
+from gdbext.safe_open import files
+from gdbext.safe_open import regular_files as regular
+from gdbext.safe_open.kept_open_files import Shelf
 
 Opens = Callable[[str], Optional[str]]
 """Path of a library as the process sees it -> where it can be opened here, or None."""

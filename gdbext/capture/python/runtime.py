@@ -32,7 +32,8 @@ from gdbext.knowledge.runtimes.cpython import (
 from gdbext.knowledge.runtimes.cpython_frames import INTERPRETER_FILES
 from gdbext.model.codes import Code
 from gdbext.model.missing import Maybe, Missing
-from gdbext.safe_open import files, regular
+from gdbext.safe_open import files
+from gdbext.safe_open import regular_files as regular
 
 Read = Callable[[int, int], Optional[bytes]]
 """(address, size) -> exactly that many bytes, or None when they cannot be read."""

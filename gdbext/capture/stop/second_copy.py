@@ -12,7 +12,7 @@ from typing import Dict, Mapping, Optional, Sequence, Tuple
 
 from gdbext.capture.machine import this_machine
 from gdbext.capture.memory.process_memory import Block
-from gdbext.capture.stop.hold import ProcessCopy
+from gdbext.capture.stop.copy_of_process import ProcessCopy
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 from gdbext.model.stack import ThreadStack
 

@@ -22,9 +22,9 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 from gdbext.capture.machine import this_machine
 from gdbext.capture.memory.maps import Mapping, MemoryMap
 from gdbext.capture.memory.process_memory import Block
-from gdbext.capture.stop.hold import Budget, Hook, Marks, ProcessCopy, ThreadCopy, copy_processes
+from gdbext.capture.stop.copy_of_process import Budget, Hook, Marks, ProcessCopy, ThreadCopy, copy_processes
 from gdbext.capture.stop.kill_timer import GRACE
-from gdbext.capture.stop.undisturbed import signals_wait
+from gdbext.capture.stop.no_interruption import signals_wait
 from gdbext.model.errors import GdbextError
 
 _READY, _STILL, _MEETINGS = 0, 1, 2

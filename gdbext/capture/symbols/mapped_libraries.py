@@ -14,9 +14,9 @@ from gdbext.capture.elf.layout import PT_LOAD
 from gdbext.capture.elf.object_file import HEADERS, Reader, bias_of, build_id_of, bytes_reader, segments_of
 from gdbext.capture.memory.maps import Mapping
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.stop.hold import ProcessCopy
-from gdbext.safe_open.open_files import Opened, Shelf
-from gdbext.safe_open.regular import Identity, Refused
+from gdbext.capture.stop.copy_of_process import ProcessCopy
+from gdbext.safe_open.kept_open_files import Opened, Shelf
+from gdbext.safe_open.regular_files import Identity, Refused
 
 _WAY = "; gdbext run by root of the host (CAP_SYS_ADMIN) reads it anyway"
 

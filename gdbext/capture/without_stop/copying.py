@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from gdbext.capture.machine import Architecture, known_machine
-from gdbext.capture.memory.layers import Pieces, same_frames
 from gdbext.capture.memory.maps import MemoryMap, parse_maps, read_maps_text
+from gdbext.capture.memory.overlapping_pieces import Pieces, same_frames
 from gdbext.capture.memory.process_memory import Block, CopyBuffer, ProcessMemory, merge
-from gdbext.capture.stop.hold import Budget, Hook, ProcessCopy, ThreadCopy, read_proc, vdso_of
+from gdbext.capture.stop.copy_of_process import Budget, Hook, ProcessCopy, ThreadCopy, read_proc, vdso_of
 from gdbext.capture.stop.ptrace import thread_state, why_refused
 from gdbext.capture.stop.stack_bytes import DEEP, FIRST, Registers, StackCopier
 from gdbext.capture.without_stop.sleeping_threads import Mark, mark, processor_time, registers_of, thread_pointers

@@ -21,9 +21,9 @@ from gdbext.capture.machine import Architecture
 from gdbext.capture.machine.code import code_of
 from gdbext.capture.machine.interface import Code, Read, UnwindRegisters
 from gdbext.capture.memory.process_memory import Block
-from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
+from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
 from gdbext.capture.symbols.mapped_libraries import MappedFile
-from gdbext.safe_open.open_files import Opened
+from gdbext.safe_open.kept_open_files import Opened
 
 _MOST_FRAMES = 64
 _MOST_CODE = 192  # bytes of a function that are looked at

@@ -9,8 +9,8 @@ from typing import Optional, Sequence, Tuple
 
 from gdbext.capture.locks.futexes import syscall_of
 from gdbext.capture.machine import this_machine
-from gdbext.capture.memory.layers import Pieces
-from gdbext.capture.stop.hold import ProcessCopy
+from gdbext.capture.memory.overlapping_pieces import Pieces
+from gdbext.capture.stop.copy_of_process import ProcessCopy
 from gdbext.knowledge.runtimes.system_calls import CLOCK_NANOSLEEP, NANOSLEEP
 from gdbext.model.stack import ThreadStack
 

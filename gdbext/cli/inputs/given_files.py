@@ -13,10 +13,10 @@ from gdbext.capture.cores.core_kind import looks_like_core
 from gdbext.cli import bundle
 from gdbext.cli.inputs import log_folder, reading
 from gdbext.cli.terminal import Progress
-from gdbext.collect.interrupts import interrupts_wait
+from gdbext.collect.ctrl_c_while_loading import interrupts_wait
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
 from gdbext.model.job import JobSnapshot
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.snapshot_files.codec import load_snapshot
 from gdbext.parsers import parse_files
 

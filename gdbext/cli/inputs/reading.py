@@ -15,7 +15,7 @@ from typing import BinaryIO, Deque, Iterator, Optional, Tuple, Union
 
 from gdbext.cli.terminal import Progress
 from gdbext.model.errors import GdbextError
-from gdbext.parsers import source
+from gdbext.parsers import text_lines as source
 from gdbext.parsers.gpu_reports.report_stream import ReportStream, has_reports
 
 STDIN = "standard input"

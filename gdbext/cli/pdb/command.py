@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
 from gdbext.capture.python.runtime import interpreter_of
-from gdbext.cli.answer import give
+from gdbext.cli.answer_output import give
 from gdbext.cli.pdb import remote_exec
 from gdbext.cli.pdb.inject import inject
 from gdbext.cli.pdb.prompt_terminal import Terminal
 from gdbext.cli.terminal import Progress
-from gdbext.collect.ending import tidy_end
+from gdbext.collect.cleanup_on_signals import tidy_end
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.errors import OK, GdbextError, NothingFound, UsageError
 from gdbext.model.exit_status import ALL, NONE, exit_status

@@ -16,7 +16,7 @@ from gdbext.capture.memory.environ import read_environ
 from gdbext.capture.python.runtime import interpreter_of
 from gdbext.cli.pdb import remote_exec
 from gdbext.cli.terminal import Progress, style_for
-from gdbext.collect.ending import private_folder
+from gdbext.collect.cleanup_on_signals import private_folder
 from gdbext.collect.gdb_runs import batch_runs
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import choose_job, find_jobs

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Optional, Tuple
 
 from gdbext.capture.memory.environ import read_environ
-from gdbext.cli.answer import show
+from gdbext.cli.answer_output import show
+from gdbext.cli.chosen_processes import chosen_job, selector_of
 from gdbext.cli.profiler.profile_http import Http, NoServer
 from gdbext.cli.profiler.profile_report import report
 from gdbext.cli.profiler.profile_server import named_server, server_of
 from gdbext.cli.profiler.profile_session import TOKEN, Session, ways
-from gdbext.cli.selection import chosen_job, selector_of
-from gdbext.collect.ending import tidy_end
+from gdbext.collect.cleanup_on_signals import tidy_end
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.discovery.ranks.listing import describe

@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Dict, List, Optional, Sequence
 
-from gdbext.cli.answer import show
+from gdbext.cli.answer_output import show
 from gdbext.cli.terminal import Progress
 from gdbext.commands.user_files import new_file
 from gdbext.knowledge.ascend_tables import FOLDER, TRACE_VIEW
@@ -15,8 +15,8 @@ from gdbext.model.exit_status import ALL, NONE, PART, exit_status
 from gdbext.model.profiling import ProfileAnswer, ProfilePart, ProfileReport
 from gdbext.model.trace import MergeReport
 from gdbext.traces.diagnosis import diagnose
-from gdbext.traces.job import read_job
-from gdbext.traces.merge import Asked, merge
+from gdbext.traces.merged_trace import Asked, merge
+from gdbext.traces.traces_of_job import read_job
 
 
 def report(answer: ProfileAnswer, options: argparse.Namespace, progress: Progress) -> int:

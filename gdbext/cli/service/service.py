@@ -25,9 +25,9 @@ from gdbext.cli.service.look_process import LookProcess, forget_first
 from gdbext.cli.service.service_settings import Settings
 from gdbext.cli.service.systemd import notify, reloading, watchdog_seconds
 from gdbext.cli.terminal import write_lines
-from gdbext.cli.watching import one_look
+from gdbext.cli.watching import look_with_bundle as one_look
 from gdbext.commands.user_files import append_private, write_private
-from gdbext.discovery.preflight.permission import survive
+from gdbext.discovery.preflight_checks.attach_permission import survive
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.errors import OK, GdbextError
 from gdbext.model.watching import WatchEvent

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from gdbext.cli.selection import selector_of
+from gdbext.cli.chosen_processes import selector_of
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.errors import GdbextError, UsageError

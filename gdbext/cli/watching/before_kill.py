@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         ctypes.CDLL(None).prctl(_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
         if os.getppid() != ours:  # it had ended before
             return UNTOLD
-        status: int = importlib.import_module("gdbext.cli.watching.last_look").run(options, into, end)
+        status: int = importlib.import_module("gdbext.cli.watching.look_before_kill").run(options, into, end)
         return status
     try:
         signal.signal(signal.SIGALRM, _late)

@@ -25,7 +25,7 @@ from gdbext.model.errors import GdbextError
 INIT = str(Path(gdbext.__file__).resolve().parent / "init.py")
 """The file that gdb sources."""
 
-PROGRAMS = {"batch": "gdbext.inside_gdb.stacks.batch", "pending": "gdbext.inside_gdb.ranks.pending_python"}
+PROGRAMS = {"batch": "gdbext.inside_gdb.stacks.read_copies", "pending": "gdbext.inside_gdb.ranks.pending_python"}
 """What gdb runs: a module with `main`."""
 
 QUIET_START = (

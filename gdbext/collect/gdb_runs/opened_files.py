@@ -15,7 +15,7 @@ from gdbext.capture.elf.excerpt import Look
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.elf.separate_debug import LINK
 from gdbext.capture.elf.writer import forget_name
-from gdbext.safe_open.open_files import Opened
+from gdbext.safe_open.kept_open_files import Opened
 
 _PIECE = 1 << 24
 

@@ -12,7 +12,7 @@ import subprocess
 import time
 from typing import Callable, List, Pattern
 
-from gdbext.collect.capacity import memory_of_gdb
+from gdbext.collect.gdbs_side_by_side import memory_of_gdb
 from gdbext.model.errors import MORE_MEMORY, GdbextError
 
 _NO_PYTHON = re.compile(r"not supported in this copy of GDB|Python scripting is not supported", re.IGNORECASE)

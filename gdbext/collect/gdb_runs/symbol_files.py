@@ -17,11 +17,11 @@ from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Set
 from gdbext.capture import user_cache
 from gdbext.capture.elf.excerpt import LIMIT, Look, look
 from gdbext.capture.elf.excerpt_file import MOST_SECTIONS, Parts, Placed, write_file
-from gdbext.capture.stop.hold import ProcessCopy
+from gdbext.capture.stop.copy_of_process import ProcessCopy
 from gdbext.capture.symbols.mapped_libraries import MOST_WORDS, MappedFile, words_of
-from gdbext.collect.capacity import readable
 from gdbext.collect.gdb_runs.opened_files import GdbFiles
-from gdbext.safe_open.open_files import Opened
+from gdbext.collect.gdbs_side_by_side import readable
+from gdbext.safe_open.kept_open_files import Opened
 
 MANY = 100
 """Files of one rank from which they are made one: gdb's time for each grows with all the others."""

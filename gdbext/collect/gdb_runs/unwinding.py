@@ -13,15 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
-from gdbext.capture.stop.hold import ProcessCopy, ThreadCopy
-from gdbext.collect.capacity import gdbs_for, most_gdbs
+from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
 from gdbext.collect.gdb_runs import batch_runs
 from gdbext.collect.gdb_runs.request import Dump, ranks_of
+from gdbext.collect.gdbs_side_by_side import gdbs_for, most_gdbs
 from gdbext.model.codes import StackEnd
 from gdbext.model.errors import GdbextError
 from gdbext.model.snapshot_files.frame_table import frames_of, stacks_of
 from gdbext.model.stack import ThreadStack
-from gdbext.safe_open.open_files import Shelf
+from gdbext.safe_open.kept_open_files import Shelf
 
 FEW = 16  # ranks of which each is a line of progress
 _EVERY = 1.0  # seconds between two lines when there are more

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.discovery.proc.secret_arguments import title_of
+from gdbext.discovery.proc.scrubbing import title_of
 from gdbext.model.missing import Missing
 
 _TITLE_BYTES = 4096

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Mapping, Optional, Sequence, Tuple
 
 from gdbext.knowledge.launch.launchers import LOOPBACK, VARIABLES
-from gdbext.knowledge.schema import RankVariable
+from gdbext.knowledge.row_kinds import RankVariable
 from gdbext.model.text.digits import whole
 
 _LARGEST = 10_000_000

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Callable, List, Mapping, Optional, Sequence, Set, Tuple
 
-from gdbext.discovery.preflight.permission import survive
+from gdbext.discovery.preflight_checks.attach_permission import survive
 from gdbext.discovery.proc.devices import device_of
 from gdbext.discovery.proc.process_table import Entry
 from gdbext.discovery.proc.procfs import ProcFS
@@ -18,7 +18,7 @@ from gdbext.discovery.ranks.listing import listing
 from gdbext.discovery.ranks.rank_processes import Census
 from gdbext.discovery.ranks.roles import RANK, ReadEnviron, chosen, numbers_its_titles
 from gdbext.discovery.ranks.selectors import Selector
-from gdbext.knowledge.engines.profiles import PROFILES
+from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.missing import Missing

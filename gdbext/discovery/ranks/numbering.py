@@ -9,7 +9,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 from gdbext.discovery.proc import argument_words
 from gdbext.discovery.ranks.roles import Member
 from gdbext.knowledge.launch.launchers import HOST_COUNT_ARGUMENTS, LOCAL_SIZE_ARGUMENTS, WORLD_SIZE_ARGUMENTS
-from gdbext.knowledge.schema import EngineProfile
+from gdbext.knowledge.row_kinds import EngineProfile
 from gdbext.model.missing import Missing
 
 _MOST_RANKS = 100_000

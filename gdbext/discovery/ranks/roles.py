@@ -10,9 +10,9 @@ from gdbext.discovery.proc.argument_words import groups_of
 from gdbext.discovery.proc.process_table import Entry
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.rank_variables import Claim, claims_of
-from gdbext.knowledge.engines.profiles import GENERIC, PROFILES
+from gdbext.knowledge.engines.all_profiles import GENERIC, PROFILES
 from gdbext.knowledge.launch.launchers import ACCELERATOR_FILES, COLLECTIVE_LIBRARIES, EVIDENCE_LIBRARIES, NOT_RANKS
-from gdbext.knowledge.schema import EngineProfile, TitleRule
+from gdbext.knowledge.row_kinds import EngineProfile, TitleRule
 from gdbext.model.codes import Code
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.text.patterns import regex

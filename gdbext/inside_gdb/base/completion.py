@@ -9,9 +9,9 @@ from typing import Iterable, List, Optional, Sequence
 import gdb
 
 from gdbext.commands.argument_parser import in_gdb, option_names
+from gdbext.commands.completion_words import files_at, words_for
 from gdbext.commands.declaration import SHELL, Argument, Command
-from gdbext.commands.offered import files_at, words_for
-from gdbext.commands.parsing import rest_of
+from gdbext.commands.gdb_arguments import rest_of
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.discovery.ranks.selectors import Selector

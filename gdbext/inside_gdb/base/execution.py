@@ -11,21 +11,21 @@ from typing import Optional
 import gdb
 
 from gdbext import INSTALL
-from gdbext.commands.again import in_gdb
+from gdbext.commands.all_commands import IN_GDB
 from gdbext.commands.argument_parser import HelpWanted
-from gdbext.commands.catalogue import IN_GDB
+from gdbext.commands.command_for_more import in_gdb
 from gdbext.commands.declaration import Command, loaded
+from gdbext.commands.gdb_arguments import parse, typed_options
 from gdbext.commands.output import STDOUT, check_files, wants_json
-from gdbext.commands.parsing import parse, typed_options
 from gdbext.commands.user_files import new_file, write_private
 from gdbext.inside_gdb.base import compat, settings
-from gdbext.inside_gdb.breakpoints.rank_functions import TENSOR_NUMBER
+from gdbext.inside_gdb.rank_breakpoints.rank_functions import TENSOR_NUMBER
 from gdbext.inside_gdb.ranks.one_session import session
+from gdbext.model.command_typed import Typed
 from gdbext.model.errors import GdbextError
 from gdbext.model.formatted import BINARY, Formatted
 from gdbext.model.missing import Missing
 from gdbext.model.page import WithPage
-from gdbext.model.typed import Typed
 from gdbext.render import PLAIN, Style, dumps, load, packed, page_text, render
 from gdbext.render.safe_text import clean_text
 

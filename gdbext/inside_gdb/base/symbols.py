@@ -15,11 +15,11 @@ import gdb
 from gdbext.capture.gdb_traps import trap_among
 from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.stop.hold import read_proc
+from gdbext.capture.stop.copy_of_process import read_proc
 from gdbext.capture.symbols.link_map import names_in
 from gdbext.inside_gdb.base import compat
 from gdbext.safe_open import files
-from gdbext.safe_open.regular import identity_of
+from gdbext.safe_open.regular_files import identity_of
 
 LITERALLY = "target:"
 """Before a path: gdb neither resolves its links nor calls the file by what is behind them. Of a target that has no

@@ -23,7 +23,7 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import alarm, compat, memory
 from gdbext.inside_gdb.base.functions import address_of
 from gdbext.inside_gdb.base.modules import Modules
-from gdbext.inside_gdb.stacks.walk import Budget, Captures, Walker, by_number
+from gdbext.inside_gdb.stacks.stack_walk import Budget, Captures, Walker, by_number
 from gdbext.model.missing import Maybe, Missing
 
 Argument = Tuple[str, int]

@@ -20,7 +20,7 @@ from gdbext.inside_gdb.base.exceptions import (
 )
 from gdbext.inside_gdb.base.memory import NOW
 from gdbext.inside_gdb.base.selected_frame import argument_register, newest_frames
-from gdbext.knowledge.engines.row_types import FailRow
+from gdbext.knowledge.engines.engine_row_kinds import FailRow
 from gdbext.model.check_report import Failure
 from gdbext.model.error_code import ErrorCode
 

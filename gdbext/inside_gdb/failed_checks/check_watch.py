@@ -20,7 +20,6 @@ from gdbext.commands.check_port import CheckOptions
 from gdbext.commands.tensor_port import TensorPort
 from gdbext.commands.user_files import append_private
 from gdbext.inside_gdb.base import compat, memory
-from gdbext.inside_gdb.breakpoints.throw_points import ThrowFinder
 from gdbext.inside_gdb.failed_checks.check_breakpoints import (
     ExitPoint,
     FunctionPoint,
@@ -32,10 +31,11 @@ from gdbext.inside_gdb.failed_checks.check_breakpoints import (
 from gdbext.inside_gdb.failed_checks.history import History
 from gdbext.inside_gdb.failed_checks.report import report_of, signal_failure
 from gdbext.inside_gdb.failed_checks.switches import Switches
-from gdbext.inside_gdb.ranks.leaving import Leaving
+from gdbext.inside_gdb.failed_checks.throw_points import ThrowFinder
+from gdbext.inside_gdb.ranks.release_at_exit import Leaving
 from gdbext.knowledge.errors import TEXT_FUNCTIONS
 from gdbext.knowledge.errors.checks import FAIL_FUNCTIONS
-from gdbext.model.attached import AttachedRank
+from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.check_report import CheckReport, CheckStatus, Failure, SwitchResults, WatchedRank
 from gdbext.model.codes import RankState
 from gdbext.model.error_code import ErrorCode

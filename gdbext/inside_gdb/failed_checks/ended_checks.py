@@ -16,7 +16,7 @@ from gdbext.capture.machine import SMALLEST_PAGE
 from gdbext.inside_gdb.base.exceptions import read_ostringstream
 from gdbext.inside_gdb.base.memory import NOW
 from gdbext.inside_gdb.base.selected_frame import newest_frames, register
-from gdbext.knowledge.engines.row_types import FailRow
+from gdbext.knowledge.engines.engine_row_kinds import FailRow
 from gdbext.knowledge.errors.checks import FAIL_FUNCTIONS
 from gdbext.model.check_report import Failure
 from gdbext.model.error_code import ErrorCode

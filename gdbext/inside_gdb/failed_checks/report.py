@@ -16,11 +16,11 @@ from gdbext.commands.tensor_port import TensorPort
 from gdbext.inside_gdb.base import compat, memory
 from gdbext.inside_gdb.base.selected_frame import newest_frames
 from gdbext.inside_gdb.base.values import read_variable
+from gdbext.inside_gdb.failed_checks.check_call_sites import placed_by_caller
 from gdbext.inside_gdb.failed_checks.ended_checks import ended_by_check
-from gdbext.inside_gdb.failed_checks.places import placed_by_caller
 from gdbext.inside_gdb.stacks import held_ranks
 from gdbext.inside_gdb.stacks.uncaught_exception import uncaught
-from gdbext.model.attached import AttachedRank
+from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.check_report import CheckReport, Failure, SourceLine
 from gdbext.model.codes import RankState
 from gdbext.model.error_code import ErrorCode

@@ -19,9 +19,9 @@ from gdbext.inside_gdb.base import compat
 from gdbext.inside_gdb.base.exceptions import read_std_string
 from gdbext.inside_gdb.base.memory import NOW
 from gdbext.inside_gdb.base.symbols import symbol_at
-from gdbext.knowledge.engines.row_types import SwitchRow
+from gdbext.knowledge.engines.engine_row_kinds import SwitchRow
 from gdbext.knowledge.errors.checks import SWITCHES
-from gdbext.model.attached import AttachedRank
+from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.check_report import SwitchResult, SwitchResults
 from gdbext.model.codes import RankState
 from gdbext.model.errors import GdbextError

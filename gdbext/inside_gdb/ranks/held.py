@@ -15,7 +15,7 @@ from gdbext.discovery.ranks.chosen_job import find_jobs, rank_from_environ
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.inside_gdb.base import compat
 from gdbext.inside_gdb.ranks.ended_ranks import has_ended
-from gdbext.model.attached import AttachedRank
+from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.codes import RankState
 from gdbext.model.job import RankProcess
 from gdbext.model.missing import Missing

@@ -21,7 +21,7 @@ from gdbext.inside_gdb.base import compat, symbols
 from gdbext.inside_gdb.base.functions import address_of
 from gdbext.inside_gdb.calls.target_calls import Caller
 from gdbext.inside_gdb.ranks.session import WHILE_ATTACHING
-from gdbext.inside_gdb.stacks import batch
+from gdbext.inside_gdb.stacks import read_copies as batch
 from gdbext.model.missing import Missing
 
 _TRYING, _PAUSE = 3.0, 0.05  # seconds for one rank, and between two stops of it

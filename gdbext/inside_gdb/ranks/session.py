@@ -14,27 +14,27 @@ from gdbext.capture.gdb_traps import WAY
 from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.commands.ranks import HELD
-from gdbext.discovery.preflight import permission_remedies
-from gdbext.discovery.preflight.permission import check, elsewhere
+from gdbext.discovery.preflight_checks import permission_remedies
+from gdbext.discovery.preflight_checks.attach_permission import check, elsewhere
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import compat, symbols
 from gdbext.inside_gdb.base.about import about
 from gdbext.inside_gdb.base.alarm import nudged
-from gdbext.inside_gdb.breakpoints.break_points import RankBreaks
-from gdbext.inside_gdb.breakpoints.gathering import TOGETHER
-from gdbext.inside_gdb.breakpoints.rank_points import RankPoint
 from gdbext.inside_gdb.failed_checks.check_watch import CheckWatch
 from gdbext.inside_gdb.failed_checks.report import report_of
-from gdbext.inside_gdb.ranks.guard import Guard
+from gdbext.inside_gdb.rank_breakpoints.gathering import TOGETHER
+from gdbext.inside_gdb.rank_breakpoints.rank_breakpoints import RankBreaks
+from gdbext.inside_gdb.rank_breakpoints.rank_points import RankPoint
 from gdbext.inside_gdb.ranks.held import Held, HeldRanks, in_rank_order, numbered, rank_key
-from gdbext.inside_gdb.ranks.leaving import Leaving
+from gdbext.inside_gdb.ranks.release_at_exit import Leaving
+from gdbext.inside_gdb.ranks.release_guard import Guard
 from gdbext.inside_gdb.ranks.timed_stop import NextStop
 from gdbext.inside_gdb.stacks import held_ranks, other_ranks
 from gdbext.inside_gdb.stacks import opened_cores as core_files
 from gdbext.inside_gdb.stacks.backtrace import backtraces
 from gdbext.inside_gdb.streams.stream_access import StreamAccess
 from gdbext.inside_gdb.tensors.device_access import DeviceAccess
-from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTable
+from gdbext.model.attached_ranks import AttachedRank, RankOutput, RankOutputs, RankTable
 from gdbext.model.backtrace import Backtrace
 from gdbext.model.check_report import Failure
 from gdbext.model.checkup import Point

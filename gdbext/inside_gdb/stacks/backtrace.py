@@ -8,7 +8,7 @@ import gdb
 
 from gdbext.inside_gdb.base import compat
 from gdbext.inside_gdb.stacks.held_ranks import ThreadLook, some_threads
-from gdbext.model.attached import AttachedRank
+from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.backtrace import Backtrace
 from gdbext.model.codes import RankState
 from gdbext.model.errors import UsageError

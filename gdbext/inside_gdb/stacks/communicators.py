@@ -16,8 +16,8 @@ from gdbext.capture.nccl.memory_scan import Budget, in_core, resident_of
 from gdbext.capture.nccl.pointer_search import Search, stack_ranges, words_in
 from gdbext.inside_gdb.base import compat
 from gdbext.inside_gdb.base.memory import TargetMemory
+from gdbext.knowledge.row_kinds import StructRow
 from gdbext.knowledge.runtimes.nccl import STRUCT, struct_row
-from gdbext.knowledge.schema import StructRow
 from gdbext.model.errors import GdbextError
 from gdbext.model.stack import ThreadStack
 

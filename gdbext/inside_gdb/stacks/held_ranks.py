@@ -25,9 +25,9 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import compat, settings
 from gdbext.inside_gdb.stacks import communicators, opened_cores
 from gdbext.inside_gdb.stacks.lock_waits import lock_waits
-from gdbext.inside_gdb.stacks.walk import Budget, Captures, Walker, by_number, modules_of
+from gdbext.inside_gdb.stacks.stack_walk import Budget, Captures, Walker, by_number, modules_of
 from gdbext.knowledge.launch.environment import RECORDED
-from gdbext.model.attached import AttachedRank
+from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.codes import Code, Given, RankState, ReadState, StackEnd
 from gdbext.model.communicator import Searched
 from gdbext.model.errors import NothingFound

@@ -8,7 +8,7 @@ from typing import Callable, Optional, Sequence, Tuple
 
 from gdbext.analysis.streams.stream_table import doubtful
 from gdbext.inside_gdb.calls.target_calls import Caller
-from gdbext.inside_gdb.streams.asked_driver import StreamCalls, asking
+from gdbext.inside_gdb.streams.stream_state import StreamCalls, asking
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.stream import MAYBE_NO_STREAM, Asked, KnownStream, RankStreams
 

@@ -13,15 +13,15 @@ from gdbext.inside_gdb.base import compat, memory
 from gdbext.inside_gdb.base.memory import TargetMemory
 from gdbext.inside_gdb.calls.target_calls import Caller
 from gdbext.inside_gdb.streams.all_stream_states import with_states
-from gdbext.inside_gdb.streams.asked_driver import asking, selected_thread
 from gdbext.inside_gdb.streams.stream_list import without_calls
 from gdbext.inside_gdb.streams.stream_objects import Found, found_in, in_holder
 from gdbext.inside_gdb.streams.stream_pools import resolved
+from gdbext.inside_gdb.streams.stream_state import asking, selected_thread
 from gdbext.inside_gdb.tensors.member_paths import peel
-from gdbext.inside_gdb.tensors.nodes import NAME_CAP, Node, Null, Unreadable, one_line
-from gdbext.inside_gdb.tensors.value_nodes import ValueNode
+from gdbext.inside_gdb.tensors.object_by_dwarf import ValueNode
+from gdbext.inside_gdb.tensors.target_object import NAME_CAP, Node, Null, Unreadable, one_line
 from gdbext.knowledge.runtimes.cuda_streams import HOLDERS
-from gdbext.model.attached import AttachedRank
+from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.codes import RankState
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Maybe, Missing

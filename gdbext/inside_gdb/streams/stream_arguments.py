@@ -22,7 +22,7 @@ from gdbext.inside_gdb.base.symbols import symbol_at
 from gdbext.inside_gdb.base.values import read_variable
 from gdbext.knowledge.vendor_calls.stream_calls import CallRow
 from gdbext.model.missing import Maybe, Missing
-from gdbext.safe_open.open_files import Shelf
+from gdbext.safe_open.kept_open_files import Shelf
 
 _WORD = (1 << 64) - 1
 _LONGEST_CODE = 64 << 10  # bytes of a function before a call that are disassembled

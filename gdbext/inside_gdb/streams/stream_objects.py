@@ -9,9 +9,9 @@ import gdb
 
 from gdbext.analysis.streams.stream_ids import Decoded, of_handle, of_torch_id
 from gdbext.inside_gdb.tensors.member_paths import NoMember, follow, matches, peel
-from gdbext.inside_gdb.tensors.nodes import NAME_CAP, Node, Null, Unreadable, same_everywhere, without_arguments
-from gdbext.inside_gdb.tensors.value_nodes import ValueNode
-from gdbext.knowledge.engines.row_types import Holder
+from gdbext.inside_gdb.tensors.object_by_dwarf import ValueNode
+from gdbext.inside_gdb.tensors.target_object import NAME_CAP, Node, Null, Unreadable, same_everywhere, without_arguments
+from gdbext.knowledge.engines.engine_row_kinds import Holder
 from gdbext.knowledge.runtimes.cuda_streams import EVENT_HOLDERS, EVENT_TYPE, HOLDERS, STREAM_TYPE
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.stream import NOT_IN_HANDLE

@@ -10,8 +10,8 @@ from gdbext.analysis.streams.stream_ids import Decoded, of_torch_id
 from gdbext.inside_gdb.base import compat
 from gdbext.inside_gdb.base.memory import TargetMemory
 from gdbext.inside_gdb.tensors.member_paths import address_node
-from gdbext.inside_gdb.tensors.nodes import Null, Unreadable, one_line, unpacked
-from gdbext.inside_gdb.tensors.value_nodes import ValueNode
+from gdbext.inside_gdb.tensors.object_by_dwarf import ValueNode
+from gdbext.inside_gdb.tensors.target_object import Null, Unreadable, one_line, unpacked
 from gdbext.knowledge.engines.torch.streams import TORCH_CURRENT, TORCH_DEVICES, TORCH_PER_POOL, TORCH_POOL
 from gdbext.model.missing import Maybe, Missing
 

@@ -9,7 +9,7 @@ import gdb
 
 from gdbext.analysis.tensors.index import view_of
 from gdbext.analysis.tensors.read_blocks import Read
-from gdbext.capture.cores.gpu_core import GpuCore
+from gdbext.capture.gpu_cores.gpu_core import GpuCore
 from gdbext.commands.tensor_port import Description
 from gdbext.inside_gdb.base import compat, memory
 from gdbext.inside_gdb.calls.target_calls import Caller

@@ -6,9 +6,9 @@ import re
 from functools import lru_cache
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, TypeVar
 
-from gdbext.inside_gdb.tensors.nodes import NAME_CAP, Node, Null, Unreadable, unpacked, without_arguments
-from gdbext.inside_gdb.tensors.value_nodes import ValueNode
-from gdbext.knowledge.schema import DictRow, GraphRow, SequenceRow, WrapperRow
+from gdbext.inside_gdb.tensors.object_by_dwarf import ValueNode
+from gdbext.inside_gdb.tensors.target_object import NAME_CAP, Node, Null, Unreadable, unpacked, without_arguments
+from gdbext.knowledge.row_kinds import DictRow, GraphRow, SequenceRow, WrapperRow
 from gdbext.knowledge.tensor_layouts import DICTS, GRAPHS, SEQUENCES, WRAPPERS
 
 MOST_PEELS = 16

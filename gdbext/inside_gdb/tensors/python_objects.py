@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from gdbext.inside_gdb.tensors.nodes import Read, Unreadable, unpacked
+from gdbext.inside_gdb.tensors.target_object import Read, Unreadable, unpacked
 from gdbext.inside_gdb.tensors.torch_offsets import Release, key_of
 from gdbext.knowledge.engines.torch.layouts import THPVARIABLE
 from gdbext.knowledge.runtimes.cpython import OBJECT_TYPE, TYPE_NAME

@@ -12,8 +12,8 @@ from gdbext.capture.python.local_variables import FrameLocals, locals_of
 from gdbext.capture.python.python_frames import freeze, thread_of
 from gdbext.capture.python.runtime import interpreter_of
 from gdbext.inside_gdb.base import compat
-from gdbext.inside_gdb.tensors.nodes import Node, Read, Unreadable
 from gdbext.inside_gdb.tensors.python_objects import tensor_of
+from gdbext.inside_gdb.tensors.target_object import Node, Read, Unreadable
 from gdbext.inside_gdb.tensors.torch_offsets import Release, tensor_at
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.missing import Missing

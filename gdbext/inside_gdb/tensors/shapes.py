@@ -7,7 +7,7 @@ from typing import Optional, Sequence, Tuple, Union
 
 from gdbext.analysis.tensors.index import contiguous, product
 from gdbext.knowledge.dtypes import DType, dtype_named
-from gdbext.knowledge.schema import TensorLayout
+from gdbext.knowledge.row_kinds import TensorLayout
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.tensor import TensorInfo
 

@@ -13,9 +13,10 @@ from gdbext.inside_gdb.base import compat, memory
 from gdbext.inside_gdb.base.selected_frame import newest_frames
 from gdbext.inside_gdb.base.symbols import symbol_at
 from gdbext.inside_gdb.tensors import torch_offsets
-from gdbext.inside_gdb.tensors.nodes import Node, Null, Read, StructNode, Unreadable, one_line
+from gdbext.inside_gdb.tensors.object_by_dwarf import ValueNode
 from gdbext.inside_gdb.tensors.python_objects import PYTHON_TYPES, tensor_of
 from gdbext.inside_gdb.tensors.python_tensors import in_python_frames
+from gdbext.inside_gdb.tensors.target_object import Node, Null, Read, StructNode, Unreadable, one_line
 from gdbext.inside_gdb.tensors.tensor_reader import (
     MOST_ENTRIES,
     MOST_STEPS,
@@ -24,7 +25,6 @@ from gdbext.inside_gdb.tensors.tensor_reader import (
     UnknownType,
     mentions_tensor,
 )
-from gdbext.inside_gdb.tensors.value_nodes import ValueNode
 from gdbext.knowledge.dtypes import dtype_named
 from gdbext.knowledge.tensor_layouts import STRUCTS
 from gdbext.model.codes import Code

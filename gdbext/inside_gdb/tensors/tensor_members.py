@@ -9,8 +9,8 @@ from typing import Sequence, Tuple, Union
 from gdbext.analysis.tensors.index import contiguous, product
 from gdbext.inside_gdb.tensors import placement, shapes
 from gdbext.inside_gdb.tensors.member_paths import NoMember, address_node, first_of, integer, integers
-from gdbext.inside_gdb.tensors.nodes import NAME_CAP, Node, Null, Unreadable
-from gdbext.knowledge.schema import EnumTable, TensorLayout
+from gdbext.inside_gdb.tensors.target_object import NAME_CAP, Node, Null, Unreadable
+from gdbext.knowledge.row_kinds import EnumTable, TensorLayout
 from gdbext.knowledge.tensor_layouts import DTYPE_TABLES, PLACE_TABLES
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.tensor import TensorInfo

@@ -23,7 +23,8 @@ from gdbext.inside_gdb.tensors.member_paths import (
     members_of_graph,
     peel,
 )
-from gdbext.inside_gdb.tensors.nodes import NAME_CAP, Node, Null, Unreadable, without_arguments
+from gdbext.inside_gdb.tensors.object_by_dwarf import ValueNode
+from gdbext.inside_gdb.tensors.target_object import NAME_CAP, Node, Null, Unreadable, without_arguments
 from gdbext.inside_gdb.tensors.tensor_members import (
     dtype_of,
     number_of,
@@ -33,8 +34,7 @@ from gdbext.inside_gdb.tensors.tensor_members import (
     with_address,
     with_notes,
 )
-from gdbext.inside_gdb.tensors.value_nodes import ValueNode
-from gdbext.knowledge.schema import TensorLayout
+from gdbext.knowledge.row_kinds import TensorLayout
 from gdbext.knowledge.tensor_layouts import LAYOUTS
 from gdbext.model.codes import Code
 from gdbext.model.errors import UsageError

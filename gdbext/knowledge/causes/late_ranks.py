@@ -2,7 +2,7 @@
 
 from typing import Mapping, Tuple
 
-from gdbext.knowledge.schema import RemedyRule, Signature
+from gdbext.knowledge.row_kinds import RemedyRule, Signature
 
 LATE_CAUSES: Mapping[str, str] = {
     "late-rank": "one rank (or a few) repeatedly comes late to the collectives, and all others wait for it",

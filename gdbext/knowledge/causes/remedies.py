@@ -4,7 +4,7 @@ from typing import Mapping, Tuple
 
 from gdbext.knowledge.causes.late_ranks import LATE_REMEDIES
 from gdbext.knowledge.labels import WAIT_GROUPS
-from gdbext.knowledge.schema import RemedyRule
+from gdbext.knowledge.row_kinds import RemedyRule
 
 _SANITIZER = "Compute Sanitizer manual, NVIDIA"
 _ALLOCATES = ("pinned-host-alloc", "device-alloc", "device-free")

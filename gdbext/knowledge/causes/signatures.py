@@ -3,7 +3,7 @@
 from typing import Tuple
 
 from gdbext.knowledge.causes.late_ranks import LATE_SIGNATURES
-from gdbext.knowledge.schema import Signature
+from gdbext.knowledge.row_kinds import Signature
 
 SIGNATURES: Tuple[Signature, ...] = (
     Signature(

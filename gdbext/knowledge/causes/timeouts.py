@@ -6,7 +6,7 @@ A source names the release and the file that the number was read in; of a binary
 from typing import Tuple
 
 from gdbext.knowledge.engines import rows
-from gdbext.knowledge.engines.row_types import TimeoutRow
+from gdbext.knowledge.engines.engine_row_kinds import TimeoutRow
 
 TIMEOUTS: Tuple[TimeoutRow, ...] = (
     TimeoutRow(

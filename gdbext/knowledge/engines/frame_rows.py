@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Tuple
 
 from gdbext.knowledge.frame_precedence import LOCK, PYTHON
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 COLLECTIVE_NAMES = (
     (r"\w*[Aa]ll_?[Rr]educe\w*", "all_reduce"),

@@ -6,8 +6,8 @@ from typing import Dict, NamedTuple, Tuple
 
 from gdbext.knowledge.errors import numbers
 from gdbext.knowledge.errors.cuda import CUDA
+from gdbext.knowledge.errors.error_row_kinds import ErrorRow
 from gdbext.knowledge.errors.library_errors import CUBLAS, NCCL
-from gdbext.knowledge.errors.rows import ErrorRow
 from gdbext.knowledge.word_tables import numbered
 
 

@@ -6,7 +6,7 @@ The rows of one engine stand in its folder, before those that any engine may hav
 from typing import Tuple
 
 from gdbext.knowledge.engines import rows
-from gdbext.knowledge.engines.row_types import CalledRow, FailRow, MessageRow, SwitchRow
+from gdbext.knowledge.engines.engine_row_kinds import CalledRow, FailRow, MessageRow, SwitchRow
 
 MESSAGES: Tuple[MessageRow, ...] = (
     *rows("checks", "MESSAGES"),

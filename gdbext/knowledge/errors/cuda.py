@@ -6,7 +6,7 @@ process must be started again, and the two uncorrectable hardware errors.
 
 from typing import Tuple
 
-from gdbext.knowledge.errors.rows import ErrorRow
+from gdbext.knowledge.errors.error_row_kinds import ErrorRow
 
 _HEADER = "driver_types.h 13.5"
 _OURS = "driver_types.h 13.5, which does not call it sticky: taken so, as the hardware failed"

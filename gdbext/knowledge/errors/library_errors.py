@@ -3,7 +3,7 @@
 from typing import Tuple
 
 from gdbext.knowledge.errors.cuda import BLOCKING, SANITIZER
-from gdbext.knowledge.errors.rows import ErrorRow
+from gdbext.knowledge.errors.error_row_kinds import ErrorRow
 
 _CUBLAS = "cublas_api.h 12.9"
 _NCCL = "nccl.h 2.32.3"

@@ -4,12 +4,15 @@ from typing import Tuple
 
 from gdbext.knowledge import vendor_calls
 from gdbext.knowledge.engines import rows
-from gdbext.knowledge.frames import by_name, failures, helper_threads, idle, other_engines
-from gdbext.knowledge.frames.devices import ascend, cublas, cuda, other_devices, rocm
-from gdbext.knowledge.frames.networks import fabrics, gloo, messages, mpi, nccl
+from gdbext.knowledge.frames import failures, helper_threads, idle, other_engines
+from gdbext.knowledge.frames import unknown_libraries as by_name
+from gdbext.knowledge.frames.devices import ascend, cublas, other_devices, rocm
+from gdbext.knowledge.frames.devices import cuda_internals as cuda
+from gdbext.knowledge.frames.networks import fabrics, gloo, mpi, nccl
 from gdbext.knowledge.frames.python import interpreter, python_helpers, python_libraries
 from gdbext.knowledge.frames.system import libc, library_locks, linux_kernel
-from gdbext.knowledge.schema import EmptyName, FrameRule, MessageRule, ThreadName
+from gdbext.knowledge.log_lines import last_words as messages
+from gdbext.knowledge.row_kinds import EmptyName, FrameRule, MessageRule, ThreadName
 
 RULES: Tuple[FrameRule, ...] = (
     *vendor_calls.RULES,

@@ -3,7 +3,7 @@
 from typing import Tuple
 
 from gdbext.knowledge.frame_precedence import FATAL, LOCK, STEP
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 OWN_CHECKS = (
     r"(?:__assert_(?:fail|rtn|perror_fail)\w*|__GI___assert_fail|abort_message|malloc_printerr|__libc_(?:message|fatal)\w*"

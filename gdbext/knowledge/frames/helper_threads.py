@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gdbext.knowledge.frame_precedence import LEAF, LOCK
-from gdbext.knowledge.schema import FrameRule, ThreadName
+from gdbext.knowledge.row_kinds import FrameRule, ThreadName
 
 
 def _pool(

@@ -7,7 +7,7 @@ or a task of a pool, that waits in the same function is at work.
 from __future__ import annotations
 
 from gdbext.knowledge.frame_precedence import LEAF, LOCK, PYTHON
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 
 def _python(id: str, kind: str, function: str, file: str, source: str, by: str = "") -> FrameRule:

@@ -6,7 +6,7 @@ from typing import Tuple
 
 from gdbext.knowledge.engines.frame_rows import COLLECTIVE_NAMES, collectives
 from gdbext.knowledge.frame_precedence import LOCK, PYTHON, SILENT, STEP
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 
 def _python_collectives() -> Tuple[FrameRule, ...]:

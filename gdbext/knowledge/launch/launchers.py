@@ -5,7 +5,7 @@ Titles are the arguments of a process joined by blanks (`/proc/PID/cmdline`), or
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import RankVariable, TitleRule, TitleShape
+from gdbext.knowledge.row_kinds import RankVariable, TitleRule, TitleShape
 
 PROGRAM = r"^(?:\S*/)?"
 """Start of a pattern: the program itself, with or without its folder."""

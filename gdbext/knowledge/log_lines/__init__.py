@@ -15,7 +15,7 @@ from gdbext.knowledge.log_lines import (
     own_deaths,
 )
 from gdbext.knowledge.log_lines.writers import LAUNCHER_SAW, NAMED, RANK, WRITERS
-from gdbext.knowledge.schema import LogRule
+from gdbext.knowledge.row_kinds import LogRule
 
 __all__ = ["GROUP", "LAUNCHER_SAW", "LOG_RULES", "NAMED", "PROGRESS", "RANK", "READY", "TIMED_OUT", "UNEVEN", "WRITERS"]
 

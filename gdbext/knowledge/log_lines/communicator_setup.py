@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import LogRule
+from gdbext.knowledge.row_kinds import LogRule
 
 _NCCL = "NCCL sources, 2.4-2.32"
 _INIT, _NETWORK = "init-rendezvous", "network-transport"

@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import LogRule
+from gdbext.knowledge.row_kinds import LogRule
 
 _DEAD, _MISSING = "exited-or-crashed", "missing-rank"
 _SIGNALS = r"(?:Killed|Out Of Memory|Segmentation fault|Aborted|Bus error|Illegal instruction)"

@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import WriterRule
+from gdbext.knowledge.row_kinds import WriterRule
 
 FILES: Tuple[WriterRule, ...] = (
     WriterRule(

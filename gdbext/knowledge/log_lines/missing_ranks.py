@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import LogRule
+from gdbext.knowledge.row_kinds import LogRule
 
 _MISSING, _MISMATCH = "missing-rank", "collective-mismatch"
 

@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import LogRule
+from gdbext.knowledge.row_kinds import LogRule
 
 _TORCH = "torch ProcessGroupNCCL.cpp, ProcessGroupGloo.cpp"
 _DEAD, _THROWS, _QUEUE = "exited-or-crashed", "cuda-error-throw", "ipc-queue"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import LogRule
+from gdbext.knowledge.row_kinds import LogRule
 
 _OF_PEERS = (
     r"(?!.{0,400}(?:[Tt]ime[ds]?[ _-]?out|TIMEOUT|[Cc]onnect|[Cc]losed|[Pp]eer|[Ss]ocket|NCCL|[Rr]endezvous|fork))"

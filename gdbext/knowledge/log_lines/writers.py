@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import WriterRule
+from gdbext.knowledge.row_kinds import WriterRule
 
 RANK = r"(?:\[|GUID [^\]]{1,80} |PG \d{1,6} )Rank (?P<rank>\d{1,6})\]"
 """Whose line it is. Within another group than the default it is the number in that group."""

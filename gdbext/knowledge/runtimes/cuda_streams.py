@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, NamedTuple, Tuple
 
 from gdbext.knowledge.engines import rows
-from gdbext.knowledge.engines.row_types import Current, Holder
+from gdbext.knowledge.engines.engine_row_kinds import Current, Holder
 
 
 class SpecialHandle(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, Mapping, Tuple
 
-from gdbext.knowledge.schema import Field, StructRow
+from gdbext.knowledge.row_kinds import Field, StructRow
 
 STRUCT = "ncclComm"
 

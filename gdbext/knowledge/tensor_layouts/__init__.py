@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Mapping, Tuple
 
 from gdbext.knowledge.engines import parts, rows
-from gdbext.knowledge.schema import DictRow, EnumTable, GraphRow, SequenceRow, StructRow, TensorLayout, WrapperRow
-from gdbext.knowledge.tensor_layouts import std_containers
+from gdbext.knowledge.row_kinds import DictRow, EnumTable, GraphRow, SequenceRow, StructRow, TensorLayout, WrapperRow
+from gdbext.knowledge.runtimes import std_containers
 
 LAYOUTS: Tuple[TensorLayout, ...] = rows("layouts", "LAYOUTS")
 STRUCTS: Tuple[StructRow, ...] = rows("layouts", "STRUCTS")

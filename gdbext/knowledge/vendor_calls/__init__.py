@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Iterator, Sequence, Tuple
 
 from gdbext.knowledge.frame_precedence import API, OUTER, STEP
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 from gdbext.knowledge.vendor_calls.call_rules import COLLECTIVE, COMMUNICATOR, DEVICE
 from gdbext.knowledge.vendor_calls.vendor_prefixes import COLLECTIVES, DEVICES, Vendor
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, List, Mapping, Tuple
 
-from gdbext.model.attached import RankOutputs, RankTable
+from gdbext.model.attached_ranks import RankOutputs, RankTable
 from gdbext.model.backtrace import Backtrace
-from gdbext.model.break_points import BreakTable
 from gdbext.model.check_report import CheckKinds, CheckReport, CheckStatus, SwitchResults
 from gdbext.model.checkup import Checkup
 from gdbext.model.communicator_table import CommunicatorTable
@@ -20,7 +19,9 @@ from gdbext.model.json_documents import check_rows, rank_rows, tensor_rows, trac
 from gdbext.model.json_documents.document_row import Rows, expanded, rows
 from gdbext.model.locks import LockReport
 from gdbext.model.profiling import ProfileAnswer, ProfileReport, ProfileStatuses
+from gdbext.model.rank_breakpoints import BreakTable
 from gdbext.model.rank_prompts import RankPrompts
+from gdbext.model.stack_tree import StackTree
 from gdbext.model.stream import StreamInfo, StreamTable
 from gdbext.model.tensor import (
     RankTensors,
@@ -35,7 +36,6 @@ from gdbext.model.tensor import (
     TensorValues,
 )
 from gdbext.model.trace import MergeReport, TraceDiagnosis, TraceDifference, TraceSummary
-from gdbext.model.tree import StackTree
 from gdbext.model.verdict import Diagnosis
 from gdbext.model.watching import WatchEvent
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from gdbext.model.attached import AttachedRank, RankOutput, RankOutputs, RankTable
+from gdbext.model.attached_ranks import AttachedRank, RankOutput, RankOutputs, RankTable
 from gdbext.model.backtrace import Backtrace
-from gdbext.model.break_points import BreakTable
 from gdbext.model.communicator import Communicator, CommunicatorGroup, Member
 from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.json_documents.document_row import Rows, by, reasons, rows, within
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
+from gdbext.model.rank_breakpoints import BreakTable
 from gdbext.model.stack import Frame
-from gdbext.model.tree import StackTree, TreeNode
+from gdbext.model.stack_tree import StackTree, TreeNode
 
 
 class NumberedFrame(NamedTuple):

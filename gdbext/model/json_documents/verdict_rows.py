@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 
-from gdbext.model.considered import Regrade
+from gdbext.model.considered_hypotheses import Regrade
 from gdbext.model.explanation import Explanation, Glossary, Sign
 from gdbext.model.gpu_errors import DevicePlace, GpuError, GpuFinding, NearestAllocation, SeenIn
 from gdbext.model.job import RankSnapshot

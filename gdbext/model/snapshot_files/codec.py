@@ -17,10 +17,10 @@ from gdbext.model.errors import GdbextError
 from gdbext.model.job import SAVED, JobSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.snapshot_files import limits
-from gdbext.model.snapshot_files.decoding import LONE_SURROGATE, reader
-from gdbext.model.snapshot_files.snapshot_file import SnapshotReader
+from gdbext.model.snapshot_files.data_errors import Unfit
+from gdbext.model.snapshot_files.document_reader import SnapshotReader
+from gdbext.model.snapshot_files.fields_from_json import LONE_SURROGATE, reader
 from gdbext.model.snapshot_files.stack_table import StackTable
-from gdbext.model.snapshot_files.unfit import Unfit
 from gdbext.model.stack import ThreadStack
 
 TOOL = f"gdbext {__version__}"

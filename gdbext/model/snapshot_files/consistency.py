@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gdbext.model.job import JobSnapshot
-from gdbext.model.snapshot_files.unfit import Unfit
+from gdbext.model.snapshot_files.data_errors import Unfit
 
 
 def check(snapshot: JobSnapshot) -> None:

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any, Iterator
 
-from gdbext.model.snapshot_files.unfit import Unfit
+from gdbext.model.snapshot_files.data_errors import Unfit
 
 LONGEST = 4 << 20
 """Characters of one value that is read whole. What is longer has to be entered by `names` and `items`."""

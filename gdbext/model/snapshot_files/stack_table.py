@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple, TypeVar
 
 from gdbext.model.snapshot_files import limits
-from gdbext.model.snapshot_files.unfit import Unfit
+from gdbext.model.snapshot_files.data_errors import Unfit
 from gdbext.model.stack import Frame, Offsets, Placed, pcs_of, sps_of
 
 T = TypeVar("T")

@@ -20,7 +20,8 @@ from dataclasses import replace
 from typing import Callable, Dict, List, Optional, Type
 
 from gdbext.parsers.assemble.building import Process
-from gdbext.parsers.assemble.events import (
+from gdbext.parsers.assemble.joined_headings import mentioned
+from gdbext.parsers.assemble.line_events import (
     Aside,
     Chain,
     Chained,
@@ -39,7 +40,6 @@ from gdbext.parsers.assemble.events import (
     ThreadHead,
     Trace,
 )
-from gdbext.parsers.assemble.heads import mentioned
 from gdbext.parsers.assemble.processes import Roll
 from gdbext.parsers.assemble.text_limits import Tally
 from gdbext.parsers.assemble.threads import Thread

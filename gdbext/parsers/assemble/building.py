@@ -12,7 +12,7 @@ from gdbext.model.python import PythonStacks
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.digits import whole
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.events import ProcessHead, ThreadHead
+from gdbext.parsers.assemble.line_events import ProcessHead, ThreadHead
 from gdbext.parsers.assemble.threads import LONGEST_PROBLEM, Thread
 from gdbext.parsers.formats.unknown_frames import KINDS as LOOSE_KINDS
 from gdbext.parsers.formats.unknown_frames import is_telling

@@ -7,7 +7,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from gdbext.knowledge.log_lines import LOG_RULES, READY, TIMED_OUT
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
-from gdbext.parsers.assemble.events import ProcessHead, Said
+from gdbext.parsers.assemble.line_events import ProcessHead, Said
 from gdbext.parsers.cleaning import Stream
 
 _ACCUSING = tuple(regex(rule.pattern) for rule in LOG_RULES if "?P<rank" in rule.pattern)

@@ -7,8 +7,8 @@ from typing import List, Optional
 
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
-from gdbext.parsers.assemble.events import ProcessHead, Said
-from gdbext.parsers.assemble.heads import is_about, joined
+from gdbext.parsers.assemble.joined_headings import is_about, joined
+from gdbext.parsers.assemble.line_events import ProcessHead, Said
 from gdbext.parsers.cleaning import Stream
 
 _OF_CHILD = regex(r"\s*Process \S{0,80}Process-\d")

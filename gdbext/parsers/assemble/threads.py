@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Optional
 
-from gdbext.knowledge.frames.networks.messages import HANDLERS
+from gdbext.knowledge.log_lines.last_words import HANDLERS
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.ranges import counted
-from gdbext.parsers.assemble.events import FrameLine, ThreadHead
+from gdbext.parsers.assemble.line_events import FrameLine, ThreadHead
 from gdbext.parsers.source_line import called
 
 MOST_FRAMES = 1024

@@ -6,7 +6,7 @@ from typing import Match, Optional, Tuple
 
 from gdbext.model.text.digits import whole
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.events import Cut, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
+from gdbext.parsers.assemble.line_events import Cut, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
 from gdbext.parsers.formats.format_row import Row, announced, detail, native, number, outermost_first, row
 from gdbext.parsers.frame_lines import Place, named_frame
 

@@ -7,7 +7,7 @@ from typing import Match, Optional, Tuple
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.argument_lists import split_call
-from gdbext.parsers.assemble.events import Cut, Event, FrameLine, ProcessHead, Prompt, Standing, ThreadHead
+from gdbext.parsers.assemble.line_events import Cut, Event, FrameLine, ProcessHead, Prompt, Standing, ThreadHead
 from gdbext.parsers.formats.format_row import Row, detail, location, number, process, row
 from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, read_frame, read_place
 

@@ -8,7 +8,7 @@ from typing import Callable, Dict, List, Match, Optional, Pattern, Sequence, Tup
 from gdbext.model.stack import Frame
 from gdbext.model.text.literals import any_of, needed
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.events import Detail, Event, FrameLine, Location, ProcessHead, Said
+from gdbext.parsers.assemble.line_events import Detail, Event, FrameLine, Location, ProcessHead, Said
 from gdbext.parsers.frame_lines import Place, named_frame
 
 Read = Callable[[Match[str]], Optional[Event]]

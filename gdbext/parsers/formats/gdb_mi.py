@@ -7,7 +7,7 @@ from typing import Dict, List, Match, Optional, Tuple
 from gdbext.model.stack import Frame
 from gdbext.model.text.digits import whole
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.events import Event, FrameLine, Several, ThreadHead
+from gdbext.parsers.assemble.line_events import Event, FrameLine, Several, ThreadHead
 from gdbext.parsers.formats.format_row import Row, detail, row
 from gdbext.parsers.frame_lines import Place, named_frame
 

@@ -6,7 +6,7 @@ from typing import Match, Optional, Tuple
 
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.events import Cut, Event, FrameLine, ProcessHead, Several, ThreadHead
+from gdbext.parsers.assemble.line_events import Cut, Event, FrameLine, ProcessHead, Several, ThreadHead
 from gdbext.parsers.formats.format_row import Row, process, row
 
 _RANK = regex(r"(?i)\brank[ _#:=-]{0,3}(\d{1,6})\b")

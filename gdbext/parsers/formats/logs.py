@@ -9,7 +9,7 @@ from gdbext.knowledge.frames import MESSAGES
 from gdbext.knowledge.log_lines import LOG_RULES, NAMED, READY, WRITERS
 from gdbext.model.text.literals import any_of, needed
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.events import Event, ProcessHead, Said, Several
+from gdbext.parsers.assemble.line_events import Event, ProcessHead, Said, Several
 from gdbext.parsers.formats.format_row import Row, process, row
 
 _LONGEST = 2000

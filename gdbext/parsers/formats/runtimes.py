@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Match, Tuple
 
 from gdbext.model.text.digits import whole
-from gdbext.parsers.assemble.events import Aside, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
+from gdbext.parsers.assemble.line_events import Aside, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
 from gdbext.parsers.formats.format_row import Row, announced, detail, location, native, number, outermost_first, row
 from gdbext.parsers.frame_lines import Place, named_frame
 

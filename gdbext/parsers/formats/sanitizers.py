@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Match, Optional, Tuple
 
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.events import Aside, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
+from gdbext.parsers.assemble.line_events import Aside, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
 from gdbext.parsers.formats.format_row import Row, announced, detail, number, row
 from gdbext.parsers.frame_lines import Place, named_frame
 

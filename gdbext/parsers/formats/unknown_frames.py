@@ -16,9 +16,9 @@ from gdbext.knowledge.vendor_calls import RULES as API_RULES
 from gdbext.model.stack import Frame
 from gdbext.model.text.digits import is_whole, whole
 from gdbext.model.text.patterns import either, regex
-from gdbext.parsers.assemble.events import Chain, Event, FrameLine, Said, ThreadHead
+from gdbext.parsers.assemble.line_events import Chain, Event, FrameLine, Said, ThreadHead
 from gdbext.parsers.formats.format_row import Row, location, native, number, python, row
-from gdbext.parsers.formats.python import spied_frame
+from gdbext.parsers.formats.python_tools import spied_frame
 from gdbext.parsers.frame_lines import Place, named_frame
 
 _HASH = regex(r"::h[0-9a-f]{16}\Z")

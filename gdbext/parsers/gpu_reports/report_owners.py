@@ -11,7 +11,7 @@ from gdbext.model.text.patterns import regex
 from gdbext.parsers.cleaning import UNNAMED, Stream
 from gdbext.parsers.gpu_reports.report_stream import ReportStream, WriterReport, has_reports
 from gdbext.parsers.gpu_reports.report_tally import folded
-from gdbext.parsers.source import lines
+from gdbext.parsers.text_lines import lines
 
 _NAME = regex(SANITIZER_FILE)
 _FEW = 8

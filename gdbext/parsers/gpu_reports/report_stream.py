@@ -15,7 +15,7 @@ from gdbext.parsers.cleaning import UNNAMED, Stream, split_prefix
 from gdbext.parsers.gpu_reports.report_block import error_of, is_head, number
 from gdbext.parsers.gpu_reports.report_tally import ReportTally
 from gdbext.parsers.gpu_reports.report_xml import ROOT, XmlReport
-from gdbext.parsers.source import LONGEST_LINE
+from gdbext.parsers.text_lines import LONGEST_LINE
 
 MARK = "========="
 """What the tool puts before its lines; --prefix changes it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, List, Optional
 
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.stack import Frame
 from gdbext.model.verdict import Diagnosis
 from gdbext.render.safe_text import clean, place_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Tuple
 
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.verdict import Diagnosis
 from gdbext.model.waits import Edge, Node
 from gdbext.render.safe_text import clean, shorten

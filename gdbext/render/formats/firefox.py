@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Tuple
 
 from gdbext import __version__
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.stack import Frame
 from gdbext.model.verdict import Diagnosis
 from gdbext.render.formats.looks import RankLanes, ThreadLane, function_of, place_in, timeline

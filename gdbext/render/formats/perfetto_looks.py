@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Dict, Optional
 
 from gdbext.model.errors import GdbextError
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.stack import Frame
 from gdbext.model.verdict import Diagnosis
 from gdbext.render.formats.looks import RankLanes, ThreadLane, Timeline, function_of, place_in, timeline

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import List, Optional
 
-from gdbext.model.origin import Origin
-from gdbext.model.typed import BRIEF, Typed
+from gdbext.model.command_typed import BRIEF, Typed
+from gdbext.model.look_origin import Origin
 from gdbext.model.verdict import Diagnosis
 from gdbext.render.safe_text import clean, shorten
 from gdbext.render.style import Style

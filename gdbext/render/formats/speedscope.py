@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from gdbext import __version__
 from gdbext.model.job import RankSnapshot
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.verdict import Diagnosis
 from gdbext.render.json.json_text import json_text

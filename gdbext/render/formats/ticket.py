@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import List, Optional, Sequence, Tuple
 
-from gdbext.model.origin import Origin
-from gdbext.model.typed import BRIEF, FULL, Typed
+from gdbext.model.command_typed import BRIEF, FULL, Typed
+from gdbext.model.look_origin import Origin
 from gdbext.model.verdict import Diagnosis
 from gdbext.render.style import Style
 from gdbext.render.text.verdict.details import detail_sections

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, List, Mapping, Optional, Union
 
 from gdbext.model.formatted import Formatted
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.verdict import Diagnosis
 from gdbext.render.formats import collapsed, dot, firefox, perfetto_looks, slack, speedscope, ticket
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.model.difference import JobDifference, RankDifference, StackDifference
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.text.ranges import counted
 from gdbext.render.html.page_file import page_file
 from gdbext.render.html.page_words import PLAIN, SENTENCE, function, said

@@ -11,7 +11,7 @@ from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis, ProcessJudgement
 from gdbext.render.html.page_words import PLAIN, function, place, said
 from gdbext.render.safe_text import located, rank_set
-from gdbext.render.text.verdict.whom import who
+from gdbext.render.text.verdict.process_names import who
 
 ROLES: Mapping[str, Tuple[str, str]] = {
     "culprit": ("▲", "what the others wait for"),

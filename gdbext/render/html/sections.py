@@ -17,8 +17,8 @@ from gdbext.render.html.page_words import PLAIN, SENTENCE, function, said, threa
 from gdbext.render.html.rank_matrix import wait_words
 from gdbext.render.safe_text import shorten_name
 from gdbext.render.text.comms import launched, places_of, search_notes, states_of, unread_text
-from gdbext.render.text.verdict.last_lines import pause_text
-from gdbext.render.text.verdict.whom import noun, who
+from gdbext.render.text.verdict.process_names import noun, who
+from gdbext.render.text.verdict.short_verdict import pause_text
 
 MOST_ROWS = 200
 MOST_SAMPLES, MOST_HISTORIES = 24, 40

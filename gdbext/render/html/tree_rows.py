@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import FrozenSet, List, Sequence, Tuple
 
+from gdbext.model.stack_tree import StackTree, TreeNode
 from gdbext.model.text.ranges import counted
-from gdbext.model.tree import StackTree, TreeNode
 from gdbext.render.html.page_data import PageData
 from gdbext.render.html.page_words import PLAIN, function, path, place
 from gdbext.render.safe_text import rank_set

@@ -16,8 +16,8 @@ from gdbext import __version__
 from gdbext.model.job import SCHEMA
 from gdbext.model.json_documents.answers import ANSWERED, LISTS, rows_of
 from gdbext.model.json_documents.document_row import Row, Rows
+from gdbext.model.look_origin import FromFile
 from gdbext.model.missing import Missing
-from gdbext.model.origin import FromFile
 from gdbext.render.json.json_text import Lines, json_text
 
 Document = Dict[str, Any]

@@ -6,7 +6,7 @@ import time
 from typing import Callable, Dict, List, Mapping, Sequence
 
 from gdbext.model.difference import JobDifference, RankDifference, StackDifference
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.text.ranges import counted, folded
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style

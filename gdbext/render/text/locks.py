@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Callable, List, Mapping, Optional, Sequence
 
+from gdbext.model.command_typed import BRIEF, FULL
 from gdbext.model.locks import LockReport, LockRow, PeerRow
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.text.ranges import counted
-from gdbext.model.typed import BRIEF, FULL
 from gdbext.render.safe_text import clean, located, shorten_located, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
-from gdbext.render.text.ending.few_lines import Line, ending
 from gdbext.render.text.ending.next_command import next_line
+from gdbext.render.text.ending.short_answer import Line, ending
 from gdbext.render.text.verdict.origin import origin_text
 
 MOST_ROWS = 24

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from gdbext.model.attached import AttachedRank, RankOutputs, RankTable
+from gdbext.model.attached_ranks import AttachedRank, RankOutputs, RankTable
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot, named
 from gdbext.model.text.ranges import counted
 from gdbext.render.safe_text import clean, clean_line, milliseconds, rank_set, shorten, wrapped

@@ -8,10 +8,10 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from gdbext.knowledge.ascend_tables import COMMUNICATION, IS_COMMUNICATION, KERNELS, RANK_FILE, STEPS
 from gdbext.traces.ascend.ascend_files import Exchange, Kernel, Table, exchanges, kernels, shares
-from gdbext.traces.events import Event, made
+from gdbext.traces.event_reader import Contents
 from gdbext.traces.first_pass import Collected, Collector
 from gdbext.traces.rank_trace import RankTrace, finished
-from gdbext.traces.reading import Contents
+from gdbext.traces.trace_event import Event, made
 from gdbext.traces.trace_files import labels_of
 
 _BLOCK = 4096

@@ -11,7 +11,7 @@ from gdbext.analysis.tensors.comparing.elements import Comparison, Tolerance
 from gdbext.analysis.tensors.decoding import decode
 from gdbext.analysis.tensors.index import View, position_of, select, view_of
 from gdbext.analysis.tensors.read_blocks import Chunk, Limits, Memory, Read, Stream, elements_at
-from gdbext.analysis.tensors.statistics.statistics import Progress, silent
+from gdbext.analysis.tensors.statistics.whole_tensor import Progress, silent
 from gdbext.model.tensor import Element, TensorDiff, TensorInfo
 
 _NONE = Tolerance()

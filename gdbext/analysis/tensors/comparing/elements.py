@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.tensors.arithmetic.numpy_module import as_array
 from gdbext.analysis.tensors.decoding import decode
-from gdbext.analysis.tensors.statistics.tally import size
+from gdbext.analysis.tensors.statistics.sums import size
 from gdbext.knowledge.dtypes import DType
 
 

@@ -9,7 +9,7 @@ from gdbext.analysis.tensors.arithmetic.calculator import Calculator
 from gdbext.analysis.tensors.comparing.difference import Source, difference
 from gdbext.analysis.tensors.comparing.digest import digest
 from gdbext.analysis.tensors.comparing.elements import Tolerance
-from gdbext.analysis.tensors.statistics.statistics import Progress, silent
+from gdbext.analysis.tensors.statistics.whole_tensor import Progress, silent
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.tensor import HashGroup, RankProblem, TensorAgreement
 

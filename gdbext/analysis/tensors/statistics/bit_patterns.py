@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from gdbext.analysis.tensors.decoding import decode
-from gdbext.analysis.tensors.statistics.tally import BINS, Tally, borders
+from gdbext.analysis.tensors.statistics.sums import BINS, Tally, borders
 from gdbext.knowledge.dtypes import DType
 
 

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.tensors.arithmetic.numpy_module import as_array
 from gdbext.analysis.tensors.decoding import decode
-from gdbext.analysis.tensors.statistics.tally import BINS, Tally, borders, size
+from gdbext.analysis.tensors.statistics.sums import BINS, Tally, borders, size
 from gdbext.knowledge.dtypes import DType
 
 Numbers = Sequence[Any]

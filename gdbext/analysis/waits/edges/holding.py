@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Tuple
 
-from gdbext.analysis.verdict.view import COMMUNICATION, WATCHDOG, JobView, Party
+from gdbext.analysis.verdict.job_view import COMMUNICATION, WATCHDOG, JobView, Party
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import one_process, outside_locks
-from gdbext.analysis.waits.edges.marks import called_by_loader, in_profiler, owners_of_gil, under_driver, wants_loader
+from gdbext.analysis.waits.edges.other_frames import (
+    called_by_loader,
+    in_profiler,
+    owners_of_gil,
+    under_driver,
+    wants_loader,
+)
 from gdbext.analysis.waits.thread_numbers import Threads, decided
 from gdbext.knowledge.runtimes.glibc_locks import NO_OWNER, kind_of_call
 from gdbext.model.codes import Given

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Iterator, List, Mapping, Optional, Tuple
 
 from gdbext.analysis.verdict.candidate import shows
-from gdbext.analysis.verdict.view import COMMUNICATION, JobView, Party, threads_of
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads_of
 from gdbext.analysis.verdict.wording import named, where
 from gdbext.analysis.waits.drawing import Drawing
-from gdbext.analysis.waits.edges.marks import is_forked, left_by_fork
+from gdbext.analysis.waits.edges.other_frames import is_forked, left_by_fork
 from gdbext.analysis.waits.thread_numbers import Threads
 from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, NO_OWNER, OF_RUNTIMES
 from gdbext.model.codes import ReadState

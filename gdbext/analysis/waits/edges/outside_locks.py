@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional, Tuple
 
-from gdbext.analysis.verdict.view import Party
+from gdbext.analysis.verdict.job_view import Party
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.one_process import hub_of, is_own
 from gdbext.analysis.waits.thread_numbers import STOPPED, Threads, decided

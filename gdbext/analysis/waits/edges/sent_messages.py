@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from gdbext.analysis.verdict.view import Party, without
+from gdbext.analysis.verdict.job_view import Party, without
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.members import Meeting, Members, is_member
 from gdbext.model.waits import ANY, Node

@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.engines.row_types import CalledRow, MessageRow, SwitchRow, sync_and_check_statics
+from gdbext.knowledge.engines.engine_row_kinds import CalledRow, MessageRow, SwitchRow, sync_and_check_statics
 
 _SOURCE = "NVIDIA/FasterTransformer"
 

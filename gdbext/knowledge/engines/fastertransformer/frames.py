@@ -3,7 +3,7 @@
 from typing import Tuple
 
 from gdbext.knowledge.engines.frame_rows import collectives
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 # What FasterTransformer's wrappers are called with: NcclParam comes by value.
 _NCCL_PARAM = (

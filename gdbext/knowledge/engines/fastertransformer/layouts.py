@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import EnumTable, TensorLayout
+from gdbext.knowledge.row_kinds import EnumTable, TensorLayout
 from gdbext.knowledge.word_tables import pairs
 
 _FT = "NVIDIA/FasterTransformer"

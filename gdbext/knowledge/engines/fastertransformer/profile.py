@@ -1,7 +1,7 @@
 """FasterTransformer: one process per rank by mpirun, or one thread per GPU inside Triton."""
 
 from gdbext.knowledge.launch.launchers import PROGRAM, SCRIPT
-from gdbext.knowledge.schema import EngineProfile, TitleRule
+from gdbext.knowledge.row_kinds import EngineProfile, TitleRule
 
 PROFILE = EngineProfile(
     name="fastertransformer",

@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.engines.row_types import FailRow
+from gdbext.knowledge.engines.engine_row_kinds import FailRow
 
 _SOURCE = "ggml 0.25.3"
 

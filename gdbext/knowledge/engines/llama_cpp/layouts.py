@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import EnumTable, Field, GraphRow, StructRow, TensorLayout
+from gdbext.knowledge.row_kinds import EnumTable, Field, GraphRow, StructRow, TensorLayout
 from gdbext.knowledge.word_tables import numbered
 
 _SOURCE = "ggml.h of ggml 0.25.3 (llama-cpp-python 0.3.36)"

@@ -1,7 +1,7 @@
 """llama.cpp and what embeds it: one process for all GPUs."""
 
 from gdbext.knowledge.launch.launchers import MODULE, PROGRAM
-from gdbext.knowledge.schema import EngineProfile, TitleRule
+from gdbext.knowledge.row_kinds import EngineProfile, TitleRule
 
 PROFILE = EngineProfile(
     name="llama-cpp",

@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import EnumTable, TensorLayout
+from gdbext.knowledge.row_kinds import EnumTable, TensorLayout
 from gdbext.knowledge.word_tables import pairs
 
 _SOURCE = "mindspore 2.10.0 ir/tensor.h, meta_tensor.h, device_address.h"

@@ -1,7 +1,7 @@
 """MindSpore: workers and one scheduler, started by msrun with the same command line."""
 
 from gdbext.knowledge.launch.launchers import MINDSPORE
-from gdbext.knowledge.schema import EngineProfile
+from gdbext.knowledge.row_kinds import EngineProfile
 
 PROFILE = EngineProfile(
     name="mindspore",

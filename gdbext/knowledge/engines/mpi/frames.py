@@ -3,7 +3,7 @@
 from typing import Tuple
 
 from gdbext.knowledge.frame_precedence import LEAF
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 RULES: Tuple[FrameRule, ...] = (
     FrameRule(

@@ -1,7 +1,7 @@
 """Plain MPI and NCCL programs, such as nccl-tests: what is left when no engine is recognised."""
 
 from gdbext.knowledge.launch.launchers import MODULE, PROGRAM
-from gdbext.knowledge.schema import EngineProfile, TitleRule
+from gdbext.knowledge.row_kinds import EngineProfile, TitleRule
 
 PROFILE = EngineProfile(
     name="mpi",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import TensorLayout
+from gdbext.knowledge.row_kinds import TensorLayout
 
 _BUFFER = "(rtp_llm|fastertransformer)::Buffer"
 

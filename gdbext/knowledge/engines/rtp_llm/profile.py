@@ -1,7 +1,7 @@
 """RTP-LLM (Alibaba): one process per rank below a backend server, Python outside and C++ inside."""
 
 from gdbext.knowledge.launch.launchers import MODULE, RTP_LLM
-from gdbext.knowledge.schema import EngineProfile, TitleRule
+from gdbext.knowledge.row_kinds import EngineProfile, TitleRule
 
 PROFILE = EngineProfile(
     name="rtp-llm",

@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.engines.row_types import MessageRow
+from gdbext.knowledge.engines.engine_row_kinds import MessageRow
 
 MESSAGES: Tuple[MessageRow, ...] = (
     MessageRow(

@@ -4,7 +4,7 @@ from typing import Tuple
 
 from gdbext.knowledge.engines.frame_rows import python_wait
 from gdbext.knowledge.frame_precedence import PYTHON, STEP
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 RULES: Tuple[FrameRule, ...] = (
     python_wait(

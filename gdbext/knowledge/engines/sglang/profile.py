@@ -1,7 +1,7 @@
 """SGLang: HTTP server and tokenizer in front, a scheduler process per GPU: the schedulers are the ranks."""
 
 from gdbext.knowledge.launch.launchers import MODULE, SCRIPT
-from gdbext.knowledge.schema import EngineProfile, TitleRule
+from gdbext.knowledge.row_kinds import EngineProfile, TitleRule
 
 PROFILE = EngineProfile(
     name="sglang",

@@ -4,7 +4,7 @@ from typing import Tuple
 
 from gdbext.knowledge.engines.frame_rows import collectives
 from gdbext.knowledge.frame_precedence import STEP
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 RULES: Tuple[FrameRule, ...] = (
     FrameRule(

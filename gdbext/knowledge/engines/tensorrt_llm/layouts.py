@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import EnumTable, SequenceRow, TensorLayout
+from gdbext.knowledge.row_kinds import EnumTable, SequenceRow, TensorLayout
 from gdbext.knowledge.word_tables import pairs
 
 _REPOSITORY = "NVIDIA/TensorRT-LLM"

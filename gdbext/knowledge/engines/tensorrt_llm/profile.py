@@ -1,7 +1,7 @@
 """TensorRT-LLM: MPI ranks, started by mpirun or Slurm, or spawned by the LLM API through mpi4py."""
 
 from gdbext.knowledge.launch.launchers import MODULE, PROGRAM, SCRIPT
-from gdbext.knowledge.schema import EngineProfile, TitleRule
+from gdbext.knowledge.row_kinds import EngineProfile, TitleRule
 
 PROFILE = EngineProfile(
     name="tensorrt-llm",

@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.engines.row_types import Holder
+from gdbext.knowledge.engines.engine_row_kinds import Holder
 
 HOLDERS: Tuple[Holder, ...] = (
     Holder(r"tensorrt_llm::runtime::CudaStream", "mStream", "TensorRT-LLM runtime/cudaStream.h", "mDevice"),

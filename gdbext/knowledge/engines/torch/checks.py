@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.engines.row_types import CalledRow, FailRow, MessageRow
+from gdbext.knowledge.engines.engine_row_kinds import CalledRow, FailRow, MessageRow
 
 _SOURCE = "pytorch"
 _FAIL = f"{_SOURCE} Exception.h"

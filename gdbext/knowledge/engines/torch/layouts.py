@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import EnumTable, Field, SequenceRow, StructRow, TensorLayout, WrapperRow
+from gdbext.knowledge.row_kinds import EnumTable, Field, SequenceRow, StructRow, TensorLayout, WrapperRow
 from gdbext.knowledge.word_tables import pairs
 
 _SOURCE = "headers of torch 2.1, 2.4, 2.6, 2.8 to 2.15"

@@ -1,6 +1,6 @@
 """Plain torch.distributed jobs: what torchrun starts. Listed after the engines that are built on torch."""
 
-from gdbext.knowledge.schema import EngineProfile, TitleRule
+from gdbext.knowledge.row_kinds import EngineProfile, TitleRule
 
 PROFILE = EngineProfile(
     name="torch",

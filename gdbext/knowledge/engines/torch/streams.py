@@ -3,7 +3,7 @@
 import re
 from typing import Tuple
 
-from gdbext.knowledge.engines.row_types import Holder
+from gdbext.knowledge.engines.engine_row_kinds import Holder
 
 HOLDERS: Tuple[Holder, ...] = (
     Holder(

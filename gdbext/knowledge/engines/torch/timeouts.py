@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.engines.row_types import TimeoutRow
+from gdbext.knowledge.engines.engine_row_kinds import TimeoutRow
 
 TIMEOUTS: Tuple[TimeoutRow, ...] = (
     TimeoutRow(

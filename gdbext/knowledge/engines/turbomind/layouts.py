@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.schema import EnumTable, TensorLayout, WrapperRow
+from gdbext.knowledge.row_kinds import EnumTable, TensorLayout, WrapperRow
 from gdbext.knowledge.word_tables import numbered
 
 _HEADERS = "InternLM/lmdeploy v0.8.0 to 1263d5cd8, core/"

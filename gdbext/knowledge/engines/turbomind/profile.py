@@ -1,7 +1,7 @@
 """TurboMind (lmdeploy): one process, a thread for every GPU."""
 
 from gdbext.knowledge.launch.launchers import MODULE, SCRIPT
-from gdbext.knowledge.schema import EngineProfile, TitleRule
+from gdbext.knowledge.row_kinds import EngineProfile, TitleRule
 
 PROFILE = EngineProfile(
     name="turbomind",

@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.engines.row_types import Current, Holder
+from gdbext.knowledge.engines.engine_row_kinds import Current, Holder
 
 HOLDERS: Tuple[Holder, ...] = (Holder(r"turbomind::core::Stream", "impl_.stream_", "TurboMind core/stream.h"),)
 

@@ -1,7 +1,7 @@
 """vLLM: API server, engine core, and a worker process per GPU that is named by its parallel groups."""
 
 from gdbext.knowledge.launch.launchers import MODULE, PROGRAM, SCRIPT
-from gdbext.knowledge.schema import EngineProfile, TitleRule
+from gdbext.knowledge.row_kinds import EngineProfile, TitleRule
 
 _PREFIX = r"^(?!ray::|sglang::|sgl_)[\w.-]+::"
 """`VLLM::`, or what VLLM_PROCESS_NAME_PREFIX says."""

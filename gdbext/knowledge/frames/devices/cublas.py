@@ -1,7 +1,7 @@
 """cuBLAS and the other CUDA maths libraries: a call allocates work space and loads kernels on first use."""
 
 from gdbext.knowledge.frame_precedence import OUTER
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 RULES = (
     FrameRule(

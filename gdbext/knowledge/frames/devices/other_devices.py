@@ -1,7 +1,7 @@
 """Waits behind other interfaces than CUDA's and HIP's: OpenCL, SYCL, Level Zero, Metal, Vulkan, ROCclr."""
 
 from gdbext.knowledge.frame_precedence import API, LOCK, STEP
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 RULES = (
     FrameRule("opencl-finish", "stream-sync", r"cl(Finish|Flush)(\w*)$", "CL/cl.h", rank=API),

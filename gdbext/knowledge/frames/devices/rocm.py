@@ -1,7 +1,7 @@
 """ROCm beneath HIP's public calls (`knowledge.api`): the HSA runtime polls or sleeps on signals of the device."""
 
 from gdbext.knowledge.frame_precedence import STEP
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 _SOURCE = "ROCR-Runtime hsa-runtime/core, 6.x"
 

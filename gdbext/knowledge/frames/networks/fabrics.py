@@ -1,7 +1,7 @@
 """Networks of large machines below and beside MPI: who polls them waits for a message of another process."""
 
 from gdbext.knowledge.frame_precedence import API, LEAF, LOCK, OUTER, STEP
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 _PROGRESS = "waits for messages of others: whoever makes progress has nothing else to do"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Tuple
 
 from gdbext.knowledge.frame_precedence import API, OUTER, STEP
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 GLOO_WORKER = "Gloo worker"
 """What a thread of torch that carries out Gloo's collectives is called while it has none."""

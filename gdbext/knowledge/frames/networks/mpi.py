@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Tuple
 
 from gdbext.knowledge.frame_precedence import API, LOCK, OUTER, STEP
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 _CALLS = (
     (r"I?allreduce", "all_reduce"),

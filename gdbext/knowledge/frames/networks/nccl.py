@@ -4,7 +4,7 @@ Internal names are those of the wheels from PyPI (they keep `.symtab`): 2.4 to 2
 """
 
 from gdbext.knowledge.frame_precedence import API, OUTER, STEP
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 _TREE = "NCCL sources, 2.4-2.32"
 

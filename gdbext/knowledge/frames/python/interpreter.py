@@ -6,7 +6,7 @@ from typing import Tuple
 
 from gdbext.knowledge.engines.torch.groups import FROM, GROUP, NEW_GROUP, RANKS, TO
 from gdbext.knowledge.frame_precedence import GIL, LEAF, LOCK, PYTHON, STEP
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 _C10D = r"torch/distributed/distributed_c10d\.py$"
 _FUNCTIONAL = r"torch/distributed/(_functional_collectives(_impl)?|nn/functional)\.py$"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gdbext.knowledge.frame_precedence import LEAF
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 
 def _thread(

@@ -1,7 +1,7 @@
 """The C library and the loader: how a thread waits. These rows decide only where nothing better stands further out."""
 
 from gdbext.knowledge.frame_precedence import FATAL, LEAF, LOCK
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 _GLIBC = "glibc sources"
 

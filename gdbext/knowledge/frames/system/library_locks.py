@@ -1,7 +1,7 @@
 """Locks and waits that libraries, languages and other systems make themselves: not those of the C library."""
 
 from gdbext.knowledge.frame_precedence import LEAF, LOCK
-from gdbext.knowledge.schema import FrameRule
+from gdbext.knowledge.row_kinds import FrameRule
 
 _ABSL = r"absl::(lts_\w+::|debian\w*::)?"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gdbext.render.safe_text import clean
 from gdbext.render.style import Style
-from gdbext.render.text.ending.few_lines import Line
+from gdbext.render.text.ending.short_answer import Line
 
 
 def next_line(style: Style, details: str, known: bool = False) -> Line:

@@ -8,8 +8,8 @@ from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 from gdbext.render.text.verdict.chain import chain_text
+from gdbext.render.text.verdict.process_names import statement, who
 from gdbext.render.text.verdict.stacks import compact_tree
-from gdbext.render.text.verdict.whom import statement, who
 from gdbext.render.text.verdict.witnesses import witness_lines
 
 MOST = 12

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import List, Optional
 
-from gdbext.model.origin import Origin
+from gdbext.model.look_origin import Origin
 from gdbext.model.text.ranges import counted
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style

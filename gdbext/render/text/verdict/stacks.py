@@ -19,8 +19,8 @@ from itertools import groupby
 from typing import Callable, FrozenSet, Iterator, List, Mapping, Sequence, Tuple, Union
 
 from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.stack_tree import StackTree, TreeNode
 from gdbext.model.text.ranges import counted
-from gdbext.model.tree import StackTree, TreeNode
 from gdbext.render.safe_text import clean, located, place_of, rank_set, shorten, shorten_located, wrapped
 from gdbext.render.style import Style
 

@@ -10,8 +10,8 @@ from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis
 from gdbext.render.safe_text import clean
 from gdbext.render.style import Style
+from gdbext.render.text.verdict.process_names import who
 from gdbext.render.text.verdict.stacks import call_text, is_of_user
-from gdbext.render.text.verdict.whom import who
 
 MOST = (24, 10, 6)
 """Frames that are shown of one thread, of each of two, of each of three: the innermost."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Callable, List, Mapping, Optional, Sequence
 
-from gdbext.model.origin import Origin
-from gdbext.model.typed import BRIEF, FULL
+from gdbext.model.command_typed import BRIEF, FULL
+from gdbext.model.look_origin import Origin
 from gdbext.model.verdict import Diagnosis
 from gdbext.render.style import Style
-from gdbext.render.text.ending.few_lines import ending
-from gdbext.render.text.verdict.considered import considered_lines
+from gdbext.render.text.ending.short_answer import ending
+from gdbext.render.text.verdict.considered_hypotheses import considered_lines
 from gdbext.render.text.verdict.details import detail_sections
 from gdbext.render.text.verdict.gpu_errors import gpu_error_lines
-from gdbext.render.text.verdict.last_lines import facts, sentence
 from gdbext.render.text.verdict.rank_table import wait_table
+from gdbext.render.text.verdict.short_verdict import facts, sentence
 from gdbext.render.text.verdict.user_frames import user_frames
 
 MOST_ROWS = 10

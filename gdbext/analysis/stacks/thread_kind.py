@@ -1,0 +1,349 @@
+"""What one thread does: the frame that decides, and whether the thread does the work or only serves."""
+
+from __future__ import annotations
+
+import functools
+from typing import Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Pattern, Sequence, Tuple
+
+from gdbext.analysis.failures.check_messages import is_raising
+from gdbext.analysis.stacks.frame_facts import FrameBook, Known, without_lies
+from gdbext.analysis.stacks.resting_threads import AT_REST, rests
+from gdbext.knowledge.frame_precedence import API, GIL, LEAF, NAMED, OUTER, SILENT
+from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES
+from gdbext.knowledge.frames.helper_threads import CALLERS
+from gdbext.knowledge.frames.python.python_helpers import WAITS_FOR_WORK
+from gdbext.knowledge.frames.system import code_owners
+from gdbext.knowledge.frames.system.libc import STUCK_HANDLER
+from gdbext.knowledge.labels import RULE_GROUPS, WAIT_GROUPS
+from gdbext.knowledge.log_lines import LOG_RULES
+from gdbext.knowledge.log_lines.last_words import HANDLERS, LAST_WORDS
+from gdbext.knowledge.row_kinds import EngineProfile, FrameRule
+from gdbext.model.missing import Missing
+from gdbext.model.stack import Captured, Frame, ThreadStack
+from gdbext.model.text.patterns import regex
+from gdbext.model.verdict import ThreadJudgement
+
+BUSY = 0.3
+"""CPU use (fraction of a core) from which a thread counts as running."""
+
+_COMMUNICATORS = ("comm", "info->comm", "nccl_param.nccl_comm_", "nccl_comm", "comm_")
+_MESSAGES = [(regex(rule.pattern), rule.kind) for rule in MESSAGES]
+_LOG_RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES if rule.wait]
+_HANDLED = frozenset(HANDLERS.values())
+_SAYS_LITTLE = ("unknown", "native-compute", "python-code", "condvar-idle")
+_RAISED = regex(r"[\w.]{0,200}(?:Error|Exception|Timeout|Expired)(?::|$)")  # whoever raises does not wait for work
+_CUT_INSIDE = regex(r"not in the text: frames? 0\b")  # what it calls there may well wait
+_NAMES = [(regex(row.pattern), row.helper) for row in THREAD_NAMES]
+_OWN_THREADS = [(regex(pattern), helper) for pattern, helper in code_owners.OWN_THREADS]
+_BOOK = FrameBook()
+
+
+class _Reading(NamedTuple):
+    """What the frames of a stack alone say. Stacks of equal frames share one."""
+
+    rule: Optional[FrameRule]
+    frame: Optional[int]
+    helper: Optional[str]  # by frames
+    collective: Optional[str]
+    python: Optional[int]  # innermost Python frame, where nothing but the C library and the interpreter is inside
+    busy: Optional[int]  # innermost frame, where it is code that is not known to wait
+    own: bool  # which is code of the program itself
+    engine: Optional[int]
+
+
+class Judged:
+    """Judgements of the threads of a look: those with one stack, of which the same is known, share one."""
+
+    def __init__(self) -> None:
+        self._known: Dict[Tuple[object, ...], ThreadJudgement] = {}
+
+    def of(self, thread: ThreadStack, profile: Optional[EngineProfile], messages: Tuple[str, ...]) -> ThreadJudgement:
+        calls, cpu = thread.calls, thread.cpu
+        busy = cpu if cpu is None else cpu >= BUSY
+        about = (thread.name, thread.state, busy, thread.truncated, thread.problems, messages)
+        key = (id(calls), profile and profile.name, *about)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = judge_thread(thread, profile, messages)
+        return found
+
+
+def judge_thread(
+    thread: ThreadStack, profile: Optional[EngineProfile] = None, messages: Iterable[str] = ()
+) -> ThreadJudgement:
+    """What `thread` does. `messages` are error lines printed beside its stack (its own problems count as well)."""
+    if thread.unread:
+        kind = kind_said((*thread.problems, *messages)) or _sleep(thread) or "unknown"
+        return ThreadJudgement(kind=kind, helper=_named_helper(thread.name))
+    reading = _read(thread.calls, profile)
+    rule = reading.rule
+    kind, frame, running = _kind(thread, reading)
+    helper = reading.helper
+    if helper is None and (rule is None or rule.rank <= LEAF + 2):
+        helper = _named_helper(thread.name)
+    if helper and (rule is None or (rule.rank <= LEAF + 2 and kind in ("io", "condvar-idle"))):
+        kind, running = "condvar-idle", running and rule is None and kind != "unknown"
+    said = kind_said((*thread.problems, *messages))
+    if said == "exited-or-crashed" and WAIT_GROUPS[kind] == "fatal":
+        said = None  # the frames say of what
+    if said is None and not (_HANDLED if kind in _SAYS_LITTLE else _dies_in(kind)).isdisjoint(thread.problems):
+        said = "exited-or-crashed"
+    captures = _captures(thread.calls)
+    return ThreadJudgement(
+        kind=said or kind,
+        frame=frame,
+        engine_frame=reading.engine,
+        collective=reading.collective,
+        communicator=_communicator(captures),
+        helper=helper,
+        idle=bool(rule and rule.idle and not said) and not any(map(_RAISED.match, thread.problems)),
+        running=running,
+        rule=rule.id if rule else None,
+        captures=captures,
+    )
+
+
+def _sleep(thread: ThreadStack) -> Optional[str]:
+    """What a thread without a stack waits in that nothing can interrupt, by the kernel's function. Any other sleep may
+    have ended since it was read."""
+    if thread.state != "D" or not thread.wchan:
+        return None
+    return next((row.kind for row in rules_matching(Frame(thread.wchan, module="[kernel]"))), None)
+
+
+def group_of(judged: ThreadJudgement) -> str:
+    """What its wait has in common with those of other ranks (labels.WAIT_GROUPS)."""
+    return RULE_GROUPS.get(judged.rule or "") or WAIT_GROUPS[judged.kind]
+
+
+def _dies_in(kind: str) -> FrozenSet[str]:
+    """What is printed of a thread that dies, whatever it was in; of what, its frames may say."""
+    return frozenset() if WAIT_GROUPS[kind] == "fatal" else LAST_WORDS
+
+
+def rules_matching(frame: Frame) -> Tuple[FrameRule, ...]:
+    """All rules that match a frame by itself, in order."""
+    return _BOOK.know(frame).rules
+
+
+def known(frames: Sequence[Frame]) -> List[Known]:
+    """What is known of each frame, lies left out."""
+    return without_lies([_BOOK.know(frame) for frame in frames])
+
+
+def _kind(thread: ThreadStack, reading: _Reading) -> Tuple[str, Optional[int], bool]:
+    """(kind, deciding frame, is running). Without a rule: Python code, computing, or nothing known."""
+    active = thread.state == "R" or (thread.cpu is not None and thread.cpu >= BUSY)
+    if reading.rule is not None and not (active and reading.rule.rank <= NAMED):
+        spins = thread.cpu is not None and thread.cpu >= BUSY and reading.rule.rank <= LEAF
+        return reading.rule.kind, reading.frame, spins
+    if reading.python is not None:
+        return "python-code", reading.python, active
+    unseen = thread.cpu is None and thread.state is None and reading.own
+    if reading.busy is not None and (active or (unseen and not any(map(_CUT_INSIDE.match, thread.problems)))):
+        return "native-compute", reading.busy, True
+    return "unknown", reading.busy, active
+
+
+def _named_helper(name: Optional[str]) -> Optional[str]:
+    if name:
+        for pattern, helper in _NAMES:
+            if pattern.match(name):
+                return helper
+    return None
+
+
+def kind_said(messages: Iterable[str]) -> Optional[str]:
+    """What a thread died or waited in, by lines that were printed beside its stack."""
+    lines = tuple(messages)
+    return next((kind for pattern, kind in _MESSAGES if any(pattern.search(line) for line in lines)), None)
+
+
+def kind_of_log(lines: Sequence[str]) -> Optional[str]:
+    """Where a process stands of which only log lines were read: by the lines, then by the row that knows one."""
+    said = kind_said(lines)
+    known = (rule.wait for pattern, rule in _LOG_RULES if any(pattern.search(line) for line in lines))
+    return said or next(filter(None, known), None)
+
+
+def _captures(frames: Sequence[Frame]) -> Mapping[str, Captured]:
+    """Values that the rules asked for; the innermost frame that has one wins."""
+    found: Dict[str, Captured] = {}
+    for frame in frames:
+        for name, value in frame.captures.items():
+            if isinstance(found.get(name, Missing("")), Missing):
+                found[name] = value
+    return found
+
+
+def _communicator(captures: Mapping[str, Captured]) -> Optional[str]:
+    for name in _COMMUNICATORS:
+        value = captures.get(name)
+        if isinstance(value, int):
+            return hex(value)
+        if isinstance(value, str):
+            return value
+    return None
+
+
+# Reading a stack -----------------------------------------------------------------------------------------------------
+
+_READINGS: Dict[Tuple[object, ...], _Reading] = {}
+_MOST_READINGS = 20000  # stacks of different shape remembered; a job has far fewer
+
+
+def _read(frames: Sequence[Frame], profile: Optional[EngineProfile]) -> _Reading:
+    stack = [_BOOK.know(frame) for frame in frames]
+    key = (profile.name if profile else None, *map(id, stack))
+    reading = _READINGS.get(key)
+    if reading is None:
+        if len(_READINGS) >= _MOST_READINGS:
+            _READINGS.clear()
+        reading = _READINGS[key] = _read_new(without_lies(stack), frames, profile)
+    return reading
+
+
+def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[EngineProfile]) -> _Reading:
+    rule: Optional[FrameRule] = None
+    at: Optional[int] = None
+    server: Optional[FrameRule] = None
+    collective: Optional[str] = None
+    transparent = True  # nothing but nameless and C library frames so far
+    quiet = True  # nothing of Python's own, nor of a library, so far
+    for number, frame in enumerate(stack):
+        alone = quiet if frame.python else transparent
+        matching = [row for row in frame.rules if _fits(row, stack, number, alone if row.helper else transparent)]
+        for row in matching:
+            if row.helper is None and row.rank > SILENT:
+                if rule is None or (row.rank > rule.rank and rule.kind not in STUCK_HANDLER.get(row.id, ())):
+                    rule, at = row, number
+                break
+        server = server or next((row for row in matching if row.helper), None)
+        collective = next((row.collective for row in matching if row.collective), collective)
+        transparent = transparent and (frame.name is None or frame.system)
+        quiet = quiet and (frame.name is None or _is_quiet(frame))
+    if server is not None and rule is not None and _does_more(server, rule):
+        server = None
+    helper = server.helper if server is not None else None if _calls_pool(rule) else _own_thread(stack)
+    if helper is None and rule is not None and rests(rule, stack):
+        helper = AT_REST
+    python = next((number for number, frame in enumerate(stack) if frame.python), None)
+    if python is not None and any(not _is_interpreter(frame) for frame in stack[:python]):
+        python = None
+    busy = next((number for number, frame in enumerate(stack) if not frame.system), None)
+    if busy is not None and (stack[busy].name is None and not _may_compute(stack[busy])):
+        busy = None
+    own = busy is not None and not stack[busy].vendor
+    fatal = rule is not None and WAIT_GROUPS[rule.kind] == "fatal"
+    engine = _engine_frame(stack, frames, at or 0, profile, fatal)
+    return _Reading(rule, at, helper, collective, python, busy, own, engine)
+
+
+def _is_quiet(frame: Known) -> bool:
+    """The interpreter, or a wait of Python's standard library: what stands inside a thread that has no work."""
+    return any(row.id in WAITS_FOR_WORK for row in frame.rules) if frame.python else _is_interpreter(frame)
+
+
+def _does_more(server: FrameRule, rule: FrameRule) -> bool:
+    """Whether a thread with frames of a helper makes a public call that no helper makes, or called the pool itself."""
+    return (server.leaf and rule.rank >= API) or OUTER <= rule.rank < GIL or _calls_pool(rule)
+
+
+def _calls_pool(rule: Optional[FrameRule]) -> bool:
+    return rule is not None and rule.id in CALLERS
+
+
+def _fits(rule: FrameRule, stack: List[Known], number: int, transparent: bool) -> bool:
+    """Whether the conditions of a rule on the neighbours of its frame hold."""
+    if rule.leaf and not transparent:
+        return False
+    if rule.caller and not _called_by(rule.caller, stack, number):
+        return False
+    if rule.by and not _called_by_function(rule.by, stack, number):
+        return False
+    if rule.under:
+        pattern = _pattern(rule.under)
+        return any(frame.name is not None and pattern.match(frame.name) for frame in stack[number + 1 :])
+    return True
+
+
+@functools.lru_cache(maxsize=None)
+def _pattern(text: str) -> Pattern[str]:
+    return regex(text)
+
+
+def _called_by(caller: str, stack: List[Known], number: int) -> bool:
+    for frame in stack[number + 1 :]:
+        if frame.python:
+            return caller == "python"
+        if caller == "python" and _is_interpreter(frame):
+            continue
+        if not frame.system and not _COPIES.match(frame.name or ""):
+            return caller != "python" and bool(_pattern(caller).match(frame.library))
+    return False
+
+
+def _called_by_function(name: str, stack: List[Known], number: int) -> bool:
+    nearest = next((frame.name or "" for frame in stack[number + 1 :] if frame.python), "")
+    return bool(_pattern(name).match(nearest.rsplit(".", 1)[-1]))
+
+
+_COPIES = regex(r"_*(GI_)?_*mem(set|cpy|move|cmp)\w*")
+_INTERPRETER = regex(code_owners.INTERPRETER)
+_INTERPRETER_MODULE = regex(code_owners.INTERPRETER_MODULES)
+
+
+def _is_interpreter(frame: Known) -> bool:
+    """C library or CPython itself: what may stand between a Python function and its wait."""
+    return frame.system or bool(
+        _INTERPRETER_MODULE.match(frame.library) or (frame.name and _INTERPRETER.match(frame.name))
+    )
+
+
+_DRIVER = regex(code_owners.DRIVER_MODULES)
+
+
+def _may_compute(frame: Known) -> bool:
+    """A nameless frame on top: running code, unless it is the driver (which polls) or nobody knows whose it is."""
+    return bool(frame.library) and not _DRIVER.match(frame.library)
+
+
+def _own_thread(stack: List[Known]) -> Optional[str]:
+    """A thread of a library itself: only nameless frames of one library between the C library and the entry.
+
+    An excerpt without its outer end counts when it sleeps in the kernel: the driver polls the clock for a caller,
+    its own threads sleep in poll.
+    """
+    middle = [frame for frame in stack if not frame.system and not frame.entry]
+    if not middle or any(frame.name is not None for frame in middle):
+        return None
+    complete = stack[-1].entry or stack[-1].system
+    asleep = stack[0].name in code_owners.SLEEPS_IN_KERNEL
+    if not (complete or asleep):
+        return None
+    for pattern, helper in _OWN_THREADS:
+        if all(pattern.match(frame.library) for frame in middle):
+            return helper
+    return None
+
+
+def _engine_frame(
+    stack: List[Known], frames: Sequence[Frame], start: int, profile: Optional[EngineProfile], fatal: bool
+) -> Optional[int]:
+    """The first frame of the engine's own code, from the deciding frame outwards; of a thread that dies the one that
+    was checked, not the check that ended it."""
+    numbers = [number for number in range(start, len(stack)) if not (fatal and is_raising(stack[number].name))]
+    if profile is not None:
+        spaces = [_pattern(text) for text in profile.namespaces]
+        paths = [_pattern(text) for text in profile.python_paths]
+        for number in numbers:
+            name, frame = stack[number].name, frames[number]
+            if stack[number].python:
+                if any(path.search(frame.file or "") for path in paths):
+                    return number
+            elif name is not None and any(space.match(name) for space in spaces):
+                return number
+    for number in numbers:
+        if not (stack[number].vendor or stack[number].system or stack[number].entry):
+            return number
+    return None

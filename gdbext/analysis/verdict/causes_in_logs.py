@@ -1,0 +1,351 @@
+"""Patterns in log lines: what NCCL, torch's watchdog, the kernel or a launcher said itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads
+from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.knowledge.frames.failures import DEVICE_CHECKS, OWN_CHECKS
+from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.knowledge.log_lines import GROUP, LOG_RULES, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN
+from gdbext.knowledge.row_kinds import LogRule
+from gdbext.model.codes import Given
+from gdbext.model.job import RankSnapshot
+from gdbext.model.text.patterns import regex
+from gdbext.model.text.ranges import ranks
+from gdbext.model.verdict import Evidence, ThreadJudgement
+
+_RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES]
+_TIMED_OUT, _PROGRESS, _GROUP, _RANK, _READY = map(regex, (TIMED_OUT, PROGRESS, GROUP, RANK, READY))
+_NUMBER = regex(r"\d{1,6}")
+_OWN_CHECK, _DEVICE_CHECK = regex(OWN_CHECKS), regex(DEVICE_CHECKS)
+_ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
+_MOST_QUOTED = 3
+_LONGEST_QUOTE = 160
+_SAME = 60  # characters at the end of a line
+
+
+class Line(NamedTuple):
+    """A log line, whose it is (None: nobody's in particular), and the row that knows it."""
+
+    text: str
+    process: Optional[RankSnapshot]
+    rule: LogRule
+
+
+def lines(view: JobView) -> List[Line]:
+    """Every log line that a row knows, the most telling first."""
+    found = [(_known(text), text, process) for process, text in _all_lines(view)]
+    known = [Line(text, process, rule) for rule, text, process in found if rule is not None]
+    return sorted(known, key=lambda line: LOG_RULES.index(line.rule))
+
+
+def _all_lines(view: JobView) -> Iterator[Tuple[Optional[RankSnapshot], str]]:
+    for text in view.snapshot.said:
+        yield None, text
+    for process in view.snapshot.processes:
+        for text in process.said:
+            yield process, text
+        for thread in process.threads:
+            for text in thread.problems:
+                yield process, text
+
+
+def _known(text: str) -> Optional[LogRule]:
+    return next((rule for pattern, rule in _RULES if pattern.search(text)), None)
+
+
+def quoted(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
+    """The most telling lines as evidence, each kind of line once, without what the candidate quotes itself."""
+    shown: Dict[str, Evidence] = {}
+    own = tuple(one.text for one in best.evidence)
+    for line in lines(view):
+        if any(text.endswith(line.text[-_SAME:]) for text in own):
+            continue
+        if line.rule.id not in shown and len(shown) < _MOST_QUOTED:
+            text = line.text if len(line.text) <= _LONGEST_QUOTE else line.text[: _LONGEST_QUOTE - 1] + "…"
+            index = line.process.index if line.process is not None else None
+            shown[line.rule.id] = Evidence(f"{line.rule.means}: {text}", index)
+    return tuple(shown.values())
+
+
+def speaker(view: JobView) -> Optional[Party]:
+    """Whose line says most, where no stack was read."""
+    telling = next((line.process for line in lines(view) if line.process is not None), None)
+    return _party(view, telling) if telling is not None else None
+
+
+def without_stacks(view: JobView) -> str:
+    """What can be said where no stack of a rank was read: the line that tells most, and whose it is."""
+    telling = next((line for line in lines(view) if line.process is not None), None)
+    if telling is None or telling.process is None:
+        return "No thread that does a rank's work could be read. The cause is unknown."
+    others = len({line.process.index for line in lines(view) if line.process is not None}) - 1
+    rest = f" {others} other {'process has' if others == 1 else 'processes have'} lines as well." if others else ""
+    return (
+        f"The log of {telling.process.label} reports: {telling.rule.means}.{rest} No stack was read, so the cause is "
+        "unknown; look at the lines of that process before this one."
+    )
+
+
+def told_by_log(view: JobView) -> Optional[Candidate]:
+    """A library or the kernel said what went wrong, in a line or by the call with which it ended the process."""
+    known = lines(view)
+    telling = next((line for line in known if line.rule.cause and _may_decide(view, line, known)), None)
+    if telling is None:
+        return _told_by_frames(view, known)
+    rule = telling.rule
+    if rule.alone and len(view.snapshot.processes) < 2:
+        rule = dataclasses.replace(rule, cause=rule.alone, confidence="low")
+    alike = [line for line in known if line.rule is telling.rule]
+    blamed = tuple(sorted({number for line in alike for number in _ranks_in(line)}))
+    if blamed:
+        culprits = _of_ranks(view, blamed)
+    else:
+        accusing = rule.cause in ("missing-rank", "init-rendezvous", "network-transport", "collective-mismatch")
+        culprits = () if accusing or telling.process is None else (_party(view, telling.process),)
+    named = {party.index for party in culprits}
+    waiting = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in named)
+    speaker = f"the log of {telling.process.label}" if telling.process is not None else "the log"
+    meaning = f"{rule.means}{f' ({ranks(blamed)})' if blamed else ''}"
+    if blamed and rule.befell:
+        meaning = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"
+    summary = f"In {speaker}: {meaning}. " + (
+        f"{start(who(waiting))} {verb(waiting, 'is', 'are')} blocked by that."
+        if waiting
+        else "The stacks that were read neither confirm nor contradict it."
+        if view.given is not Given.LOG
+        else "No stack was read."
+    )
+    return Candidate(cause=rule.cause, confidence=rule.confidence, summary=summary, culprits=culprits, victims=waiting)
+
+
+def _may_decide(view: JobView, line: Line, known: Sequence[Line]) -> bool:
+    """What a process says of its own death counts where it is dead, and where no line tells of waiting for others."""
+    if not line.rule.own:
+        return True
+    if _waited_in_vain(known):
+        return False
+    dead = (one for one in threads(view) if one.group == "fatal")
+    return view.given is Given.LOG or any(line.process in (None, one.process) for one in dead)
+
+
+def _waited_in_vain(known: Sequence[Line]) -> bool:
+    return any(WAIT_GROUPS[one.rule.wait] != "fatal" for one in known if one.rule.wait)
+
+
+def _told_by_frames(view: JobView, known: Sequence[Line]) -> Optional[Candidate]:
+    """A check of the program's own state, on the stack of the thread that it ended."""
+    dying = [one for one in threads(view, ("exited-or-crashed",)) if _checked_itself(one)]
+    if not dying or _waited_in_vain(known):
+        return None
+    dead = {one.index for one in dying}
+    victims = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in dead)
+    return Candidate(
+        cause="other",
+        confidence="low",
+        summary=f"{start(who(dying))} died of a check of its own state, in {where(dying[0])}.",
+        culprits=tuple(dying),
+        victims=victims,
+        evidence=evidence_of(dying, victims),
+    )
+
+
+def _checked_itself(one: Party) -> bool:
+    return matches_any(_OWN_CHECK, calls_of(one)) and not matches_any(_DEVICE_CHECK, calls_of(one))
+
+
+def _ranks_in(line: Line) -> Tuple[int, ...]:
+    match = re.search(line.rule.pattern, line.text)
+    groups = [value for name, value in match.groupdict().items() if name.startswith("rank")] if match else []
+    return tuple(int(number) for value in groups if value for number in _NUMBER.findall(value))
+
+
+def _of_ranks(view: JobView, numbers: Sequence[int]) -> Tuple[Party, ...]:
+    return tuple(_party(view, process) for process in view.snapshot.processes if process.rank in numbers)
+
+
+def _party(view: JobView, process: RankSnapshot) -> Party:
+    """The process as a party, also where none of its stacks was read."""
+    known = next((party for party in view.parties if party.index == process.index), None)
+    return known or Party(process=process, thread=None, judged=ThreadJudgement(kind="unknown"), group="unknown")
+
+
+# torch's watchdog -----------------------------------------------------------------------------------------------------
+
+
+class _Group(NamedTuple):
+    """What the watchdogs of one process group say: by rank the operation that timed out, and how far it got."""
+
+    timed_out: Dict[int, Tuple[int, str, Optional[int]]]  # (sequence number, operation, elements)
+    enqueued: Dict[int, int]
+    named: bool  # the lines name the group: without it groups of one rank may be mixed up
+
+
+def told_by_watchdog(view: JobView) -> Optional[Candidate]:
+    """Ranks of one process group timed out in different operations, or some never enqueued what the others wait for."""
+    for group in _groups(view).values():
+        found = (
+            _different_operations(view, group)
+            or _behind(view, group)
+            or _died_before(view, group)
+            or _silent(view, group)
+        )
+        if found is not None:
+            return found
+    return None
+
+
+def _groups(view: JobView) -> Dict[str, _Group]:
+    groups: Dict[str, _Group] = {}
+    for process, text in _all_lines(view):
+        timed_out, progress = _TIMED_OUT.search(text), _PROGRESS.search(text)
+        if not (timed_out or progress):
+            continue
+        name, own = _GROUP.search(text), _RANK.search(text)
+        rank = process.rank if process is not None and process.rank is not None else None
+        if rank is None and own is not None:
+            rank = int(own.group("rank"))
+        if rank is None:
+            continue
+        group = groups.setdefault(name.group("group") if name else "", _Group({}, {}, bool(name)))
+        if timed_out:
+            count = timed_out.group("count")
+            operation = (int(timed_out.group("seq")), timed_out.group("op"), int(count) if count else None)
+            group.timed_out.setdefault(rank, operation)
+        if progress:
+            group.enqueued.setdefault(rank, int(progress.group("enqueued")))
+    if "" in groups and len(groups) == 2:  # only one group is named: lines without a name are of it too
+        loose = groups.pop("")
+        named = next(iter(groups.values()))
+        named.timed_out.update({**loose.timed_out, **named.timed_out})
+        named.enqueued.update({**loose.enqueued, **named.enqueued})
+    return groups
+
+
+def _different_operations(view: JobView, group: _Group) -> Optional[Candidate]:
+    by_number: Dict[int, Dict[Tuple[str, Optional[int]], List[int]]] = {}
+    for rank, (number, operation, count) in group.timed_out.items():
+        key = (operation, None if operation in UNEVEN else count)
+        by_number.setdefault(number, {}).setdefault(key, []).append(rank)
+    for number, sides in by_number.items():
+        if len(sides) < 2 or any(operation in _ONE_SIDED for operation, _ in sides):
+            continue
+        ordered = sorted(sides.items(), key=lambda side: len(side[1]))
+        words = "; ".join(
+            f"{ranks(members)} in {operation.lower().lstrip('_')}{f' of {count} elements' if count is not None else ''}"
+            for (operation, count), members in ordered[:4]
+        )
+        odd = [rank for _, members in ordered[:-1] for rank in members]
+        fewer = len(odd) < len(ordered[-1][1])
+        culprits = _of_ranks(view, odd if fewer else tuple(group.timed_out))
+        victims = _of_ranks(view, ordered[-1][1]) if fewer else ()
+        summary = (
+            f"torch's watchdog: the ranks called different operations as number {number} of one process group: "
+            f"{words}. None of them can complete."
+        )
+        confidence = "high" if group.named else "medium"
+        return Candidate(
+            cause="collective-mismatch", confidence=confidence, summary=summary, culprits=culprits, victims=victims
+        )
+    return None
+
+
+def _behind(view: JobView, group: _Group) -> Optional[Candidate]:
+    numbers = [number for number, _, _ in group.timed_out.values()]
+    reached = min(numbers) if numbers else max(group.enqueued.values(), default=0)
+    late = sorted(rank for rank, number in group.enqueued.items() if 0 <= number < reached)
+    waiting = sorted({*group.timed_out, *group.enqueued} - set(late))
+    if not late or not waiting:
+        return None
+    name = next((operation.lower().lstrip("_") for _, operation, _ in group.timed_out.values()), "operation")
+    last = max(group.enqueued[rank] for rank in late)
+    summary = (
+        f"torch's watchdog: {ranks(waiting)} timed out in {name} number {reached}. {start(ranks(late))} "
+        f"had enqueued only {last}, so {'it' if len(late) == 1 else 'they'} never reached that operation. "
+        f"{'Its stack shows what it' if len(late) == 1 else 'Their stacks show what they'} did instead."
+    )
+    confidence = "high" if group.named and numbers else "medium"
+    return Candidate(
+        cause="missing-rank",
+        confidence=confidence,
+        summary=summary,
+        culprits=_of_ranks(view, late),
+        victims=_of_ranks(view, waiting),
+    )
+
+
+def _died_before(view: JobView, group: _Group) -> Optional[Candidate]:
+    """Ranks that died of something else than the waiting that the others gave up."""
+    blamed = [one for one in lines(view) if one.rule.cause == "missing-rank" or _waited_in_vain((one,))]
+    about_others = {one.process.index for one in blamed if one.process is not None}
+    dead = [
+        one
+        for one in view.of("fatal")
+        if one.process.rank is not None and one.process.rank not in group.timed_out and one.index not in about_others
+    ]
+    waiting = sorted(group.timed_out)
+    if not dead or not waiting:
+        return None
+    name = next(operation.lower().lstrip("_") for _, operation, _ in group.timed_out.values())
+    return Candidate(
+        cause="missing-rank",
+        confidence="medium",
+        summary=f"{start(who(dead))} died in {where(dead[0])}; {ranks(waiting)} timed out in {name}, waiting for it.",
+        culprits=tuple(dead),
+        victims=_of_ranks(view, waiting),
+        evidence=evidence_of(dead, ()),
+    )
+
+
+def _silent(view: JobView, group: _Group) -> Optional[Candidate]:
+    """All ranks but a few time out in one operation, and of those few there is no line at all."""
+    silent = [one for one in view.snapshot.processes if one.rank is not None and not (one.threads or one.said)]
+    if not silent or len(group.timed_out) < 2:
+        return None
+    missing, waiting = sorted(one.rank or 0 for one in silent), sorted(group.timed_out)
+    name = next(operation.lower().lstrip("_") for _, operation, _ in group.timed_out.values())
+    read = all(one.problems for one in silent)  # its own file was read, and has no such line
+    summary = f"torch's watchdog: {ranks(waiting)} timed out in {name}; there is no line of {ranks(missing)}. " + (
+        f"So the log of {ranks(missing)} ends without: {silent[0].problems[0]}."
+        if read
+        else f"Either {ranks(missing)} never arrived there, or the log of {ranks(missing)} is not in the text."
+    )
+    culprits, victims = _of_ranks(view, missing), _of_ranks(view, waiting)
+    return Candidate(
+        cause="missing-rank",
+        confidence="medium" if read else "low",
+        summary=summary,
+        culprits=culprits,
+        victims=victims,
+    )
+
+
+# Horovod's coordinator ------------------------------------------------------------------------------------------------
+
+
+def told_by_coordinator(view: JobView) -> Optional[Candidate]:
+    """Operations that wait, with the ranks that have submitted each: sets of ranks wait for different ones."""
+    sets: Dict[Tuple[int, ...], str] = {}
+    for _, text in _all_lines(view):
+        for found in _READY.finditer(text):
+            ready = tuple(sorted(int(number) for number in _NUMBER.findall(found.group("ranks"))))
+            sets.setdefault(ready, found.group("tensor"))
+    if len(sets) < 2 or any(set(one) & set(other) for one in sets for other in sets if one != other):
+        return None
+    ordered = sorted(sets.items(), key=lambda one: len(one[0]))
+    odd, usual = ordered[0], ordered[-1]
+    words = "; ".join(f"{ranks(members)} with {tensor[:80]}" for members, tensor in ordered[:4])
+    summary = f"Horovod's coordinator: ranks are ready with different operations: {words}. None can begin."
+    culprits = _of_ranks(view, odd[0] if len(odd[0]) < len(usual[0]) else (*odd[0], *usual[0]))
+    victims = _of_ranks(view, usual[0]) if len(odd[0]) < len(usual[0]) else ()
+    return Candidate(
+        cause="collective-mismatch", confidence="medium", summary=summary, culprits=culprits, victims=victims
+    )
+
+
+PATTERNS = (told_by_log, told_by_watchdog, told_by_coordinator)

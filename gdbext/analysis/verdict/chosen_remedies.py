@@ -1,0 +1,108 @@
+"""The advice that means something here: rows of knowledge whose conditions hold."""
+
+from __future__ import annotations
+
+import re
+from typing import List, Optional, Set, Tuple
+
+from gdbext.analysis.verdict.candidate import Candidate
+from gdbext.analysis.verdict.job_view import JobView, Party
+from gdbext.analysis.verdict.open_stacks import again
+from gdbext.knowledge.causes.remedies import REMEDIES
+from gdbext.knowledge.errors.gpu_reports import KINDS
+from gdbext.knowledge.row_kinds import RemedyRule
+from gdbext.model.verdict import Remedy
+
+_NCCL_FILE = re.compile(r"libnccl\.so\.(\d+\.\d+\.\d+)")
+_LONGER = "samples that are far apart tell a long step from a rank that is stuck"
+MOST = 5
+
+
+def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
+    """What to do about the candidate's cause, in the order of the rows; before them what makes the answer surer."""
+    kinds = {_kind(view, party) for party in (best.culprits or best.victims or view.parties)}
+    if best.decided_by is not None:
+        return (Remedy(f"Run {best.decided_by}", _LONGER),)
+    fitting = [rule for rule in REMEDIES if rule.cause == best.cause and _holds(rule, view, best, kinds)]
+    return (*again(view, best), *(Remedy(rule.action, rule.reason) for rule in fitting))[:MOST]
+
+
+def _kind(view: JobView, party: Party) -> str:
+    """A process of which no stack was read waits in what its log says."""
+    return party.kind if party.thread is not None else view.processes[party.index].wait.kind
+
+
+def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) -> bool:
+    if rule.kinds and kinds.isdisjoint(rule.kinds):
+        return False
+    if rule.given and view.given not in rule.given:
+        return False
+    if rule.set_in and not _is_set(view, rule.set_in):
+        return False
+    if rule.unset_in and _is_set(view, rule.unset_in):
+        return False
+    if rule.threads_as_ranks is not None and rule.threads_as_ranks != view.threads_as_ranks:
+        return False
+    if rule.python is not None and rule.python != _has_python(view):
+        return False
+    if rule.absent is not None and rule.absent != bool(best.absent):
+        return False
+    if rule.named is not None and rule.named != bool(best.culprits):
+        return False
+    if rule.alone is not None and rule.alone != (len(view.parties) + len(view.unseen) < 2):
+        return False
+    if rule.helpers and (view.parties or not view.unseen or not any(one.threads for one in view.unseen)):
+        return False
+    if rule.reported is not None and not _reported_fits(rule.reported, view):
+        return False
+    told = {statement.says for witness in view.snapshot.witnesses for statement in witness.statements}
+    if (rule.said and rule.said not in told) or rule.not_said in told:
+        return False
+    blamed = best.culprits or best.victims or view.parties
+    if rule.rules and not any(party.judged.rule in rule.rules for party in blamed):
+        return False
+    return _release_fits(rule, view)
+
+
+def _reported_fits(wanted: Tuple[str, ...], view: JobView) -> bool:
+    kinds = {error.kind for process in view.snapshot.processes for error in process.gpu_errors}
+    gravest = next((kind for kind in KINDS if kind in kinds), None)
+    return gravest in wanted if wanted else not kinds
+
+
+def _is_set(view: JobView, wanted: str) -> bool:
+    name, _, value = wanted.partition("=")
+    got = view.environment(name)
+    return got is not None and (not value or got.upper() == value.upper())
+
+
+def _has_python(view: JobView) -> bool:
+    if any(process.python is not None for process in view.snapshot.processes):
+        return True
+    threads = (party.thread for party in view.parties if party.thread is not None)
+    return any(frame.language == "python" for thread in threads for frame in thread.calls)
+
+
+def _release_fits(rule: RemedyRule, view: JobView) -> bool:
+    """Where the release is unknown, advice that holds only for some releases is left out."""
+    first, last = rule.nccl
+    if not (first or last):
+        return True
+    release = _nccl_release(view)
+    if release is None:
+        return False
+    return (not first or release >= _numbers(first)) and (not last or release <= _numbers(last))
+
+
+def _nccl_release(view: JobView) -> Optional[Tuple[int, ...]]:
+    for process in view.snapshot.processes:
+        for library in process.libraries:
+            match = _NCCL_FILE.search(library)
+            if match:
+                return _numbers(match.group(1))
+    return None
+
+
+def _numbers(release: str) -> Tuple[int, ...]:
+    pieces: List[int] = [int(piece) for piece in release.split(".")]
+    return tuple(pieces)

@@ -1,0 +1,330 @@
+"""One common view of all processes for the patterns: who takes part, in what kind of wait, and who is not there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Callable, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
+
+from gdbext.analysis.stacks.decisive import decisive
+from gdbext.analysis.stacks.thread_kind import group_of
+from gdbext.knowledge.engines.torch.groups import FROM, GROUP, LIST_OF_RANKS, NEW_GROUP, RANKS, TO
+from gdbext.knowledge.spinning import SPINNING_AFTER
+from gdbext.model.codes import Given, ReadState
+from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.missing import Missing
+from gdbext.model.stack import Captured, Frame, ThreadStack
+from gdbext.model.text.patterns import regex
+from gdbext.model.verdict import ProcessJudgement, ThreadJudgement
+
+COMMUNICATION = ("collective", "device", "launch")
+"""Groups that wait for the other ranks, or may: a launched collective makes the stream wait."""
+
+WATCHDOG = "NCCL watchdog"  # of torch: the name its frames and its thread have in knowledge/
+_PAIRS = ("send", "recv", "send_recv")
+# Endings of captured names that mean the same: `comm->commHash`, `info->comm->commHash`, ...
+_HASHES = ("commHash",)
+_ADDRESSES = ("comm", "nccl_comm_")
+_SIZES = ("nRanks", "nranks", "world_size_")
+_OPERATIONS = ("opCount",)
+_COUNTS = ("count", "data_size")
+_LIST = regex(LIST_OF_RANKS)
+
+
+@dataclass(frozen=True, eq=False)
+class Party:
+    """One member of the job: a process with its decisive thread, or one thread where threads are the ranks.
+
+    Two are equal that stand for the same thread. To compare all that is known of them would take as long as reading it,
+    and jobs of thousands of ranks ask often.
+    """
+
+    process: RankSnapshot
+    thread: Optional[ThreadStack]
+    judged: ThreadJudgement
+    group: str
+    is_thread: bool = False
+    by_group: bool = False  # its communicator goes by the name that torch gave it: no rank tells NCCL's own
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Party) and self._who == other._who
+
+    def __hash__(self) -> int:
+        return hash(self._who)
+
+    @property
+    def _who(self) -> Tuple[int, int, bool]:
+        return self.process.index, id(self.thread), self.is_thread
+
+    @property
+    def index(self) -> int:
+        return self.process.index
+
+    @property
+    def id(self) -> str:
+        """The thread's id as the source prints it; "" without one."""
+        return self.thread.id if self.thread is not None else ""
+
+    @property
+    def lwp(self) -> Optional[int]:
+        """What the kernel calls the thread."""
+        return self.thread.lwp if self.thread is not None else None
+
+    @property
+    def kind(self) -> str:
+        return self.judged.kind
+
+    @property
+    def in_collective(self) -> bool:
+        """Whether the stack shows a collective of the whole communicator (send and receive are between two)."""
+        return self.judged.collective is not None and self.judged.collective not in _PAIRS
+
+    @property
+    def communicator(self) -> Optional[str]:
+        """What names the communicator across processes; its address does so within one process only."""
+        value = self._captured(_HASHES)
+        if isinstance(value, Missing):
+            value = self._hash_at(self._captured(_ADDRESSES))
+        if isinstance(value, Missing) and self.by_group:
+            value = self.judged.captures.get(GROUP, value)
+        return hex(value) if isinstance(value, int) else value if isinstance(value, str) else None
+
+    def _hash_at(self, address: Captured) -> Captured:
+        """By its memory, where the frame tells the address only."""
+        found = (one.hash for one in self.process.communicators if one.readable and one.address == address)
+        return next(found, Missing("not read"))
+
+    @property
+    def count(self) -> Optional[int]:
+        """How many elements its collective carries."""
+        value = self._captured(_COUNTS)
+        return value if isinstance(value, int) else None
+
+    @property
+    def members(self) -> Optional[int]:
+        """How many ranks its communicator has."""
+        value = self._captured(_SIZES)
+        return value if isinstance(value, int) else len(self.ranks) or None
+
+    @cached_property
+    def ranks(self) -> Tuple[int, ...]:
+        """The members of the group of its call, in their order; () where that was not read."""
+        value = self.judged.captures.get(RANKS)
+        return tuple(map(int, value.split(","))) if isinstance(value, str) and _LIST.match(value) else ()
+
+    @property
+    def makes(self) -> Tuple[str, Tuple[int, ...]]:
+        """The group that it makes: its name and members."""
+        name = self.judged.captures.get(NEW_GROUP)
+        return name if isinstance(name, str) else "", self.ranks
+
+    @property
+    def other_side(self) -> Optional[int]:
+        """The rank that the message which it waits for comes from, or goes to."""
+        captures = self.judged.captures
+        for name, in_group in {"recv": (FROM,), "send": (TO,)}.get(self.judged.collective or "", ()):
+            value, place = captures.get(name), captures.get(in_group)
+            if isinstance(value, int):
+                return value
+            if isinstance(place, int) and 0 <= place < len(self.ranks):
+                return self.ranks[place]
+        return None
+
+    @property
+    def operations(self) -> Optional[int]:
+        """How many operations its communicator has begun."""
+        value = self._captured(_OPERATIONS)
+        return value if isinstance(value, int) else None
+
+    def frame(self, number: Optional[int]) -> Optional[Frame]:
+        """Frame `number` of the thread; None when there is none."""
+        if number is None or self.thread is None or not 0 <= number < len(self.thread.calls):
+            return None
+        return self.thread.calls[number]
+
+    def _captured(self, endings: Tuple[str, ...]) -> Captured:
+        for name, value in self.judged.captures.items():
+            if name.endswith(endings) and not isinstance(value, Missing):
+                return value
+        return Missing("not read")
+
+
+@dataclass(frozen=True)
+class JobView:
+    """What the patterns look at."""
+
+    snapshot: JobSnapshot
+    processes: Tuple[ProcessJudgement, ...]
+    parties: Tuple[Party, ...]  # those that could be judged
+    unseen: Tuple[RankSnapshot, ...]  # processes of which only helpers or nothing at all was read
+    gone: Tuple[Party, ...]  # lost, dead or stopped: a subset of `parties`
+    threads_as_ranks: bool = False
+    moved: Tuple[int, ...] = ()  # processes that went on between two looks
+    still: Tuple[int, ...] = ()  # processes that provably did nothing between two looks
+    before: Tuple[JobView, ...] = ()  # the looks before this one, oldest first
+    spinning_after: float = SPINNING_AFTER  # seconds at one place from which a rank that runs is named
+
+    def of(self, *groups: str) -> List[Party]:
+        """Parties in one of these groups, in process order."""
+        return [party for party in self.parties if party.group in groups]
+
+    def where(self, wanted: Callable[[Party], bool]) -> List[Party]:
+        return [party for party in self.parties if wanted(party)]
+
+    @property
+    def looked_twice(self) -> bool:
+        return self.snapshot.apart is not None or bool(self.before or self.moved or self.still)
+
+    @property
+    def given(self) -> Given:
+        """What was read: LIVE for what a gdb holds too; LOG for a text without any stack."""
+        sources = {process.given for process in self.snapshot.processes}
+        if sources and not sources & {Given.TEXT, Given.CORE}:
+            return Given.LIVE
+        if Given.CORE in sources:
+            return Given.CORE
+        return Given.TEXT if any(process.threads for process in self.snapshot.processes) else Given.LOG
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether two looks prove that nobody went on."""
+        return bool(self.parties) and all(party.index in self.still for party in self.parties)
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether every rank of the job was seen, or is known to be absent."""
+        world = self.world_size
+        found = {process.rank for process in self.snapshot.processes if process.rank is not None}
+        return world is not None and len(found) + len(self.snapshot.absent) >= world and not self.unseen
+
+    @cached_property
+    def world_size(self) -> Optional[int]:
+        if self.snapshot.world_size is not None:
+            return self.snapshot.world_size
+        return max((one.world_size for one in self.snapshot.processes if one.world_size), default=None)
+
+    def environment(self, name: str) -> Optional[str]:
+        """The value of a variable in the first process that has it."""
+        return next((one.environment[name] for one in self.snapshot.processes if name in one.environment), None)
+
+
+def look(
+    snapshot: JobSnapshot,
+    processes: Sequence[ProcessJudgement],
+    moved: Tuple[int, ...] = (),
+    still: Tuple[int, ...] = (),
+    before: Tuple[JobView, ...] = (),
+) -> JobView:
+    """Build the view; linear in processes and threads."""
+    parties: List[Party] = []
+    unseen: List[RankSnapshot] = []
+    for process, judged in zip(snapshot.processes, processes):
+        party = _party(process, judged)
+        if party is None:
+            unseen.append(process)
+        else:
+            parties.append(party)
+    if all(party.communicator is None for party in parties):
+        parties = [replace(party, by_group=True) for party in parties]
+    split = _threads_as_parties(snapshot, processes)
+    gone = tuple(party for party in parties if party.group in ("gone", "stopped"))
+    members, apart = tuple(split or parties), tuple(unseen)
+    return JobView(
+        snapshot=snapshot,
+        processes=tuple(processes),
+        parties=members,
+        unseen=apart,
+        gone=gone,
+        threads_as_ranks=bool(split),
+        moved=moved,
+        still=still,
+        before=before,
+    )
+
+
+def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:
+    gone = _gone(process)
+    best = decisive(process, judged.threads)
+    if gone:
+        nothing = ThreadJudgement(kind="exited-or-crashed")
+        return Party(
+            process=process,
+            thread=None if best is None else process.threads[best],
+            judged=nothing if best is None else judged.threads[best],
+            group=gone,
+        )
+    if best is None:
+        return None
+    only = process.given is Given.LIVE and len(process.threads) == 1  # whatever started it, it does the work
+    if judged.threads[best].helper is not None and not (only or _died(judged.threads[best])):
+        return None
+    thread = process.threads[best]
+    return Party(process=process, thread=thread, judged=judged.threads[best], group=_group(judged.threads[best]))
+
+
+def _died(helper: ThreadJudgement) -> bool:
+    """Whether a helper is what killed its process. torch's watchdog only reports what others did."""
+    return helper.kind == "exited-or-crashed" and helper.helper != WATCHDOG
+
+
+def _group(judged: ThreadJudgement) -> str:
+    return "idle" if judged.idle else group_of(judged)
+
+
+def _gone(process: RankSnapshot) -> str:
+    """ "gone" for a process that is dead or cannot be reached, "stopped" for one under job control, else ""."""
+    states = {thread.state for thread in process.threads}
+    # A process that could not be read is not dead: somebody else may trace it, or we may lack the permission.
+    unread = process.state == ReadState.LOST and not process.threads and not process.alive
+    unread = unread and process.given is not Given.UNASKED
+    if unread or (states and states <= {"Z", "X"}):
+        return "gone"
+    return "stopped" if states == {"T"} else ""
+
+
+def _threads_as_parties(snapshot: JobSnapshot, processes: Sequence[ProcessJudgement]) -> List[Party]:
+    """One process whose threads wait in the GPU's calls side by side: each may drive a GPU of its own."""
+    if len(processes) != 1:
+        return []
+    process, judged = snapshot.processes[0], processes[0].threads
+    waits = (*COMMUNICATION, "implicit")
+    found = processes[0].those(lambda one: one.helper is None and _group(one) in waits)
+    members = [
+        Party(
+            process=process, thread=process.threads[one], judged=judged[one], group=_group(judged[one]), is_thread=True
+        )
+        for one in found
+    ]
+    return members if len(members) > 1 else []
+
+
+def without(parties: Iterable[Party], others: Iterable[Party]) -> List[Party]:
+    """Those of `parties` that are not among the others, in their order."""
+    left_out = frozenset(others)
+    return [party for party in parties if party not in left_out]
+
+
+def threads(view: JobView, kinds: Sequence[str] = ()) -> Iterator[Party]:
+    """Every thread of every process as a party of its own; only those of these kinds if given."""
+    for index in range(len(view.processes)):
+        yield from threads_of(view, index, lambda one: not kinds or one.kind in kinds)
+
+
+def calls_of(party: Party, outside: int = -1) -> List[str]:
+    """Names of the party's frames further out than frame `outside`, innermost first."""
+    if party.thread is None:
+        return []
+    return [frame.function or "" for frame in party.thread.calls[outside + 1 :]]
+
+
+def matches_any(pattern: Pattern[str], names: Iterable[str]) -> bool:
+    return any(pattern.match(name) for name in names)
+
+
+def threads_of(view: JobView, index: int, wanted: Callable[[ThreadJudgement], bool] = lambda _: True) -> List[Party]:
+    """Threads of one process as parties; only those with such a judgement if given."""
+    process, judged = view.snapshot.processes[index], view.processes[index]
+    chosen = ((process.threads[one], judged.threads[one]) for one in judged.those(wanted))
+    return [
+        Party(process=process, thread=thread, judged=one, group=group_of(one), is_thread=True) for thread, one in chosen
+    ]

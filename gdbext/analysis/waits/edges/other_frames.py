@@ -1,0 +1,149 @@
+"""What frames of a thread besides the one that decides give away: whose lock it holds, who called it, what it is at."""
+
+from __future__ import annotations
+
+import re
+from typing import Iterator
+
+from gdbext.analysis.progress.own_work import waits_for_result
+from gdbext.analysis.stacks.thread_kind import known
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of
+from gdbext.knowledge.frames.python import interpreter as python
+from gdbext.knowledge.frames.system import code_owners
+from gdbext.model.text.patterns import regex
+
+_DRIVER = regex(code_owners.CUDA_DRIVER_MODULES)
+_LOADER = regex(r"_*(GI_)?_*(dl_iterate_phdr|dl_open\w*|dlopen\w*|dl_close\w*|dlclose|dl_fini)$")
+_POOLS = ("openmp-caller",)  # frame rules: waits for a pool of threads, which a forked child does not have
+_FORK = regex(r"(fork|_launch|__libc_fork|os_fork)$")
+_CUPTI = regex(r"(cupti\w+|_nv\d+cupti)")
+_EXIT = regex(
+    r"(exit|__run_exit_handlers|__cxa_finalize|_dl_fini|Py_FinalizeEx|finalize_modules|atexit\w*)$|\w+::~|.*::~"
+)
+_EXITING = ("exit", "__run_exit", "_dl_fini", "Py_Finalize")
+_ENDS_IN = regex(r"(.*join|cu(da)?[A-Z])")
+_LEADER_FIRST = regex(python.LEADER_FIRST)
+_LOADS_DATA = regex(r"(__next__|__iter__|_next_data|_get_data|_try_get_data|get_batch\w*|next_batch\w*|prefetch\w*)$")
+_DISTRIBUTED = regex(r"(distributed|ddp|fsdp|deepspeed|megatron|horovod|torchrun|launch)", re.IGNORECASE)
+_OF_TORCH = regex(r"torch/distributed/")
+_PEER_MEMORY = regex(
+    r"(cu(da)?IpcOpenMemHandle|cudaDeviceEnablePeerAccess|cuCtxEnablePeerAccess|cuMemImportFromShareableHandle|cuMemSetAccess)"
+)
+_ON_NETWORK = ("bootstrap", "ncclSocketAccept", "socketPoll")
+
+
+def wants_loader(party: Party) -> bool:
+    """Whether it waits for a lock inside the dynamic loader."""
+    return party.kind == "mutex" and matches_any(_LOADER, calls_of(party))
+
+
+def called_by_loader(party: Party) -> bool:
+    """Whether it waits in a hook that the dynamic loader called with its lock held."""
+    return matches_any(_LOADER, calls_of(party, party.judged.frame or 0))
+
+
+def under_driver(party: Party) -> bool:
+    """Whether the wait stands in code that the CUDA driver called: a callback, or a hook of its allocations."""
+    if party.thread is None or party.judged.frame is None:
+        return False
+    stack = known(party.thread.calls)
+    inside = True
+    for frame in stack[party.judged.frame + 1 :]:
+        if _DRIVER.match(frame.library):
+            return not inside
+        inside = inside and (frame.system or frame.name is None)
+    return False
+
+
+def owners_of_gil(view: JobView, waiter: Party) -> Iterator[Party]:
+    """Threads of the waiter's process that may own the GIL: the known one, else those blocked in native code."""
+    others = [one for one in threads_of(view, waiter.index) if one.id != waiter.id and one.kind != "gil"]
+    certain = [one for one in others if one.thread is not None and one.thread.gil]
+    for one in certain or others:
+        if one.judged.helper is None and one.group in ("lock", "implicit", *COMMUNICATION, "teardown"):
+            yield one
+
+
+def in_profiler(party: Party) -> bool:
+    """Inside CUPTI."""
+    return matches_any(_CUPTI, calls_of(party))
+
+
+def is_forked(party: Party) -> bool:
+    """A child by fork with one thread, which waits for what only a thread of its parent can give."""
+    waits = party.group in ("lock", "implicit") or party.judged.rule in _POOLS
+    # A thread gives what a task returns, and there is no other one.
+    waits = waits or (len(party.process.threads) == 1 and waits_for_result(party))
+    alone = len(party.process.threads) <= 2 and party.kind != "gil"
+    shared = any(one.shared for one in party.process.locks if one.thread == party.lwp)
+    called = (name.rsplit(".", 1)[-1] for name in calls_of(party))
+    return waits and alone and not shared and matches_any(_FORK, called)
+
+
+def left_by_fork(view: JobView, party: Party) -> bool:
+    """The only thread of a process with its parent's program; the parent has more threads and waits for its end."""
+    process = party.process
+    if len(process.threads) != 1 or process.title is None or party.kind not in ("mutex", "condvar-idle"):
+        return False
+    return any(
+        len(one.threads) > 1
+        and one.title == process.title
+        and any(peer.child is not None and peer.child == process.pid for peer in one.peers)
+        for one in view.snapshot.processes
+    )
+
+
+def is_exiting(party: Party) -> bool:
+    """Inside a destructor that runs because the process ends."""
+    names = calls_of(party, party.judged.frame or 0)
+    return matches_any(_EXIT, names) and any(name.startswith(_EXITING) for name in names)
+
+
+def blocked_inside(party: Party) -> bool:
+    """Whether the stack inside of a teardown shows a join, a CUDA call or a lock: it is stuck, not about to start."""
+    frames = known(party.thread.calls if party.thread else ())
+    return matches_any(_ENDS_IN, [frame.name or "" for frame in frames][: party.judged.frame or 0])
+
+
+def in_nccl(party: Party) -> bool:
+    """In a call of NCCL, also where it launches."""
+    if party.group in ("collective", "init", "teardown"):
+        return (party.judged.rule or "").startswith(("nccl-", "torch-"))
+    return party.group == "launch" and launches_nccl(party)
+
+
+def launches_nccl(party: Party) -> bool:
+    """Whether NCCL is on the stack."""
+    return any("nccl" in name.lower() for name in calls_of(party))
+
+
+def waits_for_leader(party: Party) -> bool:
+    """Waits on purpose until the first rank has worked alone."""
+    return matches_any(_LEADER_FIRST, calls_of(party))
+
+
+def is_starved(party: Party) -> bool:
+    """A member of a distributed job that waits for its input data."""
+    if party.kind not in ("ipc-queue", "io"):
+        return False
+    files = [frame.file or "" for frame in party.thread.calls] if party.thread is not None else []
+    names = calls_of(party)
+    return matches_any(_LOADS_DATA, names) and any(_DISTRIBUTED.search(text) for text in (*files, *names))
+
+
+def opens_peer_memory(party: Party) -> bool:
+    """Opening the memory of another GPU for NCCL."""
+    return matches_any(_PEER_MEMORY, calls_of(party)) and launches_nccl(party)
+
+
+def waits_for_peers(party: Party) -> bool:
+    """A set-up that waits on the network for other members."""
+    return party.kind == "store-wait" or any(name.startswith(_ON_NETWORK) for name in calls_of(party))
+
+
+def asks_store(party: Party) -> bool:
+    """A key of the store that the program itself waits for: no function of torch.distributed's own asked for it."""
+    if party.kind != "store-wait" or party.thread is None:
+        return False
+    python = [frame for frame in party.thread.frames if frame.language == "python"]
+    return bool(python) and not any(_OF_TORCH.search(frame.file or "") for frame in python)

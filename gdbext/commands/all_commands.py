@@ -1,0 +1,43 @@
+"""All commands, of gdb and of the shell. A new one is a file in `declared`, and its name here."""
+
+from typing import Tuple
+
+from gdbext.commands.declaration import Command
+from gdbext.commands.declared import (
+    backtrace,
+    check,
+    comms,
+    completion,
+    demo,
+    diagnose,
+    diff,
+    doctor,
+    dump,
+    error,
+    explain,
+    gdbinit,
+    launch,
+    locks,
+    man,
+    pdb,
+    profile,
+    ranks,
+    run,
+    schema,
+    stream,
+    tensor,
+    trace,
+    vscode,
+    watch,
+)
+from gdbext.commands.declared import rank_breakpoints as break_points
+
+_NOUNS = (
+    *(diagnose, locks, ranks, doctor, explain, comms, pdb, error, watch, diff, profile, trace, dump),
+    *(launch, vscode, run, gdbinit, schema, completion, man, demo, backtrace, break_points, tensor, stream, check),
+)
+COMMANDS: Tuple[Command, ...] = tuple(command for noun in _NOUNS for command in noun.COMMANDS)
+"""In the order in which `gdbext --help` lists them."""
+
+IN_GDB = tuple(command for command in COMMANDS if command.gdb)
+IN_SHELL = {command.gdbext: command for command in COMMANDS if command.gdbext}

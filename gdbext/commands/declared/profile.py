@@ -1,0 +1,58 @@
+"""An engine's own profiler, started and stopped."""
+
+from gdbext.commands.argument_types import profile_seconds, steps
+from gdbext.commands.declaration import Argument, Command
+from gdbext.commands.declared.shared_arguments import PIDS, QUIET, SELECTING
+
+_SERVER = "the server (found by the job's processes)"
+_WHAT = "what start and run record (each engine supports some of these; the others are refused)"
+_RUN = "run"
+_ACTIONS = ("start", "stop", "status", "run")
+
+COMMANDS = (
+    Command(
+        "Start and stop the profiler of a running server, merge its traces, and find the late rank",
+        gdbext="profile",
+        run="gdbext.cli.profiler.profile",
+        arguments=(
+            Argument(
+                "action",
+                "status: show the server; start, stop; run: both, then wait for each rank's trace and report",
+                "start|stop|status|run",
+                choices=_ACTIONS,
+            ),
+            PIDS,
+            *SELECTING,
+            Argument("--port", "the server's port, if there are several servers", "N", int, group=_SERVER),
+            Argument("--url", "the URL of a server whose process is not visible here", "URL", group=_SERVER),
+            Argument("--yes", "send requests to a server on another host too", flag=True, group=_SERVER),
+            Argument(
+                "--token-file", "a file with the server's access token (or set $GDBEXT_TOKEN)", "FILE", group=_SERVER
+            ),
+            Argument("--dir", "folder for the traces, as the server sees it", "DIR", group=_SERVER),
+            Argument("--steps", "stop after N steps of the engine", "N", steps, group=_WHAT),
+            Argument("--start-step", "begin at step N, or after N steps", "N", steps, group=_WHAT),
+            Argument("--activities", "CPU,GPU,MEM,RPD,CUDA_PROFILER", "A,B", group=_WHAT),
+            Argument("--by-stage", "separate traces of prefill and decode", flag=True, group=_WHAT),
+            Argument("--stages", "only these stages: prefill,decode", "A,B", group=_WHAT),
+            Argument("--stack", "record Python stacks", flag=True, group=_WHAT),
+            Argument("--no-stack", "do not record Python stacks: much smaller traces", flag=True, group=_WHAT),
+            Argument("--shapes", "record tensor shapes", flag=True, group=_WHAT),
+            Argument("--engine-merge", "also let the engine merge the traces of its ranks", flag=True, group=_WHAT),
+            Argument("--prefix", "prefix for the names of the traces", "NAME", group=_WHAT),
+            Argument(
+                "--seconds", "how many seconds to record, at most (5)", "S", profile_seconds, default=5.0, group=_RUN
+            ),
+            Argument("--request", "send the JSON requests in FILE while the profiler runs", "FILE", group=_RUN),
+            Argument(
+                "--flush",
+                "how many seconds to wait for the traces to be written (900)",
+                "S",
+                profile_seconds,
+                default=900.0,
+                group="run, stop",
+            ),
+            QUIET,
+        ),
+    ),
+)

@@ -1,0 +1,78 @@
+"""Lines printed beside a stack that say what its thread died or waited in."""
+
+from gdbext.knowledge.row_kinds import MessageRule
+
+RULES = (
+    MessageRule(
+        r"(Bus error|SIGBUS|exitcode: -7\b|[Ss]ignal[: ]+7\b|[Ss]ignal \(7|BUS_ADRERR)", "sigbus", "Megatron-LM#516"
+    ),
+    MessageRule(
+        r"(CUDA (runtime )?error|(CUDA|HIP)_ERROR_(?!NOT_READY)[A-Z_]+|(cuda|hip)Error[A-Z]\w+"
+        r"|CUBLAS_STATUS_(?!SUCCESS)|AcceleratorError|device-side assert|Memory access fault by GPU"
+        r"|CUDA_EXCEPTION_\d|CUDA Exception: )",
+        "cuda-error-throw",
+        "check functions",
+    ),
+    MessageRule(
+        r"(Segmentation fault|SIGSEGV|SIGABRT|SIGILL|SIGFPE|Fatal Python error|Aborted \(core dumped\)"
+        r"|[Ss]ignal[: ]+(4|6|8|11)\b|[Ss]ignal \((4|6|8|11))",
+        "exited-or-crashed",
+        "sgl-project/sglang#4205; faulthandler",
+    ),
+    MessageRule(
+        r"((Address|Leak|Memory)Sanitizer: |(READ|WRITE) of size \d|heap-use-after-free|double free or corruption"
+        r"|Segfault encountered|segmentation violation|Fatal error in P?MPI_|Windows fatal exception: "
+        r"|Exception Code: 0x|stop reason = (EXC_(?!BREAKPOINT)|hit program assert|signal SIG(ABRT|SEGV|BUS|ILL|FPE))"
+        r"|hit an exception:|[Uu]n(caught|handled) exception)",
+        "exited-or-crashed",
+        "LLVM compiler-rt; vllm-project/vllm#44780",
+    ),
+    MessageRule(
+        r"(panicked at|forked subprocess|^Process \w*Process-|terminated abnormally with signal"
+        r"|failed \(exitcode: |: line \d+: .*(Killed|Aborted|Segmentation fault|Terminated))",
+        "exited-or-crashed",
+        "Rust's panic hook; torch; bash",
+    ),
+    MessageRule(
+        r"goroutine in state (chan (receive|send)|select|sleep|sync\.(Cond|WaitGroup)\.Wait|finalizer wait"
+        r"|GC \w+ (wait|\(idle\))|force gc)",
+        "condvar-idle",
+        "Go runtime/runtime2.go waitReasonStrings",
+    ),
+    MessageRule(r"goroutine in state sync\.(RW)?Mutex\.R?Lock", "mutex", "Go runtime/runtime2.go waitReasonStrings"),
+    MessageRule(r"goroutine in state IO wait", "io", "Go runtime/runtime2.go waitReasonStrings"),
+    MessageRule(
+        r"(stream synchronize failed|StreamSynchronize failed|synchronize stream failed|SynchronizeStream failed)",
+        "stream-sync",
+        "Ascend/pytorch#54; CANN acl_rt.h",
+    ),
+    MessageRule(
+        r"(store->get\(|c10d key-value store|TCPStore\b.*(time|Time)|Timed out after .* waiting for"
+        r"|wait timeout .* keys?:)",
+        "store-wait",
+        "NVIDIA/nccl#865",
+    ),
+    MessageRule(
+        r"^(?!.*(?:[Tt]im(?:e|ed)[ _-]?out|synchronize failed|DistBackendError|Barrier))"
+        r"[\w.]*(Error|Exception|OutOfMemory\w*)(: |:$|$)",
+        "exited-or-crashed",
+        "the last line of a Python traceback: the thread has left the place with an exception",
+    ),
+)
+
+HANDLERS = {
+    "traceback": "the traceback of an exception, which is not in the text",
+    "ucx": "UCX prints a stack as the process dies",
+    "openmpi": "Open MPI's handler of a fatal signal prints this stack",
+    "glog": "the handler of a fatal signal, or a failed check, prints this stack",
+    "exception": "the stack of an exception that was thrown",
+    "torch": "the stack of an exception of torch",
+    "caffe2": "the handler of a fatal signal prints this stack",
+    "cstack": "faulthandler prints the C stack as the process dies",
+    "hs_err": "Java's report of a crash",
+}
+"""Kinds of stacks that nothing prints but the end of a process, where they have no head of a live thread."""
+
+LAST_WORDS = frozenset(text for kind, text in HANDLERS.items() if kind not in ("traceback", "torch"))
+"""Of a traceback that is cut off nobody knows whether an interrupt made it, and torch prints where an exception is
+made, which is where the thread waited: a wait that their frames name says more."""

@@ -1,0 +1,318 @@
+"""Texts -> one snapshot of a job."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from gdbext.knowledge.engines.all_profiles import PROFILES
+from gdbext.knowledge.launch.launchers import RANK_ARGUMENTS
+from gdbext.knowledge.log_lines import LAUNCHER_SAW
+from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.text.digits import whole
+from gdbext.model.text.patterns import regex
+from gdbext.parsers import text_lines as source
+from gdbext.parsers.assemble.assembler import Assembler
+from gdbext.parsers.assemble.building import Process
+from gdbext.parsers.assemble.file_owners import once, owner_of, shared_folders, together
+from gdbext.parsers.assemble.joined_headings import is_about
+from gdbext.parsers.assemble.line_events import ProcessHead, Said
+from gdbext.parsers.assemble.log_writers import Speakers
+from gdbext.parsers.assemble.text_limits import Tally
+from gdbext.parsers.assemble.threads import LONGEST_PROBLEM, Thread
+from gdbext.parsers.cleaning import UNNAMED, Stream, clean
+from gdbext.parsers.formats import pyspy_json
+from gdbext.parsers.gpu_reports.report_owners import FileReport, given_to, ranks_of_names, taken
+from gdbext.parsers.gpu_reports.report_stream import ReportStream
+
+_LAUNCHER_SAW = regex(LAUNCHER_SAW)
+_FILE_RANK = regex(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
+_FILE_PID = regex(r"(?i)(?:pid|core)[-_.]?(\d{2,9})(?!\d)")
+_TITLES = tuple((regex(rule.pattern), profile.name) for profile in PROFILES for rule in profile.titles)
+_ARGUMENTS = tuple(regex(rule.pattern, re.IGNORECASE) for rule in RANK_ARGUMENTS)
+_GOES_ON = regex(
+    r"frame #|Exception raised from |CUDA kernel errors might be |For debugging consider |Compile with `TORCH_|$"
+)
+"""Lines of torch's messages behind the first."""
+_MOST_PROBLEMS = 40
+_MOST_MESSAGES = 1000  # log lines of processes whose stacks stand elsewhere, or nowhere
+_MOST_STREAMS = 8192  # writers that are told apart
+
+
+def parse_files(
+    texts: Sequence[Tuple[str, bytes]], streamed: Mapping[str, ReportStream] = MappingProxyType({})
+) -> JobSnapshot:
+    """Whatever stacks stand in these texts, as (name, content).
+
+    The kind of text is recognised line by line: gdb, cuda-gdb, gstack, lldb, eu-stack, py-spy (also its JSON), pystack,
+    faulthandler, Python tracebacks, stacks of crash handlers, and logs around them. Nothing raises: what could not
+    be read is said in `problems`, one line each, and a text without stacks gives no processes. Time and memory grow
+    with the length of the texts, of which at most `source.LIMIT` bytes each are read. `streamed`: of longer texts the
+    sanitizer's reports, which were read as they came.
+    """
+    tally = Tally()
+    processes: List[RankSnapshot] = []
+    problems: List[str] = []
+    said: List[str] = []
+    names = [name for name, _ in texts]
+    shared = shared_folders(names)
+    whose = {name: owner_of(name[shared:]) for name in names} if len(texts) > 1 else {}
+    of_reports = ranks_of_names(names)
+    reports: List[FileReport] = []
+    for name, data in together(texts, whose):
+        owner = whose.get(name, UNNAMED)
+        found = _parse(name, data, tally, of_reports.get(name, owner) if owner.rank is None else owner, streamed)
+        reports += found.reports
+        processes += _titled(name, found.processes) if len(texts) > 1 else found.processes
+        problems += found.problems
+        said += found.said
+    processes = given_to(once(processes), reports) if reports else once(processes)
+    problems += _not_understood(tally)
+    numbered = tuple(replace(process, index=index) for index, process in enumerate(processes))
+    return JobSnapshot(
+        processes=numbered,
+        engine=_common([one.engine for one in numbered]),
+        problems=_capped(problems),
+        said=_capped(said),
+    )
+
+
+class _Found(NamedTuple):
+    """What one text has: processes, what could not be read, and log lines of nobody in particular."""
+
+    processes: Sequence[RankSnapshot] = ()
+    problems: Sequence[str] = ()
+    said: Sequence[str] = ()
+    reports: Sequence[FileReport] = ()
+
+
+def _parse(name: str, data: bytes, tally: Tally, whose: Stream, streamed: Mapping[str, ReportStream]) -> _Found:
+    whole = source.cut(name, data)
+    text, unreadable = source.as_text(whole)
+    problems = [*whole.problems, *unreadable]
+    if not text:
+        return _Found((), problems)
+    reports, text = taken(name, text, whose, streamed.get(name))
+    if reports and not text.strip():
+        return _Found((), problems, (), reports)
+    spied = pyspy_json.extract(text)
+    problems += [f"{name}: {problem}" for problem in spied.problems]
+    for process in spied.processes:
+        tally.add(process)
+    streams = _assemble(spied.rest, tally, whose)
+    written = [process for one in streams for process in one.processes]
+    _drop_copies(streams)
+    _keep_with_process(written)
+    for process in written:
+        process.drop_what_says_nothing()
+    processes = [process for process in (*spied.processes, *written) if process.shows_stacks]
+    loose = [(one.stream, message) for one in streams for message in one.messages]
+    _number_by_launcher(processes, [message.text for _, message in loose])
+    speakers = Speakers()
+    spoken_of = {_rank_of(stream, message) for stream, message in loose} - {None}
+    nameless = len(processes) == 1 and processes[0].head.rank is None and len(spoken_of) == 1
+    named_only: List[Tuple[Stream, Said]] = []
+    for stream, message in loose[:_MOST_MESSAGES]:
+        rank = None if nameless else _rank_of(stream, message)  # one rank speaks and one process is seen: the same
+        pid = stream.pid if message.pid is None else message.pid
+        owner = _owner(replace(message, rank=rank), processes)
+        if owner is None and (rank is not None or (pid is not None and not processes)):
+            owner = speakers.find(rank, pid)
+        if owner is not None:
+            owner.tell(message.text)
+        elif message.text:
+            named_only.append((stream, message))
+    said = [_prefixed(stream, message.text) for stream, message in speakers.by_name(named_only, bool(processes))]
+    if not processes:
+        said = speakers.hear(said)
+    speaking = speakers.finished(said, processes)
+    found = [_identified(process.finished(0)) for process in (*processes, *speaking)]
+    if whose.rank is not None and not (found or reports):  # its log tells nothing: that may tell all
+        silent = f"no line of {name} reports a fault; the last line is: {_last_line(text)}"
+        found = [replace(speakers.find(whose.rank, None).finished(0), problems=(silent,))]
+    problems += [_PRINTED_AGAIN.format(label) for label in _printed_again(processes, found)]
+    return _Found(_named_after_file(name, found), problems, said, reports)
+
+
+_PRINTED_AGAIN = (
+    "{} is printed more than once; its last stacks are used. The time between the prints is unknown, so they are "
+    "not compared as two samples"
+)
+
+
+def _printed_again(written: Sequence[Process], found: Sequence[RankSnapshot]) -> List[str]:
+    """Who is printed more than once, by what people call it."""
+    return [process.label for one, process in zip(written, found) if any(thread.superseded for thread in one.threads)]
+
+
+def _assemble(text: str, tally: Tally, whose: Stream) -> List[Assembler]:
+    streams: Dict[Stream, Assembler] = {}
+    last = UNNAMED
+    carried = False  # whether the lines of a stack follow that begins behind a prefix
+    for stream, line in clean(source.lines(text)):
+        if stream != UNNAMED:
+            carried = "Traceback (most recent" in line
+        elif _GOES_ON.match(line) or carried:
+            stream = last  # torch's and SGLang's loggers name the rank before the first line of a message only
+            carried = carried and (line[:1] in (" ", "\t") or line.startswith("Traceback"))
+        last = stream
+        if stream == UNNAMED:
+            stream = whose
+        one = streams.get(stream)
+        if one is None and len(streams) >= _MOST_STREAMS:
+            one, stream = streams.get(UNNAMED), UNNAMED
+        if one is None:
+            one = streams[stream] = Assembler(stream, tally)
+        one.feed(line)
+    for one in streams.values():
+        one.finish()
+    return list(streams.values())
+
+
+def _drop_copies(streams: Sequence[Assembler]) -> None:
+    """torch prints a traceback twice, once as it is and once with the rank before every line: the bare one goes."""
+    named = {
+        _calls(thread)
+        for one in streams
+        if one.stream != UNNAMED
+        for process in one.processes
+        for thread in process.threads
+        if thread.kind == "traceback"
+    }
+    for process in (process for one in streams if one.stream == UNNAMED for process in one.processes):
+        process.threads = [
+            thread for thread in process.threads if thread.kind != "traceback" or _calls(thread) not in named
+        ]
+
+
+def _keep_with_process(written: Sequence[Process]) -> None:
+    """The stack inside of an uncaught exception's message names no process: it is of the one that then died."""
+    dead = [process for process in written if process.head.pid is not None and process.threads]
+    for process in written:
+        if len(dead) == 1 and process.head == ProcessHead() and all(one.kind == "exception" for one in process.threads):
+            dead[0].threads += process.threads
+            for text in process.said:
+                dead[0].tell(text)
+            process.threads = []
+
+
+def _number_by_launcher(processes: Sequence[Process], texts: Sequence[str]) -> None:
+    """mpirun says which rank a pid was that died."""
+    for found in filter(None, map(_LAUNCHER_SAW.search, texts)):
+        for process in processes:
+            if process.head.pid == int(found.group("pid")) and process.head.rank is None:
+                process.head = replace(process.head, rank=int(found.group("rank")))
+
+
+def _calls(thread: Thread) -> Tuple[Tuple[object, ...], ...]:
+    return tuple((frame.function, frame.file, frame.line) for frame in thread.frames)
+
+
+def _owner(message: Said, processes: Sequence[Process]) -> Optional[Process]:
+    """Whose a message is; the only process takes what nothing speaks against, of several none takes what names none."""
+    named = message.pid is not None or message.rank is not None
+    for process in processes if named or len(processes) == 1 else ():
+        if is_about(process, message):
+            return process
+    alone = processes[0].head if len(processes) == 1 else None
+    if alone is not None and alone.pid is None and message.rank in (None, alone.rank):
+        return processes[0]
+    return None
+
+
+def _rank_of(stream: Stream, message: Said) -> Optional[int]:
+    """Whose line it is: the prefix knows better than the text, which may have the number within a group."""
+    return message.rank if stream.rank is None else stream.rank
+
+
+def _prefixed(stream: Stream, text: str) -> str:
+    who = f"rank {stream.rank}: " if stream.rank is not None else f"{stream.source}: " if stream.source else ""
+    return (who + text)[:LONGEST_PROBLEM]
+
+
+def _identified(process: RankSnapshot) -> RankSnapshot:
+    """The rank and engine that the title of the process tells."""
+    for pattern, engine in _TITLES:
+        match = pattern.search(process.title or "")
+        if match:
+            return replace(process, engine=engine, rank=_rank(match.groupdict(), process.rank))
+    return _numbered_by_arguments(process)
+
+
+def _numbered_by_arguments(process: RankSnapshot) -> RankSnapshot:
+    """`python train.py --rank 3`, as py-spy prints it."""
+    said: Dict[str, Optional[str]] = {}
+    for pattern in _ARGUMENTS if process.title else ():
+        match = pattern.search(process.title or "")
+        said = {**match.groupdict(), **said} if match else said
+    local = said.get("local_rank")
+    return replace(
+        process,
+        rank=_rank({name: value for name, value in said.items() if name != "local_rank"}, process.rank),
+        local_rank=int(local) if local and process.local_rank is None else process.local_rank,
+    )
+
+
+def _rank(groups: Dict[str, Optional[str]], known: Optional[int]) -> Optional[int]:
+    """A title's rank; where it has only the number in the tensor parallel group, that is the rank."""
+    found = {name: whole(value) for name, value in groups.items()}
+    numbers = {name: value for name, value in found.items() if value is not None}
+    if known is not None or not numbers:
+        return known
+    return numbers.get("rank", numbers["tp"] if set(numbers) == {"tp"} else None)
+
+
+def _named_after_file(name: str, processes: List[RankSnapshot]) -> List[RankSnapshot]:
+    """A file with one process is called after it: `stack.rank3.txt`."""
+    if len(processes) != 1:
+        return processes
+    one = processes[0]
+    base = name.rsplit("/", 1)[-1]
+    rank, pid = _FILE_RANK.search(base), _FILE_PID.search(base)
+    return [
+        replace(
+            one,
+            rank=int(rank.group(1)) if rank and one.rank is None else one.rank,
+            pid=int(pid.group(1)) if pid and one.pid is None else one.pid,
+        )
+    ]
+
+
+def _titled(name: str, processes: Sequence[RankSnapshot]) -> List[RankSnapshot]:
+    """One of several files: its only process, where nothing else names it, has the file's name as its title."""
+    if len(processes) != 1 or name.endswith(".py"):
+        return list(processes)
+    one = processes[0]
+    if one.title or one.rank is not None or one.pid is not None:
+        return [one]
+    return [replace(one, title=name.rsplit("/", 1)[-1])]
+
+
+def _not_understood(tally: Tally) -> List[str]:
+    said: List[str] = []
+    if tally.strange:
+        lines = "1 line that looks" if tally.strange == 1 else f"{tally.strange} lines that look"
+        examples = f", for example: {' | '.join(tally.samples)}" if tally.samples else ""
+        said.append(f"{lines} like part of a stack could not be parsed{examples}"[:LONGEST_PROBLEM])
+    if tally.beyond:
+        said.append(f"too many stacks: {tally.beyond} frames or threads beyond the limits were not kept")
+    return said
+
+
+def _last_line(text: str) -> str:
+    """What a log ends with, as far as it is worth a look."""
+    lines = [line.strip() for line in text[-4000:].splitlines() if line.strip()]
+    return lines[-1][:160] if lines else "nothing"
+
+
+def _common(names: Sequence[Optional[str]]) -> Optional[str]:
+    known = {name for name in names if name}
+    return known.pop() if len(known) == 1 else None
+
+
+def _capped(problems: Sequence[str]) -> Tuple[str, ...]:
+    unique = list(dict.fromkeys(problems))
+    more = len(unique) - _MOST_PROBLEMS
+    return tuple(unique[:_MOST_PROBLEMS] + ([f"{more} more messages are not shown"] if more > 0 else []))
