@@ -79,6 +79,7 @@ setup(
             "pytest-timeout",  # a test that hangs fails by its name, with the stacks of all threads
             "ml_dtypes",  # small float formats, decoded independently
             "nvidia-cuda-runtime-cu12==12.9.79",  # 3 MB: its calls fail for real where there is no GPU
+            "nvidia-cuda-nvcc-cu12==12.9.86",  # 40 MB: its ptxas makes real cubins in 30 ms; needs no GPU
             "gguf",  # block-quantised formats, dequantised independently
             "pywhispercpp",  # a libggml that somebody else built
             "jsonschema>=4.23; python_version >= '3.9'",  # answers against their schema

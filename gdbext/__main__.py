@@ -7,6 +7,7 @@ import sys
 def main() -> int:
     """Run it; what goes wrong while its modules are loaded is one line too."""
     try:
+        # Here, so that a Ctrl-C in the middle of it is caught.
         from gdbext.collect.ctrl_c_while_loading import interrupts_wait
 
         with interrupts_wait():

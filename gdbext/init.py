@@ -123,10 +123,10 @@ def load(file):
         sys.meta_path.append(DependencyFinder(parent))
     if gdb.convenience_variable(LIBRARY_ONLY) is not None:
         return None
-    from gdbext.inside_gdb.base import command_registration as console
+    from gdbext.inside_gdb.base import command_registration
     from gdbext.pretty_printers import by_type
 
-    console.register()
+    command_registration.register()
     by_type.register()
     return None
 

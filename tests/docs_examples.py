@@ -75,6 +75,7 @@ TAKEN = ("Snapshot taken ", "  taken    ")
 """Begins the line by which an answer says how old its snapshot is: the commands on running processes print none."""
 
 NOT_RUN: Mapping[Tuple[str, str], str] = {
+    ("README.md", "gdbext diagnose -q --brief core."): "host and GPU cores: gdb/test_docs_gpu_fault.py makes them",
     ("breakpoints.md", "gdbext pdb"): "needs a terminal and Python ranks: gdb/test_tmux_pdb.py",
     ("breakpoints.md", "gdbext ranks"): "a server of two ranks: gdb/test_rtp_llm_server.py plays this page",
     ("breakpoints.md", "gdbext attach"): "the same server",
@@ -84,6 +85,7 @@ NOT_RUN: Mapping[Tuple[str, str], str] = {
     ("breakpoints.md", "llm-continue"): "where ranks are when they are attached is chance: gdb/test_break.py",
     ("json.md", "gdbext diagnose -q --json"): "piped into jq: unit/test_docs_json.py",
     ("profile.md", "gdbext profile run"): "a server that records: unit/test_profile_server.py plays one",
+    ("tensors.md", "llm-tensor list"): "a build without debug information: gdb/test_tensor_release.py plays one",
     ("watch.md", "gdbext watch"): "takes as long as the job stands still: gdb/test_watch.py",
     ("streams.md", "llm-stream p"): "needs TensorRT-LLM's stream object: gdb/test_streams.py",
     ("streams.md", "p "): "needs torch's pools: gdb/test_streams.py",

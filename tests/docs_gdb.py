@@ -80,7 +80,10 @@ def printed(name: str, gdb: str) -> Dict[str, List[str]]:
 def alike(lines: Sequence[str]) -> List[str]:
     """Lines without what differs from run to run: addresses, pids, widths of columns that they make."""
     texts = (re.sub(r"0x[0-9a-f]+", "0x", line.rstrip()) for line in lines)
-    return [re.sub(r"-+", "-", re.sub(r"\s+", " ", re.sub(r"\b\d{4,}\b", "PID", text))) for text in texts]
+    # A pid may have any number of digits: in a fresh container it has one to three.
+    texts = (re.sub(r"(?i)\b(lwp|pid|process) \d+\b", r"\1 PID", text) for text in texts)
+    texts = (re.sub(r"\s+", " ", re.sub(r"\b\d{4,}\b", "PID", text)) for text in texts)
+    return [re.sub(r"-+", "-", text) for text in texts]
 
 
 def write(gdb: str) -> None:

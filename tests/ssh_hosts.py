@@ -1,7 +1,8 @@
 """Hosts on one machine: each a network, PID, mount and UTS namespace of its own, with an sshd and a /tmp of its own.
 
 They stand on a bridge in a network namespace that nobody else sees; `Hosts.caller` leads into it. `hN` has the address
-10.77.0.N, the accounts root and `ranks`, and a host key that the caller knows.
+10.77.0.N, the accounts root and `ranks`, and a host key that the caller knows. No account has a home of this machine:
+what a login runs there (pyenv, conda) would leave its locks behind when a host is killed.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ mkdir -p /run/sshd
 [ "$4" = gdb ] || for path in /usr/bin/gdb /usr/local/bin/gdb; do [ ! -e $path ] || mount --bind /dev/null $path; done
 exec "$5" -D -e -f "$1/sshd_config"
 """
+_ACCOUNTS = "root:x:0:0::/run:/bin/sh\nranks:x:2077:2077::/:/bin/sh\n"
 _SSHD = """HostKey {0}/host_key
 AuthorizedKeysFile {0}/user_key.pub
 PermitRootLogin yes
@@ -61,6 +63,7 @@ StrictModes no
 UsePAM no
 PidFile none
 MaxStartups 100
+SetEnv "PATH={1}"
 """
 _SSH = """Host *
     IdentityFile {0}/user_key
@@ -83,8 +86,8 @@ class Hosts:
         addresses = {name: f"10.77.0.{number}" for number, name in enumerate(self.names, 1)}
         (folder / "names").write_text("127.0.0.1 localhost\n" + "".join(f"{a} {n}\n" for n, a in addresses.items()))
         (folder / "known").write_text("".join(f"{n},{a} {host_key}\n" for n, a in addresses.items()))
-        (folder / "passwd").write_text(Path("/etc/passwd").read_text() + "ranks:x:2077:2077::/:/bin/sh\n")
-        (folder / "sshd_config").write_text(_SSHD.format(folder))
+        (folder / "passwd").write_text(_ACCOUNTS + Path("/etc/passwd").read_text())  # the first of a name counts
+        (folder / "sshd_config").write_text(_SSHD.format(folder, os.environ["PATH"]))
         (folder / "ssh_config").write_text(_SSH.format(folder))
         words = ["unshare", "--net", "--mount", "--kill-child", "--fork", "sh", "-c", _OUTSIDE, "sh", str(folder)]
         self._outside = subprocess.Popen(words, stdout=subprocess.PIPE)
@@ -131,7 +134,9 @@ class Hosts:
             self._first[name] = one
             inside = _below(one.pid)
             cables += [
-                f"ip link add v{number} type veth peer name eth0 netns {inside}",
+                f"ip link delete v{number} 2>/dev/null || true",  # of one that was killed: the kernel takes its time
+                # one address of its card, also when it begins anew: the caller still knows it
+                f"ip link add v{number} type veth peer name eth0 address 02:00:00:00:00:{number:02x} netns {inside}",
                 f"ip link set v{number} master bridge up",
             ]
         subprocess.run([*self.caller, "sh", "-ec", "\n".join(cables)], check=True)

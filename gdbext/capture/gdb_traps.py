@@ -13,8 +13,7 @@ from typing import Iterable, Iterator, Optional, Tuple
 
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.elf.separate_debug import ELSEWHERE, FOLDERS, LINK
-from gdbext.safe_open import files
-from gdbext.safe_open import path_lookup as lookup
+from gdbext.safe_open import files, path_lookup
 from gdbext.safe_open.mounts import mount_of
 
 WAY = "`gdbext diagnose` reads the rest anyway"
@@ -52,7 +51,7 @@ def _waits(path: str, root: Optional[str]) -> Optional[str]:
             return None
         return None
     try:
-        place = lookup.place(path, root)
+        place = path_lookup.place(path, root)
     except OSError:
         return None
     try:

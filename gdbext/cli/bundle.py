@@ -23,12 +23,12 @@ from gdbext.model.command_typed import FULL, Typed
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.snapshot_files.codec import dump_snapshot
-from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.stack import Frame
 from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis
-from gdbext.model.witness import Statement, Witness
 from gdbext.render import PLAIN, dumps, page_text, render
 from gdbext.render.safe_text import clean_line
+from gdbext.snapshot_builder.without_secrets import shareable
 
 SNAPSHOT, PAGE = "snapshot.json", "report.html"
 _MOST_MAPS = 16 << 20
@@ -63,7 +63,7 @@ def write(name: str, diagnosis: Diagnosis, running: bool = True) -> None:
     check_new(name)
     target = Path(name).absolute()
     new = target.with_name(f".{target.name}.{os.getpid()}")
-    clean = replace(diagnosis, snapshot=without_secrets(diagnosis.snapshot))
+    clean = shareable(diagnosis)
     try:
         new.mkdir(mode=0o700)
         _fill(new, clean, running)
@@ -83,47 +83,6 @@ def snapshot_in(name: str) -> str:
     if not os.path.isfile(path):
         raise GdbextError(f"{name} is a folder without {SNAPSHOT}", "give files, or a folder that --bundle wrote")
     return path
-
-
-def without_secrets(snapshot: JobSnapshot) -> JobSnapshot:
-    """The snapshot with everything that a person or a program wrote freely scrubbed; stacks stay as they are."""
-    return replace(
-        snapshot,
-        processes=tuple(map(_scrubbed, snapshot.processes)),
-        earlier=tuple(map(without_secrets, snapshot.earlier)),
-        problems=tuple(map(scrub_text, snapshot.problems)),
-        said=tuple(map(scrub_text, snapshot.said)),
-        hosts=tuple(replace(one, reason=scrub_text(one.reason)) for one in snapshot.hosts),
-        witnesses=tuple(map(_scrubbed_witness, snapshot.witnesses)),
-    )
-
-
-def _scrubbed(process: RankSnapshot) -> RankSnapshot:
-    return replace(
-        process,
-        title=None if process.title is None else scrub_text(process.title),
-        environment={name: scrub_text(value) for name, value in process.environment.items()},
-        problems=tuple(map(scrub_text, process.problems)),
-        said=tuple(map(scrub_text, process.said)),
-        threads=tuple(map(_scrubbed_thread, process.threads)),
-    )
-
-
-def _scrubbed_thread(thread: ThreadStack) -> ThreadStack:
-    """Captured strings (file names, messages) may hold anything; numbers may not."""
-    if not any(isinstance(value, str) for frame in thread.frames for value in frame.captures.values()):
-        return thread
-    return replace(thread, frames=tuple(map(_scrubbed_frame, thread.frames)))
-
-
-def _scrubbed_frame(frame: Frame) -> Frame:
-    captures = {name: scrub_text(one) if isinstance(one, str) else one for name, one in frame.captures.items()}
-    return replace(frame, captures=captures)
-
-
-def _scrubbed_witness(witness: Witness) -> Witness:
-    said = tuple(Statement(scrub_text(one.text), one.says, one.process) for one in witness.statements)
-    return replace(witness, reason=scrub_text(witness.reason), statements=said)
 
 
 def _fill(folder: Path, diagnosis: Diagnosis, running: bool) -> None:

@@ -45,6 +45,8 @@ def parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter if command.shell_examples else argparse.HelpFormatter,
         )
         add_arguments(one, in_shell(command), SHELL)
+        if command.program:
+            one.usage = f"{one.format_usage().partition(': ')[2].strip()} [-- PROGRAM ...]"
     return top
 
 

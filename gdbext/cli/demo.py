@@ -36,16 +36,16 @@ def run(options: argparse.Namespace) -> int:
         return OK
     name = options.name or _FIRST
     if name not in NAMES:
-        raise UsageError(f"there is no demo {name}", "gdbext demo --list names them")
+        raise UsageError(f"unknown demo {name!r}", "run `gdbext demo --list` to list all of them")
     progress = Progress(options.quiet)
     if options.live and options.recorded:
-        raise UsageError("--live and --recorded exclude each other", "give one of them")
+        raise UsageError("--live and --recorded cannot be combined", "give one of them")
     if not options.recorded:
         lacking = _start_engine(name)  # it returns only where it cannot
         if options.live:
             raise GdbextError(f"the demo engine cannot be started here: {lacking}", "gdbext demo --recorded")
     path = os.path.join(FOLDER, f"{name}.json")
-    progress.note("a recorded look at a small engine; as after: gdbext diagnose --save look.json")
+    progress.note("a recorded snapshot of a small engine, as written by: gdbext diagnose --save hang.json")
     progress.note(f"$ gdbext diagnose {path}")
     return diagnose.run(_of_diagnose(["diagnose", path, *(["--quiet"] if options.quiet else [])]))
 
@@ -62,10 +62,10 @@ def _start_engine(name: str) -> str:
     engine = Path(FOLDER, "engine")
     show = engine / "tests" / "inferiors" / "show.py"
     if not show.is_file():
-        return "its sources are not in this kind of package"
+        return "this package does not contain its sources"
     folder = folder_of()
     if folder is None:
-        return "there is no folder for caches to build it in"
+        return "there is no cache folder to build it in"
     path = os.pathsep.join(filter(None, (str(engine), os.environ.get("PYTHONPATH"))))
     environ = {**os.environ, "PYTHONPATH": path, "GDBEXT_DEMO_BUILD": os.path.join(folder, "demo")}
     os.execve(sys.executable, [sys.executable, str(show), "--hang", name], environ)  # noqa: S606

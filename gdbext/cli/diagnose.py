@@ -16,9 +16,11 @@ from gdbext.cli.inputs import standard_input
 from gdbext.cli.terminal import Progress
 from gdbext.collect.ctrl_c_while_loading import interrupts_wait
 from gdbext.collect.live_ranks import Limits, Look
+from gdbext.commands.user_files import write_private
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.errors import OK, NothingFound, UsageError
 from gdbext.model.job import JobSnapshot
+from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.text.ranges import counted
 
 
@@ -35,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     if options.jobs < 0:
         raise UsageError("--jobs must not be negative", "0 lets gdbext decide")
     if files and (pids or chosen(options)):
-        raise UsageError("files and processes cannot be mixed in one diagnosis", "give one kind of input")
+        raise UsageError("files and processes cannot be diagnosed together", "give one kind of input")
     into = getattr(options, "bundle", None)
     if into:
         _load("bundle").check_new(into)
@@ -56,6 +58,9 @@ def run(options: argparse.Namespace) -> int:
         snapshot = _load("hosts").look(options, progress)
     else:
         snapshot = _from_processes(pids, options, progress)
+    if options.look_only:
+        write_private(options.save, dump_snapshot(snapshot) + "\n", options.force)
+        return OK
     status: int = _load("judge_and_show").conclude(snapshot, options, progress, started, origin)
     return status
 
@@ -91,11 +96,15 @@ def _from_processes(pids: Sequence[int], options: argparse.Namespace, progress: 
     )
     looks: List[JobSnapshot] = []
     census: Optional[Census] = None
+
+    def meanwhile() -> object:
+        return None if options.look_only else _load("judge_and_show").ready(options)
+
     while True:
-        one = Look(job, limits, progress, proc, census, lambda: _load("judge_and_show").ready(options))
+        one = Look(job, limits, progress, proc, census, meanwhile)
         looks.append(one.take())
         census = one.census
         if len(looks) == options.samples:
             return replace(looks[-1], earlier=tuple(looks[:-1]))
-        progress.say(f"look {len(looks)} of {options.samples} taken, next in {options.interval:g} s")
+        progress.say(f"sample {len(looks)} of {options.samples} taken, next in {options.interval:g} s")
         time.sleep(options.interval)

@@ -18,7 +18,7 @@ from gdbext.snapshot_builder.without_secrets import shareable
 def run(options: argparse.Namespace) -> int:
     """Read both, compare, print; returns the exit status. Raises GdbextError."""
     if options.before == options.after == "-":
-        raise UsageError("standard input holds one look", "give a file for the other one")
+        raise UsageError("standard input holds only one snapshot", "give a file for the other snapshot")
     progress = Progress(options.quiet)
     (before, old), (after, new) = (read_snapshot(name, progress) for name in (options.before, options.after))
     found = difference(before, after, (old, new))

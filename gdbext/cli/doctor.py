@@ -19,8 +19,8 @@ from gdbext.discovery.proc import programs
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.model.checkup import Checkup, Point
-from gdbext.model.errors import OK, GdbextError
-from gdbext.model.exit_status import exit_status
+from gdbext.model.errors import OK, GdbextError, UsageError
+from gdbext.model.exit_status import ALL, NONE, exit_status
 
 _SECONDS = 30.0
 _INSTALL = "install a gdb with Python (apt-get install gdb), or name one with --gdb PATH"
@@ -28,6 +28,8 @@ _INSTALL = "install a gdb with Python (apt-get install gdb), or name one with --
 
 def run(options: argparse.Namespace) -> int:
     """The whole command; status 1 when something hinders a look."""
+    if options.build is not None or options.how is not None:
+        return _of_build(options)
     if options.dry_run or options.hosts:
         return _of_hosts(options)
     proc = ProcFS()
@@ -36,6 +38,14 @@ def run(options: argparse.Namespace) -> int:
     checkup = Checkup(tuple(points))
     show(checkup, options)
     return exit_status(checkup.hindered)
+
+
+def _of_build(options: argparse.Namespace) -> int:
+    if options.hosts:
+        raise UsageError("--build and --how are about this host alone", "run them there: ssh HOST gdbext doctor ...")
+    report = importlib.import_module("gdbext.commands.build_report").answer(options.build, options.how)
+    show(report, options)
+    return exit_status(report.lacking, ALL if report.read else NONE)
 
 
 def _of_hosts(options: argparse.Namespace) -> int:

@@ -43,9 +43,9 @@ def listing(
         if seen == MOST:
             break
     if not known:
-        why = f"{counted(seen, 'file')}, of no known dump format" if seen else "it is empty"
-        raise NothingFound(f"{folder}: {why}", "name the folder that `gdbext run --dump` printed")
-    notes = [f"only the first {MOST:,} files were looked at"] if seen == MOST else []
+        why = f"{counted(seen, 'file')}, not in a known dump format" if seen else "empty"
+        raise NothingFound(f"{folder} has no dump ({why})", "name the folder that `gdbext run --dump` printed")
+    notes = [f"only the first {MOST:,} files were read"] if seen == MOST else []
     if any(one.engine == "tensorrt-llm" for one in known):
         notes.append(
             "TensorRT-LLM's folder names do not contain the rank: ranks that shared a folder overwrote "

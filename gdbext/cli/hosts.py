@@ -66,11 +66,13 @@ def _asked(
     plan_words = words(options)
     if importlib.util.find_spec("ClusterShell") is None:
         raise GdbextError("the package ClusterShell is missing", "python3 -m pip install ClusterShell")
+    program, compiled = of_this_installation()
     fan_out = importlib.import_module("gdbext.collect.hosts.fan_out")  # here, for the same reason
     plan = fan_out.Plan(
         via=_via(options, hosts.via),
         words=plan_words,
-        program=of_this_installation(),
+        program=program,
+        compiled=compiled,
         without_gdb=("--gdb", NO_GDB) if plan_words[0] == "diagnose" else (),
         deadline=(getattr(options, "deadline", None) or _SECONDS) + 60,
     )
@@ -83,7 +85,7 @@ def _asked(
             try:
                 found[answer.host] = read(answer.look)
             except (GdbextError, ValueError) as error:
-                problem = f"what it sent is no {what}: {error}"
+                problem = f"its reply is not a {what}: {error}"
             answer.look = None  # 512 of them are as large as what was read of them
         hosts_read.append(
             HostLook(
@@ -117,12 +119,14 @@ def words(options: argparse.Namespace) -> Tuple[str, ...]:
     pids, files = split_inputs(options.inputs)
     if files or pids or options.pgid is not None or options.parent is not None:
         raise UsageError(
-            "--hosts goes with --name and --engine", "pids, process groups and files are those of one host"
+            "--hosts cannot be combined with pids, --pgid, --parent or files",
+            "they belong to one host: choose the job with --name or --engine",
         )
     if options.command in _LISTING:
         found = [options.command, "--json", "--output", "{LOOK}"]
     else:
-        found = ["comms" if options.command == "comms" else "diagnose", "--quiet", "--save", "{LOOK}"]
+        found = ["comms"] if options.command == "comms" else ["diagnose", "--look-only"]
+        found += ["--quiet", "--save", "{LOOK}"]
     for name in _HANDED_ON:
         value = getattr(options, name, None)
         if value is not None:

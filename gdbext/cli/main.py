@@ -13,7 +13,7 @@ from typing import List, Optional
 
 from gdbext import INSTALL, PACKAGES
 from gdbext.cli.command_line import parser
-from gdbext.cli.shell_options import is_for_us, parse
+from gdbext.cli.shell_options import is_for_us, parse, split
 from gdbext.cli.terminal import Progress, wipe, write_lines
 from gdbext.collect.ctrl_c_while_loading import interrupts_wait
 from gdbext.commands.all_commands import IN_SHELL
@@ -26,7 +26,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     """Run one command; returns the exit status (model/exit_status.py). With `--json` stdout has one document, also of
     an error; one that comes behind the answer (a file that could not be kept) is on stderr alone."""
     words = sys.argv[1:] if arguments is None else arguments
-    options = argparse.Namespace(answered=False, json=is_for_us(words) and wants_json(words))
+    options = argparse.Namespace(answered=False, json=is_for_us(words) and wants_json(split(words)[0]))
     try:
         top = parser()
         parse(top, words, options)
@@ -43,7 +43,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     except KeyboardInterrupt:
         return _failed(Interrupted("interrupted; every process runs on"), options)
     except MemoryError:
-        hint = "raise the limit (ulimit -v), or look at fewer ranks; every process runs on"
+        hint = "raise the limit (ulimit -v), or select fewer ranks; every process runs on"
         return _failed(GdbextError("out of memory", hint), options)
     except Exception as error:  # a traceback helps no user; who wants it can have it
         if os.environ.get("GDBEXT_TRACEBACK"):
@@ -80,4 +80,4 @@ def _in_one_line(error: Exception) -> str:
         step = step.tb_next
     where = f" at {os.path.basename(step.tb_frame.f_code.co_filename)}:{step.tb_lineno}" if step else ""
     what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    return f"a bug of gdbext: {what}{where}; GDBEXT_TRACEBACK=1 shows more, please report it"
+    return f"internal error: {what}{where}; set GDBEXT_TRACEBACK=1 for a traceback, and please report it"

@@ -1,4 +1,4 @@
-"""The settings that `gdbext run --check|--profile|--dump` gives to a program that it starts."""
+"""The settings that `gdbext run --check|--profile|--dump|--sanitizer` gives to a program that it starts."""
 
 from __future__ import annotations
 
@@ -42,10 +42,12 @@ def settings_for(
     folder: str,
     steps: Optional[str] = None,
     options: Sequence[str] = (),
+    make: bool = True,
 ) -> Start:
     """The same words and environment with the settings of this engine (of every engine, where it is not known).
 
-    Makes the folder. A variable that is set already is left as it is. Raises `UsageError`, `GdbextError`.
+    With `make` it makes the folder and its files. A variable that is set already is left as it is.
+    Raises `UsageError`, `GdbextError`.
     """
     own = engine_of(words)
     engine = engine or own
@@ -64,8 +66,8 @@ def settings_for(
         value = row.value.format(**fill)
         if row.argument:
             if own == row.engine and row.name not in made:
-                made += [row.name, value]
-                said.append(f"{row.name} {value}")
+                made += [row.name, value] if value else [row.name]
+                said.append(f"{row.name} {value}".rstrip())
         elif row.name in given:
             if given[row.name] != value:
                 said.append(f"{row.name}={given[row.name]} is already set; gdbext would set it to {value}")
@@ -74,8 +76,9 @@ def settings_for(
             said.append(f"{row.name}={value}")
     said += [f"files: {place}" for place in dict.fromkeys(_places(rows, own, fill))]
     said += [f"note: {note.text.format(**fill)}" for note in notes]
-    _make(folder)
-    if any(row.file for row in rows) and given.get("MINDSPORE_DUMP_CONFIG") == fill["file"]:
+    if make:
+        _make(folder)
+    if make and any(row.file for row in rows) and given.get("MINDSPORE_DUMP_CONFIG") == fill["file"]:
         write_private(fill["file"], json.dumps(document, indent=4) + "\n", force=True, mode=0o644)
     return Start(made, given, tuple(said))
 

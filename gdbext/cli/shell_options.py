@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Optional, Sequence
+from typing import List, Optional, Sequence, Tuple
 
 from gdbext.cli.chosen_processes import chosen
 from gdbext.cli.terminal import Progress
@@ -20,6 +20,13 @@ def is_for_us(words: Sequence[str]) -> bool:
     return command is None or all(one.nargs != ALL_THE_REST for one in command.arguments)
 
 
+def split(words: Sequence[str]) -> Tuple[List[str], List[str]]:
+    """Our words, and those behind a lone `--` where they are another program's."""
+    command = _command_of(words)
+    at = list(words).index("--") if command is not None and command.program and "--" in words else len(words)
+    return list(words[:at]), list(words[at + 1 :])
+
+
 def _command_of(words: Sequence[str]) -> Optional[Command]:
     return IN_SHELL.get(next((word for word in words if not word.startswith("-")), ""))
 
@@ -27,6 +34,9 @@ def _command_of(words: Sequence[str]) -> Optional[Command]:
 def parse(top: argparse.ArgumentParser, words: Sequence[str], options: argparse.Namespace) -> None:
     """Parse into `options`, and see that the files it is to write can be written. Raises `UsageError`."""
     command = _command_of(words)
+    words, program = split(words)
+    if command is not None and command.program:
+        setattr(options, command.program, program)
     answers = command is not None and command.answers
     typed, file = without_file(words, takes(in_shell(command))) if command and answers else (list(words), None)
     _, further = top.parse_known_args(typed, options)

@@ -40,7 +40,7 @@ _ALL = tuple(dict.fromkeys(name for names in _OWN.values() for name in names))
 def run(options: argparse.Namespace) -> int:
     """One of the commands; returns its exit status."""
     if options.trace not in _OWN:
-        raise unknown("command", options.trace, _OWN, "it is one of merge, diagnose, summary, diff", "gdbext trace: ")
+        raise unknown("command", options.trace, _OWN, f"the commands are {', '.join(_OWN)}", "gdbext trace: ")
     foreign = [name for name in _ALL if getattr(options, name) and name not in _OWN[options.trace]]
     if foreign:
         option = {"merged": "-o"}.get(foreign[0], "--" + foreign[0].replace("_", "-"))

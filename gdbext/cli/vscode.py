@@ -152,7 +152,7 @@ def _with_comments(path: Path, text: str) -> Any:
     if not text.strip():
         return {}
     if len(text) > _LONGEST:
-        raise GdbextError(f"{path} is no plain JSON and too long to be read", _HINT)
+        raise GdbextError(f"{path} is not plain JSON, and too long to be read as JSON with comments", _HINT)
     try:
         import json5
     except ImportError:

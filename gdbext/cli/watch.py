@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
             "run gdbext watch on each host, and gdbext diagnose --hosts when one of them finds a hang",
         )
     if options.service and options.before_kill:
-        raise UsageError("--service goes on for ever, --before-kill is over in seconds", "give one of them")
+        raise UsageError("--service and --before-kill cannot be combined", "give one of them")
     if not options.service:
         needless = [one.name for one in SERVING if getattr(options, one.name[2:]) not in (None, False)]
         if needless:
@@ -37,7 +37,11 @@ def run(options: argparse.Namespace) -> int:
             if getattr(options, name) is None:
                 setattr(options, name, value)
     body = (
-        "service.service" if options.service else "watching.before_kill" if options.before_kill else "watching.one_job"
+        "service.service"
+        if options.service
+        else "watching.before_kill"
+        if options.before_kill
+        else "watching.terminal_watch"
     )
     status: int = importlib.import_module(f"gdbext.cli.{body}").run(options)
     return status

@@ -19,8 +19,7 @@ from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.python import python_arguments
 from gdbext.capture.python.python_frames import freeze, resolve
 from gdbext.capture.python.runtime import Interpreter, interpreter_of
-from gdbext.capture.stop import copy_of_process as hold
-from gdbext.capture.stop import kill_timer, second_copy
+from gdbext.capture.stop import copy_of_process, kill_timer, second_copy
 from gdbext.capture.stop.ptrace import tracer_of
 from gdbext.capture.stop.several_processes import copy_together
 from gdbext.capture.stop.still_asleep import asleep, copy_asleep, copy_awake
@@ -49,8 +48,8 @@ from gdbext.model.witness import Witness
 from gdbext.snapshot_builder.builder import rank_snapshot
 from gdbext.witnesses.all_witnesses import ask_all
 
-_NO_GDB = Refusal("no gdb took part", "let it have a gdb: apt-get install gdb")
-_WITH_ONE = "gdb would have named the C and C++ calls of each thread, and the locks that they wait for"
+_NO_GDB = Refusal("gdb was not used", "install gdb there: apt-get install gdb")
+_WITH_ONE = "gdb would add the C and C++ calls of each thread, and the locks that they wait for"
 _STACK = 6 << 10  # bytes that are copied of a thread, on the average of a torch rank's
 
 
@@ -86,7 +85,7 @@ class Look:
         while gdb works."""
         self._job, self._limits, self._progress = job, limits, progress
         self._proc = proc or ProcFS()
-        self._budget = hold.Budget(seconds=limits.max_pause)
+        self._budget = copy_of_process.Budget(seconds=limits.max_pause)
         self._ranks = [LiveRank(process=process) for process in job.ranks]
         self._problems: List[str] = []
         self._apart: Optional[float] = None
@@ -228,7 +227,7 @@ class Look:
 
     def _copies(
         self, ranks: Sequence[LiveRank], times: Mapping[int, Mapping[int, kernel_threads.ThreadTimes]], python: bool
-    ) -> Sequence[hold.ProcessCopy]:
+    ) -> Sequence[copy_of_process.ProcessCopy]:
         interpreters = {rank.pid: rank.interpreter for rank in ranks if isinstance(rank.interpreter, Interpreter)}
 
         waits = {pid: futexes.Wanted({tid: one.syscall for tid, one in seen.items()}) for pid, seen in times.items()}
@@ -238,13 +237,13 @@ class Look:
             pages = memory.read_many(waits[pid].ranges)
             return Held(freeze(found, memory.read) if isinstance(found, Interpreter) else None, waits[pid], pages)
 
-        def all_at_once(pids: Sequence[int], marks: hold.Marks) -> Sequence[hold.ProcessCopy]:
+        def all_at_once(pids: Sequence[int], marks: copy_of_process.Marks) -> Sequence[copy_of_process.ProcessCopy]:
             found = copy_together(pids, self._budget, lambda pid: during(pid).plain(), marks)
             held = (one.during and Held.of(one.during, interpreters.get(one.pid), waits[one.pid]) for one in found)
             return [replace(copy, during=one) for copy, one in zip(found, held)]
 
-        def one_by_one(pids: Sequence[int], marks: hold.Marks) -> Sequence[hold.ProcessCopy]:
-            return hold.copy_processes(pids, self._budget, during, marks=marks)
+        def one_by_one(pids: Sequence[int], marks: copy_of_process.Marks) -> Sequence[copy_of_process.ProcessCopy]:
+            return copy_of_process.copy_processes(pids, self._budget, during, marks=marks)
 
         pids = [rank.pid for rank in ranks]
         if self._limits.no_stop:
@@ -306,6 +305,7 @@ class Look:
         for rank in ranks:
             threads = rank.python.threads if rank.python else {}
             rank.stacks = tuple(ThreadStack(id=str(tid), frames=(), lwp=tid) for tid in threads)
+            rank.stacks += unreadable_ranks.helpers_of(rank.times, threads)
             if not threads:
                 rank.stacks = unreadable_ranks.stacks_of(rank.times, kernel_threads.look(rank.pid))
                 rank.refusal = rank.refusal or _NO_GDB
@@ -321,7 +321,8 @@ class Look:
         """A second copy, and what changed since the first one. `closed`: only looked at by others, a second time."""
         first_at = min([rank.copied_at for rank in ranks] or [self._began])
         until = max([rank.copied_at for rank in ranks] or [self._began]) + self._limits.confirm
-        time.sleep(max(0.0, until - time.monotonic()))
+        asleep_for = sleep_times.until_awake({rank.pid: rank.stacks for rank in ranks})
+        time.sleep(max(0.0, until - time.monotonic(), asleep_for))
         again_at = time.monotonic()
         later = {rank.pid: kernel_threads.look(rank.pid) for rank in ranks}
         pids = [rank.pid for rank in self._ranks]

@@ -1,4 +1,4 @@
-"""What the copies of a running rank, and /proc, tell of it: the answers to the questions of `snapshot.builder`."""
+"""What the copies of a running rank, and /proc, say of it: answers to the questions of `snapshot_builder.builder`."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from gdbext.capture.locks import futexes
 from gdbext.capture.nccl.pointer_search import Search
 from gdbext.capture.python.python_frames import Frozen, FrozenThread
 from gdbext.capture.python.runtime import Interpreter
-from gdbext.capture.stop import copy_of_process as hold
+from gdbext.capture.stop import copy_of_process
 from gdbext.capture.stop.still_asleep import Asleep
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.model.activity import Activity
@@ -59,9 +59,9 @@ class LiveRank:
     times: Mapping[int, kernel_threads.ThreadTimes] = field(default_factory=dict)
     copied_at: float = 0.0
     pause_ms: Optional[float] = None  # what one thread felt, the longest
-    copy: Optional[hold.ProcessCopy] = None
+    copy: Optional[copy_of_process.ProcessCopy] = None
     asleep: Optional[Asleep] = None  # who of the first copy slept on after it
-    second: Optional[hold.ProcessCopy] = None
+    second: Optional[copy_of_process.ProcessCopy] = None
     python: Optional[PythonStacks] = None
     stacks: Tuple[ThreadStack, ...] = ()
     communicators: Optional[Search] = None

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, Mapping, Sequence, Tuple
 
-from gdbext.capture.locks import futexes, lock_owners, process_locks
-from gdbext.capture.locks import lock_context as surroundings
+from gdbext.capture.locks import futexes, lock_context, lock_owners, process_locks
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.stop import copy_of_process as hold
+from gdbext.capture.stop import copy_of_process
 from gdbext.capture.symbols.global_variables import variable_in
 from gdbext.capture.without_stop.sleeping_threads import asleep_in
 from gdbext.collect.one_rank import LiveRank
@@ -28,7 +27,7 @@ class Neighbours:
         self.proc = proc
         self._ids = {rank.pid: _thread_ids(rank) for rank in ranks}
         self._searched = [_searched(rank) for rank in ranks if rank.copy is not None]
-        self._files = surroundings.SharedFiles({rank.pid: rank.copy.maps for rank in ranks if rank.copy is not None})
+        self._files = lock_context.SharedFiles({rank.pid: rank.copy.maps for rank in ranks if rank.copy is not None})
 
     def locks(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[LockWait, ...]:
         """Threads of the rank that wait for other threads: by the futexes, and by the names of the frames."""
@@ -54,7 +53,7 @@ def _searched(rank: LiveRank) -> process_locks.Searched:
     return process_locks.Searched(rank.pid, rank.copy.maps, ProcessMemory(rank.pid).read, threads)
 
 
-def _waits(copy: hold.ProcessCopy) -> Mapping[int, futexes.FutexCall]:
+def _waits(copy: copy_of_process.ProcessCopy) -> Mapping[int, futexes.FutexCall]:
     """What the stop itself proves: the wait was there when the memory was read."""
     waits: Dict[int, futexes.FutexCall] = {}
     for held in copy.during or ():
@@ -66,10 +65,11 @@ def _waits(copy: hold.ProcessCopy) -> Mapping[int, futexes.FutexCall]:
 def _lasting_calls(rank: LiveRank, stacks: Sequence[ThreadStack]) -> Mapping[int, Sequence[int]]:
     """The system calls of its threads, those that a second copy showed too where there is one."""
     calls = {stack.lwp: stack.syscall for stack in stacks if stack.lwp and stack.syscall}
+    stood = {stack.lwp for stack in stacks if stack.switches == 0}  # of one that nothing stops there is no second copy
     if rank.second is None:
         return calls
     later = {thread.tid: futexes.syscall_of(thread.registers) for thread in rank.second.threads}
-    return {tid: call for tid, call in calls.items() if (later.get(tid) or ())[:2] == call[:2]}
+    return {tid: call for tid, call in calls.items() if tid in stood or (later.get(tid) or ())[:2] == call[:2]}
 
 
 def _thread_ids(rank: LiveRank) -> futexes.ThreadIds:
@@ -78,18 +78,18 @@ def _thread_ids(rank: LiveRank) -> futexes.ThreadIds:
     return futexes.thread_ids(registers, ProcessMemory(rank.pid).read_many)
 
 
-def _surroundings(proc: ProcFS, rank: LiveRank, ids: futexes.ThreadIds) -> surroundings.Surroundings:
+def _surroundings(proc: ProcFS, rank: LiveRank, ids: futexes.ThreadIds) -> lock_context.Surroundings:
     assert rank.copy is not None
     stat = proc.stat(rank.pid)
     parent = None if isinstance(stat, Missing) else stat.parent
-    return surroundings.Surroundings(
+    return lock_context.Surroundings(
         ids.lwps,
         ids.words,
         set(ids.lwps.values()) >= {thread.tid for thread in rank.copy.threads} | set(rank.times),
-        surroundings.place_in(rank.copy.maps),
+        lock_context.place_in(rank.copy.maps),
         variable_in(rank.copy.maps, f"{proc.root}/{rank.pid}/root", qualified_name),
-        surroundings.shared_in(rank.copy.maps),
-        exists=surroundings.exists_beside(ids.lwps, proc.root),
+        lock_context.shared_in(rank.copy.maps),
+        exists=lock_context.exists_beside(ids.lwps, proc.root),
         parent=parent,
         parents_threads=frozenset(proc.tasks(parent) if parent else ()),
     )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Mapping, Optional, Tuple
+from typing import Collection, Mapping, Optional, Tuple
 
 from gdbext.capture.stop.ptrace import tracer_of
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.collect.one_rank import LiveRank
+from gdbext.knowledge.frames import THREAD_NAMES
 from gdbext.model.codes import ReadState, StackEnd
 from gdbext.model.stack import OUTLINE, ThreadStack
+from gdbext.model.text.patterns import regex
 
 _LEAST = 0.1
 """Seconds between two looks from which processor time says something."""
+_HELPER = regex("|".join(row.pattern for row in THREAD_NAMES))
 
 
 def possible(rank: LiveRank) -> bool:
@@ -53,6 +56,12 @@ def stacks_of(
         for tid, one in second.items()
         if one.state not in ("Z", "X")
     )
+
+
+def helpers_of(times: Mapping[int, kernel_threads.ThreadTimes], known: Collection[int]) -> Tuple[ThreadStack, ...]:
+    """Threads without frames whose names say which library they serve: `known` are those that were read."""
+    named = {tid: one for tid, one in times.items() if tid not in known and _HELPER.match(one.name or "")}
+    return stacks_of(named, named)
 
 
 def _switches(before: Optional[kernel_threads.ThreadTimes], now: kernel_threads.ThreadTimes) -> Optional[int]:

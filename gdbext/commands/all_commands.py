@@ -16,11 +16,13 @@ from gdbext.commands.declared import (
     error,
     explain,
     gdbinit,
+    gpucore,
     launch,
     locks,
     man,
     pdb,
     profile,
+    rank_breakpoints,
     ranks,
     run,
     schema,
@@ -30,11 +32,11 @@ from gdbext.commands.declared import (
     vscode,
     watch,
 )
-from gdbext.commands.declared import rank_breakpoints as break_points
 
 _NOUNS = (
     *(diagnose, locks, ranks, doctor, explain, comms, pdb, error, watch, diff, profile, trace, dump),
-    *(launch, vscode, run, gdbinit, schema, completion, man, demo, backtrace, break_points, tensor, stream, check),
+    *(launch, vscode, run, gpucore, gdbinit, schema, completion, man, demo, backtrace, rank_breakpoints),
+    *(tensor, stream, check),
 )
 COMMANDS: Tuple[Command, ...] = tuple(command for noun in _NOUNS for command in noun.COMMANDS)
 """In the order in which `gdbext --help` lists them."""

@@ -19,6 +19,8 @@ _NO_CHOICE = re.compile(
     r"argument (?P<name>\S+): invalid choice: (?P<word>'.*?'|\".*?\") \(choose from (?P<known>.*)\)"
 )
 _NO_OPTION = "unrecognized arguments: "
+_OF_PROCESS = ("--pid", "--pids", "-p")
+"""What other tools call the option of a process: here its number stands alone."""
 _MISSING = "the following arguments are required: "
 
 
@@ -33,6 +35,9 @@ def usage_error(parser: argparse.ArgumentParser, message: str, command: str, oth
         return unknown(sort, ast.literal_eval(choice["word"]), known, otherwise, prefix)
     if message.startswith(_NO_OPTION):
         word = message[len(_NO_OPTION) :].split()[0]
+        takes_pid = any("PID" in str(one.metavar) for one in parser._get_positional_actions())
+        if takes_pid and word.partition("=")[0] in _OF_PROCESS:
+            return UsageError(f"{prefix}unknown option '{word}'", f"give the pid without an option: {parser.prog} PID")
         if word.startswith("-"):
             return unknown("option", word.partition("=")[0], parser._option_string_actions, otherwise, prefix)
         return UsageError(f"{prefix}unexpected argument '{word}'", otherwise)
@@ -126,6 +131,8 @@ def _add(parser: Any, argument: Argument, other_name: str) -> None:
         more.update(metavar=argument.metavar, type=argument.type, nargs=argument.nargs)
         if argument.choices:
             more["choices"] = argument.choices
+        if argument.bare is not None:
+            more["const"] = argument.bare
         if argument.many:
             more["action"] = "append"
         if argument.option or argument.nargs != "*":

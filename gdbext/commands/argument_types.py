@@ -32,6 +32,14 @@ def frame_count(text: str) -> int:
     return int(text)
 
 
+def frame_number(text: str) -> int:
+    """A number from 0 on, with or without `py` before it. Raises ValueError."""
+    digits = text[2:] if text.startswith("py") else text
+    if not is_whole(digits):
+        raise ValueError
+    return int(digits)
+
+
 def positive(text: str) -> int:
     """A count."""
     if not whole(text):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from typing import List, Optional, Sequence, cast
+from dataclasses import replace
+from typing import Any, Callable, List, Optional, Sequence, cast
 
 from gdbext.commands.check_port import CheckOptions, CheckPort, CheckSession
 from gdbext.commands.chosen_ranks import pick_all
+from gdbext.commands.declaration import loaded
 from gdbext.commands.declared.check import COMMANDS
 from gdbext.commands.session_port import Session, chosen_by_current
 from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.errors.checks import FAIL_FUNCTIONS, MESSAGES, SWITCHES
 from gdbext.model.attached_ranks import AttachedRank
-from gdbext.model.check_report import CheckKind, CheckKinds, CheckReport, CheckStatus, SwitchResults
-from gdbext.model.errors import UsageError
+from gdbext.model.check_report import CheckKind, CheckKinds, CheckStatus, SwitchResults
+from gdbext.model.errors import GdbextError, UsageError
 
 _ANY = "any"
 
@@ -42,11 +44,27 @@ def status(session: Session, args: Namespace) -> CheckStatus:
     return _port(session).status()
 
 
-def report(session: Session, args: Namespace) -> CheckReport:
+def report(session: Session, args: Namespace) -> object:
+    """Of the selected process, with what a sanitizer's reports say of kernels; without a failure of them alone."""
     current = chosen_by_current(session.ranks())
-    if current is None:
+    if current is None and not args.reports:
         raise UsageError("no process and no core file is selected", "llm-attach-all, or gdb PROGRAM CORE")
-    return _port(session).report(current)
+    more: Sequence[str] = _kernel_reports("told")(args.reports) if args.reports else ()
+    try:
+        found = None if current is None else _port(session).report(current)
+    except GdbextError:
+        if not args.reports:
+            raise
+        found = None
+    if found is None:
+        return loaded("gdbext.analysis.verdict.judge:judge")(_kernel_reports("job_of")(args.reports))
+    return replace(found, failure=replace(found.failure, details=(*found.failure.details, *more)))
+
+
+def _kernel_reports(name: str) -> Callable[[Sequence[str]], Any]:
+    """Loaded when it is asked for: few have such a file."""
+    found: Callable[[Sequence[str]], Any] = loaded(f"gdbext.commands.kernel_reports:{name}")
+    return found
 
 
 def list_(_: Session, args: Namespace) -> CheckKinds:

@@ -10,6 +10,7 @@ from gdbext.commands.declaration import Argument, loaded
 _LISTS: Mapping[str, str] = {
     "label": "gdbext.commands.explain:LABELS",
     "engine": "gdbext.knowledge.engines.all_profiles:NAMES",
+    "built": "gdbext.knowledge.engines.all_build_ways:BUILT",
     "error": "gdbext.knowledge.errors:NAMES",
     "dtype": "gdbext.knowledge.dtypes:DTYPES",
     "demo": "gdbext.commands.demo_looks:NAMES",

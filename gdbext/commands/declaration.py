@@ -17,9 +17,9 @@ ALL_THE_REST = "..."
 class Argument(NamedTuple):
     """One argument or option, in argparse's words.
 
-    `completes`: one of rank, ranks, pid, file, label, engine, error, dtype, demo, place, command, expression, or the
-    words that are offered: "torch|pyobject". `rest`: the option takes the rest of the line as it was typed; gdb's way
-    to write it, without dashes, is understood behind the first word.
+    `completes`: one of rank, ranks, pid, file, label, engine, built, error, dtype, demo, place, command, expression, or
+    the words that are offered: "torch|pyobject". `rest`: the option takes the rest of the line as it was typed; gdb's
+    way to write it, without dashes, is understood behind the first word.
     """
 
     name: str  # "--name" for an option, else a positional argument
@@ -36,6 +36,7 @@ class Argument(NamedTuple):
     short: str = ""  # "-q"
     choices: Tuple[str, ...] = ()  # the words that it takes, where no other is one
     many: bool = False  # the option may be given several times
+    bare: Any = None  # the value of an option with nargs "?" that is typed without one
     shell_name: str = ""  # what the shell's bodies call it, where that is not its name
 
     @property
@@ -64,7 +65,7 @@ class Command(NamedTuple):
     summary: str  # one line, without a full stop
     gdb: str = ""  # its name in gdb
     aliases: Tuple[str, ...] = ()  # its other names there
-    body: str = ""  # "module:function" of a `Body` (commands/session.py)
+    body: str = ""  # "module:function" of a `Body` (commands/session_port.py)
     gdbext: str = ""  # its name behind `gdbext`, the command of the shell
     run: str = ""  # the module whose `run` takes the shell's options and returns the exit status
     category: str = "status"
@@ -78,6 +79,7 @@ class Command(NamedTuple):
     repeats: bool = False  # an empty line runs it again
     options_behind: bool = False
     holds: bool = False  # ranks stand still from then on: what the other commands need is loaded before
+    program: str = ""  # what the words behind a lone `--` are kept as, where they are another program's command line
     answers: bool = True  # the shell's has --json, --output and --force; gdb's always has
 
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
-from typing import Optional
+from typing import Optional, Tuple
 
 from gdbext.analysis.failures.error_codes import by_name, by_number, in_message, near
 from gdbext.commands.session_port import Session
-from gdbext.model.error_code import ErrorAnswer
+from gdbext.knowledge.errors.xid import XIDS
+from gdbext.model.error_code import ErrorAnswer, ErrorCode
 from gdbext.model.errors import UsageError
 from gdbext.model.text.nearest import unknown
 
 _LONGEST = 10  # digits
+_OF_LIBRARY = re.compile(
+    r"(?i)\b(?P<library>cuda|cublas|nccl)[ _-]?(?:(?:runtime|driver) )?"
+    r"(?:(?:error|status|result|failure)(?: code)?[ :=#(]{0,3}|(?=\d+$))(?P<number>\d{1,10})\b(?!\.\d)"
+)
+"""`NCCL error 2`, `CUDA 700`."""
+_TYPES = {"cuda": ("cudaError_t", "CUresult"), "cublas": ("cublasStatus_t",), "nccl": ("ncclResult_t",)}
+_XID = re.compile(r"(?i)\bxid\b(?: ?\([^()]{1,40}\))?[: ]{0,3}(\d{1,5})\b")
 
 
 def explain_error(asked: str) -> ErrorAnswer:
@@ -28,12 +37,26 @@ def explain_error(asked: str) -> ErrorAnswer:
     codes = by_name(asked)
     if not codes:
         found = in_message(asked)
-        codes = (found,) if found else ()
+        codes = (found,) if found else _numbered(asked)
+    xid = _XID.search(asked)
+    if not codes and xid:
+        row = XIDS.get(int(xid[1]))
+        raise UsageError(
+            f"Xid {xid[1]}{f' ({row.meaning})' if row else ''} is an error of the GPU driver, not of a CUDA call",
+            "see the kernel's log: dmesg | grep Xid; gdbext diagnose FILE reads that log too, alone or with stacks",
+        )
     if not codes:
         raise unknown(
             "error", asked[:80], near(asked), "give a number such as 700 or a name such as cudaErrorIllegalAddress"
         )
     return ErrorAnswer(asked, codes)
+
+
+def _numbered(text: str) -> Tuple[ErrorCode, ...]:
+    """The number that stands behind the name of its library."""
+    found = _OF_LIBRARY.search(text)
+    types = _TYPES[found["library"].lower()] if found else ()
+    return tuple(one for one in by_number(int(found["number"])) if one.library in types) if found else ()
 
 
 def _number(text: str) -> Optional[int]:

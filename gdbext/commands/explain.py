@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from typing import List, Match, Optional, Tuple, Union
+from typing import List, Match, Optional, Sequence, Set, Tuple, Union
 
 from gdbext.commands.session_port import Session
 from gdbext.knowledge.causes.end_states import END_STATES
-from gdbext.knowledge.causes.remedies import REMEDIES, SHOWN_BY
+from gdbext.knowledge.causes.remedies import REMEDIES, SELDOM, SHOWN_BY
 from gdbext.knowledge.causes.signatures import SIGNATURES
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROOTS
 from gdbext.knowledge.frames import MESSAGES, RULES
@@ -23,7 +23,7 @@ from gdbext.model.waits import STATES
 LABELS: Tuple[str, ...] = tuple(dict.fromkeys((*CAUSES, *WAIT_KINDS, *STATES)))
 """Everything that can be explained."""
 
-_MOST_NAMES = 12
+_MOST_NAMES, _SHOWN, _QUOTE = 12, 6, '"'
 _VENDORS = {
     "hip": "HIP",
     "acl": "Ascend ACL",
@@ -42,12 +42,40 @@ _VENDORS = {
     "nvshmem": "NVSHMEM",
 }
 """Beginnings of the ids of rows that stand for another vendor's call, and what people call that interface."""
+_READ = {"live": "running ranks", "core": "core files", "text": "pasted stacks", "log": "logs"}
+_MUST_HOLD = {
+    "threads_as_ranks": "one process holds several ranks",
+    "absent": "a rank has no process",
+    "named": "the suspect is known",
+    "alone": "one process alone was read",
+    "itself": "a thread waits for a lock that it holds",
+    "helpers": "helper threads alone were read",
+}
+_MUST_NOT_HOLD = {"named": "no suspect is known"}
+"""Conditions of a remedy by its field. The others that are false are usual, and need no word."""
+_SAID = {"shm-room": "/dev/shm is not full"}  # noqa: S108 - a place, no file of ours
+"""What a witness must have said."""
+_RECOGNISED = {
+    KERNEL: "the thread waits in the Linux kernel",
+    "nccl-cpu-barrier": "the ranks of a process wait for each other",
+}
+"""What a thread must be in: the module of a remedy, or the first of its frame rules."""
+_REPORTED = {
+    "invalid-access": "an invalid access",
+    "device-fault": "a hardware exception",
+    "race": "a race",
+    "uninitialized": "a read of memory that was not written",
+    "barrier": "an error of a barrier",
+    "api-error": "a failed CUDA call",
+}
+"""The gravest error of a sanitizer, in words."""
 _ANY = "\0"  # stands for any characters; a star behind parentheses would repeat them
 _OPENED, _CLOSED = "\1", "\2"  # stand for parentheses that are characters of the name
 _CONDITION = re.compile(r"\^|\(\?!(?:[^()]|\([^()]*\))*\)")
 _FLAGS = re.compile(r"^\?[a-z]*:")
 _OPTIONAL = re.compile(r"(?<!\\)(\w|\[[^]]*\])\?")
 _EITHER = re.compile(r"\[([A-Za-z]+)\](?![*+])")
+_DIGITS = re.compile(r"\\d(\+|\*|\{\d{1,3}(,\d{0,3})?\})?")
 _ONE_OF = re.compile(r"\[[^]]*\](\\w)?[*+]?")
 
 
@@ -76,7 +104,7 @@ def _cause(label: str) -> Explanation:
         sort="cause",
         meaning=CAUSES[label],
         signs=signs,
-        remedies=tuple(Remedy(rule.action + _when(rule), rule.reason) for rule in rules),
+        remedies=tuple(Remedy(_advice(rule), rule.reason) for rule in rules),
         related=tuple(shown),
         sources=_unique(sources),
     )
@@ -86,21 +114,32 @@ def _wait(label: str) -> Explanation:
     rules = [rule for rule in RULES if rule.kind == label and rule.helper is None and not rule.like]
     said = [rule for rule in MESSAGES if rule.kind == label]
     signs = [Sign(_looks(rule), rule.source) for rule in rules]
-    signs += [Sign(f"a log line like {_plain(rule.pattern)}", rule.source) for rule in said]
+    signs += [Sign(f"a log line with {_plain(rule.pattern, _QUOTE)}", rule.source) for rule in said]
     if not signs:
         signs = [Sign("no rule matches any frame of the thread", "gdbext/knowledge/frames")]
     causes = SHOWN_BY.get(label, ())
     remedies = [rule for cause in causes for rule in REMEDIES if rule.cause == cause and not rule.kinds]
-    remedies += [rule for rule in REMEDIES if label in rule.kinds]
+    remedies += sorted((rule for rule in REMEDIES if label in rule.kinds), key=lambda rule: rule.cause in SELDOM)
     return Explanation(
         label=label,
         sort="wait",
         meaning=WAIT_KINDS[label],
         signs=tuple(signs),
-        remedies=tuple(Remedy(f"If the cause is {rule.cause}: {rule.action}", rule.reason) for rule in remedies),
-        related=_unique([*causes, *(rule.cause for rule in remedies)]),
+        remedies=tuple(Remedy(_advice(rule, rule.cause), rule.reason) for rule in remedies),
+        related=_unique([*causes, *(rule.cause for rule in remedies if rule.cause != "unknown")]),
         sources=_unique([sign.source for sign in signs]),
     )
+
+
+def _advice(rule: RemedyRule, cause: str = "") -> str:
+    """`If /dev/shm is not full: check ...`: what is to be done, behind the conditions. `cause`: told of a wait, which
+    is a condition already."""
+    conditions = [f"the cause is {cause}"] if cause else _of_kinds(rule)
+    conditions += _conditions(rule)
+    if not conditions:
+        return rule.action
+    start = rule.action if rule.action[1:2].isupper() else rule.action[:1].lower() + rule.action[1:]
+    return f"If {' and '.join(conditions)}: {start}"
 
 
 def _state(label: str) -> Explanation:
@@ -125,10 +164,10 @@ def _looks(rule: FrameRule) -> str:
         pieces.append(f"in {_plain(rule.file)}")
     if rule.module:
         pieces.append("of the kernel" if rule.module == KERNEL else f"of {_plain(rule.module)}")
-    if rule.under:
-        pieces.append(f"with {_plain(rule.under)} further out on the stack")
-    if rule.caller:
-        pieces.append(f"called from {_plain(rule.caller)}")
+    around = [f"called from {_plain(rule.caller)}"] if rule.caller else []
+    around += [f"further out on the stack: {_plain(rule.under)}"] if rule.under else []
+    if around:
+        pieces.append(f"({'; '.join(around)})")
     ids = (other.id.partition("-")[0] for other in RULES if other.like == rule.id)
     others = list(dict.fromkeys(_VENDORS[one] for one in ids if one in _VENDORS))
     if others:
@@ -138,17 +177,18 @@ def _looks(rule: FrameRule) -> str:
     return ("Python: " if rule.language == "python" else "") + " ".join(pieces)
 
 
-def _plain(pattern: str) -> str:
+def _plain(pattern: str, quote: str = "") -> str:
     """A regular expression as a list of names: `cuda(Malloc|Free)$` is `cudaMalloc, cudaFree`."""
     text = _CONDITION.sub("", pattern)
     for mark in ("(_v\\d+|_ptsz|_ptds|_v\\d+_pt[ds]s?z?)*", "(^|/)", "\\b", "$", "_*", "(GI_)?"):
         text = text.replace(mark, "")
     text = text.replace("\\(", _OPENED).replace("\\)", _CLOSED)
-    text = _ONE_OF.sub(_ANY, _EITHER.sub(_either, _OPTIONAL.sub("", text)))
-    for mark, word in (("\\w*", _ANY), ("\\w+", _ANY), (".*", _ANY), ("\\S+", _ANY), ("\\d+", "N"), ("\\", "")):
+    text = _ONE_OF.sub(_ANY, _EITHER.sub(_either, _OPTIONAL.sub("", _DIGITS.sub("N", text))))
+    for mark, word in (("\\w*", _ANY), ("\\w+", _ANY), (".*", _ANY), ("\\S+", _ANY), ("\\", "")):
         text = text.replace(mark, word)
     names = list(dict.fromkeys(re.sub(f"{_ANY}+", "*", name) for name in _expanded(text) if name))
-    shown = ", ".join(names[:_MOST_NAMES]) + (" and others" if len(names) > _MOST_NAMES else "")
+    told = [f"{quote}{name.strip()}{quote}" if quote else name for name in names[:_SHOWN]]
+    shown = ", ".join(told) + (" and others" if len(names) > _SHOWN else "")
     return shown.replace(_OPENED, "(").replace(_CLOSED, ")")
 
 
@@ -196,25 +236,57 @@ def _closing(text: str, start: int) -> int:
     return -1
 
 
-def _when(rule: RemedyRule) -> str:
-    """The condition of an advice, in words."""
-    pieces: List[str] = []
-    if rule.kinds:
-        pieces.append(f"for {', '.join(rule.kinds)}")
-    if rule.set_in:
-        pieces.append(f"where {rule.set_in} is set")
-    if rule.threads_as_ranks:
-        pieces.append("where one process holds several ranks")
-    if rule.absent:
-        pieces.append("where a rank has no process")
+def _of_kinds(rule: RemedyRule) -> List[str]:
+    """`the wait is mutex or condvar-idle`; of what is for most waits, those that it is not for."""
+    if not rule.kinds:
+        return []
+    others = [kind for kind in WAIT_KINDS if kind not in rule.kinds]
+    if len(others) < len(rule.kinds):
+        return [f"the wait is not {_either_of(others)}"]
+    return [f"the wait is {_either_of(rule.kinds)}"]
+
+
+def _conditions(rule: RemedyRule) -> List[str]:
+    """What must hold besides the wait, in words."""
+    told = [f"{rule.set_in} is set"] if rule.set_in else []
+    told += [words for name, words in _MUST_HOLD.items() if getattr(rule, name) is True]
+    told += [words for name, words in _MUST_NOT_HOLD.items() if getattr(rule, name) is False]
+    told += [f"you diagnose {_either_of([_READ[one] for one in rule.given])}"] if rule.given else []
+    told += [_SAID[rule.said]] if rule.said in _SAID else []
+    told += [_RECOGNISED[one] for one in (rule.module, *rule.rules[:1]) if one in _RECOGNISED]
+    told += [f"a sanitizer reports {_either_of([_REPORTED[one] for one in rule.reported])}"] if rule.reported else []
     first, last = rule.nccl
     if first or last:
-        pieces.append(f"NCCL {first or 'any'} to {last or 'now'}" if last else f"NCCL {first} and newer")
-    return f" ({'; '.join(pieces)})" if pieces else ""
+        told.append(
+            f"NCCL is {first or 'any'} to {last.replace('.999', '.x')}" if last else f"NCCL is {first} or newer"
+        )
+    return told
+
+
+def _either_of(names: Sequence[str]) -> str:
+    """`a, b or c`."""
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _unique(texts: List[str]) -> Tuple[str, ...]:
-    return tuple(dict.fromkeys(piece.strip() for text in texts for piece in text.split(";") if piece.strip()))
+    """The pieces between semicolons, each once; `nccl#48` is left out behind `nccl#48, #70`."""
+    told: Set[str] = set()
+    found: List[str] = []
+    for piece in (piece.strip() for text in texts for piece in text.split(";") if piece.strip()):
+        names = _names(piece)
+        if not told.issuperset(names):
+            found.append(piece)
+        told.update(names)
+    return tuple(found)
+
+
+def _names(piece: str) -> List[str]:
+    """`nccl#48, #70` names nccl#48 and nccl#70; any other piece names itself."""
+    threads = [one.partition("#") for one in piece.split(", ")]
+    if not all(mark for _, mark, _ in threads):
+        return [piece]
+    return [f"{where or threads[0][0]}#{number}" for where, _, number in threads]
 
 
 def answer(_: Session, args: Namespace) -> object:

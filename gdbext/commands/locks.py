@@ -34,5 +34,5 @@ def _chosen(snapshot: JobSnapshot, text: Optional[str]) -> Optional[Set[int]]:
         found.update(named or [one.index for one in snapshot.processes if one.pid == wanted])
     if not found:
         known = folded(process.rank for process in snapshot.processes if process.rank is not None)
-        raise UsageError(f"no rank of {text} was seen", f"ranks that were: {known or 'none has a number'}")
+        raise UsageError(f"no rank {text} was read", f"ranks that were read: {known or 'none has a number'}")
     return found

@@ -18,7 +18,9 @@ STDOUT = "-"
 def check_files(args: Namespace) -> None:
     """Before the work: whether the files it names can be written. Raises as `check_writable` does."""
     if getattr(args, "format", None) is not None and (args.json or args.json_file is not None):
-        raise UsageError("--json is a format of its own", "give --json or --format; --save keeps the look for both")
+        raise UsageError(
+            "--json and --format cannot be combined", "give one of them; --save keeps the snapshot for both"
+        )
     if getattr(args, "format", None) in BINARY:
         _check_binary(args)
     for name in (args.output, args.json_file, getattr(args, "save", None)):
@@ -30,7 +32,7 @@ def check_files(args: Namespace) -> None:
 def _check_binary(args: Namespace) -> None:
     """Raises UsageError without a file, or GdbextError where the format cannot be written."""
     if args.output is None:
-        raise UsageError(f"{args.format} is no text", f"--format {args.format} --output FILE")
+        raise UsageError(f"{args.format} is a binary format and needs a file", f"--format {args.format} --output FILE")
     if importlib.util.find_spec("perfetto") is None:
         raise GdbextError(f"the format {args.format} needs the package perfetto", "python3 -m pip install perfetto")
 

@@ -35,7 +35,7 @@ class BreakOptions:
 
 
 class BreakPort(Protocol):
-    """Breakpoints over the inferiors of this gdb. `inside_gdb/breakpoints/break_points.py` is the real one."""
+    """Breakpoints over the inferiors of this gdb. `inside_gdb/rank_breakpoints/rank_breakpoints.py` is the real one."""
 
     def add(self, options: BreakOptions) -> BreakTable:
         """Set one. Raises GdbextError."""

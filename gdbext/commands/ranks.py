@@ -21,7 +21,7 @@ HELD = "All attached ranks are stopped until llm-detach-all or quit."
 def attach_all(session: Session, args: Namespace) -> RankTable:
     if args.core is not None:
         if any((args.pids, args.name, args.pgid, args.parent, args.engine, args.all)):
-            raise UsageError("core files and processes cannot be mixed", "give either --core or a selector")
+            raise UsageError("core files and processes cannot be mixed", "give --core FILE..., or processes")
         return session.open_cores(open_cores(matching(args.core), args.sysroot, args.exe))
     if args.sysroot is not None or args.exe is not None:
         raise UsageError("--sysroot and --exe are for core files", "llm-attach-all --core FILE...")

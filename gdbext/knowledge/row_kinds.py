@@ -30,6 +30,7 @@ class FrameRule:
     helper: Optional[str] = None  # the thread is a helper of this kind, set aside
     idle: bool = False  # waiting here is normal: no work has come
     under: str = ""  # regex: some frame further out (caller side) must match its function name as well
+    calls: str = ""  # regex: where some frame further in matches it, the rule says nothing
     leaf: bool = False  # matches only as innermost frame (after frames without a name and the C library's waits)
     from_line: int = 0  # Python: the function of this name further down in its file
     like: str = ""  # id of the rule that explains this one: the same call of another vendor
@@ -123,14 +124,16 @@ class RemedyRule:
     threads_as_ranks: Optional[bool] = None  # only for processes that hold several ranks / only one rank
     nccl: Tuple[str, str] = ("", "")  # first and last NCCL release it means something for
     python: Optional[bool] = None
-    rules: Tuple[str, ...] = ()  # ids of frame rules, one of which must have decided about a culprit (or victim)
+    rules: Tuple[str, ...] = ()  # ids: a frame rule that decided about a culprit (or victim), or one of a log line
     absent: Optional[bool] = None  # only where ranks have no process / where all have one
     named: Optional[bool] = None  # only where the culprit was seen / where it was not
     alone: Optional[bool] = None  # only where one process was seen / where several were
+    itself: Optional[bool] = None  # only where a thread waits for a lock that it holds / where none does
     helpers: bool = False  # only where no thread but helpers was read
     said: str = ""  # a witness must have said this (knowledge/causes/witnesses.py)
     not_said: str = ""  # useless where a witness said this
     reported: Optional[Tuple[str, ...]] = None  # only where a sanitizer's gravest error is one of these; (): no report
+    module: str = ""  # the library of the frame that decided about a culprit (or victim) must match this
     given: Tuple[str, ...] = ()  # only for what was read: "live", "core", "text" (stacks), "log" (lines alone)
 
 
@@ -224,6 +227,21 @@ class StructRow:
     fields: Mapping[str, Field]
     source: str
     releases: Tuple[str, str] = ("", "")  # first and last release measured, inclusive; "" where it does not matter
+    arguments: Tuple[str, ...] = ()  # of a template: ids of structs
+
+
+@dataclass(frozen=True)
+class ReleaseRow:
+    """The tensors of a range of an engine's releases in libraries that are shipped without DWARF (x86-64, libstdc++),
+    and what says that a library is of them: texts in its tables of symbol names, which stay where it is stripped."""
+
+    id: str  # "FasterTransformer 5.1 to main", as people are told
+    names: Tuple[str, ...]  # regexes: all of these stand in the names of its symbols, mangled, or in its constants
+    structs: Tuple[StructRow, ...]
+    tensors: Tuple[str, ...]  # ids of structs that are tensors
+    source: str
+    without: Tuple[str, ...] = ()  # and none of these
+    same: Mapping[str, str] = field(default_factory=dict)  # a type that has this struct and nothing else -> its id
 
 
 @dataclass(frozen=True)

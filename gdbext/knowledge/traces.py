@@ -17,6 +17,10 @@ GPU_CATEGORIES: Mapping[str, str] = {
 }
 """Categories, in lower case, of work on a device. torch 1.8 wrote `Kernel` and `Memcpy` (Kineto, output_json.cpp)."""
 
+DEVICE_SPANS = ("gpu_user_annotation", "cuda_sync")
+"""Categories of slices over the kernels of a stream: a range that the user marked, and a wait for the stream, which
+begins before what it waits for and ends after it (Kineto, CuptiActivity.h; seen in traces of 2023)."""
+
 HOST_CATEGORIES = ("cpu_op", "operator", "cuda_runtime", "runtime", "cuda_driver", "user_annotation", "python_function")
 
 ORDER = ("dp", "ep", "pp", "cp", "tp")

@@ -26,6 +26,7 @@ class Code(Word):
     NOT_PYTHON = "not python"  # the process has no interpreter
     MOVING = "moving"  # the lock changed hands at the moment of the look
     PARKED = "parked"  # the C library lets the thread sleep for good: nobody can end its wait
+    SENDERS = "senders"  # a socket of datagrams without another end: whoever knows its name may send
     NOT_ASKED = "not asked"  # only the driver knows it
     ANYBODY = "anybody"  # a socket that listens: whoever connects is its other end
     UNREADABLE = "unreadable"  # its memory could not be read

@@ -9,10 +9,10 @@ from gdbext.model.look_origin import Origin
 
 STATES = {
     "moved": "its deciding thread is in different calls",
-    "same": "its deciding thread is in the same calls, and did not run where that is known",
+    "same": "its deciding thread is in the same calls and, as far as is known, did not run",
     "unknown": "whether it moved is unknown",
-    "new": "it is in the second look only",
-    "gone": "it is in the first look only",
+    "new": "it is in the second snapshot only",
+    "gone": "it is in the first snapshot only",
 }
 """What a rank did between the two looks (`RankDifference.state`)."""
 

@@ -7,6 +7,9 @@ from typing import Optional, Tuple
 
 from gdbext.model.stack import Frame
 
+SANITIZER = "text:compute-sanitizer"
+"""Source of a process that only a sanitizer's report tells of."""
+
 SIDES = ("after", "before", "inside")
 """Where an address lies, seen from the nearest allocation."""
 
@@ -53,6 +56,7 @@ class GpuError:
     error: str = ""  # its name: cudaErrorInvalidValue
     hazards: Optional[int] = None
     device_frames: Tuple[Frame, ...] = ()  # callers on the device
+    host_thread: Optional[int] = None  # that launched the kernel, where nothing tells its frames at that moment
     host_frames: Tuple[Frame, ...] = ()  # of the launch or the call, innermost first
     count: int = 1
 

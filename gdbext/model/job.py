@@ -9,6 +9,7 @@ from gdbext.model.activity import Activity
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.communicator import Communicator
 from gdbext.model.exit_status import ALL, NONE, PART
+from gdbext.model.gpu_core import ResidentKernel
 from gdbext.model.gpu_errors import GpuError
 from gdbext.model.host import HostLook
 from gdbext.model.locks import LockWait, Peer
@@ -117,7 +118,8 @@ class RankSnapshot:
     refusal: Optional[Refusal] = None  # the first of its problems, where a right or a setting stands in the way
     search_cut: bool = False  # the search for communicators came to its limit: there may be more
     labels: Mapping[str, int] = field(default_factory=dict)  # parallel groups: {"tp": 1, "pp": 0, "dp": 0}
-    gpu_errors: Tuple[GpuError, ...] = ()  # of its kernels, as a sanitizer reports them
+    gpu_errors: Tuple[GpuError, ...] = ()  # of its kernels, as a sanitizer or a GPU core reports them
+    kernels: Optional[Tuple[ResidentKernel, ...]] = None  # on its GPU, as its GPU core shows them; None: it has none
 
     @property
     def given(self) -> Given:

@@ -49,6 +49,13 @@ class LockWait:
         return isinstance(self.owner, Missing) and self.owner.code is Code.MOVING
 
 
+UNOPENED = "a named pipe"
+"""What stands for the file where a thread opens a named pipe to write, and nobody has opened it to read."""
+
+UNASKED = "an io_uring"
+"""What stands for it where a thread waits for completions, and nobody has ever submitted a request."""
+
+
 @dataclass(frozen=True)
 class Peer:
     """A file that a thread waits for, and who is at its other end."""

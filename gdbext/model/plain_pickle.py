@@ -140,7 +140,7 @@ class Machine:
     def _list(self) -> List[Any]:
         target = self._stack[-1]
         if not isinstance(target, list):
-            raise NotPlain("appends to something that is no list")
+            raise NotPlain("appends to something that is not a list")
         return target
 
     def set_item(self) -> None:
@@ -153,10 +153,10 @@ class Machine:
     def _set(self, items: List[Any]) -> None:
         target = self._stack[-1]
         if not isinstance(target, dict) or len(items) % 2:
-            raise NotPlain("sets items of something that is no dict")
+            raise NotPlain("sets items of something that is not a dict")
         for key, value in zip(items[::2], items[1::2]):
             if not isinstance(key, (str, int)):
-                raise NotPlain("a key that is no string")
+                raise NotPlain("a key that is not a string")
             target[key] = value
 
     def tuple_of(self, count: int) -> None:

@@ -13,7 +13,7 @@ NOT_ASKED = Missing("only the driver knows it, and it is not called", Code.NOT_A
 NOT_IN_HANDLE = Missing("the handle does not say it")
 NOT_MAPPED = Missing("nothing is mapped at the handle: destroyed, of another process, or not set yet")
 NO_STREAM = Missing("what lies at the handle is code, constant or a stack: no stream, or not set yet")
-MAYBE_NO_STREAM = Missing("the driver is not given a number that may be no stream")
+MAYBE_NO_STREAM = Missing("the driver is not given a number that may not be a stream")
 AFTER_ERROR = Missing("not asked after the error")
 NO_KERNELS = Missing("only cuda-gdb sees the kernels on the device")
 

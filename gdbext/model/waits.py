@@ -14,11 +14,12 @@ NODES = {
     "condition": "a condition, semaphore or barrier: no owner; any thread may wake the waiter",
     "device": "the GPU of a rank, its streams and its launch queue",
     "collective": "an operation that all members of a communicator must reach, or the other side of a message",
-    "rendezvous": "the set-up of a communicator: all members must come",
+    "rendezvous": "the set-up of a communicator: all members must join",
     "communicator": "a communicator that is torn down",
+    "object": "an object, a pool or a process that is being ended",
     "queue": "a queue of messages between processes or threads",
     "peer": "a pipe, socket or file descriptor and who has its other end",
-    "process": "a process that is no rank of the job",
+    "process": "a process that is not a rank of the job",
     "file": "a file or file system",
     "driver": "the kernel's GPU driver",
     "unknown": "an object that no frame or memory names",
@@ -38,10 +39,10 @@ STATES = {
     "stopped": "stopped by a signal",
     "idle": "waits for work to arrive",
     "progressing": "works, or moved between two samples",
-    "spinning": "runs at one place for long while others wait for it",
-    "faulted": "the hardware, the driver or a check reported an error there",
-    "external": "depends on something outside of what was read: a file, a timer, another program",
-    "unread": "gdbext could not read it, or recognised nothing there",
+    "spinning": "runs at one place for a long time while others wait for it",
+    "faulted": "the hardware, the driver or a check reported an error for this rank",
+    "external": "depends on something outside the inspected processes: a file, a timer, another program",
+    "unread": "gdbext could not read it, or recognises no frame of it",
 }
 """What a node is in at which the waiting ends."""
 
@@ -113,8 +114,8 @@ class Hypothesis:
     contradictions: Tuple[str, ...] = ()
     share: float = 1.0  # of the stuck ranks that it explains
     weakest_edge: Optional[Edge] = None
-    limits: Tuple[str, ...] = ()  # keys of `LIMITS` in model/considered.py: why it is not surer
-    source: str = "graph"  # a key of `SOURCES` in model/considered.py
+    limits: Tuple[str, ...] = ()  # keys of `LIMITS` in model/considered_hypotheses.py: why it is not surer
+    source: str = "graph"  # a key of `SOURCES` in model/considered_hypotheses.py
 
     @property
     def culprits(self) -> Tuple[int, ...]:

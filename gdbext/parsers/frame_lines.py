@@ -22,7 +22,9 @@ _LINE = regex(r"(.+?):(?:(\d{1,9})|[X?*]+)(?::\d+)?\Z")
 _GRID = regex(r"<<<[^>]*>>>")  # cuda-gdb shows the launch dimensions of a kernel
 _LIBRARY = regex(r"\.so\b|\.dylib\b|(?:^|/)\[?vdso\]?|/lib(?:32|64)?/[^/]+\Z|\.exe\Z")
 _SOURCE = regex(r"\.(?:c|cc|cpp|cxx|c\+\+|cu|cuh|h|hh|hpp|hxx|inc|inl|S|s|asm|rs|go|py|pyx|pxd|f90|tcc)\Z")
-_NAMELESS = regex(r"(?:\?\?+|0x[0-9a-fA-F]+|<unknown(?: function)?>|\(unknown\)|\[unknown\]|___?lldb_unnamed_\S*)?\Z")
+_NAMELESS = regex(
+    r"(?:\?\?+|\(\)|0x[0-9a-fA-F]+|<unknown(?: function)?>|\(unknown\)|\[unknown\]|___?lldb_unnamed_\S*)?\Z"
+)
 _INLINE = regex(r" \(inlined?\)\Z")
 _SINGLE = regex(r"[A-Za-z_?~][\w:~$.@?]*(?:<.*>)?(?: \(\w*\.*|\Z)")  # `poll`, or an argument list that was cut
 _PROSE = regex(r"(?!.*(?:[<(]|operator|\[clone))\S+ \S+ \S")  # three words are no name

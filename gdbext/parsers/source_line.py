@@ -17,12 +17,17 @@ _CALL = regex(
 )
 _WITH_LOCK = regex(r"with (?:[\w.]{0,80}\.)?_?\w{0,40}lock\w{0,20}(?:\(\))?:")
 _GET = regex(rf"{_QUEUE}.{{0,40}}= ?(?:\w+\.)?get\(|.{{0,80}}(?:queue|_q|inq|outq)\.(?:get|put)\(")
+_LOCK_FILE = regex(r"(?:self\.)?(?:baton\.(?P<wait>wait)\(\)|_?(?:file_?lock|lock_?file)\.(?P<acquire>acquire)\()")
+_OF_LOCK_FILES = {"wait": "torch/utils/file_baton.py", "acquire": "filelock.py"}
 _JOIN = regex(r".{0,80}\b(?:proc\w*|process\w*|thread\w*|worker\w*|p|t|w)(?:\[\w{1,20}\])?\.join\((?:timeout)?")
 
 
 def called(line: str) -> Optional[Frame]:
     """The call of a line that may wait, as a frame; None where it has none that is known."""
     text = line.strip()
+    file = _LOCK_FILE.match(text)
+    if file is not None and file.lastgroup is not None:
+        return Frame(file.lastgroup, file=_OF_LOCK_FILES[file.lastgroup], language="python")
     if _GET.match(text):
         name: Optional[str] = "get"
     elif _JOIN.match(text):

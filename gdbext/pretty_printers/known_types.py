@@ -10,8 +10,8 @@ from typing import Dict, Optional, Tuple
 import gdb
 
 from gdbext.inside_gdb.tensors.target_object import same_everywhere
+from gdbext.knowledge.engines.all_tensor_layouts import LAYOUTS
 from gdbext.knowledge.runtimes.cuda_streams import EVENT_HOLDERS, HOLDERS, SPECIAL, STREAM_TYPE
-from gdbext.knowledge.tensor_layouts import LAYOUTS
 
 _TENSOR_HOLDERS = (
     ("torch", r"at::(Tensor|TensorBase)|torch::stable::Tensor"),

@@ -7,8 +7,7 @@ import itertools
 import os
 from typing import BinaryIO, Iterator, List, Optional
 
-from gdbext.safe_open import path_lookup as lookup
-from gdbext.safe_open import regular_files as regular
+from gdbext.safe_open import path_lookup, regular_files
 from gdbext.safe_open.mounts import doubtful, mount_of
 from gdbext.safe_open.regular_files import LARGEST
 from gdbext.safe_open.slow_mounts import NoHelper, Patient
@@ -60,12 +59,12 @@ def names_in(path: str, most: int) -> List[str]:
 
 def _open(path: str, root: Optional[str], most: int, folder: bool) -> int:
     if root is None:
-        root, path = lookup.split(path)
+        root, path = path_lookup.split(path)
 
     def directly(links: bool = True) -> int:
         if folder:
-            return regular.open_folder(path, root, links)
-        return regular.open_regular(path, root, most, links)
+            return regular_files.open_folder(path, root, links)
+        return regular_files.open_regular(path, root, most, links)
 
     if not doubtful(root):
         return directly()
@@ -74,7 +73,7 @@ def _open(path: str, root: Optional[str], most: int, folder: bool) -> int:
         try:  # a link may lead to a file system that does not answer
             return directly(links=False)
         except OSError as error:
-            if not lookup.is_link(error):
+            if not path_lookup.is_link(error):
                 raise
     where = f"{mount.point} ({mount.kind})" if mount else os.path.dirname(path)
     try:

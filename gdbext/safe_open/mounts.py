@@ -8,7 +8,7 @@ import time
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from gdbext.knowledge.runtimes.file_systems import MAY_HANG, MAY_HANG_FAMILIES
-from gdbext.safe_open import path_lookup as lookup
+from gdbext.safe_open import path_lookup
 
 _FRESH = 5.0  # seconds that a table counts
 _OCTAL = re.compile(r"\\([0-7]{3})")
@@ -47,7 +47,7 @@ def mount_of(path: str, root: Optional[str]) -> Optional[Mount]:
     if not mounts:
         return None
     try:
-        if root is None and lookup.is_of_the_kernel(path):
+        if root is None and path_lookup.is_of_the_kernel(path):
             path = os.readlink(path)
         elif root is not None and root.endswith("/cwd"):
             path = os.readlink(root) + "/" + path

@@ -13,7 +13,7 @@ import stat
 from typing import NamedTuple, Optional
 
 from gdbext.knowledge.runtimes.file_systems import PSEUDO
-from gdbext.safe_open import path_lookup as lookup
+from gdbext.safe_open import path_lookup
 
 LARGEST = 1 << 36
 """Bytes of a file beyond which it is refused: a sparse one of 8 EiB takes no room, and for ever to be read."""
@@ -51,7 +51,7 @@ class Refused(OSError):
 def open_regular(path: str, root: Optional[str] = None, most: int = LARGEST, links: bool = True) -> int:
     """A descriptor of the regular file that a path means, to read. Raises `OSError`, `Refused` among them. `root` and
     `links`: see lookup.place."""
-    at = lookup.place(path, root, links)
+    at = path_lookup.place(path, root, links)
     try:
         status = os.fstat(at)
         why = _objection(at, status, most)
@@ -66,7 +66,7 @@ def open_regular(path: str, root: Optional[str] = None, most: int = LARGEST, lin
 
 def open_folder(path: str, root: Optional[str] = None, links: bool = True) -> int:
     """A descriptor of the folder that a path means, to list it. Raises `OSError`."""
-    at = lookup.place(path, root, links)
+    at = path_lookup.place(path, root, links)
     try:
         return os.open(f"/proc/self/fd/{at}", _READ | os.O_DIRECTORY)
     finally:

@@ -126,9 +126,11 @@ def _verdict(job: Job, finding: Finding, met: Sequence[Meeting]) -> Verdict:
 
 def _why_not(job: Job, met: Sequence[Meeting]) -> str:
     if len(job.traces) < 2:
-        return "there is a trace of one rank only, and lateness is between ranks"
+        return "there is a trace of one rank only; lateness needs at least two"
     if not any(trace.calls for trace in job.traces):
-        return "the traces have no collectives that end together (NCCL, RCCL, HCCL, Gloo): nothing to meet at"
+        return (
+            "the traces have no collectives that end together (NCCL, RCCL, HCCL, Gloo), so arrivals cannot be compared"
+        )
     if not met:
         return "no collective of one rank could be matched to one of another: do the traces cover the same seconds?"
     if len(met) < LEAST:

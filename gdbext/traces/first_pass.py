@@ -10,7 +10,15 @@ from operator import attrgetter
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 from typing import Counter as Counts
 
-from gdbext.knowledge.traces import COLLECTIVES, DTYPE_BYTES, GPU_CATEGORIES, HOST_CATEGORIES, HOST_WORK, STEP
+from gdbext.knowledge.traces import (
+    COLLECTIVES,
+    DEVICE_SPANS,
+    DTYPE_BYTES,
+    GPU_CATEGORIES,
+    HOST_CATEGORIES,
+    HOST_WORK,
+    STEP,
+)
 from gdbext.traces.trace_event import UNSET, Event, arguments, number
 
 KERNEL, COPY, COMMUNICATION, OPERATOR = 1, 2, 3, 4
@@ -150,7 +158,7 @@ class Collector:
         known = {"kernel": KERNEL, "copy": COPY}.get(GPU_CATEGORIES.get(lower, ""), 0)
         if not known and lower in HOST_CATEGORIES:
             known = _HOST
-        if lower == "gpu_user_annotation" and not self._causes:
+        if lower in DEVICE_SPANS and not self._causes:
             known = ANNOTATION
         self._sorts[cat] = known
         return known

@@ -60,7 +60,7 @@ def pieces(file: BinaryIO, problems: List[str]) -> Iterator[bytes]:
         head = engine.unused_data or file.read(PIECE)
         if not head.startswith(_GZIP):
             if head.strip(b"\0"):
-                problems.append(f"{_size(len(head))} or more behind the gzip data are no gzip data")
+                problems.append(f"{_size(len(head))} or more after the gzip data are not gzip data")
             return
 
 

@@ -7,7 +7,7 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Pattern, Sequence, Tuple
 
-from gdbext.knowledge.traces import GPU_CATEGORIES
+from gdbext.knowledge.traces import DEVICE_SPANS, GPU_CATEGORIES
 from gdbext.model.trace import Clock
 from gdbext.traces.first_pass import without_category
 from gdbext.traces.trace_event import UNSET, Event, made, number, set_arguments
@@ -236,7 +236,7 @@ def on_device(event: Event) -> bool:
     cat = event.cat
     if isinstance(cat, str):
         lower = cat.lower()
-        return lower in GPU_CATEGORIES or lower == "gpu_user_annotation"
+        return lower in GPU_CATEGORIES or lower in DEVICE_SPANS
     return without_category(event)
 
 

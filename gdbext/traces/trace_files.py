@@ -36,7 +36,9 @@ def found(inputs: Sequence[str]) -> List[str]:
     unique = list({os.path.realpath(path): path for path in paths}.values())
     if not unique:
         where = ", ".join(inputs)
-        raise NothingFound(f"no trace in {where}", "traces are named *.json or *.json.gz; gdbext profile takes some")
+        raise NothingFound(
+            f"no trace in {where}", "traces are named *.json or *.json.gz; gdbext profile run records them"
+        )
     return unique
 
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 from typing import Iterator, List, Optional, Tuple
 
-from gdbext.knowledge.errors.xid import meaning_of
+from gdbext.knowledge.errors.xid import XID_LINE, meaning_of
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.text.patterns import regex
 from gdbext.model.witness import Statement, Witness
@@ -16,10 +16,7 @@ NAME = "kernel log"
 _DEVICE = "/dev/kmsg"
 _MOST_RECORDS = 100_000
 _RECORD = 8192  # bytes; the kernel's longest
-_XID = regex(
-    r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]{4,20})\): (\d{1,5}),?"
-    r"(?: pid='?(\d+|<unknown>)'?,?)?(?: name='?([^',]{0,60})'?,?)? ?(.{0,200})"
-)
+_XID = regex(XID_LINE)
 _PRINTED = regex(r"<\d+>\[ *(\d+\.\d+)\] (.*)")
 
 Line = Tuple[float, str]

@@ -57,11 +57,11 @@ def ask(question: Question) -> Witness:
     return present(NAME, about, tuple(_statements(devices, question)))
 
 
-def find_library() -> Optional[str]:
-    """Path of NVML's library where loaders look, without loading it into this process."""
-    folders = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
-    for folder in (*folders, *_FOLDERS):
-        path = os.path.join(folder, LIBRARY)
+def find_library(name: str = LIBRARY, environ: Optional[Mapping[str, str]] = None) -> Optional[str]:
+    """Path of a library of NVIDIA's driver where loaders look, without loading it into this process."""
+    listed = (os.environ if environ is None else environ).get("LD_LIBRARY_PATH", "")
+    for folder in (*filter(None, listed.split(":")), *_FOLDERS):
+        path = os.path.join(folder, name)
         if os.path.exists(path):
             return path
     return None

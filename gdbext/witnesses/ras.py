@@ -38,7 +38,7 @@ def ask(question: Question) -> Witness:
     address = question.variable("NCCL_RAS_ADDR") or DEFAULT_ADDRESS
     host, port = split_address(address)
     if port is None:
-        return failed(NAME, f"NCCL_RAS_ADDR={address[:60]} is no address")
+        return failed(NAME, f"NCCL_RAS_ADDR={address[:60]} is not an address")
     try:
         connection = _connect(host, port, question)
     except socket.gaierror as error:

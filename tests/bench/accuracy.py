@@ -2,8 +2,8 @@
 
 A verdict is right when its cause is the true one or one that is right as well, wrong when it is another one, and open
 when it is "unknown". Healthy jobs are right with not-a-hang; a false alarm is an exit status of 1 for one of them. The
-culprits count where the cause is the true one, in the live matrices where it is right. The second and the
-third matrix, `live-2` and `live-3`, are played only when they are asked for.
+culprits count where the cause is the true one, in the live matrices where it is right. The later matrices,
+`live-2`, `live-3` and `live-4`, are played only when they are asked for.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from tabulate import tabulate
 
 from tests.conftest import gdbs
 from tests.inferiors.demo import DemoJob
+from tests.inferiors.live.fourth_table import FOURTH_BY_NAME as FOURTH
 from tests.inferiors.live.second_table import SECOND_BY_NAME as SECOND
 from tests.inferiors.live.table import BY_NAME as LIVE
 from tests.inferiors.live.third_table import THIRD_BY_NAME as THIRD
@@ -32,9 +33,10 @@ from tests.inferiors.slow_hangs import SLOW_HANGS
 
 _MATRIX = {**dict.fromkeys((row.family for row in LIVE.values()), "live"),
            **dict.fromkeys((row.family for row in SECOND.values()), "live-2"),
-           **dict.fromkeys((row.family for row in THIRD.values()), "live-3")}  # fmt: skip
+           **dict.fromkeys((row.family for row in THIRD.values()), "live-3"),
+           **dict.fromkeys((row.family for row in FOURTH.values()), "live-4")}  # fmt: skip
 """Of a table of the live matrices, the name that `--family` has for all of them."""
-_ASKED_FOR = ("live-2", "live-3")
+_ASKED_FOR = ("live-2", "live-3", "live-4")
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -90,7 +92,7 @@ def programs():
         yield Program("locks", row.name, row.start, causes, says=row.culprit)
     for row in SLOW_HANGS:
         yield Program("slow or stuck", row.name, row.start, (row.cause, *row.also_causes), row.culprits)
-    for name, row in {**LIVE, **SECOND, **THIRD}.items():
+    for name, row in {**LIVE, **SECOND, **THIRD, **FOURTH}.items():
         yield Program(row.family, name.partition("/")[2], row.start, row.causes, roles=row.culprits, needs=row.needs)
 
 
@@ -104,7 +106,10 @@ def looks(program, chosen_gdbs, number, keep=None):
 
 def _from_the_shell(*words):
     argv = [sys.executable, "-m", "gdbext", *words]
-    return subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
+    try:
+        return subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(argv, 124, "", "no end within 300 s")
 
 
 def look(program, gdb, started, keep=None, gdbext=_from_the_shell):
@@ -165,7 +170,7 @@ def confusion(results):
     for cause, said in sorted(rows.items()):
         looks, so = sum(said.values()), said.pop(cause, 0)
         lines.append([cause, looks, so, ", ".join(f"{name} {count}" for name, count in said.items())])
-    return tabulate(lines, ["true cause", "looks", "said so", "said instead"], tablefmt="github")
+    return tabulate(lines, ["true cause", "runs", "said so", "said instead"], tablefmt="github")
 
 
 def totals(results):
@@ -177,7 +182,7 @@ def totals(results):
         sure = sum(one.grade == "wrong" and one.confidence == "high" for one in mine)
         lines.append([_release(gdb), len(mine), grades["right"], grades["open"], grades["wrong"], sure,
                       f"{culprits['right']} of {sum(culprits.values())}"])  # fmt: skip
-    heads = ["gdb", "looks", "cause right", "left open", "wrong", "wrong and sure", "culprits right"]
+    heads = ["gdb", "runs", "cause right", "left open", "wrong", "wrong and sure", "culprits right"]
     return tabulate(lines, heads, tablefmt="github", disable_numparse=True)
 
 
@@ -189,7 +194,7 @@ def alarms(results):
     said = ("finding", "healthy", "not yet")
     lines = [[*key, sum(row.values()), *(row[one] for one in said), sum(row.values()) - sum(row[one] for one in said)]
              for key, row in sorted(rows.items())]  # fmt: skip
-    heads = ["programs", "gdb", "looks", "a finding (1)", "healthy (0)", "not yet (3)", "other"]
+    heads = ["programs", "gdb", "runs", "a finding (1)", "healthy (0)", "not yet (3)", "other"]
     return tabulate(lines, heads, tablefmt="github", disable_numparse=True)
 
 
@@ -217,8 +222,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="how often each program is started")
     parser.add_argument("--looks", type=int, default=1, help="with each gdb, in each round")
     parser.add_argument("--only", metavar="TEXT", default="", help="programs whose name has this in it")
-    parser.add_argument("--family", nargs="+", help="of these tables; live, live-2, live-3: of a live matrix")
+    parser.add_argument("--family", nargs="+", help="of these tables; live, live-2, live-3, live-4: of a live matrix")
     parser.add_argument("--which", choices=("hangs", "healthy"), help="only these")
+    parser.add_argument("--gdb", nargs="+", default=gdbs(), help="these gdbs; the suite's where left out")
     parser.add_argument("--json", metavar="FILE", help="the looks as JSON too, written after each program")
     parser.add_argument("--keep", metavar="FOLDER", help="each look, its answer and the roles' pids, into this folder")
     options = parser.parse_args()
@@ -227,7 +233,7 @@ def main():
     chosen = [one for one in programs() if _is_chosen(one, options)]
     for number in range(options.rounds):
         for program in chosen:
-            for one in looks(program, gdbs(), options.looks, options.keep):
+            for one in looks(program, options.gdb, options.looks, options.keep):
                 results.append(one)
                 rows.append({"program": f"{one.program.table}/{one.program.name}", "healthy": one.program.healthy,
                              "true": one.program.causes[0], "gdb": _release(one.gdb), "cause": one.cause,

@@ -111,38 +111,55 @@ def replayed(folder, hosts, ranks, threads, slowest):
     return found
 
 
-def cost(argv):
-    """(CPU seconds of a command and all that it waits for)."""
-    child = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, used = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    assert child.returncode in (0, 1, 3), (child.returncode, argv)
-    return used.ru_utime + used.ru_stime
+def cost(*commands):
+    """CPU seconds of commands that run at the same time, and of all that they wait for; Python may keep what it has
+    compiled, as anywhere."""
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    found = 0.0
+    for child in [subprocess.Popen(argv, cwd=ROOT, env=environ, **quiet) for argv in commands]:
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode in (0, 1, 3), (child.returncode, child.args)
+        found += used.ru_utime + used.ru_stime
+    return found
+
+
+def served(hosts):
+    """CPU seconds that logins on the hosts have taken: sshd is the first process there, and waits for all of them."""
+    found = 0
+    for name in hosts.names:
+        _, _, fields = Path(f"/proc/{hosts.first(name)}/stat").read_text().rpartition(")")
+        found += sum(int(one) for one in fields.split()[11:15])  # utime stime cutime cstime (proc(5))
+    return found / os.sysconf("SC_CLK_TCK")
 
 
 def beside(folder, count, ranks, threads, rounds):
-    """CPU seconds of looks taken on the hosts one by one, of the same by `--hosts`, and what one host sends, packed.
-
-    The hosts are PID namespaces: what runs there is started by us, and its CPU is counted. The least of some rounds."""
+    """CPU seconds of looks taken on the hosts one by one, all at the same time, and by `--hosts` with ssh on the caller
+    and on the hosts, for each round; and what one host sends, packed. The hosts share our processors: what runs at the
+    same time takes longer for that alone, which on hosts with processors of their own it does not."""
+    os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # the same Python for both
     with ExitStack() as running:
         hosts = running.enter_context(Hosts(folder, count))
         for number, name in enumerate(hosts.names):
-            (folder / f"way-{name}").write_text(f'exec {" ".join(hosts.on(name))} "$@"\n')
             for local in range(ranks):
                 known = {"RANK": number * ranks + local, "WORLD_SIZE": count * ranks, "LOCAL_RANK": local}
                 environ = {**os.environ, **{key: str(value) for key, value in known.items()}}
-                running.enter_context(CaptureProcess(threads, wrapper=hosts.on(name), env=environ))
+                running.enter_context(CaptureProcess(threads, mode="calm", wrapper=hosts.on(name), env=environ))
         which = ["--name", "capture_threads", "-q"]
         saved = [folder / f"look-{name}" for name in hosts.names]
-        alone, together = [], []
+        pairs = []
+        words = [*GDBEXT, "diagnose", *which, "--force", "--save"]
+        cost([*hosts.on("h1"), *words, str(saved[0])])  # Python keeps what it has compiled
         for _ in range(rounds):
-            words = [*GDBEXT, "diagnose", *which, "--force", "--save"]
-            alone.append(sum(cost([*hosts.on(name), *words, str(file)]) for name, file in zip(hosts.names, saved)))
-            via = f"sh {folder}/way-%h"
-            words = [*GDBEXT, "diagnose", *which, "--hosts", f"h[1-{count}]", "--via", via]
-            together.append(cost(words))
+            looks = [[*hosts.on(name), *words, str(file)] for name, file in zip(hosts.names, saved)]
+            alone = sum(map(cost, looks))
+            crowd = cost(*looks)
+            before = served(hosts)
+            called = cost([*hosts.caller, *GDBEXT, "diagnose", *which, "--hosts", f"h[1-{count}]"])
+            pairs.append((alone, crowd, called, served(hosts) - before))
         sent = max(len(zlib.compress(file.read_bytes(), 6)) for file in saved)
-    return min(alone), min(together), sent
+    return pairs, sent
 
 
 def main():
@@ -152,7 +169,7 @@ def main():
     parser.add_argument("--threads", type=int, default=200)
     parser.add_argument("--slowest", type=float, metavar="S", help="8 hosts that answer after a time each, at most S")
     parser.add_argument("--beside", type=int, metavar="HOSTS", help="so many real hosts, and looks one by one")
-    parser.add_argument("--rounds", type=int, default=2, help="of --beside; the least counts")
+    parser.add_argument("--rounds", type=int, default=2, help="of --beside, a pair each")
     options = parser.parse_args()
     print(machine(), "\n")
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
@@ -161,9 +178,16 @@ def main():
             print(f"slowest host {options.slowest:g} s: {late:.1f} s, without waiting {alone:.1f} s")
             return
         if options.beside:
-            alone, together, sent = beside(Path(name), options.beside, options.ranks, options.threads, options.rounds)
+            pairs, sent = beside(Path(name), options.beside, options.ranks, options.threads, options.rounds)
             print(f"{options.beside} hosts x {options.ranks} ranks x {options.threads} threads, seconds of CPU:")
-            print(f"one by one {alone:.1f}, --hosts {together:.1f}, ratio {together / alone:.2f}")
+            for alone, crowd, here, there in pairs:
+                both = here + there
+                print(
+                    f"one by one {alone:.1f}, at the same time {crowd:.1f}, --hosts {both:.1f} ({here:.1f} here):",
+                    end="",
+                )
+                print(f" ratio {both / alone:.2f} to one by one, {both / crowd:.2f} to the same time")
+            print("load", *os.getloadavg())
             print(f"a host sends {sent / 1000:.1f} kB")
             return
     rows = []

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
 from collections.abc import Mapping
 from collections.abc import Sequence as AbstractSequence
-from typing import Any, Sequence, Tuple, Union, get_type_hints
+from typing import Any, Dict, Sequence, Tuple, Union, get_type_hints
 
 from gdbext.model.codes import Word
 from gdbext.model.job import RankSnapshot
@@ -19,6 +20,12 @@ _DEEP = 6
 _NAMES = {"RankSnapshot": RankSnapshot}  # imported for type checkers only, somewhere
 
 
+@functools.lru_cache(maxsize=None)
+def hints_of(kind: type) -> Dict[str, Any]:
+    """The types of its fields. Kept: to resolve them anew for each object took most of a campaign's time."""
+    return get_type_hints(kind, None, _NAMES)
+
+
 class Maker:
     """`words` is what texts are chosen of; by default some that mean something to the analysis. `full`: no optional
     value is left out."""
@@ -29,7 +36,7 @@ class Maker:
     def of(self, kind: Any, rule: Any = None, depth: int = 0) -> Any:
         """A value of that type."""
         if dataclasses.is_dataclass(kind):
-            hints, rules = get_type_hints(kind, None, _NAMES), RULES.get(kind, {})
+            hints, rules = hints_of(kind), RULES.get(kind, {})
             names = [field.name for field in dataclasses.fields(kind)]
             return kind(*(self.of(hints[name], rules.get(name), depth + 1) for name in names))
         origin, arguments = getattr(kind, "__origin__", None), getattr(kind, "__args__", ())

@@ -8,14 +8,14 @@ import json
 import random
 from collections.abc import Sequence as AbstractSequence
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union, get_type_hints
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.snapshot_files.codec import dump_snapshot, encode
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.parsers import parse_files
-from tests.fuzz.making import Maker
+from tests.fuzz.making import Maker, hints_of
 
 DATA = Path(__file__).parents[1] / "data"
 _LARGEST = 30_000  # characters of a document to start from: a round takes its time
@@ -74,7 +74,7 @@ def places(kind: Any, data: Any) -> List[Place]:
         for name, hint in _OF_THE_TABLE.get(kind, {}).items():
             found += [Place(data, name, hint), *places(hint, data[name])] if name in data else []
     if dataclasses.is_dataclass(kind) and isinstance(data, dict):
-        for name, hint in get_type_hints(kind).items():
+        for name, hint in hints_of(kind).items():
             found.append(Place(data, name, hint))
             found += places(hint, data[name]) if name in data else []
     elif origin is Union:

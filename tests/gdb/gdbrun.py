@@ -184,6 +184,22 @@ class Terminal:
         """Ctrl-C, as the terminal delivers it."""
         self.send("\x03")
 
+    def interrupt_until(self, pattern):
+        """Ctrl-C until the pattern is there. One that comes while gdb runs Python ends that Python alone: a person
+        presses it again."""
+        end, seen = time.monotonic() + DEADLINE, self._unread
+        while not re.search(pattern, seen):
+            assert time.monotonic() < end, seen
+            self.interrupt()
+            again = time.monotonic() + 10
+            while (
+                not re.search(pattern, seen)
+                and select.select([self._ours], [], [], max(0.0, again - time.monotonic()))[0]
+            ):
+                seen += os.read(self._ours, 65536).decode(errors="replace")
+        self._unread = seen
+        return self.expect(pattern)
+
     def hang_up(self):
         """The terminal window is closed."""
         os.close(self._ours)

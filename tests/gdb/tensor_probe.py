@@ -47,7 +47,7 @@ def probe(questions, answers):
             said = {"type_name": row["as"]} if "as" in row else {}
             answer = {"expression": row["expression"], **described(row["expression"], **said)}
             out.write(json.dumps(answer, default=str) + "\n")  # complex numbers have no JSON
-        listed = access.in_frame(False) if gdb.selected_frame().function() else None
+        listed = access.in_frame() if gdb.selected_frame().function() else None
         out.write(json.dumps({"expression": "", "list": encode(listed)}) + "\n")
 
 

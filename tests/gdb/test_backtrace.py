@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.gdb.gdbrun import Target, gdb_batch
+from tests.gdb.gdbrun import INFERIORS, Target, gdb_batch
 from tests.inferiors.python_target import PythonTarget
 
 pytestmark = pytest.mark.gdb
@@ -53,3 +53,18 @@ def test_nothing_attached_and_no_python(turn_gdb):
     (thread,) = document["threads"]
     assert [frame["number"] for frame in thread["frames"]] == list(range(len(thread["frames"])))
     assert not thread["problems"] and "  py" not in answer.out
+
+
+def test_a_line_is_one_of_the_function_that_is_named(turn_gdb):
+    """Optimised code has lines of inlined callees, of another file or further up."""
+    lines = (INFERIORS / "inlined_lines.c").read_text().splitlines()
+    own = [next(number for number, line in enumerate(lines, 1) if text in line) for text in ("+= 2", "+= 3")]
+    with Target(source="inlined_lines.c", flags=("-g", "-O2")) as target:
+        answer = gdb_batch(turn_gdb, f"attach {target.pid}", "llm-bt --json", "detach")
+        target.kill()
+    frames = {frame["function"]: frame for frame in answer.documents[0]["threads"][0]["frames"]}
+    found = [frames[name] for name in ("waits_in_another_file", "waits_above")]
+    assert [(frame["file"].rpartition("/")[2], frame["line"]) for frame in found] == [
+        ("inlined_lines.c", line) for line in own
+    ]
+    assert frames["main"]["line"] > 29

@@ -122,8 +122,7 @@ def test_ctrl_c_ctrl_z_and_the_dead_man(held, job):
     steps = job.steps(0)
     terminal.send("llm-continue\n")
     assert all(job.steps_progress(rank) for rank in job.pids) and job.steps(0) > steps
-    terminal.interrupt()
-    terminal.expect(PROMPT)
+    terminal.interrupt_until(PROMPT)
     assert "cannot" not in terminal.command("llm-ranks")
     terminal.confirmed("llm-break delete")
     terminal.command(f"llm-break '{PLACE}' --rank 1 --others hold --wait 30 --limit 4")

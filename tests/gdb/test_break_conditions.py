@@ -82,8 +82,7 @@ def test_one_that_fails_at_a_hit_is_reported_once_for_each_rank_and_stops_nobody
         while not ("rank 1 does not stop" in seen and "rank 2 does not stop" in seen):
             seen += terminal.expect(r"reported once for each rank\)")
         job.assert_running(0, 1, 2)
-        terminal.interrupt()
-        seen = " ".join((seen + terminal.expect(PROMPT)).split())
+        seen = " ".join((seen + terminal.interrupt_until(PROMPT)).split())
         assert seen.count("cannot be evaluated") == 2 and told in seen, seen
         assert "Traceback" not in seen and "is at decode_step" not in seen
         listed = terminal.command("llm-break list --json")

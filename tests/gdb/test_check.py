@@ -13,6 +13,7 @@ import pytest
 from gdbext.capture.elf.throw_sites import throw_sites
 from tests.conftest import NEWEST
 from tests.gdb.gdbrun import DEADLINE, INFERIORS, INIT, build, gdb_batch
+from tests.gpu_reports import Fault, log, report
 
 pytestmark = pytest.mark.gdb
 RUNTIME = Path(next(iter(nvidia.cuda_runtime.__path__))) / "lib"
@@ -215,6 +216,7 @@ def test_nothing_to_report_and_wrong_words_are_one_line():
         "llm-check on --engine nosuch": "no engine nosuch",
         "llm-check on --action jump": "stop or log",
         "llm-check on --log /nosuch/folder/log": "cannot write",
+        "llm-check report /nosuch/san.log": "cannot read /nosuch/san.log",
         "llm-check status": "Nothing is watched",
         "llm-check enable": "no rank is attached",
         "llm-error nosuch": "unknown error 'nosuch'",
@@ -223,6 +225,21 @@ def test_nothing_to_report_and_wrong_words_are_one_line():
     assert "Traceback" not in answer.text
     for words in wrong.values():
         assert words in answer.text
+
+
+def test_reports_of_a_sanitizer_are_judged_alone_or_added(tmp_path):
+    for rank in range(2):
+        (tmp_path / f"san.{rank}.log").write_text(log([report(Fault(), "D")], 1))
+    alone = gdb_batch(NEWEST, f"llm-check report {tmp_path}/san.*.log --json").documents[0]
+    assert (alone["verdict"]["cause"], alone["gpu_errors"][0]["count"]) == ("gpu-fault", 2)
+    (tmp_path / "orders").write_text("null 8\n")
+    ask = f"llm-check report {tmp_path}/san.0.log --json"
+    program = f"file {engine('-O2')}"
+    answer = gdb_batch(NEWEST, program, "break main", f"run < {tmp_path}/orders", ask, "delete", "continue", ask)
+    no_failure, crash = answer.documents
+    assert no_failure["gpu_errors"][0]["count"] == 1
+    assert crash["failure"]["what"] == "SIGSEGV"
+    assert any("the sanitizer reports: Invalid __global__ write" in text for text in crash["failure"]["details"])
 
 
 def test_list_names_every_check():

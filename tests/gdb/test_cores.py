@@ -15,7 +15,9 @@ import pytest
 from gdbext.cli.main import main
 from gdbext.model.snapshot_files.codec import load_snapshot
 from tests.gdb.gdbrun import gdb_batch
+from tests.inferiors import gpu_cubins
 from tests.inferiors.demo import DemoJob
+from tests.inferiors.gpu_core import core_of
 
 pytestmark = pytest.mark.gdb
 
@@ -77,6 +79,30 @@ def test_the_same_verdict_as_the_live_look(any_gdb, hung):
     assert [one["state"] for one in answer["processes"]] == ["ok"] * 3
     assert [one["host"] for one in answer["processes"]] == [None] * 3
     assert not any(one["problems"] for one in answer["processes"])
+
+
+def test_gpu_cores_beside_host_cores(turn_gdb, hung, tmp_path):
+    """Each goes to the host core of its process; device nodes have their kernel; a fault names its launcher."""
+    live, cores = hung
+    image, entries = gpu_cubins.relocated(gpu_cubins.cubin())
+    scale, spin = entries[gpu_cubins.SCALE], entries[gpu_cubins.SPIN]
+    given = []
+    for process in live["processes"]:
+        given.append(tmp_path / f"gpucore.node7.{process['pid']}.1732190000.nvcudmp")
+        row = {"entry": spin, "grid": (24, 1, 1), "sms": range(24), "pc": spin + 48, "tid": process["pid"]}
+        given[-1].write_bytes(core_of(image, [row], tid=process["pid"]))
+    status, answer, err = diagnose(*cores, *given, "--gdb", turn_gdb)
+    assert status == 1, err
+    assert verdict_of(answer) == verdict_of(live)
+    assert [len(one["kernels"]) for one in answer["processes"]] == [1, 1, 1]
+    labels = [edge["to"]["label"] for edge in answer["verdict"]["chain"]]
+    assert any("in ncclDevKernel_AllReduce_Sum_f32_RING_LL" in label for label in labels), labels
+    waiting = answer["processes"][1]
+    fault = {"entry": scale, "sms": [3], "pc": scale + 64, "fault": (14, scale + 64, 1), "tid": waiting["pid"]}
+    given[1].write_bytes(core_of(image, [fault], tid=waiting["pid"]))
+    status, answer, err = diagnose(*cores, *given, "--gdb", turn_gdb)
+    assert (status, answer["verdict"]["cause"], answer["verdict"]["culprits"]) == (1, "gpu-fault", [1]), err
+    assert f"launched by thread {waiting['pid']}" in answer["verdict"]["summary"]
 
 
 def test_in_gdb(any_gdb, hung):

@@ -43,3 +43,14 @@ def test_settings_that_do_harm_are_named_with_the_way_out(any_gdb):
     assert harm["state"] == "warning"
     assert "non-stop is on" in harm["text"] and harm["remedy"] == "set non-stop off"
     assert "> set non-stop off" in answer.out and "Ready: no problems found" in answer.out
+
+
+def test_a_build_and_how_to_build_it_are_told_without_a_process(turn_gdb):
+    answer = gdb_batch(turn_gdb, "llm-doctor --build /bin/true --json", "llm-doctor --how vllm", "llm-doctor --build /")
+    (document,) = answer.documents
+    assert document["files"][0]["path"] == "/bin/true" and document["files"][0]["symbols"] in (
+        "exported",
+        "none",
+        "all",
+    )
+    assert "NVCC_APPEND_FLAGS=-lineinfo" in answer.out and "it is a folder" in answer.out + answer.err

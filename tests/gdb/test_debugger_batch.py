@@ -34,7 +34,9 @@ def batch(gdb, folder, ranks, budget=BUDGET, schema=1):
     request, result = folder / "request.json", folder / "result.json"
     rows = [{name: value for name, value in one.items() if name != "held"} for one in ranks]
     request.write_text(json.dumps({"schema": schema, "result": str(result), "budget": budget, "ranks": rows}))
-    answer = gdb_batch(gdb, f"python from gdbext.inside_gdb.stacks import batch; batch.main({str(request)!r})")
+    answer = gdb_batch(
+        gdb, f"python from gdbext.inside_gdb.stacks import read_copies; read_copies.main({str(request)!r})"
+    )
     assert not (folder / "result.json.part").exists()
     assert result.stat().st_mode & 0o777 == 0o600
     return batch_runs._record(result, GdbextError("no result")), answer

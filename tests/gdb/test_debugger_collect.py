@@ -109,8 +109,8 @@ def test_two_thousand_threads(turn_gdb, tmp_path):
 
 def test_time_is_a_budget_too(turn_gdb, tmp_path):
     tick = "tick = iter(range(10**9)); clock = lambda: float(next(tick))"  # every look at it takes a second
-    late = f"python {tick}; from types import SimpleNamespace; from gdbext.inside_gdb.stacks import walk as collect"
-    late += "; collect.time = SimpleNamespace(monotonic=clock)"
+    late = f"python {tick}; from types import SimpleNamespace; from gdbext.inside_gdb.stacks import stack_walk"
+    late += "; stack_walk.time = SimpleNamespace(monotonic=clock)"
     with Target("threads", 10) as target:
         process = snapshot(turn_gdb, tmp_path, target, "set llm max-pause 40", late)
     read = [thread for thread in process["threads"] if thread["frames"]]

@@ -206,7 +206,9 @@ def test_ctrl_c_on_the_terminal_while_symbols_are_read(any_gdb):
         terminal.expect(re.escape(Terminal.PROMPT) + r"\Z")
         one.assert_free()
         assert "no process is attached" in terminal.command("llm-detach-all")
-        assert re.findall(r"^\*? *(\d+) +<null>", terminal.command("info inferiors"), re.MULTILINE) == ["1"]
+        # gdb 13.1 may leave an empty one: the signal comes twice there.
+        listed = terminal.command("info inferiors")
+        assert re.search(r"^\*? *1 +<null>", listed, re.MULTILINE) and not re.search(r"process \d", listed)
 
 
 def test_an_error_of_ours_lets_go_too(turn_gdb):

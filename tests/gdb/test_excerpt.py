@@ -116,7 +116,7 @@ def test_no_more_of_many_files_than_gdb_can_take_are_whole(tmp_path, monkeypatch
         ranks, (notes,) = request.ranks_of([copy_process(pid)], tmp_path, shelf)
         frames = walked(turn_gdb, ranks, tmp_path).values()
     told = [note for note in notes if re.match(r"[56] files \(lib", note)]
-    assert len(told) == 1 and "neither lines nor arguments" in told[0], "the program or one of them is whole"
+    assert len(told) == 1 and "no lines and no arguments" in told[0], "the program or one of them is whole"
     assert [sum(frame[1] == "library" for frame in stack) for stack in frames] == [1] * 6
 
 

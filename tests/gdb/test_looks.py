@@ -39,7 +39,7 @@ def test_several_looks_are_kept_and_judged_together(tmp_path):
         status, out, err = diagnose(*pids, "--samples", 3, "--interval", 0.4, "--once", "--save", saved, "--json")
         assert json.loads(out)["verdict"]["cause"] == "not-a-hang"
         assert status == 0, err
-        assert err.count("look ") == 2, "one line after each look but the last"
+        assert err.count("gdbext: sample ") == 2, "one line after each sample but the last"
         assert_untouched(job)
     snapshot = json.loads(saved.read_text())["snapshot"]
     assert len(snapshot["earlier"]) == 2

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from gdbext.model.snapshot_files.codec import load_snapshot
 from gdbext.model.snapshot_files.frame_table import unpack
 from gdbext.safe_open.kept_open_files import Shelf
 from tests.gdb.gdbrun import gdb_batch
+from tests.polling import wait_until
 
 pytestmark = pytest.mark.gdb
 
@@ -49,6 +51,8 @@ def running(folder):
     with subprocess.Popen([folder / "program"], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline() == "ready\n"
+            call = Path(f"/proc/{process.pid}/syscall")
+            wait_until(lambda: call.read_text().startswith("34 "), "it is in pause(2)")
             yield process.pid
         finally:
             process.kill()

@@ -13,12 +13,19 @@ MOST = 75
 """Modules, Python's own among them; all of the extension are some 580."""
 
 HERE = {
-    *("commands", "commands.argument_parser", "commands.argument_types", "commands.catalogue", "commands.declaration"),
-    *("inside_gdb", "inside_gdb.base", "inside_gdb.base.alarm", "inside_gdb.base.compat", "inside_gdb.base.console"),
-    *("inside_gdb.base.settings", "inside_gdb.breakpoints", "inside_gdb.breakpoints.rank_functions"),
-    *("inside_gdb.ranks", "inside_gdb.ranks.one_session"),
+    *(
+        "commands",
+        "commands.argument_parser",
+        "commands.argument_types",
+        "commands.all_commands",
+        "commands.declaration",
+    ),
+    *("inside_gdb", "inside_gdb.base", "inside_gdb.base.alarm", "inside_gdb.base.compat"),
+    *("inside_gdb.base.command_registration", "inside_gdb.base.settings", "inside_gdb.rank_breakpoints"),
+    *("inside_gdb.rank_breakpoints.rank_functions", "inside_gdb.ranks", "inside_gdb.ranks.one_session"),
     *("knowledge", "knowledge.spinning"),
-    *("model", "model.errors", "model.text", "model.text.digits", "model.text.nearest", "printers", "printers.by_type"),
+    *("model", "model.errors", "model.text", "model.text.digits", "model.text.nearest"),
+    *("pretty_printers", "pretty_printers.by_type"),
 }
 
 

@@ -107,7 +107,7 @@ def test_one_at_a_time(states):
         "state: invalid: CUDA_ERROR_INVALID_HANDLE (400)",  # foreign
         "being captured, and asking its events would spoil the capture",
         "no stream, or not set yet",  # an address in code
-        "the driver is not given a number that may be no stream",
+        "the driver is not given a number that may not be a stream",
     ):
         assert words in states.out, states.out
     assert "[Current thread is 1 " in states.out and "Traceback" not in states.text

@@ -23,7 +23,7 @@ SAYS = {
     "p scalar": "rank 0 means no elements here",
     "p astronomic": "not initialised or overwritten",
     "stats astronomic": ERROR,
-    "p wild": "dtype unknown: 77 is no value of its type here",
+    "p wild": "dtype unknown: 77 is not a value of its type here",
     "p backwards": "end lies before its begin",
     "p endless": "137,438,953,472 dimensions: not a tensor",
     "p uneven": "shape unknown: a corrupt vector",
@@ -77,7 +77,7 @@ def test_each_says_how_and_gdb_goes_on(turn_gdb, tmp_path):
     assert len(documents) == 2 * len(JSON)
     assert documents[0]["elements"] == ["NaN", "Infinity", "-Infinity", 1.5]
     assert documents[2]["elements"] == [{"re": 1.0, "im": 2.0}, {"re": 0.0, "im": "Infinity"}]
-    assert documents[6]["missing"]["dtype"] == "77 is no value of its type here"
+    assert documents[6]["missing"]["dtype"] == "77 is not a value of its type here"
     assert "Python Exception" not in printed and " = 42" in printed
 
 

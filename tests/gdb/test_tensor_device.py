@@ -118,5 +118,5 @@ def test_out_of_a_gpu_core(tmp_path):
     for answer in (shown, in_core):
         assert "[18 19 20 21 22 23]" in answer.out, answer.text
         assert calls(answer) == []
-    assert f"{tmp_path}/text: not a GPU core: no 64-bit ELF file" in shown.err
+    assert f"{tmp_path}/text: not a GPU core: not a 64-bit ELF file" in shown.err
     assert "device memory" in in_core.out and "GPU core" in in_core.out

@@ -18,8 +18,8 @@ from tests.inferiors.tensor_build import program
 pytestmark = pytest.mark.gdb
 
 PLAIN = {"F32": "fp32", "F16": "fp16", "BF16": "bf16"}
-BLOCKS = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q6_K", "MXFP4")
-OTHERS = ("Q2_K", "IQ4_NL")
+BLOCKS = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "MXFP4", "Q2_K", "IQ4_NL")
+OTHERS = ("IQ2_S", "IQ1_S")
 """Their values are not decoded, and gdbext says what they are."""
 ROWS, WIDTH = 2, 256
 
@@ -31,7 +31,8 @@ def weights():
     for kind in (*PLAIN, *BLOCKS, *OTHERS):
         values = numbers.uniform(-2, 2, (ROWS, WIDTH)).astype(np.float32)
         row = gguf.GGMLQuantizationType[kind]
-        if kind in ("Q4_K", "Q6_K", *OTHERS):  # gguf reads these and does not write them: any bytes, a small scale
+        if kind in ("IQ4_NL", *OTHERS) or kind.endswith("_K"):
+            # gguf reads these and does not write them: any bytes, a small scale
             size = gguf.GGML_QUANT_SIZES[row]
             data = numbers.integers(0, 60, (ROWS, WIDTH // size[0] * size[1]), dtype=np.uint8)
         else:
@@ -117,3 +118,14 @@ def test_in_a_library_without_debug_information(turn_gdb, forward, model, tmp_pa
     assert "has no tensor" in missing["error"]
     assert "choose one of them" in listed["error"]
     assert "cannot be read" in wrong["problems"][0]
+
+
+def test_what_a_frame_of_the_library_leads_to(turn_gdb, forward, model, tmp_path):
+    """Found without a name: each of them is a tensor of the graph or of the program that has made it."""
+    before = [f"file {forward}", "set breakpoint pending on", "break ggml_graph_compute"]
+    before += [f"run {tmp_path}/truth {model[0]} > /dev/null", "set $graph = $rdi", "up"]
+    graph, listed = answers(turn_gdb, tmp_path, before, "p $graph --as ggml_cgraph", "list")
+    assert "no debug information: by offsets of ggml 0.13 to 0.25" in listed["place"]
+    known = {(entry["dtype"], tuple(entry["shape"]), entry["address"]) for entry in graph["entries"]}
+    found = {(entry["dtype"], tuple(entry["shape"]), entry["address"]) for entry in listed["tensors"]}
+    assert found and found <= known

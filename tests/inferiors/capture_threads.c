@@ -1,10 +1,11 @@
 // A process with many threads in different waits and a heartbeat that sees from inside how long it was stopped.
 //
-//   capture_threads THREADS BUSY DEPTH [storm|signals|uninterruptible|alternate|exec PROGRAM]
+//   capture_threads THREADS BUSY DEPTH [storm|signals|uninterruptible|alternate|calm|exec PROGRAM]
 //
 // Prints "ready HEARTS" when every thread is where it shall be; HEARTS is the address of
 //   struct { uint64_t beats, from_ns, to_ns; } [2]    // the longest gap between two beats, CLOCK_MONOTONIC
-// The first heart is the first thread after main, the second heart the last one.
+// The first heart is the first thread after main, the second heart the last one; "calm" lets them beat once a second,
+// where many of these processes would leave no processor to others.
 // Ends when its standard input ends. On the line "reset" it clears the gaps, on "exec" it starts itself anew; the answer to
 // every line is "done SIGNALS", with the number of real-time signals that it got.
 #define _GNU_SOURCE
@@ -37,6 +38,8 @@ static uint64_t now(void) {
 
 static void arrive(void) { __atomic_add_fetch(&arrived, 1, __ATOMIC_SEQ_CST); }
 
+static struct timespec between_beats = {0, 200000};
+
 static void *heartbeat(void *argument) {
     struct heart *heart = argument;
     struct sched_param first = {.sched_priority = 2};  // works for root only; else the gaps are a little longer
@@ -45,8 +48,7 @@ static void *heartbeat(void *argument) {
     prctl(PR_SET_TIMERSLACK, 1);
     arrive();
     for (uint64_t last = now();;) {
-        struct timespec pause = {0, 200000};
-        nanosleep(&pause, 0);
+        nanosleep(&between_beats, 0);
         uint64_t here = now();
         if (here - last > heart->to_ns - heart->from_ns) heart->from_ns = last, heart->to_ns = here;
         heart->beats++;
@@ -188,6 +190,7 @@ int main(int count, char **words) {
     sigaddset(&blocked, SIGRTMIN);
     pthread_sigmask(SIG_BLOCK, &blocked, 0);
     pthread_mutex_lock(&held);
+    if (!strcmp(mode, "calm")) between_beats = (struct timespec){1, 0};
     start(heartbeat, &hearts[0], 64 << 10);
     for (long index = 0; index < threads; index++)
         start(worker, (void *)((5 + index % 15) << 4 | (index < busy ? 4 : index % 4)), 128 << 10);

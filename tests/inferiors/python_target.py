@@ -38,10 +38,17 @@ class PythonTarget:
 
 
 def interpreters():
-    """One program for each CPython release from 3.8 on that is installed: ours, the system's, pyenv's."""
+    """One program for each CPython release from 3.8 on that is installed: ours, the system's, pyenv's, and those that
+    the variable GDBEXT_PYTHONS names."""
     root = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
     found = {sys.version_info[:2]: sys.executable}
-    for path in ["/usr/bin/python3", shutil.which("python3"), *sorted(glob.glob(f"{root}/versions/3.*/bin/python3"))]:
+    more = os.environ.get("GDBEXT_PYTHONS", "").split(os.pathsep)
+    for path in [
+        *more,
+        "/usr/bin/python3",
+        shutil.which("python3"),
+        *sorted(glob.glob(f"{root}/versions/3.*/bin/python3")),
+    ]:
         if not path or not os.path.exists(path):
             continue
         answer = subprocess.run([path, "-c", VERSION], capture_output=True, text=True, check=False).stdout.split()

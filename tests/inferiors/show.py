@@ -9,12 +9,11 @@ import argparse
 import signal
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.snapshot_files.codec import load_snapshot
 from tests.inferiors.demo import DemoFailed, DemoJob
+from tests.inferiors.demo_build import BUILD
 from tests.inferiors.scenarios import BY_NAME, SCENARIOS
 
 
@@ -34,25 +33,25 @@ def arguments() -> argparse.Namespace:
 def diagnose(job: DemoJob) -> bool:
     """Run the command a user would run; whether the answer is the truth that the scenario knows."""
     pids = [str(pid) for _, pid in sorted(job.pids.items())]
-    with tempfile.TemporaryDirectory() as folder:
-        look = Path(folder) / "look.json"
-        say(f"gdbext diagnose {' '.join(pids)}")
-        command = [sys.executable, "-m", "gdbext", "diagnose", *pids, "--save", str(look)]
-        status = subprocess.run(command).returncode
-        say(f"exit status {status}")
-        if not look.exists():
-            return False
-        diagnosis = judge(load_snapshot(look.read_text()))
+    saved = BUILD / f"hang-{job.scenario.name}.json"  # it stays: the last line of the answer names it
+    saved.unlink(missing_ok=True)
+    say(f"gdbext diagnose {' '.join(pids)}")
+    command = [sys.executable, "-m", "gdbext", "diagnose", *pids, "--save", str(saved)]
+    status = subprocess.run(command).returncode
+    say(f"exit status {status}")
+    if not saved.exists():
+        return False
+    diagnosis = judge(load_snapshot(saved.read_text()))
     verdict, scenario = diagnosis.verdict, job.scenario
     ranks = {process.index: process.rank for process in diagnosis.snapshot.processes}
     blamed = {ranks[index] for index in verdict.culprits} | set(verdict.absent)
     right = verdict.cause in (scenario.cause, *scenario.also_causes)
     right = right and (blamed == set(scenario.culprits(job.culprit)) or verdict.cause in scenario.also_causes)
-    say("that is right" if right else f"that is wrong: the cause is {scenario.cause}")
+    say("as expected" if right else f"not as expected: the cause is {scenario.cause}")
     if not all(job.alive_progress(pid) for pid in job.pids.values()):
-        say("a rank does not run on")
+        say("not as expected: a rank does not run on")
         return False
-    say("every rank runs on, untouched")
+    say(f"every rank runs on; the demo now ends them. To look closer: gdbext diagnose -v {saved}")
     return right
 
 
@@ -74,7 +73,7 @@ def main() -> int:
         for scenario in SCENARIOS:
             print(f"{scenario.name:28}{scenario.cause}")
         return 0
-    say(f"starting {options.ranks} ranks of the demo engine that hang by: {options.hang}")
+    say(f"starting {options.ranks} ranks of the demo engine; hang: {options.hang}")
     try:
         with DemoJob(options.hang, ranks=options.ranks, wait="yield") as job:
             if options.shell:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections.abc
 import dataclasses
+import functools
 import typing
 
 from gdbext.model.codes import Word
@@ -35,6 +36,11 @@ WORDS = {
 """Fields of which only some values mean something; several objects in one tuple take them in turns."""
 _DEEPEST = 6
 _PLAIN = {int: 3, float: 1.5, complex: 1.5 + 0j, bool: True, bytes: b"bytes", object: "object", typing.Any: "any"}
+
+
+@functools.lru_cache(maxsize=None)
+def _hints_of(kind):
+    return typing.get_type_hints(kind, localns={"RankSnapshot": RankSnapshot})
 
 
 class Maker:
@@ -86,7 +92,7 @@ class Maker:
 
     def _object(self, kind, number, depth):
         assert dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"), f"how is a {kind} made?"
-        hints = typing.get_type_hints(kind, localns={"RankSnapshot": RankSnapshot})
+        hints = _hints_of(kind)
         fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
         given = {one.name for one in fields if not demands(one)} if not self._fill else set()
         return kind(

@@ -89,8 +89,8 @@ def hang(ranks, culprit):
             cause="implicit-sync-vs-collective",
             confidence="high",
             summary=(
-                f"Rank {culprit} allocates page-locked memory, which waits for its GPU, while {len(victims):,} ranks "
-                "are in an all_reduce that waits for it. Neither side can go on."
+                f"Rank {culprit} allocates page-locked memory: that call waits for its GPU, and {len(victims):,} ranks "
+                f"are in an all_reduce that waits for rank {culprit}. Neither side can go on."
             ),
             culprits=(culprit,),
             victims=victims,

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from gdbext.analysis.progress.running import was_woken
+from gdbext.analysis.stacks.thread_kind import judge_thread
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.activity import Activity, Child
 from gdbext.model.codes import Code
-from gdbext.model.locks import LockWait, Peer
+from gdbext.model.locks import UNOPENED, LockWait, Peer
 from gdbext.model.missing import Missing
 from tests.unit.stacks import ENTRY, gloo_reducing, job, rank, stack
 
@@ -207,6 +208,52 @@ def test_a_worker_that_waits_outside_holds_up_its_program():
     assert (found.cause, found.confidence, found.culprits) == ("other", "low", (1,))
 
 
+RECEIVE = (45, 4, 0, 4096, 0, 0, 0)
+
+
+def server(front, scheduler_from=(100, 102), front_call=(288, 3, 0, 0, 0, 0, 0), call=RECEIVE):
+    """A front end, a tokenizer that waits for datagrams, a scheduler that waits for who has the front end's pipe."""
+    told = Peer(101, "unix /run/tokenizer, datagrams", Missing("whoever knows its name may send", Code.SENDERS))
+    asked = Peer(
+        102, "unix socket:[9]", scheduler_from, ("S",) * len(scheduler_from), ("python",) * len(scheduler_from)
+    )
+    tokenizer = stack("recv@libc.so.6", "tokenize@program.py:5", *MAIN, syscall=call, switches=0, state="S")
+    scheduler = stack(*GETS, "schedule@program.py:8", *MAIN, syscall=READ, switches=0, state="S")
+    return verdict(
+        process(0, stack(*front, "serve@program.py:3", *MAIN, syscall=front_call, switches=0, state="S")),
+        process(1, tokenizer, peers=(told,)),
+        process(2, scheduler, peers=(asked,)),
+    )
+
+
+def test_a_server_whose_processes_wait_for_messages_of_each_other_is_at_rest():
+    found = server(ACCEPTS)
+    assert (found.cause, found.confidence, found.finding) == ("not-a-hang", "low", False)
+    assert "normal for a server without requests" in found.summary
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"front": GETS, "front_call": READ}, {"front": ACCEPTS, "scheduler_from": (880,)},
+     {"front": ACCEPTS, "scheduler_from": ()}, {"front": ACCEPTS, "call": (44, 4, 0, 4096, 0, 0, 0)},
+     {"front": ("wait4@libc.so.6", "poll@multiprocessing/popen_fork.py:27"), "front_call": (61, 101, 0, 0, 0, 0, 0)}],
+    ids=["the front asks", "of another program", "of nobody", "it sends", "the front waits for a child"],
+)  # fmt: skip
+def test_a_program_is_at_rest_only_where_all_wait_for_messages_that_may_come_of_a_request(changed):
+    assert server(**changed).cause != "not-a-hang"
+
+
+def test_who_waits_for_messages_beside_a_server_is_not_blamed_for_that():
+    unnamed = Peer(101, "unix socket:[8]", Missing("the kernel does not name its other end"))
+    receives = ("recv@libc.so.6", "tokenize@program.py:5", *MAIN)
+    tokenizer = process(1, stack(*receives, syscall=RECEIVE, switches=0, state="S"), peers=(unnamed,))
+    asked = Peer(102, "unix socket:[9]", (100, 101), ("S", "S"), ("python", "python"))
+    scheduler = process(2, stack(*GETS, *MAIN, syscall=READ, switches=0, state="S"), peers=(asked,))
+    for front, cause in ((ACCEPTS, "unknown"), (GETS, "other")):
+        main = process(0, stack(*front, *MAIN, syscall=READ, switches=0, state="S"))
+        assert verdict(main, tokenizer, scheduler).cause == cause
+
+
 RESULT = ("__futex_wait@libc.so.6", "wait@threading.py:320", "result@concurrent/futures/_base.py:451")
 
 
@@ -258,6 +305,25 @@ def test_a_forked_child_that_waits_for_what_a_task_returns_has_no_thread_that_do
     assert found.culprits == ((1,) if cause != "unknown" else ())
 
 
+@pytest.mark.parametrize(
+    ("call", "switches", "forked"),
+    [(FUTEX, 0, True), ((230, 1, 0, 0, 0, 0, 0), 24, False), (FUTEX, 24, False), ((73, 3, 2, 0, 0, 0, 0), 0, False)],
+)
+def test_a_forked_child_that_asks_for_a_lock_again_and_again_was_left_none(call, switches, forked):
+    asks = ("clock_nanosleep@libc.so.6", "acquire@threading.py:9", "cached@program.py:7")
+    child = stack(*asks, "_launch@multiprocessing/popen_fork.py:71", *MAIN, syscall=call, switches=switches, state="S")
+    works = stack("compute@program", "main@program", state="R", cpu=0.5, switches=9)
+    assert (verdict(process(0, works), process(1, child)).cause == "fork-after-cuda") is forked
+
+
+@pytest.mark.parametrize(("cpu", "cause"), [(0.15, "not-a-hang"), (0.004, "unknown")])
+def test_who_asks_for_the_lock_of_a_file_again_and_again_had_it_where_it_used_a_processor(cpu, cause):
+    asks = ("clock_nanosleep@libc.so.6", "BaseFileLock.acquire@filelock/_api.py:1037", "cached@program.py:7", *MAIN)
+    works = stack("compute@program", "main@program", state="R", cpu=0.5, switches=9)
+    tries = stack(*asks, syscall=(230, 1, 1, 0, 0, 0, 0), switches=96, sleeps=0.04, state="S", cpu=cpu)
+    assert verdict(process(0, works), process(1, tries)).cause == cause
+
+
 JOINED = ("wait@multiprocessing/popen_fork.py:43", "join@multiprocessing/process.py:149")
 WAITS = "wait@threading.py:363"
 
@@ -283,6 +349,32 @@ def test_a_native_thread_that_is_joined_works_or_not(cpu, cause):
     works = stack("compute@program", "run@program", *ENTRY, state="R" if cpu else "S", cpu=cpu, switches=9)
     wait = LockWait(100, "join", 4096, 110, still=True)
     assert verdict(process(0, joins, works, locks=(wait,))).cause == cause
+
+
+def test_a_native_thread_that_is_joined_works_also_where_a_load_leaves_it_little():
+    joins = stack("__futex_wait@libc.so.6", "pthread_join@libc.so.6", "main@program", syscall=FUTEX, switches=0)
+    works = stack("compute@program", "run@program", *ENTRY, state="R", cpu=0.04, switches=9)
+    wait = LockWait(100, "join", 4096, 110, still=True)
+    assert verdict(process(0, joins, works, locks=(wait,))).cause == "not-a-hang"
+
+
+@pytest.mark.parametrize(
+    ("call", "left", "cause"),
+    [("std::future<double>::get", 3, "not-a-hang"), ("std::future<double>::get", 0, "unknown"),
+     ("std::future<double>::wait_for", 3, "unknown")],
+)  # fmt: skip
+def test_a_join_that_was_over_in_the_second_copy_got_its_thread(call, left, cause):
+    calls = ("__futex_wait@libc.so.6", "__pthread_clockjoin_ex@libc.so.6", f"{call}@program", "main@program")
+    assert verdict(process(0, stack(*calls, left=left, switches=9, cpu=0.1, state="R"))).cause == cause
+
+
+@pytest.mark.parametrize(("switches", "blamed"), [(5, False), (0, True)])
+def test_a_joined_thread_that_has_ended_is_blamed_only_where_who_joins_was_not_woken(switches, blamed):
+    """It was woken: by the end of that thread, and joins the next one."""
+    joins = stack("__futex_wait@libc.so.6", "pthread_join@libc.so.6", "main@program", syscall=FUTEX, switches=switches)
+    wait = LockWait(100, "join", 4096, 110, gone=True, still=True)
+    found = verdict(process(0, joins, locks=(wait,)))
+    assert ("has ended" in found.summary or found.cause == "other", found.finding) == (blamed, blamed)
 
 
 @pytest.mark.parametrize(("left", "cause"), [(3, "not-a-hang"), (0, "unknown")])
@@ -352,3 +444,59 @@ def test_an_open_cause_is_no_finding_while_the_thread_runs(state, finding):
     runs = stack("recv@libc.so.6", "half_sent@program.py:5", *MAIN, state=state, cpu=0.05, switches=3000)
     found = verdict(process(0, runs))
     assert (found.cause, found.finding) == ("unknown", finding)
+
+
+def on_queue(number, call, other, switches=0):
+    """A process in a call of a POSIX message queue, which process `other` has open too."""
+    syscall = ({"send": 242, "receive": 243}[call], 3, 0, 64, 0, 0, 0)
+    calls = (f"__mq_timed{call}@libc.so.6", "talk@program", "main@program")
+    wait = stack(*calls, syscall=syscall, switches=switches, state="S")
+    peer = Peer(100 + number, f"message queue /q{number} [{number}]", (100 + number, other), ("S", "S"), ("a", "a"))
+    return process(number, wait, peers=(peer,))
+
+
+def test_two_processes_whose_message_queues_are_both_full_wait_for_each_other():
+    found = verdict(on_queue(0, "send", 101), on_queue(1, "send", 100))
+    assert (found.cause, found.culprits, found.finding) == ("other", (0, 1), True)
+    assert "message queue" in " ".join(item.text for item in found.evidence)
+
+
+def test_a_message_queue_that_moves_is_healthy():
+    works = process(1, stack("compute@program", "main@program", state="R", cpu=0.3, switches=90))
+    assert verdict(on_queue(0, "receive", 101, switches=50), works).cause == "not-a-hang"
+    in_turn = on_queue(0, "send", 101, switches=50), on_queue(1, "receive", 100, switches=50)
+    assert verdict(*in_turn).cause == "not-a-hang"
+
+
+REGION = ("run._omp_fn.0@program", "GOMP_parallel@libgomp.so.1", "run@program", "main@program")
+IN_TEAM = ("futex_wait@libc.so.6", "??@libgomp.so.1", "GOMP_barrier@libgomp.so.1")
+
+
+@pytest.mark.parametrize(
+    ("inside", "switches", "cause"),
+    [(("compute@program",), 20, "not-a-hang"), (("compute@program",), 0, "unknown"), (IN_TEAM, 0, "unknown")],
+)
+def test_who_calls_a_team_of_threads_does_its_own_share(inside, switches, cause):
+    """Its state was read a moment later, when it slept again."""
+    caller = stack(*inside, *REGION, syscall=FUTEX, switches=switches, cpu=0.07, state="S")
+    assert verdict(process(0, caller)).cause == cause
+
+
+def test_who_runs_an_initialiser_does_not_wait_for_it():
+    once = ("__pthread_once_slow@libc.so.6", "std::call_once@program", "run@program", *ENTRY)
+    works = judge_thread(stack("compute@program", *once, state="R", cpu=0.9))
+    waits = judge_thread(stack("__futex_wait@libc.so.6", *once, state="S", cpu=0.0))
+    assert (works.kind, waits.kind, waits.rule) == ("native-compute", "mutex", "os-once")
+
+
+def test_a_child_that_opens_a_named_pipe_which_nobody_reads_holds_up_who_spawns_it():
+    spawns = ("clone3@libc.so.6", "__spawnix@libc.so.6", "posix_spawn@libc.so.6", "compress@program.py:5")
+    parent = stack(*spawns, *MAIN, syscall=(435, 1, 88, 0, 0, 0, 0), switches=0, state="D")
+    child = stack("__open64_nocancel@libc.so.6", "__spawni_child@libc.so.6", syscall=(257, 1, 2, 65), switches=0)
+    started = Peer(100, "pid 101", (101,), ("S",), ("python",))
+    two = process(0, parent, peers=(started,)), process(1, child, peers=(Peer(101, UNOPENED, ()),))
+    found = verdict(*two)
+    assert (found.cause, found.confidence, found.culprits, found.victims) == ("other", "medium", (1,), (0,))
+    assert "no process has opened it to read. The call waits until one does." in found.summary
+    works = replace(two[1], peers=(), threads=(stack("deflate@gzip", id="101", lwp=101, state="R", cpu=0.9),))
+    assert verdict(two[0], works).cause != "other"

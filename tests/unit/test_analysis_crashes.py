@@ -130,3 +130,49 @@ def test_lines_of_nobody_are_not_of_the_first_of_several_processes():
 )
 def test_a_line_without_a_stack(said, cause):
     assert judge(parse_files([("log.txt", f"[INFO] ready\n{said}\n".encode())])).verdict.cause == cause
+
+
+REAL = Path(__file__).parents[1] / "data" / "real"
+
+
+@pytest.mark.parametrize(
+    ("name", "says", "advice"),
+    [
+        (
+            "batch-3/vllm44780-unknown-file-cumemcpybatch",
+            "Process 2 of the text died or is dying in cuMemcpy",
+            "the log",
+        ),
+        ("batch-11/amdgpu150-kernel", "is exiting, and is still in do_exit", "the kernel's log"),
+        ("batch-14/rpilinux2482-kernel", "is in io_schedule", "the kernel's log"),
+        ("batch-13/zfs174-kernel", "is in cv_wait_common", "the kernel's log"),
+        ("batch-13/halogen34-kernel", "is inside the GPU driver", "the kernel's log"),
+        ("batch-15/gperftools1094-gdb", "waits for itself", "Do not take the lock again"),
+        ("batch-13/zygote16-gdb", "waits for a lock in", "all threads of this process"),
+        ("batch-15/googlecloud4992-gdb", "waits for the GIL in", "all threads of this process"),
+        ("batch-1/ray15990-gdb-check-fail-abort", "failed an assertion", "the message of the failed check"),
+        (
+            "batch-4/ucx4016-efence-rcache-frozen",
+            "died of SIGSEGV in __strlen_power8 (libc.so.6)",
+            "the message of the failed check",
+        ),
+        (
+            "batch-12/ort7024-gdb",
+            "died of SIGSEGV in an unnamed function (libcuda.so.1), called from cuEventRecord",
+            "the message of the failed check",
+        ),
+        ("batch-14/pt75512-traceback", "usually because its process ended", "Read the logs of the other ranks"),
+        ("batch-14/pt61670-log", "Because of that, process 1 of the text cannot", "if it is alive and works alone"),
+        ("batch-9/qwentrt60-ucx", "died of SIGSEGV in createInferRuntime_INTERNAL", "the message of the failed check"),
+        ("batch-13/nvdocker1648-xid", "(an Xid): 119, the GPU system processor", "Read the GPU driver's error"),
+        ("batch-15/ompi5302-gdb", "usually the thread already holds the lock", "none twice in one thread"),
+        ("batch-9/ompi1156-gdb", "has not reached it", "Look at what the missing rank waits for"),
+        ("../field/vllm-item-and-idle-worker", "Rank 1 is idle.", "second dump"),
+        ("batch-15/ompi6258-lldb", "thread 2 of process 1 of the text is in MPI_Send", "second dump"),
+    ],
+)
+def test_what_is_said_fits_what_to_do(name, says, advice):
+    path = REAL / f"{name}.txt"
+    verdict = judge(parse_files([(path.name, path.read_bytes())])).verdict
+    assert says in verdict.summary
+    assert advice in verdict.remedies[0].action

@@ -67,7 +67,7 @@ def test_new_gone_unread_and_a_thread_that_ran():
     found = compared(before, after)
     assert states(found) == {0: "unknown", 1: "gone", 2: "new", 3: "unknown"}
     why = {one.rank: one.why for one in found.ranks}
-    assert "ran in between" in why[0] and "first look" in why[3] and not found.told
+    assert "ran in between" in why[0] and "first snapshot" in why[3] and not found.told
 
 
 def test_counts_of_one_communicator():
@@ -86,7 +86,7 @@ def test_processes_without_rank_numbers_are_matched_by_pid():
     before = look(*(replace(rank(at, stack(*WAITS)), rank=None) for at in (0, 1)))
     found = compared(before, look(replace(rank(1, stack(*COMPUTES)), rank=None)))
     assert [(one.name, one.state) for one in found.ranks] == [("pid 1000", "gone"), ("pid 1001", "moved")]
-    assert "matched by host and pid" in found.notes[0]
+    assert "matches processes by host and pid" in found.notes[0]
 
 
 @pytest.mark.parametrize(

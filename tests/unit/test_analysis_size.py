@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.stacks import thread_kind as classify
+from gdbext.analysis.stacks import thread_kind
 from gdbext.analysis.stacks.thread_kind import judge_thread
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.job import JobSnapshot, RankSnapshot
@@ -95,7 +95,7 @@ def test_equal_stacks_are_judged_once(monkeypatch):
     ranks[7] = replace(ranks[7], threads=(*ranks[7].threads, *pool, *threads(7, COLLECTIVES[0], "R")))
     saved = load_snapshot(dump_snapshot(JobSnapshot(tuple(ranks))))
     asked = []
-    monkeypatch.setattr(classify, "judge_thread", lambda *one: asked.append(one[0]) or judge_thread(*one))
+    monkeypatch.setattr(thread_kind, "judge_thread", lambda *one: asked.append(one[0]) or judge_thread(*one))
     found = judge(saved)
     assert [one.frames[0].function for one in asked] == ["ncclAllReduce", "poll", "ncclAllReduce"]
     assert found.verdict == judge(JobSnapshot(tuple(ranks))).verdict

@@ -14,6 +14,7 @@ from gdbext.capture.without_stop.sleeping_threads import UNKNOWN
 from gdbext.capture.without_stop.syscall_line import RUNNING
 from gdbext.cli.main import main
 from gdbext.collect.one_rank import LiveRank
+from gdbext.collect.unreadable_ranks import helpers_of
 from gdbext.collect.unstopped_ranks import CUT, complete, joined
 from gdbext.model.codes import StackEnd
 from gdbext.model.job import RankProcess
@@ -123,9 +124,9 @@ def test_all_ranks_ran():
     ranks = [rank(number, ran(number), pause_ms=0.0) for number in range(3)]
     found = verdict(*ranks)
     assert (found.cause, found.confidence, found.culprits) == ("unknown", "low", ())
-    assert found.remedies[0].action.startswith("Look again without --no-stop")
+    assert found.remedies[0].action.startswith("Run again without --no-stop")
     assert not any("all ranks" in one.action for one in found.remedies)  # they were looked at, all three
-    assert "threads that do the work of ranks 0-2" in found.missing
+    assert "missing: the main threads of ranks 0-2" in found.missing
     assert any(line.startswith("3 threads of ranks 0-2 that ran") for line in found.missing)
 
 
@@ -133,7 +134,7 @@ def test_a_rank_that_could_be_read_and_says_nothing_is_followed_by_another_look(
     puzzling = unstopped(rank(0, stack("poll@libc.so.6", "serve@engine serve.cc:1")), ran(0, 77, name="worker"))
     found = verdict(puzzling, rank(1, ran(1), pause_ms=0.0))
     assert found.cause == "unknown"
-    assert found.remedies[0].action.startswith("Look again without --no-stop")
+    assert found.remedies[0].action.startswith("Run again without --no-stop")
 
 
 def test_who_was_read_is_named_where_only_memory_tells():
@@ -235,3 +236,17 @@ def test_very_many_processes_are_gone_through_a_few_times_and_not_once_for_each(
     view = replace(view, processes=_Counted(view.processes))
     unread.less_sure(view, Candidate("unknown", "low", 0, "", view.parties, (), ()))
     assert view.processes.taken <= 10 * 300
+
+
+def test_without_gdb_the_names_of_gloos_threads_tell_the_backend_of_a_collective():
+    """Python's frames alone say `all_reduce`; the name of a thread without any may say whose it is."""
+    times = {
+        tid: ThreadTimes(tid=tid, at=1.0, state="S", name=name)
+        for tid, name in ((1000, "python"), (1001, "pt_gloo_runloop"), (1002, "mine"))
+    }
+    named = helpers_of(times, (1000,))
+    assert [one.id for one in named] == ["1001"]
+    calls = "all_reduce@/v/torch/distributed/distributed_c10d.py:9", "main@train.py:3"
+    alone = job(rank(0, stack(*calls, id="1000", lwp=1000)))
+    beside = job(rank(0, stack(*calls, id="1000", lwp=1000), *named))
+    assert [judge(one).processes[0].wait.kind for one in (alone, beside)] == ["nccl-group-launch", "gloo"]

@@ -9,7 +9,7 @@ import pytest
 
 from gdbext.analysis.verdict.running_timeouts import timeouts_of
 from gdbext.capture.stop import breakpoint_guard
-from gdbext.commands import rank_breakpoints as break_points
+from gdbext.commands import rank_breakpoints
 from gdbext.commands.declared.rank_breakpoints import BREAK
 from gdbext.commands.gdb_arguments import parse
 from gdbext.knowledge.causes.timeouts import TIMEOUTS
@@ -42,7 +42,7 @@ class Session:
 
 def options_of(line):
     session = Session()
-    break_points.add(session, parse(BREAK, line))
+    rank_breakpoints.add(session, parse(BREAK, line))
     return session.asked[0]
 
 
@@ -81,9 +81,11 @@ def test_the_condition_is_the_rest_of_the_line_as_it_was_typed(line, condition):
 
 
 def test_an_option_behind_the_condition_is_named():
-    error = break_points.wrong_condition("no breakpoint is set", "x > 5 --count 3", "A syntax error in expression")
+    error = rank_breakpoints.wrong_condition("no breakpoint is set", "x > 5 --count 3", "A syntax error in expression")
     assert error.hint == "--if takes the rest of the line: put --count before it"
-    assert not break_points.wrong_condition("no breakpoint is set", "x > n --i", "A syntax error in expression").hint
+    assert not rank_breakpoints.wrong_condition(
+        "no breakpoint is set", "x > n --i", "A syntax error in expression"
+    ).hint
 
 
 @pytest.mark.parametrize(

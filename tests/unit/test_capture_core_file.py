@@ -25,6 +25,8 @@ from gdbext.model.errors import GdbextError
 from gdbext.snapshot_builder.core_job import crash, matching, open_cores, without_files
 from tests.inferiors.capture_process import CaptureProcess, build
 
+pytestmark = pytest.mark.process  # the program of most of these cores is compiled where no test before has done it
+
 PAGE = 4096
 BASE, STACK = 0x400000, 0x7FFF00000000
 SECRET = "HF_TOKEN=hf_verysecret"
@@ -173,7 +175,6 @@ def test_ranks_and_what_is_kept_of_the_environment(small, tmp_path):
     alone.close()
 
 
-@pytest.mark.process
 def test_files_by_build_id(small, tmp_path):
     program = tmp_path / "rank"
     good, other = tmp_path / "good", tmp_path / "other"
@@ -236,7 +237,7 @@ def test_a_core_without_the_first_pages(small):
         (core_bytes(b"", [], machine=243), "is from another kind of machine (RISC-V)"),
         (core_bytes(b"", [], elf_class=1, machine=3), "is of a 32-bit program"),
         (core_bytes(b"", [], order=2), "is of a big-endian machine"),
-        (core_bytes(b"", [], kind=3), "is a program or a library, no core file; name a program with --exe"),
+        (core_bytes(b"", [], kind=3), "is a program or a library, not a core file; give the program as --exe"),
     ],
 )
 def test_what_is_no_core(tmp_path, content, says):
@@ -282,7 +283,6 @@ def test_garbage_behind_a_good_header(small, tmp_path):
         cores.close()
 
 
-@pytest.mark.process
 def test_our_own_copies_are_cores_too(tmp_path):
     with CaptureProcess(threads=3) as process:
         copy = copy_process(process.pid)
@@ -368,10 +368,10 @@ def test_pieces_and_notes_without_an_end_are_counted_and_left(tmp_path, monkeypa
         problems = copy_core(core, CoreObjects(core), None).problems
     assert len(core.parts) == 3 and len(core.notes.threads) == 5
     assert problems[:2] == (
-        "only 3 of its 9 pieces of memory were looked at",
-        "it has more notes than are looked at",
+        "only 3 of its 9 pieces of memory were read",
+        "it has more notes than gdbext reads",
     )
-    assert problems[2].startswith("the stacks of 5 of 5 threads are not in the core: among those that were not looked")
+    assert problems[2].startswith("the stacks of 5 of 5 threads are not in the core: among those that gdbext did")
 
 
 def test_names_of_files_are_as_many_as_it_says():
@@ -385,7 +385,6 @@ def test_names_of_files_are_as_many_as_it_says():
         tracemalloc.stop()
 
 
-@pytest.mark.process
 def test_the_shell_says_one_line_and_four(tmp_path):
     path = tmp_path / "core.2"
     path.touch()

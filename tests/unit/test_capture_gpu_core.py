@@ -4,7 +4,9 @@ import struct
 
 import pytest
 
-from gdbext.capture.gpu_cores.gpu_core import EM_CUDA, GLOBAL_MEMORY, GpuCore
+from gdbext.capture.elf.layout import EM_CUDA
+from gdbext.capture.gpu_cores.gpu_core import GpuCore
+from gdbext.knowledge.runtimes.gpu_core_format import GLOBAL_MEMORY
 from gdbext.model.errors import GdbextError
 from tests.inferiors.gpu_core import gpu_core
 
@@ -44,15 +46,15 @@ SECTIONS_AT = struct.unpack_from("<Q", WHOLE, 40)[0]
 @pytest.mark.parametrize(
     "content, words",
     [
-        (b"", "no 64-bit ELF file"),
-        (b"\x7fELF\x02\x01", "no 64-bit ELF file"),
-        (b"hello world, this is no core", "no 64-bit ELF file"),
+        (b"", "it is empty"),
+        (b"\x7fELF\x02\x01", "not a 64-bit ELF file"),
+        (b"hello world, this is no core", "not a 64-bit ELF file"),
         (b"\x1f\x8b" + WHOLE, "gunzip"),
-        (WHOLE[:18] + struct.pack("<H", 62) + WHOLE[20:], "a core of the host's memory, of machine 62"),
-        (WHOLE[:16] + struct.pack("<H", 2) + WHOLE[18:], "no core file"),
+        (WHOLE[:18] + struct.pack("<H", 62) + WHOLE[20:], "a core file of a host process (ELF machine 62"),
+        (WHOLE[:16] + struct.pack("<H", 2) + WHOLE[18:], "an ELF file, but not a core file"),
         (gpu_core({}), "holds no global memory: it was made with CUDA_COREDUMP_GENERATION_FLAGS=skip_global_memory"),
         (gpu_core({BASE: DATA}, claims=1 << 40), "cut short"),
-        (gpu_core({BASE: DATA}, claims=(1 << 64) - 1), "an ELF table is damaged"),
+        (gpu_core({BASE: DATA}, claims=(1 << 64) - 1), "cut short"),
         (WHOLE[:-1], "cut"),
         (WHOLE[: SECTIONS_AT + 70], "cut"),
         (gpu_core({BASE: DATA}, numbers_in_first=True, count=1 << 50), "damaged"),

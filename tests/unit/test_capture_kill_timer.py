@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from gdbext.capture import private_folder
-from gdbext.capture.stop import copy_of_process as hold
-from gdbext.capture.stop import kill_timer, several_processes
+from gdbext.capture.stop import copy_of_process, kill_timer, several_processes
 from gdbext.capture.stop.kill_timer import GRACE
 from tests.inferiors.capture_process import CaptureProcess
 from tests.polling import wait_until
@@ -94,8 +93,7 @@ def test_a_signal_that_comes_between_the_seizing_and_the_stop_does_not_hold_a_th
     """It stops the thread until its tracer hands the signal over."""
     script = """
 import os, signal, sys
-from gdbext.capture.stop import ptrace
-from gdbext.capture.stop import copy_of_process as stop
+from gdbext.capture.stop import ptrace, copy_of_process as stop
 seized = ptrace.Tracees.seize_new
 def seize_new(self):
     seized(self)
@@ -159,8 +157,8 @@ def test_nobody_is_ended_after_a_stop_that_went_well():
     """What was set is taken back: later than the limit this process, and its thread that traced, are long at rest."""
     with CaptureProcess() as process:
         words = [
-            "import sys, time; from gdbext.capture.stop import kill_timer, hold as stop; kill_timer.GRACE = 0.3",
-            "stop.copy_process(int(sys.argv[1]), stop.Budget(seconds=0.2)); time.sleep(0.7)",
+            "import sys, time; from gdbext.capture.stop import kill_timer, copy_of_process; kill_timer.GRACE = 0.3",
+            "copy_of_process.copy_process(int(sys.argv[1]), copy_of_process.Budget(seconds=0.2)); time.sleep(0.7)",
         ]
         done = subprocess.run([sys.executable, "-c", "\n".join(words), str(process.pid)])
     assert done.returncode == 0
@@ -173,7 +171,7 @@ def test_where_there_is_no_timer_the_stop_is_as_it_was(monkeypatch):
     monkeypatch.setattr(kill_timer, "_create", None)
     assert kill_timer.why_none() == "the C library has no timer_create"
     with CaptureProcess() as process:
-        assert hold.copy_process(process.pid).state == "ok"
+        assert copy_of_process.copy_process(process.pid).state == "ok"
         process.assert_free()
 
 
@@ -196,12 +194,12 @@ def test_one_of_several_that_is_stopped_costs_its_share_time_and_no_more(held, m
 
     with CaptureProcess() as first, CaptureProcess() as second:
         pids = [first.pid, second.pid]
-        whole, late = several_processes.copy_together(pids, hold.Budget(seconds=limit), during)
+        whole, late = several_processes.copy_together(pids, copy_of_process.Budget(seconds=limit), during)
         first.assert_free()
         second.assert_free()
     assert (whole.during, late.during) == ((pids[0],), (pids[1],))
     assert whole.problems == () and whole.felt_ms < limit * 1e3
-    assert len(late.problems) == 1 and "was stopped itself (SIGSTOP, a frozen cgroup?)" in late.problems[0]
+    assert len(late.problems) == 1 and "was itself suspended (SIGSTOP, a frozen cgroup?)" in late.problems[0]
     assert late.pause_ms >= late.felt_ms > (1e3 * (limit + GRACE) if held else 0)
 
 

@@ -86,10 +86,10 @@ def test_a_thread_that_locks_twice_owns_it_itself():
     [
         (mutex(lock=0, owner=0, expected=2), LET_GO.reason),
         (mutex(owner=0), HANDED_OVER.reason),
-        (mutex(lock=77), "its word is 77"),
-        (mutex(owner=0x6F6C6C65), "it is damaged"),
-        (mutex(kind=0xABC000), "the memory holds none"),
-        (mutex(operation=6, kind=0), "the memory holds none"),
+        (mutex(lock=77), "its lock word is 77"),
+        (mutex(owner=0x6F6C6C65), "is damaged"),
+        (mutex(kind=0xABC000), "is not a mutex"),
+        (mutex(operation=6, kind=0), "is not a mutex"),
         (FutexCall(WAITER, ADDRESS, 0, 2, False, True), "cannot be read"),
     ],
 )
@@ -207,7 +207,7 @@ def test_a_thread_that_the_kernel_refused_its_mutex():
     [
         ("pthread_cond_wait", call(4), "condvar", ADDRESS - 40, ""),
         ("__new_sem_wait_slow64", call(0, 2), "semaphore", ADDRESS, "2 waiting"),
-        ("pthread_barrier_wait", call(2, 0, 4, at=1), "barrier", ADDRESS - 4, "2 of 4 have come"),
+        ("pthread_barrier_wait", call(2, 0, 4, at=1), "barrier", ADDRESS - 4, "2 of 4 have arrived"),
         ("__pthread_once_slow", call(1), "once", ADDRESS, ""),
         ("_int_malloc", call(2), "malloc", ADDRESS, ""),
     ],

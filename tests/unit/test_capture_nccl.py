@@ -140,7 +140,7 @@ def test_the_layout_that_fits_is_taken():
 
 
 def test_without_a_layout():
-    assert read_communicator(Memory().read, AT, "a test", []).problem == "where its members lie is not known"
+    assert read_communicator(Memory().read, AT, "a test", []).problem == "the offsets of its members are not known"
 
 
 def test_it_can_be_saved():

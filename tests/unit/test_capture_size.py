@@ -14,7 +14,7 @@ from gdbext.capture.elf import excerpt
 from gdbext.capture.elf.excerpt_file import Placed, write_file
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
-from gdbext.capture.symbols import large_symbol_tables as symbol_sweep
+from gdbext.capture.symbols import large_symbol_tables
 from gdbext.capture.symbols.mapped_libraries import MappedFile
 from gdbext.capture.symbols.symbol_index import SymbolIndex
 from gdbext.collect.gdb_runs import symbol_files, unwinding
@@ -47,7 +47,7 @@ def elf(library):
 def covering(elf, addresses):
     """Numbers of the symbols of code that cover an address or begin last before it, by a plain search."""
     rows, number = [], 0
-    for table in symbol_sweep.tables_of(elf.sections):
+    for table in large_symbol_tables.tables_of(elf.sections):
         for _, info, _, section, start, size in struct.iter_unpack("<IBBHQQ", elf.content(table)):
             if section < len(elf.sections) and elf.sections[section].flags & 6 == 6 and info & 15 in (0, 1, 2, 10):
                 rows.append((number, start, size))
@@ -61,39 +61,39 @@ def covering(elf, addresses):
 
 @pytest.mark.parametrize("piece", [16, 1000, 1 << 16])
 def test_a_sweep_finds_what_an_index_finds(elf, monkeypatch, piece):
-    monkeypatch.setattr(symbol_sweep, "_PIECE", piece)
-    pieces, index, dice = symbol_sweep.pieces_of(elf), SymbolIndex.of(elf), random.Random(piece)
+    monkeypatch.setattr(large_symbol_tables, "_PIECE", piece)
+    pieces, index, dice = large_symbol_tables.pieces_of(elf), SymbolIndex.of(elf), random.Random(piece)
     text = elf.section(".text")
     everywhere = range(text.address - 20, text.address + text.size + 20)
     for count in (0, 1, 2, 10, 60):
         addresses = sorted(dice.sample(everywhere, count))
-        found = symbol_sweep.around(elf, pieces, addresses)
+        found = large_symbol_tables.around(elf, pieces, addresses)
         # Further ones of an index are those between a symbol that covers an address, and the address.
         assert covering(elf, addresses) <= found <= index.around(addresses)
-    assert symbol_sweep.load(symbol_sweep.dump(pieces), elf) == pieces
+    assert large_symbol_tables.load(large_symbol_tables.dump(pieces), elf) == pieces
 
 
 def test_few_pieces_are_read_for_few_addresses(elf, monkeypatch):
-    monkeypatch.setattr(symbol_sweep, "_PIECE", 64)
-    pieces = symbol_sweep.pieces_of(elf)
+    monkeypatch.setattr(large_symbol_tables, "_PIECE", 64)
+    pieces = large_symbol_tables.pieces_of(elf)
     read = []
     at = elf.at
     monkeypatch.setattr(elf, "at", lambda offset, size: read.append(size) or at(offset, size))
     local = elf.look_up([(size_build._NAME % 100).decode()[:-1].replace("XXXX", "0000")]).popitem()[1]
     read.clear()
-    assert symbol_sweep.around(elf, pieces, [local + 4])
+    assert large_symbol_tables.around(elf, pieces, [local + 4])
     ordered = COUNT // 2 // 64
     assert len(pieces) > 2 * ordered > len(read) + ordered, "the local symbols stand in order: one piece of them"
 
 
 def test_damaged_pieces_are_not_taken(elf):
-    good = symbol_sweep.dump(symbol_sweep.pieces_of(elf))
+    good = large_symbol_tables.dump(large_symbol_tables.pieces_of(elf))
     dice = random.Random(3)
     for _ in range(100):
         bad = bytearray(good)
         bad[dice.randrange(len(bad))] ^= 1 << dice.randrange(8)
-        assert symbol_sweep.load(bytes(bad), elf) == []
-    assert all(symbol_sweep.load(good[:size], elf) == [] for size in range(len(good)))
+        assert large_symbol_tables.load(bytes(bad), elf) == []
+    assert all(large_symbol_tables.load(good[:size], elf) == [] for size in range(len(good)))
 
 
 def test_an_excerpt_is_the_same_by_pieces_and_by_an_index(library, tmp_path, monkeypatch):
@@ -197,7 +197,7 @@ def test_looks_without_time_get_to_an_end_together(without_debug, tmp_path, monk
     """Each goes on where the one before was cut off."""
     monkeypatch.setattr(excerpt, "WORTH_IT", 1)
     monkeypatch.setattr(excerpt, "MOST", 10)
-    monkeypatch.setattr(symbol_sweep, "_PIECE", 1000)
+    monkeypatch.setattr(large_symbol_tables, "_PIECE", 1000)
     cache = tmp_path / "cache"
     cache.mkdir(0o700)
     with open(without_debug, "rb") as file:

@@ -49,3 +49,15 @@ def test_what_is_not_known_is_none(call):
 def test_garbage_and_other_machines_say_nothing():
     assert told(35, BASE, at=(5, 10**9)) is None and told(35, BASE, at=(-1, 0)) is None
     assert told(35, BASE, at=(5, 0), architecture=None) is None
+
+
+@pytest.mark.parametrize(
+    ("sleeps", "seconds"),
+    [((2.0, None), 2.3), ((0.05, 3.0), 3.3), ((None, None), 0.0), ((60.0, None), 0.0), ((60.0, 1.0), 1.3),
+     ((2.0,), 0.0)],
+)  # fmt: skip
+def test_a_look_waits_until_main_threads_that_sleep_for_seconds_go_on(sleeps, seconds):
+    """Of a single process nobody waits for the end of its sleep."""
+    other = ThreadStack(id="9", frames=(), lwp=9, sleeps=4.0)
+    mains = {pid: (ThreadStack(id="1", frames=(), lwp=pid, sleeps=one), other) for pid, one in enumerate(sleeps, 100)}
+    assert sleep_times.until_awake(mains) == pytest.approx(seconds)

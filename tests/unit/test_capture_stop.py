@@ -14,8 +14,7 @@ import pytest
 from gdbext.capture import machine
 from gdbext.capture.memory import process_memory
 from gdbext.capture.memory.maps import read_maps
-from gdbext.capture.stop import copy_of_process as hold
-from gdbext.capture.stop import ptrace
+from gdbext.capture.stop import copy_of_process, ptrace
 from gdbext.capture.stop.copy_of_process import Budget, copy_process, copy_processes
 from tests.inferiors.capture_process import CaptureProcess, as_nobody
 from tests.polling import lasts, wait_until
@@ -216,9 +215,11 @@ def test_a_program_that_replaces_itself():
 
 
 def test_a_new_program_is_noticed(monkeypatch):
-    real = hold.read_proc
+    real = copy_of_process.read_proc
     answers = iter([b"another program"])
-    monkeypatch.setattr(hold, "read_proc", lambda pid, name: next(answers, b"") if name == "auxv" else real(pid, name))
+    monkeypatch.setattr(
+        copy_of_process, "read_proc", lambda pid, name: next(answers, b"") if name == "auxv" else real(pid, name)
+    )
     with CaptureProcess() as process:
         copy = copy_process(process.pid)
     assert any("exec" in problem for problem in copy.problems)
@@ -268,14 +269,14 @@ def test_one_after_the_other_or_all_at_once():
 
 
 def test_the_end_of_one_process_does_not_cost_the_others(monkeypatch):
-    copy_stacks = hold.StackCopier.copy
+    copy_stacks = copy_of_process.StackCopier.copy
 
     def killed_first(self, registers, deadline):
         if self._pid == dying.pid:
             dying.kill()
         copy_stacks(self, registers, deadline)
 
-    monkeypatch.setattr(hold.StackCopier, "copy", killed_first)
+    monkeypatch.setattr(copy_of_process.StackCopier, "copy", killed_first)
     with CaptureProcess() as dying, CaptureProcess() as healthy:
         lost, fine = copy_processes([dying.pid, healthy.pid], together=True)
         healthy.assert_free()
@@ -306,13 +307,13 @@ def test_who_cannot_be_stopped_at_all():
     own = copy_process(os.getpid())
     assert zombie.problems == (f"pid {process.pid} has ended and was not reaped by its parent yet (zombie)",)
     assert gone.problems == (f"there is no process {process.pid} (any more)",)
-    assert own.problems == (f"pid {os.getpid()} could not be stopped: it is this very process",)
+    assert own.problems == (f"pid {os.getpid()} could not be stopped: it is the gdbext process itself",)
     assert {copy.state for copy in (zombie, gone, own)} == {"lost"}
     assert {copy.pause_ms for copy in (zombie, gone, own)} == {None}
 
 
 def test_a_process_that_ends_is_never_called_forbidden(monkeypatch):
-    monkeypatch.setattr(hold, "thread_state", lambda pid, tid: "R")  # as between the kill and its end
+    monkeypatch.setattr(copy_of_process, "thread_state", lambda pid, tid: "R")  # as between the kill and its end
     monkeypatch.setattr(ptrace.Tracees, "read_registers", lambda self: None)
     with CaptureProcess() as process:
         copy = copy_process(process.pid)
@@ -323,7 +324,7 @@ def test_no_room_for_the_copy(monkeypatch):
     def full(size, ready):
         raise OSError(errno.ENOMEM, "Cannot allocate memory")
 
-    monkeypatch.setattr(hold, "CopyBuffer", full)
+    monkeypatch.setattr(copy_of_process, "CopyBuffer", full)
     with CaptureProcess() as process:
         copy = copy_process(process.pid, Budget(total=1 << 20))
         process.assert_free()
@@ -389,7 +390,7 @@ def test_an_error_of_ours_releases(monkeypatch):
     def broken(self, registers, deadline):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(hold.StackCopier, "copy", broken)
+    monkeypatch.setattr(copy_of_process.StackCopier, "copy", broken)
     with CaptureProcess() as process:
         with pytest.raises(RuntimeError, match="a bug"):
             copy_process(process.pid)

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from gdbext.capture.stop import copy_of_process as hold
+from gdbext.capture.stop import copy_of_process
 from gdbext.capture.stop.copy_of_process import Budget, copy_in_turns, copy_process, copy_processes
 from gdbext.capture.stop.still_asleep import copy_asleep, copy_awake
 from gdbext.capture.without_stop.kernel_threads import look
@@ -39,8 +39,8 @@ def whole_copy(process, known):
 
 def at_each_release(monkeypatch, do):
     """Call `do()` before each turn lets its threads go."""
-    release = hold.Tracees.release
-    monkeypatch.setattr(hold.Tracees, "release", lambda tracees: (do(), release(tracees)))
+    release = copy_of_process.Tracees.release
+    monkeypatch.setattr(copy_of_process.Tracees, "release", lambda tracees: (do(), release(tracees)))
 
 
 def test_never_more_than_a_few_stand_still(process, monkeypatch):
@@ -48,7 +48,7 @@ def test_never_more_than_a_few_stand_still(process, monkeypatch):
     at_each_release(monkeypatch, lambda: still.append([process.state(tid) for tid in process.tids()].count("t")))
     copy = turns(process)
     assert copy.state == "ok" and {one.tid for one in copy.threads} == set(process.tids())
-    assert max(still) == hold._TURN and sum(still) == len(copy.threads)
+    assert max(still) == copy_of_process._TURN and sum(still) == len(copy.threads)
     assert 0 < copy.felt_ms <= copy.pause_ms
 
 
@@ -91,7 +91,7 @@ def test_a_stop_signal_between_the_turns_is_obeyed(process, monkeypatch):
 
 
 def test_what_there_was_no_time_for_is_left_for_the_stop(process, monkeypatch):
-    monkeypatch.setattr(hold, "_TURNS", 0.1)
+    monkeypatch.setattr(copy_of_process, "_TURNS", 0.1)
     at_each_release(monkeypatch, lambda: lasts(0.05))
     known = copy_asleep({process.pid: look(process.pid)})
     monkeypatch.undo()
@@ -102,7 +102,7 @@ def test_what_there_was_no_time_for_is_left_for_the_stop(process, monkeypatch):
 
 def test_the_budget_is_for_each_turn(process, monkeypatch):
     at_each_release(monkeypatch, lambda: lasts(0.3))
-    assert len(process.tids()) // hold._TURN * 0.3 > 1.0
+    assert len(process.tids()) // copy_of_process._TURN * 0.3 > 1.0
     assert turns(process, Budget(seconds=1.0)).state == "ok"
     none = copy_asleep({process.pid: look(process.pid)}, Budget(seconds=0.0))
     assert none[process.pid].copy.threads == () and whole_copy(process, none).state == "ok"
@@ -112,7 +112,9 @@ def test_the_turns_end_with_a_thread_that_does_not_stop(process, monkeypatch):
     """It may stop later, and is held until our OS thread ends."""
     turned = []
     at_each_release(monkeypatch, lambda: turned.append(1))
-    monkeypatch.setattr(hold.Tracees, "settle", lambda tracees, deadline: tracees.refused.update({1: "state D"}))
+    monkeypatch.setattr(
+        copy_of_process.Tracees, "settle", lambda tracees, deadline: tracees.refused.update({1: "state D"})
+    )
     turns(process)
     assert len(turned) == 1
 
@@ -131,7 +133,7 @@ def test_killed_between_the_turns(process, monkeypatch):
 
     at_each_release(monkeypatch, kill)
     known = copy_asleep({process.pid: look(process.pid)})
-    assert len(known[process.pid].copy.threads) <= hold._TURN
+    assert len(known[process.pid].copy.threads) <= copy_of_process._TURN
     monkeypatch.undo()
     wait_until(lambda: process.state() == "Z")
     whole = whole_copy(process, known)
@@ -142,7 +144,7 @@ def test_an_error_of_ours_releases(process, monkeypatch):
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr(hold.StackCopier, "copy", fail)
+    monkeypatch.setattr(copy_of_process.StackCopier, "copy", fail)
     with pytest.raises(MemoryError):
         turns(process)
     process.assert_free()

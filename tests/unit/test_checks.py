@@ -236,7 +236,7 @@ def test_the_report_names_rank_error_place_and_marks_the_line():
     lines = render(report(streams=(("stream_ of f", "0x7f00"),)), Style(width=100))
     text = "\n".join(lines)
     assert lines[0] == "Rank 3 (pid 77): a check failed at a.cc:8: cudaErrorIllegalAddress (700)"
-    assert "▶ 8      check(x);" in text and "must be started again" in " ".join(text.split()) and "1. a step" in text
+    assert "▶ 8      check(x);" in text and "must be restarted" in " ".join(text.split()) and "1. a step" in text
     assert "\x1b" not in text and "0x7f00" in text
     assert all(len(line) <= 100 for line in render(report(), Style(width=100, unicode=False)))
 

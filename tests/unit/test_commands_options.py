@@ -8,16 +8,14 @@ from pathlib import Path
 import pytest
 
 from gdbext.cli.command_line import parser
-from gdbext.commands import all_commands as catalogue
-from gdbext.commands import argument_parser
-from gdbext.commands import declared as options
+from gdbext.commands import all_commands, argument_parser, declared
 from gdbext.commands.all_commands import COMMANDS, IN_GDB, IN_SHELL
 from gdbext.commands.argument_parser import in_gdb, in_shell, takes
 from gdbext.commands.argument_types import OTHERS
 from gdbext.commands.completion_words import files_at, words_for
 from gdbext.commands.declaration import GDB, SHELL, Command, loaded
 
-FOLDER = Path(options.__file__).parent
+FOLDER = Path(declared.__file__).parent
 TOLD_WHILE_IT_RUNS = ("rank", "ranks", "pid", "file", "place", "command", "expression")
 NOUNS = sorted(path.stem for path in FOLDER.glob("[a-z]*.py") if path.stem != "shared_arguments")
 
@@ -43,7 +41,7 @@ def test_no_argument_is_declared_for_nobody(command):
 
 @pytest.mark.parametrize("noun", NOUNS)
 def test_a_file_of_rows_is_in_the_catalogue_and_loads_rows_alone(noun):
-    assert noun in vars(catalogue) and vars(catalogue)[noun] in catalogue._NOUNS
+    assert noun in vars(all_commands) and vars(all_commands)[noun] in all_commands._NOUNS
     may = ("__future__", "typing", "gdbext.commands.argument_types", "gdbext.commands.declaration")
     for node in ast.walk(ast.parse((FOLDER / f"{noun}.py").read_text())):
         if isinstance(node, ast.ImportFrom):
@@ -62,9 +60,9 @@ def test_declarations_load_no_body_and_nothing_slow():
     ours = [name for name in names if name.startswith("gdbext.") and not name.startswith("gdbext.commands.declared")]
     assert sorted(ours) == [
         "gdbext.commands",
+        "gdbext.commands.all_commands",
         "gdbext.commands.argument_parser",
         "gdbext.commands.argument_types",
-        "gdbext.commands.all_commands",
         "gdbext.commands.declaration",
         "gdbext.knowledge",
         "gdbext.knowledge.spinning",

@@ -150,6 +150,6 @@ def test_ranks_of_several_jobs_are_not_said_to_be_one(keys, said, monkeypatch):
     monkeypatch.setattr(rank_commands, "jobs_of", lambda args: jobs)
     notes = run("llm-ranks", "", Session([])).notes
     assert notes[-1] == said
-    several = [("mpi, a: ranks 0, pids 100", "llm-attach-all 100"), ("mpi, b: ranks 0, pids 101", "llm-attach-all 101")]
+    several = [("mpi, a: rank 0, pid 100", "llm-attach-all 100"), ("mpi, b: rank 0, pid 101", "llm-attach-all 101")]
     told = [(note.split("; ")[0], note.split("; ")[-1]) for note in notes[:-1]]
     assert told == (several if len(keys) > 1 else [])

@@ -74,7 +74,7 @@ def test_many_processes_are_read_with_few_files(tmp_path, monkeypatch):
     for rank in range(4):
         tree.torch_rank(20 + rank, 1, rank, 4)
     asked = []
-    for name in ("mapped_files", "open_files", "exe", "maps"):
+    for name in ("mapped_files", "open_files", "exe"):
         original = getattr(ProcFS, name)
 
         def count(self, pid, original=original, name=name):

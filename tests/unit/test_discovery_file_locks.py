@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import struct
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -22,9 +23,9 @@ CALLS = {"flock": 73, "lockf": 72}
 
 
 @contextmanager
-def waiting(path, call):
+def waiting(path, call, program=None):
     """A process that waits for a lock on the file: its pid and the system call."""
-    with subprocess.Popen([sys.executable, "-S", "-c", WAITER.format(call=call), path]) as process:
+    with subprocess.Popen([sys.executable, "-S", "-c", *(program or (WAITER.format(call=call), path))]) as process:
         try:
             words = [""]
             while words[0] != str(CALLS[call]):
@@ -47,6 +48,46 @@ def test_the_holder_of_a_lock_on_a_file(call, tmp_path):
             (found,) = waits_for(ProcFS(), pid, {pid: syscall})
     assert (found.lock, found.file, found.processes) == (True, str(path), (os.getpid(),))
     assert found.states[0] in "RS"
+
+
+OPEN_FILE = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+"""A `struct flock` of the whole file."""
+
+
+@pytest.mark.process
+def test_a_lock_of_an_open_file_is_held_by_who_has_it_open(tmp_path):
+    path = tmp_path / "index.lock"
+    with open(path, "w") as file:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, OPEN_FILE)
+        with waiting(path, "lockf") as (pid, syscall):
+            (found,) = waits_for(ProcFS(), pid, {pid: syscall})
+            assert (found.lock, found.processes) == (True, (os.getpid(),))
+
+
+@pytest.mark.process
+def test_an_open_file_with_a_read_lock_that_wants_a_write_lock_does_not_wait_for_itself(tmp_path):
+    path, shared = tmp_path / "index.lock", OPEN_FILE.replace(b"\x01", b"\x00", 1)
+    path.touch()
+    upgrades = (
+        "import fcntl, sys; file = open(sys.argv[1], 'r+b'); shared, alone = map(bytes.fromhex, sys.argv[2:]);"
+        "fcntl.fcntl(file, fcntl.F_OFD_SETLK, shared); fcntl.fcntl(file, fcntl.F_OFD_SETLKW, alone)"
+    )
+    with open(path, "r+b") as file:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, shared)
+        with waiting(path, "lockf", (upgrades, path, shared.hex(), OPEN_FILE.hex())) as (pid, syscall):
+            (found,) = waits_for(ProcFS(), pid, {pid: syscall})
+            assert found.processes == (os.getpid(),)
+            assert isinstance(waits_for(ProcFS(), os.getpid(), {os.getpid(): syscall})[0].processes, Missing)
+
+
+@pytest.mark.process
+def test_a_lock_whose_taker_has_ended_is_held_by_who_has_the_open_file(tmp_path):
+    path = tmp_path / "index.lock"
+    with open(path, "w") as file:
+        subprocess.run(["flock", str(file.fileno())], pass_fds=[file.fileno()], check=True)
+        with waiting(path, "flock") as (pid, syscall):
+            (found,) = waits_for(ProcFS(), pid, {pid: syscall})
+    assert (found.lock, found.processes) == (True, (os.getpid(),))
 
 
 def test_calls_that_do_not_wait():
@@ -118,6 +159,8 @@ def test_the_chain_ends_at_a_process_that_is_no_rank():
     found = judge(job(locking(0, 7, 880))).verdict
     assert [edge.target.label for edge in found.chain] == ["flock(/tmp/cache.lock)", "pid 880 (x)"]
     assert (found.root.kind, found.root.pid) == ("process", 880)
+    assert (found.cause, found.confidence, found.culprits) == ("other", "low", ())
+    assert "flock(/tmp/cache.lock) for a lock that pid 880 (x) holds" in found.summary
     stopped = judge(job(locking(0, 7, 880, states="T"))).verdict
     assert "pid 880 (x), which is stopped" in stopped.summary
     made = report(judge(job(locking(0, 7, 880))))

@@ -4,17 +4,21 @@ import ctypes
 import os
 import select
 import socket
+import threading
 from contextlib import closing
 
 import pytest
 
-from gdbext.discovery.proc import peers
+from gdbext.discovery.proc import open_files
 from gdbext.discovery.proc.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import Code
+from gdbext.model.locks import UNASKED, UNOPENED
 from gdbext.model.missing import Missing
+from tests.polling import wait_until
 
-READ, WRITE, RECEIVE, EPOLL_WAIT = 0, 1, 45, 232
+READ, WRITE, SEND, RECEIVE, EPOLL_WAIT = 0, 1, 44, 45, 232
+MQ_SEND, MQ_RECEIVE = 242, 243
 
 
 def peer_of(number, descriptor):
@@ -54,6 +58,71 @@ def test_a_unix_socket_pair():
         peer = peer_of(RECEIVE, ours.fileno())
         assert peer.file.startswith("unix socket:[")
         assert peer.processes == (os.getpid(),)
+
+
+def test_a_socket_of_datagrams_takes_them_of_anybody(tmp_path):
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as box:
+        assert peer_of(RECEIVE, box.fileno()).processes.code == Code.OTHER, "nobody can name it"
+        box.bind(str(tmp_path / "a box"))
+        peer = peer_of(RECEIVE, box.fileno())
+        assert (peer.file, peer.processes.code) == (f"unix {tmp_path}/a box, datagrams", Code.SENDERS)
+        assert peer_of(SEND, box.fileno()).processes.code == Code.OTHER, "it waits for one that it names"
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with ours, theirs:
+        assert peer_of(RECEIVE, ours.fileno()).processes == (os.getpid(),)
+
+
+def test_a_message_queue_by_its_inode():
+    library = ctypes.CDLL(None, use_errno=True)
+    size = (ctypes.c_long * 8)(0, 1, 8, 0)  # mq_attr: one message of 8 bytes
+    queues = []
+    for access in (os.O_RDWR, os.O_RDONLY, os.O_WRONLY):
+        name = f"/gdbext-{os.getpid()}".encode()
+        queues.append(library.mq_open(name, os.O_CREAT | access, 0o600, size))
+        library.mq_unlink(name)  # the next one has the same name
+    if min(queues) < 0:
+        pytest.skip("no message queues here")
+    both, reader, writer = queues
+    peer = peer_of(MQ_RECEIVE, both)
+    assert peer.file == f"message queue /gdbext-{os.getpid()} [{os.fstat(both).st_ino}]"
+    assert peer_of(MQ_SEND, both).processes == peer.processes == (os.getpid(),)
+    assert not peer_of(MQ_RECEIVE, reader).processes and not peer_of(MQ_SEND, writer).processes
+    for one in queues:
+        os.close(one)
+
+
+@pytest.mark.parametrize("flags", [os.O_WRONLY, os.O_RDONLY])
+def test_a_named_pipe_that_nobody_opens_at_its_other_end(tmp_path, flags):
+    os.mkfifo(tmp_path / "upload")
+    opens = threading.Thread(target=lambda: os.close(os.open(tmp_path / "upload", flags)))
+    opens.start()
+    call = (257, 0xFFFFFF9C, 0, flags | os.O_CREAT, 0, 0, 0)
+    tid = opens.native_id or 0
+    wait_until(lambda: ProcFS().text(f"{os.getpid()}/task/{tid}/wchan") == "wait_for_partner")
+    found = waits_for(ProcFS(), os.getpid(), {tid: call})
+    os.close(os.open(tmp_path / "upload", os.O_RDWR))
+    opens.join()
+    assert [(one.file, one.processes) for one in found] == ([(UNOPENED, ())] if flags == os.O_WRONLY else [])
+    assert not waits_for(ProcFS(), os.getpid(), {os.getpid(): call}), "it is not in there"
+
+
+RING = "SqMask:\t0x7\nSqHead:\t0\nSqTail:\t{tail}\nCachedSqHead:\t{head}\n"
+
+
+@pytest.mark.parametrize(
+    ("tail", "head", "call", "tasks", "found"),
+    [(0, 0, (0, 1, 1), "7", True), (1, 0, (0, 1, 1), "7", False), (10, 10, (0, 1, 1), "7", False),
+     (0, 0, (1, 1, 1), "7", False), (0, 0, (0, 0, 1), "7", False), (0, 0, (0, 1, 0), "7", False),
+     (0, 0, (0, 1, 1), "7 8", False)],
+)  # fmt: skip
+def test_a_ring_that_never_got_a_request(tmp_path, tail, head, call, tasks, found):
+    (tmp_path / "7" / "fdinfo").mkdir(parents=True)
+    for task in tasks.split():
+        (tmp_path / "7" / "task" / task).mkdir(parents=True)
+    (tmp_path / "7" / "task" / "7" / "children").write_text("")
+    (tmp_path / "7" / "fdinfo" / "3").write_text(RING.format(tail=tail, head=head))
+    rows = waits_for(ProcFS(str(tmp_path)), 7, {7: (426, 3, *call, 0, 0)})
+    assert [(one.file, one.processes) for one in rows] == ([(UNASKED, ())] if found else [])
 
 
 def test_an_eventfd_by_its_number():
@@ -107,6 +176,6 @@ def test_an_end_on_another_host(tmp_path):
 def test_processes_that_cannot_be_looked_into_are_no_proof(tmp_path, monkeypatch):
     reader, writer = os.pipe()
     os.close(writer)
-    monkeypatch.setattr(peers, "SECONDS", -1.0)
+    monkeypatch.setattr(open_files, "SECONDS", -1.0)
     assert isinstance(peer_of(READ, reader).processes, Missing)
     os.close(reader)

@@ -62,7 +62,7 @@ def test_dead(tree):
 def test_kernel_thread(tree):
     us(tree)
     tree.add(60, 2, [""], kernel=True, comm="kworker/0:1")
-    assert "thread of the kernel" in only(tree)[0]
+    assert "kernel thread" in only(tree)[0]
 
 
 def test_zombie(tree):
@@ -272,7 +272,7 @@ def test_ranks_of_one_container_are_told_of_once(tree):
     for pid in (60, 61):
         tree.add(pid, 1, "x", status={"NSpid": f"{pid}\t{pid - 53}"})
     ((problem, pids),) = hindrances(ProcFS(str(tree.folder)), (60, 61))
-    assert (problem.text, pids) == ("PID runs in a container: its files are read by /proc/PID/root", (60, 61))
+    assert (problem.text, pids) == ("PID runs in a container: gdbext reads its files through /proc/PID/root", (60, 61))
 
 
 def test_seccomp_filter(tree):

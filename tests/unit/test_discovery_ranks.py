@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import shutil
 
 import pytest
 from discovery_tree import NCCL, OVERWRITTEN, PYTHON, SITE, TORCH, Tree
@@ -47,6 +48,21 @@ def test_torchrun(tree):
     assert job.ranks[1].local_rank == 1
     assert job.ranks[1].host == "node7"
     assert job.key == "torchrun, run id none, node7, port 29500"
+
+
+def test_process_1_of_a_container_may_be_the_rank(tree):
+    shutil.rmtree(tree.folder / "1")
+    tree.torch_rank(1, 0, 0, 2)
+    assert ranks_of(only(tree)) == {0: 1}
+
+
+def test_what_looks_for_us_under_srun_is_no_rank(tree):
+    """srun gives the variables of a rank to all that it starts, also to what --hosts starts."""
+    tree.torch_rank(20, 1, 0, 2)
+    variables = {"SLURM_PROCID": "0", "SLURM_NTASKS": "1", "SLURM_JOB_ID": "1", "SLURM_STEP_ID": "6"}
+    tree.add(30, 1, ["python3", "-c", "# gdbext on a host\nimport sys\n"], environ=variables)
+    tree.add(31, 30, f"{PYTHON} /tmp/gdbext-host-x/gdbext.pyz diagnose", environ=variables)
+    assert ranks_of(only(tree)) == {0: 20}
 
 
 def test_rtp_llm_title_carries_the_local_rank(tree):
@@ -359,8 +375,8 @@ def test_several_jobs_are_listed(tree):
     lines = str(error.value).splitlines()
     assert lines[0] == "3 jobs are on this host: choose one by a pid, --parent, --pgid or --engine"
     assert lines[1] == "  torch, torchrun, run id none, node7, port 29500: ranks 0-1, pids 20-21"
-    assert lines[4] == "  torch, torchrun, run id none, node7, port 29501: ranks 0, pids 30"
-    assert lines[7] == "  sglang, process group 40: ranks 1, pids 40"
+    assert lines[4] == "  torch, torchrun, run id none, node7, port 29501: rank 0, pid 30"
+    assert lines[7] == "  sglang, process group 40: rank 1, pid 40"
     assert lines[3::3] == [f"    gdbext diagnose {pid}" for pid in (20, 30, 40)]
 
 
@@ -405,7 +421,7 @@ def test_nothing_found(tree):
     tree.add(10, 1, "/bin/bash")
     with pytest.raises(NothingFound, match="no rank process was found on this host"):
         only(tree)
-    with pytest.raises(NothingFound, match="no process matches 99; no process 99 is running"):
+    with pytest.raises(NothingFound, match=r"^no process 99 is running"):
         only(tree, pids=(99,))
 
 
@@ -503,8 +519,21 @@ def test_titles_are_scrubbed(tree):
 def test_processes_that_may_not_be_read_are_counted(tree, monkeypatch):
     tree.add(21, 1, "/usr/sbin/daemon")
     monkeypatch.setattr(ProcFS, "environ", lambda self, pid: DENIED)
-    with pytest.raises(NothingFound, match="1 process of other users could not be inspected: their user may, or root"):
+    with pytest.raises(
+        NothingFound, match="1 process of other users could not be inspected: run as their user, or as root"
+    ):
         only(tree)
+
+
+@pytest.mark.parametrize(("title", "counted"), [("python serve.py", True), ("/sbin/init", False)])
+def test_process_1_is_counted_where_it_may_be_a_rank(tmp_path, monkeypatch, title, counted):
+    tree = Tree(tmp_path)
+    (tmp_path / "1/exe").unlink()  # it may not be read either
+    (tmp_path / "1/cmdline").write_bytes(title.replace(" ", "\0").encode() + b"\0")
+    monkeypatch.setattr(ProcFS, "environ", lambda self, pid: DENIED)
+    with pytest.raises(NothingFound) as raised:
+        only(tree)
+    assert ("1 process of other users could not be inspected" in str(raised.value)) == counted
 
 
 def test_ranks_that_may_not_be_read_are_found_by_their_titles_where_there_are_no_others(tree, monkeypatch):
@@ -527,7 +556,7 @@ def test_the_launcher_stands_for_ranks_that_may_not_be_read(tree, monkeypatch):
     monkeypatch.setattr(ProcFS, "environ", lambda self, pid: DENIED if pid >= 20 else mine(self, pid))
     assert [rank.pid for rank in only(tree, pids=(20,)).ranks] == [21, 22]
     assert [rank.pid for rank in only(tree, pids=(10,)).ranks] == [10]
-    assert any("2 rank processes of vllm may not be read" in note for note in only(tree, pids=(10,)).notes)
+    assert any("2 rank processes of vllm cannot be read" in note for note in only(tree, pids=(10,)).notes)
 
 
 def test_ranks_that_may_not_be_read_do_not_stand_in_the_way_of_ours(tree, monkeypatch):
@@ -537,7 +566,7 @@ def test_ranks_that_may_not_be_read_do_not_stand_in_the_way_of_ours(tree, monkey
     monkeypatch.setattr(ProcFS, "environ", lambda self, pid: DENIED if pid == 20 else mine(self, pid))
     found = only(tree)
     assert [rank.pid for rank in found.ranks] == [30]
-    assert any("1 rank process of vllm may not be read" in note for note in found.notes)
+    assert any("1 rank process of vllm cannot be read" in note for note in found.notes)
     assert [(rank.pid, rank.rank) for rank in only(tree, pids=(20,)).ranks] == [(20, 0)]
 
 

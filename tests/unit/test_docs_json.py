@@ -24,6 +24,6 @@ def test_an_example_prints_what_is_shown(command, printed):
 
 
 def test_the_table_has_every_schema():
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 4
     rows = re.findall(r"^\| (`.*?`) \|", PAGE, re.MULTILINE)
     assert sorted(re.findall(r"`([\w-]+)`", " ".join(rows))) == sorted(ANSWERS)

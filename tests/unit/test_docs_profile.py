@@ -9,6 +9,7 @@ from gdbext.knowledge.launch import start_settings
 from gdbext.knowledge.profilers import PROFILERS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "profile.md").read_text("utf-8")
+GPU = (Path(__file__).parents[2] / "docs" / "gpu.md").read_text("utf-8")
 ENGINES = {line.split("|")[1].strip(): line for line in PAGE.splitlines() if line.startswith("| ")}
 
 
@@ -23,7 +24,8 @@ def test_each_engine_with_its_options(row):
 @pytest.mark.parametrize("row", start_settings.SETTINGS, ids=lambda row: row.name)
 def test_each_setting_or_its_family(row):
     families = ("TORCH_COMPILE_DEBUG", "TLLM_PROFILE", "MS_DEV_SAVE_GRAPHS", "DUMPER_")
-    assert row.name in PAGE or any(row.name.startswith(one) and one in PAGE for one in families)
+    page = GPU if row.purpose == start_settings.SANITIZER else PAGE
+    assert row.name in page or any(row.name.startswith(one) and one in PAGE for one in families)
 
 
 def test_each_key_of_mindspore():

@@ -52,7 +52,7 @@ def test_a_job_with_a_traced_rank_and_two_that_are_missing(tree):
     assert [point.state for point in found if point.name == "attach"] == ["hindrance"]
     (traced,) = (point for point in found if point.name == "attach")
     assert "traced by process 9" in traced.text and traced.text.startswith("61 is") and "kill 9" in traced.remedy
-    assert any("ranks 2-3 are expected" in point.text and point.state == "warning" for point in found)
+    assert any("ranks 2-3 have no process" in point.text and point.state == "warning" for point in found)
     assert Checkup(tuple(found)).hindered
 
 
@@ -62,11 +62,11 @@ def test_without_a_job_it_is_told_who_could_not_be_looked_into(tree, monkeypatch
     proc = ProcFS(str(tree.folder))
     points = list(host_points(proc, find_jobs(proc, Selector()), place_for_copies))
     said = [point.text for point in points if point.name == "job"]
-    assert "no rank process" in said[0] and "could not be inspected: their user may" in said[1]
+    assert "no rank process" in said[0] and "could not be inspected: run as their user" in said[1]
     last = " ".join(render(Checkup(tuple(points)), STYLE)[-2:])
     assert "permission to read ranks could not be checked" in last and "Ready" not in last
     monkeypatch.setattr(ranks, "ProcFS", lambda: proc)
-    assert main.main(["ranks"]) == 4 and "could not be inspected: their user may" in capsys.readouterr().err
+    assert main.main(["ranks"]) == 4 and "could not be inspected: run as their user" in capsys.readouterr().err
 
 
 def test_little_room_is_told_in_a_unit_that_shows_it(tmp_path, monkeypatch):

@@ -114,10 +114,10 @@ def test_ranks_that_shared_a_folder_are_said(tmp_path):
 
 
 def test_folders_that_hold_none(tmp_path):
-    with pytest.raises(NothingFound, match="it is empty"):
+    with pytest.raises(NothingFound, match=r"has no dump \(empty\)"):
         listing(str(tmp_path))
     write(tmp_path, "notes.txt")
-    with pytest.raises(NothingFound, match="1 file, of no known dump format"):
+    with pytest.raises(NothingFound, match="1 file, not in a known dump format"):
         listing(str(tmp_path))
     with pytest.raises(GdbextError, match="is not a folder"):
         listing(str(tmp_path / "notes.txt"))

@@ -46,6 +46,9 @@ def test_a_number_means_something_else_in_each_library():
         ("IllegalAddress", ["cudaErrorIllegalAddress", "CUDA_ERROR_ILLEGAL_ADDRESS"]),
         ("CUBLAS_STATUS_EXECUTION_FAILED", ["CUBLAS_STATUS_EXECUTION_FAILED"]),
         ("[FT][ERROR] CUDA runtime error: misaligned address a.cc:3", ["cudaErrorMisalignedAddress"]),
+        ("CUDA 46", ["cudaErrorDevicesUnavailable", "CUDA_ERROR_DEVICE_UNAVAILABLE"]),
+        ("rank 3: NCCL error 2 at nccl.cc:7", ["ncclSystemError"]),
+        ("cuBLAS status: 13", ["CUBLAS_STATUS_EXECUTION_FAILED"]),
         ("8", ["cudaErrorProfilerAlreadyStopped", "CUDA_ERROR_PROFILER_ALREADY_STOPPED", "CUBLAS_STATUS_ARCH_MISMATCH",
                "ncclTimeout"]),
     ],
@@ -54,11 +57,25 @@ def test_found_by_number_name_or_message(asked, names):
     assert [one.name for one in explain_error(asked).codes] == names
 
 
-@pytest.mark.parametrize("asked", ["", "42", "-1", "nosuch", "9" * 500, "0x", "\x1b[31m"])
+@pytest.mark.parametrize("asked", ["", "42", "-1", "nosuch", "NCCL 99", "CUDA 12.4", "9" * 500, "0x", "\x1b[31m"])
 def test_what_is_no_error_is_one_line(asked):
     with pytest.raises(UsageError) as problem:
         explain_error(asked)
     assert "\n" not in str(problem.value) and len(str(problem.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("Xid 79", "Xid 79 (the GPU has fallen off the bus) is an error of the GPU driver"),
+        ("NVRM: Xid (PCI:0000:17:00): 43, pid=1", "Xid 43 (GPU stopped processing: an error of the program)"),
+        ("xid 999", "Xid 999 is an error of the GPU driver"),
+    ],
+)
+def test_an_xid_is_sent_to_the_kernels_log(asked, said):
+    with pytest.raises(UsageError) as raised:
+        explain_error(asked)
+    assert said in str(raised.value) and "dmesg" in str(raised.value.hint)
 
 
 def test_the_longest_text_in_a_message_decides():
@@ -77,7 +94,7 @@ def test_functions_that_give_texts_belong_to_a_library():
 def test_shell_command(capsys):
     assert main(["error", "700"]) == OK
     said = " ".join(capsys.readouterr().out.split())
-    assert "cudaErrorIllegalAddress" in said and "must be started again" in said and "the same as cudaError_t" in said
+    assert "cudaErrorIllegalAddress" in said and "must be restarted" in said and "the same as cudaError_t" in said
     assert main(["error", "ncclRemoteError", "--json"]) == OK
     document = json.loads(capsys.readouterr().out)
     assert document["error"]["codes"][0]["number"] == 6 and document["error"]["codes"][0]["sticky"] is None

@@ -227,7 +227,7 @@ def test_a_closed_port_and_a_switch_are_absent():
 def test_a_wrong_address_is_one_reason(address):
     witness = ras.ask(Question((Asked(0, os.getpid(), 0, None, {"NCCL_RAS_ADDR": address}),), time.monotonic() + 1))
     assert witness.state == "failed"
-    assert "is no address" in witness.reason
+    assert "is not an address" in witness.reason
 
 
 def test_another_machine_is_never_connected_to():

@@ -1,10 +1,13 @@
 """A bundle: what is in it, who can read it, what is not in it, and that it is read back with the same verdict."""
 
+import collections.abc
 import json
 import os
 import stat
+import typing
 from dataclasses import replace
 
+import model_samples
 import pytest
 
 from gdbext.capture.symbols import library_versions
@@ -15,6 +18,7 @@ from gdbext.model.host import HostLook
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.verdict import Diagnosis
 from gdbext.model.witness import Statement, Witness
 
 TOKEN = "hf_" + "Q" * 30
@@ -95,6 +99,28 @@ def test_nobody_else_can_read_it_and_no_secret_is_in_it(saved, tmp_path):
     assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
     assert TOKEN in saved.read_text()
     assert not [name for name, text in texts(into).items() if TOKEN in text or PASSWORD in text]
+
+
+class Secretive(model_samples.Maker):
+    """A secret in every text that is no word of ours."""
+
+    def __call__(self, kind, name="", number=0, depth=0):
+        if typing.get_origin(kind) is collections.abc.Mapping:  # keys are words of ours: variables, counters
+            return {"NCCL_DEBUG": self(typing.get_args(kind)[1], name, 0, depth + 1)}
+        made = super().__call__(kind, name, number, depth)
+        return f"{made} --hf-token={TOKEN} password={PASSWORD}" if kind is str and name not in WORDS_OF_OURS else made
+
+
+WORDS_OF_OURS = {*model_samples.WORDS, "ThreadStack.id", "ThreadStack.state", "RankSnapshot.after", "Verdict.cause"}
+
+
+def test_no_text_of_the_model_brings_a_secret_into_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(bundle, "can_make_pages", lambda: False)  # it judges again, which samples are not made for
+    diagnosis = Secretive(True)(Diagnosis)
+    bundle.write(str(tmp_path / "case"), diagnosis, running=False)
+    found = texts(tmp_path / "case")
+    assert len(found) > 5
+    assert not [str(name) for name, text in found.items() if TOKEN in text or PASSWORD in text]
 
 
 def test_it_is_read_back_with_the_same_verdict(saved, tmp_path, capsys):

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from gdbext.collect import gdbs_side_by_side as capacity
+from gdbext.collect import gdbs_side_by_side
 from gdbext.collect.gdbs_side_by_side import gdbs_for, memory_at_hand, most_gdbs
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -18,7 +18,7 @@ def rows(count, *files):
 def machine(monkeypatch):
     def make(cores, memory):
         monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)))
-        monkeypatch.setattr(capacity, "memory_at_hand", lambda: memory)
+        monkeypatch.setattr(gdbs_side_by_side, "memory_at_hand", lambda: memory)
 
     return make
 
@@ -32,7 +32,7 @@ def test_by_work_and_cores(machine):
     machine(1, 64 * GIB)
     assert gdbs_for(rows(8), 50 * MIB) == 1
     machine(256, 640 * GIB)
-    assert gdbs_for(rows(64), 500 * MIB) == capacity.MOST
+    assert gdbs_for(rows(64), 500 * MIB) == gdbs_side_by_side.MOST
 
 
 def test_big_files_take_memory_in_each_gdb(machine, tmp_path):

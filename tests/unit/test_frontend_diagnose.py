@@ -82,7 +82,7 @@ def test_progress_goes_to_stderr_only(saved, capsys):
     [
         (["diagnose", "/no/such/file"], 4, "cannot read /no/such/file: No such file"),
         (["diagnose", "--engine", "no-such-engine"], 2, "no-such-engine"),
-        (["diagnose", "x.txt", "--pgid", "1"], 2, "cannot be mixed"),
+        (["diagnose", "x.txt", "--pgid", "1"], 2, "cannot be diagnosed together"),
         (["diagnose", "--samples", "0"], 2, "must be positive"),
         (["diagnose", "--frames", "0"], 2, "must be positive"),
         (["diagnose", "--max-pause", "-1"], 2, "must be positive"),
@@ -93,6 +93,7 @@ def test_progress_goes_to_stderr_only(saved, capsys):
             "diagnose: argument --samples: invalid int value: 'x'; see `gdbext diagnose --help",
         ),
         (["diagnose", "--no-such-option"], 2, "diagnose: unknown option '--no-such-option'"),
+        (["watch", "--pid", "1"], 2, "unknown option '--pid'; give the pid without an option: gdbext watch PID"),
         (["ranks", "1", "--quiet", "x"], 2, "argument PID: not a process id: x"),
         (["error"], 2, "error: missing ERROR"),
         (["diagnos"], 2, "unknown command 'diagnos'. Did you mean 'diagnose'?"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gdbext.collect import gdbs_side_by_side as capacity
+from gdbext.collect import gdbs_side_by_side
 from gdbext.collect.gdb_runs import process as gdb_process
 from gdbext.collect.gdb_runs.batch_runs import INIT, PROGRAMS, begin, find_gdb, run_batch, run_batches
 from gdbext.model.errors import GdbextError
@@ -215,7 +215,7 @@ def test_a_gdb_that_aborts_without_a_word_may_have_no_memory(fake, tmp_path):
 
 @pytest.mark.process
 def test_a_gdb_has_a_limit_of_memory_and_leaves_no_core(fake, tmp_path, monkeypatch):
-    monkeypatch.setattr(capacity, "memory_at_hand", lambda: 8 << 30)
+    monkeypatch.setattr(gdbs_side_by_side, "memory_at_hand", lambda: 8 << 30)
     with pytest.raises(GdbextError) as caught:
         run(fake("while [ $(ulimit -d) = unlimited ]; do :; done; echo $(ulimit -d) $(ulimit -c)"), tmp_path)
     data, core = str(caught.value).partition("no result: ")[2].partition(";")[0].split()

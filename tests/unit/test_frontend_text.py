@@ -44,12 +44,14 @@ MIXED = b"#0  clock_gettime ()\n#1  ?? () from libcuda.so.1\n#2  cudaStreamSynch
         (b"", NOTHING, "empty"),
         (b"\x00\x01\x02" * 4000, NOTHING, "binary data, not text"),
         (b"\x7fELF" + b"\x00" * 600, NOTHING, ""),
+        (b"| `Watchdog caught collective` | what to do |\n\nmissing-rank (low confidence): Rank 3 is late.\n",
+         NOTHING, "no stack found"),
         (b"#4 fix the leak (see below)\n#5 from now on, call at 10:30\n", NOTHING, "no stack found"),
         (MIXED.decode().encode("utf-16"), FINDING, "cudaStreamSynchronize"),
         (MIXED + "caf\xe9\n".encode("latin-1"), FINDING, "cudaStreamSynchronize"),
         (MIXED[: len(MIXED) // 2], FINDING, "  read     1 process, 1 thread"),
     ],
-    ids=["empty", "binary", "elf", "looks-like-stacks", "utf-16", "latin-1", "truncated"],
+    ids=["empty", "binary", "elf", "a-page", "looks-like-stacks", "utf-16", "latin-1", "truncated"],
 )  # fmt: skip
 def test_bad_input_is_one_line_or_what_was_readable(content, status, says, tmp_path, capsys):
     path = tmp_path / "input.txt"
@@ -121,7 +123,7 @@ def test_a_line_with_wrong_bytes_is_counted_and_not_quoted(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", _Input(text))
     assert main(["diagnose", "-"]) == NOTHING
     error = capsys.readouterr().err
-    assert "1 line that looks like part of a stack could not be parsed)" in error
+    assert "1 line that looks like part of a stack could not be parsed; paste" in error
     assert error.isascii()
 
 

@@ -114,7 +114,7 @@ def test_one_that_is_hostile_alone_is_the_failure(unwind):
 
 def test_numbers_that_are_none_cost_the_copies_of_their_gdb(unwind, monkeypatch):
     def nonsense(rows):
-        raise ValueError("pc: -1 is no address")
+        raise ValueError("pc: -1 is not an address")
 
     monkeypatch.setattr(unwinding, "frames_of", nonsense)
     assert "invalid frames: pc: -1" in str(unwind(1).failure)

@@ -11,8 +11,7 @@ from gdbext.analysis.progress.standstill import Stillness
 from gdbext.analysis.verdict.judge import judge
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.cli import main
-from gdbext.cli.watching import look_with_bundle as one_look
-from gdbext.cli.watching import terminal_watch as one_job
+from gdbext.cli.watching import look_with_bundle, terminal_watch
 from gdbext.cli.watching.followed_job import place_of, pulse_of
 from gdbext.cli.watching.look_with_bundle import bundles_in
 from gdbext.model.snapshot_files.codec import load_snapshot
@@ -62,11 +61,11 @@ def test_what_others_are_told_is_scrubbed_as_bundles_are():
     loud = replace(
         diagnosis.verdict, summary="Rank 1 reads https://me:sesame@store/x with --token hf_0123456789abcdef."
     )
-    event = one_look.told(replace(diagnosis, verdict=loud), one_look.Asked(60.0, 20.0))
+    event = look_with_bundle.told(replace(diagnosis, verdict=loud), look_with_bundle.Asked(60.0, 20.0))
     assert (event.kind, event.cause, event.standstill, event.culprits) == ("hang", "missing-rank", 60.0, (1,))
     assert event.text.startswith("no progress for 60 s. Rank 1 reads https://***@store") and event.steps
     assert "sesame" not in dumps(event) and "hf_0123" not in dumps(event)
-    last = one_look.told(diagnosis, one_look.Asked(None, 20.0))
+    last = look_with_bundle.told(diagnosis, look_with_bundle.Asked(None, 20.0))
     assert last.text == diagnosis.verdict.summary and last.standstill is None
 
 
@@ -103,7 +102,7 @@ def seen(monkeypatch, *events):
             self.hangs += kind == "hang"
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(one_job.Watch, "forever", forever)
+    monkeypatch.setattr(terminal_watch.Watch, "forever", forever)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ from hypothesis import strategies as some
 from gdbext.analysis.verdict.judge import judge
 from gdbext.cli.inputs import reading
 from gdbext.cli.terminal import Progress
+from gdbext.commands.page import page_of
 from gdbext.model.gpu_errors import SeenIn
 from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.parsers import parse_files
 from gdbext.parsers.gpu_reports.report_block import host_frame
 from gdbext.parsers.gpu_reports.report_stream import ReportStream
-from gdbext.render import PLAIN, render
+from gdbext.render import PLAIN, page_text, render
 from tests.gpu_reports import GENERATIONS, NEAREST, Fault, log, report, xml
 
 FAULT = Fault()
@@ -144,8 +145,18 @@ def test_a_leak_and_a_failed_call_are_no_fault():
 def test_a_clean_report_is_no_fault():
     answer = judge(read(log([], 0)))
     assert answer.gpu_errors == ()
-    assert answer.verdict.cause == "unknown"
+    assert (answer.verdict.cause, answer.verdict.confidence, answer.hangs) == ("not-a-hang", "low", False)
+    assert "1 report with a summary of 0 errors" in answer.verdict.summary
     assert answer.snapshot.processes[0].said == ("the sanitizer's summary says 0 errors",)
+
+
+@pytest.mark.parametrize(
+    "line", ["Error: Target application terminated before first instrumented API call", "Internal Sanitizer Error"]
+)
+def test_a_report_without_an_error_and_a_summary_tells_nothing(line):
+    answer = judge(read(f"========= COMPUTE-SANITIZER\n========= {line}\n"))
+    assert (answer.verdict.cause, answer.hangs) == ("unknown", None)
+    assert "do not tell that there is none" in answer.verdict.summary
 
 
 def test_what_the_print_limit_hid_is_said():
@@ -246,6 +257,46 @@ def test_any_mix_of_lines_gives_an_answer(lines, cut):
         assert render(answer, PLAIN)
 
 
+PREFIXES = ("[1,{}]<stdout>:", "[1,{}]<stderr>:", "{}: ", "[rank{}]: ")
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    of_ranks=some.lists(some.lists(some.sampled_from(GENERATIONS), min_size=1, max_size=3), min_size=2, max_size=4),
+    prefix=some.sampled_from(PREFIXES),
+    coloured=some.booleans(),
+    order=some.randoms(use_true_random=False),
+    cut=some.integers(0, 600),
+)
+def test_ranks_that_write_into_one_log_are_told_apart(of_ranks, prefix, coloured, order, cut):
+    """Line by line between each other, behind a launcher's prefix, with colours, and cut anywhere."""
+    written = [
+        log([report(replace(FAULT, line=number + 1), one) for one in of_rank], len(of_rank)).splitlines()
+        for number, of_rank in enumerate(of_ranks)
+    ]
+    turns = [number for number, lines in enumerate(written) for _ in lines]
+    order.shuffle(turns)
+    mark = "\x1b[31m=========" if coloured else "========="
+    end = "\x1b[0m" if coloured else ""
+    queues = [iter(lines) for lines in written]
+    lines = [prefix.format(rank) + next(queues[rank]).replace("=========", mark, 1) + end for rank in turns]
+    text = "\n".join(lines) + "\n"
+    job = read(text)
+    assert {one.rank: sum(error.count for error in one.gpu_errors) for one in job.processes} == {
+        number: len(of_rank) for number, of_rank in enumerate(of_ranks)
+    }
+    for one in job.processes:
+        assert {place.line for error in one.gpu_errors for place in error.places} <= {None, one.rank + 1}
+        assert one.problems == ()
+    short = judge(read(text[: len(text) - cut]))
+    found = {one.rank: sum(error.count for error in one.gpu_errors) for one in short.snapshot.processes}
+    assert all(count <= len(of_ranks[rank]) for rank, count in found.items())
+    starts = [len("\n".join(lines[:number])) for number in range(len(lines))]
+    begun = {turns[at] for at, line in enumerate(lines) if "ERROR SUMMARY" in line and starts[at] < len(text) - cut}
+    for one in short.snapshot.processes:
+        assert one.rank in begun or any("without its summary" in problem for problem in one.problems)
+
+
 @settings(max_examples=60, deadline=None)
 @given(text=some.text(max_size=300), generation=some.sampled_from(GENERATIONS))
 def test_any_name_of_a_kernel_gives_an_error(text, generation):
@@ -263,3 +314,29 @@ def test_an_entity_is_never_expanded(place):
     said = [*snapshot.problems, *(problem for process in snapshot.processes for problem in process.problems)]
     assert any("its XML is damaged" in problem for problem in said)
     assert "boom" not in dump_snapshot(snapshot)
+
+
+def page(*texts):
+    diagnosis = judge(read(*texts, names=[f"san.{rank}.log" for rank in range(len(texts))]))
+    return page_text(page_of(diagnosis, "diagnose", None))
+
+
+def test_the_page_shows_them():
+    text = page(log([report(FAULT, "D")], 1), log([report(FAULT, "D")], 1))
+    assert "Errors of kernels, as a sanitizer reports them" in text
+    row = text[text.index("Errors of kernels, as") :].partition("</tbody>")[0]
+    for words in (
+        "Invalid __global__ write of size 4 bytes, out of bounds",
+        "void scale&lt;float&gt;(float *, int) at kernels.cu:41, thread (3,0,0) of block (1,0,0)",
+        "1 byte after the nearest allocation of 9,665 bytes",
+        "ParallelGpt&lt;half&gt;::forward",
+        "2 times<small>ranks 0-1</small>",
+    ):
+        assert words in row
+
+
+def test_names_in_a_report_are_no_part_of_the_page():
+    kernel = "k<script>alert(1)</script>(int)"
+    text = page(log([report(replace(FAULT, kernel=kernel), "D")], 1))
+    assert "<script>alert(1)" not in text
+    assert "k&lt;script&gt;alert(1)" in text

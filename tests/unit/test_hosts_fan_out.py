@@ -81,14 +81,29 @@ def test_each_that_fails_is_named_with_its_reason_and_the_rest_answers(hosts, tm
     assert "status 255 (Permission denied (publickey).)" in reasons["refuses"]
     assert "no shell answered within 8 s" in reasons["silent"]
     assert "a line of over 1 MiB" in reasons["zeros"]
-    assert "what gdbext does not say" in reasons["nonsense"] and "what gdbext does not say" in reasons["lies"]
+    assert "unexpected output" in reasons["nonsense"] and "unexpected output" in reasons["lies"]
     assert answers[names.index("old")].look, "Python where no PATH leads to it"
     assert all(reasons[name] for name in names[1:] if name != "old")
 
 
+def test_only_a_host_with_the_same_python_gets_what_is_compiled_here(hosts, tmp_path):
+    other = 'sed -u \'1,/gdbext1/s/\\("magic": "\\)......../\\100000000/\''
+    names = hosts(same='exec "$@"', other=f'"$@" | {other}')
+    text = "import sys; open(sys.argv[1], 'w').write('{}')"
+    plan = Plan(
+        via=f"{tmp_path}/%h",
+        words=("{LOOK}",),
+        program=program(text.format("source")),
+        compiled=program(text.format("compiled")),
+    )
+    same, different = ask(names, plan, print)
+    assert (same.look, different.look) == (b"compiled", b"source"), (same.problem, different.problem)
+
+
 def test_what_gdbext_says_there_is_the_reason(hosts, tmp_path):
-    answers, _ = asked(tmp_path, hosts(a='exec "$@"'), "import sys; sys.exit('gdbext: no rank runs here')")
-    assert answers[0].problem == "gdbext: no rank runs here"
+    error = "gdbext: reading\ngdbext: 2 jobs are here: choose one\n\n    gdbext diagnose 80"
+    answers, _ = asked(tmp_path, hosts(a='exec "$@"'), f"import sys; sys.exit({error!r})")
+    assert answers[0].problem == "2 jobs are here: choose one gdbext diagnose 80"
 
 
 INTERRUPTED = """

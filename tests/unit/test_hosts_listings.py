@@ -29,7 +29,7 @@ def sent(monkeypatch):
             ]
 
         monkeypatch.setattr(fan_out, "ask", ask)
-        monkeypatch.setattr(hosts, "of_this_installation", lambda: b"")
+        monkeypatch.setattr(hosts, "of_this_installation", lambda: (b"", b""))
         return "h[{}]".format(",".join(str(number) for number in range(1, len(documents) + 1)))
 
     asked = make.asked = []
@@ -59,7 +59,7 @@ def test_a_host_that_lists_nothing_is_named_with_its_reason(sent):
     names = sent({"jobs": [{**JOB, "ranks": [RANK]}]}, "no shell answered", {"error": "no such option"})
     done = gdbext("ranks", "--hosts", names)
     assert done.returncode == 3 and "h2 was not read: no shell answered" in done.stderr
-    assert "h3 was not read: what it sent is no list of jobs: no such option" in done.stderr
+    assert "h3 was not read: its reply is not a list of jobs: no such option" in done.stderr
     names = sent({"jobs": []}, {"jobs": []})
     assert gdbext("ranks", "--hosts", names).returncode == 4
     names = sent("refused", "refused")
@@ -100,7 +100,7 @@ def test_a_host_that_sends_something_else_is_named_and_the_rest_is_answered(sent
     done = gdbext(command, "--hosts", sent(rest, what))
     said = " ".join((done.stdout + done.stderr).split())
     assert done.returncode == (3 if command == "ranks" else 1), done.stderr
-    assert "h2" in said and "what it sent is no" in said and "Traceback" not in said, said
+    assert "h2" in said and "its reply is not a" in said and "Traceback" not in said, said
 
 
 def test_names_of_hosts_are_folded():

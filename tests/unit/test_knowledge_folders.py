@@ -8,19 +8,24 @@ from pathlib import Path
 import pytest
 
 from gdbext.knowledge import engines
-from gdbext.knowledge.engines import ENGINES
+from gdbext.knowledge.engines.engine_list import ENGINES
 
 ROOT = Path(engines.__file__).parent
 TABLES = {
     "profile": {"PROFILE"},
     "frames": {"RULES"},
-    "layouts": {"LAYOUTS", "STRUCTS", "WRAPPERS", "SEQUENCES", "GRAPHS", "DTYPES", "PLACES"},
-    "checks": {"MESSAGES", "PRINTED", "FAIL_FUNCTIONS", "CALLED", "SWITCHES", "STARTING"},
+    "layouts": {"LAYOUTS", "STRUCTS", "WRAPPERS", "SEQUENCES", "GRAPHS", "RELEASES", "DTYPES", "PLACES"},
+    "checks": {"MESSAGES", "PRINTED", "FAIL_FUNCTIONS", "CALLED", "SWITCHES", "STARTING", "DEBUG_CHECKS"},
     "timeouts": {"TIMEOUTS"},
     "streams": {"HOLDERS", "EVENT_HOLDERS", "CURRENT"},
+    "builds": {"BUILDS"},
 }
 """What the tables take from each part."""
-READ_BY_NAME = {"torch/layouts": "MEASURED|THPVARIABLE", "torch/streams": r"TORCH_\w+"}
+READ_BY_NAME = {
+    "fastertransformer/layouts": "OF_RTP_LLM",
+    "torch/layouts": "MEASURED|QUANTISED|THPVARIABLE",
+    "torch/streams": r"TORCH_\w+",
+}
 """What one reader asks of one engine alone: no table has it."""
 
 NEW = {
@@ -42,12 +47,13 @@ NEW = {
         DTYPES = PLACES = EnumTable("new", {}, "new")
     """,
     "checks": """
-        from gdbext.knowledge.engines.engine_row_kinds import CalledRow, FailRow, MessageRow, SwitchRow
+        from gdbext.knowledge.engines.engine_row_kinds import CalledRow, DebugCheckRow, FailRow, MessageRow, SwitchRow
         MESSAGES = PRINTED = (MessageRow("new", "new::check", "new failed", "new"),)
         FAIL_FUNCTIONS = (FailRow("new", "new::fail", "new"),)
         CALLED = (CalledRow("new::check", 0, 1, "new"),)
         SWITCHES = (SwitchRow("new", "new::check", "NEW=1", "new"),)
         STARTING = (("new", "NEW", "1", "new"),)
+        DEBUG_CHECKS = (DebugCheckRow("new", "new::check", b"NEW", "NEW", ("1",), "new"),)
     """,
     "timeouts": """
         from gdbext.knowledge.engines.engine_row_kinds import TimeoutRow
@@ -58,28 +64,34 @@ NEW = {
         HOLDERS = EVENT_HOLDERS = (Holder("new::Stream", "s", "new"),)
         CURRENT = (Current("new::", "s", "new", "new"),)
     """,
+    "builds": """
+        from gdbext.knowledge.engines.engine_row_kinds import BuildRow
+        BUILDS = (BuildRow("new", ("make",), "all", "new"),)
+    """,
 }
 ASK = """
 import sys
 from gdbext.knowledge import engines
+from gdbext.knowledge.engines import engine_list
 engines.__path__.append(sys.argv[1])
-engines.ENGINES = {**engines.ENGINES, "new": sys.argv[2]}
-from gdbext.knowledge import frames, tensor_layouts as layouts
+engine_list.ENGINES = {**engine_list.ENGINES, "new": sys.argv[2]}
+from gdbext.knowledge import frames; from gdbext.knowledge.engines import all_tensor_layouts as layouts
 from gdbext.knowledge.causes import timeouts
-from gdbext.knowledge.engines import all_profiles as profiles
+from gdbext.knowledge.engines import all_build_ways, all_profiles
 from gdbext.knowledge.errors import checks
 from gdbext.knowledge.runtimes import cuda_streams
 def said(table, names, field):
     return [[getattr(row, field) for row in getattr(table, name)] for name in names.split()]
 tables = {
-    "profile": said(profiles, "PROFILES", "name"),
+    "profile": said(all_profiles, "PROFILES", "name"),
     "frames": [[row.id.split("-")[0] for row in frames.RULES]],
     "layouts": said(layouts, "LAYOUTS STRUCTS WRAPPERS SEQUENCES GRAPHS", "source")
     + [list(layouts.DTYPE_TABLES), list(layouts.PLACE_TABLES)],
-    "checks": said(checks, "MESSAGES PRINTED FAIL_FUNCTIONS CALLED SWITCHES", "source")
+    "checks": said(checks, "MESSAGES PRINTED FAIL_FUNCTIONS CALLED SWITCHES DEBUG_CHECKS", "source")
     + [[row[0] for row in checks.STARTING]],
     "timeouts": said(timeouts, "TIMEOUTS", "engine"),
     "streams": said(cuda_streams, "HOLDERS EVENT_HOLDERS CURRENT", "source"),
+    "builds": said(all_build_ways, "BUILDS", "engine"),
 }
 print(" ".join(f"{part}:{sum(rows.count('new') for rows in found)}/{len(found)}" for part, found in tables.items()))
 """
@@ -115,7 +127,7 @@ def test_a_new_engine_is_in_every_table_by_its_folder_and_one_line(tmp_path):
     (folder / "__init__.py").write_text('"""A new engine."""\n')
     for part, text in NEW.items():
         (folder / f"{part}.py").write_text("\n".join(line.strip() for line in text.splitlines()))
-    expected = "profile:1/1 frames:1/1 layouts:7/7 checks:6/6 timeouts:1/1 streams:3/3"
+    expected = "profile:1/1 frames:1/1 layouts:7/7 checks:7/7 timeouts:1/1 streams:3/3 builds:1/1"
     assert run(ASK, str(tmp_path), " ".join(NEW)) == expected
     assert run(ASK, str(tmp_path), "profile").startswith("profile:1/1 frames:0/1")
 
@@ -124,12 +136,13 @@ def test_a_new_engine_is_in_every_table_by_its_folder_and_one_line(tmp_path):
 @pytest.mark.parametrize(
     ("table", "part"),
     [
-        ("engines.profiles", "profile"),
+        ("engines.all_profiles", "profile"),
         ("frames", "frames"),
-        ("tensor_layouts", "layouts"),
+        ("engines.all_tensor_layouts", "layouts"),
         ("errors.checks", "checks"),
         ("causes.timeouts", "timeouts"),
         ("runtimes.cuda_streams", "streams"),
+        ("engines.all_build_ways", "builds"),
     ],
 )
 def test_a_table_loads_its_own_part_of_the_engines_alone(table, part):

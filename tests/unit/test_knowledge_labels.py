@@ -8,8 +8,8 @@ import pytest
 from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check
 from gdbext.analysis.locks import changing_hands
-from gdbext.analysis.progress import healthy, own_work
-from gdbext.analysis.verdict import causes_in_logs as log_lines
+from gdbext.analysis.progress import at_rest, healthy, own_work
+from gdbext.analysis.verdict import causes_in_logs
 from gdbext.analysis.waits.facts_beside_stacks import PATTERNS
 from gdbext.cli.main import main
 from gdbext.commands.explain import LABELS, explain
@@ -45,13 +45,28 @@ def test_every_wait_with_a_rule_says_which_frames():
     assert all(sign.text.strip("* ") for label in WAIT_KINDS for sign in explain(label).signs)
 
 
+def test_conditions_stand_before_the_advice():
+    first, *others = (one.action for one in explain("shm-too-small").remedies)
+    assert first.startswith("Give the container more shared memory")
+    assert all(one.startswith("If /dev/shm is not full: check ") for one in others)
+    told = [one.action for one in explain("unknown").remedies]
+    assert told[0].endswith(
+        "the thread waits in the Linux kernel: read the kernel's log around the time of these stacks: dmesg -T"
+    )
+    assert told[1].startswith("If the wait is exited-or-crashed: read the log of the process")
+    assert any(one.startswith("If the wait is not exited-or-crashed, sigbus or cuda-error-throw and ") for one in told)
+    assert any(
+        one.startswith("If helper threads alone were read and you diagnose pasted stacks: add the") for one in told
+    )
+
+
 def test_labels_of_the_contract():
     assert set(LABELS) == {*CAUSES, *WAIT_KINDS, *STATES}
     assert {one.cause for one in SIGNATURES} == set(CAUSES)
     assert {one.cause for one in REMEDIES} == set(CAUSES)
 
 
-_ROOMS = (own_work, failed_check, healthy, launch_counts, late_verdict, changing_hands, log_lines)
+_ROOMS = (at_rest, own_work, failed_check, healthy, launch_counts, late_verdict, changing_hands, causes_in_logs)
 
 
 def test_signatures_name_the_rows_and_patterns_that_look_for_them():
@@ -89,7 +104,7 @@ def test_a_wait_names_the_deadlock_that_it_is_the_sign_of():
     """The advice holds whatever the culprit waits in, so that its rows name no waits."""
     gil = explain("gil")
     assert gil.related[0] == "gil-deadlock"
-    assert "Release the GIL around the native call" in gil.remedies[0].action
+    assert "release the GIL around the native call" in gil.remedies[0].action
     assert {"lock-order-deadlock", "gil-deadlock"} <= set(explain("mutex").related)
     assert {"gil", "mutex"} <= set(explain("gil-deadlock").related)
 

@@ -5,12 +5,24 @@ import re
 import pytest
 
 from gdbext.knowledge.dtypes import DTYPES
+from gdbext.knowledge.engines.all_tensor_layouts import (
+    DICTS,
+    DTYPE_TABLES,
+    LAYOUTS,
+    PLACE_TABLES,
+    RELEASES,
+    SEQUENCES,
+    STRUCTS,
+    WRAPPERS,
+)
 from gdbext.knowledge.engines.llama_cpp import layouts as ggml
 from gdbext.knowledge.engines.torch import layouts as torch
 from gdbext.knowledge.engines.turbomind import layouts as turbomind
-from gdbext.knowledge.tensor_layouts import DICTS, DTYPE_TABLES, LAYOUTS, PLACE_TABLES, SEQUENCES, STRUCTS, WRAPPERS
 
-WITHOUT_ROW = {"invalid", "string", "void"}  # the engine's word for what has no values
+WITHOUT_ROW = {
+    *("invalid", "string", "void"),  # the engine's word for what has no values
+    *("longdouble", "clongdouble", "object", "bytes", "str", "datetime64", "timedelta64"),  # numpy's
+}
 PLACES = {"cpu", "pinned", "gpu", "npu", "meta", "managed", ""}
 
 
@@ -60,16 +72,37 @@ def test_patterns_of_holders_are_regular_expressions():
 @pytest.mark.parametrize("row", STRUCTS, ids=lambda row: f"{row.id} {row.releases[0]}")
 def test_members_lie_inside_of_their_struct_and_apart(row):
     """The kind of mistake that a table of offsets has: two members at one place, or one behind the end."""
+    check_struct(row, STRUCTS)
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda row: row.id)
+def test_tables_of_release_builds(release):
+    assert len({row.id for row in release.structs}) == len(release.structs)
+    for row in release.structs:
+        check_struct(row, release.structs)
+    known = {row.id for row in release.structs}
+    assert known.issuperset(release.tensors) and known.issuperset(release.same.values()) and release.source
+    for tensor in release.tensors:
+        assert any(re.fullmatch(row.type, tensor) for row in LAYOUTS)
+    for pattern in (*release.names, *release.without):
+        re.compile(pattern)
+
+
+def test_no_two_tables_of_release_builds_have_one_name():
+    assert len({row.id for row in RELEASES}) == len(RELEASES)
+
+
+def check_struct(row, structs):
     sizes = {"char": 1, "pointer": 8, **{f"{sign}{bits}": bits // 8 for sign in "iu" for bits in (8, 16, 32, 64)}}
-    inner = {one.id: one.size for one in STRUCTS}
+    inner = {one.id: one.size for one in structs}
     places = []
     for name, field in row.fields.items():
         size = (sizes.get(field.type) or inner[field.type]) * max(1, field.count)
         assert field.offset + size <= row.size, name
         assert not field.to or field.to in sizes or field.to.rstrip("*") in inner or field.to == "ggml_backend_buffer"
         places.append((field.offset, field.offset + size))
-    if row.id == "c10::impl::SizesAndStrides":
-        return  # a union: the pointer lies over the numbers
+    if row.id in ("c10::impl::SizesAndStrides", "PyArrayObject"):
+        return  # a union: the pointer lies over the numbers; two sequences with one count
     places.sort()
     assert all(end <= start for (_, end), (start, _) in zip(places, places[1:]))
 

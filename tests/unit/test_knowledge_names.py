@@ -3,7 +3,7 @@
 import pytest
 
 from gdbext.analysis.stacks.thread_kind import judge_thread
-from gdbext.knowledge.frames import unknown_libraries as by_name
+from gdbext.knowledge.frames import unknown_libraries
 from tests.unit.stacks import stack
 
 ENGINE = ["Engine::step@engine", "main@engine"]
@@ -65,4 +65,4 @@ def test_fortran_and_one_sided_calls_of_mpi():
 
 
 def test_every_row_has_its_source():
-    assert all(rule.source for rule in by_name.RULES)
+    assert all(rule.source for rule in unknown_libraries.RULES)

@@ -26,13 +26,13 @@ MAY_IMPORT = {
     "render": {"model", "render"},
     "commands": READ | {"snapshot_builder", "commands"},
     "inside_gdb": READ | {"snapshot_builder", "commands", "render", "inside_gdb"},
-    "printers": KNOW | {"analysis", "render", "printers", "inside_gdb"},
+    "pretty_printers": KNOW | {"analysis", "render", "pretty_printers", "inside_gdb"},
     "snapshot_builder": KNOW | {"discovery", "capture", "analysis", "snapshot_builder"},
     "collect": READ | {"snapshot_builder", "collect"},
     "cli": READ | {"traces", "snapshot_builder", "collect", "commands", "render", "rankpdb", "cli"},
     "rankpdb": {"rankpdb"},
 }
-MAY_IMPORT_GDB = {"inside_gdb", "printers", "init"}
+MAY_IMPORT_GDB = {"inside_gdb", "pretty_printers", "init"}
 PRINTERS_MAY_USE = {
     *(
         "gdbext.inside_gdb.base.values",
@@ -84,7 +84,7 @@ def test_imports_only_what_its_room_may(path):
             assert target in MAY_IMPORT[room], f"{room} may not import {module}"
             # A function-level import would hide a cycle.
             assert top, f"{path} imports {module} inside a function"
-        if room == "printers" and target == "inside_gdb":
+        if room == "pretty_printers" and target == "inside_gdb":
             assert module in PRINTERS_MAY_USE
 
 

@@ -22,7 +22,8 @@ NAMES = {
     "commands/declared/tensor.py": "an example for the user's machine, in a help text",
     "knowledge/engines/llama_cpp/layouts.py": "the source of its offsets: where they were measured",
     "knowledge/runtimes/glibc_locks.py": "the source of its offsets: glibc's headers",
-    "knowledge/schema.py": "where the offsets of the rows hold",
+    "knowledge/std_offsets.py": "where its offsets were measured",
+    "knowledge/row_kinds.py": "where the offsets of the rows hold",
     "knowledge/runtimes/system_calls.py": "the model's numbers, which are those of one machine",
 }
 """Files that may name a machine, or a register of one, and why."""
@@ -30,9 +31,10 @@ PIECES = {
     "analysis/tensors/read_blocks.py": "a step in looking for where memory ends; analysis may not ask the machine",
     "safe_open/slow_mounts_child.py": "reads the ends of a file, to have waited for them",
     "capture/machine/__init__.py": "the smallest page of all",
+    "inside_gdb/release_builds/release_objects.py": "glibc folds the links of free lists by 12 bits on every machine",
 }
 """Files in which something that is called a page has 4,096 bytes, and why."""
-ELF = {"parsers/source.py": "tells what is no text by its first bytes; parsers may not ask capture"}
+ELF = {"parsers/text_lines.py": "tells what is no text by its first bytes; parsers may not ask capture"}
 """Files that may know how an ELF file begins, and why."""
 ELF_MARKS = (r"\x7fELF", "16sHHIQQQ", "IIQQQQ", "IBBHQQ", "QQq", "iiihxxQQ", "bbbbxxxxQ")
 

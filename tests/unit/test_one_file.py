@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import py_compile
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import gdbext
+from gdbext.collect.hosts import one_file
 
 ROOT = Path(__file__).parents[2]
 BARE = [sys.executable, "-I", "-S"]  # a Python that has no package at all
@@ -97,3 +99,28 @@ def test_gdb_and_the_shell_need_the_same_packages():
     text = (Path(gdbext.__file__).parent / "init.py").read_text("utf-8")
     (listed,) = re.findall(r"^DEPENDENCIES = (\(.*\))$", text, re.MULTILINE)
     assert ast.literal_eval(listed) == gdbext.PACKAGES
+
+
+def test_what_this_python_has_compiled_goes_along_and_is_used_as_it_is(tmp_path):
+    """Only what belongs to the source as it is now."""
+    package = tmp_path / "gdbext"
+    (package / "model").mkdir(parents=True)
+    names = ("kept", "changed", "never")
+    sources = {f"gdbext/model/{name}.py": f"NAME = {name!r}\n".encode() for name in names}
+    for name, text in sources.items():
+        (tmp_path / name).write_bytes(text)
+    for name in names[:2]:
+        py_compile.compile(str(package / "model" / f"{name}.py"))
+    sources["gdbext/model/changed.py"] += b"\n"
+    found = dict(one_file._compiled(package, sources))
+    tag = sys.implementation.cache_tag
+    assert list(found) == [f"gdbext/model/__pycache__/kept.{tag}.pyc"]
+    source = tmp_path / "there" / "kept.py"
+    compiled = source.parent / "__pycache__" / f"kept.{tag}.pyc"
+    compiled.parent.mkdir(parents=True)
+    source.write_text("NAME = 'another source, newer than what was compiled'")
+    compiled.write_bytes(found.popitem()[1])
+    done = subprocess.run(
+        [sys.executable, "-c", "import kept; print(kept.NAME)"], cwd=source.parent, stdout=subprocess.PIPE
+    )
+    assert done.stdout == b"kept\n"

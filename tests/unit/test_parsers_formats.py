@@ -206,6 +206,11 @@ def test_sanitizer_and_paddle():
             'Traceback (most recent call first):\n  File "a.py", line 3, in f\n    x()\n  File "a.py", line 9, in g\n',
             ["f", "g"],
         ),
+        (
+            "t.dll!std::this_thread::yield() line 181\n[Inline Frame] a.exe!ns::Pool::wait(int, b * c) Line 9  C++\n"
+            " \tkernel32.dll!InitOnceExecuteOnce\u2011()  Unknown  Symbols loaded.\n",
+            ["std::this_thread::yield", "ns::Pool::wait", "InitOnceExecuteOnce"],
+        ),
         ("\\#0  0x00007f0000000001 in poll ()\n\\#1  0x00007f0000000002 in main ()   ← stuck\n", ["poll", "main"]),
         ("0x00007f0000000001 in poll () from /lib/libc.so.6\n", ["poll"]),
     ],
@@ -214,6 +219,18 @@ def test_other_tools(content, expected):
     (process,) = text(content).processes
     (thread,) = process.threads
     assert calls(thread) == expected
+
+
+@pytest.mark.parametrize("head", ["Thread {}:", "Thread {0} (Thread 0x7fd66d7fa70{0} (LWP 187194{0})):"])
+def test_all_threads_of_py_bt_keep_the_ids_that_gdb_gave_them(head):
+    """`thread apply all py-bt`: a line of gdb's names each thread, and a traceback without a name follows."""
+    stacks = (
+        f'{head.format(number)}\nTraceback (most recent call first):\n  File "{place}.py", line 3, in wait\n    x()\n'
+        f'  File "{place}.py", line 9, in {place}\n'
+        for number, place in ((2, "loop"), (1, "main"))
+    )
+    (process,) = text("\n".join(stacks)).processes
+    assert {one.id: calls(one) for one in process.threads} == {"2": ["wait", "loop"], "1": ["wait", "main"]}
 
 
 # What happens to stacks on their way ----------------------------------------------------------------------------------

@@ -6,8 +6,7 @@ import random
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
-from gdbext.parsers import parse_files
-from gdbext.parsers import text_lines as source
+from gdbext.parsers import parse_files, text_lines
 from tests.unit.test_parsers_formats import FRAMES, STACKS, calls, read, text
 
 
@@ -136,7 +135,7 @@ def test_wrong_encoding_hurts_nothing():
 
 
 def test_of_huge_texts_head_and_tail_are_read():
-    whole = source.cut("x", FRAMES.encode() + b"\n" + b"x" * 99 * 1000 + b"\n" + FRAMES.encode(), limit=2000)
+    whole = text_lines.cut("x", FRAMES.encode() + b"\n" + b"x" * 99 * 1000 + b"\n" + FRAMES.encode(), limit=2000)
     assert len(whole.data) <= 2001 and whole.data.startswith(b"Thread 2") and whole.data.endswith(b".so\n")
     assert "were not read" in whole.problems[0]
 
@@ -182,7 +181,7 @@ def test_a_bottomless_recursion_keeps_the_innermost_frames():
 )
 def test_hostile_lines_are_read_in_linear_time(piece, start):
     # Nothing is measured: with quadratic expressions these lines would take minutes.
-    longest = (start + piece * source.LONGEST_LINE)[: source.LONGEST_LINE]
+    longest = (start + piece * text_lines.LONGEST_LINE)[: text_lines.LONGEST_LINE]
     assert len(text(f"{longest}\n{FRAMES}").processes) >= 1
 
 

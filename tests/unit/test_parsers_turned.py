@@ -41,6 +41,7 @@ MACOS = (
     "Thread 16:: Dispatch queue: com.apple.main-thread\n"
     "0   libsystem_kernel.dylib        \t0x00007fff6adb0cee __psynch_cvwait + 10\n"
     "1   com.apple.Foundation          \t0x00007fff454b7805 -[NSOperationQueue waitUntilDone] + 296\n"
+    "2   com.github.Electron.framework 0x000000011332b109 uv_cond_wait + 9 (thread.c:724)\n"
 )
 SPINDUMP = (
     "  Thread 0xbb80c      DispatchQueue 10    1000 samples (1-1000) priority 37\n"
@@ -67,7 +68,7 @@ WINDOWS = (
         (MOVED, {"1": ["futex_wait", "__GI___lll_lock_wait", "ust_lock_nocheck"]}, "mutex"),
         (DELVE, {"1": ["runtime.futex", "runtime.lock"]}, "mutex"),
         (CLR, {"9": ["Thread::DoAppropriateWaitWorker", "AwareLock::Enter", "Engine.Worker.Step"]}, "mutex"),
-        (MACOS, {"16": ["__psynch_cvwait", "-[NSOperationQueue waitUntilDone]"]}, "condvar-idle"),
+        (MACOS, {"16": ["__psynch_cvwait", "-[NSOperationQueue waitUntilDone]", "uv_cond_wait"]}, "condvar-idle"),
         (
             SPINDUMP,
             {"0xbb80c": ["semaphore_wait_continue", "semaphore_wait_trap", None, "start_wqthread"]},

@@ -208,7 +208,7 @@ def test_status_asks_and_starts_nothing(serve, tmp_path, capsys):
             "",
             ("--api-key", "secret"),
             4,
-            "requires a token (401); put the one of its --api-key into a file: --token-file",
+            "requires a token (401); put the token of its --api-key into a file: --token-file",
         ),
         ("full", (), 4, "could not stop the profile (500): OSError: [Errno 28] No space left on device; free space in"),
     ],

@@ -182,7 +182,7 @@ def test_a_signal_that_ends_the_ranks_leaves_nothing(host, number):
     host.start().all_waiting()
     terminal = host.terminal()
     terminal.until("(Pdb) ")
-    for rank in (1, 0, 2):  # the prompt, and those that wait
+    for rank in (0, 2, 1):  # those that wait first: they would go on when the prompt's rank is gone
         host[rank].signal(number)
     for talker in host.others():
         talker.rest()

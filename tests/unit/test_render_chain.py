@@ -2,9 +2,11 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.evidence import Evidence
+from gdbext.model.snapshot_files.codec import load_snapshot
 from gdbext.model.waits import Edge, Hypothesis, Node
 from gdbext.render import Style, render
 from gdbext.render.json.document import dumps
@@ -12,8 +14,9 @@ from gdbext.render.text.verdict.chain import MOST, chain_text
 from tests.unit.render_samples import hang
 from tests.unit.stacks import gloo_reducing, job, sleeping
 
+DEMO = Path(__file__).resolve().parents[2] / "gdbext" / "demo"
 RANKS = Node("rank:0", "rank", "ranks 0,2-3", 0, "1", 100)
-REDUCE = Node("collective:0", "collective", "all_reduce no. 118")
+REDUCE = Node("collective:0", "collective", "all_reduce")
 CULPRIT = Node("rank:1", "rank", "rank 1", 1, "5", 101)
 CACHE = Node("lock:1", "lock", "mutex serve::cache")
 LOADER = Node("thread:1:7", "thread", "thread 7 weight-loader", 1, "7", 101)
@@ -38,7 +41,7 @@ def chained(chain=CHAIN):
 
 def test_the_chain_in_one_line():
     assert chain_text(CHAIN, Style()) == (
-        "ranks 0,2-3 → all_reduce no. 118 → rank 1 thread 5 → mutex serve::cache → thread 7 weight-loader (holds it) → "
+        "ranks 0,2-3 → all_reduce → rank 1 thread 5 → mutex serve::cache → thread 7 weight-loader (holds it) → "
         "read(pipe:[4711]) → pid 880 (tokenizer), stopped"
     )
     assert " -> " in chain_text(CHAIN, PLAIN) and chain_text(CHAIN, PLAIN).isascii()
@@ -48,6 +51,23 @@ def test_the_chain_in_one_line():
 def test_a_circle_says_so():
     circle = (Edge(CULPRIT, CACHE, "mutex", "proven"), Edge(CACHE, CULPRIT, "holds", "proven"))
     assert chain_text(circle, Style()).endswith("rank 1 (holds it, cycle)")
+
+
+def test_a_circle_over_gpus_leads_back_to_its_first_rank():
+    """The GPUs run two collectives, which counters of the communicators name; no number that counts other things."""
+    for scenario, way in (
+        (
+            "cublas-first-use",
+            "rank 0 → GPU of rank 0 → all_reduce → rank 1 → GPU of rank 1 → all_gather → rank 0 (cycle)",
+        ),
+        ("collective-mismatch", "rank 1 → all_gather → rank 0 → all_reduce → rank 1 (cycle)"),
+        (
+            "collective-mismatch-count",
+            "rank 1 → all_reduce of 2048 elements → rank 0 → all_reduce of 4096 elements → rank 1 (cycle)",
+        ),
+    ):
+        looked = load_snapshot((DEMO / f"{scenario}.json").read_bytes())
+        assert chain_text(judge(looked).verdict.chain, Style()) == way
 
 
 def test_it_is_wrapped_at_the_width_and_stands_below_the_suspect():

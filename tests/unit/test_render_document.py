@@ -71,6 +71,7 @@ def test_a_diagnosis_is_the_contract():
         "locks": [],
         "peers": [],
         "after": None,
+        "kernels": None,
     }
     verdict = got["verdict"]
     assert verdict.pop("summary").startswith("Rank 1 allocates")
@@ -217,5 +218,5 @@ def test_what_has_no_lines_is_said():
 
 @pytest.mark.parametrize("words", ["a-b", "rank:upper", "**", "=rank", "rank??"])
 def test_a_row_that_means_nothing_is_an_error(words):
-    with pytest.raises(ValueError, match="is no row"):
+    with pytest.raises(ValueError, match="is not a row"):
         rows(f"pid {words}")

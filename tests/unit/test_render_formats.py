@@ -407,7 +407,7 @@ def test_what_is_shared_is_one_object_where_it_was():
 @pytest.mark.parametrize("command", ["diagnose", "stacks"])
 def test_a_format_and_a_document_exclude_each_other(command, capsys):
     assert main.main([command, str(DEMO / "pinned-alloc.json"), "--format", "slack", "--json"]) == 2
-    assert "--json is a format of its own" in capsys.readouterr().err
+    assert "--json and --format cannot be combined" in capsys.readouterr().err
 
 
 def test_a_file_of_a_format_and_an_unknown_one(tmp_path, capsys):

@@ -15,6 +15,7 @@ from gdbext.analysis.tensors.statistics.whole_tensor import statistics
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import (
     HashGroup,
+    Histogram,
     RankProblem,
     RankTensor,
     RankTensors,
@@ -23,6 +24,7 @@ from gdbext.model.tensor import (
     TensorList,
     TensorMapInfo,
     TensorSaved,
+    TensorStats,
 )
 from gdbext.render import Style, render
 from gdbext.render.json.document import dumps
@@ -233,3 +235,20 @@ def test_the_document_of_values():
 def test_the_document_of_what_is_unknown():
     found = json.loads(dumps(BROKEN))
     assert found["dtype"] is None and found["missing"]["dtype"] == "enum value 77" and found["address"] == "0x0"
+
+
+def borders(low, high):
+    """The left borders of the bins as text, and the last right one."""
+    stats = TensorStats(DEVICE, 8, minimum=low, maximum=high, histogram=Histogram(low, high, (1,) * 8), total=8)
+    lines = [line.split() for line in text(stats).splitlines() if " .. " in line]
+    return [words[0] for words in lines] + [words[2] for words in lines[-1:]]
+
+
+def test_borders_of_large_numbers_are_told_apart():
+    assert borders(0.0, 8.0) == ["0", "1", "2", "3", "4", "5", "6", "7", "8"]
+    found = borders(2.0**62, 2.0**62 + 2**20)
+    assert found[:2] == ["4611686018427387904", "4611686018427518976"] and len(set(found)) == 9
+    assert borders(1.0, 1.00008)[:2] == ["1", "1.00001"]
+    assert borders(2.0**62, 2.0**62 + 512) == []
+    stats = TensorStats(DEVICE, 8, minimum=1.0, maximum=1.0, histogram=Histogram(2.0**62, 2.0**62, (1,) * 8), total=8)
+    assert "no histogram: the values are closer together than double precision tells apart" in text(stats)

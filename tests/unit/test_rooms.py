@@ -20,16 +20,16 @@ LARGER = {
 """Rooms with more modules than a reader takes in at once, and why."""
 
 TWICE = {
-    "the noun of an answer or of a command, once in each layer (model, commands, cli, render, printers)": """
-        backtrace break_points chain check check_report checkup comms completion considered demo diagnose diff
-        difference doctor error explain explanation gdbinit gpu_errors job launch locks man origin page parsing ranks
-        run selection session stream tensor dump dumps profiling schema trace verdict vscode watch
+    "the noun of an answer or of a command, once in each layer (model, commands, cli, render, pretty_printers)": """
+        backtrace build_report chain check check_report checkup comms completion considered_hypotheses demo
+        diagnose diff difference doctor dump dumps error explain explanation gdbinit gpu_core gpu_core_arming
+        gpu_errors gpucore launch locks man page profiling rank_breakpoints ranks run schema stream tensor
+        trace verdict vscode watch
     """,
-    "a library, once in each table that has rows of it": "cuda nccl python",
-    "the same part of each engine (knowledge/engines)": "profile frames layouts checks timeouts streams",
+    "a library, once in each table that has rows of it": "nccl",
+    "the same part of each engine (knowledge/engines)": "profile frames layouts checks timeouts streams builds",
     "the same part of each machine": "registers",
-    "a step for profiles, and the step of that name for stacks": "events merge reading",
-    "rows in knowledge, and who reads them": "remedies slow witnesses",
+    "rows in knowledge, and who reads them": "slow witnesses",
     "the same question, answered for copies and for what gdb holds": "communicators",
 }
 """Names that several modules have, and why that misleads nobody."""

@@ -11,9 +11,7 @@ import time
 
 import pytest
 
-from gdbext.safe_open import files, mounts, slow_mounts
-from gdbext.safe_open import path_lookup as lookup
-from gdbext.safe_open import regular_files as regular
+from gdbext.safe_open import files, mounts, path_lookup, regular_files, slow_mounts
 from gdbext.safe_open.kept_open_files import Opened, Shelf
 from gdbext.safe_open.regular_files import Refused
 from tests.inferiors.capture_process import HERE
@@ -26,7 +24,7 @@ SOON = 60.0  # seconds: what must not wait takes microseconds, what waits does s
 def way(request, monkeypatch):
     """With the kernel's own call, and as on a kernel before 5.6."""
     if request.param == "by hand":
-        monkeypatch.setattr(lookup, "_OPENAT2", 9999)
+        monkeypatch.setattr(path_lookup, "_OPENAT2", 9999)
     return request.param
 
 
@@ -216,4 +214,4 @@ def test_files_that_are_looked_at_are_not_changed(tmp_path):
     before = os.stat(tmp_path / "file")
     files.status(str(tmp_path / "file"))
     assert os.stat(tmp_path / "file") == before and stat.S_ISREG(before.st_mode)
-    assert regular.identity_of(before) == regular.identity_of(files.status(str(tmp_path / "file")))
+    assert regular_files.identity_of(before) == regular_files.identity_of(files.status(str(tmp_path / "file")))

@@ -90,7 +90,7 @@ def test_no_place_at_all_is_one_line(monkeypatch):
     [
         (OSError(24, "Too many open files", "x.py"), "system error: Too many open files (x.py); raise the limit"),
         (MemoryError(), "out of memory; raise the limit"),
-        (KeyError("nothing"), "a bug of gdbext: KeyError: 'nothing' at test_safety_folder.py:"),
+        (KeyError("nothing"), "internal error: KeyError: 'nothing' at test_safety_folder.py:"),
     ],
 )
 def test_what_nobody_expected_is_one_line(error, said, monkeypatch, capsys):

@@ -23,19 +23,20 @@ EXCEPTIONS = {
         capture/memory/memory_file.py:read_vectors capture/nccl/memory_scan.py:resident_of.parts
         capture/without_stop/copying.py:_Look._tids capture/stop/ptrace.py:Tracees.seize_new
         capture/stop/ptrace.py:thread_state capture/stop/ptrace.py:_status
-        capture/stop/ptrace.py:_blocked_registers capture/stop/hold.py:_Held.prepare
-        capture/stop/hold.py:read_proc capture/locks/surroundings.py:exists_beside
+        capture/stop/ptrace.py:_blocked_registers capture/stop/copy_of_process.py:_Held.prepare
+        capture/stop/copy_of_process.py:read_proc capture/locks/lock_context.py:exists_beside
         capture/stop/breakpoint_guard.py:opened capture/without_stop/kernel_threads.py:look
-        capture/without_stop/kernel_threads.py:_text capture/stop/undisturbed.py:_own_threads
-        capture/symbols/library_versions.py:of_this_host inside_gdb/stacks/batch.py:_end_with
+        capture/without_stop/kernel_threads.py:_text capture/stop/no_interruption.py:_own_threads
+        capture/symbols/library_versions.py:of_this_host inside_gdb/stacks/read_copies.py:_end_with
         inside_gdb/calls/target_calls.py:_signals inside_gdb/ranks/ended_ranks.py:whole
-        inside_gdb/stacks/held_ranks.py:_HeldReading.alive discovery/proc/peers.py:_holders
+        inside_gdb/stacks/held_ranks.py:_HeldReading.alive discovery/proc/open_files.py:_each
         discovery/proc/procfs.py:ProcFS.pids discovery/proc/procfs.py:ProcFS.exists
         discovery/proc/procfs.py:ProcFS.tasks discovery/proc/procfs.py:ProcFS.open_files
         discovery/proc/procfs.py:ProcFS.owner discovery/proc/procfs.py:ProcFS.owner_of_files
         discovery/proc/procfs.py:ProcFS.may_attach discovery/proc/procfs.py:ProcFS._read
-        witnesses/kernel_log.py:read_kernel_log witnesses/question.py:_inner_pids
-        collect/release_check.py:_threads collect/capacity.py:_text
+        cli/sanitizer/installed_tool.py:_tracer witnesses/kernel_log.py:read_kernel_log
+        witnesses/question.py:_inner_pids collect/release_check.py:_threads collect/gdbs_side_by_side.py:_text
+        cli/gpu_cores/arm.py:_gpus cli/gpu_cores/armed_ranks.py:_same_root
     """,
     "memory without a file": """
         cli/service/alerts.py:Alerts._start cli/service/look_process.py:LookProcess.__init__
@@ -46,52 +47,59 @@ EXCEPTIONS = {
         inside_gdb/stacks/other_ranks.py:_run capture/elf/writer.py:SectionFile.write
         capture/cores/minicore.py:write_core capture/user_cache.py:folder_of capture/user_cache.py:read
         capture/user_cache.py:write capture/user_cache.py:_shrink capture/private_folder.py:_room
-        inside_gdb/stacks/batch.py:main inside_gdb/stacks/batch.py:_created inside_gdb/stacks/other_ranks.py:look
-        inside_gdb/ranks/pending_python.py:main collect/gdb_runs/opened_files.py:GdbFiles._copied
-        collect/gdb_runs/batch_runs.py:run_batches collect/gdb_runs/batch_runs.py:_record
+        inside_gdb/stacks/read_copies.py:main inside_gdb/stacks/read_copies.py:_created
+        inside_gdb/stacks/other_ranks.py:look inside_gdb/ranks/pending_python.py:main
+        collect/gdb_runs/opened_files.py:GdbFiles._copied collect/gdb_runs/batch_runs.py:run_batches
+        collect/gdb_runs/batch_runs.py:_record
     """,
     "a descriptor that is open": """
-        inside_gdb/stacks/batch.py:_read_early witnesses/shared_memory.py:_about
-        witnesses/shared_memory.py:_nccl_files inside_gdb/failed_checks/report.py:_placed cli/pdb/remote_exec.py:hand
+        cli/gpu_cores/armed_ranks.py:Outlet.cores cli/gpu_cores/armed_ranks.py:Outlet.is_whole
+        cli/gpu_cores/armed_ranks.py:Outlet.pipe cli/gpu_cores/armed_ranks.py:_status
+        cli/gpu_cores/trigger.py:Dump._open inside_gdb/stacks/read_copies.py:_read_early
+        witnesses/shared_memory.py:_about witnesses/shared_memory.py:_nccl_files
+        inside_gdb/failed_checks/report.py:_placed cli/pdb/remote_exec.py:hand
     """,
     "named by the user": """
-        analysis/tensors/tensor_files.py:SavedTensor.__init__ capture/cores/core_file.py:CoreFile.__init__
-        capture/cores/core_kind.py:looks_like_core capture/cores/gpu_core.py:GpuCore.open
-        capture/cores/gpu_core.py:GpuCore.read snapshot_builder/core_job.py:matching commands/user_files.py:_check_taken
-        commands/user_files.py:_created commands/user_files.py:_descriptor_of commands/user_files.py:_nameless
-        commands/user_files.py:_stream commands/user_files.py:append_private
-        commands/user_files.py:check_writable commands/user_files.py:new_file commands/offered.py:files_at
-        commands/output.py:_old_file
-        discovery/preflight/checkup.py:_room cli/bundle.py:snapshot_in collect/core_files.py:_look
+        cli/gpu_cores/arm.py:_room analysis/tensors/tensor_files.py:SavedTensor.__init__
+        capture/cores/core_file.py:CoreFile.__init__ capture/cores/core_kind.py:looks_like_core
+        capture/cores/core_kind.py:looks_like_gpu_core capture/gpu_cores/gpu_core.py:GpuCore.open
+        capture/gpu_cores/gpu_core.py:GpuCore.read snapshot_builder/core_job.py:matching
+        commands/user_files.py:_check_taken commands/user_files.py:_created
+        commands/user_files.py:_descriptor_of commands/user_files.py:_nameless commands/user_files.py:_stream
+        commands/user_files.py:append_private commands/user_files.py:check_writable
+        commands/user_files.py:new_file commands/completion_words.py:files_at commands/output.py:_old_file
+        discovery/preflight_checks/checkup.py:_room cli/bundle.py:snapshot_in collect/core_files.py:_look
         cli/inputs/given_files.py:_expanded cli/inputs/given_files.py:_is_pipe cli/launch.py:_open_log
         cli/launch.py:_start cli/inputs/log_folder.py:_is_log cli/pdb/inject.py:_ask cli/inputs/reading.py:read
         cli/inputs/reading.py:refuse_device cli/terminal.py:write_lines cli/vscode.py:_read
-        cli/watching/one_look.py:bundles_in cli/watching/one_look.py:_size
-        cli/watching/before_kill.py:_forget_draft cli/watching/last_look.py:run
+        commands/kernel_reports.py:job_of cli/sanitizer/sanitize.py:_logs cli/sanitizer/sanitized_run.py:size_of
+        cli/watching/look_with_bundle.py:bundles_in cli/watching/look_with_bundle.py:_size
+        cli/watching/before_kill.py:_forget_draft cli/watching/look_before_kill.py:run
         cli/service/service_settings.py:_file cli/service/service.py:Service._shrink
-        cli/service/host_lock.py:HostLock._opened
-        cli/service/host_lock.py:HostLock.__init__ cli/service/webhook_child.py:post
-        cli/profiler/profile.py:_token cli/profiler/profile_requests.py:read_requests cli/dump.py:_walk
-        cli/profiler/profile_report.py:_merged cli/profiler/profile_report.py:_part
-        cli/profiler/profile_report.py:_timeline traces/ascend/ascend_files.py:_rows
-        traces/ascend/ascend_files.py:exchanges traces/ascend/ascend_rank.py:_there
-        traces/ascend/ascend_rank.py:rank_of traces/ascend/ascend_totals.py:read traces/job.py:_read
-        traces/trace_files.py:_ascend_rank traces/trace_files.py:_in_folder traces/trace_files.py:found
-        traces/job.py:_one_run
-        traces/job.py:size_of traces/merge.py:_beside traces/merge.py:_part traces/merge.py:_write
-        traces/perfetto.py:_slices traces/rank_trace.py:read_rank traces/summary.py:_span
-        traces/summary.py:read_totals
-        collect/hosts/host_names.py:hosts_of
+        cli/service/host_lock.py:HostLock._opened cli/service/host_lock.py:HostLock.__init__
+        cli/service/webhook_child.py:post cli/profiler/profile.py:_token
+        cli/profiler/profile_requests.py:read_requests cli/dump.py:_walk cli/profiler/profile_report.py:_merged
+        cli/profiler/profile_report.py:_part cli/profiler/profile_report.py:_timeline
+        traces/ascend/ascend_files.py:_rows traces/ascend/ascend_files.py:exchanges
+        traces/ascend/ascend_rank.py:_there traces/ascend/ascend_rank.py:rank_of
+        traces/ascend/ascend_totals.py:read traces/traces_of_job.py:_read traces/trace_files.py:_ascend_rank
+        traces/trace_files.py:_in_folder traces/trace_files.py:found traces/traces_of_job.py:_one_run
+        traces/traces_of_job.py:size_of traces/merged_trace.py:_beside traces/merged_trace.py:_part
+        traces/merged_trace.py:_write traces/perfetto.py:_slices traces/rank_trace.py:read_rank
+        traces/summary.py:_span traces/summary.py:read_totals collect/hosts/host_names.py:hosts_of
     """,
     "a part of gdbext, of its Python, or of the system": """
-        cli/installed.py:installed cli/schema.py:run
-        collect/hosts/on_host.py:Asked.file collect/hosts/on_host.py:send collect/hosts/one_file.py:files_below
-        collect/hosts/one_file.py:of_this_installation collect/hosts/one_file_main.py:_forget_old
+        cli/installed.py:installed cli/schema.py:run collect/hosts/on_host.py:Asked.file
+        collect/hosts/on_host.py:send collect/hosts/one_file.py:files_below
+        collect/hosts/one_file.py:_compiled collect/hosts/one_file.py:of_this_installation
+        collect/hosts/one_file_main.py:_forget_old
         collect/hosts/one_file_main.py:_holds collect/hosts/one_file_main.py:unpacked
-        collect/hosts/fan_out.py:start_text
+        collect/hosts/fan_out.py:start_text cli/sanitizer/installed_tool.py:_is_script
+        cli/sanitizer/installed_tool.py:_libraries cli/sanitizer/rank_commands.py:_python
         discovery/proc/programs.py:_runs discovery/proc/programs.py:_steps discovery/proc/programs.py:_trusted
         discovery/proc/programs.py:_who_else discovery/proc/shell_python.py:interpreters
-        witnesses/nvml.py:find_library cli/demo.py:_cause commands/demo_looks.py: init.py:_holds_all init.py:load
+        witnesses/nvml.py:find_library cli/demo.py:_cause commands/demo_looks.py: init.py:_holds_all
+        init.py:load
     """,
 }
 

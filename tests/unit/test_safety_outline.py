@@ -62,14 +62,14 @@ def test_a_main_thread_that_uses_a_processor_is_named_and_not_accused():
     busy = closed(2, thread(1002, "R", 0.98), thread(2002))
     verdict = judge(job(closed(0), closed(1), busy)).verdict
     assert (verdict.cause, verdict.culprits) == ("unknown", ())
-    assert said(verdict)[0] == "the main thread of rank 2 used 98% of a core: it computes, or polls"
+    assert said(verdict)[0] == "the main thread of rank 2 used 98% of a core: it computes or polls"
     assert verdict.evidence[0].process == 2 and verdict.evidence[0].thread == "1002"
 
 
 def test_equal_statements_are_one_line():
     busy = [closed(number, thread(1000 + number, "R", 0.9 + number / 100), thread(2000)) for number in range(64)]
     assert said(judge(job(*busy)).verdict) == [
-        "the main thread of ranks 0-63 used 90% of a core or more: it computes, or polls"
+        "the main thread of ranks 0-63 used 90% of a core or more: it computes or polls"
     ]
 
 
@@ -83,7 +83,7 @@ def test_a_thread_that_wants_a_processor_and_gets_little_does_not_sleep():
     ]
     once = said(judge(job(closed(0, thread(1000, "R", None)), closed(1, thread(1001, cpu=None)))).verdict)
     assert once == [
-        "all threads of rank 1 slept when they were looked at, once",
+        "all threads of rank 1 were asleep in the only sample",
         "the main thread of rank 0 runs, or waits for a processor",
     ]
 

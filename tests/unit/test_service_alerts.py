@@ -71,7 +71,7 @@ def test_a_command_that_hangs_or_floods_is_ended_with_all_it_started(code, tmp_p
     script = f"{child} & echo $! >{shlex.quote(str(pid))}; wait"
     heard = Heard()
     took, report = heard.tell(exec=("sh", "-c", script), seconds=1.0)
-    assert report[2:] == ("late", "ended, its time was up") and took < 30
+    assert report[2:] == ("late", "killed at its time limit") and took < 30
     assert heard.alerts.next_end is None and heard.alerts.talking == []
     wait_until(lambda: not os.path.exists(f"/proc/{pid.read_text().strip()}/exe"), "what it started has ended")
 
@@ -80,7 +80,7 @@ def test_one_alert_for_one_standstill_and_another_cause_is_another():
     heard = Heard()
     assert heard.tell(exec=("true",))[1][2] == "sent"
     _, report = heard.tell(exec=("true",))
-    assert report[2] == "held back" and "the same was told" in report[3]
+    assert report[2] == "held back" and "the same alert was sent" in report[3]
     assert (
         heard.tell(event=WatchEvent(kind="hang", text="", at=0.0, cause="other", job="chat"), exec=("true",))[1][2]
         == "sent"
@@ -153,7 +153,7 @@ def test_a_webhook_posts_the_event():
         ((500,), "failed", "127.0.0.1: HTTP 500", 3),
         ((404,), "failed", "127.0.0.1: HTTP 404", 1),
         ((302,), "failed", "127.0.0.1: HTTP 302", 1),
-        ((None,), "late", "its time was up", None),
+        ((None,), "late", "killed at its time limit", None),
     ],
     ids=["once more", "broken", "refused", "elsewhere", "hangs"],
 )

@@ -79,7 +79,7 @@ def test_a_service_of_systemd_reads_its_settings_again_and_ends_when_told(tmp_pa
             with open(file, "a") as settings:
                 settings.write("}")
             process.send_signal(signal.SIGHUP)
-            assert "stay as they were" in event(process, "trouble")["text"]
+            assert "stay in force" in event(process, "trouble")["text"]
             assert "MONOTONIC_USEC=" in told("RELOADING=1") and told("READY=1")
             settings_file(tmp_path, textfile=str(textfile), every=0.1)
             process.send_signal(signal.SIGHUP)
@@ -245,7 +245,7 @@ def a_look(tmp_path, monkeypatch, script, **more):
     ],
 )
 def test_a_look_that_tells_nothing(script, said, tmp_path, monkeypatch):
-    with pytest.raises(GdbextError, match=f"a look told nothing .*{said}"):
+    with pytest.raises(GdbextError, match=f"a diagnosis returned no result .*{said}"):
         a_look(tmp_path, monkeypatch, script).result()
 
 

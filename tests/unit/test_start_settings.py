@@ -15,7 +15,7 @@ from gdbext.knowledge.launch import start_settings
 from gdbext.model.errors import UsageError
 from tests.unit.test_layers import ROOT
 
-PURPOSES = (start_settings.PROFILE, start_settings.GRAPHS, start_settings.TENSORS)
+PURPOSES = (start_settings.PROFILE, start_settings.GRAPHS, start_settings.TENSORS, start_settings.SANITIZER)
 
 
 def start(purpose, command, folder, **more):

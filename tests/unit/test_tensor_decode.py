@@ -47,6 +47,14 @@ BLOCKS = {
     "q4_k": "Q4_K",
     "q6_k": "Q6_K",
     "mxfp4": "MXFP4",
+    "q2_k": "Q2_K",
+    "q3_k": "Q3_K",
+    "q5_k": "Q5_K",
+    "iq4_nl": "IQ4_NL",
+    "iq4_xs": "IQ4_XS",
+    "tq1_0": "TQ1_0",
+    "tq2_0": "TQ2_0",
+    "nvfp4": "NVFP4",
 }
 
 

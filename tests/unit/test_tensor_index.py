@@ -54,9 +54,9 @@ def test_any_index_as_numpy(chosen):
 @pytest.mark.parametrize(
     "text, word",
     [("[4]", "out of bounds for dimension 0 with size 4"), ("[0, -6]", "out of bounds for dimension 1"),
-     ("[0,0,0,0]", "too many indices"), ("[..., ...]", "one '...'"), ("[a]", "is no index"), ("0", "is not an index"),
-     ("[1:2:3:4]", "is no index"), ("[::0]", "step"), ("[,]", "nothing"), ("[1.5]", "no index"), ("[[0]]", "no index"),
-     ("[" + "9" * 30 + "]", "no index"), ("[:" + "1" * 5000 + "]", "not an index")],
+     ("[0,0,0,0]", "too many indices"), ("[..., ...]", "one '...'"), ("[a]", "an index"), ("0", "an index"),
+     ("[1:2:3:4]", "an index"), ("[::0]", "step"), ("[,]", "nothing"), ("[1.5]", "an index"), ("[[0]]", "an index"),
+     ("[" + "9" * 30 + "]", "an index"), ("[:" + "1" * 5000 + "]", "an index")],
 )  # fmt: skip
 def test_what_is_none(text, word):
     with pytest.raises(UsageError) as caught:
@@ -84,7 +84,7 @@ def test_a_view_of_a_tensor_is_contiguous_when_it_says_nothing():
 
 @pytest.mark.parametrize(
     "fields, word",
-    [({"dtype": Missing("enum 77")}, "element type unknown (enum 77)"), ({"dtype": "q5_k"}, "does not dequantise"),
+    [({"dtype": Missing("enum 77")}, "element type unknown (enum 77)"), ({"dtype": "iq2_s"}, "does not dequantise"),
      ({"dtype": "TYPE_STR"}, "unknown element type"), ({"shape": Missing("optimized out")}, "optimized out"),
      ({"shape": (1,) * 65}, "65 dimensions"), ({"shape": (-1, 2)}, "negative"), ({"shape": (2**40, 2**40)}, "larger"),
      ({"strides": (1,)}, "do not go together"), ({"strides": (2**70, 1)}, "larger"), ({"address": 0}, "null"),

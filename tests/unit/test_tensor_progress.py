@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gdbext.commands import tensor_request as tensor_asked
+from gdbext.commands import tensor_request
 
 
 @pytest.fixture
@@ -15,8 +15,8 @@ def told(monkeypatch):
     def run(total, per_second, seconds):
         lines = []
         now = [0.0]
-        monkeypatch.setattr(tensor_asked.time, "monotonic", lambda: now[0])
-        asked = tensor_asked.Asked(SimpleNamespace(say=lines.append, tensors=None), Namespace(expression=""))
+        monkeypatch.setattr(tensor_request.time, "monotonic", lambda: now[0])
+        asked = tensor_request.Asked(SimpleNamespace(say=lines.append, tensors=None), Namespace(expression=""))
         tell = asked.progress("counted")
         for step in range(1, seconds * 100):
             now[0] = step / 100
@@ -46,8 +46,8 @@ def test_the_rest_is_in_units_of_a_person(told, total, left):
 def test_neither_the_start_of_a_helper_nor_a_second_look_spoils_the_guess(monkeypatch):
     """20 s until the first block, then 1,000 elements a second; after them the same once more."""
     lines, now = [], [0.0]
-    monkeypatch.setattr(tensor_asked.time, "monotonic", lambda: now[0])
-    asked = tensor_asked.Asked(SimpleNamespace(say=lines.append, tensors=None), Namespace(expression=""))
+    monkeypatch.setattr(tensor_request.time, "monotonic", lambda: now[0])
+    asked = tensor_request.Asked(SimpleNamespace(say=lines.append, tensors=None), Namespace(expression=""))
     tell = asked.progress("counted")
     now[0] = 20.0
     for done in [*range(100, 20_001, 100)] * 2:

@@ -13,7 +13,7 @@ from gdbext.analysis.tensors.arithmetic import calculator
 from gdbext.analysis.tensors.arithmetic.calculator import Calculator
 from gdbext.analysis.tensors.decoding import decode
 from gdbext.analysis.tensors.read_blocks import Limits
-from gdbext.analysis.tensors.statistics import whole_tensor as statistics
+from gdbext.analysis.tensors.statistics import whole_tensor
 from gdbext.knowledge.dtypes import DTYPES
 from gdbext.model.errors import GdbextError
 from gdbext.model.tensor import TensorInfo
@@ -29,7 +29,7 @@ WORKERS = pytest.mark.parametrize("worker", [NONE, HERE, _BESIDE], ids=["lists",
 @pytest.fixture(autouse=True)
 def everything_is_large(monkeypatch):
     monkeypatch.setattr(calculator, "LARGE", 0)
-    monkeypatch.setattr(statistics, "BLOCK_BYTES", 8192)
+    monkeypatch.setattr(whole_tensor, "BLOCK_BYTES", 8192)
 
 
 def assert_as_numpy(stats, view, smallest_normal=None):
@@ -93,7 +93,7 @@ def test_as_numpy(dtype, worker):
     for view in views if worker is not BESIDE else [views[np.dtype(dtype).itemsize.bit_length() % 3]]:
         info, memory = tensor_of(whole, view)
         info = TensorInfo(**{**vars(info), "dtype": {"bfloat16": "bf16"}.get(info.dtype, info.dtype)})
-        stats = statistics.statistics(info, memory.read, calculator=worker)
+        stats = whole_tensor.statistics(info, memory.read, calculator=worker)
         assert_as_numpy(stats, view, normal)
         assert stats.problem is None
         assert worker is NONE or "numpy" in stats.computed_by
@@ -109,9 +109,9 @@ def test_other_types_as_their_values(name, worker):
         raw[offset :: dtype.unit] = b"\x2c" * units
     values = np.array(decode.values(decode.expand(bytes(raw), dtype), dtype)).reshape(units, -1)
     info = TensorInfo("w", dtype=name, shape=values.shape, address=BASE)
-    assert_as_numpy(statistics.statistics(info, FakeMemory(raw).read, calculator=worker), values)
+    assert_as_numpy(whole_tensor.statistics(info, FakeMemory(raw).read, calculator=worker), values)
     if values.shape[1] > 1:
-        part = statistics.statistics(info, FakeMemory(raw).read, "[::3, :-1]", calculator=worker)
+        part = whole_tensor.statistics(info, FakeMemory(raw).read, "[::3, :-1]", calculator=worker)
         assert_as_numpy(part, values[::3, :-1])
 
 
@@ -121,7 +121,7 @@ def test_holes_are_left_out_and_said(worker):
         whole = (np.arange(40_000) % 977 + 1).astype(dtype)
         hole = (8192 - BASE % 4096, 12288 - BASE % 4096)
         info, memory = tensor_of(whole, holes=[hole])
-        stats = statistics.statistics(info, memory.read, calculator=worker)
+        stats = whole_tensor.statistics(info, memory.read, calculator=worker)
         kept = np.delete(whole, range(hole[0] // whole.itemsize, hole[1] // whole.itemsize))
         assert (stats.count, stats.zeros) == (kept.size, 0)
         assert stats.problem == f"{4096 // whole.itemsize:,} of 40,000 elements are unreadable"
@@ -134,7 +134,7 @@ def test_holes_in_blocks(worker):
     dtype = DTYPES["q8_0"]
     raw = bytearray(b"\x00\x3c" + b"\5" * 32) * 1000
     info = TensorInfo("w", dtype="q8_0", shape=(32_000,), address=BASE)
-    stats = statistics.statistics(info, FakeMemory(raw, holes=[(4096, 8192)]).read, calculator=worker)
+    stats = whole_tensor.statistics(info, FakeMemory(raw, holes=[(4096, 8192)]).read, calculator=worker)
     lost = 8192 // dtype.unit - 4096 // dtype.unit + 1
     assert stats.count == 32_000 - lost * 32 and stats.minimum == stats.maximum == stats.mean == 5.0
 
@@ -142,10 +142,10 @@ def test_holes_in_blocks(worker):
 @WORKERS
 def test_empty_and_scalar(worker):
     info, memory = tensor_of(np.zeros((0, 4), np.float32))
-    stats = statistics.statistics(info, memory.read, calculator=worker)
+    stats = whole_tensor.statistics(info, memory.read, calculator=worker)
     assert stats.total == stats.count == 0 and stats.mean is None and stats.problem is None
     info, memory = tensor_of(np.array(2.5, np.float16))
-    stats = statistics.statistics(info, memory.read, calculator=worker)
+    stats = whole_tensor.statistics(info, memory.read, calculator=worker)
     assert (stats.mean, stats.std, stats.absolute_maximum_at) == (2.5, 0.0, ())
     assert (stats.histogram.low, stats.histogram.high) == (2.0, 3.0)
 
@@ -154,11 +154,11 @@ def test_empty_and_scalar(worker):
 def test_numbers_at_the_end_of_the_range(worker):
     whole = np.array([1.7e308, -1.7e308, 1.6e308, 5e-324])
     info, memory = tensor_of(whole)
-    stats = statistics.statistics(info, memory.read, calculator=worker)
+    stats = whole_tensor.statistics(info, memory.read, calculator=worker)
     assert (stats.minimum, stats.maximum, stats.subnormals) == (-1.7e308, 1.7e308, 1)
     assert stats.histogram is None
     info, memory = tensor_of(np.array([2**64 - 1, 2**64 - 3], np.uint64))
-    assert statistics.statistics(info, memory.read, calculator=worker).maximum == 2**64 - 1
+    assert whole_tensor.statistics(info, memory.read, calculator=worker).maximum == 2**64 - 1
 
 
 @settings(max_examples=60, deadline=None)
@@ -166,7 +166,7 @@ def test_numbers_at_the_end_of_the_range(worker):
 def test_any_floats_both_ways(numbers, columns):
     whole = np.array(numbers * columns, np.float32).reshape(-1, columns)
     info, memory = tensor_of(whole)
-    ours, theirs = (statistics.statistics(info, memory.read, calculator=worker) for worker in (NONE, HERE))
+    ours, theirs = (whole_tensor.statistics(info, memory.read, calculator=worker) for worker in (NONE, HERE))
     assert_as_numpy(ours, whole)
     assert_as_numpy(theirs, whole)
 
@@ -174,7 +174,7 @@ def test_any_floats_both_ways(numbers, columns):
 def test_what_is_large_decides_who_works(monkeypatch):
     monkeypatch.setattr(calculator, "LARGE", 4 << 20)
     info, memory = tensor_of(np.zeros(1000, np.float32))
-    assert statistics.statistics(info, memory.read, calculator=BESIDE).computed_by == "pure Python"
+    assert whole_tensor.statistics(info, memory.read, calculator=BESIDE).computed_by == "pure Python"
 
 
 @pytest.mark.process
@@ -184,7 +184,7 @@ def test_an_interpreter_that_is_of_no_use_is_passed_over(tmp_path):
     liar.chmod(0o755)
     info, memory = tensor_of(np.ones(1000, np.float32))
     chooser = Calculator(["/nonexistent", str(liar), "/bin/true"], numpy_here=False)
-    stats = statistics.statistics(info, memory.read, calculator=chooser)
+    stats = whole_tensor.statistics(info, memory.read, calculator=chooser)
     assert stats.computed_by == "pure Python" and stats.mean == 1.0
 
 
@@ -201,7 +201,7 @@ def test_a_helper_that_dies_is_one_line_and_leaves_nothing():
             return worker
 
     with pytest.raises(GdbextError, match="ended unexpectedly"):
-        statistics.statistics(info, memory.read, calculator=Watched([sys.executable], numpy_here=False))
+        whole_tensor.statistics(info, memory.read, calculator=Watched([sys.executable], numpy_here=False))
     assert started[0].returncode is not None
 
 
@@ -222,14 +222,14 @@ def test_an_interrupt_ends_the_work(worker):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        statistics.statistics(info, memory.read, calculator=Watched(), progress=interrupted)
+        whole_tensor.statistics(info, memory.read, calculator=Watched(), progress=interrupted)
     if worker is BESIDE:
         assert started[0]._process.returncode is not None
 
 
 def test_limits():
     info = TensorInfo("x", dtype="fp16", shape=(1 << 50,), strides=(0,), address=BASE)
-    stats = statistics.statistics(info, FakeMemory(b"\0\x3c").read, calculator=HERE, limits=Limits(seconds=0.2))
+    stats = whole_tensor.statistics(info, FakeMemory(b"\0\x3c").read, calculator=HERE, limits=Limits(seconds=0.2))
     assert 0 < stats.count < stats.total == 1 << 50 and stats.problem == "stopped after 0 s"
     assert math.isclose(stats.mean, 1.0)
 
@@ -247,6 +247,6 @@ def test_bins_beside_their_borders(kind):
         neighbours = np.array([most - 1, most], kind)
     for values in (numbers, neighbours):
         info, memory = tensor_of(values)
-        here, alone = (statistics.statistics(info, memory.read, calculator=one).histogram for one in (HERE, NONE))
+        here, alone = (whole_tensor.statistics(info, memory.read, calculator=one).histogram for one in (HERE, NONE))
         assert here.counts == alone.counts
         assert sum(here.counts) == np.isfinite(values).sum()

@@ -174,7 +174,10 @@ def test_a_pickle_that_was_made_here_is_read(tmp_path):
         (lambda folder: archive(folder, rebuilt(), {"x": b""}), "it has no data/0"),
         (lambda folder: archive(folder, rebuilt(), compression=zipfile.ZIP_DEFLATED), "its members are compressed"),
         (lambda folder: archive(folder, rebuilt(), {"data/0": b"\0" * 16, "byteorder": b"big"}), "big-endian"),
-        (lambda folder: save(folder, torch.ones(2), _use_new_zipfile_serialization=False), "no archive of torch.save"),
+        (
+            lambda folder: save(folder, torch.ones(2), _use_new_zipfile_serialization=False),
+            "not an archive of torch.save",
+        ),
         (lambda folder: save(folder, {"a": 1}), "it holds no tensor"),
     ],
     ids=["no data", "compressed", "big-endian", "old format", "no tensor"],

@@ -82,6 +82,20 @@ def test_three_kernels_deep_have_lanes_and_their_flows_go_with_them(tmp_path):
     )
 
 
+def test_a_wait_for_a_stream_has_a_lane_of_its_own(tmp_path):
+    """As in traces of 2023: it begins before the copy that it waits for, and ends after it."""
+    common = {"ph": "X", "pid": 0, "tid": 7}
+    path = tmp_path / "rank0.json"
+    events = [
+        {**common, "cat": "gpu_memcpy", "name": "Memcpy HtoD", "ts": 100, "dur": 20},
+        {**common, "cat": "cuda_sync", "name": "Stream Sync", "ts": 118, "dur": 9},
+    ]
+    path.write_text(json.dumps({"traceEvents": events}))
+    document, _ = merged([path], tmp_path)
+    slices = {event["name"]: event["tid"] for event in document["traceEvents"] if event["ph"] == "X"}
+    assert slices["Memcpy HtoD"] == 7 and slices["Stream Sync"] != 7
+
+
 def test_pids_flows_and_names_are_kept_apart(tmp_path):
     document, _ = merged(write(Plan(), tmp_path), tmp_path)
     events = document["traceEvents"]

@@ -6,8 +6,7 @@ import zlib
 
 import pytest
 
-from gdbext.traces import event_reader as reading
-from gdbext.traces import gzip_text
+from gdbext.traces import event_reader, gzip_text
 from gdbext.traces import trace_event as events
 from gdbext.traces.event_reader import Contents, blocks
 from gdbext.traces.rank_trace import read_rank
@@ -146,7 +145,7 @@ def test_deep_nesting_ends_nothing(tmp_path):
 
 
 def test_an_event_that_never_ends_takes_no_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "_EVENT", 1 << 16)
+    monkeypatch.setattr(event_reader, "_EVENT", 1 << 16)
     path = tmp_path / "trace.json"
     path.write_text('{"traceEvents":[{"ph":"X","name":"' + "x" * (3 << 20) + '"},{"ph":"X","name":"b","ts":1}]}')
     events, contents = read(path)

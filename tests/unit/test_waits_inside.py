@@ -191,8 +191,13 @@ def test_a_file_whose_other_end_is_in_the_same_process_is_for_its_own_threads_to
         with_file(RECEIVES, 1, handlers=(15,), locks=(waits(1, "mutex", 2),)),
         with_file(RECEIVES, 1, handlers=None),
         with_file(RECEIVES, 1, switches=2),
-        with_file(LOCKS_FILE, 880, lock=True),
     ],
 )
 def test_a_file_that_others_have_or_a_handler_may_write_to_is_a_way_out(process):
     assert verdict(process).cause in ("unknown", "not-a-hang")
+
+
+def test_a_file_lock_that_a_process_outside_of_the_job_holds_names_it_and_blames_nobody():
+    found = verdict(with_file(LOCKS_FILE, 880, lock=True))
+    assert (found.cause, found.confidence, found.culprits) == ("other", "low", ())
+    assert "pid 880" in found.summary

@@ -17,8 +17,7 @@ pytestmark = pytest.mark.process
 STAND_IN = """
 import os, signal, sys
 from gdbext.cli import main
-from gdbext.cli.watching import before_kill
-from gdbext.cli.watching import look_before_kill as last_look
+from gdbext.cli.watching import before_kill, look_before_kill as last_look
 def look(options, into, end):
     os.makedirs(os.path.join(options.into, f".20261123-000000-unknown.{os.getpid()}"))
     print(os.getpid(), file=sys.stderr, flush=True)
@@ -51,7 +50,7 @@ def test_a_look_that_does_not_end_makes_nobody_late(body, tmp_path):
     began = time.monotonic()
     status = process.wait(DEADLINE)
     assert status == 3 and time.monotonic() - began < 60
-    assert "no whole bundle within 3 s" in process.stderr.read()
+    assert "no complete bundle within 3 s" in process.stderr.read()
     wait_until(lambda: not is_running(child), "the look has ended")
     assert os.listdir(tmp_path / "kept") == [], "what it had begun to write is gone"
     process.stdout.close()

@@ -19,21 +19,25 @@ LOOKS = {
         inside_gdb/base/compat.py inside_gdb/base/completion.py inside_gdb/base/symbols.py inside_gdb/base/values.py
         inside_gdb/calls/target_calls.py inside_gdb/failed_checks/check_breakpoints.py
         inside_gdb/failed_checks/switches.py
-        inside_gdb/ranks/timed_stop.py inside_gdb/stacks/lock_waits.py inside_gdb/tensors/nodes.py
+        inside_gdb/ranks/timed_stop.py inside_gdb/release_builds/frame_parameters.py
+        inside_gdb/stacks/lock_waits.py inside_gdb/tensors/target_object.py
     """,
     "argparse's": "commands/argument_parser.py",
+    "compilers' and the sanitizer's": "capture/build_facts/compilers.py cli/sanitizer/sanitize.py",
+    "a disassembler's": "capture/machine/x86_64/clean_up.py",
     "a server's": "cli/profiler/profile_session.py witnesses/ras.py",
     "names of functions, as a demangler writes them": "model/text/function_names.py",
     "words of a protocol between processes of ours": """
-        cli/pdb/command.py collect/gdb_runs/process.py inside_gdb/stacks/other_ranks.py
+        cli/pdb/command.py collect/gdb_runs/process.py collect/hosts/on_host.py inside_gdb/stacks/other_ranks.py
     """,
     "a name that we gave to an entry of a file": "cli/vscode.py",
-    "snapshots of before there were codes": "model/snapshot_files/earlier.py",
+    "snapshots of before there were codes": "model/snapshot_files/words_before_codes.py",
     "a word that is its own code: kinds of helpers and of edges": """
-        analysis/verdict/view.py analysis/waits/prose.py inside_gdb/calls/driver_calls.py
+        analysis/verdict/job_view.py analysis/waits/prose.py inside_gdb/calls/driver_calls.py
     """,
     "told once": "capture/nccl/pointer_search.py",
     "laid out anew in a table, which decides nothing": "render/text/locks.py",
+    "an error and its hint, which decides nothing": "inside_gdb/python/named_tensors.py",
 }
 
 

@@ -12,7 +12,7 @@ from gdbext.knowledge.runtimes.glibc_locks import HANDED_OVER, LET_GO, PARKED
 from gdbext.model.activity import Activity
 from gdbext.model.codes import StackEnd
 from gdbext.model.job import RankSnapshot
-from gdbext.model.locks import LockWait, Peer
+from gdbext.model.locks import UNASKED, UNOPENED, LockWait, Peer
 from gdbext.model.missing import Missing
 from gdbext.model.stack import OUTLINE, ThreadStack
 from gdbext.parsers import parse_files
@@ -68,6 +68,10 @@ TEXT = Path(__file__).resolve().parents[1] / "data" / "verdicts.txt"
 NATIVE_POOL = ("pthread_cond_wait@libc.so.6", "std::condition_variable::wait@libstdc++.so.6", "worker@engine pool.cc:3")
 WANTS_GIL = ("pthread_cond_timedwait@libc.so.6", "take_gil@python3", "PyGILState_Ensure@python3")
 CALLBACK = (*WANTS_GIL, "hook@ext.so", "??@libcuda.so.1", "cuMemFree@libcuda.so.1")
+IN_HANDLER = ("__lll_lock_wait_private@libc.so.6", "malloc@libc.so.6", "_Znwm@libstdc++.so.6",
+              "on_signal@engine main.cc:3", "<signal handler called>")  # fmt: skip
+JOIN = "join@/usr/lib/python3.11/threading.py:1112"
+JOINS_IN = ("pthread_join@libc.so.6", "std::thread::join@libstdc++.so.6")
 LOADING = ("pthread_mutex_lock@libc.so.6", "dl_iterate_phdr@libc.so.6")
 NCCL_LAUNCH = (*DRIVER, "cudaLaunchKernel@libcudart.so.12", "ncclLaunchKernel@libnccl.so.2", "ncclGroupEnd@libnccl.so")
 LEADER = ("main_process_first@transformers/training_args.py:9", "main@train.py:3")
@@ -148,6 +152,9 @@ def watched(number, call="cudaFree@libcudart.so.12"):
     waits = ("c10d::ProcessGroupNCCL::ncclCommWatchdog@libtorch_cuda.so", *ENTRY)
     holder = stack(*DRIVER, call, "drop@a.py:1", id="1", lwp=1, gil=True)
     return rank(number, holder, stack(*WANTS_GIL, *waits, id="2", lwp=2, name="pt_nccl_watchdg"))
+
+
+OPENS = ("__open64_nocancel@libc.so.6", "write_result@serve.py:9")
 
 
 def at(number, *peers, others=(), call=READS):
@@ -442,6 +449,57 @@ SCENES = {
     ),
     "a forked child that wants the GIL": lambda: job(rank(0, thread(1, *WANTS_GIL, "fork@libc.so.6"))),
     "more allocations than ranks in the collective": lambda: job(reducing(0), pinning(1), pinning(2), reads(3)),
+    # what frames further out tell
+    "an allocation in a handler of a signal": lambda: nameless(stack(*IN_HANDLER, "_int_malloc@libc.so.6")),
+    "an allocation in a handler, the end cut off": lambda: nameless(stack(*IN_HANDLER)),
+    "another lock in a handler": lambda: nameless(stack(*LOCKS, *IN_HANDLER[3:], "main@engine main.cc:9")),
+    "an allocation, and nobody in the allocator": lambda: nameless(stack(*IN_HANDLER[:3], *ENGINE)),
+    "a hook of the allocator": lambda: nameless(stack(*LOCKS, "hook@ext.so", "_int_free@libc.so.6", *ENGINE)),
+    "a hook of the allocator, and who waits for that": lambda: nameless(
+        stack(*LOCKS, "hook@ext.so", "_int_free@libc.so.6", *ENGINE, id="1"), stack(*IN_HANDLER[:3], id="2")
+    ),
+    "a library that is loaded waits for a lock": lambda: nameless(stack(*LOCKS, "DllMain@ext.dll", "LdrLoadDll@ntdll")),
+    "two threads in the time zone, of one the signal": lambda: nameless(
+        stack(LOCKS[0], "__tz_convert@libc.so.6", "log_line@engine a.cc:2", "<signal handler called>",
+              "__tz_convert@libc.so.6", *ENGINE)
+    ),
+    "an end that waits for its threads": lambda: nameless(stack(*JOINS_IN, "Pool::~Pool@engine pool.cc:3", ENGINE[1])),
+    "an end, and its thread works": lambda: nameless(
+        stack(*JOINS_IN, "Pool::~Pool@engine pool.cc:3", ENGINE[1], id="1"), stack("mul@libblas.so", id="2", state="R")
+    ),
+    "an end, and its thread waits for the GIL": lambda: nameless(
+        stack(*JOINS_IN, "Pool::~Pool@engine pool.cc:3", ENGINE[1], id="1"), stack(*WANTS_GIL, id="2")
+    ),
+    "an end of one of two ranks": lambda: job(
+        rank(0, stack(*JOINS_IN, "Pool::~Pool@engine pool.cc:3"), source="text:gdb"), reducing(1)
+    ),
+    "an end of a live process": lambda: job(rank(0, stack(*JOINS_IN, "Pool::~Pool@engine pool.cc:3", ENGINE[1]))),
+    "a thread's own wrapper that is joined": lambda: nameless(
+        stack(*JOINS_IN, "StdThread::~StdThread@engine", "Server::Join@engine", ENGINE[1])
+    ),
+    "a server that waits for the order to end": lambda: nameless(
+        stack("pthread_cond_wait@libc.so.6", "std::condition_variable::wait@libstdc++.so.6",
+              "serve::Server::WaitForShutdown@engine", ENGINE[1])
+    ),
+    "an end by its name": lambda: nameless(
+        stack("pthread_cond_wait@libc.so.6", "std::condition_variable::wait@libstdc++.so.6",
+              "serve::Engine::ShutdownOnce@engine", ENGINE[1])
+    ),
+    "a join inside of what closes": lambda: nameless(stack(*JOINS_IN, "serve::Link::close@engine", ENGINE[1])),
+    "a join inside of work": lambda: nameless(stack(*JOINS_IN, "serve::Link::run@engine", ENGINE[1])),
+    "an event loop's thread that joins at the end": lambda: nameless(
+        stack("pthread_join@libc.so.6", "uv_thread_join@libuv.so.1", "node::Runner::Shutdown@node", "main@node")
+    ),
+    "tasks of a block": lambda: nameless(
+        stack(JOIN, "shutdown@/usr/lib/python3/concurrent/futures/thread.py:235",
+              "__exit__@/usr/lib/python3/concurrent/futures/_base.py:647", "main@train.py:3")
+    ),
+    "the end of the interpreter": lambda: nameless(
+        stack(JOIN, "_python_exit@/usr/lib/python3/concurrent/futures/thread.py:31")
+    ),
+    "a lock's check of the order": lambda: nameless(
+        stack("RawLog@a.so", "absl::DebugOnlyDeadlockCheck@a.so", "absl::Mutex::Lock@a.so", *ENGINE)
+    ),
     # idioms
     "the first rank works alone": lambda: job(rank(0, stack(*READS)), *(rank(n, stack(*LEADER)) for n in (1, 2))),
     "the first rank is not there": lambda: job(
@@ -481,6 +539,9 @@ SCENES = {
     "a pipe of another rank": lambda: job(at(0, pipe(1001)), at(1, pipe(1000)), reducing(2)),
     "a pipe of another rank in a collective": lambda: job(at(0, pipe(1001)), reducing(1)),
     "a pipe of a stopped rank": lambda: job(at(0, pipe(1001)), stopped(1), reducing(2)),
+    "a ring without requests": lambda: job(at(0, replace(pipe(), file=UNASKED), call=("syscall@libc.so.6", *ENTRY))),
+    "a named pipe that nobody reads": lambda: job(at(0, replace(pipe(), file=UNOPENED), call=OPENS), reducing(1)),
+    "a lock that a stranger holds": lambda: job(replace(at(0), peers=(replace(pipe(880), file="/a.lock", lock=True),))),
     "a pipe that cannot be read": lambda: job(
         replace(at(0), peers=(Peer(1, "pipe:[7]", Missing("not allowed")), pipe(880))), reducing(1)
     ),
@@ -578,9 +639,32 @@ SCENES = {
     "a check that failed": lambda: parse_files(
         [("crash.txt", (TEXT.parent / "crashes" / "open-mpi-demangled.txt").read_bytes())]
     ),
+    "a fault of its own": lambda: pasted("died-3"),
+    "a fault of its own, while the process ends": lambda: pasted("died-9"),
+    "a process that ends for others": lambda: pasted("died-twin-6"),
+    "the GIL, which nobody that was read has": lambda: pasted("gil-3"),
+    "the GIL, and one in an extension's lock": lambda: pasted("gil-1"),
+    "the GIL, and one in an extension's join": lambda: pasted("gil-2"),
+    "the GIL, and one that runs": lambda: pasted("gil-twin-4"),
+    "a join of one that wants a lock of its caller": lambda: pasted("join-1"),
+    "a join of one that wants another lock": lambda: pasted("join-twin-2"),
+    "a lock that its owner asks for again": lambda: pasted("recur-1"),
+    "a lock of a loop, asked for inside": lambda: pasted("recur-twin-3"),
+    "locks that a runtime prints": lambda: pasted("java-2"),
+    "a lock that is a file": lambda: pasted("lockfile-5"),
+    "a lock that is a file, which another rank has": lambda: pasted("lockfile-twin-1"),
+    "a printed lock of one that works": lambda: pasted("java-twin-1"),
     "a stopped rank, and none that could be read": lambda: job(closed(0), closed(1, "T"), closed(2)),
     "shared memory that is full": lambda: job(setting_up(0), setting_up(1), witnesses=witness("shm-full", 0)),
 }  # fmt: skip
+
+
+def pasted(name):
+    """A text of tests/data/assumed-holders.txt or printed-waits.txt."""
+    texts = ((TEXT.parent / file).read_text() for file in ("assumed-holders.txt", "printed-waits.txt"))
+    blocks = "".join(texts).split("@@ ")
+    text = next(block.split("\n", 1)[1] for block in blocks if block.startswith(f"{name} "))
+    return parse_files([("pasted.txt", text.encode())])
 
 
 def told(snapshot):

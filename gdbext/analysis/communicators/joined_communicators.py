@@ -50,7 +50,7 @@ def _group(hash: int, n_ranks: int, members: List[Member], labels: Labels) -> Co
     uneven = tuple(_uneven(members))
     notes = [difference(members, one, labels) for one in uneven]
     if uneven and moving:
-        notes.append("it is in use: these counts are of different moments")
+        notes.append("it is in use: gdbext read these counts at different times")
     notes += _failures(members, labels)
     return CommunicatorGroup(
         hash=hash,

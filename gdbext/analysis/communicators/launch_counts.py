@@ -80,7 +80,7 @@ def different_launches(view: JobView) -> Optional[Candidate]:
     for one in _launches(view):
         if one.crossed():
             text = f"The ranks launched different collectives on communicator {one.group.name}"
-            ending = "None of them can complete"
+            ending = "The last collective of each rank cannot complete"
             return _candidate(view, "collective-mismatch", text, ending, one.by_process, [one.group], one.sure(view))
     return None
 
@@ -103,6 +103,20 @@ def _waits_for_others(party: Party) -> bool:
     """Whether its wait can be for what the others launch later; a kernel of its own that it cannot launch is another
     reason to be behind."""
     return party.group in COMMUNICATION and (party.group != "launch" or party.in_collective)
+
+
+def ahead_in(view: JobView, ahead: Sequence[Party], behind: Sequence[Party]) -> Optional[str]:
+    """The kind of collective that all of these have launched and none of those, if there is one such kind."""
+    found = set()
+    for one in _launches(view):
+        if not all(party.index in one.by_process for party in (*ahead, *behind)):
+            continue
+        for at, uneven in enumerate(one.group.uneven):
+            fewest = min((one.by_process[party.index][at] for party in ahead), default=0)
+            most = max((one.by_process[party.index][at] for party in behind), default=fewest)
+            if fewest > most:
+                found.add(uneven.kind)
+    return found.pop() if len(found) == 1 else None
 
 
 def launched_less(view: JobView) -> Optional[Candidate]:

@@ -19,6 +19,7 @@ _MARKS = (
     *("ssertion fail", "Check failed", "non NULL", "][FATAL]"),
 )
 """A line without any of these is not looked at: a log of a thousand ranks has many."""
+_AT_THE_END = ("cudaErrorCudartUnloading", "CUDA_ERROR_DEINITIALIZED")  # what a destructor or an exit handler gets
 _HIDES = ("cublasStatus_t", (13, 14))  # cuBLAS failed to run a kernel: the error of the kernel is hidden
 _LONGEST = 300
 _SHARED_MEMORY = regex(r"(shm|SharedMemory|ftruncate|memset|nccl)", re.IGNORECASE)
@@ -47,7 +48,7 @@ def ended_by_check(view: JobView) -> Optional[Candidate]:
     sure = fault and bool(own) and said.process is not None and _says_the_end(view)
     confidence = "high" if sure else "medium" if own or fault else "low"
     return Candidate(
-        cause="gpu-fault" if fault else "other",
+        cause="gpu-fault" if fault else "destructor-or-teardown" if _at_the_end(said.failure) else "other",
         confidence=confidence,
         summary=_summary(said.failure, culprits, victims),
         culprits=tuple(culprits),
@@ -95,6 +96,10 @@ def _is_fault(failure: Failure) -> bool:
     return bool(error.sticky) or (error.library == _HIDES[0] and error.number in _HIDES[1])
 
 
+def _at_the_end(failure: Failure) -> bool:
+    return failure.error is not None and failure.error.name in _AT_THE_END
+
+
 def _says_the_end(view: JobView) -> bool:
     """Whether a line says that a process ended."""
     lines = list(view.snapshot.said)
@@ -113,6 +118,8 @@ def _summary(failure: Failure, culprits: Sequence[Party], victims: Sequence[Part
     summary = f"{subject}{at}: {text[:_LONGEST]}{named}.{f' The check is in {inside}.' if inside else ''}"
     if _is_fault(failure):
         summary += " The failing GPU work was launched earlier; the check only reported it."
+    elif _at_the_end(failure):
+        summary += " CUDA was already shut down: the call came from a destructor or an exit handler."
     elif error is not None:
         summary += f" The call itself failed; `gdbext error {error.name}` has the usual causes."
     if victims:
@@ -140,7 +147,7 @@ def _without_message(dying: Sequence[Party], view: JobView) -> Optional[Candidat
     dead = {one.index for one in dying}
     victims = tuple(one for one in view.of(*COMMUNICATION, "init") if one.index not in dead)
     summary = (
-        f"{start(who(dying))} is throwing because a CUDA call failed, in {where(dying[0])}. "
+        f"{start(who(dying))} died because the GPU runtime reported an error, in {where(dying[0])}. "
         "What the others wait for cannot complete; the error's text and the kernel log (Xid) say which fault it was."
     )
     confidence = "medium" if victims else "low"

@@ -1,4 +1,4 @@
-"""What a sanitizer reports of kernels: equal errors of all ranks as one, whose code launched them, what it means."""
+"""What a sanitizer or a GPU core says of kernels: equal errors of all ranks as one, who launched them, what it says."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from gdbext.analysis.failures.error_codes import in_message
 from gdbext.analysis.stacks.frame_facts import FrameBook
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party
-from gdbext.analysis.verdict.wording import start, verb, who
-from gdbext.knowledge.errors.gpu_reports import KINDS
-from gdbext.model.gpu_errors import DevicePlace, GpuError, GpuFinding, NearestAllocation, SeenIn
-from gdbext.model.job import JobSnapshot
+from gdbext.analysis.verdict.wording import place, start, verb, who
+from gdbext.knowledge.errors.gpu_reports import GPU_CORE, KINDS
+from gdbext.knowledge.errors.xid import XID_LINE, meaning_of
+from gdbext.model.gpu_errors import SANITIZER, DevicePlace, GpuError, GpuFinding, NearestAllocation, SeenIn
+from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import Frame
+from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import counted, ranks
 from gdbext.model.verdict import Evidence, ThreadJudgement
 
 MOST_TOLD = 12
 _LONGEST_NAME = 160
 _ORDER = {kind: number for number, kind in enumerate(KINDS)}
+_XID = regex(XID_LINE)
 _STUB = ("__device_stub__", "__cudaPush", "__sti____cuda")
 
 
@@ -34,15 +37,17 @@ def findings(snapshot: JobSnapshot) -> Tuple[GpuFinding, ...]:
             errors.setdefault(key, error)
             seen.setdefault(key, []).append(SeenIn(process.index, error.count))
     book = FrameBook()
-    found = [
-        GpuFinding(
-            error=error,
-            seen=tuple(seen[key]),
-            engine_frame=_own(error.host_frames, book, "native"),
-            python_frame=_own(error.host_frames, book, "python"),
+    found = []
+    for key, error in errors.items():
+        frames = error.host_frames or launcher_frames(snapshot.processes[seen[key][0].process], error.host_thread)
+        found.append(
+            GpuFinding(
+                error=error,
+                seen=tuple(seen[key]),
+                engine_frame=own_frame(frames, book, "native"),
+                python_frame=own_frame(frames, book, "python"),
+            )
         )
-        for key, error in errors.items()
-    ]
     found = [replace(one, text=_told(snapshot, one)) for one in found]
     return tuple(sorted(found, key=lambda one: (_ORDER.get(one.error.kind, len(_ORDER)), -one.count)))
 
@@ -55,7 +60,13 @@ def _same(error: GpuError) -> Tuple[object, ...]:
     return (*what, places, calls)
 
 
-def _own(frames: Sequence[Frame], book: FrameBook, language: str) -> Optional[Frame]:
+def launcher_frames(process: RankSnapshot, thread: Optional[int]) -> Sequence[Frame]:
+    """The stack of the thread that launched the kernel, as it is now."""
+    threads = process.threads if thread is not None else ()
+    return next((one.frames for one in threads if one.lwp == thread), ())
+
+
+def own_frame(frames: Sequence[Frame], book: FrameBook, language: str) -> Optional[Frame]:
     """The first frame of that language that is no library's: of the engine's own code."""
     for frame in frames:
         if frame.language != language or is_raising(frame.function):
@@ -68,7 +79,7 @@ def _own(frames: Sequence[Frame], book: FrameBook, language: str) -> Optional[Fr
 
 
 def reported(view: JobView) -> Optional[Candidate]:
-    """A sanitizer watched the kernels, and some did what they must not."""
+    """A sanitizer or the driver watched the kernels, and some did what they must not."""
     found = findings(view.snapshot)
     if not found:
         return None
@@ -89,9 +100,45 @@ def reported(view: JobView) -> Optional[Candidate]:
         victims=tuple(victims),
         evidence=(
             *(Evidence(one.text, one.seen[0].process) for one in found[:MOST_TOLD]),
+            *_xids(culprits),
             *evidence_of([party for party in culprits if party.thread is not None], victims),
         ),
     )
+
+
+def clean_reports(view: JobView) -> Optional[Candidate]:
+    """Nothing but reports of a sanitizer, and no error in them: whether that says that there is none."""
+    processes = view.snapshot.processes
+    if not processes or any(one.source != SANITIZER or one.threads or one.gpu_errors for one in processes):
+        return None
+    problems = list(dict.fromkeys(text for one in processes for text in one.problems))
+    if not problems:
+        return Candidate(
+            cause="not-a-hang",
+            confidence="low",
+            summary=f"The sanitizer reports no error: {counted(len(processes), 'report')} with a summary of 0 errors. "
+            "It watches kernels alone; whether anything hangs, stacks tell.",
+        )
+    return Candidate(
+        cause="unknown",
+        confidence="low",
+        summary=f"The reports have no error, and do not tell that there is none: {problems[0]}.",
+        decided_by="gdbext run --sanitizer -- COMMAND",
+    )
+
+
+def _xids(culprits: Sequence[Party]) -> List[Evidence]:
+    """What the kernel's log says of the same processes."""
+    lines = [(party, _XID.search(line)) for party in culprits for line in party.process.said]
+    return [
+        Evidence(
+            f"the kernel log has Xid {found['number']} on GPU {found['bus']} for {party.process.label}: "
+            f"{meaning_of(int(found['number'])).meaning}",
+            party.index,
+        )
+        for party, found in lines
+        if found is not None
+    ][:MOST_TOLD]
 
 
 def _party(view: JobView, index: int) -> Party:
@@ -102,14 +149,21 @@ def _party(view: JobView, index: int) -> Party:
 
 
 def _summary(found: Sequence[GpuFinding], culprits: Sequence[Party], victims: Sequence[Party]) -> str:
-    worst = found[0]
-    means = KINDS.get(worst.error.kind, KINDS["other"]).means
-    text = f"The sanitizer says of {who(culprits)}: {_what(worst.error)}{_launched(worst)}. That is: {means}."
+    worst, source = found[0], "sanitizer"
+    error, means = _short_files(worst.error), KINDS.get(worst.error.kind, KINDS["other"]).means
+    if error.tool == GPU_CORE:
+        source, error, means = "GPU core", replace(error, problem=""), error.problem or means
+    text = f"The {source} says of {who(culprits)}: {_what(error)}{_launched(worst)}. That is: {means}."
     if len(found) > 1:
         text += f" {counted(len(found) - 1, 'other kind')} of error {'is' if len(found) == 2 else 'are'} reported too."
     if victims:
         text += f" {start(who(victims))} {verb(victims, 'waits', 'wait')} for what cannot complete any more."
     return text
+
+
+def _short_files(error: GpuError) -> GpuError:
+    """Without folders, as host frames are told: the answer has few lines, and the list of errors has the path."""
+    return replace(error, places=tuple(replace(one, file=one.file.rsplit("/", 1)[-1]) for one in error.places))
 
 
 def _told(snapshot: JobSnapshot, finding: GpuFinding) -> str:
@@ -129,14 +183,14 @@ def _what(error: GpuError) -> str:
         hazards = f" ({counted(error.hazards, 'hazard')})" if error.hazards is not None else ""
         return f"race on {error.space or 'shared'} memory between {sides}{hazards}"
     head = error.text.rstrip(" .:")
-    place = f" in {_place(error.places[0])}" if error.places else ""
+    inside = f" in {_place(error.places[0])}" if error.places else ""
     kernel = f", kernel {_short(error.kernel)}" if error.places and error.kernel != error.places[0].function else ""
-    return f"{head}{place}{kernel}{f', {error.problem}' if error.problem else ''}"
+    return f"{head}{inside}{kernel}{f', {error.problem}' if error.problem else ''}"
 
 
-def _place(place: DevicePlace) -> str:
-    at = f" at {place.file}:{place.line}" if place.file and place.line else ""
-    return f"{_short(place.function) or 'a function without a name'}{at}"
+def _place(code: DevicePlace) -> str:
+    at = f" at {code.file}:{code.line}" if code.file and code.line else ""
+    return f"{_short(code.function) or 'a function without a name'}{at}"
 
 
 def _short(name: str) -> str:
@@ -160,14 +214,12 @@ def _thread(error: GpuError) -> str:
 
 def _launched(finding: GpuFinding) -> str:
     """Whose code it was: the engine's frame and the Python one."""
-    named = [_call(one) for one in (finding.engine_frame, finding.python_frame) if one is not None]
+    named = [place(one) for one in (finding.engine_frame, finding.python_frame) if one is not None]
+    if finding.error.host_thread is not None and not finding.error.host_frames:
+        now = f", now in {' from '.join(named)}" if named else ""
+        return f", launched by thread {finding.error.host_thread}{now}"
     word = "called" if finding.error.kind in ("api-error", "leak", "unused") else "launched"
     return f", {word} by {' from '.join(named)}" if named else ""
-
-
-def _call(frame: Frame) -> str:
-    at = f" at {frame.file}:{frame.line}" if frame.file and frame.line else ""
-    return f"{_short(frame.function or '')}{at}"
 
 
 PATTERNS = (reported,)

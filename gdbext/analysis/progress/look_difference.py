@@ -20,7 +20,7 @@ from gdbext.model.verdict import ProcessJudgement
 
 _Key = Tuple[object, ...]
 _Path = Tuple[str, ...]
-_RAN = "it ran in between, and is in the same calls"
+_RAN = "it ran in between, and is in the same calls again"
 
 
 def difference(before: JobSnapshot, after: JobSnapshot, origins: Tuple[Origin, Origin]) -> JobDifference:
@@ -41,7 +41,7 @@ def difference(before: JobSnapshot, after: JobSnapshot, origins: Tuple[Origin, O
     trees = merge(before), merge(after)
     if trees[0].counts != trees[1].counts:
         stacks: Tuple[StackDifference, ...] = ()
-        notes = (*notes, "stacks are not compared: the ranks of one look have no numbers")
+        notes = (*notes, "stacks are not compared: the ranks of one snapshot have no numbers")
     else:
         stacks = tuple(_stacks(*trees))
     return JobDifference(
@@ -59,7 +59,9 @@ def _matched(before: JobSnapshot, after: JobSnapshot) -> Tuple[_Processes, _Proc
     return (
         olds,
         news,
-        () if numbered else ("ranks have no numbers in one of the looks: processes are matched by host and pid",),
+        ()
+        if numbered
+        else ("ranks have no numbers in one of the snapshots: gdbext matches processes by host and pid",),
     )
 
 
@@ -117,7 +119,7 @@ def _rank(
         state = "gone" if new is None else "new"
     elif state is None:
         state = "unknown"
-        why = f"no stack of it was read in the {'first' if not _read(old) else 'second'} look"
+        why = f"the {'first' if not _read(old) else 'second'} snapshot has no stack of it"
     elif state == "unknown":
         why = _RAN
     return RankDifference(

@@ -16,12 +16,14 @@ from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, call
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, FROM_ONE, POOL_RESULTS, POOL_WORKER, YIELD
+from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.codes import Code, Given
 from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex
 
 _RESULTS = regex(POOL_RESULTS)
 _YIELDS = regex(YIELD)
+_JOIN, _TIMED = "os-join", regex(r"wait_(for|until)|timedjoin")
 _FED = ("ipc-queue", "condvar-idle", "mutex")
 """Waits that a thread of the same process may end."""
 
@@ -34,15 +36,15 @@ def yields(one: Party) -> bool:
 
 def works_inside(view: JobView) -> Optional[Candidate]:
     """No rank waits for another one, and of those that were read some work, or are woken again and again."""
-    if not _alone(view):
+    if not alone(view):
         return None
-    active = [party for party in view.parties if _works(view, party)]
+    active = [party for party in view.parties if works(view, party)]
     others = without(view.parties, active)
     if not active and all(serves(view, party) for party in others):
         summary = (
             f"{start(who(others))} {verb(others, 'waits', 'wait')} for requests, for example in {where(others[0])}."
         )
-    elif not active or not all(_waits_inside(view, party) for party in others):
+    elif not active or not all(waits_inside(view, party) for party in others):
         return None
     else:
         summary = f"{start(who(active))} {verb(active, 'works', 'work')}, for example in {where(active[0])}."
@@ -60,7 +62,7 @@ def result_lost(view: JobView) -> Optional[Candidate]:
     """A parent waits for the result of a pool, whose workers all wait for tasks."""
     idle = [party for party in view.parties if party.judged.rule == POOL_WORKER]
     waiting = [party for party in view.parties if waits_for_result(party)]
-    if not idle or not waiting or not _alone(view) or len(idle) + len(waiting) < len(view.parties):
+    if not idle or not waiting or not alone(view) or len(idle) + len(waiting) < len(view.parties):
         return None
     if any(thread.switches for process in view.snapshot.processes for thread in process.threads):
         return None
@@ -78,43 +80,6 @@ def result_lost(view: JobView) -> Optional[Candidate]:
     )
 
 
-def held_up(view: JobView) -> Optional[Candidate]:
-    """Nobody works: some wait for something outside of the program, and all the others for each other."""
-    if not _alone(view) or len(view.parties) < 2 or any(_works(view, party) for party in view.parties):
-        return None
-    asked = any(map(waits_for_result, view.parties))  # else who waits for a message may just have nothing to do
-    away = [
-        party
-        for party in view.parties
-        if not (party.group == "lock" or _waits_inside(view, party)) or (asked and _asks_away(view, party))
-    ]
-    others = [party for party in without(view.parties, away) if not serves(view, party)]
-    if not away or not others or any(party.kind not in ("io", "ipc-queue") for party in away):
-        return None
-    if any(thread.switches for process in view.snapshot.processes for thread in process.threads if thread.frames):
-        return None
-    summary = (
-        f"No process of this program is working: {who(away)} {verb(away, 'waits', 'wait')} in {where(away[0])} for "
-        f"something outside the program, and {who(others)} {verb(others, 'waits', 'wait')} for other processes of the "
-        f"program, for example in {where(others[0])}."
-    )
-    return Candidate(
-        cause="other",
-        confidence="low",
-        summary=summary,
-        culprits=tuple(away),
-        victims=tuple(others),
-        evidence=evidence_of(away, others),
-    )
-
-
-def _asks_away(view: JobView, party: Party) -> bool:
-    """Whether it waits for a message, and the only ones who could send it are no processes that were read."""
-    ours = {process.pid for process in view.snapshot.processes}
-    ends = _other_ends(party)
-    return party.kind == "ipc-queue" and bool(ends) and all(pids and ours.isdisjoint(pids) for pids in ends)
-
-
 def waits_for_result(party: Party) -> bool:
     """Whether it is the parent of a pool that waits for what its workers do."""
     return party.kind in _FED and matches_any(_RESULTS, (name.rsplit("::", 1)[-1] for name in calls_of(party)))
@@ -122,11 +87,11 @@ def waits_for_result(party: Party) -> bool:
 
 def cannot_tell(view: JobView) -> Optional[Candidate]:
     """All that moves are threads that sleep for a moment again and again: they may feed the others, or only watch."""
-    if not _alone(view) or view.before:
+    if not alone(view) or view.before:
         return None
     polls = [party for party in view.parties if _polls(view, party)]
-    others = [party for party in without(view.parties, polls) if not _works(view, party)]
-    if not polls or not all(_waits_inside(view, party) for party in others):
+    others = [party for party in without(view.parties, polls) if not works(view, party)]
+    if not polls or not all(waits_inside(view, party) for party in others):
         return None
     summary = (
         f"It is not clear yet whether anything hangs: {who(polls)} {verb(polls, 'is', 'are')} in {where(polls[0])}, "
@@ -193,29 +158,31 @@ def _listens(view: JobView, party: Party) -> bool:
 
 def _asks_another(party: Party) -> bool:
     """Waits for a message of another process of its program, which is there."""
-    return party.kind == "ipc-queue" and any(set(pids) - {party.process.pid} for pids in _other_ends(party))
+    return party.kind == "ipc-queue" and any(set(pids) - {party.process.pid} for pids in other_ends(party))
 
 
-def _other_ends(party: Party) -> List[Tuple[int, ...]]:
+def other_ends(party: Party) -> List[Tuple[int, ...]]:
     """Who has the other end of what its thread waits for."""
     peers = (one.processes for one in party.process.peers if one.thread == party.lwp)
     return [one for one in peers if not isinstance(one, Missing)]
 
 
-def _alone(view: JobView) -> bool:
+def alone(view: JobView) -> bool:
     """Whether two copies of all there is were read, and nobody waits for other ranks."""
     if view.given is not Given.LIVE or not view.looked_twice or view.unseen or view.gone or view.snapshot.absent:
         return False
     return not view.threads_as_ranks and all(party.group in ("elsewhere", "idle", "lock") for party in view.parties)
 
 
-def _works(view: JobView, party: Party) -> bool:
+def works(view: JobView, party: Party) -> bool:
     if may_progress(party) or (party.thread is not None and was_woken(party.thread)):
         return True
     if in_own_code(party) and is_alive(party):
         return True
     if party.judged.rule in CHILD_WAITS and party.process.activity is not None:
         return any(child.cpu >= CHILD_CPU for child in party.process.activity.children)
+    if _has_joined(party) or _worked_between_tries(party):
+        return True
     joined = _joined(view, party)
     if any(map(yields, joined)):  # for what any of the others may give
         joined = threads_of(view, party.index)
@@ -230,18 +197,38 @@ def _got_lock(one: Party) -> bool:
     return one.kind == "mutex" and left > (one.judged.frame or 0)
 
 
+def _has_joined(party: Party) -> bool:
+    """Whether the call in which it waited for the end of a thread, without a timeout, was over in the second copy."""
+    left = party.thread.left or 0 if party.thread is not None else 0
+    ended = party.judged.rule == _JOIN and left > (party.judged.frame or 0)
+    return ended and not any(_TIMED.search(name) for name in calls_of(party))
+
+
+def _worked_between_tries(party: Party) -> bool:
+    """Whether it asks for a lock again and again, and used more of a processor than that takes: it had the lock."""
+    thread = party.thread
+    naps = thread is not None and thread.sleeps is not None and thread.sleeps <= SPINNING_AFTER
+    return naps and party.kind in ("mutex", "io") and thread is not None and (thread.cpu or 0.0) >= CHILD_CPU
+
+
 def _joined(view: JobView, party: Party) -> List[Party]:
     """The thread whose end it waits for, as memory shows it."""
     ends = {wait.owner for wait in party.process.locks if wait.kind == "join" and wait.thread == party.lwp}
     return [one for one in threads_of(view, party.index) if one.lwp in ends] if ends else []
 
 
-def _waits_inside(view: JobView, party: Party) -> bool:
+def waits_inside(view: JobView, party: Party) -> bool:
     """Whether somebody of the same program may end its wait."""
     if serves(view, party) or party.kind in ("ipc-queue", "condvar-idle") or party.judged.rule in CHILD_WAITS:
         return True
     others = {process.pid for process in view.snapshot.processes} - {party.process.pid}
-    return any(not others.isdisjoint(pids) for pids in _other_ends(party))
+    return any(not others.isdisjoint(pids) for pids in other_ends(party))
+
+
+def has_code(party: Party, code: Code) -> bool:
+    """Whether its thread waits for a file of which that is said in the place of its other end."""
+    peers = (one.processes for one in party.process.peers if one.thread == party.lwp)
+    return any(isinstance(one, Missing) and one.code == code for one in peers)
 
 
 def _polls(view: JobView, party: Party) -> bool:
@@ -266,8 +253,10 @@ def _is_active(one: Party) -> bool:
     """Computes, or waits without a timeout and was woken."""
     if one.judged.helper is not None or one.thread is None or yields(one):
         return False
-    return (one.thread.cpu or 0.0) >= CHILD_CPU or was_woken(one.thread)
+    # Beside a load it may get less of a processor.
+    runs = one.kind == "native-compute" and one.thread.state == "R" and bool(one.thread.switches)
+    return runs or (one.thread.cpu or 0.0) >= CHILD_CPU or was_woken(one.thread)
 
 
-LOST = (result_lost, held_up)
+LOST = (result_lost,)
 PATTERNS = (works_inside, followers_wait, cannot_tell)

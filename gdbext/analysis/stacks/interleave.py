@@ -54,6 +54,17 @@ def interleave(native: ThreadStack, python: PythonThread) -> ThreadStack:
     )
 
 
+def python_frame_at(native: ThreadStack, python: PythonThread, index: int) -> int:
+    """The number of the innermost Python frame that is executed by a native frame or by one outside of it, counted from
+    the innermost Python frame on; 0 where no frame of the interpreter has a name."""
+    evals, groups = _eval_frames(native.frames), list(python.groups)
+    if not evals or not any(groups):
+        return 0
+    placed, _ = _place(native, python, evals, groups)
+    inside = sum(len(group) for place, group in placed.items() if place < index)
+    return min(inside, len(python.frames) - 1)
+
+
 def interleave_all(stacks: Iterable[ThreadStack], python: Mapping[int, PythonThread]) -> Tuple[ThreadStack, ...]:
     """The stacks of a process with its Python frames, by thread id; threads without a native stack come last."""
     whole: List[ThreadStack] = []

@@ -8,12 +8,13 @@ from typing import Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optiona
 from gdbext.analysis.failures.check_messages import is_raising
 from gdbext.analysis.stacks.frame_facts import FrameBook, Known, without_lies
 from gdbext.analysis.stacks.resting_threads import AT_REST, rests
+from gdbext.knowledge.causes.held_by_frames import ENDS, STOPS
 from gdbext.knowledge.frame_precedence import API, GIL, LEAF, NAMED, OUTER, SILENT
 from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES
 from gdbext.knowledge.frames.helper_threads import CALLERS
 from gdbext.knowledge.frames.python.python_helpers import WAITS_FOR_WORK
 from gdbext.knowledge.frames.system import code_owners
-from gdbext.knowledge.frames.system.libc import STUCK_HANDLER
+from gdbext.knowledge.frames.system.libc import JOINS, STUCK_HANDLER
 from gdbext.knowledge.labels import RULE_GROUPS, WAIT_GROUPS
 from gdbext.knowledge.log_lines import LOG_RULES
 from gdbext.knowledge.log_lines.last_words import HANDLERS, LAST_WORDS
@@ -33,6 +34,7 @@ _HANDLED = frozenset(HANDLERS.values())
 _SAYS_LITTLE = ("unknown", "native-compute", "python-code", "condvar-idle")
 _RAISED = regex(r"[\w.]{0,200}(?:Error|Exception|Timeout|Expired)(?::|$)")  # whoever raises does not wait for work
 _CUT_INSIDE = regex(r"not in the text: frames? 0\b")  # what it calls there may well wait
+_END = regex(f"{ENDS}|{STOPS}")
 _NAMES = [(regex(row.pattern), row.helper) for row in THREAD_NAMES]
 _OWN_THREADS = [(regex(pattern), helper) for pattern, helper in code_owners.OWN_THREADS]
 _BOOK = FrameBook()
@@ -60,7 +62,7 @@ class Judged:
     def of(self, thread: ThreadStack, profile: Optional[EngineProfile], messages: Tuple[str, ...]) -> ThreadJudgement:
         calls, cpu = thread.calls, thread.cpu
         busy = cpu if cpu is None else cpu >= BUSY
-        about = (thread.name, thread.state, busy, thread.truncated, thread.problems, messages)
+        about = (thread.name, thread.state, busy, bool(thread.switches), thread.truncated, thread.problems, messages)
         key = (id(calls), profile and profile.name, *about)
         found = self._known.get(key)
         if found is None:
@@ -140,7 +142,9 @@ def _kind(thread: ThreadStack, reading: _Reading) -> Tuple[str, Optional[int], b
     if reading.python is not None:
         return "python-code", reading.python, active
     unseen = thread.cpu is None and thread.state is None and reading.own
-    if reading.busy is not None and (active or (unseen and not any(map(_CUT_INSIDE.match, thread.problems)))):
+    # It ran, and the copy found it in code of its own, in no call: wherever it sleeps by now, that is no wait.
+    caught = reading.own and reading.busy == 0 and bool(thread.switches)
+    if reading.busy is not None and (active or caught or (unseen and not any(map(_CUT_INSIDE.match, thread.problems)))):
         return "native-compute", reading.busy, True
     return "unknown", reading.busy, active
 
@@ -218,7 +222,8 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
                 if rule is None or (row.rank > rule.rank and rule.kind not in STUCK_HANDLER.get(row.id, ())):
                     rule, at = row, number
                 break
-        server = server or next((row for row in matching if row.helper), None)
+        if server is None and not _ends(frame.name or ""):
+            server = next((row for row in matching if row.helper), None)
         collective = next((row.collective for row in matching if row.collective), collective)
         transparent = transparent and (frame.name is None or frame.system)
         quiet = quiet and (frame.name is None or _is_quiet(frame))
@@ -239,6 +244,12 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
     return _Reading(rule, at, helper, collective, python, busy, own, engine)
 
 
+@functools.lru_cache(maxsize=4096)
+def _ends(name: str) -> bool:
+    """Whether a function ends something: who ends a pool is no thread of it."""
+    return _END.match(name) is not None
+
+
 def _is_quiet(frame: Known) -> bool:
     """The interpreter, or a wait of Python's standard library: what stands inside a thread that has no work."""
     return any(row.id in WAITS_FOR_WORK for row in frame.rules) if frame.python else _is_interpreter(frame)
@@ -246,7 +257,8 @@ def _is_quiet(frame: Known) -> bool:
 
 def _does_more(server: FrameRule, rule: FrameRule) -> bool:
     """Whether a thread with frames of a helper makes a public call that no helper makes, or called the pool itself."""
-    return (server.leaf and rule.rank >= API) or OUTER <= rule.rank < GIL or _calls_pool(rule)
+    more = (server.leaf and rule.rank >= API) or OUTER <= rule.rank < GIL
+    return more or _calls_pool(rule) or rule.id in JOINS
 
 
 def _calls_pool(rule: Optional[FrameRule]) -> bool:
@@ -261,6 +273,10 @@ def _fits(rule: FrameRule, stack: List[Known], number: int, transparent: bool) -
         return False
     if rule.by and not _called_by_function(rule.by, stack, number):
         return False
+    if rule.calls:
+        pattern = _pattern(rule.calls)
+        if any(frame.name is not None and pattern.match(frame.name) for frame in stack[:number]):
+            return False
     if rule.under:
         pattern = _pattern(rule.under)
         return any(frame.name is not None and pattern.match(frame.name) for frame in stack[number + 1 :])

@@ -66,6 +66,8 @@ def view_of(info: TensorInfo) -> View:
     if info.unreadable:
         raise GdbextError(f"{info.name}: {info.unreadable}")
     if isinstance(dtype, Missing):
+        if dtype == info.shape == info.address:  # nothing is known of it, or there is nothing
+            raise GdbextError(f"{info.name}: {dtype.reason}")
         raise GdbextError(f"{info.name}: element type unknown ({dtype.reason})", "say --dtype, --shape")
     row = dtype_named(dtype)
     if row is None:
@@ -159,7 +161,7 @@ def _item(word: str, index: str) -> Item:
         if len(numbers) == 3 and numbers[2] == 0:
             raise UsageError("the step of a slice cannot be 0")
         return slice(*numbers)
-    raise UsageError(f"{_short(word) or 'nothing'} in {_short(index)} is no index", "write one like [0, :, -3:]")
+    raise UsageError(f"{_short(word) or 'nothing'} in {_short(index)} is not an index", "write one like [0, :, -3:]")
 
 
 def _short(text: str) -> str:

@@ -61,7 +61,7 @@ def tensors_in(file: IO[bytes]) -> Dict[str, Callable[[], StoredTensor]]:
     try:
         archive = zipfile.ZipFile(file)
     except zipfile.BadZipFile:
-        raise ValueError("it is no archive of torch.save (before torch 1.6 that was another format)") from None
+        raise ValueError("it is not an archive of torch.save (before torch 1.6 that was another format)") from None
     members = archive.infolist()
     if len(members) > _MOST_MEMBERS:
         raise ValueError("too many members")

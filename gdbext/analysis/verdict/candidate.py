@@ -7,7 +7,7 @@ from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.analysis.verdict.wording import where, who
-from gdbext.knowledge.labels import CONFIDENCE, WAIT_KINDS
+from gdbext.knowledge.labels import CONFIDENCE, OWN_SLEEPS, WAIT_KINDS
 from gdbext.model.considered_hypotheses import Considered
 from gdbext.model.verdict import Evidence
 from gdbext.model.waits import Edge, Hypothesis, Node
@@ -37,11 +37,17 @@ class Candidate:
 def shows(party: Party, text: str = "") -> Evidence:
     """The party's decisive frame as evidence."""
     judged = party.judged
-    meaning = WAIT_KINDS[judged.kind].split(":")[0]
+    meaning = "sleeps" if _sleeps(party) else WAIT_KINDS[judged.kind].split(":")[0]
     said = text or f"{who([party])} is in {where(party)}: {meaning}"
     if not text and party.group == "stopped" and (judged.helper is not None or judged.idle):
         return Evidence(f"{who([party])} is stopped by a signal", party.index)  # its helper's wait says nothing of it
     return Evidence(said, party.index, party.id or None, judged.frame)
+
+
+def _sleeps(party: Party) -> bool:
+    """Whether it asked for the time itself: nobody wakes it. The same frame rules know calls that wait for a signal."""
+    frame = party.frame(party.judged.frame)
+    return party.judged.rule in OWN_SLEEPS and frame is not None and "sleep" in (frame.function or "")
 
 
 def shown_together(parties: Iterable[Party]) -> List[Evidence]:

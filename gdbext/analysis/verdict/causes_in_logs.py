@@ -7,9 +7,10 @@ import re
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads
-from gdbext.analysis.verdict.wording import start, verb, where, who
-from gdbext.knowledge.frames.failures import DEVICE_CHECKS, OWN_CHECKS
+from gdbext.analysis.verdict.died_by_itself import told_by_frames
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads
+from gdbext.analysis.verdict.wording import start, where, who
+from gdbext.knowledge.errors.xid import XIDS
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.log_lines import GROUP, LOG_RULES, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN
 from gdbext.knowledge.row_kinds import LogRule
@@ -22,7 +23,6 @@ from gdbext.model.verdict import Evidence, ThreadJudgement
 _RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES]
 _TIMED_OUT, _PROGRESS, _GROUP, _RANK, _READY = map(regex, (TIMED_OUT, PROGRESS, GROUP, RANK, READY))
 _NUMBER = regex(r"\d{1,6}")
-_OWN_CHECK, _DEVICE_CHECK = regex(OWN_CHECKS), regex(DEVICE_CHECKS)
 _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
 _MOST_QUOTED = 3
 _LONGEST_QUOTE = 160
@@ -85,10 +85,11 @@ def without_stacks(view: JobView) -> str:
     if telling is None or telling.process is None:
         return "No thread that does a rank's work could be read. The cause is unknown."
     others = len({line.process.index for line in lines(view) if line.process is not None}) - 1
-    rest = f" {others} other {'process has' if others == 1 else 'processes have'} lines as well." if others else ""
+    also = "process reports a problem" if others == 1 else "processes report problems"
+    rest = f" {others} other {also} too." if others else ""
     return (
         f"The log of {telling.process.label} reports: {telling.rule.means}.{rest} No stack was read, so the cause is "
-        "unknown; look at the lines of that process before this one."
+        f"unknown; read the earlier log lines of {telling.process.label}."
     )
 
 
@@ -97,7 +98,7 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
     known = lines(view)
     telling = next((line for line in known if line.rule.cause and _may_decide(view, line, known)), None)
     if telling is None:
-        return _told_by_frames(view, known)
+        return told_by_frames(view, _waited_in_vain(known))
     rule = telling.rule
     if rule.alone and len(view.snapshot.processes) < 2:
         rule = dataclasses.replace(rule, cause=rule.alone, confidence="low")
@@ -111,11 +112,11 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
     named = {party.index for party in culprits}
     waiting = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in named)
     speaker = f"the log of {telling.process.label}" if telling.process is not None else "the log"
-    meaning = f"{rule.means}{f' ({ranks(blamed)})' if blamed else ''}"
+    meaning = f"{rule.means}{_xid_in(telling)}{f' ({ranks(blamed)})' if blamed else ''}"
     if blamed and rule.befell:
         meaning = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"
     summary = f"In {speaker}: {meaning}. " + (
-        f"{start(who(waiting))} {verb(waiting, 'is', 'are')} blocked by that."
+        f"Because of that, {who(waiting)} cannot continue."
         if waiting
         else "The stacks that were read neither confirm nor contradict it."
         if view.given is not Given.LOG
@@ -138,31 +139,18 @@ def _waited_in_vain(known: Sequence[Line]) -> bool:
     return any(WAIT_GROUPS[one.rule.wait] != "fatal" for one in known if one.rule.wait)
 
 
-def _told_by_frames(view: JobView, known: Sequence[Line]) -> Optional[Candidate]:
-    """A check of the program's own state, on the stack of the thread that it ended."""
-    dying = [one for one in threads(view, ("exited-or-crashed",)) if _checked_itself(one)]
-    if not dying or _waited_in_vain(known):
-        return None
-    dead = {one.index for one in dying}
-    victims = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in dead)
-    return Candidate(
-        cause="other",
-        confidence="low",
-        summary=f"{start(who(dying))} died of a check of its own state, in {where(dying[0])}.",
-        culprits=tuple(dying),
-        victims=victims,
-        evidence=evidence_of(dying, victims),
-    )
-
-
-def _checked_itself(one: Party) -> bool:
-    return matches_any(_OWN_CHECK, calls_of(one)) and not matches_any(_DEVICE_CHECK, calls_of(one))
-
-
 def _ranks_in(line: Line) -> Tuple[int, ...]:
     match = re.search(line.rule.pattern, line.text)
     groups = [value for name, value in match.groupdict().items() if name.startswith("rank")] if match else []
     return tuple(int(number) for value in groups if value for number in _NUMBER.findall(value))
+
+
+def _xid_in(line: Line) -> str:
+    """`: 79, the GPU has fallen off the bus`."""
+    match = re.search(line.rule.pattern, line.text)
+    number = match.groupdict().get("xid") if match else None
+    row = XIDS.get(int(number)) if number else None
+    return f": {number}{f', {row.meaning}' if row else ''}" if number else ""
 
 
 def _of_ranks(view: JobView, numbers: Sequence[int]) -> Tuple[Party, ...]:

@@ -6,6 +6,7 @@ import re
 from typing import List, Optional, Set, Tuple
 
 from gdbext.analysis.verdict.candidate import Candidate
+from gdbext.analysis.verdict.causes_in_logs import lines
 from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.analysis.verdict.open_stacks import again
 from gdbext.knowledge.causes.remedies import REMEDIES
@@ -15,14 +16,17 @@ from gdbext.model.verdict import Remedy
 
 _NCCL_FILE = re.compile(r"libnccl\.so\.(\d+\.\d+\.\d+)")
 _LONGER = "samples that are far apart tell a long step from a rank that is stuck"
+_HOST = "host cores, or a snapshot or stacks of the same moment (--save, py-spy dump), beside the GPU cores"
 MOST = 5
 
 
 def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     """What to do about the candidate's cause, in the order of the rows; before them what makes the answer surer."""
-    kinds = {_kind(view, party) for party in (best.culprits or best.victims or view.parties)}
+    seen = best.culprits or best.victims or view.parties
+    seen = (*seen, *view.of("fatal")) if best.cause == "unknown" else seen
+    kinds = {_kind(view, party) for party in seen}
     if best.decided_by is not None:
-        return (Remedy(f"Run {best.decided_by}", _LONGER),)
+        return (Remedy(f"Run {best.decided_by}", _LONGER if view.parties else _HOST),)
     fitting = [rule for rule in REMEDIES if rule.cause == best.cause and _holds(rule, view, best, kinds)]
     return (*again(view, best), *(Remedy(rule.action, rule.reason) for rule in fitting))[:MOST]
 
@@ -51,6 +55,8 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
         return False
     if rule.alone is not None and rule.alone != (len(view.parties) + len(view.unseen) < 2):
         return False
+    if rule.itself is not None and rule.itself != _waits_for_itself(best):
+        return False
     if rule.helpers and (view.parties or not view.unseen or not any(one.threads for one in view.unseen)):
         return False
     if rule.reported is not None and not _reported_fits(rule.reported, view):
@@ -59,9 +65,26 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
     if (rule.said and rule.said not in told) or rule.not_said in told:
         return False
     blamed = best.culprits or best.victims or view.parties
-    if rule.rules and not any(party.judged.rule in rule.rules for party in blamed):
+    if rule.rules and not {*(party.judged.rule for party in blamed), *(line.rule.id for line in lines(view))} & {
+        *rule.rules
+    }:
+        return False
+    if rule.module and not any(_waits_in(party, rule.module) for party in blamed):
         return False
     return _release_fits(rule, view)
+
+
+def _waits_for_itself(best: Candidate) -> bool:
+    """Whether a thread of the chain waits for what it holds."""
+    return any(
+        one.source.kind in ("rank", "thread") and one.target.id == two.source.id and two.target.id == one.source.id
+        for one, two in zip(best.chain, best.chain[1:])
+    )
+
+
+def _waits_in(party: Party, module: str) -> bool:
+    frame = party.frame(party.judged.frame)
+    return frame is not None and re.match(module, frame.library or "") is not None
 
 
 def _reported_fits(wanted: Tuple[str, ...], view: JobView) -> bool:

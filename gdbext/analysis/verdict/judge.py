@@ -6,22 +6,22 @@ import dataclasses
 from typing import Callable, Dict, Mapping, Optional, Tuple
 
 from gdbext.analysis.communicators.launch_counts import counted
-from gdbext.analysis.failures.gpu_findings import findings
+from gdbext.analysis.failures.gpu_findings import clean_reports, findings
 from gdbext.analysis.progress.between_looks import between_copies, between_looks, ran
 from gdbext.analysis.progress.running import longer_look, was_woken
 from gdbext.analysis.progress.slow import doubted
 from gdbext.analysis.stacks.decisive import decisive
 from gdbext.analysis.stacks.thread_kind import Judged, kind_of_log
 from gdbext.analysis.verdict import causes_in_logs as told
-from gdbext.analysis.verdict import unread_ranks as proc_alone
+from gdbext.analysis.verdict import unread_ranks
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.chosen_remedies import remedies
 from gdbext.analysis.verdict.job_view import JobView, Party, look
 from gdbext.analysis.verdict.not_read import missing
 from gdbext.analysis.verdict.open_stacks import less_sure
 from gdbext.analysis.verdict.several_jobs import jobs_of, joined, mixed_up, part
-from gdbext.analysis.verdict.witness_evidence import heard
-from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.analysis.verdict.witness_evidence import gpu_cores_alone, heard
+from gdbext.analysis.verdict.wording import alone, in_places, start, verb, where, who
 from gdbext.analysis.waits.best_hypothesis import read_off
 from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
@@ -42,7 +42,8 @@ _REGRADES: Mapping[str, Callable[[JobView, Candidate], Candidate]] = {
     "counters": counted,
     "witnesses": heard,
 }
-"""What changes the confidence after the graph was read, in this order, by keys of model/considered.py REGRADES."""
+"""What changes the confidence after the graph was read, in this order, by keys of REGRADES
+(model/considered_hypotheses.py)."""
 _OPERATION_COUNTS = {"comm->opCount": "op", "comm->collOpCount": "collective"}
 
 
@@ -123,8 +124,8 @@ def judge_process(
     """All threads of one process, and the one that decides. `known`: what was judged of the same look before."""
     known = known or Judged()
     profile = _PROFILES.get(process.engine or engine or "")
-    alone = (*process.problems, *process.said) if len(process.threads) == 1 else ()
-    judged = _with_backend(process, tuple(known.of(thread, profile, alone) for thread in process.threads))
+    texts = (*process.problems, *process.said) if len(process.threads) == 1 else ()
+    judged = _with_backend(process, tuple(known.of(thread, profile, texts) for thread in process.threads))
     best = decisive(process, judged)
     if best is None:
         dead = process.state == ReadState.LOST and not process.alive and process.given is not Given.UNASKED
@@ -173,18 +174,11 @@ def _unknown(view: JobView) -> Candidate:
     """What can be said without a cause: who waits where, and what would help."""
     parties = [party for party in view.parties if party.group not in ("idle",)] or list(view.parties)
     if not parties:
-        return Candidate(cause="unknown", confidence="low", summary=told.without_stacks(view))
+        found = gpu_cores_alone(view) or clean_reports(view)
+        return found or Candidate(cause="unknown", confidence="low", summary=told.without_stacks(view))
     kinds = {party.group for party in parties}
-    if len(parties) == 1 and kinds == {"fatal"}:
-        text = (
-            f"{start(who(parties))} died or is dying in {where(parties[0])}: this is the stack of a crash, not of a "
-            "hang. The log lines before it give the reason; other ranks would only wait for this one."
-        )
-    elif len(parties) == 1:
-        text = (
-            f"{start(who(parties))} is in {where(parties[0])}. "
-            "One process alone does not show whether it is the culprit or a victim of another rank."
-        )
+    if len(parties) == 1:
+        text = alone(parties[0], [party for party in view.parties if party.group == "idle"])
     elif {party.judged.collective for party in parties} == {"recv"}:
         text = (
             f"{start(who(parties))} all wait to receive in {where(parties[0])}, and none of them sends. "
@@ -197,12 +191,16 @@ def _unknown(view: JobView) -> Candidate:
             f"Either the {'device or the ' if on_gpu else ''}network is stuck, or the step just takes long; "
             f"{'a second sample' if view.given is Given.LIVE else 'a second dump'} shows which."
         )
-    else:
+    elif "fatal" in kinds and len(kinds) > 1:
+        dying = [party for party in parties if party.group == "fatal"]
+        others = [party for party in parties if party.group != "fatal"]
         text = (
-            f"{start(who(parties))} wait in different places, for example {where(parties[0])}. "
-            "They fit no known pattern."
+            f"{start(who(dying))} died or {verb(dying, 'is', 'are')} dying in {where(dying[0])}; {in_places(others)}. "
+            f"The log lines before the stack of {who(dying[:1])} give the reason."
         )
-    waiting = tuple(parties) if len(parties) > 1 else ()
+    else:
+        text = f"{start(in_places(parties))}. Together they fit no known pattern."
+    waiting = tuple(party for party in parties if party.group != "fatal") if len(parties) > 1 else ()
     # Who sleeps, and ran between the two copies, may have got what it waited for.
     may_go_on = view.given is Given.LIVE and view.looked_twice and any(map(_may_go_on, parties))
     return Candidate(
@@ -236,8 +234,8 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
         absent=best.absent,
         decisive_process=shown.index if shown else None,
         decisive_thread=(shown.id or None) if shown else None,
-        evidence=(*best.evidence, *told.quoted(view, best), *_stood_still(view, best), *proc_alone.seen(view)),
-        remedies=proc_alone.how_to_read(view, best) or remedies(view, best),
+        evidence=(*best.evidence, *told.quoted(view, best), *_stood_still(view, best), *unread_ranks.seen(view)),
+        remedies=unread_ranks.how_to_read(view, best) or remedies(view, best),
         missing=missing(view, best),
         decided_by=best.decided_by,
         chain=best.chain,

@@ -17,10 +17,10 @@ from gdbext.model.text.ranges import ranks
 _MOST = 8
 
 _SECOND = {
-    Given.LIVE: "a second sample, seconds later: one sample cannot tell slow from stuck",
-    Given.CORE: "a second point in time: a core file cannot tell slow from stuck",
-    Given.TEXT: "a second dump, seconds later: one dump cannot tell slow from stuck",
-    "log": "stacks of the ranks: log lines do not show where a process is",
+    Given.LIVE: "missing: a second sample, seconds later; one sample cannot tell slow from stuck",
+    Given.CORE: "a core file shows one moment: it cannot tell slow from stuck",
+    Given.TEXT: "missing: a second dump, seconds later; one dump cannot tell slow from stuck",
+    "log": "missing: stacks of the ranks; log lines do not show where a process is",
 }
 
 
@@ -29,12 +29,12 @@ def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
     lines: List[str] = []
     snapshot = view.snapshot
     if len(snapshot.processes) == 1 and not view.threads_as_ranks:
-        lines.append("the stacks of the other ranks (only one process was seen)")
+        lines.append("missing: stacks of the other ranks (only one process was seen)")
     elif view.world_size and len(snapshot.processes) + len(snapshot.absent) < view.world_size:
         lines.append(f"{view.world_size - len(snapshot.processes)} of {view.world_size} ranks were not seen")
     unseen = [process for process in view.unseen if not process.outlined]
     if unseen:
-        lines.append(f"threads that do the work of {whom(unseen)}")
+        lines.append(f"missing: the main threads of {whom(unseen)}")
     lost = [
         process.rank for process in snapshot.processes if process.state == ReadState.LOST and process.rank is not None
     ]
@@ -47,11 +47,9 @@ def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
         and not _has_times(view)
         and not any(process.outlined for process in snapshot.processes)
     ):
-        lines.append("CPU time and state of the threads: spinning cannot be told from blocked")
+        lines.append("missing: CPU time and state of the threads, so spinning looks like being blocked")
     if view.given is not Given.LOG and not _has_communicators(view):
-        lines.append(
-            "communicators and counts: NCCL's symbols were not found, so equal calls count as the same collective"
-        )
+        lines.append("missing: NCCL's communicators (no symbols were found); equal calls count as the same collective")
     if not view.looked_twice and (best.cause in ("unknown", "not-a-hang") or best.confidence == "low"):
         lines.append(_SECOND.get(view.given, _SECOND[Given.LIVE]))
     return tuple(lines[:_MOST])
@@ -62,9 +60,7 @@ def _cut_short(view: JobView) -> List[str]:
     short = [
         party for party in view.parties if party.kind == "unknown" and party.thread and _only_nameless(party.thread)
     ]
-    return (
-        [f"the outer frames of {who(short)}: the stack ends inside a library whose code has no names"] if short else []
-    )
+    return [f"missing: outer frames of {who(short)}; the stack ends inside a library without symbols"] if short else []
 
 
 def _only_nameless(thread: ThreadStack) -> bool:

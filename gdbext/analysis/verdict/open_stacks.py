@@ -44,8 +44,8 @@ def not_read(view: JobView) -> List[str]:
     if ran:
         threads = sum(map(_workers, view.snapshot.processes, view.processes))
         lines.append(
-            f"{threads} {'thread' if threads == 1 else 'threads'} of {whom(ran)} that ran, not read without a "
-            "stop: look again without --no-stop"
+            f"{threads} {'thread' if threads == 1 else 'threads'} of {whom(ran)} that ran, not read without a stop: "
+            "run again without --no-stop"
         )
     closed = [process for process in view.snapshot.processes if process.outlined]
     if closed:
@@ -53,8 +53,8 @@ def not_read(view: JobView) -> List[str]:
     cut = {party.index: party.process for party in view.parties if _cut(party)}
     if cut:
         lines.append(
-            f"the outer frames of {whom(list(cut.values()))}: they need registers that only a stop shows; look without "
-            "--no-stop"
+            f"the outer frames of {whom(list(cut.values()))}: they need registers that only a stop shows; run again "
+            "without --no-stop"
         )
     return lines
 
@@ -64,8 +64,8 @@ def again(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     ran = _ran(view)
     if not ran or (best.cause != "unknown" and not memory_alone(view)):
         return ()
-    action = "Look again without --no-stop: it stops each rank for a moment, and reads threads that run as well"
-    return (Remedy(action, f"threads of {whom(ran)} ran, and what they do may be the cause"),)
+    action = "Run again without --no-stop: gdbext then stops each rank for milliseconds, and reads running threads too"
+    return (Remedy(action, f"threads of {whom(ran)} were running and could not be read; they may show the cause"),)
 
 
 def _ran(view: JobView) -> List[RankSnapshot]:

@@ -61,7 +61,7 @@ def how_to_read(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     remedy = _why(closed).remedy if closed else ""
     if not remedy or best.cause != "unknown":
         return ()
-    return (Remedy(start(remedy), f"then the stacks of {whom(closed)} can be read, and the cause be told"),)
+    return (Remedy(start(remedy), f"then gdbext can read the stacks of {whom(closed)}, which may show the cause"),)
 
 
 def seen(view: JobView) -> Tuple[Evidence, ...]:
@@ -120,7 +120,7 @@ def _facts(process: RankSnapshot) -> Iterator[_Fact]:
             text = f"{name} of {{who}} sleeps uninterruptibly in the kernel{where} (state D){lasts}"
             yield _Fact(1, text, process, thread)
         elif (thread.cpu or 0) >= BUSY:
-            text = f"{name} of {{who}} used {{cpu}}: it computes, or polls"
+            text = f"{name} of {{who}} used {{cpu}}: it computes or polls"
             yield _Fact(2 if is_main(process, thread) else 4, text, process, thread, thread.cpu or 0)
         elif thread.state == "R":  # on a busy machine one that never stops gets little
             used = "" if thread.cpu is None else ", and used {cpu}"
@@ -131,7 +131,7 @@ def _facts(process: RankSnapshot) -> Iterator[_Fact]:
     if _asleep(process):
         yield _Fact(3, "all threads of {who} sleep, and used no CPU between two samples", process)
     elif states <= {"S", "I"} and not counted:
-        yield _Fact(3, "all threads of {who} slept when they were looked at, once", process)
+        yield _Fact(3, "all threads of {who} were asleep in the only sample", process)
     elif states <= {"S", "I"} and max(counted) < BUSY:
         yield _Fact(
             3, "all threads of {who} sleep most of the time: together they used {cpu}", process, None, sum(counted)

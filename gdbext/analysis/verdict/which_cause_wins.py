@@ -28,6 +28,7 @@ def contradicted(found: Sequence[Hypothesis]) -> Iterator[Hypothesis]:
     ranks that look idle are none where something else tells what went wrong."""
     going = max((one for one in found if one.source == "progress"), key=_sureness, default=None)
     circle = next((one for one in found if one.circle and one.weakest == "proven"), None)
+    fault = next((one for one in found if _is_fault(one)), None)
     said = next((one for one in found if one.source in _SAID and one.cause not in ("unknown", "not-a-hang")), None)
     for one in found:
         against = one.contradictions
@@ -35,9 +36,19 @@ def contradicted(found: Sequence[Hypothesis]) -> Iterator[Hypothesis]:
             against += ("memory proves a deadlock cycle",)
         elif going is not None and one is not circle and _speaks_against(going, one):
             against += (f"progress was seen: {going.row}",)
+        if fault is not None and one.source == "graph" and not (one.circle and one.weakest == "proven"):
+            failed = tuple(f"the GPU of {node.label} has failed" for node in one.blamed if node in fault.blamed)
+            against += failed
+            one = replace(one, confidence=min(one.confidence, "medium", key=CONFIDENCE.index)) if failed else one
         if one.source == "idle" and said is not None:
             against += (f"{said.source} report {said.cause}",)
         yield replace(one, contradictions=against)
+
+
+def _is_fault(one: Hypothesis) -> bool:
+    """Whether it ends at a GPU that a check or its core shows to have failed: by stacks, its rank is only late."""
+    sure = one.source == "checks" and one.confidence == "high"
+    return sure and any(node.kind == "device" and node.state == "faulted" for node in one.roots)
 
 
 def _speaks_against(going: Hypothesis, one: Hypothesis) -> bool:

@@ -12,7 +12,7 @@ from gdbext.knowledge.causes.witnesses import CONTRADICTS
 from gdbext.model.verdict import Evidence, ThreadJudgement
 from gdbext.model.witness import Statement
 
-_TOLD = ("gpu-fault", "gpu-error", "shm-full", "dead", "gone-wrong", "mismatch", "behind", "spins", "in-sync")
+_TOLD = ("gpu-fault", "gpu-error", "shm-full", "dead", "gone-wrong", "mismatch", "behind", "spins", "in-sync", "kernel")
 """What is worth a line of evidence, the weightiest first."""
 _MOST = 4
 _SPINNING = 0.7  # of a core
@@ -80,6 +80,21 @@ def behind(view: JobView) -> Optional[Candidate]:
         culprits=tuple(suspects),
         victims=tuple(others),
         evidence=evidence_of(suspects, others),
+    )
+
+
+def gpu_cores_alone(view: JobView) -> Optional[Candidate]:
+    """No stack was read, and GPU cores without an exception say which kernel sits where: no more than that."""
+    if view.parties or all(process.kernels is None for process in view.snapshot.processes):
+        return None
+    told = [one.text for says in ("spins", "behind", "kernel") for _, one in _statements(view, says)]
+    places = "; ".join(told[:_MOST]) or "no kernel is on a GPU"
+    return Candidate(
+        cause="unknown",
+        confidence="low",
+        summary=f"The GPU cores hold no exception: {places}. Who holds them up is on the stacks of the host, which were"
+        " not given.",
+        decided_by="gdbext diagnose core.* *.nvcudmp",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Optional, Sequence
+from typing import TYPE_CHECKING, Dict, List, Optional, Sequence
 
 from gdbext.knowledge.frames.system.code_owners import STANDARD_FILES, STANDARD_NAMES
 from gdbext.model.stack import Frame
@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from gdbext.analysis.verdict.job_view import Party
 
 LONGEST_NAME = 80
+_MOST_PLACES = 2
+_WAITS_FOR = {"gil": "waits for the GIL", "mutex": "waits for a lock"}
+"""Waits whose call does not always say what it waits for."""
+_EXITS = "kernel-exit"
+"""The frame rule of a process that ends, for whatever reason."""
 _STANDARD_FILE = regex(STANDARD_FILES)
 
 
@@ -50,7 +55,7 @@ def place(frame: Optional[Frame]) -> str:
     """`decode (parallel_gpt.cc:66)`; the library where there is no source line of its own."""
     if frame is None:
         return "an unknown place"
-    name = frame.function or "code without a name"
+    name = frame.function or "an unnamed function"
     name = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
     if frame.file and (name.startswith(STANDARD_NAMES) or not _STANDARD_FILE.search(frame.file)):
         file = frame.file.rsplit("/", 1)[-1]
@@ -63,7 +68,8 @@ def where(party: Party) -> str:
     judged = party.judged
     inner, outer = party.frame(judged.frame), party.frame(judged.engine_frame)
     if inner is None and outer is None:
-        return _library_alone(party) or "a place that could not be read"
+        calls = party.thread.calls if party.thread is not None else ()
+        return _library_alone(party) or (place(calls[0]) if calls else "a place that could not be read")
     if judged.rule in _SIGNALS:
         inner = party.frame((judged.frame or 0) + 1) or inner
     if judged.kind == "cuda-error-throw" and outer is not None:
@@ -77,8 +83,36 @@ def where(party: Party) -> str:
         return place(outer or inner)
     if outer is None or outer is inner:
         return place(inner)
-    name = inner.function or "code without a name"
+    name = inner.function or "an unnamed function"
     return f"{name}, called from {place(outer)}"
+
+
+def in_places(parties: Sequence[Party]) -> str:
+    """`rank 0 is in poll and ranks 1-2 are in decode (gpt.cc:66)`: the first two places, and how many are elsewhere."""
+    places: Dict[str, List[Party]] = {}
+    for party in parties:
+        places.setdefault(where(party), []).append(party)
+    shown = list(places.items())[:_MOST_PLACES]
+    told = " and ".join(f"{who(some)} {verb(some, 'is', 'are')} in {place}" for place, some in shown)
+    more = len(parties) - sum(len(some) for _, some in shown)
+    return f"{told}, and {more} more {'is' if more == 1 else 'are'} elsewhere" if more else told
+
+
+def alone(party: Party, idle: Sequence[Party]) -> str:
+    """The sentences about the one process that was read beside idle ones, where they are all that can be said."""
+    if party.group != "fatal":
+        told = "One process alone does not show whether it is the culprit or a victim of another rank."
+        if idle:
+            others = f"{start(who(idle))} {verb(idle, 'is', 'are')} idle"
+            told = f"{others}. That does not show whether {who([party])} is stuck or at work."
+        return f"{start(who([party]))} {_WAITS_FOR.get(party.kind, 'is')} in {where(party)}. {told}"
+    state = f"died or is dying in {where(party)}: this is the stack of a crash, not of a hang"
+    if party.judged.rule == _EXITS:
+        state = f"is exiting, and is still in {where(party)}: the stack does not show why it exits"
+    return (
+        f"{start(who([party]))} {state}. The log lines before it give the reason; other ranks would only wait for this "
+        "one."
+    )
 
 
 def taken_in(party: Party) -> str:
@@ -87,7 +121,7 @@ def taken_in(party: Party) -> str:
     return place(engine) if engine is not None else where(party)
 
 
-_LOCKS = ("os-mutex", "os-loader-lock")
+_LOCKS = ("os-mutex", "os-once", "os-loader-lock")
 """Frame rules whose function says more than that the thread waits."""
 
 _SIGNALS = ("signal-shared-memory", "signal-in-nccl", "os-signal")
@@ -98,7 +132,7 @@ def _library_alone(party: Party) -> str:
     """The library whose frames without a name are all there is, the C library apart."""
     frames = party.thread.calls if party.thread is not None else ()
     nameless = {frame.library for frame in frames if frame.function is None and frame.library}
-    return f"{nameless.pop()}, in code without a name" if len(nameless) == 1 else ""
+    return f"an unnamed function ({nameless.pop()})" if len(nameless) == 1 else ""
 
 
 def operation(party: Party) -> str:

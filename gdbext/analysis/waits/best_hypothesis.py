@@ -23,6 +23,7 @@ from gdbext.model.verdict import Evidence
 from gdbext.model.waits import Hypothesis
 
 _MOST_WAITS = 8
+_HELD = ("holds", "kept")
 
 
 def read_off(view: JobView, unknown: Candidate) -> Candidate:
@@ -92,7 +93,7 @@ def _waits(drawing: Drawing, best: Hypothesis) -> List[Evidence]:
     """What proves the waits between threads: a line for each of them."""
     lines: List[Evidence] = []
     for edge in best.chain:
-        if edge.target.kind == "lock" or (edge.target.kind in ("thread", "process", "peer") and edge.kind != "holds"):
+        if edge.target.kind == "lock" or (edge.target.kind in ("thread", "process", "peer") and edge.kind not in _HELD):
             party = drawing.parties.get(edge.source.id)
             fact = edge.facts[0] if edge.facts else Evidence("", edge.source.process, edge.source.thread)
             place = f", in {taken_in(party)}" if party is not None else ""

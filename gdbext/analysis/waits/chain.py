@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import List, Optional, Sequence, Tuple
 
+from gdbext.analysis.communicators.launch_counts import ahead_in
 from gdbext.analysis.verdict.candidate import Candidate
 from gdbext.analysis.verdict.job_view import Party
 from gdbext.analysis.verdict.wording import who
 from gdbext.analysis.waits.drawing import Drawing
+from gdbext.analysis.waits.edges.members import ON_DEVICE, UNNAMED
 from gdbext.knowledge.causes.wait_causes import SPEAKS_UP
 from gdbext.model.waits import Edge, Hypothesis, Node, WaitGraph
 
@@ -24,7 +26,7 @@ def explained(drawing: Drawing, graph: WaitGraph, found: Sequence[Hypothesis], b
     own = own_of(found, best)
     others = tuple(one for one in found if _is_another(one, own, best))[:_MOST_ALTERNATIVES]
     if own is not None:
-        chain = _of_all(drawing, graph, own.chain)[:LONGEST]
+        chain = _closed(drawing, _of_all(drawing, graph, own.chain)[:LONGEST])
         return replace(best, chain=chain, root=_root(own), alternatives=others, unexplained=own.unexplained)
     if best.cause != "unknown":
         return replace(best, alternatives=others)
@@ -79,6 +81,28 @@ def _of_all(drawing: Drawing, graph: WaitGraph, chain: Tuple[Edge, ...]) -> Tupl
         return chain
     first = replace(chain[0].source, label=who(alike))
     return (replace(chain[0], source=first), *chain[1:])
+
+
+def _closed(drawing: Drawing, chain: Tuple[Edge, ...]) -> Tuple[Edge, ...]:
+    """A circle over two GPUs back to its first rank: what the second one's GPU runs, or what it tears down, is not the
+    collective that this rank has not reached, but another one, which the first rank has not reached. NCCL's counters
+    can name it."""
+    last = chain[-1] if chain else None
+    first = chain[0].source if chain else None
+    if last is None or first is None or len(chain) < 5 or last.strength == "proven" or last.facts:
+        return chain
+    here, there = (drawing.parties.get(one.id) for one in (first, chain[-2].source))
+    around = last.source.kind in ("device", "communicator") and last.target.id == f"collective:{ON_DEVICE}"
+    if not around or here is None or there is None or here is there or chain[-3].source.id != last.target.id:
+        return chain
+    name = ahead_in(drawing.view, [there], [here])
+    other = Node(id=f"collective:{there.index}:{ON_DEVICE}", kind="collective", label=name or UNNAMED)
+    strength = "proven" if name else last.strength
+    return (
+        *chain[:-1],
+        replace(last, target=other),
+        Edge(source=other, target=first, kind="member", strength=strength),
+    )
 
 
 def _longest(drawing: Drawing, graph: WaitGraph, best: Candidate) -> Tuple[Edge, ...]:

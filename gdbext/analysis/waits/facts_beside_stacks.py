@@ -11,10 +11,8 @@ from typing import Callable, List, Mapping, NamedTuple, Optional, Tuple
 from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check, gpu_findings
 from gdbext.analysis.locks import changing_hands
-from gdbext.analysis.progress import healthy, own_work, running, slow
-from gdbext.analysis.verdict import causes_in_logs as log_lines
-from gdbext.analysis.verdict import unread_ranks as proc_alone
-from gdbext.analysis.verdict import witness_evidence as witnesses
+from gdbext.analysis.progress import at_rest, healthy, own_work, running, slow
+from gdbext.analysis.verdict import causes_in_logs, unread_ranks, witness_evidence
 from gdbext.analysis.verdict.candidate import Candidate
 from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.analysis.waits.drawing import Drawing
@@ -25,14 +23,20 @@ _Pattern = Callable[[JobView], Optional[Candidate]]
 
 _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
     "progress": (*slow.PATTERNS, *running.PATTERNS, healthy.goes_on),
-    "idle": (healthy.nothing_to_do, healthy.all_busy, changing_hands.changing_hands, *own_work.PATTERNS),
-    "witnesses": witnesses.PATTERNS,
-    "checks": (*gpu_findings.PATTERNS, *failed_check.PATTERNS, *own_work.LOST),
+    "idle": (
+        healthy.nothing_to_do,
+        healthy.all_busy,
+        changing_hands.changing_hands,
+        *own_work.PATTERNS,
+        *at_rest.PATTERNS,
+    ),
+    "witnesses": witness_evidence.PATTERNS,
+    "checks": (*gpu_findings.PATTERNS, *failed_check.PATTERNS, *own_work.LOST, *at_rest.LOST),
     "counters": launch_counts.PATTERNS,
-    "logs": log_lines.PATTERNS,
-    "unread": proc_alone.PATTERNS,
+    "logs": causes_in_logs.PATTERNS,
+    "unread": unread_ranks.PATTERNS,
 }
-"""By key of model/considered.py SOURCES, those that prove most first."""
+"""By key of model/considered_hypotheses.py SOURCES, those that prove most first."""
 
 PATTERNS: Tuple[_Pattern, ...] = tuple(pattern for some in _SOURCES.values() for pattern in some)
 

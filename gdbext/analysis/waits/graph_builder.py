@@ -5,13 +5,13 @@ from __future__ import annotations
 from gdbext.analysis.stacks.thread_kind import group_of
 from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.analysis.waits.drawing import Drawing
-from gdbext.analysis.waits.edges import collective_waits as meeting
-from gdbext.analysis.waits.edges import holding
-from gdbext.analysis.waits.edges import whole_stacks as idioms
+from gdbext.analysis.waits.edges import collective_waits, holding, whole_stacks
 from gdbext.knowledge.causes.witnesses import KERNEL_DRIVER
+from gdbext.knowledge.frames.system.linux_kernel import GPU_ENDS, GPU_MODULE
 from gdbext.model.text.patterns import regex
 
-_DRIVER = regex(KERNEL_DRIVER)
+_DRIVER, _MODULE, _ENDS = map(regex, (KERNEL_DRIVER, GPU_MODULE, GPU_ENDS))
+_SLEEPS = ("device-sync", "event-sync", "mutex", "condvar-idle", "unknown")
 
 
 def build(view: JobView) -> Drawing:
@@ -22,11 +22,27 @@ def build(view: JobView) -> Drawing:
     for process in view.unseen:
         drawing.process(process, "unread")
     _kernel(drawing)
-    idioms.before(drawing)
+    whole_stacks.before(drawing)
     holding.draw(drawing)
-    meeting.draw(drawing)
-    idioms.after(drawing)
+    collective_waits.draw(drawing)
+    whole_stacks.after(drawing)
+    _inside_driver(drawing)
     return drawing
+
+
+def _inside_driver(drawing: Drawing) -> None:
+    """Stacks of the kernel's watchdog, or of an end, that stand in a GPU driver: texts show no state of a thread."""
+    for party in drawing.view.parties:
+        thread = party.thread
+        if thread is None or party.process.source != "text:kernel" or party.kind not in _SLEEPS:
+            continue
+        frames = [one for one in thread.calls[party.judged.frame or 0 :] if _MODULE.match(one.module or "")]
+        ends = any(_ENDS.match(one.function or "") for one in frames)
+        if frames and (ends or thread.state == "D"):
+            rank = drawing.rank(party)
+            driver = drawing.resource("driver", rank.id, f"the kernel's driver {frames[0].module}", "faulted")
+            drawing.clear(rank)
+            drawing.join(rank, driver, party.kind, "assumed", drawing.fact(party))
 
 
 def _kernel(drawing: Drawing) -> None:

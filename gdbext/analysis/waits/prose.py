@@ -7,6 +7,7 @@ from typing import Dict, List, Mapping, Sequence, Tuple
 
 from gdbext.analysis.verdict.job_view import Party
 from gdbext.analysis.verdict.wording import operation, start, taken_in, verb, what, where, who
+from gdbext.analysis.waits.edges.members import UNNAMED
 from gdbext.analysis.waits.edges.sent_messages import SAID
 from gdbext.knowledge.causes.wait_causes import CAUSES
 from gdbext.knowledge.causes.wait_kinds import LINKS
@@ -25,6 +26,7 @@ def summary(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]
     turn = _circle_of(one)
     roles["story"] = story(turn)
     roles["Circle"] = _heading(turn)
+    roles["behind"], roles["have_behind"] = _behind(culprits, victims)
     roles["Circle_end"] = _circle_end(one, turn, culprits, victims)
     root = one.chain[-1].target if one.chain else one.roots[0]
     roles["root"] = root.label
@@ -44,6 +46,7 @@ def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[P
         "are": verb(told, "is", "are"),
         "have": verb(told, "has", "have"),
         "do": verb(told, "does", "do"),
+        "open": verb(told, "opens", "open"),
         "tear": verb(told, "tears", "tear"),
         "set": verb(told, "sets", "set"),
         "wait_c": verb(told, "waits", "wait"),
@@ -55,10 +58,19 @@ def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[P
         "Same": "It is the same communicator, so none of them can complete."
         if one.weakest in ("named", "proven")
         else "If it is the same communicator, none of them can complete.",
-        "Both": "Each side waits for ranks of the other."
+        "Both": "Each side waits for the other."
         if one.weakest in ("named", "proven")
-        else "Where they belong to both, each side waits for the other.",
+        else "If all of them belong to both communicators, each side waits for the other.",
     }
+
+
+def _behind(culprits: Sequence[Party], victims: Sequence[Party]) -> Tuple[str, str]:
+    """Who has not reached the collective: the rank, where the culprit is a thread that does not call it itself."""
+    if any(party.is_thread for party in culprits):
+        processes = {party.process.index: party.process.label for party in culprits}
+        if len(processes) == 1 and not any(party.process.index in processes for party in victims):
+            return next(iter(processes.values())), "has"
+    return who(culprits) if culprits else "an unknown rank", verb(culprits, "has", "have")
 
 
 def _of_victims(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]) -> Dict[str, str]:
@@ -69,9 +81,22 @@ def _of_victims(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Pa
         "victims": who(told) if told else "other ranks",
         "wait": verb(told, "waits", "wait"),
         "what": what(told) if told else "something",
+        **_awaited(one, told),
         "what_where": where(told[0]) if told else "something",
         "Victims_wait": waits or ("None of them can proceed." if one.circle else ""),
         "Everybody": start(who([*culprits, *victims])) if told else "No rank",
+    }
+
+
+def _awaited(one: Hypothesis, told: Sequence[Party]) -> Dict[str, str]:
+    """`in all_reduce`; of ranks that only wait for their GPU the collective that it runs: `for all_reduce`."""
+    called = next((edge.target.label for edge in one.chain if edge.target.kind == "collective"), "")
+    named = any(party.judged.collective or party.group == "collective" for party in told)
+    if called and not named and called != UNNAMED:
+        return {"in_what": f"for {called}", "it": "it"}
+    return {
+        "in_what": f"in {what(told) if told else 'something'}",
+        "it": "it" if named or called != UNNAMED else "the collective",
     }
 
 
@@ -174,8 +199,9 @@ def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party]
     if not victims:
         first = turn[0].source.thread if turn else None
         party = next((party for party in culprits if party.id == first), None)
-        nobody = "Neither" if count == 2 else "None of them"
-        return f"{nobody} can proceed{f'; the first is in {taken_in(party)}' if party is not None else ''}."
+        nobody = "The thread cannot" if count == 1 else "Neither can" if count == 2 else "None of them can"
+        first_in = f"; {'it' if count == 1 else 'the first'} is in {taken_in(party)}" if party is not None else ""
+        return f"{nobody} proceed{first_in}."
     blamed = _process(_threads(turn)[0])
     return (
         f"{start(who(victims))} {verb(victims, 'waits', 'wait')} in {where(victims[0])}, and {blamed} never gets there."

@@ -1,4 +1,4 @@
-"""A core file as the copy of a process (capture/stop/hold.py): registers and stacks, as the live look takes them."""
+"""A core file as capture/stop/copy_of_process.py copies a process: registers and stacks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def copy_core(
     unread = sum(thread.problem is not None for thread in threads)
     if unread:
         why = "cut off" if core.cut else "not dumped (see coredump_filter in core(5))"
-        why = "among those that were not looked at" if len(core.parts) == MOST_PARTS else why
+        why = "among those that gdbext did not read" if len(core.parts) == MOST_PARTS else why
         problems.append(f"the stacks of {unread} of {len(threads)} threads are not in the core: {why}")
     blocks = [Block(address, data) for address, data in buffer.pieces.items() if data]
     return ProcessCopy(

@@ -108,8 +108,8 @@ class CoreFile(Memory):
         self.parts = tuple(sorted(parts))
         self.notes: Notes = read_notes(*self._joined(notes))
         self.cut = _cut(self._length, count, wanted)
-        limits = [f"only {MOST_PARTS} of its {pieces} pieces of memory were looked at"] * (pieces > MOST_PARTS)
-        limits += ["it has more notes than are looked at"] * self.notes.cut
+        limits = [f"only {MOST_PARTS} of its {pieces} pieces of memory were read"] * (pieces > MOST_PARTS)
+        limits += ["it has more notes than gdbext reads"] * self.notes.cut
         self.limits = tuple(limits)
 
     def _joined(self, ranges: Sequence[Range]) -> Tuple[Callable[[int, int], bytes], int]:

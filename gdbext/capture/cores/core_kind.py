@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Optional
 
-from gdbext.capture.elf.layout import ET_CORE, ET_DYN, ET_EXEC, ET_REL, HEADER, MAGIC, Header
+from gdbext.capture.elf.layout import EM_CUDA, ET_CORE, ET_DYN, ET_EXEC, ET_REL, HEADER, MAGIC, Header, header_of
 from gdbext.capture.machine import Architecture, machine_of
 from gdbext.model.errors import GdbextError
 
@@ -32,6 +32,18 @@ def looks_like_core(path: str) -> bool:
     return named and (not head or any(head.startswith(magic) for magic, _, _ in _PACKED))
 
 
+def looks_like_gpu_core(path: str) -> bool:
+    """Whether a file is meant as a GPU core: one by its first bytes, or one that is called so."""
+    named = ".nvcudmp" in os.path.basename(path).lower()
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb", buffering=0) as file:
+            head = file.read(HEADER.size) or b""
+    except OSError:
+        return named and os.path.exists(path)
+    header = header_of(head)
+    return named if header is None else (header.kind, header.machine) == (ET_CORE, EM_CUDA)
+
+
 def checked(path: str, head: bytes) -> Optional[Architecture]:
     """What machine the core is of; None for one that we do not know. Raises GdbextError for what is not a core file."""
     for magic, name, command in _PACKED:
@@ -50,5 +62,7 @@ def checked(path: str, head: bytes) -> Optional[Architecture]:
     header = Header(*HEADER.unpack_from(head))
     if header.kind != ET_CORE:
         what = _KINDS.get(header.kind, "another ELF file")
-        raise GdbextError(f"{path} is {what}, no core file", "name a program with --exe FILE beside its cores")
+        raise GdbextError(
+            f"{path} is {what}, not a core file", "give the program as --exe FILE, and its core files as arguments"
+        )
     return machine_of(header.machine)

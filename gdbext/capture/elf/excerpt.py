@@ -28,7 +28,7 @@ from gdbext.capture.elf.reader import CODE, ElfSymbols, Section, tables_of
 from gdbext.capture.elf.separate_debug import ELSEWHERE, LINK, Apart, separate_debug_file
 from gdbext.capture.elf.unpacked import MORE_SYMBOLS, is_packed, unpacked_size
 from gdbext.capture.elf.unwind_entries import UnwindTable
-from gdbext.capture.symbols import large_symbol_tables as symbol_sweep
+from gdbext.capture.symbols import large_symbol_tables
 from gdbext.capture.symbols.large_symbol_tables import TimeUp
 from gdbext.capture.symbols.symbol_index import MOST, SymbolIndex
 from gdbext.safe_open.kept_open_files import Opened
@@ -198,13 +198,13 @@ class Excerpt:
         self, addresses: Sequence[int], kept: Optional[bytes], name: Optional[str], say: Say, until: float
     ) -> Set[int]:
         """The same for more symbols than an index is made of. What there was no time for is left to the next look."""
-        pieces = symbol_sweep.load(kept, self._elf) if kept is not None else []
-        if not symbol_sweep.is_whole(self._elf, pieces):
-            pieces = symbol_sweep.pieces_of(self._elf, lambda done: say(done, self.symbols), pieces, until)
-            self._keep(name, symbol_sweep.dump(pieces))
-            if not symbol_sweep.is_whole(self._elf, pieces):
+        pieces = large_symbol_tables.load(kept, self._elf) if kept is not None else []
+        if not large_symbol_tables.is_whole(self._elf, pieces):
+            pieces = large_symbol_tables.pieces_of(self._elf, lambda done: say(done, self.symbols), pieces, until)
+            self._keep(name, large_symbol_tables.dump(pieces))
+            if not large_symbol_tables.is_whole(self._elf, pieces):
                 raise TimeUp
-        return symbol_sweep.around(self._elf, pieces, addresses, until)
+        return large_symbol_tables.around(self._elf, pieces, addresses, until)
 
     @property
     def symbols(self) -> int:

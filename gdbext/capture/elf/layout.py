@@ -20,6 +20,7 @@ RELOCATION = Struct("<QQq")  # where, symbol << 32 | kind, addend
 NOTE = Struct("<III")  # size of the name, of the data, type
 
 ET_REL, ET_EXEC, ET_DYN, ET_CORE = 1, 2, 3, 4
+EM_CUDA = 190
 PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_PHDR = 1, 2, 4, 6
 PF_X, PF_W, PF_R = 1, 2, 4
 PN_XNUM = 0xFFFF

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from array import array
-from typing import BinaryIO, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence
+from typing import BinaryIO, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.capture.elf.layout import (
     ET_EXEC,
@@ -41,6 +41,12 @@ _MOST_NAMES = 16 << 20  # bytes of all names of sections
 _LONGEST_NAME = 256
 _MOST_FOUND = 1 << 12  # entries of a string table that end with a name
 _SECONDS = 5.0  # of the processor, that names are looked for in one file
+
+
+Reader = Callable[[int, int], bytes]
+"""(offset, size) -> bytes of a file; raises `ValueError` where it is cut off."""
+SectionRow = Tuple[int, ...]
+"""name, type, flags, address, offset, size, link, info, alignment, size of an entry"""
 
 
 class Section(NamedTuple):
@@ -84,20 +90,15 @@ class ElfSymbols:
         return [one for one in segments_in(self.at(offset, count * SEGMENT.size)) if one.kind == PT_LOAD]
 
     def _sections(self, header: Header) -> Iterator[Section]:
-        offset, size, count, names = header.sections_at, header.section_size, header.section_count, header.names
-        self._headers = offset
-        if offset and not count:  # more than 65,279: the first section header has the numbers
-            first = SECTION.unpack(self.at(offset, SECTION.size))
-            count, names = first[5], first[6]
-        if count and (size != SECTION.size or count > _MOST_SECTIONS):
-            raise ValueError("an ELF table is damaged: too many sections, or of another size")
-        rows = list(SECTION.iter_unpack(self.at(offset, count * SECTION.size)))
-        if names >= len(rows):
+        self._headers = header.sections_at
+        names, rows = section_rows(self.at, header, _MOST_SECTIONS)
+        listed = list(rows)
+        if names >= len(listed):
             return
-        if rows[names][5] > _MOST_NAMES:
+        if listed[names][5] > _MOST_NAMES:
             raise ValueError("an ELF table is damaged: names of sections without an end")
-        texts = self.at(rows[names][4], rows[names][5])
-        for name, kind, flags, address, at, length, link, *_rest in rows:
+        texts = self.at(listed[names][4], listed[names][5])
+        for name, kind, flags, address, at, length, link, *_rest in listed:
             if at >= _BEYOND or (length >= _BEYOND and kind != SHT_NOBITS):
                 raise ValueError("an ELF table is damaged: a section of unknown size")
             end = texts.find(b"\0", name, name + _LONGEST_NAME)
@@ -166,6 +167,23 @@ class ElfSymbols:
                         raise ValueError("an ELF table is damaged: a name occurs in it again and again")
                     at = piece.find(text, at + 1)
         return found
+
+
+def section_rows(at: Reader, header: Header, most: int) -> Tuple[int, Iterator[SectionRow]]:
+    """The number of the section with the names, and all section headers as they stand. `at` as `ElfSymbols.at`."""
+    offset, size, count, names = header.sections_at, header.section_size, header.section_count, header.names
+    if offset and not count:  # more than 65,279: the first section header has the numbers
+        first = SECTION.unpack(at(offset, SECTION.size))
+        count, names = first[5], first[6]
+    if count and (size != SECTION.size or count > most):
+        raise ValueError("an ELF table is damaged: too many sections, or of another size")
+    return names, _in_pieces(at, offset, count)
+
+
+def _in_pieces(at: Reader, offset: int, count: int) -> Iterator[SectionRow]:
+    for first in range(0, count, _ROWS_PIECE):
+        rows = min(_ROWS_PIECE, count - first)
+        yield from SECTION.iter_unpack(at(offset + first * SECTION.size, rows * SECTION.size))
 
 
 def _in_time(until: float) -> None:

@@ -11,7 +11,7 @@ from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.capture.elf.object_file import build_id_of, segments_of
 from gdbext.capture.elf.reader import Section
-from gdbext.safe_open import path_lookup as lookup
+from gdbext.safe_open import path_lookup
 from gdbext.safe_open.kept_open_files import Opened, Shelf
 
 FOLDERS = ("/usr/lib/debug", "/usr/local/lib/debug")
@@ -59,7 +59,7 @@ def _places(file: Opened, data: mmap.mmap, sections: Sequence[Section]) -> Itera
     name = link_of(data, sections)
     if not name:
         return
-    root, inside = lookup.split(file.path)
+    root, inside = path_lookup.split(file.path)
     folders = {os.path.dirname(file.path), os.path.dirname(file.path if root else file.real_path)}
     for beside in sorted(folders):
         yield f"{beside}/{name}", name

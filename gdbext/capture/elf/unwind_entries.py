@@ -15,6 +15,7 @@ _LONGEST_COMMON = 1 << 12
 _MOST = 64 << 20  # bytes of an excerpt
 _DATAREL_SDATA4 = 0x3B  # how the table of .eh_frame_hdr is encoded by every linker
 _ABSOLUTE = 0  # DW_EH_PE_absptr
+_OMITTED = 0xFF  # DW_EH_PE_omit
 
 
 class Entry(NamedTuple):
@@ -26,6 +27,7 @@ class Entry(NamedTuple):
     data_step: int
     initial: bytes
     instructions: bytes
+    call_sites: Optional[int] = None  # address of the table that says what cleans up behind which call
 
 
 class UnwindTable:
@@ -79,7 +81,20 @@ class UnwindTable:
         begin, size, instructions = self._range(start, length, cie)
         if not begin <= address < begin + size:
             return None
-        return Entry(begin, size, cie.code_step, cie.data_step, cie.instructions, instructions)
+        sites = self._call_sites(start, cie)
+        return Entry(begin, size, cie.code_step, cie.data_step, cie.instructions, instructions, sites)
+
+    def _call_sites(self, start: int, cie: _Common) -> Optional[int]:
+        """Where the exception data of an entry lie; None where it has none."""
+        width = _FORMS.get(cie.encoding & 15, ("", 0))[1]
+        form, _ = _FORMS.get(cie.data_encoding & 15, ("", 0))
+        if cie.data_encoding == _OMITTED or not form or cie.data_encoding & 0xF0 not in (0, 0x10):
+            return None
+        _, at = unsigned(self._data, start + 8 + 2 * width)
+        (address,) = struct.unpack_from(form, self._data, at)
+        if address and cie.data_encoding & 0x10:  # relative to where it stands
+            address += self._frames.address + at - self._frames.offset
+        return address & (1 << 64) - 1 if address else None
 
     def _head(self, start: int) -> Tuple[int, int]:
         """Length of an entry, and how far before it its common part lies."""
@@ -167,6 +182,7 @@ class _Common:
         self._numbers = _as_uleb(code) + align + (bytes([register]) if self._version == 1 else _as_uleb(register))
         self.augmented = self._letters.startswith(b"z")
         self.encoding = _ABSOLUTE
+        self.data_encoding = _OMITTED
         if self._letters and not self.augmented:
             raise ValueError("an unwind entry of an unknown form")
         if self.augmented:
@@ -181,6 +197,7 @@ class _Common:
                 self.encoding = data[at]
                 at += 1
             elif letter == ord("L"):
+                self.data_encoding = data[at]
                 at += 1
             elif letter == ord("P"):
                 width = _FORMS.get(data[at] & 15, ("", 0))[1]

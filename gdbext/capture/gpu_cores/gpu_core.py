@@ -12,14 +12,11 @@ import os
 import struct
 from typing import BinaryIO, List, NamedTuple, Optional
 
-from gdbext.capture.elf.layout import ET_CORE, HEADER, header_of
-from gdbext.capture.elf.reader import ElfSymbols
+from gdbext.capture.gpu_cores.gpu_core_file import GpuCoreFile
 from gdbext.capture.memory.process_memory import READ_LIMIT
+from gdbext.knowledge.runtimes.gpu_core_format import GLOBAL_MEMORY
 from gdbext.model.errors import GdbextError
 
-GLOBAL_MEMORY = 0x80000002  # CUDBG_SHT_GLOBAL_MEM
-EM_CUDA = 190
-_GZIP = b"\x1f\x8b"
 _FLAGS = "CUDA_COREDUMP_GENERATION_FLAGS=skip_global_memory, or as a lightweight one"
 
 
@@ -72,19 +69,10 @@ class GpuCore:
 
 def _pieces(file: BinaryIO) -> List[_Piece]:
     """What the file has of global memory, by address. Raises `ValueError` with the reason when it is nothing."""
-    start = file.read(HEADER.size)
-    if start.startswith(_GZIP):
-        raise ValueError("it is compressed; gunzip it first")
-    header = header_of(start)
-    if header is None:
-        raise ValueError("not a GPU core: no 64-bit ELF file")
-    if header.kind != ET_CORE or header.machine != EM_CUDA:
-        what = "a core of the host's memory" if header.kind == ET_CORE else "no core file"
-        raise ValueError(f"not a GPU core: {what}, of machine {header.machine} (a GPU core has {EM_CUDA})")
-    sections = [one for one in ElfSymbols(file).sections if one.kind == GLOBAL_MEMORY]
+    core = GpuCoreFile(file)
+    sections = core.of(GLOBAL_MEMORY)
     if not sections:
         raise ValueError(f"this GPU core holds no global memory: it was made with {_FLAGS}")
-    length = os.fstat(file.fileno()).st_size
-    if any(one.offset + one.size > length or one.address + one.size >= 1 << 64 for one in sections):
+    if any(one.offset + one.size > core.length for one in sections):
         raise ValueError("the GPU core is cut short: its global memory reaches beyond the end of the file")
     return sorted(_Piece(one.address, one.address + one.size, one.offset) for one in sections if one.size)

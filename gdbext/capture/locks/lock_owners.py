@@ -151,16 +151,18 @@ def _owned(row: LockWait, owner: int, around: Surroundings) -> LockWait:
     if owner in around.ids:
         return replace(row, owner=around.ids[owner])
     if not 0 < owner < MOST_IDS:
-        return replace(row, owner=Missing(f"its memory names {owner} as owner, which is no thread id: it is damaged"))
+        return replace(
+            row, owner=Missing(f"its memory names {owner} as owner, which is not a thread id: the lock is damaged")
+        )
     if row.shared:
         if owner in around.others:
             process, lwp = around.others[owner]
             return replace(row, owner=lwp, owner_process=process)
         if around.complete and not around.exists(owner):
             return replace(row, owner=owner, gone=True)
-        return replace(row, owner=Missing(f"its owner {owner} is no thread of the processes that were seen"))
+        return replace(row, owner=Missing(f"its owner {owner} is not a thread of the inspected processes"))
     if not around.complete:
-        return replace(row, owner=Missing(f"its memory names {owner} as owner, which is no thread that was seen"))
+        return replace(row, owner=Missing(f"its memory names {owner} as owner, which is not a thread that gdbext read"))
     parent = around.parent if owner in around.parents_threads else None
     return replace(row, owner=owner, owner_process=parent, gone=True)
 
@@ -181,9 +183,9 @@ def _mutex(call: FutexCall) -> Maybe[_Found]:
         return _Found(call.address, PARKED)
     in_lock = bool(kind & (MUTEX.robust | MUTEX.inherits))
     if kind & ~MUTEX.known_kinds or (call.operation in LOCKS_OF_KERNEL) != bool(kind & MUTEX.inherits):
-        return Missing("a frame names a mutex, and the memory holds none")
+        return Missing("a frame shows a mutex, but the memory at its address is not a mutex")
     if not in_lock and lock > 2:
-        return Missing(f"a frame names a mutex, and its word is {lock}")
+        return Missing(f"a frame shows a mutex, but its lock word is {lock}")
     words = [MUTEX_TYPES[kind & 3]] if kind & 3 else []
     words += ["robust"] * bool(kind & MUTEX.robust) + ["priority-inheriting"] * bool(kind & MUTEX.inherits)
     words += [f"taken {count} times"] * bool(kind & 3 == 1 and count and 1 < count < _MOST_READERS)
@@ -195,7 +197,7 @@ def _rwlock(call: FutexCall) -> Maybe[_Found]:
     """The waiter sleeps on one of two words; the lock fits around one of them only."""
     fitting = [found for found in (_rwlock_at(call, -offset) for offset in RWLOCK.futexes) if found is not None]
     if len(fitting) != 1:
-        return Missing("a frame names a reader-writer lock, and the memory does not hold one")
+        return Missing("a frame shows a reader-writer lock, but the memory at its address is not one")
     return fitting[0]
 
 
@@ -212,7 +214,7 @@ def _rwlock_at(call: FutexCall, start: int) -> Optional[_Found]:
     if held_by_writer:
         return _Found(address, writer, is_shared, "held for writing")
     count = f"{reading} reader{'s' if reading > 1 else ''}"
-    nobody = Missing(f"held by {count}, and the lock does not say which")
+    nobody = Missing(f"held by {count}; the lock does not record which")
     return _Found(address, nobody, is_shared, f"held by {count}", readers=True)
 
 
@@ -243,7 +245,7 @@ def _barrier(call: FutexCall) -> Maybe[_Found]:
     detail = ""
     if arrived is not None and current is not None and count and count < _MOST_READERS:
         come = (arrived - current) % (1 << 32)
-        detail = f"{come} of {count} have come" if come <= count else ""
+        detail = f"{come} of {count} have arrived" if come <= count else ""
     return _Found(call.address - BARRIER_ROUND, Missing(NO_OWNER["barrier"]), detail=detail)
 
 

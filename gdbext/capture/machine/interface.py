@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from gdbext.model.missing import Maybe, Missing
 
@@ -43,6 +43,8 @@ class GdbRegisters:
     """What gdb calls the registers."""
 
     arguments: Tuple[str, ...]  # of functions: integers and pointers, in order; further ones are on the stack
+    kept: Tuple[str, ...]  # a function gives them back as they were; without the stack pointer
+    stack: str
     call_number: str  # of a system call; negative outside of one
     call_arguments: Tuple[str, ...]
     call_result: str
@@ -131,10 +133,11 @@ class Instruction(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A register of the calling frame; then, for each offset, what lies in memory there."""
+    """A register of the calling frame; then, for each offset, what lies in memory there; to that `plus` is added."""
 
     register: str
     offsets: Tuple[int, ...] = ()
+    plus: int = 0
 
 
 class Constant(NamedTuple):
@@ -156,3 +159,5 @@ class Disassembly:
     """(code up to a call, its function, number of an argument) -> where its value came from."""
     stored_at: Callable[[Sequence[Instruction]], Maybe[int]]
     """(a member function's code) -> where in its object it stores its first argument, or what it does instead."""
+    referred: Callable[[Callable[[int], Iterable[Instruction]], int, Mapping[str, int], Read], Set[int]]
+    """(code from an address on, where clean-up code begins, kept registers and sp, memory) -> what it refers to."""

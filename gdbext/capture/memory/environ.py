@@ -17,8 +17,7 @@ from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.memory.maps import Mapping, read_maps
 from gdbext.capture.memory.process_memory import Memory, ProcessMemory
 from gdbext.model.missing import Maybe, Missing
-from gdbext.safe_open import files
-from gdbext.safe_open import regular_files as regular
+from gdbext.safe_open import files, regular_files
 
 MAX_VARIABLES = 4096
 MAX_LENGTH = 4096  # bytes of one NAME=value; longer values are cut
@@ -55,7 +54,7 @@ def environ_in(
 
 def _address_of_environ(path: str, file: str, mappings: Sequence[Mapping]) -> Optional[int]:
     try:
-        value = _linked_address(file, regular.identity_of(files.status(file)))
+        value = _linked_address(file, regular_files.identity_of(files.status(file)))
     except OSError:
         return None
     if value is None:
@@ -67,7 +66,7 @@ def _address_of_environ(path: str, file: str, mappings: Sequence[Mapping]) -> Op
 
 
 @functools.lru_cache(maxsize=64)
-def _linked_address(path: str, _identity: regular.Identity) -> Optional[tuple[int, bool]]:
+def _linked_address(path: str, _identity: regular_files.Identity) -> Optional[tuple[int, bool]]:
     """Address of `environ` as linked, and whether that is where it is loaded (ET_EXEC)."""
     try:
         with files.stream(path) as stream:

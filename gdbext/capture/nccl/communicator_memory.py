@@ -35,7 +35,7 @@ class Layout:
 
 def read_communicator(read: Read, address: int, origin: str, layouts: Sequence[Layout]) -> Communicator:
     """The communicator at `address`, by the first of the layouts that fits; else one with the problem said."""
-    problem = "where its members lie is not known"
+    problem = "the offsets of its members are not known"
     for layout in layouts:
         found = _Reader(read, address, layout.row).communicator(origin, layout.name)
         if found.problem is None:
@@ -76,22 +76,22 @@ class _Reader:
     def _doubt(self) -> Optional[str]:
         """Why this is no communicator; None when it looks like one."""
         if self._address % 8:
-            return "no communicator lies there: the address is not aligned"
+            return "there is no communicator: the address is not aligned"
         marks = [name for name in ("startMagic", "endMagic") if name in self._row.fields]
         for name in marks:
             value = self._number(name)
             if isinstance(value, Missing):
                 return f"{name} {value.reason}"
             if value != MAGIC:
-                return f"no communicator of this layout lies there: {name} is {value:#x}, not {MAGIC:#x}"
+                return f"there is no communicator of this layout: {name} is {value:#x}, not {MAGIC:#x}"
         rank, n_ranks, device = (self._number(name) for name in ("rank", "nRanks", "cudaDev"))
         for value in (rank, n_ranks, device, self._number("commHash")):
             if isinstance(value, Missing):
                 return value.reason
         if not 0 < _int(n_ranks) <= MOST_RANKS or not 0 <= _int(rank) < _int(n_ranks):
-            return f"its numbers make no sense: rank {rank} of {n_ranks}"
+            return f"its values are implausible: rank {rank} of {n_ranks}"
         if not 0 <= _int(device) < MOST_DEVICES:
-            return f"its numbers make no sense: device {device}"
+            return f"its values are implausible: device {device}"
         return None
 
     def _counts(self) -> Maybe[Dict[str, int]]:
@@ -102,7 +102,7 @@ class _Reader:
         if data is None:
             return Missing(f"at {self._address + field.offset:#x} cannot be read")
         counts = dict(zip(COUNTED, struct.unpack(f"<{field.count}Q", data)))
-        return Missing("the counts make no sense") if max(counts.values()) >= MOST_LAUNCHED else counts
+        return Missing("the counts are implausible") if max(counts.values()) >= MOST_LAUNCHED else counts
 
     def _flag(self, name: str) -> Maybe[bool]:
         value = self._number(name)
@@ -113,7 +113,7 @@ class _Reader:
         if isinstance(pointer, Missing):
             return pointer
         data = self._read(pointer, 4) if pointer else None
-        return Missing(f"{name} points nowhere that can be read") if data is None else any(data)
+        return Missing(f"{name} points to unreadable memory") if data is None else any(data)
 
     def _number(self, name: str) -> Maybe[int]:
         field = self._row.fields.get(name)

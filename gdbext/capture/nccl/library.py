@@ -12,8 +12,7 @@ from gdbext.capture.memory.maps import MemoryMap
 from gdbext.capture.nccl.communicator_memory import Layout
 from gdbext.knowledge.row_kinds import StructRow
 from gdbext.knowledge.runtimes.nccl import LAYOUTS
-from gdbext.safe_open import files
-from gdbext.safe_open import regular_files as regular
+from gdbext.safe_open import files, regular_files
 from gdbext.safe_open.kept_open_files import Shelf
 
 Opens = Callable[[str], Optional[str]]
@@ -85,7 +84,7 @@ _known: Dict[Tuple[object, ...], Tuple[Layout, ...]] = {}
 
 def _identity(path: str) -> Tuple[object, ...]:
     try:
-        return regular.identity_of(files.status(path))
+        return regular_files.identity_of(files.status(path))
     except OSError:
         return (path,)
 

@@ -30,7 +30,9 @@ MOST_POINTERS = 1 << 16  # that are looked behind
 MOST_PAGES = 2048  # of objects that stacks lead to
 MOST_COMMUNICATORS = 256  # of one process
 _TOO_MANY = f"only the first {MOST_COMMUNICATORS} communicators are kept"
-_UNMARKED = "this release of NCCL (before 2.21) does not mark its communicators: only those that frames name are found"
+_UNMARKED = (
+    "this release of NCCL (before 2.21) does not mark its communicators: gdbext finds only those in arguments of frames"
+)
 _PAGE = SMALLEST_PAGE
 _MARK = MAGIC.to_bytes(8, "little")
 _ARGUMENT = re.compile(r"(^|->|\.)(comm|nccl_comm_?)$")

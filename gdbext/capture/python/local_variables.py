@@ -1,6 +1,6 @@
 """Names and objects of the local variables in Python frames of another process; what an object is stays its own.
 
-Offsets: `offsetof` compiled against the headers of 3.8.18 to 3.13.0. Values of other types are not looked at.
+Offsets: `offsetof` compiled against the headers of 3.8.18 to 3.14.10. Values of other types are not looked at.
 """
 
 from __future__ import annotations
@@ -11,15 +11,8 @@ from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 from gdbext.capture.python.objects import Objects
 from gdbext.capture.python.python_frames import Frozen, FrozenThread, Pages
 from gdbext.capture.python.runtime import Read
-from gdbext.knowledge.runtimes.cpython import (
-    CELL_CONTENT,
-    LOCALS,
-    OBJECT_TYPE,
-    TUPLE_ITEMS,
-    TUPLE_LENGTH,
-    TYPE_NAME,
-    LocalsRow,
-)
+from gdbext.knowledge.runtimes.cpython import CELL_CONTENT, LOCALS, OBJECT_TYPE, TUPLE_LENGTH, TYPE_NAME, LocalsRow
+from gdbext.knowledge.runtimes.cpython_objects import OBJECTS
 from gdbext.model.missing import Maybe, Missing
 
 MOST_FRAMES = 256  # the innermost ones
@@ -37,12 +30,13 @@ class Local(NamedTuple):
 
 
 class FrameLocals(NamedTuple):
-    """The local variables of one frame. Those of a module's top level stand in a dictionary and are not read."""
+    """The local variables of one frame. Those of a module's top level stand in the dictionary at `module`."""
 
     function: Optional[str]
     file: Optional[str]
     line: Optional[int]
     variables: Tuple[Local, ...]
+    module: int = 0  # the names of the module that the function was written in
 
     @property
     def is_module(self) -> bool:
@@ -62,7 +56,8 @@ class Locals:
     """Reads variables of frames, each given by its address and its first bytes."""
 
     def __init__(self, frozen: Frozen, row: LocalsRow, pages: Pages) -> None:
-        self._layout, self._row, self.pages = frozen.interpreter.layout, row, pages
+        self._version = frozen.interpreter.version
+        self._layout, self.row, self.pages = frozen.interpreter.layout, row, pages
         self.objects = Objects(self._layout, pages.read)
 
     def of(self, address: int, frame: bytes) -> Iterator[FrameLocals]:
@@ -73,13 +68,15 @@ class Locals:
         code = self._code(frame)
         form = "<Q" if self._layout.code.table == "locations" else "<i"
         place = self.objects.place(code, struct.unpack_from(form, frame, rows.instruction)[0])
-        yield FrameLocals(*place, self.of_frame(address, frame))
+        row = OBJECTS.get(self._version)
+        module = _WORD.unpack_from(frame, row.frame_globals)[0] if row is not None else 0
+        yield FrameLocals(*place, self.of_frame(address, frame), module)
 
     def of_frame(self, address: int, frame: bytes) -> Tuple[Local, ...]:
         """Of a Python function."""
         code = self._code(frame)
-        names = [name for offset in self._row.names for name in self._names(code + offset)]
-        return tuple(self._bound(address + self._row.values, names[:MOST_LOCALS]))
+        names = [name for offset in self.row.names for name in self._names(code + offset)]
+        return tuple(self._bound(address + self.row.values, names[:MOST_LOCALS]))
 
     def _code(self, frame: bytes) -> int:
         rows = self._layout.frames
@@ -91,13 +88,14 @@ class Locals:
         length = self.pages.word(found + TUPLE_LENGTH) if found and self._is(found, b"tuple") else 0
         if not found or not length or length > MOST_LOCALS:
             return []
-        data = self.pages.read(found + TUPLE_ITEMS, 8 * length)
+        data = self.pages.read(found + self.row.tuple_items, 8 * length)
         items: Sequence[Tuple[int]] = list(_WORD.iter_unpack(data)) if data else []
         return [self.objects.text(item, _NAME_CAP) or "?" for (item,) in items]
 
     def _bound(self, start: int, names: Sequence[str]) -> Iterator[Local]:
         data = self.pages.read(start, 8 * len(names)) if names else None
-        for name, (value,) in zip(names, _WORD.iter_unpack(data or b"")):
+        for name, (tagged,) in zip(names, _WORD.iter_unpack(data or b"")):
+            value = tagged & ~self.row.tags
             if value and self._is(value, b"cell"):  # a variable that an inner function shares
                 value = self.pages.word(value + CELL_CONTENT)
             if value:

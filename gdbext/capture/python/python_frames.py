@@ -1,6 +1,6 @@
 """Python stacks of another process, by its memory alone: no code runs in it and no debug information is needed.
 
-Three steps. `interpreter_of` (python_runtime.py) before the target is stopped; `freeze` while it stands still copies
+Three steps. `interpreter_of` (runtime.py) before the target is stopped; `freeze` while it stands still copies
 thread states and frames, nothing else; `resolve` after it runs again turns them into functions, files and lines.
 What a frame points to (code objects) outlives the stop: a function that is executing keeps its code alive.
 """

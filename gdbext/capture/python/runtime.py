@@ -32,8 +32,7 @@ from gdbext.knowledge.runtimes.cpython import (
 from gdbext.knowledge.runtimes.cpython_frames import INTERPRETER_FILES
 from gdbext.model.codes import Code
 from gdbext.model.missing import Maybe, Missing
-from gdbext.safe_open import files
-from gdbext.safe_open import regular_files as regular
+from gdbext.safe_open import files, regular_files
 
 Read = Callable[[int, int], Optional[bytes]]
 """(address, size) -> exactly that many bytes, or None when they cannot be read."""
@@ -150,13 +149,13 @@ class _Symbols:
 
 def _symbols_of(path: str) -> Maybe[_Symbols]:
     try:
-        return _read_symbols(path, regular.identity_of(files.status(path)))
+        return _read_symbols(path, regular_files.identity_of(files.status(path)))
     except OSError as error:
         return Missing(f"{path}: {error.strerror}")
 
 
 @functools.lru_cache(maxsize=64)
-def _read_symbols(path: str, _identity: regular.Identity) -> Maybe[_Symbols]:
+def _read_symbols(path: str, _identity: regular_files.Identity) -> Maybe[_Symbols]:
     try:
         with files.stream(path) as stream:
             elf = ElfSymbols(stream)

@@ -116,7 +116,7 @@ def copy_processes(
 
     `meet()` is called right before the first one is told to stop and when all of them stand still: whoever stops others
     at the same time is waited for there (capture/stop/several_processes.py). `marks`: threads that sleep and are not
-    copied (capture/stop/sleeping.py)."""
+    copied (capture/stop/still_asleep.py)."""
     row, budget, marks = known_machine(), budget or Budget(), marks or {}
     held = [_Held(pid, row, budget, (pages or {}).get(pid, ()), marks.get(pid, {})) for pid in pids]
     for group in [held] if together else [[one] for one in held]:
@@ -127,7 +127,7 @@ def copy_processes(
 
 def copy_in_turns(tids: Mapping[int, Sequence[int]], budget: Optional[Budget] = None) -> Tuple[ProcessCopy, ...]:
     """Copy these threads of each process, a few at a time: each stands still for a fraction of a millisecond. Not one
-    picture: who is copied first may have gone on when the last one is (capture/stop/sleeping.py tells who has not)."""
+    picture: who is copied first may have gone on when the last one is (who has not: capture/stop/still_asleep.py)."""
     row, budget = known_machine(), budget or Budget()
     held = [_Held(pid, row, budget, (), {}) for pid in tids]
     for one, threads in zip(held, tids.values()):

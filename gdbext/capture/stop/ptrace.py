@@ -235,7 +235,7 @@ def why_refused(pid: int, tid: int) -> str:
     if tracer:
         return f"it is already traced by pid {tracer}"
     if pid == os.getpid():
-        return "it is this very process"
+        return "it is the gdbext process itself"
     return "not permitted (another user's, a security module or a filter: `gdbext doctor PID` says more)"
 
 

@@ -33,10 +33,10 @@ _NAP = 20e-6  # seconds between two looks for the others
 _LONGEST = 5.0  # seconds until somebody who does not get ready is not waited for; no longer than a stop may last
 _LOOK = 1.0  # seconds without a word after which we see whether somebody stopped a child
 _CHUNK = 1 << 20
-_MISSED = "the ranks were not all stopped at the same instant: one of the processes that stop them was late"
+_MISSED = "the ranks were not all stopped at the same instant: one gdbext process was late"
 _ENDED = (
-    "the gdbext process that stopped it was stopped itself (SIGSTOP, a frozen cgroup?) and was ended after "
-    "{:.1f} s, so that the threads run on; it was copied once more, by itself"
+    "the gdbext process that held it was itself suspended (SIGSTOP, a frozen cgroup?) and was killed after {:.1f} s, "
+    "so the threads run on; gdbext then copied this process again, alone"
 )
 
 

@@ -16,7 +16,7 @@ from gdbext.capture.elf.reader import ElfSymbols, Section, tables_of
 from gdbext.capture.memory.maps import Mapping, MemoryMap
 from gdbext.safe_open import files
 
-_OBJECT = 1  # STT_OBJECT
+VARIABLE, FUNCTION = 1, 2  # STT_OBJECT, STT_FUNC
 _PIECE = 1 << 16  # symbols
 _LARGEST = 1 << 24  # bytes of a variable
 _LONGEST = 512  # bytes of a name
@@ -64,26 +64,27 @@ def _find(memory: MemoryMap, root: str, address: int, until: float) -> Optional[
         with files.stream(root + mapping.file) as stream:
             elf = ElfSymbols(stream)
             bias = bias_among(elf.segments, elf.fixed, (one for one in memory if one.path == mapping.path))
-            return None if bias is None else _variable(elf, address - bias, until)
+            return None if bias is None else name_at(elf, address - bias, until, VARIABLE)
     except (OSError, ValueError, struct.error):
         return None
 
 
-def _variable(elf: ElfSymbols, address: int, until: float) -> Optional[Place]:
-    """Of several that cover it the one that begins last: the member of a union of names."""
+def name_at(elf: ElfSymbols, address: int, until: float, kind: int) -> Optional[Place]:
+    """The symbol of that kind at an address as linked, while the thread's time is before `until`. Of several that cover
+    it the one that begins last: the member of a union of names."""
     for table in tables_of(elf.sections):
         found: List[Tuple[int, int]] = []  # where it begins, where its name stands
         for first in range(0, table.size // SYMBOL.size, _PIECE):
             if time.thread_time() > until:
                 return None
-            found += _covering(elf, table, first, address)
+            found += _covering(elf, table, first, address, kind)
         if found and table.link < len(elf.sections):
             start, name = max(found)
             return _text(elf, elf.sections[table.link], name), address - start
     return None
 
 
-def _covering(elf: ElfSymbols, table: Section, first: int, address: int) -> List[Tuple[int, int]]:
+def _covering(elf: ElfSymbols, table: Section, first: int, address: int, kind: int) -> List[Tuple[int, int]]:
     """Of one piece of a table; all of it but the last lines runs in C."""
     count = min(_PIECE, table.size // SYMBOL.size - first)
     rows = elf.at(table.offset + first * SYMBOL.size, count * SYMBOL.size)
@@ -97,7 +98,7 @@ def _covering(elf: ElfSymbols, table: Section, first: int, address: int) -> List
     found = []
     for number in itertools.compress(range(count), map(operator.and_, before, behind)):
         name, info, _other, section, value, size = SYMBOL.unpack_from(rows, number * SYMBOL.size)
-        if info & 15 == _OBJECT and section and size <= _LARGEST:
+        if info & 15 == kind and section and size <= _LARGEST:
             found.append((value, name))
     return found
 

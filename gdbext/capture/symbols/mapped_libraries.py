@@ -8,7 +8,7 @@ import mmap
 import os
 from array import array
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional, Protocol, Sequence, Set, Tuple, Union
+from typing import Dict, Iterable, List, Optional, Protocol, Sequence, Set, Tuple, Union
 
 from gdbext.capture.elf.layout import PT_LOAD
 from gdbext.capture.elf.object_file import HEADERS, Reader, bias_of, build_id_of, bytes_reader, segments_of
@@ -54,13 +54,26 @@ def libraries_on_stacks(
     4 ms, and 120 ms when each of them has 64 KiB of stack in which no word occurs twice.
     """
     words = words_of(copy)
-    finder = finder or _Finder(copy, shelf or Shelf())
+    finder = finder or _Finder(copy.pid, copy.maps, shelf or Shelf())
     found: Dict[Tuple[str, int], MappedFile] = {}
     for mapping in copy.maps:
         if mapping.executable and mapping.is_file and _hits(words, mapping):
             file = finder.describe(mapping)
             if file:
                 found.setdefault((file.path, file.bias), file)
+    return tuple(found.values())
+
+
+def libraries_with_code(pid: int, maps: Iterable[Mapping], shelf: Shelf) -> Tuple[MappedFile, ...]:
+    """All files that a running process has code of, in address order."""
+    mappings = list(maps)
+    finder = _Finder(pid, mappings, shelf)
+    found: Dict[str, MappedFile] = {}
+    for mapping in mappings:
+        if mapping.executable and mapping.is_file and mapping.file not in found:
+            file = finder.describe(mapping)
+            if file:
+                found[mapping.file] = file
     return tuple(found.values())
 
 
@@ -89,13 +102,13 @@ def _hits(words: Sequence[int], mapping: Mapping) -> bool:
 class _Finder:
     """Finds the file behind a mapping, as far as it still can be had."""
 
-    def __init__(self, copy: ProcessCopy, shelf: Shelf) -> None:
-        self._pid = copy.pid
+    def __init__(self, pid: int, maps: Iterable[Mapping], shelf: Shelf) -> None:
+        self._pid = pid
         self._shelf = shelf
-        self._memory = ProcessMemory(copy.pid)
-        self._root = _root_of(copy.pid)
+        self._memory = ProcessMemory(pid)
+        self._root = _root_of(pid)
         self._headers: Dict[Tuple[str, int], List[int]] = {}  # where the beginning of a file is mapped
-        for mapping in copy.maps:
+        for mapping in maps:
             if mapping.is_file and mapping.offset == 0:
                 self._headers.setdefault((mapping.path, mapping.inode), []).append(mapping.start)
 

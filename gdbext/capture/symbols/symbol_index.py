@@ -18,7 +18,7 @@ from typing import Iterable, Sequence, Set
 from gdbext.capture.elf.reader import CODE, NAMING, ElfSymbols, tables_of
 
 MOST = 1_000_000
-"""Symbols that an index is made for: about 200 MiB while it is made. Of more, see capture/symbols/symbol_sweep.py."""
+"""Symbols that an index is made for: 200 MiB while it is made. For more: capture/symbols/large_symbol_tables.py."""
 
 _MOST_FOUND = 1 << 20
 _FURTHEST = 4096  # symbols before an address that are asked whether they reach to it

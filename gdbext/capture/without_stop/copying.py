@@ -111,7 +111,7 @@ class _Look:
         if not self._readings and not any(reason.code is Code.RAN for reason in self._reasons.values()):
             return self._nothing(REFUSED in self._reasons.values())
         if not self._readings:
-            self._problems.append(f"every thread of {self._pid} ran: {UNREAD}; look again without --no-stop")
+            self._problems.append(f"every thread of {self._pid} ran: {UNREAD}; run again without --no-stop")
         try:
             if read_proc(self._pid, "auxv") != auxv:
                 self._problems.append("it replaced its program (exec) while it was read: stacks and files may not fit")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from dataclasses import replace
-from typing import Optional, Sequence, Tuple
+from typing import Mapping, Optional, Sequence, Tuple
 
 from gdbext.capture.locks.futexes import syscall_of
 from gdbext.capture.machine import this_machine
@@ -18,6 +18,8 @@ _ABSOLUTE = 1  # TIMER_ABSTIME
 _CLOCKS = (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC, time.CLOCK_BOOTTIME)
 _TIME = struct.Struct("<qq")  # struct timespec
 _SECOND = 1_000_000_000
+_LONGEST = 5.0  # seconds that a look waits for the end of a sleep
+_MARGIN = 0.3  # for what comes after it
 
 
 def told(stacks: Sequence[ThreadStack], copy: ProcessCopy) -> Tuple[ThreadStack, ...]:
@@ -27,6 +29,16 @@ def told(stacks: Sequence[ThreadStack], copy: ProcessCopy) -> Tuple[ThreadStack,
     registers = {thread.tid: thread.registers for thread in copy.threads}
     pieces = Pieces(copy.blocks)
     return tuple(replace(stack, sleeps=_left(registers.get(stack.lwp or 0, ()), pieces)) for stack in stacks)
+
+
+def until_awake(processes: Mapping[int, Sequence[ThreadStack]]) -> float:
+    """In how many seconds the main threads (by pid) of a job that sleep for a few seconds will have gone on, so that a
+    second copy shows whether they do; 0 where none does, where it takes longer, or where nobody can wait for them."""
+    if len(processes) < 2:
+        return 0.0
+    mains = (stack for pid, stacks in processes.items() for stack in stacks if stack.lwp == pid)
+    ends = [stack.sleeps for stack in mains if stack.sleeps is not None]
+    return max((one + _MARGIN for one in ends if one <= _LONGEST), default=0.0)
 
 
 def _left(registers: Sequence[int], pieces: Pieces) -> Optional[float]:

@@ -9,7 +9,7 @@ import stat
 from dataclasses import replace
 from typing import List, Optional, Sequence, Tuple
 
-from gdbext.capture.cores.core_kind import looks_like_core
+from gdbext.capture.cores.core_kind import looks_like_core, looks_like_gpu_core
 from gdbext.cli import bundle
 from gdbext.cli.inputs import log_folder, reading
 from gdbext.cli.terminal import Progress
@@ -34,16 +34,54 @@ def snapshot_of(
     sysroot, exe = getattr(options, "sysroot", None), getattr(options, "exe", None)
     for name in files:
         reading.refuse_device(name)
+    gpu = [name for name in files if name != "-" and not _is_pipe(name) and looks_like_gpu_core(name)]
+    if gpu:
+        return _with_gpu_cores(gpu, [name for name in files if name not in gpu], options, progress)
     if any(map(_is_core, files)):  # one is enough: what else there is is then named
         with interrupts_wait():
             cores = importlib.import_module("gdbext.collect.core_files")
         limits = cores.CoreLimits(sysroot, exe, options.frames, options.deadline, options.gdb, options.jobs)
         snapshot: JobSnapshot = cores.look(files, limits, progress)
         return snapshot, Origin.of(snapshot, tuple(files))
-    if sysroot or exe:
-        raise UsageError("--sysroot and --exe are for core files", "name some: gdbext diagnose core.*")
+    if exe:
+        raise UsageError("--exe is for core files", "name some: gdbext diagnose core.*")
+    if sysroot and not files:
+        raise _no_offsets()
     snapshot, origin = _of_texts(files, progress)
+    if sysroot:
+        snapshot = _named_frames(snapshot, sysroot)
     return replace(snapshot, problems=(*left_out, *snapshot.problems)), origin
+
+
+def _with_gpu_cores(
+    gpu: Sequence[str], files: Sequence[str], options: argparse.Namespace, progress: Progress
+) -> Tuple[JobSnapshot, Optional[Origin]]:
+    """GPU cores, beside host cores, a saved snapshot or stacks where there are some."""
+    with interrupts_wait():
+        cores = importlib.import_module("gdbext.snapshot_builder.gpu_cores")
+    listing = cores.read_all(gpu, progress.say)
+    if not files and not listing.cores:
+        raise NothingFound("no GPU core could be read: " + "; ".join(listing.unread))
+    for line in listing.unread:
+        progress.warn(line)
+    host = snapshot_of(files, options, progress)[0] if files else JobSnapshot(processes=())
+    snapshot: JobSnapshot = cores.with_gpu_cores(host, listing)
+    return snapshot, Origin.of(snapshot, (*files, *gpu))
+
+
+def _no_offsets() -> UsageError:
+    what = "--sysroot is for core files, and for reports of a sanitizer with offsets of libraries"
+    return UsageError(what, "name some: gdbext diagnose core.*")
+
+
+def _named_frames(snapshot: JobSnapshot, sysroot: str) -> JobSnapshot:
+    """With functions and lines for a sanitizer's reports. Raises `UsageError` where there is nothing to look up."""
+    with interrupts_wait():
+        modules = importlib.import_module("gdbext.collect.report_modules")
+    if not modules.has_offsets(snapshot):
+        raise _no_offsets()
+    found: JobSnapshot = modules.with_names(snapshot, sysroot)
+    return found
 
 
 def _expanded(files: Sequence[str]) -> Tuple[List[str], List[str]]:
@@ -109,8 +147,8 @@ def _of_texts(files: Sequence[str], progress: Progress) -> Tuple[JobSnapshot, Op
         if not any(one.data.strip() for one in texts):
             verb = "is" if len(names) == 1 else "are"
             raise NothingFound(f"{_named(names)} {verb} empty", "give the output of py-spy dump, gdb, pystack, ...")
-        why = f" ({snapshot.problems[0]})" if snapshot.problems else ""
-        hint = "paste the output of `thread apply all bt`, py-spy dump, pystack or a Python traceback"
+        why = f"; {snapshot.problems[0]}" if snapshot.problems else ""
+        hint = "paste the output of `thread apply all bt`, py-spy dump or pystack, or a Python traceback"
         raise NothingFound(f"no stack found in {_named(names)}{why}", hint)
     return snapshot, None
 

@@ -15,11 +15,11 @@ from typing import BinaryIO, Deque, Iterator, Optional, Tuple, Union
 
 from gdbext.cli.terminal import Progress
 from gdbext.model.errors import GdbextError
-from gdbext.parsers import text_lines as source
+from gdbext.parsers import text_lines
 from gdbext.parsers.gpu_reports.report_stream import ReportStream, has_reports
 
 STDIN = "standard input"
-HEAD, TAIL = source.HEAD, source.LIMIT - source.HEAD - (2 << 20)
+HEAD, TAIL = text_lines.HEAD, text_lines.LIMIT - text_lines.HEAD - (2 << 20)
 """Bytes kept of the beginning and the end of one text: together what the parsers take."""
 SNAPSHOT_MOST = 256 << 20
 """Bytes of a snapshot: 1,024 ranks of 200 threads make 104 MiB (docs/scale.md)."""

@@ -200,7 +200,7 @@ def _hand_out(asked: Sequence[Asked], options: argparse.Namespace, progress: Pro
         record = batch_runs.run_batch(gdb, request, folder, _seconds(asked), progress.say, "pending")
     problems = {row["pid"]: row["problem"] for row in record["ranks"]}
     for one in by_gdb:
-        one.problem = problems.get(one.process.pid, "gdb did not get to it")
+        one.problem = problems.get(one.process.pid, "gdb did not reach it in time")
 
 
 def _collect(asked: Sequence[Asked], until: float) -> None:

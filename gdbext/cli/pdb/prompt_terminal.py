@@ -45,7 +45,12 @@ class _Interrupts:
     def _note(self, number: int, frame: Optional[FrameType]) -> None:
         self._pending = True
         if self._waiting:
+            self._waiting = False  # once: what is cleaned up after it is not interrupted, whichever line it hit
             raise KeyboardInterrupt
+
+    def forget(self) -> None:
+        """One that has come and was not welcome yet."""
+        self._pending = False
 
     @contextlib.contextmanager
     def welcome(self) -> Iterator[None]:
@@ -60,14 +65,16 @@ class _Interrupts:
 
 
 @contextlib.contextmanager
-def _noticing(wire: Wire, came: int) -> Iterator[None]:
+def _noticing(wire: Wire, interrupts: _Interrupts) -> Iterator[None]:
     """Whoever types is interrupted when the other side goes: the rank has ended, or its time is up. And by Ctrl-C: a
-    signal that comes right before the read begins does not end it, and is said again until it is heard."""
+    signal that comes right before the read begins does not end it, and is said again until it is heard. Ctrl-C is
+    welcome inside only: while the watcher begins and ends none may be raised, or nobody would end it."""
+    said: List[int] = []
 
     def watch() -> None:
         poll = select.poll()
         poll.register(wire, select.POLLRDHUP)
-        poll.register(came, select.POLLIN)
+        poll.register(interrupts.came, select.POLLIN)
         poll.register(theirs, 0)
         early = False
         while not early:
@@ -76,45 +83,33 @@ def _noticing(wire: Wire, came: int) -> Iterator[None]:
                 return
             if wire.fileno() in events:
                 break
-            early = signal.SIGINT in os.read(came, 1 << 10)
+            early = signal.SIGINT in os.read(interrupts.came, 1 << 10)
         poll.unregister(wire)
-        poll.unregister(came)
+        poll.unregister(interrupts.came)
         heard = early and bool(poll.poll(_AGAIN))
-        for _ in range(_TRIES):
-            if heard:
-                return
+        while not heard and len(said) < _TRIES:
+            said.append(signal.SIGINT)
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             heard = bool(poll.poll(_AGAIN))
 
     watcher = threading.Thread(target=watch, daemon=True)
-    with contextlib.ExitStack() as stack:
-        with _not_now():
-            ours, theirs = os.pipe()
-            stack.callback(os.close, theirs)
-            with contextlib.suppress(BlockingIOError):
-                os.read(came, 1 << 10)  # earlier ones
-            stack.callback(_end, watcher, ours)  # first: another thread of ours may get the signal, and raise it here
-            watcher.start()
+    ours, theirs = os.pipe()
+    try:
+        with contextlib.suppress(BlockingIOError):
+            os.read(interrupts.came, 1 << 10)  # earlier ones
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            watcher.start()  # it inherits that: Ctrl-C goes to the thread that reads
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         yield
-
-
-def _end(watcher: threading.Thread, ours: int) -> None:
-    """One that nobody ends would say Ctrl-C for seconds, to whoever waits then."""
-    with _not_now():
+    finally:
         os.close(ours)  # the other end is a writing one
         with contextlib.suppress(RuntimeError):  # it was not started
             watcher.join()
-
-
-@contextlib.contextmanager
-def _not_now() -> Iterator[None]:
-    """Ctrl-C is held back."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.close(theirs)
+        if said:
+            interrupts.forget()  # ours: the next wait does not end by it
 
 
 def keep_history(path: Path, lines: Sequence[str]) -> None:
@@ -190,7 +185,7 @@ class Terminal:
         """Send what was typed. False when it takes leave: the end of the input, or `quit` to pdb."""
         while True:
             try:
-                with self._interrupts.welcome(), _noticing(wire, self._interrupts.came):
+                with _noticing(wire, self._interrupts), self._interrupts.welcome():
                     line = input(clean_line(prompt, self._style))
             except KeyboardInterrupt:
                 self._print("\n")

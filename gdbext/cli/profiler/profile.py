@@ -101,7 +101,10 @@ def _of_server(name: str, ranks: int, server: ProfileServer, http: Http) -> Prof
     except NoServer as error:
         return replace(found, ready=False, problem=str(error))
     if routes is None:
-        return replace(found, problem=f"{server.url} does not tell its routes; a start will show")
+        return replace(
+            found,
+            problem=f"{server.url} does not list its routes; `gdbext profile start` shows whether it can be profiled",
+        )
     if {row.start, row.stop} <= routes:
         return replace(found, ready=True, next_step=("gdbext profile run",))
     return replace(found, ready=False, problem=f"{server.url} has no {row.start}", next_step=ways(row))

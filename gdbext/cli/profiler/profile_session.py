@@ -139,8 +139,8 @@ class Session:
             raise UsageError(f"{row.engine} writes where it was configured to", "omit --dir")
         if row.steps_limited_by and self._options.steps is not None:
             self._notes.append(
-                f"a release of {row.engine} that does not read the request goes on until it is stopped, or as its own "
-                f"{row.steps_limited_by} says"
+                f"older releases of {row.engine} ignore the number of steps: they profile until they are stopped, "
+                f"or as {row.steps_limited_by} says"
             )
         return {row.fields[name]: value for name, value in chosen.items()}, folder  # type: ignore[misc]
 
@@ -177,14 +177,14 @@ class Session:
         if answer.status in (401, 403):
             option = (row.token_options or ("--api-key",))[0]
             why = "rejects our token" if self._http.token else "requires a token"
-            hint = f"put the one of its {option} into a file: --token-file FILE, or into {TOKEN}"
+            hint = f"put the token of its {option} into a file: --token-file FILE, or into {TOKEN}"
             return GdbextError(f"{server.url} {why} ({answer.status})", hint)
         if verb == "start" and (answer.status == 409 or matches(row.running, answer)):
             return GdbextError(f"a profile runs already: {answer.said}", f"gdbext profile stop{self._again()}")
         if matches(row.stopped, answer):
             return GdbextError("no profile runs", f"gdbext profile start{self._again()}")
         full = "no space left" in answer.text.lower()
-        hint = f"free space in {server.folder or 'its folder'}" if full else "its log says more"
+        hint = f"free space in {server.folder or 'its folder'}" if full else "see the log of the server"
         return GdbextError(f"{server.url} could not {verb} the profile ({answer.status}): {answer.said}", hint)
 
     def _again(self) -> str:
@@ -247,7 +247,9 @@ class Session:
         gone = [pid for pid in self._pids if _has_ended(pid)]
         if self._server.pid in gone:
             self._ended = True
-            raise GdbextError(f"the server (pid {self._server.pid}) ended while it was profiled", "its log says why")
+            raise GdbextError(
+                f"the server (pid {self._server.pid}) ended while it was profiled", "see its log for the reason"
+            )
         if gone:
             raise GdbextError(f"pid {gone[0]} of the job ended while it was profiled", "gdbext diagnose LOGS")
 

@@ -53,7 +53,7 @@ class Alerts:
         now, same = time.monotonic(), (job, event.kind, event.cause or "")
         self._told = {key: at for key, at in self._told.items() if now - at < rule.cooldown or key[0] != job}
         if same in self._told:
-            self._report(job, "any", "held back", f"the same was told {now - self._told[same]:.0f} s ago")
+            self._report(job, "any", "held back", f"the same alert was sent {now - self._told[same]:.0f} s ago")
             return
         self._told[same] = now
         body = dumps(event).encode("utf-8", "replace") + b"\n"
@@ -65,7 +65,7 @@ class Alerts:
 
     def _start(self, job: str, how: str, words: Sequence[str], given: bytes, seconds: float) -> None:
         if len(self._running) >= _MOST:
-            self._report(job, how, "failed", f"{_MOST} others still run")
+            self._report(job, how, "failed", f"{_MOST} other alerts are still running")
             return
         try:
             with open(os.memfd_create("alert"), "w+b", buffering=0) as stdin:
@@ -99,7 +99,7 @@ class Alerts:
             words = clean_text(one.said[0].decode("utf-8", "replace"), Style(unicode=False)).split()
             said = " ".join(words)[-_KEPT:]
             if late:
-                self._report(one.job, one.how, "late", "ended, its time was up")
+                self._report(one.job, one.how, "late", "killed at its time limit")
             elif code:
                 self._report(one.job, one.how, "failed", said or f"status {code}")
             else:

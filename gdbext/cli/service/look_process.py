@@ -57,7 +57,7 @@ class LookProcess:
                 start_new_session=True,
             )
         except OSError as error:
-            raise GdbextError(f"cannot take a look: {error.strerror}") from None
+            raise GdbextError(f"cannot start a diagnosis: {error.strerror}") from None
 
     @property
     def ended(self) -> bool:
@@ -75,7 +75,7 @@ class LookProcess:
             kind = found["event"]
         except (IndexError, KeyError, TypeError, ValueError):
             why = " ".join(wrong)[:300] or f"status {self._process.returncode}"
-            raise GdbextError(f"a look told nothing ({why})") from None
+            raise GdbextError(f"a diagnosis returned no result ({why})") from None
         if kind != "undecided" or self.second:
             self.forget_first()
         values = {name: found.get(name) for name in _FIELDS}

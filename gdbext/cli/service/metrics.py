@@ -17,21 +17,19 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         job = ["job"]
-        self._ranks = Gauge("gdbext_ranks", "Ranks of the job that are followed.", job, registry=registry)
+        self._ranks = Gauge("gdbext_ranks", "Followed ranks of the job.", job, registry=registry)
         self._stood = Gauge(
-            "gdbext_standstill_seconds", "For how long most ranks have not moved.", job, registry=registry
+            "gdbext_standstill_seconds", "For how long most ranks have made no progress.", job, registry=registry
         )
-        self._verdicts = Counter(
-            "gdbext_verdicts", "Full looks by what they found.", ["job", "cause"], registry=registry
+        self._verdicts = Counter("gdbext_verdicts", "Diagnoses by verdict.", ["job", "cause"], registry=registry)
+        self._looks = Counter("gdbext_looks", "Diagnoses.", job, registry=registry)
+        self._pause = Gauge(
+            "gdbext_longest_pause_seconds", "Longest stop of a rank by a diagnosis.", job, registry=registry
         )
-        self._looks = Counter("gdbext_looks", "Full looks that were taken.", job, registry=registry)
-        self._pause = Gauge("gdbext_longest_pause_seconds", "Longest stop of a rank by a look.", job, registry=registry)
-        self._errors = Counter("gdbext_errors", "What went wrong, by where.", ["where"], registry=registry)
-        self._alerts = Counter("gdbext_alerts", "Alerts by how they went.", ["how", "result"], registry=registry)
+        self._errors = Counter("gdbext_errors", "Errors by place.", ["where"], registry=registry)
+        self._alerts = Counter("gdbext_alerts", "Alerts by result.", ["how", "result"], registry=registry)
         self._bundles = Gauge("gdbext_bundle_bytes", "Bytes of all bundles on the disk.", registry=registry)
-        self._turned = Gauge(
-            "gdbext_alive_timestamp_seconds", "When the service last did its round.", registry=registry
-        )
+        self._turned = Gauge("gdbext_alive_timestamp_seconds", "When the service last polled.", registry=registry)
         self._pauses: Dict[str, float] = {}
         self._server: Any = None
         self._address = ""

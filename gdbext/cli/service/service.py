@@ -25,7 +25,7 @@ from gdbext.cli.service.look_process import LookProcess, forget_first
 from gdbext.cli.service.service_settings import Settings
 from gdbext.cli.service.systemd import notify, reloading, watchdog_seconds
 from gdbext.cli.terminal import write_lines
-from gdbext.cli.watching import look_with_bundle as one_look
+from gdbext.cli.watching import look_with_bundle
 from gdbext.commands.user_files import append_private, write_private
 from gdbext.discovery.preflight_checks.attach_permission import survive
 from gdbext.discovery.proc.procfs import ProcFS
@@ -54,7 +54,7 @@ class Service:
         self._settings, self._options = asked, options
         self._proc = ProcFS()
         self._host = socket.gethostname()
-        self._into = one_look.folder(asked.into)
+        self._into = look_with_bundle.folder(asked.into)
         self._jobs = FollowedJobs(self._proc, read_environ, self._tell, self._wrong)
         self._alerts = Alerts(self._alerted)
         self._lock = HostLock(asked.lock)
@@ -158,13 +158,13 @@ class Service:
     def _shrink(self) -> None:
         """Bundles of all jobs within their quota."""
         most = self._settings.quota << 20
-        gone, left = one_look.shrink(tuple(path for path in self._into.iterdir() if path.is_dir()), most)
+        gone, left = look_with_bundle.shrink(tuple(path for path in self._into.iterdir() if path.is_dir()), most)
         if self._metrics is not None:
             self._metrics.keeps(left)
         if gone:
-            self._tell("service", f"the oldest bundles went ({gone}): the quota is {self._settings.quota} MiB")
+            self._tell("service", f"deleted the oldest bundles ({gone}): the quota is {self._settings.quota} MiB")
         if left > most:
-            self._wrong("quota", f"the newest bundle alone has {left >> 20} MiB, and is kept")
+            self._wrong("quota", f"the newest bundle alone has {left >> 20} MiB, and is kept: it exceeds the quota")
 
     def _gone(self, one: Followed) -> None:
         self._tell("gone", "the job has ended; waiting for the next", one)
@@ -178,14 +178,14 @@ class Service:
         reloading()
         try:
             asked = told_by.of(self._options)
-            self._into = one_look.folder(asked.into)
+            self._into = look_with_bundle.folder(asked.into)
             self._measure(asked)
             self._lock = HostLock(asked.lock) if asked.lock != self._settings.lock else self._lock
             self._settings = asked
             self._jobs.find_now()
             self._tell("service", f"settings read again: {self._described()}")
         except GdbextError as error:
-            self._wrong("settings", f"the settings stay as they were: {error}")
+            self._wrong("settings", f"the old settings stay in force: {error}")
         notify("READY=1")
 
     def _measure(self, asked: Settings) -> None:
@@ -261,7 +261,7 @@ class Service:
 
     def _check_lock(self) -> None:
         if self._lock.why_none:
-            raise GdbextError(f"no lock for the looks of this host: {self._lock.why_none}")
+            raise GdbextError(f"no lock file for the diagnoses of this host: {self._lock.why_none}")
 
     def _try(self, where: str, what: Any, *arguments: Any) -> None:
         try:

@@ -213,7 +213,7 @@ def _file(name: str) -> Dict[str, Any]:
     except OSError as error:
         raise GdbextError(f"cannot read {name}: {error.strerror}") from None
     if len(data) > _LARGEST:
-        raise UsageError(f"{name} has more than {_LARGEST >> 20} MiB", "it is to be a file of settings")
+        raise UsageError(f"{name} has more than {_LARGEST >> 20} MiB", "--config takes a file of settings")
     try:
         text = data.decode("utf-8")
         found = json.loads(text) if name.endswith(".json") else _toml().loads(text)

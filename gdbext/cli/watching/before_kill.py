@@ -60,14 +60,14 @@ def run(options: argparse.Namespace) -> int:
         signal.signal(signal.SIGALRM, _leave)
         signal.setitimer(signal.ITIMER_REAL, _RESERVE / 2)  # whatever holds us up in the next lines
         _kill(child)
-        Progress().warn(f"no whole bundle within {seconds:g} s: given up, so that what comes next is not late")
+        Progress().warn(f"no complete bundle within {seconds:g} s: gdbext gave up to meet the deadline")
         with contextlib.suppress(ChildProcessError):
             os.waitpid(child, 0)
         _forget_draft(into, child)
         _leave()
     if os.WIFEXITED(code):
         return os.WEXITSTATUS(code)
-    Progress().warn(f"the look was ended by signal {os.WTERMSIG(code)}; every process runs on")
+    Progress().warn(f"the diagnosis was ended by signal {os.WTERMSIG(code)}; every process runs on")
     _forget_draft(into, child)
     return NOTHING
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gdbext.cli.chosen_processes import chosen_job
 from gdbext.cli.terminal import Progress, style_for, write_lines
-from gdbext.cli.watching import look_with_bundle as one_look
+from gdbext.cli.watching import look_with_bundle
 from gdbext.collect.live_ranks import Limits
 from gdbext.commands.user_files import write_private
 from gdbext.discovery.proc.procfs import ProcFS
@@ -26,7 +26,7 @@ _ENOUGH = 10.0  # seconds, from which other witnesses are asked
 
 def run(options: argparse.Namespace, into: Path, end: float) -> int:
     """The status."""
-    one_look.folder(options.into)
+    look_with_bundle.folder(options.into)
     progress, proc = Progress(options.quiet), ProcFS()
     left = max(0.5, end - time.monotonic())
     limits = Limits(
@@ -39,11 +39,11 @@ def run(options: argparse.Namespace, into: Path, end: float) -> int:
     first = None
     if options.first_look and os.path.isfile(options.first_look):
         first = load_snapshot(Path(options.first_look).read_bytes())
-    asked = one_look.Asked(options.stood, options.spinning_after, first)
-    diagnosis = one_look.take(chosen_job(proc, options, options.inputs), limits, asked, progress, proc)
-    event = one_look.told(diagnosis, asked)
+    asked = look_with_bundle.Asked(options.stood, options.spinning_after, first)
+    diagnosis = look_with_bundle.take(chosen_job(proc, options, options.inputs), limits, asked, progress, proc)
+    event = look_with_bundle.told(diagnosis, asked)
     if options.first_look is None or event.kind == "hang":
-        event = replace(event, bundle=one_look.keep(diagnosis, into, options.keep))
+        event = replace(event, bundle=look_with_bundle.keep(diagnosis, into, options.keep))
     elif event.kind == "undecided" and first is None:
         write_private(options.first_look, dump_snapshot(diagnosis.snapshot), force=True)
     write_lines([dumps(event)] if options.json else event_lines(event, style_for(sys.stdout, os.environ)))

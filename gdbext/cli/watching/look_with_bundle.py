@@ -48,7 +48,7 @@ def told(diagnosis: Diagnosis, asked: Asked, where: Optional[str] = None) -> Wat
     """The look as an event: hang, undecided or no-hang. `where` is its bundle."""
     verdict, snapshot = diagnosis.verdict, diagnosis.snapshot
     ranks = [snapshot.processes[index].rank for index in verdict.culprits]
-    again = f" Looking again in {asked.spinning_after:g} s."
+    again = f" gdbext diagnoses it again in {asked.spinning_after:g} s."
     if verdict.decided_by is not None:
         kind, lead, then = "undecided", "most ranks made no progress for {}. ", "" if asked.first else again
     elif not verdict.finding:

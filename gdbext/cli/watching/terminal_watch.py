@@ -18,7 +18,7 @@ from typing import Optional
 from gdbext.capture.memory.environ import read_environ
 from gdbext.cli.chosen_processes import selector_of
 from gdbext.cli.terminal import Progress, style_for, write_lines
-from gdbext.cli.watching import look_with_bundle as one_look
+from gdbext.cli.watching import look_with_bundle
 from gdbext.cli.watching.followed_job import FollowedJob
 from gdbext.collect.live_ranks import Limits
 from gdbext.commands.user_files import append_private, write_private
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     progress = Progress(options.quiet)
     if options.still <= 0 or options.every <= 0 or options.keep < 1 or options.spinning_after <= 0:
         raise UsageError("--still, --every, --keep and --spinning-after must be positive")
-    into = one_look.folder(options.into)
+    into = look_with_bundle.folder(options.into)
     if options.output is not None:
         write_private(options.output, "", options.force)
         progress.say(f"writing events to {options.output}")
@@ -135,13 +135,13 @@ class Watch:
         self._progress.say(f"no progress for {stood:.0f} s: diagnosing")
         options = self._options
         limits = Limits(max_pause=options.max_pause, deadline=options.deadline, gdb=options.gdb)
-        asked = one_look.Asked(stood, options.spinning_after, self._undecided)
+        asked = look_with_bundle.Asked(stood, options.spinning_after, self._undecided)
         try:
-            diagnosis = one_look.take(job, limits, asked, self._progress, self._proc)
-            event = one_look.told(diagnosis, asked)
+            diagnosis = look_with_bundle.take(job, limits, asked, self._progress, self._proc)
+            event = look_with_bundle.told(diagnosis, asked)
             self._undecided = diagnosis.snapshot if event.kind == "undecided" and not asked.first else None
             if event.kind == "hang":
-                event = replace(event, bundle=one_look.keep(diagnosis, self._into, options.keep))
+                event = replace(event, bundle=look_with_bundle.keep(diagnosis, self._into, options.keep))
                 self.hangs += 1
         except GdbextError as error:
             self._complain(str(error))

@@ -142,7 +142,7 @@ def _argv(gdb: str, module: str, script: Path, further: str = "") -> List[str]:
 
 
 def _record(result: Path, otherwise: GdbextError) -> Union[Dict[str, Any], GdbextError]:
-    """What it wrote, a line for each step (protocol of inside_gdb/stacks/batch.py). Of one that did not come to its end
+    """What it wrote, a line for each step (protocol of inside_gdb/stacks/read_copies.py). Of one that did not end
     `complete` is False, `failure` says why, and `at` is the index of the copy that it read then."""
     record: Dict[str, Any] = {}
     try:

@@ -17,12 +17,13 @@ from gdbext.model.errors import MORE_MEMORY, GdbextError
 
 _NO_PYTHON = re.compile(r"not supported in this copy of GDB|Python scripting is not supported", re.IGNORECASE)
 _NOISE = re.compile(r"debuginfod|index-cache|^warning:|^$|^progress:")
+_LOST_ERROR = "error return without exception set"  # of CPython: an exception, often MemoryError, was lost
 _NO_MEMORY = re.compile(
     r"memory exhausted|MemoryError|bad_alloc|annot allocate memory|failed to map segment"
     r"|Recursive internal problem|can't load unicodedata module"  # gdb 13 and 18 under `ulimit -v`
 )
 _WITHOUT_MEMORY = (signal.SIGKILL, signal.SIGABRT)  # of the kernel; of itself, also without a word (18.1)
-_BUSY = re.compile(r"stacks of (\d+)/(\d+)$")  # which copy it reads (inside_gdb/stacks/batch.py)
+_BUSY = re.compile(r"stacks of (\d+)/(\d+)$")  # which copy it reads (inside_gdb/stacks/read_copies.py)
 _PART = 0.75
 """Of the time that is left, what one copy may take while others wait behind it."""
 _LEFT_BEHIND = (
@@ -136,14 +137,15 @@ class GdbProcess:
             return GdbextError(f"gdb did not finish in {time:.3g} s", "give it more time with --deadline SECONDS")
         lines = [line for line in (line.strip("\0 ") for line in self._printed) if not _NOISE.search(line)]
         if _says(lines, _NO_MEMORY):
-            return GdbextError(f"{gdb} ran out of memory", f"{MORE_MEMORY}, or look at fewer ranks")
+            return GdbextError(f"{gdb} ran out of memory", f"{MORE_MEMORY}, or select fewer ranks")
         if status < 0:
             starved = -status in _WITHOUT_MEMORY
             ended = f"it was ended by signal {-status}{' (out of memory?)' if starved else ''}"
             hint = f"try again; {MORE_MEMORY}" if starved else "try again"
             return GdbextError(f"{gdb} gave no result: {ended}", f"every process runs on; {hint}")
         said = lines[-1] if lines else "it printed nothing"
-        return GdbextError(f"{gdb} gave no result: {said}", "try --gdb PATH")
+        hint = f"it may be short of memory: {MORE_MEMORY}; or try" if _LOST_ERROR in said else "try"
+        return GdbextError(f"{gdb} gave no result: {said}", f"{hint} --gdb PATH")
 
 
 _left: List[subprocess.Popen[bytes]] = []

@@ -31,7 +31,7 @@ def ranks_of(
     until: float = math.inf,
     early: Callable[[str], None] = lambda path: None,
 ) -> Tuple[List[Dict[str, Any]], List[List[str]]]:
-    """The `ranks` of a request (protocol of inside_gdb/stacks/batch.py), and what is wrong with the files of each rank.
+    """The `ranks` of a request (see inside_gdb/stacks/read_copies.py), and what is wrong with each rank's files.
 
     Cores, excerpts and copies are written into `folder`; files that gdb reads where they are stay open as long as
     `shelf` is kept. `dumps`: one for each copy, where they are of core files. `until` then (CLOCK_MONOTONIC)

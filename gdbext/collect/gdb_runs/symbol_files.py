@@ -81,7 +81,7 @@ class SymbolFiles:
             self._one(opened, names[opened], str(self._folder / f"excerpt.{number}"), sorted(addresses[opened]))
 
     def rows(self, number: int, mapped: Sequence[MappedFile], exe: str) -> List[Dict[str, Any]]:
-        """What the gdb of a rank is to load (protocol of inside_gdb/stacks/batch.py). `exe` is the path of its
+        """What the gdb of a rank is to load (protocol of inside_gdb/stacks/read_copies.py). `exe` is the path of its
         program."""
         rows: List[Dict[str, Any]] = []
         merged: List[List[MappedFile]] = []
@@ -152,7 +152,7 @@ class SymbolFiles:
             if not done or now - self._said_at >= _EVERY:
                 self._said_at = now
                 begun = f", {done / 1e6:.1f} done" if done else ""
-                self._say(f"going through the {symbols / 1e6:.1f} million symbols of {name}{begun}")
+                self._say(f"scanning the {symbols / 1e6:.1f} million symbols of {name}{begun}")
 
         found = look(file, linked, self._cache, 0 if crowded else limit, going_through, self._until, many)
         self._looks[file] = found
@@ -191,7 +191,7 @@ class SymbolFiles:
         if not parts.named:
             self._notes[file] = _late(self._cache is not None)
         elif parts.debug:
-            lacking = "neither lines nor arguments" + (", and only exported functions a name" * parts.exported)
+            lacking = "no lines and no arguments" + (", and only exported functions have names" * parts.exported)
             self._notes[file] = Note(
                 f"its {_mib(parts.debug)} of debug information were not read ({why}): its frames have {lacking}",
                 f"their debug information was not read: their frames have {lacking}",

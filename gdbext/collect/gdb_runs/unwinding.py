@@ -26,11 +26,11 @@ from gdbext.safe_open.kept_open_files import Shelf
 FEW = 16  # ranks of which each is a line of progress
 _EVERY = 1.0  # seconds between two lines when there are more
 _PATIENCE = 5.0  # seconds without a line
-_READS = re.compile(r"reading (\d+) (.+)")  # which copy's file (inside_gdb/stacks/batch.py)
+_READS = re.compile(r"reading (\d+) (.+)")  # which copy's file (inside_gdb/stacks/read_copies.py)
 _LEAST = 1.0  # second that a gdb gets
 
 Row = Dict[str, Any]
-"""Of a request or of a record (protocol of inside_gdb/stacks/batch.py)."""
+"""Of a request or of a record (protocol of inside_gdb/stacks/read_copies.py)."""
 
 
 class Unwound(NamedTuple):

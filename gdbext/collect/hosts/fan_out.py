@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import importlib.util
 import json
 import logging
 import shlex
@@ -31,6 +32,7 @@ MOST_SENT = 64 << 20  # bytes that one host may send
 _LONGEST_LINE = 1 << 20
 _MOST_LOOK = 512 << 20  # bytes of a snapshot when it is unpacked
 _CLOCKS = 3
+_PIECE = 256 << 10  # bytes of the one file that wait for a host at a time
 _AHEAD = 0.5  # seconds from the last host's word to the agreed time
 _LEAVING = 40.0  # seconds in which a program that was told to end does: a look that is interrupted takes 25
 _GRACE = 5.0  # seconds for one that failed
@@ -39,7 +41,7 @@ _NOISE = 3  # lines that are not of ours and are kept, for the reason of a failu
 
 _START = """c={program}
 for p in python3 python /usr/bin/python3 /usr/libexec/platform-python; do
-  "$p" -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2>/dev/null && exec "$p" -c "$c"
+  "$p" -S -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2>/dev/null && exec "$p" -S -c "$c"
 done
 echo '{mark}["problem", {{"text": "no python3 (3.8 or newer) is on its PATH"}}]'
 """
@@ -53,6 +55,7 @@ class Plan:
     via: str
     words: Tuple[str, ...]
     program: bytes  # gdbext as one file
+    compiled: bytes = b""  # the same for hosts whose Python is ours
     without_gdb: Tuple[str, ...] = ()  # further arguments where there is no gdb
     at_once: int = 256
     connect: float = 30.0  # seconds until a host says hello
@@ -124,7 +127,9 @@ def command(via: str) -> str:
 
 def start_text() -> str:
     """What the shell there is told first: our program for whatever Python it has."""
-    program = Path(on_host.__file__).read_text("utf-8")
+    program = "# gdbext on a host\n" + Path(on_host.__file__).read_text(
+        "utf-8"
+    )  # a title that nobody takes for a rank's
     return _START.format(program=shlex.quote(program), mark=on_host.MARK)
 
 
@@ -197,6 +202,9 @@ class _Talk(EventHandler):  # type: ignore[misc]
         self._noise: List[str] = []
         self._over = False
         self._hello: Any = None
+        self._program = plan.program
+        self._unsent = memoryview(b"")  # of it
+        self._queued = len(start_text().encode())  # bytes that are not yet written
         self._last: Any = None
 
     def ev_start(self, worker: Any) -> None:
@@ -218,11 +226,13 @@ class _Talk(EventHandler):  # type: ignore[misc]
             word, what = json.loads(text[len(on_host.MARK) :])
             self._takes(word, what)
         except (ValueError, TypeError, KeyError, AttributeError, zlib.error, binascii.Error) as error:
-            self.fail(f"it sent what gdbext does not say ({str(error)[:80]})")
+            self.fail(f"unexpected output instead of an answer ({str(error)[:80]})")
 
     def _takes(self, word: str, what: Dict[str, Any]) -> None:
         if word == "hello":
             self.answer.has_gdb = what["gdb"] is not None
+            if what.get("magic") == importlib.util.MAGIC_NUMBER.hex() and self._plan.compiled:
+                self._program = self._plan.compiled
             self._ask_clock()
         elif word == "clock":
             now = time.time()
@@ -231,8 +241,9 @@ class _Talk(EventHandler):  # type: ignore[misc]
                 self._ask_clock()
                 return
             self.answer.error, self.answer.offset = min(self._clocks)
-            self._tell(do="file", size=len(self._plan.program), sha256=_digest(self._plan.program))
-            self._worker.write(self._plan.program)
+            self._tell(do="file", size=len(self._program), sha256=_digest(self._program))
+            self._unsent = memoryview(self._program)
+            self._send_on()
         elif word == "ready":
             self._meeting.arrives(self)
         elif word == "data":
@@ -241,6 +252,20 @@ class _Talk(EventHandler):  # type: ignore[misc]
             self._ends(str(what["sha256"]))
         elif word == "problem":
             self.fail(str(what["text"])[:300])
+
+    def ev_written(self, worker: Any, node: str, sname: str, size: int) -> None:
+        """A piece of the file after the other: what a slow host has not taken is kept for each host."""
+        self._queued -= size
+        self._send_on()
+
+    def _send_on(self) -> None:
+        if self._unsent and self._queued < _PIECE:
+            piece, self._unsent = bytes(self._unsent[:_PIECE]), self._unsent[_PIECE:]
+            self._write(piece)
+
+    def _write(self, data: bytes) -> None:
+        self._queued += len(data)
+        self._worker.write(data)
 
     def _ask_clock(self) -> None:
         self._asked = time.time()
@@ -264,7 +289,7 @@ class _Talk(EventHandler):  # type: ignore[misc]
         self._worker.set_write_eof()
 
     def _tell(self, **what: Any) -> None:
-        self._worker.write(json.dumps(what).encode() + b"\n")
+        self._write(json.dumps(what).encode() + b"\n")
 
     def fail(self, why: str, grace: float = _GRACE) -> None:
         """The first reason counts. `grace`: seconds until the connection is cut."""
@@ -272,6 +297,7 @@ class _Talk(EventHandler):  # type: ignore[misc]
             self.answer.problem = why
             if self._worker is None:  # it has not begun
                 return
+            self._unsent = memoryview(b"")
             self._worker.set_write_eof()  # a program of ours ends with that, and leaves nothing there
             self._last = self._worker.task.timer(grace, _TimeIsUp(self._worker.abort), autoclose=True)
 

@@ -12,6 +12,7 @@ import base64
 import contextlib
 import ctypes
 import hashlib
+import importlib.util
 import json
 import os
 import select
@@ -27,6 +28,7 @@ from typing import Any, Dict
 MARK = "gdbext1 "
 _PIECE = 48 << 10  # bytes of a line of data, before base64
 _MOST_FILE, _MOST_LOOK = 64 << 20, 256 << 20
+_MOST_SAID = 4000  # characters of what it says
 _PR_SET_PDEATHSIG = 1  # sys/prctl.h
 _CLEAN_UP = 'read -r line; sleep 1; rm -rf -- "$1"'  # outlives us: also kill -9 leaves nothing behind
 
@@ -71,7 +73,10 @@ class Asked:
 
 
 def main() -> None:
-    say("hello", time=time.time(), python=sys.version.split()[0], gdb=shutil.which("gdb"), uid=os.geteuid())
+    magic = importlib.util.MAGIC_NUMBER.hex()  # of what this Python compiles
+    say(
+        "hello", time=time.time(), python=sys.version.split()[0], magic=magic, gdb=shutil.which("gdb"), uid=os.geteuid()
+    )
     folder = tempfile.mkdtemp(prefix="gdbext-host-")  # 0700
     try:
         words, quiet = ["/bin/sh", "-c", _CLEAN_UP, "gdbext-clean-up", folder], subprocess.DEVNULL
@@ -104,7 +109,7 @@ def converse(asked: Asked, folder: str) -> None:
 
 
 def look(told: Dict[str, Any], folder: str, program: str) -> None:
-    """Run it at the agreed time, send what it wrote, or the last line that it said."""
+    """Run it at the agreed time, send what it wrote, or its error."""
     if told["at"] > time.time() and caller_speaks(told["at"] - time.time()):
         return
     kept, environ = os.path.join(folder, "look.json"), dict(os.environ, XDG_CACHE_HOME=folder, TMPDIR=folder)
@@ -120,15 +125,21 @@ def look(told: Dict[str, Any], folder: str, program: str) -> None:
         ready = select.select([said, 0], [], [], max(0.0, began + told["deadline"] - time.time()))[0]
         piece = os.read(said, 1 << 16) if said in ready else b""
         if piece:
-            last = ((last + piece).splitlines() or [b""])[-1][-500:]
+            last = (last + piece)[-_MOST_SAID:]
         elif said in ready:  # it has ended
-            send(kept, child.wait(), last.decode("utf-8", "replace"))
+            send(kept, child.wait(), its_error(last.decode("utf-8", "replace")))
             return
         else:  # the caller has gone, or the time is up
             end(child)
             if not ready:
                 say("problem", text="no answer within {:g} s there".format(told["deadline"]))
             return
+
+
+def its_error(said: str) -> str:
+    """From the last line that begins with its name: an error and what goes with it."""
+    _, _, error = ("\n" + said).rpartition("\ngdbext: ")
+    return " ".join(error.split())
 
 
 def end_with_us() -> None:
@@ -156,7 +167,7 @@ def send(kept: str, status: int, last: str) -> None:
     try:
         size = os.stat(kept).st_size
         if size > _MOST_LOOK:
-            raise OSError(f"its look has {size} bytes")
+            raise OSError(f"its snapshot has {size} bytes")
         with open(kept, "rb") as stream:
             packed = zlib.compress(stream.read(), 6)
     except FileNotFoundError:

@@ -12,8 +12,8 @@ COMMANDS = (
         body="gdbext.commands.check:choose",
         category="breakpoints",
         description=(
-            "Breakpoints are set only where a failure is raised, never where a check is entered, so a server "
-            "that checks a million times a second is not slowed down. Fatal signals (SIGBUS, SIGSEGV, SIGABRT) "
+            "gdbext sets breakpoints only where a failure is raised, never where a check is entered, so it does not "
+            "slow down a server that checks a million times a second. Fatal signals (SIGBUS, SIGSEGV, SIGABRT) "
             "get a report as well."
         ),
         examples=("llm-check on", "llm-check on --log failures.jsonl", "llm-check report"),
@@ -57,7 +57,16 @@ COMMANDS = (
         gdb="llm-check report",
         body="gdbext.commands.check:report",
         category="breakpoints",
-        description="Also in the core file of a crash.",
+        arguments=(
+            Argument(
+                "reports",
+                "files with reports of compute-sanitizer of the same run",
+                "FILE",
+                nargs="*",
+                completes="file",
+            ),
+        ),
+        description="Also in the core file of a crash. Files of compute-sanitizer add what they say of kernels.",
     ),
     Command(
         "Switch on the engine's own debug checks in the running process",

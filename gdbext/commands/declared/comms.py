@@ -26,10 +26,11 @@ COMMANDS = (
             *(*SELECTING, *HOSTS, *DETAIL, *PAGE, QUIET),
         ),
         description=(
-            "Communicators are found in the memory of the ranks: in arguments of frames, behind pointers on the "
-            "stacks and, with --scan, by NCCL's magic words. Their layout comes from libnccl's debug information "
-            "(the wheels of PyPI have it), or from a table of releases. With nothing attached, running ranks are "
-            "read without stopping them; the selectors choose which. Counts are launches by the host, not "
+            "gdbext finds communicators in the memory of the ranks: through arguments of frames, through pointers on "
+            "the stacks and, with --scan, by NCCL's magic numbers. Their layout comes from libnccl's debug "
+            "information (the wheels of PyPI have it), or from a table of releases. With nothing attached, gdbext "
+            "reads running ranks without stopping them; --name, --pgid, --parent and --engine choose the ranks. "
+            "Counts are launches by the host, not "
             "completed work; sends and receives are not counted."
         ),
         examples=("llm-nccl-comms", "llm-nccl-comms 0-3 --scan"),

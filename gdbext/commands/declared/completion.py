@@ -4,7 +4,7 @@ from gdbext.commands.declaration import Argument, Command
 
 COMMANDS = (
     Command(
-        "Print the lines that make TAB complete gdbext's commands, options and values in a shell",
+        "Print the shell code that completes gdbext's commands, options and values on TAB",
         gdbext="completion",
         statuses="0 done, 2 wrong usage, 130 interrupted",
         run="gdbext.cli.completion",

@@ -5,14 +5,14 @@ from gdbext.commands.declared.shared_arguments import QUIET
 
 COMMANDS = (
     Command(
-        "Show gdbext at work on a hanging job: a live one where a compiler is, else a recorded one",
+        "Diagnose a small job that hangs: live if a compiler is installed, else recorded",
         gdbext="demo",
         run="gdbext.cli.demo",
         arguments=(
             Argument("name", "which hang to show (default: pinned-alloc)", "NAME", nargs="?", completes="demo"),
-            Argument("--list", "list the hangs, with one line on each", flag=True),
-            Argument("--live", "build and start the demo engine, or say what is lacking", flag=True),
-            Argument("--recorded", "use the recording, even where a compiler is", flag=True),
+            Argument("--list", "list all hangs, one on each line", flag=True),
+            Argument("--live", "build and start the demo engine; never show a recording instead", flag=True),
+            Argument("--recorded", "show the recording, even if a compiler is installed", flag=True),
             QUIET,
         ),
         shell_examples=("gdbext demo", "gdbext demo collective-mismatch"),

@@ -18,11 +18,21 @@ from gdbext.commands.declared.shared_arguments import (
 SAVE = Argument("--save", "save a snapshot; `gdbext diagnose FILE` diagnoses it again", "FILE", completes="file")
 NO_STOP = Argument("--no-stop", "do not stop any process; only sleeping threads are read", flag=True)
 LOOKING = (
-    Argument("--samples", "take N samples (1), to tell slow from stuck", "N", int, default=1, where=SHELL),
+    Argument(
+        "--samples",
+        "take N samples (1), to tell slow from stuck; each reads every rank twice",
+        "N",
+        int,
+        default=1,
+        where=SHELL,
+    ),
     Argument("--interval", "seconds between two samples (2)", "S", float, default=2.0, where=SHELL),
     SPINNING,
     Argument(
-        "--once", "read each stack only once; the answer then cannot say whether a thread moved", flag=True, where=SHELL
+        "--once",
+        "read each rank only once for a sample: faster, but the answer cannot say whether a thread moved",
+        flag=True,
+        where=SHELL,
     ),
     Argument("--no-witnesses", "do not query NCCL RAS, NVML, ... before the stop", flag=True, where=SHELL),
     Argument("--together", "stop all ranks at the same instant", flag=True, where=SHELL),
@@ -32,6 +42,7 @@ LOOKING = (
     Argument("--jobs", "number of parallel gdbs (default: by cores and memory)", "N", int, default=0, where=SHELL),
     WHICH_GDB,
     *HOSTS,
+    Argument("--look-only", "", flag=True, where=SHELL),  # of --hosts: saves the snapshot; who asked judges it
     *(one.only(SHELL) for one in CORE_FILES),
 )
 """How `gdbext` looks."""
@@ -57,7 +68,12 @@ DIAGNOSE = Command(
         _INPUTS,
         *(PIDS.only(GDB), *SELECTING, NO_STOP, SAVE, *DETAIL, FORMAT),
         Argument("--explain-verdict", "also list the evidence and the hypotheses that were rejected", flag=True),
-        Argument("--bundle", "write everything that was read to a new folder, for a maintainer", "DIR", where=SHELL),
+        Argument(
+            "--bundle",
+            "save everything that was read in a new folder, to share or to diagnose again",
+            "DIR",
+            where=SHELL,
+        ),
         *(*PAGE, QUIET, *LOOKING),
     ),
     description=HOW,

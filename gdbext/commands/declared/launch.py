@@ -6,7 +6,7 @@ COMMANDS = (
     Command(
         "Start a job with a log for each rank, and the pdb prompt of one rank in this terminal",
         gdbext="launch",
-        statuses="that of the program it starts, 2 wrong usage",
+        statuses="that of the program that it starts, 2 wrong usage",
         run="gdbext.cli.launch",
         arguments=(
             Argument("--rank", "debug this rank here (sets RANK_TO_DEBUG)", "N", int),

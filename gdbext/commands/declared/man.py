@@ -4,7 +4,7 @@ from gdbext.commands.declaration import Command
 
 COMMANDS = (
     Command(
-        "Print the manual page, in the form that man reads",
+        "Print the manual page, in troff format",
         gdbext="man",
         statuses="0 done, 2 wrong usage, 130 interrupted",
         run="gdbext.cli.man",

@@ -2,32 +2,37 @@
 
 from gdbext.commands.argument_types import number
 from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.declared.shared_arguments import QUIET, WHICH_GDB
+from gdbext.commands.declared.shared_arguments import NEEDS_GDB, QUIET
 
 COMMANDS = (
     Command(
-        "Open the pdb prompt of the rank that a breakpoint_() of gdbext.rankpdb stopped",
+        "Open the pdb prompt of the rank that stopped at a breakpoint_() of gdbext.rankpdb",
         gdbext="pdb",
+        statuses="0 done (with --list: ranks were found), 2 wrong usage, 4 no rank found, 130 interrupted",
         run="gdbext.cli.pdb.command",
         arguments=(
             Argument(
                 "pid",
-                "a rank, if the job is another user's or in a container",
+                "pid of a rank; needed if the job runs as another user or in a container",
                 "PID",
                 number,
                 nargs="?",
                 completes="pid",
             ),
             Argument(
-                "--pid", "the same; with Python 3.14 it stops where it is now", "PID", number, shell_name="also_pid"
+                "--pid",
+                "the same as PID, but with Python 3.14 it also stops a rank that is not at a breakpoint",
+                "PID",
+                number,
+                shell_name="also_pid",
             ),
             Argument("--rank", "debug this rank, at this breakpoint and all later ones", "N", int),
             Argument("--job", "the job, if there are several; --list shows them", "NAME"),
-            Argument("--list", "list where each rank is", flag=True),
-            Argument("--release", "resume the ranks that wait for the one at its prompt", flag=True),
-            Argument("--inject", "set a breakpoint in the running ranks, for one hit", "FILE:LINE"),
+            Argument("--list", "list the ranks and where each one is", flag=True),
+            Argument("--release", "resume the ranks that wait for the rank at the prompt", flag=True),
+            Argument("--inject", "set a one-time breakpoint in the running ranks", "FILE:LINE"),
             Argument("--deadline", "time limit in seconds (30)", "S", float, default=30.0),
-            *(WHICH_GDB, QUIET),
+            *(NEEDS_GDB, QUIET),
         ),
     ),
 )

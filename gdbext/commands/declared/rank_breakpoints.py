@@ -24,26 +24,26 @@ BREAK = Command(
         Argument("--count", "let each rank pass N-1 times first", "N", positive, default=1),
         Argument(
             "--others",
-            "stop: at once, wherever they are; hold: they run up to the same place and wait; run: they run on",
+            "what the other ranks do: stop at once, hold (run to the same place and wait there), or run on",
             "stop|hold|run",
             others,
             default="stop",
         ),
-        Argument("--wait", "with hold: seconds to wait for the others to arrive (5)", "SECONDS", seconds, default=WAIT),
         Argument(
-            "--limit", "release every rank after so many seconds without a command", "SECONDS", seconds, default=LIMIT
+            "--wait", "with hold: seconds to wait for the other ranks to arrive (5)", "SECONDS", seconds, default=WAIT
         ),
+        Argument("--limit", "release every rank after SECONDS without a command", "SECONDS", seconds, default=LIMIT),
         Argument(
             "--action",
-            "stop; log: print the values of EXPRS and resume the rank; report: print a report as llm-check does, "
-            "and resume",
+            "what to do at a hit: stop; log EXPRS: print their values and resume the rank; report: print a report as "
+            "llm-check does, and resume the rank",
             "WHAT",
             nargs="+",
             completes="stop|log|report",
         ),
         Argument(
             "--if",
-            "stop only when this is true in that rank; comes last: the rest of the line is COND, as gdb takes it",
+            "stop only if COND is true in that rank; the last option: gdb evaluates the rest of the line",
             "COND",
             condition,
             completes="expression",
@@ -52,10 +52,10 @@ BREAK = Command(
     ),
     description=(
         "When a rank stops there, next, step and finish move that rank alone, llm-rank apply moves others, and "
-        "llm-continue resumes all together. `$_llm_rank()` is the rank's number in COND, and "
-        '`$_llm_tensor_stat(EXPR, "nan")` a number about a tensor. A COND that cannot be evaluated is reported '
-        "when it is set, or at its first hit; it never stops a rank. LOCATION may be in a library that is not "
-        "loaded yet."
+        "llm-continue resumes all together. In COND, `$_llm_rank()` is the number of the rank, and "
+        '`$_llm_tensor_stat(EXPR, "nan")` how many elements of a tensor are NaN. If COND cannot be evaluated, '
+        "gdbext reports it, when the breakpoint is set or at the first hit, and does not stop the rank. LOCATION may "
+        "be in a library that is not loaded yet."
     ),
     examples=(
         _EXAMPLE,

@@ -2,7 +2,7 @@
 
 from gdbext.commands.argument_types import rank_number
 from gdbext.commands.declaration import GDB, Argument, Command
-from gdbext.commands.declared.shared_arguments import CORE_FILES, HOSTS, QUIET, SELECTORS, WHICH_GDB
+from gdbext.commands.declared.shared_arguments import CORE_FILES, HOSTS, NEEDS_GDB, QUIET, SELECTORS
 
 COMMANDS = (
     Command(
@@ -17,7 +17,7 @@ COMMANDS = (
         gdbext="attach",
         statuses="that of gdb, 2 wrong usage",
         run="gdbext.cli.attach",
-        arguments=(*SELECTORS, WHICH_GDB),
+        arguments=(*SELECTORS, NEEDS_GDB),
         answers=False,
     ),
     Command(
@@ -32,10 +32,10 @@ COMMANDS = (
             *(one.only(GDB) for one in CORE_FILES),
         ),
         description=(
-            "Without a selector: the one job on this host. Symbols are read before any rank is stopped. The "
-            "ranks stay stopped until llm-detach-all or quit; `continue` resumes all of them together. A rank "
-            "that cannot be attached is listed with the reason; the others are attached. For core files, program "
-            "and libraries are found by build-id, never taken from another build."
+            "By default it takes the one job on this host. Symbols are read before any rank is stopped. The "
+            "ranks stay stopped until llm-detach-all or quit; `continue` resumes all of them together. If a rank "
+            "cannot be attached, gdbext lists it with the reason and attaches the others. For core files, gdbext "
+            "finds program and libraries by build-id, and never uses those of another build."
         ),
         examples=(
             "llm-attach-all",
@@ -50,7 +50,7 @@ COMMANDS = (
         gdb="llm-ranks",
         body="gdbext.commands.ranks:list_ranks",
         arguments=SELECTORS,
-        description="Selectors apply only while nothing is attached.",
+        description="PID, --name, --pgid, --parent and --engine apply only while nothing is attached.",
         repeats=True,
     ),
     Command(
@@ -61,7 +61,8 @@ COMMANDS = (
         arguments=(
             Argument("rank", "rank number, or the pid of a rank", "N", rank_number, nargs="?", completes="rank"),
         ),
-        description="Without N: shows the selected rank. `$_llm_rank()` is its number in expressions, -1 when unknown.",
+        description="Without N: shows the selected rank. In expressions, `$_llm_rank()` is its number, or -1 if that "
+        "is unknown.",
         examples=("llm-rank 3", "llm-rank apply 0-3,7 bt 5"),
         prefix=True,
         repeats=True,

@@ -20,16 +20,16 @@ SELECTING = (
     Argument("--asked-as", "", where=SHELL),  # the command of gdb that this is the work of
 )
 PIDS = Argument(
-    "pids", "pid of any rank; its whole job is taken", "PID", number, nargs="*", completes="pid", shell_name="inputs"
+    "pids", "pid of any rank; selects its whole job", "PID", number, nargs="*", completes="pid", shell_name="inputs"
 )
 SELECTORS = (PIDS, *SELECTING)
 """The selectors of a job. With none of them: the one job on this host."""
 
-_CORES = "core files (their program and libraries are found by build-id)"
+_CORES = "core files (gdbext finds their program and libraries by build-id)"
 CORE_FILES = (
     Argument(
         "--sysroot",
-        "root folder with the files of the machine that wrote the cores",
+        "root folder with the files of the machine on which the cores (or a sanitizer's reports) were written",
         "DIR",
         completes="file",
         group=_CORES,
@@ -38,14 +38,14 @@ CORE_FILES = (
 )
 
 DETAIL = (
-    Argument("--verbose", "print everything that is known", flag=True, short="-v"),
-    Argument("--brief", "print only the last lines: the answer without its table", flag=True),
+    Argument("--verbose", "print all details: evidence, stacks, limits, everything to do", flag=True, short="-v"),
+    Argument("--brief", "print only the answer: the last lines, without the table", flag=True),
 )
 FORMATS = ("markdown", "github", "slack", "speedscope", "collapsed", "dot", "perfetto", "firefox")
 FORMAT = Argument(
     "--format",
-    "write it for others, without secrets: a ticket (markdown, github), a chat (slack), flame graphs (speedscope, "
-    "collapsed), Graphviz (dot), looks as a timeline (perfetto, firefox)",
+    "print the answer in another format, without secrets: for a ticket (markdown, github), a chat (slack), flame "
+    "graphs (speedscope, collapsed), Graphviz (dot), or samples on a timeline (perfetto, firefox)",
     "NAME",
     choices=FORMATS,
 )
@@ -54,25 +54,29 @@ PAGE = (
     Argument("--open", "open the page in a browser", flag=True, where=SHELL),
 )
 QUIET = Argument("--quiet", "no progress on stderr", flag=True, where=SHELL, short="-q")
-_FAR = "other hosts, all at once (docs/hosts.md)"
+_FAR = "several hosts at the same time (docs/hosts.md)"
 HOSTS = (
     Argument(
         "--hosts",
-        "node[01-64], @group, a file, slurm:JOBID, k8s:NAMESPACE/SELECTOR, ras (ask NCCL for the hosts)",
+        "node[01-64], @group, a file, slurm:JOBID, k8s:NAMESPACE/SELECTOR, ras (the hosts that NCCL names)",
         "HOSTS",
         where=SHELL,
         group=_FAR,
     ),
-    Argument("--via", "the command that leads to a shell there, in place of ssh", "COMMAND", where=SHELL, group=_FAR),
+    Argument("--via", "command that opens a shell on a host, instead of ssh", "COMMAND", where=SHELL, group=_FAR),
     Argument("--user", "log in to the hosts as this user", "NAME", where=SHELL, group=_FAR),
     Argument("--container", "the container of each pod (k8s:)", "NAME", where=SHELL, group=_FAR, short="-c"),
     Argument("--sudo", "run as root on the hosts, through passwordless sudo", flag=True, where=SHELL, group=_FAR),
-    Argument("--max-hosts", "ask no more than N (64)", "N", int, default=64, where=SHELL, group=_FAR),
-    Argument("--dry-run", "print what would run where, and run nothing", flag=True, where=SHELL, group=_FAR),
+    Argument("--max-hosts", "refuse more than N hosts (64)", "N", int, default=64, where=SHELL, group=_FAR),
+    Argument("--dry-run", "print the command for each host, and run nothing", flag=True, where=SHELL, group=_FAR),
 )
 WHICH_GDB = Argument(
-    "--gdb", "the gdb to use (default: $GDBEXT_GDB, then gdb; none: running ranks without one)", "PATH", where=SHELL
+    "--gdb",
+    "the gdb to use (default: $GDBEXT_GDB, then gdb); none: read running ranks without gdb",
+    "PATH",
+    where=SHELL,
 )
+NEEDS_GDB = WHICH_GDB._replace(help="the gdb to use (default: $GDBEXT_GDB, then gdb)")
 MAX_PAUSE = Argument("--max-pause", "longest time to stop a rank, in seconds (2)", "S", float, default=2.0, where=SHELL)
 SPINNING = Argument(
     "--spinning-after",

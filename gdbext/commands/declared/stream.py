@@ -3,10 +3,10 @@
 from gdbext.commands.declaration import Argument, Command
 
 _STATES = (
-    "No function is called in the program, so it stays unknown whether a stream is busy. With `set llm "
-    "allow-calls on` gdbext asks the CUDA driver, on a thread that is safe to use, at most 2 s for each call; "
-    "not in a process that has not initialised CUDA, nor for a stream that is being captured. Works on core "
-    "files too, without states."
+    "gdbext calls no function in the program, so it cannot tell whether a stream is busy. With `set llm allow-calls "
+    "on` it asks the CUDA driver, on a thread that is safe to use, for at most 2 s per call. It makes no call in a "
+    "process that has not initialised CUDA, nor for a stream that is being captured. Core files work too, but do not "
+    "show whether a stream is busy."
 )
 
 COMMANDS = (
@@ -30,15 +30,15 @@ COMMANDS = (
         examples=("llm-stream p stream", "llm-stream p this->stream_", "llm-stream p 0x2"),
     ),
     Command(
-        "List the CUDA streams of ranks, what holds them, and who waits for which",
+        "List the CUDA streams of ranks, their holders, and the threads that wait",
         gdb="llm-stream list",
         body="gdbext.commands.stream:list_streams",
         arguments=(Argument("--ranks", "ranks such as 0-3,7 (default: all)", "RANKS", completes="ranks"),),
         description=(
             (
-                "Streams and events are found in the variables of all frames with debug information and in the "
-                "members of their objects, in the arguments of frames that take one, and in torch's pools. The "
-                "stream that a thread waits for is read from the argument of the call, or from the code of the call. "
+                "gdbext finds streams and events in the variables of all frames with debug information, in the "
+                "members of these objects, in the arguments of calls that take one, and in torch's pools. It reads "
+                "the stream that a thread waits for from the argument of the call, or from the code of the call. "
                 "cuda-gdb adds the kernels on the device. "
             )
             + _STATES

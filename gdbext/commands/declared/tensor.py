@@ -12,11 +12,11 @@ _RANKS = (
 )
 _RAW = (
     Argument("--dtype", "element type at an address: fp16, bf16, int4, fp8_e4m3fn, ...", "TYPE", completes="dtype"),
-    Argument("--shape", "its shape, such as 2,3", "N,N"),
-    Argument("--strides", "its strides in elements, if it is not contiguous", "N,N"),
+    Argument("--shape", "shape at an address, such as 2,3", "N,N"),
+    Argument("--strides", "strides in elements, if the tensor is not contiguous", "N,N"),
     Argument(
         "--where",
-        "cpu, pinned, gpu or managed, if the memory map does not tell",
+        "where the memory is: cpu, pinned, gpu or managed (default: by the memory map)",
         "PLACE",
         completes="cpu|pinned|gpu|managed",
     ),
@@ -67,7 +67,8 @@ COMMANDS = (
         body="gdbext.commands.tensor:choose",
         category="data",
         description=(
-            "Tensors of torch, FasterTransformer, RTP-LLM, TurboMind, TensorRT-LLM, ggml and MindSpore, and raw memory."
+            "Tensors of torch, FasterTransformer, RTP-LLM, TurboMind, TensorRT-LLM, ggml, MindSpore and numpy, and "
+            "raw memory."
         ),
         prefix=True,
     ),
@@ -76,13 +77,17 @@ COMMANDS = (
         "Print a tensor, or a part of it, as numpy does",
         "print_values",
         _WITH_INDEX,
-        "Prints only the edges of large tensors. An index selects a part, and only that part is read. No "
-        "function is called in the program. Options may follow the expression.",
+        "Prints only the edges of large tensors. An index selects a part, and gdbext reads only that part. It calls "
+        "no function in the program. Options may follow the expression. In a Python process, an expression may also be "
+        "a name of the selected Python frame; py2:NAME is one of frame py2.",
         (
             "llm-tensor p input_tensors",
+            "llm-tensor p self.kv[3][0, :4]",
             'llm-tensor p input_tensors["hidden_states"] [0, -3:, :8]',
             'llm-tensor p cgraph["blk.0.attn_q.weight"] [0, :8]',
             "llm-tensor p $rdi --as torch",
+            'llm-tensor p arg2["input_ids"]',
+            "llm-tensor p $rsi --as fastertransformer::TensorMap",
             "llm-tensor p 0x7f3210000000 --dtype bf16 --shape 4,128",
         ),
     ),
@@ -124,6 +129,7 @@ COMMANDS = (
             "llm-tensor diff expected actual [0, :8] --rtol 1e-3",
             "llm-tensor diff cache[0] cache[1]",
             "llm-tensor diff weight --all-ranks",
+            "llm-tensor diff self.weight --all-ranks",
             "llm-tensor diff rank0/Pass3.pt:model.norm rank1/Pass3.pt:model.norm",
         ),
         (*_RAW, Argument("--rtol", "relative tolerance", "X"), Argument("--atol", "absolute tolerance", "X")),
@@ -133,7 +139,11 @@ COMMANDS = (
         "List the tensors of the selected frame",
         "list_",
         Argument("expression", "options may follow here", "OPTIONS", nargs="?"),
-        "Lists arguments, locals and members of `this`, also inside maps, vectors and structs.",
-        arguments=(*_RANKS, Argument("--python", "list the tensors of the thread's Python frames", flag=True)),
+        "Lists arguments, locals and members of `this`, also inside maps, vectors and structs; without debug "
+        "information what the parameters, registers and stack lead to, for the releases in docs/tensors.md.",
+        arguments=(
+            *_RANKS,
+            Argument("--python", "list the tensors of the thread's Python frames", flag=True),
+        ),
     ),
 )

@@ -9,9 +9,15 @@ COMMANDS = (
     Command(
         "Merge the profiles of ranks, find the late rank, count kernels, compare runs",
         gdbext="trace",
+        statuses="0 done (diagnose: no rank is late), 1 a rank is late (diagnose), 3 a file was not read, or the "
+        "traces do not decide, 2 wrong usage, 4 nothing could be read, 130 interrupted",
         run="gdbext.cli.trace",
         arguments=(
-            Argument("trace", "merge, diagnose, summary or diff", "merge|diagnose|summary|diff"),
+            Argument(
+                "trace",
+                "diagnose: find the late rank; merge: all ranks in one file; summary: time by kernel; diff: two runs",
+                "merge|diagnose|summary|diff",
+            ),
             Argument("inputs", "folders and files that profilers wrote", "DIR|FILE", nargs="*", completes="file"),
             Argument("--jobs", "files to read in parallel (default: by cores, at most 4)", "N", int, default=0),
             Argument("-o", "the merged trace, a new file", "FILE", shell_name="merged", group=_MERGE),

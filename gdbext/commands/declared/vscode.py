@@ -1,7 +1,7 @@
 """The ranks in an editor."""
 
 from gdbext.commands.declaration import Argument, Command
-from gdbext.commands.declared.shared_arguments import PIDS, SELECTING, WHICH_GDB
+from gdbext.commands.declared.shared_arguments import NEEDS_GDB, PIDS, SELECTING
 
 COMMANDS = (
     Command(
@@ -11,10 +11,10 @@ COMMANDS = (
         "2 wrong usage, 130 interrupted",
         run="gdbext.cli.vscode",
         arguments=(
-            *(PIDS, WHICH_GDB),
-            Argument("--into", "folder of the launch.json (.vscode)", "DIR", default=".vscode"),
-            Argument("--check", "write it again, and fail, if the ranks have other pids now", flag=True),
-            Argument("--print", "print it instead of writing it", flag=True),
+            *(PIDS, NEEDS_GDB),
+            Argument("--into", "folder for launch.json (.vscode)", "DIR", default=".vscode"),
+            Argument("--check", "if the pids have changed, rewrite launch.json and return 1", flag=True),
+            Argument("--print", "print launch.json instead of writing it", flag=True),
             *SELECTING,
         ),
         answers=False,

@@ -126,7 +126,7 @@ def _never(sides: _Sides) -> Optional[Problem]:
     """Targets that cannot be attached to by anybody."""
     name, group = sides.name, sides.target.get("Tgid", str(sides.pid))
     if sides.stat.kernel_thread:
-        return Problem(f"{name} is a thread of the kernel ({sides.stat.comm})", "name a process of the job instead")
+        return Problem(f"{name} is a kernel thread ({sides.stat.comm})", "name a process of the job instead")
     if sides.stat.state in "ZX":
         text = f"{name} ({sides.stat.comm}) has ended and waits for its parent {sides.stat.parent} to notice (zombie)"
         return Problem(text, "its threads are gone: look at its parent, a core file, or the log for its exit code")
@@ -269,15 +269,17 @@ def _warnings(sides: _Sides) -> List[Problem]:
     if state == "T":
         found.append(Problem(f"{name} is stopped and will stay stopped", f"kill -CONT {name} resumes it", False))
     if sides.self_pid is not None and pid in _ancestors(sides.proc, sides.self_pid):
-        text = f"{name} has started this debugger: while it is stopped, this terminal may hang"
+        text = f"{name} has started this debugger: if it is stopped, this terminal may hang"
         found.append(Problem(text, "leave it out, or work from another terminal", False))
     depth, own_depth = (len(_ids(side.get("NSpid"))) for side in (sides.target, sides.ours))
     if own_depth and depth > own_depth:
         inner = f", as pid {_ids(sides.target.get('NSpid'))[-1]} there" if name == str(pid) else ""
-        text = f"{name} runs in a container{inner}: its files are read by /proc/{name}/root"
+        text = f"{name} runs in a container{inner}: gdbext reads its files through /proc/{name}/root"
         found.append(Problem(text, "", False))
     elif elsewhere(sides.proc, sides.pid, "mnt") or _changed_root(sides):
-        text = f"{name} sees other files than we do (mount namespace or chroot): they are read by /proc/{name}/root"
+        text = (
+            f"{name} sees other files than we do (mount namespace, chroot): gdbext reads them through /proc/{name}/root"
+        )
         found.append(Problem(text, "", False))
     return found
 

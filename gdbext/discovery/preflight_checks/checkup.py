@@ -13,7 +13,7 @@ from gdbext.discovery.ranks.listing import describe
 from gdbext.model.checkup import Point
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job
-from gdbext.model.text.ranges import folded
+from gdbext.model.text.ranges import ranks
 
 _ROOM = 1 << 30
 """Bytes. Stacks of 8 ranks of 100 threads take 20 to 60 MiB as copies; with many threads ten times that."""
@@ -33,7 +33,8 @@ def host_points(
         for note in job.notes:
             yield Point("job", "warning", note)
         if job.absent:
-            yield Point("job", "warning", f"ranks {folded(job.absent)} are expected and were not found")
+            verb = "has" if len(job.absent) == 1 else "have"
+            yield Point("job", "warning", f"{ranks(job.absent)} {verb} no process on this host")
         yield from _attaching(proc, job, held)
     yield from pod_points(proc, bool(jobs))
     yield _room(place)

@@ -15,7 +15,7 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.checkup import Point
 from gdbext.model.missing import Missing
 
-_PAUSE = "pause"  # process 1 of a pod whose containers share their PID namespace
+_PAUSES = ("pause", "catatonit")  # process 1 of a pod whose containers share their PID namespace; podman's
 _KTHREADD = 2
 
 
@@ -44,44 +44,45 @@ class PodRow:
 def _patch(spec: Any) -> str:
     """For the pods' owner: a running pod's own fields cannot be changed, so its pods start anew."""
     document = json.dumps({"spec": {"template": {"spec": spec}}}, separators=(",", ":"))
-    return f"kubectl patch deployment NAME -p '{document}' (starts its pods anew)"
+    return f"kubectl patch deployment NAME -p '{document}' (restarts its pods)"
 
 
 def _context(context: Any) -> Any:
     return {"containers": [{"name": "CONTAINER", "securityContext": context}]}
 
 
-_DEBUG = "at once, with nothing started anew: kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=general"
+_DEBUG = "without a restart: kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=general"
 _SECURITY = "kubernetes.io, Configure a Security Context for a Pod or Container"
 
 ROWS: Tuple[PodRow, ...] = (
     PodRow(
         lambda pod: not pod.given,
-        "this container was not given SYS_PTRACE: it may look at no process of another user, and with Yama at none",
+        "this container lacks SYS_PTRACE: it may not inspect processes of other users and, under Yama, none at all",
         f"{_patch(_context({'capabilities': {'add': ['SYS_PTRACE']}}))}; {_DEBUG}",
         _SECURITY,
     ),
     PodRow(
         lambda pod: pod.given and not pod.able,
-        "this container was given SYS_PTRACE, and our user does not have it: it is root's",
+        "this container has SYS_PTRACE, but only for root, and gdbext runs as another user",
         f"{_patch(_context({'runAsUser': 0}))}; {_DEBUG}",
         f"{_SECURITY}; capabilities(7): a user other than root loses them at execve",
     ),
     PodRow(
         lambda pod: pod.sees == "container" and not pod.found,
-        "this container sees its own processes alone: those of other containers of the pod are hidden",
+        "this container sees only its own processes, not those of the pod's other containers",
         f"{_patch({'shareProcessNamespace': True})}; {_DEBUG}",
         "kubernetes.io, Share Process Namespace between Containers in a Pod: process 1 is /pause then",
     ),
     PodRow(
         lambda pod: pod.yama in ("1", "2") and not pod.able,
-        "the node has kernel.yama.ptrace_scope set: without SYS_PTRACE nobody attaches, and no manifest changes that",
-        "SYS_PTRACE is enough; else on the node: sudo sysctl kernel.yama.ptrace_scope=0 (it is no sysctl of a pod)",
+        "the node has kernel.yama.ptrace_scope set: without SYS_PTRACE no process may attach, and no manifest "
+        "changes that",
+        "SYS_PTRACE is enough; else on the node: sudo sysctl kernel.yama.ptrace_scope=0 (a pod cannot set it)",
         "linux Documentation/admin-guide/LSM/Yama.rst; kubernetes.io, Using sysctls: only namespaced ones",
     ),
     PodRow(
         lambda pod: pod.yama == "3",
-        "the node has kernel.yama.ptrace_scope=3: nobody attaches, with SYS_PTRACE neither",
+        "the node has kernel.yama.ptrace_scope=3: no process may attach, not even with SYS_PTRACE",
         permission_remedies.YAMA_LOCKED,
         "linux Documentation/admin-guide/LSM/Yama.rst",
         "hindrance",
@@ -108,7 +109,7 @@ def facts_of(proc: ProcFS, found: bool) -> Optional[PodFacts]:
     if isinstance(ours, Missing):
         return None
     scope, first, second = proc.text("sys/kernel/yama/ptrace_scope"), proc.stat(1), proc.stat(_KTHREADD)
-    paused = not isinstance(first, Missing) and first.comm == _PAUSE
+    paused = not isinstance(first, Missing) and first.comm in _PAUSES
     node = not isinstance(second, Missing) and second.kernel_thread
     return PodFacts(
         able=bool(bits(ours.get("CapEff")) & SYS_PTRACE),

@@ -1,12 +1,19 @@
-"""Who holds the lock on a file that a thread waits for: flock(2), and fcntl(2) with F_SETLKW (proc_locks(5))."""
+"""Who holds the lock on a file that a thread waits for: flock(2), and fcntl(2) with F_SETLKW (proc_locks(5)).
+
+The kernel names no owner of a lock that belongs to an open file; who has that file open holds it
+(proc_pid_fdinfo(5)).
+"""
 
 from __future__ import annotations
 
+import os
 import re
-from typing import List, Match, Optional, Sequence
+from typing import List, Match, Optional, Sequence, Tuple
 
+from gdbext.discovery.proc.open_files import about, holders_of_lock, looks
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.runtimes.system_calls import FCNTL, FLOCK
+from gdbext.model.locks import Peer
 from gdbext.model.missing import Maybe, Missing
 
 _WAITING = (7, 38)  # F_SETLKW, F_OFD_SETLKW
@@ -19,6 +26,7 @@ _LINE = re.compile(
 )
 _WHOLE = "0 EOF"
 _OF_FILE, _ELSEWHERE = -1, 0
+_SLEEPS_IN = ("lock", "setlk", "ptrace")  # locks_lock_inode_wait, fcntl_setlk; ptrace_stop
 
 
 def waits_for_lock(call: Sequence[int]) -> bool:
@@ -27,29 +35,99 @@ def waits_for_lock(call: Sequence[int]) -> bool:
     return (number == FLOCK and not command & _AT_ONCE) or (number == FCNTL and command in _WAITING)
 
 
-def holder(proc: ProcFS, pid: int, inode: Optional[int], device: str = "") -> Maybe[int]:
-    """The process that holds the lock on the file (any file where `inode` is None) that process `pid` waits for.
+def lock_wait(proc: ProcFS, pid: int, tid: int, descriptor: int, flock: bool) -> Peer:
+    """The row of a thread that waits for a lock on the file of a descriptor, in flock(2) or in fcntl(2)."""
+    try:
+        file = os.readlink(f"{proc.root}/{pid}/fd/{descriptor}")
+    except OSError:
+        file = f"file descriptor {descriptor}"
+    text = about(proc, pid, str(descriptor))
+    inode = re.search(r"^ino:\s*(\d+)", text, re.MULTILINE)  # Linux 5.14 and later
+    number, device = int(inode[1]) if inode else None, _device(proc, pid, text)
+    row, own = _row(proc, pid, number, device), (pid, str(descriptor))
+    if isinstance(row, Missing):  # in a PID namespace the list leaves out locks whose taker is not visible or has ended
+        kind = "FLOCK" if flock else "OFDLCK"
+        openers = _openers(proc, file, kind, device, number, own) if number and device else ()
+        found: Maybe[Tuple[int, ...]] = openers or row
+    else:
+        found = _owners(proc, file, row, own)
+    if not isinstance(found, Missing) and not _is_in(proc, pid, tid):
+        found = Missing("it has got the lock")
+    if isinstance(found, Missing):
+        return Peer(thread=tid, file=file, processes=found, lock=True)
+    return Peer(tid, file, found, *looks(proc, found), lock=True)
 
-    A thread that a debugger has stopped is not in the kernel's queue meanwhile: then it is the one that has the whole
-    file, by its `device` (`08:01`) and inode.
+
+def _device(proc: ProcFS, pid: int, text: str) -> str:
+    """Of the file system of an open file, as /proc/locks writes it; "" where that is not known."""
+    mount = re.search(r"^mnt_id:\s*(\d+)", text, re.MULTILINE)
+    mounts = proc.text(f"{pid}/mountinfo")
+    if mount is None or isinstance(mounts, Missing):
+        return ""
+    found = re.search(rf"^{mount[1]} \d+ (\d+):(\d+) ", mounts, re.MULTILINE)
+    return f"{int(found[1]):02x}:{int(found[2]):02x}" if found else ""
+
+
+def _is_in(proc: ProcFS, pid: int, tid: int) -> bool:
+    """Whether a thread is still in the wait, or a debugger keeps it."""
+    text = proc.text(f"{pid}/task/{tid}/wchan")
+    return isinstance(text, Missing) or not text or any(word in text for word in _SLEEPS_IN)
+
+
+def _owners(proc: ProcFS, file: str, row: Match[str], waiter: Tuple[int, str]) -> Maybe[Tuple[int, ...]]:
+    """The process that the kernel names; of a lock that belongs to an open file, all that have it open, but for the
+    descriptor that waits: an open file that has a read lock may want a write lock."""
+    found = _known(proc, int(row["pid"]))
+    if not isinstance(found, Missing):
+        return (found,)
+    if int(row["pid"]) == _ELSEWHERE:
+        return found
+    return _openers(proc, file, "(FLOCK|OFDLCK)", row["device"], int(row["inode"]), waiter) or found
+
+
+def _openers(proc: ProcFS, file: str, kind: str, device: str, inode: int, waiter: Tuple[int, str]) -> Tuple[int, ...]:
+    """Who has the file open with a lock on it that belongs to the open file; nobody where not all could be seen."""
+    line = re.compile(rf"^lock:.* {kind} .* {re.escape(device)}:{inode} ", re.MULTILINE)
+    pids, whole = holders_of_lock(proc, os.path.basename(file), lambda text: line.search(text) is not None, {waiter})
+    return tuple(pids) if whole else ()
+
+
+def holder(proc: ProcFS, pid: int, inode: Optional[int], device: str = "") -> Maybe[int]:
+    """The process that holds the lock on the file (any file where `inode` is None) that process `pid` waits for."""
+    row = _row(proc, pid, inode, device)
+    return row if isinstance(row, Missing) else _known(proc, int(row["pid"]))
+
+
+def _row(proc: ProcFS, pid: int, inode: Optional[int], device: str) -> Maybe[Match[str]]:
+    """The lock that is held, in the kernel's list.
+
+    A thread that a debugger has stopped is not in the kernel's queue meanwhile: then it is the one of the whole file,
+    by its `device` (`08:01`) and inode.
     """
     text = proc.text("locks")
     if isinstance(text, Missing):
         return text
-    held: Optional[int] = None
+    held: Optional[Match[str]] = None
     has: List[Match[str]] = []
     for line in text.splitlines():
         row = _LINE.match(line)
         if row is None:
             held = None
         elif row["waits"] is None:
-            held = int(row["pid"])
+            held = row
             has += [row] * ((row["device"], int(row["inode"])) == (device, inode))
-        elif int(row["pid"]) == pid and inode in (None, int(row["inode"])) and held is not None:
-            return _known(proc, held)
+        elif held is not None and _is_of(row, pid, inode, device):
+            return held
     if len(has) == 1 and has[0]["range"] == _WHOLE and int(has[0]["pid"]) != pid:
-        return _known(proc, int(has[0]["pid"]))
+        return has[0]
     return Missing("the kernel lists no waiter for it")
+
+
+def _is_of(row: Match[str], pid: int, inode: Optional[int], device: str) -> bool:
+    """Whether a row is the wait of a process; of a lock that belongs to an open file the kernel tells only the file."""
+    if int(row["pid"]) == _OF_FILE:
+        return (row["device"], int(row["inode"])) == (device, inode)
+    return int(row["pid"]) == pid and inode in (None, int(row["inode"]))
 
 
 def _known(proc: ProcFS, pid: int) -> Maybe[int]:

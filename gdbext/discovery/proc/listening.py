@@ -1,4 +1,5 @@
-"""Which sockets take connections: whoever connects, and it may be anybody, brings what a wait for them is for."""
+"""Which sockets take connections or datagrams: whoever connects or sends, and it may be anybody, brings what a wait for
+them is for."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from gdbext.discovery.proc.sockets import connections
 from gdbext.model.missing import Missing
 
 _NOBODY = ("0.0.0.0:0", "[::]:0")
+_DATAGRAMS = re.compile(r"^\S+: \w+ \w+ \w+ 0002 01\s+(\d+) (\S.*)$", re.MULTILINE)  # SOCK_DGRAM, not connected
 _UNIX = re.compile(r"^\S+: \w+ \w+ 00010000 \w+ \w+\s+(\d+)", re.MULTILINE)  # __SO_ACCEPTCON (proc(5), net/unix)
 
 
@@ -23,3 +25,10 @@ def listening(proc: ProcFS, pid: int, inodes: Collection[int]) -> Optional[str]:
     table = proc.text(f"{pid}/net/unix")
     found = () if isinstance(table, Missing) else _UNIX.findall(table)
     return next((f"unix socket:[{inode}]" for inode in found if int(inode) in inodes), None)
+
+
+def takes_datagrams(proc: ProcFS, pid: int, inode: int) -> Optional[str]:
+    """The Unix socket in words, if it has a name and no other end: any process that knows the name may send to it."""
+    table = proc.text(f"{pid}/net/unix")
+    rows = () if isinstance(table, Missing) else _DATAGRAMS.findall(table)
+    return next((f"unix {name}" for number, name in rows if int(number) == inode), None)

@@ -1,46 +1,46 @@
-"""Who is at the other end of a pipe or socket that a thread waits for: by inode and port (proc(5), sock_diag(7)).
+"""Who is at the other end of a pipe, socket or message queue that a thread waits for: by inode and port (proc(5),
+sock_diag(7), mq_overview(7)).
 
 Children and file locks, whose other end the kernel names itself, are in file_locks.py and waited_children.py.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 import struct
-import time
 from dataclasses import replace
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from gdbext.discovery.proc.file_locks import holder, waits_for_lock
-from gdbext.discovery.proc.listening import listening
+from gdbext.discovery.proc.file_locks import lock_wait, waits_for_lock
+from gdbext.discovery.proc.listening import listening, takes_datagrams
+from gdbext.discovery.proc.named_pipes import opens_pipe
+from gdbext.discovery.proc.open_files import MOST_FILES, QUEUES, SECONDS, Holder, about, file_of, holders, looks
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.sockets import connections
-from gdbext.discovery.proc.waited_children import waited_child, with_only_child
+from gdbext.discovery.proc.waited_children import started_child, waited_child, with_only_child
 from gdbext.knowledge.runtimes import system_calls as known
 from gdbext.model.codes import Code
-from gdbext.model.locks import Peer
+from gdbext.model.locks import UNASKED, Peer
 from gdbext.model.missing import Maybe, Missing
 
 READS, WRITES = (
-    {known.READ: "read", known.READV: "readv", known.RECVFROM: "recvfrom", known.RECVMSG: "recvmsg"},
-    {known.WRITE: "write", known.WRITEV: "writev", known.SENDTO: "sendto", known.SENDMSG: "sendmsg"},
-)
+    {known.READ: "read", known.READV: "readv", known.RECVFROM: "recvfrom", known.RECVMSG: "recvmsg",
+     known.MQ_TIMEDRECEIVE: "mq_receive"},
+    {known.WRITE: "write", known.WRITEV: "writev", known.SENDTO: "sendto", known.SENDMSG: "sendmsg",
+     known.MQ_TIMEDSEND: "mq_send"},
+)  # fmt: skip
 """System calls whose first argument is the file that they wait for."""
 
-SECONDS = 0.5  # of the processor, for looking into all processes of the host
-_MOST_PROCESSES, _MOST_FILES, _MOST_WAITS = 8192, 4096, 64
+_MOST_WAITS = 64
 _STEPS = 3  # a shell, what it runs, and what that runs
-_LINK = re.compile(r"(pipe|socket):\[(\d+)\]\Z")
-_EVENTFD = "anon_inode:[eventfd]"
 _FOR_EVER = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
+_GETEVENTS = 1  # IORING_ENTER_GETEVENTS
 _ANY = ("0.0.0.0:0", "[::]:0")
-_ACCESS = 3  # O_ACCMODE; 0: read only, 1: write only
 
 
 class _End(NamedTuple):
-    """What to look for in all processes: `pipe:[7]`, `socket:[8]` or `eventfd 9`, as `_file` names it."""
+    """What to look for in all processes: `pipe:[7]`, `socket:[8]`, ..., as open_files.py names it."""
 
     file: str
     closed_to: Optional[int]  # an access mode that cannot be the other end's
@@ -74,8 +74,8 @@ def waits_for(
         if found is not None:
             waits.append(found)
     wanted = {wait.end for wait in waits if isinstance(wait, _Wait) and isinstance(wait.end, _End)}
-    holders, whole = _holders(proc, {end.file for end in wanted}) if wanted else ({}, True)
-    peers = (wait if isinstance(wait, Peer) else _peer(proc, wait, holders, whole) for wait in waits)
+    held, whole = holders(proc, {end.file for end in wanted}) if wanted else ({}, True)
+    peers = (wait if isinstance(wait, Peer) else _peer(proc, wait, held, whole) for wait in waits)
     return tuple(replace(peer, then=_beyond(proc, pid, peer, asleep, (*seen, pid))) for peer in peers)
 
 
@@ -94,39 +94,40 @@ def _beyond(proc: ProcFS, pid: int, peer: Peer, asleep: Optional[Asleep], seen: 
 def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Found]:
     number, descriptor = call[:2]
     if waits_for_lock(call):
-        return _lock(proc, pid, tid, descriptor)
-    child = waited_child(proc, tid, call)
-    if child is not None:
-        return child
+        return lock_wait(proc, pid, tid, descriptor, number == known.FLOCK)
+    other = waited_child(proc, tid, started_child(proc, pid, tid, call)) or opens_pipe(proc, pid, tid, call)
+    if other is not None:
+        return other
     if number in (known.EPOLL_WAIT, known.EPOLL_PWAIT) and len(call) > 4 and call[4] in _FOR_EVER:
         return _own_events(proc, pid, tid, descriptor)
+    if number == known.IO_URING_ENTER:
+        return _ring(proc, pid, tid, call)
     if number not in READS and number not in WRITES:
         return None
-    file = _file(proc, pid, str(descriptor), eventfds=True)
+    file = file_of(proc, pid, str(descriptor))
     if file.startswith("socket:"):
-        return _socket(proc, pid, tid, file)
-    if file.startswith("pipe:"):
+        return _socket(proc, pid, tid, file, number in READS)
+    if file.startswith(("pipe:", QUEUES)):
         return _Wait(tid, file, _End(file, 0 if number in READS else 1))
     return _Wait(tid, file, _End(file, None)) if file else None
 
 
-def _file(proc: ProcFS, pid: int, name: str, eventfds: bool) -> str:
-    """What a descriptor is open on, where others may have it too; eventfds, which cost a read more, when asked for."""
-    try:
-        link = os.readlink(f"{proc.root}/{pid}/fd/{name}")
-    except OSError:
-        return ""
-    if eventfds and link == _EVENTFD:
-        number = re.search(r"^eventfd-id:\s*(\d+)", _about(proc, pid, name), re.MULTILINE)  # Linux 5.2 and later
-        return f"eventfd {number[1]}" if number else ""
-    return link if _LINK.match(link) else ""
+def _ring(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[Peer]:
+    """A wait for completions of an io_uring (io_uring_enter(2)) that never got a request: nobody but the only thread of
+    the only process that has it could submit one."""
+    text = about(proc, pid, str(call[1]))
+    asks = len(call) > 4 and call[2] == 0 < call[3] and call[4] & _GETEVENTS
+    empty = all(re.search(rf"^{name}:\s*(0x)?0$", text, re.MULTILINE) for name in ("SqTail", "CachedSqHead"))
+    children = proc.text(f"{pid}/task/{pid}/children")
+    alone = len(proc.tasks(pid)) == 1 and not isinstance(children, Missing) and not children.split()
+    return Peer(thread=tid, file=UNASKED, processes=()) if asks and empty and alone else None
 
 
 def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_Wait]:
     """A wait for events without a time-out: for connections of anybody; or with one pair of sockets, whose other end
     wakes it up: then no event comes from outside unless another process has that end."""
-    watched = re.findall(r"^tfd:\s*(\d+)", _about(proc, pid, str(descriptor)), re.MULTILINE)[:_MOST_FILES]
-    files = [_file(proc, pid, one, eventfds=True) for one in watched]
+    watched = re.findall(r"^tfd:\s*(\d+)", about(proc, pid, str(descriptor)), re.MULTILINE)[:MOST_FILES]
+    files = [file_of(proc, pid, one) for one in watched]
     inodes = {int(file[len("socket:[") : -1]) for file in files if file.startswith("socket:")}
     open_to_all = listening(proc, pid, inodes)
     if open_to_all is not None:
@@ -144,15 +145,10 @@ def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_
     return _Wait(tid, file, _End(file, None)) if file.startswith("eventfd") else None
 
 
-def _about(proc: ProcFS, pid: int, name: str) -> str:
-    text = proc.text(f"{pid}/fdinfo/{name}")
-    return "" if isinstance(text, Missing) else text
-
-
 # --- sockets ---
 
 
-def _socket(proc: ProcFS, pid: int, tid: int, file: str) -> _Wait:
+def _socket(proc: ProcFS, pid: int, tid: int, file: str, reads: bool = False) -> _Wait:
     inode = int(file[len("socket:[") : -1])
     rows = connections(proc, pid)
     own = next((ends for ends, found in rows.items() if found == inode), None)
@@ -166,6 +162,9 @@ def _socket(proc: ProcFS, pid: int, tid: int, file: str) -> _Wait:
             text += ", not accepted yet"
         away = Missing("its other end is on another host, or in another network namespace")
         return _Wait(tid, text, _End(f"socket:[{other}]", None) if other else away)
+    name = takes_datagrams(proc, pid, inode) if reads else None
+    if name is not None:
+        return _Wait(tid, f"{name}, datagrams", Missing("whoever knows its name may send to it", Code.SENDERS))
     peer = _unix_peers().get(inode)
     text = f"unix {file}"
     return _Wait(
@@ -212,81 +211,12 @@ def _take(data: bytes, peers: Dict[int, int]) -> bool:
     return bool(data)
 
 
-# --- who has it open ---
-
-_Holder = Tuple[int, int]
-"""Pid and access mode."""
-
-
-def _holders(proc: ProcFS, files: Set[str]) -> Tuple[Dict[str, List[_Holder]], bool]:
-    """Who has these files open, and whether every process could be looked into."""
-    until = time.thread_time() + SECONDS
-    eventfds = any(file.startswith("eventfd") for file in files)
-    found: Dict[str, List[_Holder]] = {}
-    whole = True
-    for pid in proc.pids()[:_MOST_PROCESSES]:
-        if time.thread_time() > until:
-            return found, False
-        folder = f"{proc.root}/{pid}/fd"
-        try:
-            names = os.listdir(folder)
-        except FileNotFoundError:
-            continue
-        except OSError:
-            whole = False
-            continue
-        whole = whole and len(names) <= _MOST_FILES
-        for name in names[:_MOST_FILES]:
-            file = _file(proc, pid, name, eventfds)
-            if file in files:
-                found.setdefault(file, []).append((pid, _access(proc, pid, name)))
-    return found, whole
-
-
-def _access(proc: ProcFS, pid: int, name: str) -> int:
-    flags = re.search(r"^flags:\s*([0-7]+)", _about(proc, pid, name), re.MULTILINE)
-    return int(flags[1], 8) & _ACCESS if flags else _ACCESS
-
-
-def _peer(proc: ProcFS, wait: _Wait, holders: Mapping[str, Sequence[_Holder]], whole: bool) -> Peer:
+def _peer(proc: ProcFS, wait: _Wait, held: Mapping[str, Sequence[Holder]], whole: bool) -> Peer:
     if isinstance(wait.end, Missing):
         return Peer(thread=wait.tid, file=wait.file, processes=wait.end)
-    pids = sorted({pid for pid, access in holders.get(wait.end.file, ()) if access != wait.end.closed_to})
+    pids = sorted({pid for pid, access in held.get(wait.end.file, ()) if access != wait.end.closed_to})
     if not pids and not whole:
         return Peer(
             thread=wait.tid, file=wait.file, processes=Missing("some processes of this host may not be inspected")
         )
-    return Peer(wait.tid, wait.file, tuple(pids), *_looks(proc, pids))
-
-
-def _looks(proc: ProcFS, pids: Sequence[int]) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
-    """States and names."""
-    stats = [proc.stat(pid) for pid in pids]
-    states = tuple("?" if isinstance(stat, Missing) else stat.state for stat in stats)
-    return states, tuple("?" if isinstance(stat, Missing) else stat.comm for stat in stats)
-
-
-# --- locks on files ---
-
-
-def _lock(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Peer:
-    try:
-        file = os.readlink(f"{proc.root}/{pid}/fd/{descriptor}")
-    except OSError:
-        file = f"file descriptor {descriptor}"
-    about = _about(proc, pid, str(descriptor))
-    inode = re.search(r"^ino:\s*(\d+)", about, re.MULTILINE)  # Linux 5.14 and later
-    found = holder(proc, pid, int(inode[1]) if inode else None, _device(proc, pid, about))
-    if isinstance(found, Missing):
-        return Peer(thread=tid, file=file, processes=found, lock=True)
-    return Peer(tid, file, (found,), *_looks(proc, [found]), lock=True)
-
-
-def _device(proc: ProcFS, pid: int, about: str) -> str:
-    """Of the file system of an open file, as /proc/locks writes it; "" where that is not known."""
-    mount = re.search(r"^mnt_id:\s*(\d+)", about, re.MULTILINE)
-    mounts = proc.text(f"{pid}/mountinfo")
-    if mount is None or isinstance(mounts, Missing):
-        return ""
-    found = re.search(rf"^{mount[1]} \d+ (\d+):(\d+) ", mounts, re.MULTILINE)
-    return f"{int(found[1]):02x}:{int(found[2]):02x}" if found else ""
+    return Peer(wait.tid, wait.file, tuple(pids), *looks(proc, pids))

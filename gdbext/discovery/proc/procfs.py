@@ -48,17 +48,6 @@ class Stat:
         return bool(self.flags & _KERNEL_THREAD)
 
 
-@dataclass(frozen=True)
-class Mapping:
-    """One line of /proc/PID/maps."""
-
-    start: int
-    end: int
-    permissions: str
-    offset: int
-    path: str  # "" for anonymous memory
-
-
 class ProcFS:
     """Reads below `root`. Tests give a folder of their own."""
 
@@ -140,15 +129,8 @@ class ProcFS:
         data = self._read(f"{pid}/comm" if tid is None else f"{pid}/task/{tid}/comm")
         return data if isinstance(data, Missing) else data.decode("utf-8", "replace").rstrip("\n")
 
-    def maps(self, pid: int) -> Maybe[Tuple[Mapping, ...]]:
-        """The memory map."""
-        data = self._read(f"{pid}/maps")
-        if isinstance(data, Missing):
-            return data
-        return tuple(_mapping(found) for found in _MAPS_LINE.finditer(data.decode("utf-8", "replace")))
-
     def mapped_files(self, pid: int) -> Maybe[Tuple[str, ...]]:
-        """Paths of the files that are mapped, each once: cheaper than `maps` where only names matter."""
+        """Paths of the files that are mapped, each once."""
         data = self._read(f"{pid}/maps")
         if isinstance(data, Missing):
             return data
@@ -268,13 +250,7 @@ def parse_stat(data: bytes) -> Maybe[Stat]:
         return Missing("unreadable stat line")
 
 
-_MAPS_LINE = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S+) ([0-9a-f]+) \S+ \d+ *(.*)$", re.MULTILINE)
 _MAPPED_FILE = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ \S+ [0-9a-f]+ \S+ [1-9]\d* +(/.*)$", re.MULTILINE)
-
-
-def _mapping(found: re.Match[str]) -> Mapping:
-    start, end, permissions, offset, path = found.groups()
-    return Mapping(int(start, 16), int(end, 16), permissions, int(offset, 16), path)
 
 
 def _reason(error: OSError) -> Missing:

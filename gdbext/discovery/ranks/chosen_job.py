@@ -78,8 +78,11 @@ def choose_job(
     if not jobs:
         notes = "".join(f"; {note}" for note in getattr(jobs, "notes", ()))
         if selector.empty:
-            raise NothingFound(f"no rank process was found on this host{notes}", "name processes by pid or --name")
-        raise NothingFound(f"no process matches {selector}{notes}", "`gdbext ranks` lists what can be found")
+            raise NothingFound(f"no rank process was found on this host{notes}", "choose processes by pid or --name")
+        what = f"no process matches {selector}{notes}"
+        if notes and selector == Selector(selector.pids):
+            what = notes[2:]  # they say of each pid why
+        raise NothingFound(what, "`gdbext ranks` lists the ranks of this host")
     where = "are on this host" if selector.empty else f"match {selector}"
     head = f"{len(jobs)} jobs {where}: choose one by a pid, --parent, --pgid or --engine"
     raise UsageError("\n".join([head, *listing(jobs, proc or ProcFS(), command)]))
@@ -168,7 +171,7 @@ def _by_pids(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> Tuple[
         hit += [job for job in own if job not in hit]
         if not own and main not in plain:
             plain.append(main)
-    named = (_job_of(plain, census, f"pids {folded(plain)}"),) if plain else ()
+    named = (_job_of(plain, census, f"{'pid' if len(plain) == 1 else 'pids'} {folded(plain)}"),) if plain else ()
     found = (*hit, *named)
     if len(found) > 1 and not several:
         found = (_merged(found),)

@@ -9,7 +9,7 @@ from typing import List, Optional, Sequence
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.missing import Missing
-from gdbext.model.text.ranges import folded
+from gdbext.model.text.ranges import folded, ranks
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
@@ -17,9 +17,9 @@ _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 def describe(job: Job) -> str:
     """One line: engine, what holds the job together, ranks and pids."""
     numbers = [rank.rank for rank in job.ranks if rank.rank is not None]
-    ranks = f"ranks {folded(numbers)}" if numbers else "ranks unknown"
+    said = ranks(numbers) if numbers else "ranks unknown"
     pids = folded(rank.pid for rank in job.ranks)
-    return f"{job.engine or 'unknown engine'}, {job.key}: {ranks}, pids {pids}"
+    return f"{job.engine or 'unknown engine'}, {job.key}: {said}, {'pid' if len(job.ranks) == 1 else 'pids'} {pids}"
 
 
 def listing(jobs: Sequence[Job], proc: ProcFS, command: str) -> List[str]:

@@ -25,7 +25,7 @@ from gdbext.model.codes import Code
 from gdbext.model.missing import Missing
 from gdbext.model.text.ranges import counted
 
-_WHO_MAY = "their user may, or root with CAP_SYS_PTRACE"
+_WHO_MAY = "run as their user, or as root with CAP_SYS_PTRACE"
 
 
 class Census:
@@ -96,7 +96,7 @@ class Census:
         """What we were not allowed to see."""
         notes = []
         for engine, count in sorted(Counter(member.engine or "unknown engine" for member in self._denied).items()):
-            notes.append(f"{counted(count, 'rank process', 'rank processes')} of {engine} may not be read: {_WHO_MAY}")
+            notes.append(f"{counted(count, 'rank process', 'rank processes')} of {engine} cannot be read: {_WHO_MAY}")
         if self._hidden:
             notes.append(
                 f"{counted(self._hidden, 'process', 'processes')} of other users could not be inspected: {_WHO_MAY}"
@@ -105,7 +105,7 @@ class Census:
 
     def _candidate(self, pid: int) -> bool:
         entry = self.table.entries[pid]
-        return not entry.kernel and pid not in (self.self_pid, INIT)
+        return not entry.kernel and pid != self.self_pid  # pid 1 of a container may be the rank
 
     def _take_present(self, read_environ: ReadEnviron) -> None:
         workers = [self.facts(pid) for family in self.families for pid in family.workers]
@@ -171,7 +171,7 @@ class Census:
             if titled is not None:
                 self._denied.append(titled)
             else:
-                self._hidden += 1
+                self._hidden += pid != INIT or facts.python  # process 1 of a container may be a rank, init is none
             return None
         return titled or by_variables(facts)
 

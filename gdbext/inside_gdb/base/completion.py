@@ -16,11 +16,12 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.inside_gdb.base import compat
+from gdbext.inside_gdb.python.printed_frames import names_behind
 from gdbext.inside_gdb.ranks.one_session import session
 from gdbext.model.errors import GdbextError
 
 _MOST_COMPLETIONS = 200
-_VERBS = {"expression": "print ", "place": "break "}
+_VERBS = {"place": "break "}
 """The command of gdb that takes the same."""
 _CUT = " *** List may be truncated"  # gdb's last line of many
 
@@ -29,7 +30,7 @@ def completed(row: Command, text: str, word: str) -> object:
     """What `gdb.Command.complete` returns. `text` is the line behind the command, `word` what gdb wants completed."""
     rest = rest_of(row, text)
     if rest is not None:
-        return _completed_by_gdb("print ", rest, word)
+        return _expressions(row, rest, word)
     token = text.rpartition(" ")[2]
     option, equals, value = token.partition("=")
     if token.startswith("-") and not equals:
@@ -41,6 +42,8 @@ def completed(row: Command, text: str, word: str) -> object:
     kind = wanted.offers
     if kind == "command":
         return _commands(row, text, word)
+    if kind == "expression":
+        return _expressions(row, typed, word)
     if kind in _VERBS:
         return _completed_by_gdb(_VERBS[kind], typed, word)
     before = token[: len(token) - len(typed)]
@@ -85,6 +88,15 @@ def _commands(row: Command, text: str, word: str) -> List[str]:
     given = sum(not argument.option for argument in row.arguments)
     tail = text.lstrip().split(None, given)[given:]
     return _completed_by_gdb("", tail[0] if tail else "", word)
+
+
+def _expressions(row: Command, typed: str, word: str) -> List[str]:
+    """Expressions of the program's language, and for llm-tensor names of the selected Python frame."""
+    found = _completed_by_gdb("print ", typed, word)
+    if row.gdb.startswith("llm-tensor"):
+        python = [name[len(typed) - len(word) :] for name in names_behind(typed)]
+        found = [*python, *(one for one in found if one not in python)]
+    return found[:_MOST_COMPLETIONS]
 
 
 def _ranks() -> List[str]:

@@ -24,21 +24,21 @@ SETTINGS = (
         gdb.PARAM_STRING,
         "2",
         "longest time, in seconds, that reading the stacks of one rank may take",
-        "What could not be read by then is reported. Fractions are allowed.",
+        "gdbext reports what it could not read by then. Fractions are allowed.",
     ),
     Setting(
         "frames",
         gdb.PARAM_ZUINTEGER,
         256,
         "how many frames of each thread are read",
-        "Of a longer stack the innermost frames are kept.",
+        "gdbext keeps the innermost frames of a longer stack.",
     ),
     Setting(
         "threads",
         gdb.PARAM_ZUINTEGER,
         4096,
         "how many threads of each rank are read",
-        "The main thread and those that are not asleep in the C library come first.",
+        "The main thread and threads that do not sleep in the C library come first.",
     ),
     Setting(
         "debug",
@@ -52,7 +52,7 @@ SETTINGS = (
         gdb.PARAM_BOOLEAN,
         False,
         "whether commands may call functions of the debugged process",
-        "Off by default: in a hung process a call may never come back.",
+        "Off by default: in a hung process a call may never return.",
     ),
     Setting(
         "color",

@@ -91,7 +91,7 @@ class ThrowPoint(Point):
             seconds = now - self._since
             self._watch.problem(
                 f"the throw at {place} threw {self._count} exceptions in {seconds:.1f} s, and no failed check: "
-                "it is not watched any more"
+                "gdbext no longer watches it"
             )
 
 

@@ -44,8 +44,8 @@ from gdbext.model.missing import Missing
 
 TOGETHER = "When one rank stops at a failed check, gdb holds the others as well; `continue` resumes all of them."
 _API_FAILURES = (
-    "This is cuda-gdb: `set cuda api_failures stop` stops in the very call of CUDA that fails, also where no check "
-    "looks at its result; but also in calls that an engine expects to fail."
+    "This is cuda-gdb: `set cuda api_failures stop` stops in the CUDA call that fails, even if no check tests its "
+    "result, but also in calls that an engine expects to fail."
 )
 _NO_CHECKS = (
     "this process has no CUDA checks yet; libraries loaded later will be watched, and fatal signals get a report"

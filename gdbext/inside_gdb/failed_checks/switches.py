@@ -60,7 +60,7 @@ class Switches:
             inferior = next((one for one in gdb.inferiors() if one.num == rank.number), None)
             if inferior is None or rank.state != RankState.STOPPED:
                 raise GdbextError(
-                    f"process {rank.process.pid} is no stopped process", "a core file cannot be written to"
+                    f"process {rank.process.pid} is not a stopped process", "a core file cannot be written to"
                 )
             self._say(f"process {rank.process.pid}: {'switching its debug check on' if on else 'putting it back'}")
             with compat.selected(inferior):
@@ -139,7 +139,7 @@ def _rewrite_level(level_at: int, name_at: int, before: Writes) -> str:
         raise CannotSwitch(f"is on already: its level is {_WORD}")
     start = NOW.read_pointer(level_at)
     if was is None or not start:
-        raise CannotSwitch("its level is no std::string of libstdc++ as GCC 5 and newer have it")
+        raise CannotSwitch("its level is not a std::string of libstdc++ (GCC 5 and newer)")
     capacity = 15 if start == level_at + 16 else NOW.read_pointer(level_at + 16) or 0
     if capacity < len(_WORD):
         raise CannotSwitch(f"its level {was!r} has no room for {_WORD}")

@@ -21,7 +21,7 @@ from gdbext.inside_gdb.base import compat, symbols
 from gdbext.inside_gdb.base.functions import address_of
 from gdbext.inside_gdb.calls.target_calls import Caller
 from gdbext.inside_gdb.ranks.session import WHILE_ATTACHING
-from gdbext.inside_gdb.stacks import read_copies as batch
+from gdbext.inside_gdb.stacks import read_copies
 from gdbext.model.missing import Missing
 
 _TRYING, _PAUSE = 3.0, 0.05  # seconds for one rank, and between two stops of it
@@ -32,7 +32,7 @@ def main(request_file: str) -> None:
     with open(request_file, encoding="utf-8") as file:
         request = json.load(file)
     # It does not end with its parent, as the gdb that reads copies does: a rank would be left in the middle of a call.
-    result: Dict[str, Any] = {"schema": batch.SCHEMA, "complete": True, "ranks": []}
+    result: Dict[str, Any] = {"schema": read_copies.SCHEMA, "complete": True, "ranks": []}
     wanted = request["ranks"]
     gdb.execute("set llm allow-calls on", to_string=True)
     with compat.settings(WHILE_ATTACHING), symbols.preloaded([rank["pid"] for rank in wanted]):
@@ -42,7 +42,7 @@ def main(request_file: str) -> None:
             except (gdb.error, RuntimeError, OSError, ValueError) as error:
                 problem = symbols.first_line(error)
             result["ranks"].append({"pid": rank["pid"], "problem": problem})
-    batch.write(request["result"], result)
+    read_copies.write(request["result"], result)
 
 
 def _hand(rank: Dict[str, Any]) -> Optional[str]:
@@ -57,7 +57,7 @@ def _hand(rank: Dict[str, Any]) -> Optional[str]:
             stat = ProcFS().stat(rank["pid"])  # from here on the pid cannot become another process
             if isinstance(stat, Missing) or stat.start_time != rank["start"]:
                 return "it has ended, and its pid is another process now"
-            caller = Caller(lambda line: batch.progress(line), rank["rank"])
+            caller = Caller(lambda line: read_copies.progress(line), rank["rank"])
             thread = caller.thread()
             if not isinstance(thread, Missing):
                 return _call(rank, inferior, caller)

@@ -128,12 +128,14 @@ def _see_off(pid: int, before: _Before) -> None:
         if isinstance(stat, Missing) or stat.start_time != before.start_time:
             return
         became_another = proc.auxv(pid) != before.image
-        if _stop_waits(threads) or (stat.state == "T" and became_another):
+        traced = [int(status["Pid"]) for status in threads if status.get("TracerPid") == str(os.getpid())]
+        for (
+            tid
+        ) in traced:  # one that is on its way to its stop cannot be let go yet, and SIGCONT would keep it from there
+            _ptrace(_PTRACE_DETACH, tid, None, None)
+        if not traced and (_stop_waits(threads) or (stat.state == "T" and became_another)):
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGCONT)
-        traced = [int(status["Pid"]) for status in threads if status.get("TracerPid") == str(os.getpid())]
-        for tid in traced:  # one that is on its way to its stop cannot be let go yet
-            _ptrace(_PTRACE_DETACH, tid, None, None)
         if time.monotonic() - begin > (_COMES_TO_ITS_STOP if traced else _TAKES_IT if became_another else 0.0):
             return
         time.sleep(0.001)

@@ -22,6 +22,7 @@ from gdbext.inside_gdb.base.about import about
 from gdbext.inside_gdb.base.alarm import nudged
 from gdbext.inside_gdb.failed_checks.check_watch import CheckWatch
 from gdbext.inside_gdb.failed_checks.report import report_of
+from gdbext.inside_gdb.python.printed_frames import PythonFrames
 from gdbext.inside_gdb.rank_breakpoints.gathering import TOGETHER
 from gdbext.inside_gdb.rank_breakpoints.rank_breakpoints import RankBreaks
 from gdbext.inside_gdb.rank_breakpoints.rank_points import RankPoint
@@ -75,6 +76,7 @@ class GdbSession:
         self._asked: Deque[AskedBefore] = deque(maxlen=_MOST_ASKED)
         self._guard = Guard()
         self.tensors = DeviceAccess(self.say, self.rank_of)
+        self.python = PythonFrames()
         self.streams = StreamAccess(self.say, self.rank_of)
         next_stop = NextStop()
         leaving = Leaving(self, next_stop)

@@ -171,6 +171,7 @@ class ThreadLook:
     stack: ThreadStack
     native: ThreadStack
     problems: Tuple[str, ...]
+    python: Optional[PythonThread] = None
 
 
 def one_thread(inferior: gdb.Inferior, thread: gdb.InferiorThread, is_core: bool) -> ThreadLook:
@@ -196,7 +197,7 @@ def some_threads(
     for native in natives:
         found = python.threads.get(native.lwp or 0) if python else None
         whole = interleave(native, found) if found else native
-        looks.append(ThreadLook(whole, native, (*native.problems, *problems)))
+        looks.append(ThreadLook(whole, native, (*native.problems, *problems), found))
     return tuple(looks)
 
 

@@ -7,8 +7,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 import gdb
 
 from gdbext.capture.cores.core_file import maps_of
-from gdbext.capture.locks import futexes, lock_owners
-from gdbext.capture.locks import lock_context as surroundings
+from gdbext.capture.locks import futexes, lock_context, lock_owners
 from gdbext.capture.machine import this_machine
 from gdbext.capture.memory.maps import MemoryMap, read_maps
 from gdbext.discovery.proc.procfs import ProcFS
@@ -65,24 +64,24 @@ def _look(thread: gdb.InferiorThread, calls: Dict[int, Tuple[int, ...]], pointer
 
 def _surroundings(
     inferior: gdb.Inferior, ids: futexes.ThreadIds, complete: bool, is_core: bool
-) -> surroundings.Surroundings:
+) -> lock_context.Surroundings:
     memory = _map(inferior, is_core)
     if is_core:
-        place = surroundings.place_in(memory)
-        return surroundings.Surroundings(ids.lwps, ids.words, complete, place, _variable)
+        place = lock_context.place_in(memory)
+        return lock_context.Surroundings(ids.lwps, ids.words, complete, place, _variable)
     proc = ProcFS()
     stat = proc.stat(inferior.pid)
     parent = None if isinstance(stat, Missing) else stat.parent
     siblings = frozenset(proc.tasks(parent) if parent else ())
-    return surroundings.Surroundings(
+    return lock_context.Surroundings(
         ids.lwps,
         ids.words,
         complete,
-        surroundings.place_in(memory),
+        lock_context.place_in(memory),
         _variable,
-        surroundings.shared_in(memory),
+        lock_context.shared_in(memory),
         others=_beside(inferior, ids, proc),
-        exists=surroundings.exists_beside(ids.lwps),
+        exists=lock_context.exists_beside(ids.lwps),
         parent=parent,
         parents_threads=siblings,
     )

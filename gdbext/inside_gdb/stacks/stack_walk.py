@@ -210,12 +210,32 @@ class Walker:
         try:
             name = frame.name()
             function = bare_name(name) if name else None
-            sal = frame.find_sal()
-            if sal.symtab is not None:
-                file, line = sal.symtab.filename, sal.line or None
+            file, line = _own_line(frame, pc)
         except (gdb.error, RuntimeError, UnicodeError) as error:  # damaged debug information
             problems.append(f"symbols of {module or hex(pc)}: {_one_line(error)}")
         return _Place(function, module, offset, file, line)
+
+
+def _own_line(frame: gdb.Frame, pc: int) -> Tuple[Optional[str], Optional[int]]:
+    """File and line of the frame's own function.
+
+    Optimised code has lines of inlined callees where the debug information does not say that they are inlined: there it
+    is the last line before that the line table has for the function's own file.
+    """
+    sal, function = frame.find_sal(), frame.function()
+    if sal.symtab is None:
+        return None, None
+    if function is None or not function.line or frame.type() != gdb.NORMAL_FRAME:
+        return sal.symtab.filename, sal.line or None
+    if sal.symtab.filename == function.symtab.filename and (not sal.line or sal.line >= function.line):
+        return sal.symtab.filename, sal.line or None
+    block = frame.block()
+    while block.function is None and block.superblock is not None:
+        block = block.superblock
+    last = pc if frame.newer() is None else pc - 1  # further out it is where the call returns to
+    own = [(entry.pc, entry.line) for entry in function.symtab.linetable() if block.start <= entry.pc <= last]
+    lines = [line for _, line in sorted(own) if line >= function.line]
+    return function.symtab.filename, lines[-1] if lines else function.line
 
 
 def _one_line(error: Exception) -> str:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import platform
 import re
-import struct
 from typing import List, Mapping, Optional, Tuple
 
 import gdb
 
-from gdbext.capture.elf.reader import ElfSymbols
-from gdbext.capture.elf.unwind_entries import UnwindTable
 from gdbext.capture.machine import gdb_registers
 from gdbext.capture.machine.disassembly import disassembly_here
 from gdbext.capture.machine.interface import Constant, Disassembly, Instruction
@@ -20,9 +17,9 @@ from gdbext.inside_gdb.base.modules import Modules
 from gdbext.inside_gdb.base.selected_frame import register
 from gdbext.inside_gdb.base.symbols import symbol_at
 from gdbext.inside_gdb.base.values import read_variable
+from gdbext.inside_gdb.stacks.unwind_tables import unwind_entry
 from gdbext.knowledge.vendor_calls.stream_calls import CallRow
 from gdbext.model.missing import Maybe, Missing
-from gdbext.safe_open.kept_open_files import Shelf
 
 _WORD = (1 << 64) - 1
 _LONGEST_CODE = 64 << 10  # bytes of a function before a call that are disassembled
@@ -62,6 +59,14 @@ class Arguments:
         value = self._by_code(reader, _outer(caller), function, row.argument)
         return value, BY_CODE if isinstance(value, int) else ""
 
+    def in_register(self, frame: gdb.Frame, function: str, number: int) -> Maybe[int]:
+        """What a frame was called with, by number of the register: as the code of its caller got it. `function` is
+        the name as the linker has it."""
+        caller, reader = frame.older(), disassembly_here()
+        if caller is None or reader is None:
+            return Missing("the calling frame cannot be read")
+        return self._by_code(reader, _outer(caller), function, number)
+
     def _by_code(self, reader: Disassembly, caller: gdb.Frame, function: str, argument: int) -> Maybe[int]:
         code = self._code_before(caller, reader.settings)
         found = code if isinstance(code, Missing) else reader.argument(code, function, argument)
@@ -72,7 +77,7 @@ class Arguments:
         value = _register(caller, found.register)
         for offset in found.offsets:
             value = value if isinstance(value, Missing) else _word(value + offset, self._memory)
-        return value
+        return value if isinstance(value, Missing) else (value + found.plus) & _WORD
 
     def _code_before(self, caller: gdb.Frame, settings: Mapping[str, str]) -> Maybe[List[Instruction]]:
         """The instructions of the caller up to its call."""
@@ -91,16 +96,8 @@ class Arguments:
 
     def _unwind_start(self, pc: int) -> Optional[int]:
         """Where the function begins by the unwind table of its file, which stays where all symbols are stripped."""
-        path, address = self._modules.find(pc - 1)
-        if path is None or address is None or not path.startswith("/"):
-            return None
-        try:
-            file = Shelf().open(self._memory.root + path)
-            with file.stream() as stream, file.mapped() as data:
-                entry = UnwindTable(data, ElfSymbols(stream).sections).entry(address)
-                return None if entry is None else pc - 1 - address + entry.start
-        except (OSError, ValueError, struct.error):
-            return None
+        entry = unwind_entry(self._memory, self._modules, pc - 1)
+        return None if entry is None else entry.start
 
 
 def _outer(frame: gdb.Frame) -> gdb.Frame:

@@ -1,4 +1,4 @@
-"""The port of the tensor commands: `TensorAccess`, and the device's memory as far as this debugger comes to it."""
+"""The port of the tensor commands: `TensorNames`, and the device's memory as far as this debugger comes to it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from gdbext.capture.gpu_cores.gpu_core import GpuCore
 from gdbext.commands.tensor_port import Description
 from gdbext.inside_gdb.base import compat, memory
 from gdbext.inside_gdb.calls.target_calls import Caller
+from gdbext.inside_gdb.python.tensor_names import TensorNames
 from gdbext.inside_gdb.tensors.device_copy import DeviceCopy
-from gdbext.inside_gdb.tensors.tensor_access import TensorAccess
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import TensorInfo, TensorList, TensorMapInfo
 
@@ -32,7 +32,7 @@ class DeviceAccess:
         gpu_core: Optional[GpuCore] = None,
     ) -> None:
         self._say, self._rank_of, self._gpu_core = say, rank_of, gpu_core
-        self._access = TensorAccess()
+        self._access = TensorNames()
 
     def with_gpu_core(self, path: str) -> DeviceAccess:
         """The same, with the GPU's memory out of a GPU core file. Raises `GdbextError`."""

@@ -1,4 +1,4 @@
-"""Following member paths through smart pointers and containers, as the rows of `knowledge.layouts` describe them."""
+"""Follows member paths through smart pointers and containers, as rows of `knowledge.engines` describe them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import re
 from functools import lru_cache
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, TypeVar
 
-from gdbext.inside_gdb.tensors.object_by_dwarf import ValueNode
 from gdbext.inside_gdb.tensors.target_object import NAME_CAP, Node, Null, Unreadable, unpacked, without_arguments
+from gdbext.knowledge.engines.all_tensor_layouts import DICTS, GRAPHS, SEQUENCES, WRAPPERS
 from gdbext.knowledge.row_kinds import DictRow, GraphRow, SequenceRow, WrapperRow
-from gdbext.knowledge.tensor_layouts import DICTS, GRAPHS, SEQUENCES, WRAPPERS
 
 MOST_PEELS = 16
 MOST_INTEGERS = 64
@@ -190,8 +189,6 @@ def items(node: Node, most: int) -> Optional[Tuple[Tuple[Node, ...], int]]:
 
 def entries(node: Node, most: int) -> Optional[Tuple[List[Tuple[str, Node]], Optional[int]]]:
     """Keys and values of a map in its own order, and how many it says it has; None for what is no map."""
-    if not isinstance(node, ValueNode):
-        return None
     for row in _rows(DICTS, node):
         try:
             first = follow(node, row.first)
@@ -233,7 +230,7 @@ def _called(tensor: Node, row: GraphRow) -> str:
         return ""
 
 
-def _entry(node: ValueNode, address: int) -> Tuple[str, Node]:
+def _entry(node: Node, address: int) -> Tuple[str, Node]:
     key, size = node.of_argument(0, address)
     text = key.text()
     if text is None:
@@ -242,14 +239,14 @@ def _entry(node: ValueNode, address: int) -> Tuple[str, Node]:
     return text, value
 
 
-def _words(node: ValueNode, address: int, count: int) -> Tuple[int, ...]:
+def _words(node: Node, address: int, count: int) -> Tuple[int, ...]:
     data = node.read(address, 8 * count)
     if data is None:
         raise Unreadable(f"a map's node lies in unreadable memory at {address:#x}")
     return unpacked(data, 8, False)
 
 
-def _chain(node: ValueNode, address: int, most: int) -> List[int]:
+def _chain(node: Node, address: int, most: int) -> List[int]:
     """Addresses of list nodes; a ring ends the walk."""
     found: Dict[int, None] = {}
     while address and address not in found and len(found) < most:
@@ -259,7 +256,7 @@ def _chain(node: ValueNode, address: int, most: int) -> List[int]:
     return list(found)
 
 
-def _tree(node: ValueNode, root: int, most: int) -> List[int]:
+def _tree(node: Node, root: int, most: int) -> List[int]:
     """Addresses of tree nodes in order; nodes that were seen already (a corrupt tree) are not entered again."""
     found: List[int] = []
     seen: Set[int] = set()
@@ -278,4 +275,4 @@ def _tree(node: ValueNode, root: int, most: int) -> List[int]:
     return found
 
 
-_WALKS: Dict[str, Callable[[ValueNode, int, int], List[int]]] = {"list": _chain, "tree": _tree}
+_WALKS: Dict[str, Callable[[Node, int, int], List[int]]] = {"list": _chain, "tree": _tree}

@@ -11,7 +11,7 @@ from gdbext.knowledge.runtimes.cpython import OBJECT_TYPE, TYPE_NAME
 
 PYTHON_TYPES = ("PyObject", "_object", "THPVariable")
 _TYPE_BASE = 256  # tp_base: PyTypeObject has not changed in front of it from 3.8 to 3.14 (64-bit, with the GIL)
-_BASE_NAMES = ("torch._C.TensorBase", "torch._C._TensorBase", "TensorBase", "_TensorBase")
+BASE_NAMES = ("torch._C.TensorBase", "torch._C._TensorBase", "TensorBase", "_TensorBase")
 _MOST_BASES = 32
 _LONGEST_NAME = 256
 
@@ -42,7 +42,7 @@ def _is_tensor(read: Read, kind: int) -> bool:
     for _ in range(_MOST_BASES):
         if not kind:
             return False
-        if _type_name(read, kind) in _BASE_NAMES:
+        if _type_name(read, kind) in BASE_NAMES:
             return True
         kind = _word(read, kind + _TYPE_BASE)
     return False

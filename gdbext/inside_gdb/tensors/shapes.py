@@ -15,6 +15,10 @@ LARGEST = 1 << 56  # elements, bytes: more than any address space has
 _SYMBOLIC, _TOP_BITS = 0b101, 0b111  # c10::SymInt: how a pointer to a SymNode is marked in the top three bits
 
 
+class Contradiction(str):
+    """A problem of a tensor that only another layout explains, and no mistake of the program."""
+
+
 def row_of(dtype: Maybe[str]) -> Optional[DType]:
     """The row of a dtype; None when it is not known."""
     return None if isinstance(dtype, Missing) else dtype_named(dtype)

@@ -55,6 +55,16 @@ class Node:
 
     type_name = ""
     address: Optional[int] = None
+    read: Read
+
+    @property
+    def is_pointer(self) -> bool:
+        return False
+
+    @property
+    def is_scalar(self) -> bool:
+        """A number, a truth value or an enumerator: nothing can be inside."""
+        return False
 
     def member(self, name: str) -> Optional[Node]:
         """A member, also an inherited one; None when the type has none of that name."""
@@ -112,6 +122,14 @@ class Node:
         """A number among the template arguments."""
         return None
 
+    def of_argument(self, number: int, address: int) -> Tuple[Node, int]:
+        """The object at an address that has the type of a template argument, and that type's size."""
+        raise Unreadable(f"{self.type_name[:NAME_CAP]} is not a template")
+
+    def fields(self) -> Iterator[Tuple[str, Node]]:
+        """Data members with their names, those of base classes first; without static ones."""
+        return iter(())
+
 
 def unpacked(data: bytes, size: int, signed: bool) -> Tuple[int, ...]:
     code = _FORMATS.get((size, signed))
@@ -132,7 +150,20 @@ class StructNode(Node):
     def __init__(self, address: int, row: StructRow, rows: Mapping[str, StructRow], read: Read) -> None:
         self.address = address
         self.type_name = row.id
-        self._row, self._rows, self._read = row, rows, read
+        self._row, self._rows, self.read = row, rows, read
+
+    @property
+    def size(self) -> int:
+        """Bytes of the object; of a class derived of it, what is its own stands behind them."""
+        return self._row.size
+
+    def offset(self, name: str) -> int:
+        """Of a member."""
+        return self._row.fields[name].offset
+
+    def like(self, address: int) -> StructNode:
+        """Another object of the same type."""
+        return StructNode(address, self._row, self._rows, self.read)
 
     def member(self, name: str) -> Optional[Node]:
         field = self._row.fields.get(name)
@@ -142,8 +173,27 @@ class StructNode(Node):
         place = self.address + field.offset
         inner = self._rows.get(field.type)
         if inner is not None:
-            return StructNode(place, inner, self._rows, self._read)
-        return _FieldNode(place, field, self._rows, self._read)
+            return StructNode(place, inner, self._rows, self.read)
+        return _FieldNode(place, field, self._rows, self.read)
+
+    def of_argument(self, number: int, address: int) -> Tuple[Node, int]:
+        row = self._rows.get(self._row.arguments[number]) if number < len(self._row.arguments) else None
+        if row is None:
+            raise Unreadable(f"what {self.type_name[:NAME_CAP]} holds is not known")
+        return StructNode(address, row, self._rows, self.read), row.size
+
+    def text(self) -> Optional[str]:
+        if "_M_string_length" not in self._row.fields:
+            return None
+        assert self.address is not None
+        data = self.read(self.address, 16)
+        if data is None:
+            raise Unreadable(f"unreadable memory at {self.address:#x}")
+        start, length = unpacked(data, 8, False)
+        if length >= 1 << 24:
+            raise Unreadable("corrupt string")
+        found = self.read(start, min(length, NAME_CAP))
+        return None if found is None else found.decode("utf-8", "replace")
 
     def target(self) -> Optional[Node]:
         return None
@@ -164,7 +214,15 @@ class _FieldNode(Node):
     def __init__(self, address: int, field: Field, rows: Mapping[str, StructRow], read: Read) -> None:
         self.address = address
         self.type_name = field.to if field.type == "pointer" else field.type
-        self._field, self._rows, self._read = field, rows, read
+        self._field, self._rows, self.read = field, rows, read
+
+    @property
+    def is_pointer(self) -> bool:
+        return self._field.type == "pointer"
+
+    @property
+    def is_scalar(self) -> bool:
+        return not self.is_pointer
 
     def member(self, name: str) -> Optional[Node]:
         return None
@@ -176,7 +234,7 @@ class _FieldNode(Node):
         address = self.integer()
         if not address:
             raise Null("null pointer")
-        return StructNode(address, row, self._rows, self._read)
+        return StructNode(address, row, self._rows, self.read)
 
     def integer(self) -> int:
         size, signed = _SCALARS.get(self._field.type, (8, False))
@@ -193,23 +251,29 @@ class _FieldNode(Node):
 
     def item_size(self) -> int:
         pointer = self._field.type == "pointer"
+        if pointer and self._field.to in self._rows:
+            return self._rows[self._field.to].size
         return _SCALARS.get(self._field.to if pointer else self._field.type, (8, False))[0]
 
     def _integers_at(self, address: int, count: int, size: int, signed: bool) -> Tuple[int, ...]:
-        data = self._read(address, count * size) if count else b""
+        data = self.read(address, count * size) if count else b""
         if data is None:
             raise Unreadable(f"unreadable memory at {address:#x}")
         return unpacked(data, size, signed)
 
     def items(self, count: Optional[int], most: int) -> Tuple[Node, ...]:
         row = self._rows.get(self._field.to.rstrip("*"))
-        if row is None or count is None or not self._field.to.endswith("*"):
+        if row is None or count is None:
             raise Unreadable("no sequence of objects")
+        if not self._field.to.endswith("*"):
+            start = self.integer()
+            places = range(start, start + row.size * min(count, most), row.size)
+            return tuple(StructNode(place, row, self._rows, self.read) for place in places)
         addresses = self._integers_at(self.integer(), min(count, most), 8, False)
-        return tuple(StructNode(address, row, self._rows, self._read) for address in addresses)
+        return tuple(StructNode(address, row, self._rows, self.read) for address in addresses)
 
     def text(self) -> Optional[str]:
         if self._field.type != "char":
             return None
-        data = self._read(self.address or 0, min(self._field.count, NAME_CAP)) or b""
+        data = self.read(self.address or 0, min(self._field.count, NAME_CAP)) or b""
         return data.split(b"\0", 1)[0].decode("utf-8", "replace")

@@ -12,10 +12,13 @@ from gdbext.commands.tensor_port import Description, OneTensor
 from gdbext.inside_gdb.base import compat, memory
 from gdbext.inside_gdb.base.selected_frame import newest_frames
 from gdbext.inside_gdb.base.symbols import symbol_at
-from gdbext.inside_gdb.tensors import torch_offsets
+from gdbext.inside_gdb.release_builds.engine_libraries import tables
+from gdbext.inside_gdb.release_builds.found_tensors import FrameTensors
+from gdbext.inside_gdb.release_builds.frame_parameters import is_nameless, is_parameter, parameter_called
+from gdbext.inside_gdb.release_builds.release_objects import Describe, is_known, object_at, only_with_debug_information
+from gdbext.inside_gdb.tensors import torch_kinds, torch_offsets
 from gdbext.inside_gdb.tensors.object_by_dwarf import ValueNode
 from gdbext.inside_gdb.tensors.python_objects import PYTHON_TYPES, tensor_of
-from gdbext.inside_gdb.tensors.python_tensors import in_python_frames
 from gdbext.inside_gdb.tensors.target_object import Node, Null, Read, StructNode, Unreadable, one_line
 from gdbext.inside_gdb.tensors.tensor_reader import (
     MOST_ENTRIES,
@@ -26,11 +29,12 @@ from gdbext.inside_gdb.tensors.tensor_reader import (
     mentions_tensor,
 )
 from gdbext.knowledge.dtypes import dtype_named
-from gdbext.knowledge.tensor_layouts import STRUCTS
+from gdbext.knowledge.engines.all_tensor_layouts import STRUCTS
 from gdbext.model.codes import Code
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import TensorInfo, TensorList
+from gdbext.model.text.function_names import bare_name
 
 T = TypeVar("T")
 MOST_VARIABLES = 512
@@ -43,6 +47,9 @@ class TensorAccess:
 
     def evaluate(self, expression: str, description: Description, only: str = "") -> Described:
         """What an expression is; of a graph with many tensors only those called `only`. Raises GdbextError."""
+        parameter = self._parameter(expression)
+        if parameter is not None:
+            return parameter
         try:
             value = _value(expression)
         except UsageError:
@@ -56,6 +63,11 @@ class TensorAccess:
             return _raw(expression, value, description)
         bytes_of = memory.current()
         try:
+            if description.type_name is not None and self._is_of_release(description.type_name):
+                address = _address(ValueNode(value, bytes_of.read))
+                return object_at(
+                    address, description.type_name, expression, tables(bytes_of), bytes_of.read, _describer(bytes_of)
+                ).described
             node, note = self._node(value, description.type_name, bytes_of)
         except Unreadable as error:
             raise GdbextError(f"{expression}: {error}") from None
@@ -66,6 +78,20 @@ class TensorAccess:
                 raise
             hint = "describe its contents: --dtype and --shape, or --as torch, ggml, pyobject or a type of the program"
             raise UsageError(f"{expression} is an address of something unknown", hint) from None
+
+    def _parameter(self, expression: str) -> Optional[Described]:
+        """The parameter of a frame without debug information that is called `arg2`; None for anything else."""
+        bytes_of = memory.current()
+        return parameter_called(expression, bytes_of, _describer(bytes_of)) if is_parameter(expression) else None
+
+    def _is_of_release(self, type_name: str) -> bool:
+        """Whether a type is to be read by offsets: a table has it, and the program has no debug information of it."""
+        if not is_known(type_name) or any(row.id == type_name for row in STRUCTS):  # these are read everywhere
+            return False
+        try:
+            return not gdb.lookup_type(type_name).strip_typedefs().fields()
+        except (gdb.error, RuntimeError):
+            return True
 
     def describe(self, value: gdb.Value, name: str) -> Described:
         """What a value is. Raises GdbextError."""
@@ -98,19 +124,22 @@ class TensorAccess:
             return self._python(node, bytes_of) if _is_python(node) else (node, "")
         address = _address(node)
         if type_name == "torch":
-            return torch_offsets.tensor_at(address, bytes_of.read, _release(bytes_of))
+            return torch_offsets.tensor_at(address, bytes_of.read, release_in(bytes_of))
         if type_name == "pyobject":
             return self._python_at(address, bytes_of)
         row = next((row for row in STRUCTS if type_name in (row.id, row.id.split("_")[0])), None)
         if row is not None and "::" not in row.id:
-            return StructNode(address, row, {one.id: one for one in STRUCTS}, bytes_of.read), " by offsets"
-        return node.at(address, type_name), ""
+            return StructNode(address, row, {one.id: one for one in STRUCTS}, bytes_of.read), ""
+        try:
+            return node.at(address, type_name), ""
+        except Unreadable as error:  # the program has no such type
+            raise Unreadable(str(only_with_debug_information(type_name) or error)) from None
 
     def _python(self, node: ValueNode, bytes_of: memory.TargetMemory) -> Tuple[Node, str]:
         return self._python_at(_address(node), bytes_of)
 
     def _python_at(self, address: int, bytes_of: memory.TargetMemory) -> Tuple[Node, str]:
-        release = _release(bytes_of)
+        release = release_in(bytes_of)
         return torch_offsets.tensor_at(tensor_of(address, bytes_of.read, release), bytes_of.read, release)
 
     def read_of(self, info: TensorInfo) -> Read:
@@ -119,19 +148,21 @@ class TensorAccess:
             return memory.read_global if memory.has_device_memory() else lambda address, size: None
         return memory.current().read
 
-    def in_frame(self, python: bool) -> TensorList:
+    def in_frame(self) -> TensorList:
         """Tensors among the arguments and locals of the selected frame, and the members of `this`."""
-        if python:
-            bytes_of = memory.current()
-            return in_python_frames(
-                lambda node, name, note: reader(bytes_of, note).describe(node, name), bytes_of.read, _release(bytes_of)
-            )
         try:
             frame = gdb.selected_frame()
+        except gdb.error as error:
+            raise NothingFound(
+                f"no frame is selected: {one_line(error).rstrip('.')}", "start or attach first"
+            ) from None
+        if is_nameless(frame):
+            bytes_of = memory.current()
+            return FrameTensors(frame, bytes_of, _describer(bytes_of)).listed(_place(frame))
+        try:
             variables = variables_of(frame)
         except (gdb.error, RuntimeError) as error:
-            hint = "`frame N` selects one"
-            raise NothingFound(f"no frame with variables is selected: {one_line(error).rstrip('.')}", hint) from None
+            raise NothingFound(f"{_place(frame)} cannot be read: {one_line(error).rstrip('.')}") from None
         found, problems = self._among(variables)
         return TensorList(_place(frame), tuple(found), tuple(problems))
 
@@ -180,19 +211,34 @@ def reader(bytes_of: memory.TargetMemory, note: str = "", only: str = "") -> Rea
             return node
         if node.type.fields():
             return node
-        return torch_offsets.tensor_at(node.address, bytes_of.read, _release(bytes_of))[0]
+        return torch_offsets.tensor_at(node.address, bytes_of.read, release_in(bytes_of))[0]
+
+    def behind(node: Node, info: TensorInfo) -> TensorInfo:
+        """A quantised or a sparse tensor of torch."""
+        return torch_kinds.told(node, info, bytes_of.read, part)
+
+    def part(node: Node, name: str) -> TensorInfo:
+        found = Reader(classify=bytes_of.classify, kind_note=note).describe(node, name)
+        assert isinstance(found, TensorInfo)
+        return found
 
     return Reader(
         classify=bytes_of.classify,
         symbol_at=symbol_at,
         device_memory=memory.has_device_memory(),
         substitute=substitute,
+        behind=behind,
         kind_note=note,
         only=only,
     )
 
 
-def _release(bytes_of: memory.TargetMemory) -> Optional[torch_offsets.Release]:
+def _describer(bytes_of: memory.TargetMemory) -> Describe:
+    """Describes nodes over tables of offsets."""
+    return lambda node, name, note: reader(bytes_of, note).describe(node, name)
+
+
+def release_in(bytes_of: memory.TargetMemory) -> Optional[torch_offsets.Release]:
     return torch_offsets.loaded_release(bytes_of.files(), bytes_of.root)
 
 
@@ -296,7 +342,8 @@ def _place(frame: gdb.Frame) -> str:
     thread = gdb.selected_thread()
     number = f" of thread {thread.num}" if thread is not None else ""
     level = getattr(frame, "level", None)  # gdb 11
-    return f"frame{f' {level()}' if level else ''}{number}, {frame.name() or 'without a name'}"
+    name = bare_name(frame.name() or "") or "without a name"
+    return f"frame{f' {level()}' if level else ''}{number}, {name}"
 
 
 def _step(key: str) -> str:

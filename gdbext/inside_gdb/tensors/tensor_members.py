@@ -1,4 +1,4 @@
-"""What a tensor object says of itself, by the paths of its row of `knowledge.layouts`: dtype, shape, address, ..."""
+"""What a tensor object says of itself, by the paths of its row in `knowledge.engines`: dtype, shape, address."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from gdbext.analysis.tensors.index import contiguous, product
 from gdbext.inside_gdb.tensors import placement, shapes
 from gdbext.inside_gdb.tensors.member_paths import NoMember, address_node, first_of, integer, integers
 from gdbext.inside_gdb.tensors.target_object import NAME_CAP, Node, Null, Unreadable
+from gdbext.knowledge.engines.all_tensor_layouts import DTYPE_TABLES, PLACE_TABLES
 from gdbext.knowledge.row_kinds import EnumTable, TensorLayout
-from gdbext.knowledge.tensor_layouts import DTYPE_TABLES, PLACE_TABLES
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.tensor import TensorInfo
 
@@ -165,7 +165,7 @@ def with_notes(row: TensorLayout, node: Node, info: TensorInfo) -> TensorInfo:
     if not isinstance(said, Missing) and not isinstance(info.shape, Missing):
         values = 2 if info.notes else 1
         if said * values != product(info.shape) and product(info.shape) < shapes.LARGEST:
-            problems.append(f"says {said:,} elements, its shape {product(info.shape):,}")
+            problems.append(shapes.Contradiction(f"says {said:,} elements, its shape {product(info.shape):,}"))
     return replace(info, notes=tuple(notes), problems=tuple(problems))
 
 
@@ -176,4 +176,4 @@ def _meaning(node: Node, table: EnumTable) -> Maybe[str]:
     if name is not None:
         return table.names.get(name) or table.numbers.get(number) or name
     found = table.numbers.get(number)
-    return Missing(f"{number} is no value of its type here") if found is None else found
+    return Missing(f"{number} is not a value of its type here") if found is None else found

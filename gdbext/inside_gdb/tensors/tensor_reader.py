@@ -1,4 +1,4 @@
-"""The one reader of tensor objects: follows the rows of `knowledge.layouts` over nodes, returns plain `TensorInfo`.
+"""The one reader of tensor objects: follows rows of `knowledge.engines` over nodes, returns `TensorInfo`.
 
 It reads what an object says about itself; the values are read later, elsewhere. Whatever stands in memory, the answer
 is an object with the reasons for what is missing: uninitialised, freed and overwritten tensors are everyday input.
@@ -23,7 +23,6 @@ from gdbext.inside_gdb.tensors.member_paths import (
     members_of_graph,
     peel,
 )
-from gdbext.inside_gdb.tensors.object_by_dwarf import ValueNode
 from gdbext.inside_gdb.tensors.target_object import NAME_CAP, Node, Null, Unreadable, without_arguments
 from gdbext.inside_gdb.tensors.tensor_members import (
     dtype_of,
@@ -34,8 +33,8 @@ from gdbext.inside_gdb.tensors.tensor_members import (
     with_address,
     with_notes,
 )
+from gdbext.knowledge.engines.all_tensor_layouts import LAYOUTS
 from gdbext.knowledge.row_kinds import TensorLayout
-from gdbext.knowledge.tensor_layouts import LAYOUTS
 from gdbext.model.codes import Code
 from gdbext.model.errors import UsageError
 from gdbext.model.missing import Missing
@@ -47,6 +46,7 @@ MOST_STEPS = 4096
 """Objects looked at for one answer."""
 DEEPEST = 3
 """Maps of vectors of structs of tensors; deeper is somebody else's data structure."""
+_NO_TYPE = "invalid"  # what rows call the number that stands for no element type
 _CONTAINER = -1  # stands for a map, a vector or a struct where the addresses of enclosing tensors are kept
 
 Pairs = Tuple[Sequence[Tuple[str, Node]], Optional[int]]
@@ -96,6 +96,7 @@ class Reader:
     symbol_at: SymbolAt = lambda address: None
     device_memory: bool = False  # this debugger can read the GPU's
     substitute: Callable[[Node], Node] = lambda node: node  # for types whose debug information is not there
+    behind: Callable[[Node, TensorInfo], TensorInfo] = lambda node, info: info  # what a class derived of it adds
     kind_note: str = ""
     only: str = ""  # of a graph only the tensors of this name
     steps: List[int] = field(default_factory=lambda: [MOST_STEPS])  # what is left of them: garbage must end too
@@ -148,7 +149,7 @@ class Reader:
                 raise UnknownType(node.type_name)
             self.graphs.add(node.address)
             return TensorMapInfo(name, node.type_name, tuple(self._entries(graph[0], (*seen, _CONTAINER))), graph[1])
-        if len(seen) >= DEEPEST or not isinstance(node, ValueNode) or node.is_scalar or node.is_pointer:
+        if len(seen) >= DEEPEST or node.is_scalar or node.is_pointer:
             return None
         found: Optional[Pairs] = entries(node, MOST_ENTRIES)
         if found is None:  # turbomind's TensorMap is derived from a map
@@ -166,7 +167,7 @@ class Reader:
 
     def _struct(self, node: Node, name: str, seen: Tuple[int, ...]) -> Optional[TensorMapInfo]:
         """A plain struct with tensors among its members."""
-        if len(seen) >= DEEPEST or not isinstance(node, ValueNode):
+        if len(seen) >= DEEPEST:
             return None
         tensors = self._entries([*node.fields()][:MOST_ENTRIES], (*seen, _CONTAINER))
         return TensorMapInfo(name, node.type_name[:NAME_CAP], tuple(tensors), len(tensors)) if tensors else None
@@ -213,16 +214,19 @@ class Reader:
             shape=shape,
             strides=strides if isinstance(strides, tuple) else None,
             where=place_of(row, node),
-            problems=(f"strides: {strides.reason}",) if isinstance(strides, Missing) else (),
+            problems=(shapes.Contradiction(f"strides: {strides.reason}"),) if isinstance(strides, Missing) else (),
         )
         info = shapes.ordered(row, info)
         info = shapes.doubled(info) if pair else info
         info = with_address(row, node, info)
+        if info.dtype == _NO_TYPE and isinstance(info.address, Missing):
+            return _empty(info)
         info = with_notes(row, node, info)
-        return self.finish(replace(info, parts=self._parts(row, node, seen)))
+        info = self.finish(replace(info, parts=self._parts(row, node, seen)))
+        return self.behind(node, info)
 
     def _kind(self, row: TensorLayout) -> str:
-        return row.id + (self.kind_note if row.engine == "torch" else "")
+        return row.id + self.kind_note
 
     def _is_undefined(self, row: TensorLayout, address: int) -> bool:
         return (self.symbol_at(address) or "").startswith(row.undefined)
@@ -237,7 +241,7 @@ class Reader:
         except (Unreadable, UsageError) as error:
             return TensorInfo(name=name, kind=row.id, problems=(f"parent: {error}",))
         if not isinstance(above, TensorInfo):
-            return TensorInfo(name=name, kind=row.id, problems=("its parent is no single tensor",))
+            return TensorInfo(name=name, kind=row.id, problems=("its parent is not a single tensor",))
         info = replace(above, name=name, kind=row.id, shape=shape_of(row, node), strides=None, notes=())
         info = replace(info, type_name="", unreadable=None, owner=_view_of(above), parts=(above,))
         offset = number_of(row.offset, node)
@@ -265,6 +269,12 @@ class Reader:
     def finish(self, info: TensorInfo) -> TensorInfo:
         """Fill in what follows from dtype, shape and address: bytes, the place, and why values cannot be read."""
         return placement.placed(info, self.classify, self.device_memory)
+
+
+def _empty(info: TensorInfo) -> TensorInfo:
+    """One that was made and never given anything."""
+    missing = Missing("empty: it has no element type and no memory")
+    return replace(info, dtype=missing, shape=missing, strides=None, where=missing, address=missing, problems=())
 
 
 def _nothing(name: str, type_name: str, reason: str, code: Code = Code.OTHER) -> TensorInfo:

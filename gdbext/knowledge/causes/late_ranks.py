@@ -6,7 +6,7 @@ from gdbext.knowledge.row_kinds import RemedyRule, Signature
 
 LATE_CAUSES: Mapping[str, str] = {
     "late-rank": "one rank (or a few) repeatedly comes late to the collectives, and all others wait for it",
-    "rotating-late-rank": "at each collective a different rank comes late",
+    "rotating-late-rank": "each time a different rank comes late to the collective",
     "slow-transfer": "the ranks arrive together, but some transfers take far longer than others of the same size",
     "imbalance": "the ranks have unequal work: many come late, by different amounts",
     "not-late": "the ranks arrive at their collectives together, and no transfer stands out",
@@ -16,7 +16,7 @@ LATE_CAUSES: Mapping[str, str] = {
 LATE_SIGNATURES: Tuple[Signature, ...] = (
     Signature(
         "late-rank",
-        "one rank causes most of the time that the others wait",
+        "one rank causes most of the waiting time of the others",
         "its kernels take longer (a slow or throttled GPU, more work), or its host launches them late (Python, data, "
         "compilation, a busy processor)",
         "traceml#252, traceml#374; pytorch/pytorch#128292",
@@ -24,31 +24,31 @@ LATE_SIGNATURES: Tuple[Signature, ...] = (
     ),
     Signature(
         "rotating-late-rank",
-        "at each collective one rank stands out as the last, a different one in turn",
-        "work that each rank does at its own time: garbage collection, a data loader, a checkpoint, another "
-        "process on its processor, requests that go to one rank at a time",
+        "at each collective one rank arrives clearly last, each time a different one",
+        "work that ranks do at different times: garbage collection, data loading, a checkpoint, another process on "
+        "the same processor, requests that go to one rank at a time",
         "traceml#374",
         ("_rotating",),
     ),
     Signature(
         "slow-transfer",
-        "transfers, from the last arrival to the end, of some collectives take 1.5 times as long as others of the same "
-        "kind and size, or more",
-        "a link that is degraded or shared, traffic of other jobs, compute kernels that take the collective's "
-        "multiprocessors or memory bandwidth",
+        "the transfers of some collectives (from the last arrival to the end) take at least 1.5 times as long as "
+        "others of the same kind and size",
+        "the link is degraded or shared with other jobs, or compute kernels use the multiprocessors or memory "
+        "bandwidth that the collective needs",
         "RFC of vLLM: skew and transfer of collectives",
         ("_slow",),
     ),
     Signature(
         "imbalance",
-        "several ranks are late by different amounts, and their work before the collective differs as much",
-        "experts, sequences or layers are not spread evenly over the ranks",
+        "several ranks are late by different amounts, and their work before the collective differs by the same amounts",
+        "experts, sequences or layers are distributed unevenly over the ranks",
         "pytorch/pytorch#128292; sglang's expert balancer",
         ("_uneven",),
     ),
     Signature(
         "not-late",
-        "waiting for others takes less than 3 % of the time, and transfers of one size take about as long",
+        "waiting for others takes less than 3 % of the time, and transfers of the same size take about the same time",
         "a slow job without a late rank is slow everywhere: in its kernels, in its launches or in all transfers",
         "RFC of vLLM: skew and transfer of collectives",
         ("_even",),
@@ -58,15 +58,15 @@ LATE_SIGNATURES: Tuple[Signature, ...] = (
 REMEDY_BEFORE: Mapping[str, RemedyRule] = {
     "kernel": RemedyRule(
         "late-rank",
-        "Compare clocks, power and temperature of its GPU with the others (nvidia-smi -q -d CLOCK,PERFORMANCE), and "
-        "the shape of its work",
-        "a kernel that takes longer on one rank runs on a slower GPU or has more to do",
+        "Compare the late rank's GPU clocks, power and temperature (nvidia-smi -q -d CLOCK,PERFORMANCE) and its "
+        "input shapes with those of the other ranks",
+        "a kernel that takes longer on one rank runs on a slower GPU or has more work",
         "pytorch/pytorch#128292",
     ),
     "idle": RemedyRule(
         "late-rank",
-        "Look at what the host of the late rank does between its kernels: gdbext diagnose --samples 3 PID, or py-spy",
-        "a device without a kernel waits for its host",
+        "See what the late rank's CPU threads do between its kernels: gdbext diagnose --samples 3 PID, or py-spy",
+        "a GPU that runs no kernel waits for the CPU to launch one",
         "traceml#252",
     ),
 }
@@ -95,21 +95,22 @@ LATE_REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "slow-transfer",
-        "See which kernels run beside the slow transfers, and leave multiprocessors free for them",
-        "a collective shares multiprocessors and memory bandwidth with the kernels beside it",
+        "See in the trace which kernels run during the slow transfers, and leave multiprocessors free for the "
+        "transfers",
+        "a collective shares multiprocessors and memory bandwidth with kernels that run at the same time",
         "RFC of vLLM: skew and transfer of collectives",
     ),
     RemedyRule(
         "imbalance",
-        "Spread the work evenly: expert placement, sequences by length, layers by cost",
+        "Distribute the work evenly: place experts by load, batch sequences by length, split layers by cost",
         "the rank with the most work sets the pace of all",
         "sglang's expert balancer",
     ),
     RemedyRule(
         "not-late",
-        "Look at the share of communication and idle time: with even ranks, fewer or larger collectives, overlap, or "
-        "CUDA graphs make it faster",
-        "no rank waits for another",
+        "Reduce the share of communication and idle time: use fewer and larger collectives, overlap them with "
+        "compute, use CUDA graphs",
+        "no rank waits for another, so faster single ranks would not help",
         "RFC of vLLM: skew and transfer of collectives",
     ),
 )

@@ -2,7 +2,9 @@
 
 from typing import Mapping, Tuple
 
+from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
 from gdbext.knowledge.causes.late_ranks import LATE_REMEDIES
+from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.row_kinds import RemedyRule
 
@@ -13,8 +15,15 @@ SHOWN_BY: Mapping[str, Tuple[str, ...]] = {
     "gil": ("gil-deadlock",),
     "mutex": ("lock-order-deadlock", "gil-deadlock"),
     "sigbus": ("shm-too-small",),
+    "module-load": ("lazy-module-load-vs-collective",),
+    "nccl-init": ("init-rendezvous",),
+    "nccl-destroy-abort": ("destructor-or-teardown",),
+    "cuda-error-throw": ("gpu-fault",),
 }
 """Causes of which a wait is the sign, whatever the culprit's thread waits in."""
+
+SELDOM = ("destructor-or-teardown",)
+"""Causes of few of the waits that their advice names: `explain WAIT` gives that advice last."""
 
 _FOR_THE_GPU = ("stream-sync", "event-sync", "device-sync", "kernel-launch", "memcpy-sync", "nccl-group-launch")
 _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
@@ -30,9 +39,9 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "implicit-sync-vs-collective",
-        "Free device memory only where no collective is in flight, or use cudaMallocAsync and cudaFreeAsync or a "
-        "caching allocator",
-        "cudaFree waits for all work of the device, the collective of another stream included",
+        "Free device memory only where no collective is in flight, or use cudaMallocAsync and cudaFreeAsync; "
+        "torch.cuda.empty_cache calls cudaFree too",
+        "cudaFree waits for all work on the device, including a collective in another stream",
         "NVIDIA/nccl#239; CUDA programming guide, stream ordered allocator",
         kinds=("device-alloc", "device-free"),
     ),
@@ -46,7 +55,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "implicit-sync-vs-collective",
         "Set CUDA_MODULE_LOADING=EAGER",
-        "kernels are then loaded at start and not at their first call behind a collective",
+        "then kernels are loaded at start, not at their first call behind a collective",
         "CUDA programming guide, lazy loading",
         kinds=("cublas",),
         unset_in="CUDA_MODULE_LOADING=EAGER",
@@ -55,8 +64,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "implicit-sync-vs-collective",
         "Put the calls of all ranks of the process between ncclGroupStart and ncclGroupEnd, or set "
         "NCCL_LAUNCH_MODE=GROUP",
-        "this NCCL launches the ranks of one process together in group mode, so that none is caught between two "
-        "launches",
+        "in group mode this NCCL launches the ranks of one process together, so no rank is caught between two launches",
         "NCCL 2.7-2.12 sources; FasterTransformer documentation",
         threads_as_ranks=True,
         nccl=("2.7.0", "2.12.999"),
@@ -64,30 +72,29 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "implicit-sync-vs-collective",
-        "Launch the collectives of a step on all ranks before any call that waits for the device, in the same "
-        "stream order on every rank",
-        "a collective completes as soon as every rank has launched its part, so nothing may wait in between",
+        "On all ranks, launch the collectives of a step before any call that waits for the device, in the same "
+        "stream order",
+        "a collective completes only when every rank has launched its part, so no rank may wait before its launch",
         "NCCL user guide, using multiple communicators concurrently",
     ),
     RemedyRule(
         "lazy-module-load-vs-collective",
         "Set CUDA_MODULE_LOADING=EAGER",
-        "all kernels are then loaded at start; loading one later may wait for the device, which a collective "
-        "keeps busy",
+        "then all kernels are loaded at start; loading one later may wait for the device, which a collective keeps "
+        "busy",
         "CUDA programming guide, lazy loading; torchcomms PR#2334",
         unset_in="CUDA_MODULE_LOADING=EAGER",
     ),
     RemedyRule(
         "lazy-module-load-vs-collective",
-        "Run every kernel once before the first collective (warm-up), also those for rare sizes",
-        "a kernel that was called once is loaded",
+        "Run every kernel once before the first collective (warm-up), including those for rare sizes",
+        "a kernel stays loaded after its first call",
         "CUDA programming guide, lazy loading",
     ),
     RemedyRule(
         "missing-rank",
-        "Find out in the rank's log, and in dmesg (killed for lack of memory?), why its process is gone; then restart "
-        "the whole job",
-        "a collective cannot complete without a member; the others wait for ever or until the watchdog's timeout",
+        "Find out why its process is gone: read the rank's log, and dmesg (out of memory?); then restart the whole job",
+        "a collective cannot complete without a member; the others wait for ever, or until the watchdog's timeout",
         "NVIDIA/nccl#585",
         kinds=("exited-or-crashed",),
     ),
@@ -96,7 +103,10 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Look at what the missing rank waits for; give that wait a timeout, or let all ranks skip the step together",
         "every rank must reach every collective, in the same order",
         "pytorch/pytorch#87995",
-        kinds=("io", "ipc-queue", "condvar-idle", "python-code", "mutex", "gil", "store-wait", "unknown"),
+        kinds=(
+            *("io", "ipc-queue", "condvar-idle", "python-code", "native-compute", "mutex", "gil", "store-wait", "mpi"),
+            *("stream-sync", "event-sync", "device-sync", "unknown"),
+        ),
         named=True,
     ),
     RemedyRule(
@@ -109,25 +119,33 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Find out in the rank's log, and in dmesg (killed for lack of memory?), why its process is gone; then restart "
-        "the whole job",
-        "the communicator was made for more ranks than exist; a collective cannot complete without a member",
+        "Find out why its process is gone: read the rank's log, and dmesg (out of memory?); then restart the whole job",
+        "the communicator has more ranks than there are processes; a collective cannot complete without a member",
         "NVIDIA/nccl#585",
         absent=True,
     ),
     RemedyRule(
         "missing-rank",
-        "Drive every GPU of the process from its own thread, or put the calls of one thread for several GPUs "
-        "between "
+        "Use one thread for each GPU of the process; or, if one thread uses several GPUs, put its calls between "
         "ncclGroupStart and ncclGroupEnd",
-        "NCCL lets the ranks of one process meet on the CPU before a launch; one thread cannot be in two calls",
+        "before a launch the ranks of one process wait for each other on the CPU, and one thread cannot be in two "
+        "calls",
         "NCCL user guide, group calls; dmlc/xgboost#4523",
         rules=("nccl-cpu-barrier",),
     ),
     RemedyRule(
         "missing-rank",
-        "Look at the first rank's stack; set the process group's timeout above the time that its work takes",
-        "the others wait on purpose until it has prepared the data",
+        "Read the logs of the other ranks around that time: the rank that failed or ended first explains the rest",
+        "who reports a lost or late peer is usually its victim",
+        "gloo transport/tcp/pair.cc; torch monitoredBarrier",
+        named=False,
+        given=("log",),
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Look at the stack and the log of the rank that the others wait for, usually rank 0; if it is alive and works "
+        "alone there, set the process group's timeout above the time that this takes",
+        "often the others wait by design until rank 0 has prepared the data",
         "NVIDIA/nccl#865",
         kinds=("store-wait", "nccl-group-launch", "gloo"),
         python=True,
@@ -135,15 +153,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "collective-mismatch",
-        "Compare the code path of the rank that differs (the suspect) with that of the others: conditions on rank, "
-        "batch or shape around the collectives",
+        "Compare the suspect's code path with that of the other ranks: look for conditions on rank, batch or shape "
+        "around the collectives",
         "all ranks must call the same collectives of a communicator in the same order, with the same count and type",
         "NCCL user guide; NVIDIA/nccl#857",
     ),
     RemedyRule(
         "collective-mismatch",
         "Run once with TORCH_DISTRIBUTED_DEBUG=DETAIL",
-        "torch then checks name and shape of every collective and says which rank differs",
+        "torch then checks name and shape of every collective, and names the rank that differs",
         "torch.distributed documentation",
         python=True,
         unset_in="TORCH_DISTRIBUTED_DEBUG=DETAIL",
@@ -151,23 +169,41 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "multi-comm-ordering",
         "Use the communicators in the same order on every rank, from one thread or under one lock",
-        "a collective may hold what the next one needs to start, so two orders block each other",
+        "a collective may keep the stream or the SMs that the next one needs to start; if the order differs, ranks "
+        "block each other",
         "NCCL user guide, using multiple communicators concurrently; NVIDIA/nccl#1766",
     ),
     RemedyRule(
         "multi-comm-ordering",
         "Set NCCL_LAUNCH_ORDER_IMPLICIT=1",
-        "NCCL then keeps the order of launches of one process itself",
+        "NCCL then keeps the launch order within a process",
         "NCCL 2.26 release notes",
         nccl=("2.26.0", ""),
         unset_in="NCCL_LAUNCH_ORDER_IMPLICIT=1",
     ),
     RemedyRule(
         "init-rendezvous",
-        "Start the missing rank, or see what it does instead; check the world size and rank numbers of the launch "
-        "command",
+        "Start the missing rank; check the world size and the rank numbers of the launch command",
         "the set-up returns only when every member has joined",
         "NVIDIA/nccl#1260",
+        absent=True,
+    ),
+    RemedyRule(
+        "init-rendezvous",
+        "See in the suspect's stack what it does instead; do that before or after the set-up on all ranks, or raise "
+        "the process group's timeout",
+        "a rank that loads weights first, for example, keeps the others waiting for minutes",
+        "torch.distributed.init_process_group",
+        absent=False,
+        named=True,
+    ),
+    RemedyRule(
+        "init-rendezvous",
+        "Check that all ranks were started, and the world size and rank numbers of the launch command",
+        "the set-up returns only when every member has joined",
+        "NVIDIA/nccl#1260",
+        absent=False,
+        named=False,
     ),
     RemedyRule(
         "init-rendezvous",
@@ -178,30 +214,23 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         absent=False,
     ),
     RemedyRule(
-        "init-rendezvous",
-        "Load weights before or after the set-up on all ranks alike, or raise the timeout of the process group",
-        "a rank that comes minutes later keeps the others waiting",
-        "torch.distributed.init_process_group",
-        absent=False,
-    ),
-    RemedyRule(
         "launch-serialisation",
         "Unset CUDA_LAUNCH_BLOCKING",
-        "each launch then waits for its kernel, and a collective's kernel waits for the peers",
+        "with it each launch waits for its kernel, and the kernel of a collective waits for the peers",
         "NVIDIA/nccl#750",
         set_in="CUDA_LAUNCH_BLOCKING=1",
     ),
     RemedyRule(
         "launch-serialisation",
         "Synchronise more often, or launch fewer kernels behind a collective",
-        "the launch queue holds about a thousand kernels; a full one blocks the thread that should launch the "
-        "next collective",
+        "the launch queue holds about a thousand kernels; when it is full, the thread that should launch the next "
+        "collective blocks",
         "NVIDIA/nccl#750, #1766",
     ),
     RemedyRule(
         "launch-serialisation",
-        "Run once with CUDA_MODULE_LOADING=EAGER: if the hang is gone, the launch had to load its kernel first",
-        "a launch that loads code looks like one with a full queue, because the driver's frames have no names",
+        "Run once with CUDA_MODULE_LOADING=EAGER: if the hang is gone, the launch was loading its kernel",
+        "a launch that loads its kernel looks like one with a full queue, because the driver's frames have no names",
         "CUDA programming guide, lazy loading",
         kinds=("kernel-launch",),
         unset_in="CUDA_MODULE_LOADING=EAGER",
@@ -209,7 +238,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "launch-serialisation",
         "Update NCCL to 2.13.4 or newer",
-        "2.13.2 posts network work only after the launch has returned",
+        "NCCL 2.13.2 starts network transfers only after the launch has returned",
         "NVIDIA/nccl#750, PR#774",
         nccl=("2.13.0", "2.13.3"),
     ),
@@ -223,252 +252,314 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "gil-deadlock",
         "Release the GIL around the native call (py::call_guard<py::gil_scoped_release>, Py_BEGIN_ALLOW_THREADS)",
-        "a thread that waits for a lock or the device while holding the GIL blocks every thread that needs "
-        "Python first",
+        "a thread that waits for a lock or the device while holding the GIL blocks every thread that needs the GIL, "
+        "also the one that it waits for",
         "rapidsai/ucx-py#187; NVIDIA/Fuser#3055",
     ),
     RemedyRule(
         "gil-deadlock",
         "Do not call Python from callbacks of the driver or the loader (stream callbacks, dl_iterate_phdr)",
-        "they run while the caller holds its lock",
+        "they run while the driver or the loader holds its lock",
         "auto-round#1701",
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Take the two locks in one order everywhere; do not call CUDA while holding a lock that a hook or "
-        "callback takes as well",
-        "each thread holds what the other waits for",
+        "Take locks in the same order everywhere, and none twice in one thread; do not call CUDA while holding a lock "
+        "that a hook or callback also takes",
+        "in a deadlock each thread holds what another waits for, or one thread what it waits for itself",
         "ofiwg/libfabric#9003",
+        itself=False,
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Do not join a thread, and do not wait for one, while holding a lock that it needs (the loader's in a "
-        "constructor of a library)",
+        "Do not take the lock again in a call, callback or signal handler that runs while the thread holds it: release "
+        "it first, or use a recursive mutex. A signal handler must not allocate memory either",
+        "a lock that is not recursive blocks its own owner; the allocator has such locks",
+        "pthread_mutex_lock(3); signal-safety(7)",
+        itself=True,
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        "Do not join or wait for a thread while holding a lock that it needs (in a library's constructor: the "
+        "loader's lock)",
         "the other thread cannot end before it gets the lock",
         "pthread_join(3); dlopen(3), initialisation functions",
         kinds=("mutex", "condvar-idle"),
+        itself=False,
     ),
     RemedyRule(
         "destructor-or-teardown",
-        "Let all work of a communicator finish before it is destroyed; abort several communicators in the order "
-        "in which their work was launched, or from separate threads",
-        "the teardown waits for kernels and threads that wait for a peer, or for another communicator's work",
+        "Find the thread or process that the shutdown waits for (gdbext stacks), and tell it to end first, by a stop "
+        "flag or a last message in its queue; give the join a timeout",
+        "a shutdown that joins a thread waits as long as that thread waits for something itself",
+        "std::thread, atexit(3), threading._shutdown",
+        kinds=("mutex", "condvar-idle", "io", "ipc-queue", "python-code"),
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
+        "Wait until all work of a communicator has finished before you destroy it; abort several communicators in "
+        "the order of their launches, or from separate threads",
+        "the teardown waits for kernels and threads, and these wait for a peer or for another communicator's work",
         "NVIDIA/nccl#1013, #1777",
     ),
     RemedyRule(
         "destructor-or-teardown",
-        "Free CUDA objects explicitly before main ends, not in static destructors",
-        "during exit the driver may already be gone, and no thread launches the rest of a collective",
+        "Free CUDA objects explicitly before main() returns, not in static destructors",
+        "during exit the driver may already be shut down, and no thread launches the rest of a collective",
         "NVIDIA/nccl#829",
-        kinds=(*_ALLOCATES, "stream-sync", "device-sync"),
+        kinds=(*_ALLOCATES, "stream-sync", "device-sync", "cuda-error-throw", "exited-or-crashed"),
     ),
     RemedyRule(
         "shm-too-small",
-        "Give the container more shared memory: docker run --shm-size=1g (or an emptyDir of medium Memory at /dev/shm)",
-        "NCCL keeps about 10 MB per connection there, data loaders more; docker's default is 64 MB",
+        "Give the container more shared memory: docker run --shm-size=1g (in Kubernetes: an emptyDir of medium "
+        "Memory at /dev/shm)",
+        "NCCL needs about 10 MB per connection there, data loaders more; docker's default is 64 MB",
         "NCCL user guide, troubleshooting",
         not_said="shm-room",
     ),
     RemedyRule(
         "shm-too-small",
-        "Compare memory.max and memory.events of the rank's cgroup (was its limit reached?), and look for a file that "
-        "was cut or removed while it was mapped: ls -lL /proc/PID/map_files",
-        "where /dev/shm is not full, a page is also missing when the container reaches its memory limit, or when the "
-        "file ends before it",
+        "Check whether the rank's cgroup reached its limit (memory.events, memory.max), and whether a mapped file "
+        "was truncated or removed: ls -lL /proc/PID/map_files",
+        "the page may be missing because the container reached its memory limit, or because the mapped file ends "
+        "before the page",
         "mmap(2), SIGBUS; kernel documentation, cgroup-v2 memory.max",
         said="shm-room",
     ),
     RemedyRule(
         "shm-too-small",
-        "Look for failing memory: dmesg | grep -i 'memory failure'",
-        "the kernel also sends SIGBUS for an access to a page that the hardware reported as broken",
+        "Check the RAM of the host: dmesg | grep -i 'memory failure'",
+        "the kernel also sends SIGBUS for access to a page that the hardware reported as broken",
         "sigaction(2), BUS_MCEERR_AR",
         said="shm-room",
     ),
     RemedyRule(
         "gpu-fault",
-        "Look up the Xid number (`dmesg | grep -i xid`); for an illegal access run compute-sanitizer",
-        "the Xid says whether the program, the memory or the bus is at fault",
+        "Read the GPU driver's error in the kernel's log (`dmesg`; for NVIDIA the Xid); for an illegal access run "
+        "compute-sanitizer",
+        "the driver's error tells whether the program, the memory or the bus failed",
         "NVIDIA Xid catalogue",
         reported=(),
     ),
     RemedyRule(
         "gpu-fault",
-        "Check the index of the access at the line of the first report; build with -lineinfo where it names no line",
-        "the first report is the access that left its memory; errors of the API and of other ranks follow from it",
+        "Check the index of the access at the line of the first report; if it names no line, build with -lineinfo",
+        "the first report shows the invalid access; errors of the API and of other ranks follow from it",
         _SANITIZER,
         reported=("invalid-access", "device-fault"),
     ),
     RemedyRule(
         "other",
         "Put a barrier between the two accesses of the report: __syncthreads(), or __syncwarp() within a warp",
-        "without one the order of the accesses changes from run to run, and so do the numbers",
+        "without a barrier the order of the accesses, and so the result, changes from run to run",
         _SANITIZER,
         reported=("race",),
     ),
     RemedyRule(
         "other",
-        "Find who should have written the buffer before this kernel, or fill it (cudaMemsetAsync on the same stream)",
-        "what was not written holds what lay there before, another run has other numbers",
+        "Find the code that should have written the buffer before this kernel, or fill it (cudaMemsetAsync on the "
+        "same stream)",
+        "memory that was not written holds old data, so the numbers change from run to run",
         _SANITIZER,
         reported=("uninitialized",),
     ),
     RemedyRule(
         "other",
-        "Look whether all threads that the barrier waits for reach it; where warps have different work on purpose, "
-        "ignore it",
-        "synccheck takes a barrier of some warps of a block for one of all",
+        "Check that all threads that the barrier waits for reach it; ignore the report if warps have different work "
+        "by design",
+        "synccheck takes a barrier of some warps for a barrier of the whole block",
         _SANITIZER,
         reported=("barrier",),
     ),
     RemedyRule(
         "other",
         "Run memcheck with --report-api-errors no when the calls are probes whose error the program expects",
-        "runtimes ask for functions that an older driver lacks, and go on without them",
+        "runtimes probe for functions that an older driver lacks, and continue without them",
         _SANITIZER,
         reported=("api-error",),
     ),
     RemedyRule(
         "driver-bug",
-        "Update the driver, or remove the profiler",
-        "the locks belong to the driver and CUPTI",
+        "Read the kernel's log (dmesg) from before this stack: the first line of the GPU's driver (an Xid, a ring "
+        "timeout, a reset) names what failed",
+        "a thread that sleeps inside the driver cannot be ended by a signal; a reset of the GPU or a reboot ends it",
+        "Linux kernel/hung_task.c; NVIDIA Xid catalogue",
+        module=KERNEL,
+    ),
+    RemedyRule(
+        "driver-bug",
+        "Update the driver, or run without the profiler",
+        "the locks belong to the driver and to CUPTI",
         "pytorch/pytorch#60158",
         kinds=("mutex",),
     ),
     RemedyRule(
         "other",
-        "Release locks by guards (std::lock_guard, with), and make those in shared memory robust",
-        "a thread that ends while holding a lock leaves it locked; a robust mutex tells the next owner (EOWNERDEAD)",
+        "Use lock guards (std::lock_guard; in Python `with`), and make mutexes in shared memory robust",
+        "a thread that ends while holding a lock leaves it locked; a robust mutex reports that to the next owner "
+        "(EOWNERDEAD)",
         "pthread_mutexattr_setrobust(3)",
         kinds=("mutex",),
     ),
     RemedyRule(
+        "other",
+        "Find who has the lock file: `gdbext locks` on this host, `lsof PATH` or `fuser -v PATH`; where nobody has it, "
+        "remove it and start again",
+        "a lock that is a file, as torch's while it builds an extension, outlives a process that was killed; one of "
+        "flock or fcntl ends with its process, but not always on a network file system",
+        "torch/utils/file_baton.py; flock(2), fcntl(2)",
+        rules=(*FILE_LOCKS, "waits-for-lock-file", "no-locks-there"),
+    ),
+    RemedyRule(
         "fork-after-cuda",
         "Start workers with spawn or forkserver, before CUDA is first used",
-        "a forked child has its parent's locks but not the threads that would release them",
+        "a forked child has its parent's locks, but not the threads that would release them",
         "torch.multiprocessing notes",
     ),
     RemedyRule(
         "network-transport",
-        "Check the link that the line names (ibstat, ibv_rc_pingpong, ping with the full packet size) and the peer's "
-        "own log, then restart the job",
-        "a transfer that failed once is not repeated: every member of the communicator stays blocked",
+        "Check the link that the log line names (ibstat, ibv_rc_pingpong, ping with the full packet size) and the "
+        "peer's log, then restart the job",
+        "NCCL does not repeat a failed transfer: every member of the communicator stays blocked",
         "NCCL user guide, troubleshooting",
     ),
     RemedyRule(
         "network-transport",
-        "Run once with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET, and choose the interface by "
-        "NCCL_SOCKET_IFNAME and "
-        "NCCL_IB_HCA",
-        "the lines say which interface and which card each rank took",
+        "Run once with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET, and choose the interface with "
+        "NCCL_SOCKET_IFNAME and NCCL_IB_HCA",
+        "NCCL then logs the interface and the network card of each rank",
         "NCCL user guide, environment variables",
     ),
     RemedyRule(
         "p2p-or-topology",
-        "Run once with NCCL_P2P_DISABLE=1: when the job then works, switch off ACS on the PCIe bridges and the "
-        "IOMMU, or "
+        "Run once with NCCL_P2P_DISABLE=1: if the job then works, disable the IOMMU and ACS on the PCIe bridges, or "
         "give the container all GPUs of the job",
-        "data then goes through host memory, so only the direct path is excluded",
+        "data then goes through host memory, so the run shows whether the direct path is the problem",
         "NCCL user guide, troubleshooting",
         unset_in="NCCL_P2P_DISABLE=1",
     ),
     RemedyRule(
         "p2p-or-topology",
         "Test the path alone: p2pBandwidthLatencyTest, nvidia-smi topo -p2p r",
-        "it says for each pair of GPUs whether direct access works",
+        "these commands show for each pair of GPUs whether direct access works",
         "CUDA samples; nvidia-smi manual",
     ),
     RemedyRule(
         "not-a-hang",
-        "No action needed here; if requests are not answered, look at the front end or raise its timeout",
-        "the ranks wait for work or are doing it",
+        "No action needed; if requests are not answered, check the front end or raise its timeout",
+        "the ranks wait for work, or are working",
         "vllm-project/vllm#46611",
     ),
     RemedyRule(
         "other",
-        "Follow the evidence above: the cause is recognised, but there is no general advice for it",
-        "the label has no cause-specific advice",
+        "Start from the message of the failed check, assertion or signal: it is in the first sentence of the answer, "
+        "or in the log just before the stack",
+        "the message gives the condition that failed, often with its values; the stack only shows where",
+        "abort(3)",
+        kinds=("exited-or-crashed",),
+        given=("text", "core", "log"),
+    ),
+    RemedyRule(
+        "other",
+        "Start from the evidence (-v prints it)",
+        "`other` covers rare causes, so there is no general advice; the first sentence of the answer names the cause",
         "horovod/horovod#2601",
     ),
     RemedyRule(
         "unknown",
-        "Read the lines before the stack (the signal, the error's text) and take a core: a crash is not a "
-        "hang, and the other ranks only wait for this one",
-        "the first error of the first rank is the cause, all later ones follow from it",
+        "Read the kernel's log around the time of these stacks: dmesg -T",
+        "an error of the driver, device or file system usually precedes a task that hangs in the kernel",
+        "Linux Documentation/admin-guide/sysctl/kernel.rst, hung_task",
+        module=KERNEL,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Read the log of the process up to the crash (signal, error text), and keep a core file (ulimit -c unlimited)",
+        "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205",
         kinds=("exited-or-crashed",),
     ),
     RemedyRule(
         "unknown",
-        "Look at all ranks, not at one: gdbext diagnose on each host, or one file for each rank: gdbext diagnose "
+        "Diagnose all ranks together: gdbext diagnose --hosts LIST, or with a file for each rank gdbext diagnose "
         "rank*.txt",
-        "the rank that differs from the others is the finding; N-1 equal stacks are its victims",
+        "one rank usually differs: that is the suspect; ranks with equal stacks are its victims",
         "field practice: NVIDIA/nccl#719, #857",
         alone=True,
         given=("live",),
     ),
     RemedyRule(
         "unknown",
-        "This text has helper threads only; add the main thread: `thread apply all bt` of the whole process, then the "
-        "other ranks",
-        "helper threads look the same in a job that hangs and in one that works",
+        "Add the stack of the main thread: type `thread apply all bt` in gdb, for this process and for the other ranks",
+        "helper threads look the same in a hung job and in a healthy one",
         "field practice: NVIDIA/nccl#1730",
         helpers=True,
         given=("text",),
     ),
     RemedyRule(
         "unknown",
-        "Add the other ranks, a file or a core for each: gdbext diagnose rank*.txt, or the folder that they are in",
-        "the rank that differs from the others is the finding; N-1 equal stacks are its victims",
+        "Add what the text lacks: all threads of this process (thread apply all bt, py-spy dump --native), and the "
+        "other ranks: gdbext diagnose rank*.txt",
+        "another thread may hold what this one waits for; of several ranks one usually differs: that is the suspect",
         "field practice: NVIDIA/nccl#719, #857",
         alone=True,
-        given=("text", "core"),
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Add the core files or stacks of the other ranks: gdbext diagnose core.* rank*.txt, or name their folder",
+        "one rank usually differs: that is the suspect; ranks with equal stacks are its victims",
+        "field practice: NVIDIA/nccl#719, #857",
+        alone=True,
+        given=("core",),
     ),
     RemedyRule(
         "unknown",
         "Take two samples: gdbext diagnose --samples 2 --interval 10",
-        "what moves between two samples is slow, not stuck",
+        "a thread that moves between two samples is slow, not stuck",
         "field practice: NVIDIA/nccl#1730",
         given=("live",),
     ),
     RemedyRule(
         "unknown",
-        "Take a second dump of the same processes half a minute after the first, and compare the two",
-        "what moves between two dumps is slow, not stuck; one dump cannot tell",
+        "Take a second dump of the same processes half a minute later, and compare the two",
+        "a thread that moves between two dumps is slow, not stuck; one dump cannot show that",
         "field practice: NVIDIA/nccl#1730",
         kinds=_NOT_DEAD,
         given=("text",),
     ),
     RemedyRule(
         "unknown",
-        "Give the logs of all ranks and hosts together: gdbext diagnose FOLDER, with the lines before the first error",
-        "the rank whose log ends early, or has no line where all others time out, is the suspect",
+        "Diagnose the logs of all ranks and hosts together, from before the first error on: gdbext diagnose FOLDER",
+        "the suspect is the rank whose log ends early, or has no timeout where all others have one",
         "field practice: NVIDIA/nccl#928; pytorch/pytorch#20630",
         given=("log",),
     ),
     RemedyRule(
         "unknown",
-        "The next time it hangs, take stacks before the watchdog ends it: py-spy dump --native --pid PID of every rank",
-        "log lines name the ranks that waited, but do not show where the missing rank was",
+        "At the next hang, dump the stacks of every rank before the watchdog ends the job: py-spy dump --native "
+        "--pid PID",
+        "log lines name the ranks that waited, but not the place of the missing rank",
         "field practice: pytorch/pytorch#54818",
         given=("log",),
     ),
     RemedyRule(
         "unknown",
-        "Ask NCCL itself: ncclras (2.24 and newer), or TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 "
-        "before the "
-        "next run",
-        "a wait for the GPU does not show on the stack which collective it is; NCCL's counters or the flight "
-        "recorder do",
+        "Run `ncclras` (NCCL 2.24 and newer), or set TORCH_FR_BUFFER_SIZE=2000 (older torch: "
+        "TORCH_NCCL_TRACE_BUFFER_SIZE) and TORCH_NCCL_DUMP_ON_TIMEOUT=1 for the next run",
+        "the stack of a thread that waits for the GPU does not show the collective; NCCL's counters and torch's "
+        "flight recorder do",
         "NCCL RAS documentation; torch flight recorder",
         kinds=_FOR_THE_GPU,
         given=("live",),
     ),
     RemedyRule(
         "unknown",
-        "For the next run set TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1, and keep the files it writes",
-        "a wait for the GPU does not show on the stack which collective it is; NCCL's counters or the flight "
-        "recorder do",
+        "For the next run set TORCH_FR_BUFFER_SIZE=2000 (older torch: TORCH_NCCL_TRACE_BUFFER_SIZE) and "
+        "TORCH_NCCL_DUMP_ON_TIMEOUT=1, and keep the dump files",
+        "the stack of a thread that waits for the GPU does not show the collective; NCCL's counters and torch's "
+        "flight recorder do",
         "torch flight recorder",
         kinds=_FOR_THE_GPU,
         given=("text", "core"),

@@ -8,16 +8,17 @@ from gdbext.knowledge.row_kinds import Signature
 SIGNATURES: Tuple[Signature, ...] = (
     Signature(
         "implicit-sync-vs-collective",
-        "few ranks are in cudaMallocHost, cudaHostAlloc, cudaFreeHost, cudaMalloc, cudaFree or a first call of cuBLAS; "
+        "a few ranks are in cudaMallocHost, cudaHostAlloc, cudaFreeHost, cudaMalloc, cudaFree or a first call of "
+        "cuBLAS; "
         "the others wait in a collective or for the GPU",
-        "these calls wait until the device is idle or take the driver's lock, while the kernel of a collective keeps "
-        "the device busy until this rank launches its part",
+        "these calls wait until the device is idle, or for the driver's lock; meanwhile the kernel of a collective "
+        "keeps the device busy until this rank launches its part",
         "NVIDIA/nccl#48, #70, #239, #829; pytorch/pytorch#880; PR nccl#623",
         ("implicit",),
     ),
     Signature(
         "lazy-module-load-vs-collective",
-        "few ranks are in cuModuleLoad*, cuLibraryLoad* or cudaFuncSetAttribute, or in the first launch of a kernel "
+        "a few ranks are in cuModuleLoad*, cuLibraryLoad* or cudaFuncSetAttribute, or in the first launch of a kernel "
         "under CUDA_MODULE_LOADING=LAZY; the others wait in a collective or for the GPU",
         "a kernel that is loaded at its first launch takes the context's lock and may wait until the device is idle",
         "torchcomms PR#2334; NVIDIA/nvbench#136; CUDA programming guide, lazy loading",
@@ -25,8 +26,8 @@ SIGNATURES: Tuple[Signature, ...] = (
     ),
     Signature(
         "missing-rank",
-        "ranks wait in a collective or for the GPU; another rank is dead, stopped by a signal, not started, or "
-        "not communicating: in a read, a queue, a lock, Python code",
+        "ranks wait in a collective or for the GPU; another rank is dead, stopped by a signal, not started, or busy "
+        "elsewhere: in a read, a queue, a lock, Python code",
         "a collective completes only when every member has launched it",
         "NVIDIA/nccl#585, #857; vllm-project/vllm#48720; pytorch/pytorch#87995",
         ("gone", "elsewhere", "local", "leader", "starved", "stopped-member"),
@@ -35,7 +36,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "missing-rank",
         "workers wait in shm_broadcast's dequeue (or the front end says `No available shared memory broadcast block`) "
         "while another rank is inside a step",
-        "the workers are victims: the engine core or the rank inside the step is stuck",
+        "the workers only wait: the engine core or the rank inside the step is stuck",
         "vllm-project/vllm#27313, #46611, #44185, #51921, #51986; vllm-ascend#3717",
         ("idle-peer",),
     ),
@@ -49,9 +50,9 @@ SIGNATURES: Tuple[Signature, ...] = (
     ),
     Signature(
         "missing-rank",
-        "all ranks wait for the GPU, none makes progress, and a few have launched fewer collectives than the others, "
-        "by the counts in NCCL's communicators (ncclComm::seqNumber)",
-        "the others' collective waits on the GPU for the members that have not launched it",
+        "all ranks wait for the GPU, none makes progress, and by the counters of NCCL's communicators "
+        "(ncclComm::seqNumber) a few ranks have launched fewer collectives than the others",
+        "on the GPU, the collective of the other ranks waits for the members that have not launched it",
         "NCCL 2.23.4+ comm.h, plugin/profiler.cc; ras/collectives.cc publishes the same counts",
         ("launched_less",),
     ),
@@ -64,43 +65,43 @@ SIGNATURES: Tuple[Signature, ...] = (
     ),
     Signature(
         "multi-comm-ordering",
-        "two host threads (or two ranks) are in calls of two communicators, for example send/receive and all-reduce",
-        "a launched collective can hold the launch queue or the SMs that the next one needs, so two orders block "
-        "each other",
+        "two threads (or two ranks) are in calls on two communicators, for example send/receive and all-reduce",
+        "a launched collective can hold the launch queue or the SMs that the next one needs; if the order differs, "
+        "ranks block each other",
         "NVIDIA/nccl#1766, #899; NCCL user guide, using multiple communicators concurrently",
         ("order", "crossed_order"),
     ),
     Signature(
         "init-rendezvous",
-        "ranks are in ncclCommInit*, bootstrap or the store; a member has not arrived, or waits elsewhere",
-        "the set-up needs all members, found by address: a missing rank, wrong interface or firewall look the same",
+        "ranks are in ncclCommInit*, bootstrap or the store; a member has not joined, or waits elsewhere",
+        "the set-up needs a connection to every member: a missing rank, a wrong network interface and a firewall "
+        "look the same",
         "NVIDIA/nccl#1260, #1324",
         ("set-up", "set-up-alone", "told_by_log"),
     ),
     Signature(
         "network-transport",
-        "NCCL warns of a failed completion of InfiniBand, an unreachable address or a timed-out connection while ranks "
+        "NCCL warns of a failed InfiniBand completion, an unreachable address or a connection timeout while ranks "
         "wait in a collective",
-        "the data of a collective is sent by a helper thread, so the waiting stacks do not show the network",
+        "a helper thread sends the data of a collective, so the stacks of the waiting threads do not show the network",
         "NVIDIA/nccl#394, #1324; NCCL user guide, troubleshooting",
         ("told_by_log",),
     ),
     Signature(
         "p2p-or-topology",
         "a rank that sets up a communicator is in cudaIpcOpenMemHandle, cudaDeviceEnablePeerAccess or an import of a "
-        "peer's memory and does not come out, or NCCL warns that peer access failed",
-        "direct access between GPUs is announced and does not work: IOMMU, PCIe ACS, a container without the peer's "
-        "device, or a virtual machine",
+        "peer's memory and does not return, or NCCL warns that peer access failed",
+        "the driver reports direct access between the GPUs, but it does not work: because of the IOMMU, PCIe ACS, a "
+        "container without the peer's device, or a virtual machine",
         "NCCL user guide, troubleshooting (GPU direct, PCI access control services)",
         ("peer-memory", "told_by_log"),
     ),
     Signature(
         "launch-serialisation",
-        "every rank is in a launch, with CUDA_LAUNCH_BLOCKING=1 or a full launch queue; or few are, and the others "
-        "wait "
-        "for the GPU",
-        "NCCL needs its launches to return: a launch that waits for its kernel waits for a peer that waits for this "
-        "rank",
+        "every rank is in a launch, with CUDA_LAUNCH_BLOCKING=1 or a full launch queue; or a few are, and the others "
+        "wait for the GPU",
+        "NCCL needs its launches to return: a launch that waits for its kernel waits for a peer, and the peer waits "
+        "for this rank",
         "NVIDIA/nccl#750, PR#774, #1766",
         ("launches", "launch"),
     ),
@@ -109,116 +110,135 @@ SIGNATURES: Tuple[Signature, ...] = (
         "one thread waits for the GIL (take_gil) inside a callback, a destructor or the loader; the GIL's owner "
         "waits for "
         "a lock of the driver, the loader or another library",
-        "the waiting thread holds the lock that the GIL's owner needs, and that owner holds the GIL",
+        "the thread that waits for the GIL holds the lock that the GIL's owner waits for",
         "rapidsai/ucx-py#187; auto-round#1701; numba-cuda#317",
         ("gil",),
     ),
     Signature(
         "gil-deadlock",
-        "the GIL's owner is in a CUDA call (cudaEventDestroy, cudaFree, a synchronise) and NCCL's watchdog waits for "
+        "the GIL's owner is in a CUDA call (cudaEventDestroy, cudaFree, a synchronisation) and NCCL's watchdog waits "
+        "for "
         "the "
         "GIL, or torch says `Could not acquire GIL`",
-        "the CUDA call waits for work that only another thread completes, and that thread needs Python",
+        "the CUDA call waits for work that only another thread can complete, and that thread needs the GIL",
         "NVIDIA/Fuser#3055; torch ProcessGroupNCCL.cpp (pt_nccl_gil_chk)",
         ("gil", "told_by_log"),
     ),
     Signature(
         "gil-deadlock",
-        "the owners of GIL and mutex, as read from memory, form a cycle: the thread that holds the GIL waits for a "
-        "mutex, and the mutex's owner waits for the GIL",
-        "each holds the lock that the other needs",
+        "every thread that was read waits for the GIL, and none runs Python code",
+        "a thread that was not read holds the GIL and waits for something without releasing it",
+        "CPython ceval_gil.c",
+        ("gil-kept",),
+    ),
+    Signature(
+        "gil-deadlock",
+        "memory shows a cycle of owners: the thread that holds the GIL waits for a mutex, and the mutex's owner "
+        "waits for the GIL",
+        "each thread holds the lock that the other needs",
         "CPython ceval_gil.c; glibc nptl (owner fields)",
         ("gil",),
     ),
     Signature(
         "lock-order-deadlock",
-        "the owner fields of mutexes, reader-writer locks, joins or the loader's lock, as read from memory, form a "
-        "cycle, or a thread waits for a lock that it holds itself",
+        "memory shows a cycle of owners of mutexes, reader-writer locks, joins or the loader's lock, or a thread "
+        "waits for a lock that it holds itself",
         "every thread of the cycle waits for the next one",
         "glibc nptl (owner fields)",
         ("locks", "joins"),
     ),
     Signature(
         "lock-order-deadlock",
-        "every thread of a process waits without a time-out for a lock, a join, a condition or a semaphore: something "
-        "only another thread of the same process could release or signal",
-        "all threads wait: none is left to wake another one",
+        "every thread of a process waits without a timeout for a lock, a join, a condition or a semaphore that only "
+        "another thread of the same process could release or signal",
+        "all threads wait, so none can wake another one",
         "futex(2); glibc nptl; signal-safety(7)",
         ("left",),
     ),
     Signature(
         "lock-order-deadlock",
-        "threads wait for mutexes and no thread is making progress; or a hook that the CUDA driver called waits for a "
-        "lock of another library",
-        "each holds what the other waits for",
+        "threads wait for mutexes and no thread makes progress; or a hook that the CUDA driver has called waits for "
+        "a lock of another library",
+        "each thread holds what the other waits for",
         "ofiwg/libfabric#9003",
         ("locks",),
     ),
     Signature(
         "fork-after-cuda",
-        "the owner in memory of the lock that a thread waits for is no thread of its process, but one of its parent",
-        "a thread held the lock at the fork; the child has a copy of the lock, but not of that thread",
+        "a thread waits for a lock, and memory names a thread of the parent process as the owner",
+        "a thread held the lock at the fork; the child has a copy of the locked lock, but not that thread",
         "fork(2), pthread_atfork(3)",
         ("forked",),
     ),
     Signature(
         "fork-after-cuda",
-        "a process that was forked has one thread, which waits for a lock, for a pool of threads or in CUDA",
+        "a forked process has one thread, and that thread waits for a lock, for a thread pool or in CUDA",
         "the child has its parent's locks and CUDA state, but not the threads that would release or serve them",
         "torch.multiprocessing notes; libgomp, fork after a parallel region",
         ("forked",),
     ),
     Signature(
         "destructor-or-teardown",
-        "a thread is in ncclCommAbort, ncclCommDestroy, a process group's destructor or an exit handler, over a join "
-        "or a "
-        "stream synchronise",
-        "the teardown waits for a kernel or a helper thread that waits for a peer",
+        "a thread is in ncclCommAbort, ncclCommDestroy, a process group's destructor or an exit handler, and waits "
+        "there for a thread or a stream",
+        "the teardown waits for a kernel or a helper thread, and that waits for a peer",
         "NVIDIA/nccl#829, #1013, #1777",
-        ("teardown", "teardown-alone"),
+        ("teardown", "teardown-alone", "ending"),
     ),
     Signature(
         "shm-too-small",
         "SIGBUS inside NCCL or while shared memory is cleared, or `No space left on device` for /dev/shm",
-        "files in /dev/shm are extended without the memory behind them; the first write to it is a bus error",
+        "a file in /dev/shm can grow without memory behind it; the first write to such a page raises SIGBUS",
         "NVIDIA/Megatron-LM#516; NCCL user guide, troubleshooting",
         ("bus_error", "told_by_log"),
     ),
     Signature(
         "gpu-fault",
-        "a thread throws because a CUDA call failed, a check's message names an error that ends a CUDA context, or the "
-        "log has an Xid or an ECC error, while others wait",
-        "after a fault nothing of that context completes any more; the peers wait for its part",
+        "a thread throws because a CUDA call failed, a failed check names an error that destroys the CUDA context, "
+        "or the log has an Xid or an ECC error; other ranks wait",
+        "after a fault no work of that CUDA context completes; the peers wait for that rank's part of the collective",
         "NVIDIA Xid catalogue; cuda error names",
         ("ended_by_check", "told_by_log"),
     ),
     Signature(
         "driver-bug",
-        "a thread is in state D inside the kernel's GPU driver; or threads of CUPTI and the driver wait for each other",
-        "the driver waits for the GPU or for itself; do not attach to a thread in state D",
+        "a thread is in state D (uninterruptible sleep) in the kernel's GPU driver; or threads of CUPTI and of the "
+        "driver wait for each other",
+        "the driver waits for the GPU or for itself. Do not attach a debugger to a thread in state D",
         "dlrover xpu_timer (skips such processes); syv-ai#107; pytorch/pytorch#60158",
         ("driver",),
     ),
     Signature(
         "not-a-hang",
-        "every rank waits where idle workers wait, or computes, or moved between two samples",
-        "a server without requests, a compilation and a slow step look like a hang from outside",
+        "every rank waits where idle workers wait, computes, or moved between two samples",
+        "from outside, a server without requests, a compilation and a slow step look like a hang",
         "vllm-project/vllm#46611; sgl-project/sglang#17941; NVIDIA/nccl#865",
-        ("nothing_to_do", "all_busy", "goes_on", "changing_hands", "works_inside", "followers_wait"),
+        ("nothing_to_do", "all_busy", "goes_on", "changing_hands", "works_inside", "followers_wait", "at_rest"),
     ),
     Signature(
         "other",
         "the first sentence of the answer names the cause: for example a lock whose owner ended without releasing it, "
         "or a pipe whose other end belongs to a stopped helper process",
-        "rare causes have no label of their own; a send and receive bug in one NCCL release is another example",
+        "rare causes have no label of their own; another example is a send/receive bug in one NCCL release",
         "horovod/horovod#2601",
-        ("orphan", "other-program", "nobody", "messages", "result_lost", "held_up"),
+        (
+            "orphan",
+            "other-program",
+            "held-outside",
+            "unopened",
+            "unasked",
+            "nobody",
+            "messages",
+            "result_lost",
+            "held_up",
+            "lock-file",
+        ),
     ),
     Signature(
         "unknown",
         "all ranks wait for the GPU at the same place, or only one process was seen",
-        "the waiting side does not show what the device runs: a spinning kernel (GPU at 90-100 % with little power, a "
-        "custom all-reduce whose flag is never written), a lost network packet and a slow step look the same",
+        "the stack of a waiting rank does not show what the GPU runs: a spinning kernel (90-100 % utilisation at low "
+        "power; a custom all-reduce whose flag is never written), a lost network packet and a slow step look the same",
         "home-ops#13342; sgl-project/sglang#33549; vllm-project/vllm#8410; NVIDIA/nccl#1730",
         ("cannot_tell",),
     ),

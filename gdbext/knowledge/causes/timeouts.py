@@ -5,7 +5,7 @@ A source names the release and the file that the number was read in; of a binary
 
 from typing import Tuple
 
-from gdbext.knowledge.engines import rows
+from gdbext.knowledge.engines.engine_list import rows
 from gdbext.knowledge.engines.engine_row_kinds import TimeoutRow
 
 TIMEOUTS: Tuple[TimeoutRow, ...] = (

@@ -56,7 +56,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "order",
         "multi-comm-ordering",
-        "{Culprits} {are} in one communicator and the others in another: {sides}. {Both}",
+        "{Culprits} {are} in a collective of one communicator and the others in one of another: {sides}. {Both}",
         "NVIDIA/nccl#1766",
         circle=True,
         resources=("collective",),
@@ -151,10 +151,23 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "driver",
         "driver-bug",
-        "{Culprits} {are} inside the GPU driver ({root}). The driver or the GPU is stuck; the kernel log has the Xid.",
+        "{Culprits} {are} inside the GPU driver ({root}). The driver or the GPU is stuck; look for an Xid in the "
+        "kernel's log.",
         "NVIDIA Xid catalogue; pytorch/pytorch#60158",
         ends=("driver",),
         most="medium",
+    ),
+    CauseRow(
+        "gil-kept",
+        "gil-deadlock",
+        "{Victims} {wait} for the GIL in {what_where}, and no thread that was read runs Python code: whoever holds "
+        "the GIL waits for something without giving it back. One sample cannot tell that from a long call.",
+        "CPython ceval_gil.c: a thread that computes gives it back every 5 ms",
+        via=("kept",),
+        ends=("thread",),
+        most="low",
+        everybody=True,
+        blames=False,
     ),
     CauseRow(
         "forked",
@@ -218,10 +231,31 @@ CAUSES: Tuple[CauseRow, ...] = (
         blames=False,
     ),
     CauseRow(
+        "unopened",
+        "other",
+        "{Culprits} {open} a named pipe to write, in {where}, and {gone}. The call waits until one does. "
+        "{Victims_wait}",
+        "fifo(7)",
+        via=("unopened",),
+        ends=("process",),
+        states=("dead",),
+        most="medium",
+    ),
+    CauseRow(
+        "unasked",
+        "other",
+        "{Culprits} {wait_c} in {where} for completions of an io_uring, and {gone}. {Victims_wait}",
+        "io_uring_enter(2)",
+        via=("unasked",),
+        ends=("process",),
+        states=("dead",),
+        most="medium",
+    ),
+    CauseRow(
         "nobody",
         "other",
-        "{Culprits} {wait_c} in {where}, and {gone}: the process that should answer is gone. A waiter that "
-        "closes its own copy of the other end is notified instead. {Victims_wait}",
+        "{Culprits} {wait_c} in {where}, and {gone}: the process that should answer is gone. (The wait "
+        "would end if the waiting process closed its own copy of the other end.) {Victims_wait}",
         "pipe(7)",
         ends=("process",),
         states=("dead",),
@@ -249,8 +283,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "idle-peer",
         "missing-rank",
-        "{Victims} {wait} in {what}, {culprits} {wait_c} for the next order of the engine. Either the order "
-        "did not reach them, or the ranks disagree about how many steps there are.",
+        "{Victims} {wait} in {what}, {culprits} {wait_c} for the engine's next command. Either the command "
+        "did not arrive, or the ranks disagree about the number of steps.",
         "vllm-project/vllm#27313",
         resources=("collective",),
         ends=("rank",),
@@ -290,7 +324,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "elsewhere",
         "missing-rank",
-        "{Victims} {wait} in {what}; {culprits} {have} not reached it. {Culprit_is_in}",
+        "{Victims} {wait} {in_what}; {behind} {have_behind} not reached {it}. {Culprit_is_in}",
         "pytorch/pytorch#87995",
         resources=("collective",),
         states=("external",),
@@ -306,9 +340,43 @@ CAUSES: Tuple[CauseRow, ...] = (
         most="medium",
     ),
     CauseRow(
+        "ending",
+        "destructor-or-teardown",
+        "{Culprits} {wait_c} in {where}. {root} shuts something down and waits for a thread or process that has not "
+        "ended; one sample cannot show whether it will.",
+        "std::thread, atexit(3), threading._shutdown",
+        ends=("object",),
+        most="low",
+        everybody=True,
+    ),
+    CauseRow(
+        "lock-file",
+        "other",
+        "{Culprits} {wait_c} in {where} for a lock that is a file: another process has it, or one that ended left it "
+        "behind. One sample cannot show which.",
+        "flock(2); torch/utils/file_baton.py",
+        via=("file lock",),
+        ends=("file",),
+        most="low",
+        everybody=True,
+    ),
+    CauseRow(
+        "held-outside",
+        "other",
+        "{Waiter} waits in {through} for a lock that {root} holds. That is no process of this job; one look cannot "
+        "tell whether it will release the lock. {Others_wait}",
+        "proc_locks(5), proc_pid_fdinfo(5)",
+        resources=("lock",),
+        via=("holds",),
+        ends=("process",),
+        states=("external",),
+        most="low",
+        blames=False,
+    ),
+    CauseRow(
         "launches",
         "launch-serialisation",
-        "{Culprits} {are} stuck in a launch in {where}. Launches are blocking, or the launch queue is full: the "
+        "{Culprits} {are} stuck in a kernel launch ({where}). Launches are blocking, or the launch queue is full: the "
         "launch of a collective can then wait for a peer that waits for this rank.",
         "NVIDIA/nccl#750",
         via=("blocked launch",),

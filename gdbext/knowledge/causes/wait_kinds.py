@@ -52,6 +52,9 @@ LINKS = {
     "member": "has not reached it",
     "holds": "holds it",
     "other end": "has the other end open",
+    "unopened": "has not opened the other end",
+    "unasked": "was never asked for anything",
+    "kept": "has it and does not give it back",
     "ended": "held it and is gone",
     "forked": "held it in the parent when the child was forked",
     "called elsewhere": "is in another operation of the same communicator",
@@ -63,6 +66,8 @@ LINKS = {
     "leader first": "works alone first, and the others wait on purpose",
     "local rank": "is driven by no thread",
     "left": "waits as well, and no other thread is left",
+    "ends": "is being ended, and something in it does not end",
+    "file lock": "is locked, by another process or by one that left it behind",
     "exit": "frees it while the process exits",
     "said": "is named by a log line, a witness or a counter",
 }

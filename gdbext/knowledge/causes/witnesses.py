@@ -8,6 +8,7 @@ SAYS = {
     "dead": "the process no longer answers its peers",
     "gone-wrong": "the library has recorded an error or an abort for the process",
     "spins": "the GPU runs a kernel that only waits, such as an unfinished collective",
+    "kernel": "a kernel is on the GPU of the process, as its GPU core shows",
     "gpu-fault": "the process's GPU had a fault that ends all work on it",
     "gpu-error": "a fault of a GPU that cannot be attributed to one process",
     "shm-room": "there is room for many NCCL connections in the only /dev/shm of the ranks",

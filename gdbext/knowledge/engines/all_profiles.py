@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.engines import parts
+from gdbext.knowledge.engines.engine_list import parts
 from gdbext.knowledge.row_kinds import EngineProfile
 
 PROFILES: Tuple[EngineProfile, ...] = tuple(engine.PROFILE for engine in parts("profile"))

@@ -1,4 +1,4 @@
-"""What the rows of an engine's checks, time limits and streams say."""
+"""What the rows of an engine's checks, time limits, streams and build say."""
 
 from __future__ import annotations
 
@@ -119,3 +119,26 @@ def sync_and_check_statics(namespace: str) -> Tuple[str, str, str, str]:
         f"_ZGV{function[1:]}5levelB5cxx11",
         f"_ZGV{function[1:]}10level_name",
     )
+
+
+class DebugCheckRow(NamedTuple):
+    """A check that a variable switches on when the program starts. It is compiled in where `text` stands in a file."""
+
+    engine: str
+    function: str
+    text: bytes  # the variable's name, or that of the function
+    variable: str
+    values: Tuple[str, ...]  # that switch it on; the first is what we recommend
+    source: str
+    absent: str = ""  # which builds do not have it
+    besides: str = ""  # what else switches it on
+
+
+class BuildRow(NamedTuple):
+    """How an engine is built so that frames have names, files, lines and arguments, and kernels have lines."""
+
+    engine: str
+    commands: Tuple[str, ...]  # as typed in its source folder
+    gives: str
+    source: str
+    notes: Tuple[str, ...] = ()

@@ -5,8 +5,8 @@ The rows of one engine stand in its folder, before those that any engine may hav
 
 from typing import Tuple
 
-from gdbext.knowledge.engines import rows
-from gdbext.knowledge.engines.engine_row_kinds import CalledRow, FailRow, MessageRow, SwitchRow
+from gdbext.knowledge.engines.engine_list import rows
+from gdbext.knowledge.engines.engine_row_kinds import CalledRow, DebugCheckRow, FailRow, MessageRow, SwitchRow
 
 MESSAGES: Tuple[MessageRow, ...] = (
     *rows("checks", "MESSAGES"),
@@ -86,6 +86,9 @@ STARTING: Tuple[Tuple[str, str, str, str], ...] = (
     ("", "CUDA_LAUNCH_BLOCKING", "1", "CUDA C programming guide"),
 )
 """What `gdbext run --check` sets: engine ("" for every one), variable, value, source."""
+
+DEBUG_CHECKS: Tuple[DebugCheckRow, ...] = rows("checks", "DEBUG_CHECKS")
+"""Checks that wait for each kernel, or look closer, when a variable said so at start."""
 
 CHECKING = (
     r"\b(?:(?:sync_)?check_cuda_(?:error|value)|(?:TLLM_|TM_|C10_|AT_|KU_|STD_)?CUDA_?CHECK\w*|C10_CUDA_KERNEL_LAUNCH_CHECK"

@@ -11,10 +11,10 @@ from gdbext.knowledge.errors.error_row_kinds import ErrorRow
 _HEADER = "driver_types.h 13.5"
 _OURS = "driver_types.h 13.5, which does not call it sticky: taken so, as the hardware failed"
 
-BLOCKING = "CUDA_LAUNCH_BLOCKING=1 makes the failing launch itself report it (not inside of CUDA graphs)"
+BLOCKING = "CUDA_LAUNCH_BLOCKING=1 makes the failing launch itself report it (not inside CUDA graphs)"
 SANITIZER = "compute-sanitizer --tool memcheck on a small case names the kernel, the thread and the address"
 CORE = "CUDA_ENABLE_COREDUMP_ON_EXCEPTION=1 writes a GPU core with the failing kernel and line; cuda-gdb opens it"
-XID = "dmesg | grep Xid: the kernel driver's line tells the program's fault from the hardware's"
+XID = "dmesg | grep Xid: the kernel driver's line shows whether the program or the hardware failed"
 _KERNEL_FAULT = (BLOCKING, SANITIZER, CORE)
 _HARDWARE = (XID, "nvidia-smi -q -d ECC,PAGE_RETIREMENT; take the GPU out of service if the error recurs")
 
@@ -34,7 +34,7 @@ CUDA: Tuple[ErrorRow, ...] = (
     ),
     ErrorRow(
         2,
-        "the device (or the host, for pinned memory) has not enough free memory",
+        "the device (or the host, for pinned memory) does not have enough free memory",
         _HEADER,
         causes=(
             "KV cache sized for an empty GPU while another process or rank uses it too",
@@ -42,7 +42,7 @@ CUDA: Tuple[ErrorRow, ...] = (
             "fragmentation of the caching allocator; CUDA graphs and lazy modules take memory late",
         ),
         steps=(
-            "nvidia-smi: who else is on this GPU",
+            "nvidia-smi: see which other processes use this GPU",
             "lower the engine's memory fraction, maximum batch or sequence length",
         ),
         prints="out of memory",
@@ -52,7 +52,7 @@ CUDA: Tuple[ErrorRow, ...] = (
         "the driver could not be initialised, or was used in a process forked after CUDA was initialised",
         _HEADER,
         causes=("fork after CUDA was used: workers must be spawned", "a broken driver installation"),
-        steps=("start workers by spawn (VLLM_WORKER_MULTIPROC_METHOD=spawn, torch.multiprocessing spawn)",),
+        steps=("start workers with spawn (VLLM_WORKER_MULTIPROC_METHOD=spawn, torch.multiprocessing spawn)",),
         prints="initialization error",
     ),
     ErrorRow(
@@ -73,7 +73,7 @@ CUDA: Tuple[ErrorRow, ...] = (
     ),
     ErrorRow(
         35,
-        "the installed driver is older than the CUDA runtime needs, or no driver is there at all",
+        "the installed driver is older than the CUDA runtime needs, or no driver is installed",
         _HEADER,
         causes=("a container without the driver's libraries (no --gpus)", "an image newer than the host's driver"),
         steps=("nvidia-smi shows the driver's release; use an image for it or newer drivers, or --gpus all",),
@@ -100,14 +100,17 @@ CUDA: Tuple[ErrorRow, ...] = (
         "no GPU is visible to this process",
         _HEADER,
         causes=("CUDA_VISIBLE_DEVICES is empty or wrong", "a container without GPUs", "no device files in /dev"),
-        steps=("nvidia-smi in the same container; look at CUDA_VISIBLE_DEVICES of the rank",),
+        steps=("run nvidia-smi in the same container; look at CUDA_VISIBLE_DEVICES of the rank",),
         prints="no CUDA-capable device is detected",
     ),
     ErrorRow(
         101,
         "a device number that this process does not have",
         _HEADER,
-        causes=("local rank used as device although CUDA_VISIBLE_DEVICES leaves one", "more ranks than GPUs"),
+        causes=(
+            "the local rank is used as device number although CUDA_VISIBLE_DEVICES leaves only one",
+            "more ranks than GPUs",
+        ),
         steps=("compare the local rank, CUDA_VISIBLE_DEVICES and the number of GPUs",),
         prints="invalid device ordinal",
     ),
@@ -149,16 +152,16 @@ CUDA: Tuple[ErrorRow, ...] = (
         "an NVLink error that could not be corrected",
         _OURS,
         sticky=True,
-        causes=("a bad link or a GPU that reset under the job",),
+        causes=("a bad link or a GPU that was reset while the job ran",),
         steps=(XID, "nvidia-smi nvlink -e"),
         prints="uncorrectable NVLink error detected during the execution",
     ),
     ErrorRow(
         222,
-        "PTX of a newer toolchain than this driver can compile",
+        "PTX from a toolchain newer than this driver can compile",
         _HEADER,
         causes=("an image newer than the host's driver",),
-        steps=("newer driver, or a build with machine code for this GPU",),
+        steps=("use a newer driver, or a build with machine code for this GPU",),
         prints="the provided PTX was compiled with an unsupported toolchain.",
     ),
     ErrorRow(
@@ -172,10 +175,10 @@ CUDA: Tuple[ErrorRow, ...] = (
     ),
     ErrorRow(
         304,
-        "a call of the operating system failed inside of the driver",
+        "a call of the operating system failed inside the driver",
         _HEADER,
         causes=("memlock or file limits of the container", "missing rights for IPC between containers"),
-        steps=("ulimit -l and -n of the rank; docker --ulimit memlock=-1 --ipc=host",),
+        steps=("check ulimit -l and -n of the rank; docker --ulimit memlock=-1 --ipc=host",),
         prints="OS call failed or operation not supported on this OS",
     ),
     ErrorRow(
@@ -188,9 +191,9 @@ CUDA: Tuple[ErrorRow, ...] = (
     ),
     ErrorRow(
         600,
-        "work is not finished yet: an answer of queries, not an error",
+        "the work is not finished yet: a normal result of a query, not an error",
         _HEADER,
-        causes=("a query whose answer is checked as if it were an error",),
+        causes=("a query whose result is checked like an error",),
         prints="device not ready",
     ),
     ErrorRow(
@@ -201,7 +204,7 @@ CUDA: Tuple[ErrorRow, ...] = (
         causes=(
             "an index beyond a tensor: token ids, block tables and slots of the KV cache, expert ids",
             "memory that was freed or moved while a kernel on another stream still used it",
-            "a stale pointer inside of a CUDA graph",
+            "a stale pointer inside a CUDA graph",
         ),
         steps=_KERNEL_FAULT,
         prints="an illegal memory access was encountered",
@@ -211,7 +214,7 @@ CUDA: Tuple[ErrorRow, ...] = (
         "the kernel needs more registers or shared memory than a block can have",
         _HEADER,
         causes=("a debug build of a kernel", "a block size chosen for another GPU"),
-        steps=("fewer threads a block, or __launch_bounds__",),
+        steps=("use fewer threads a block, or __launch_bounds__",),
         prints="too many resources requested for launch",
     ),
     ErrorRow(
@@ -219,16 +222,16 @@ CUDA: Tuple[ErrorRow, ...] = (
         "a kernel ran longer than the limit of this device",
         _HEADER,
         sticky=True,
-        causes=("a GPU that drives a display", "a kernel that waits for a peer which never comes"),
-        steps=("nvidia-smi -q: is a display attached", "gdbext diagnose on all ranks"),
+        causes=("a GPU that drives a display", "a kernel that waits for a peer that never arrives"),
+        steps=("nvidia-smi -q shows whether a display is attached", "gdbext diagnose on all ranks"),
         prints="the launch timed out and was terminated",
     ),
     ErrorRow(
         704,
         "peer access was enabled before: mostly harmless",
         _HEADER,
-        causes=("two libraries of one process enable it both",),
-        steps=("the caller should take it as success and clear it by cudaGetLastError",),
+        causes=("two libraries of one process both enable it",),
+        steps=("the caller should take it as success and clear it with cudaGetLastError",),
         prints="peer access is already enabled",
     ),
     ErrorRow(
@@ -284,7 +287,7 @@ CUDA: Tuple[ErrorRow, ...] = (
     ),
     ErrorRow(
         718,
-        "a kernel jumped to an address that is no code",
+        "a kernel jumped to an address that has no code",
         _HEADER,
         sticky=True,
         causes=("a damaged function pointer or stack",),
@@ -303,11 +306,11 @@ CUDA: Tuple[ErrorRow, ...] = (
         720,
         "a cooperative launch with more blocks than fit the GPU at once",
         _HEADER,
-        causes=("MPS or another process takes a part of the GPU", "a grid computed for a larger GPU"),
-        steps=("cudaOccupancyMaxActiveBlocksPerMultiprocessor tells how many fit",),
+        causes=("MPS or another process uses part of the GPU", "a grid computed for a larger GPU"),
+        steps=("cudaOccupancyMaxActiveBlocksPerMultiprocessor returns how many fit",),
         prints="too many blocks in cooperative launch",
     ),
-    ErrorRow(721, "a kernel ended without giving its tensor memory back", _HEADER, sticky=True, steps=_KERNEL_FAULT),
+    ErrorRow(721, "a kernel ended without releasing its tensor memory", _HEADER, sticky=True, steps=_KERNEL_FAULT),
     ErrorRow(
         802,
         "the GPUs are not ready: mostly the fabric manager of an NVSwitch machine does not run",
@@ -321,7 +324,7 @@ CUDA: Tuple[ErrorRow, ...] = (
         "the kernel driver and libcuda have mismatched releases",
         _HEADER,
         causes=("the driver was updated and the host not rebooted", "libcuda of the image shadows the host's"),
-        steps=("cat /proc/driver/nvidia/version, and which libcuda.so.1 the rank has mapped",),
+        steps=("compare /proc/driver/nvidia/version with which libcuda.so.1 the rank has mapped",),
         prints="system has unsupported display driver / cuda driver combination",
     ),
     ErrorRow(
@@ -337,7 +340,7 @@ CUDA: Tuple[ErrorRow, ...] = (
         900,
         "this call is not allowed while the stream is being captured",
         _HEADER,
-        causes=("a synchronisation, allocation or debug check inside of CUDA graph capture",),
+        causes=("a synchronisation, allocation or debug check inside a CUDA graph capture",),
         steps=("switch debug checks off while capturing, or run eagerly (vLLM: --enforce-eager)",),
         prints="operation not permitted when stream is capturing",
     ),
@@ -345,7 +348,7 @@ CUDA: Tuple[ErrorRow, ...] = (
         901,
         "an earlier call spoilt the capture",
         _HEADER,
-        steps=("the first error during the capture is the one to look at",),
+        steps=("look at the first error during the capture",),
         prints="operation failed due to a previous error during capture",
     ),
     ErrorRow(

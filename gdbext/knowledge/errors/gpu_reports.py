@@ -8,6 +8,10 @@ from typing import Mapping, NamedTuple, Tuple
 _MANUAL = "Compute Sanitizer manual, NVIDIA"
 
 
+GPU_CORE = "gpu-core"
+"""`GpuError.tool` of what a GPU core shows, and no sanitizer."""
+
+
 class ReportRow(NamedTuple):
     """The first line of a report, without the tool's prefix. Groups: space, access, size, call, error, number, address,
     hazards, and place for the first side of a race."""
@@ -145,7 +149,11 @@ TROUBLE = (
 """Lines of the tool about itself."""
 
 OTHER_SIDE = r"and (Read|Write|Atomic|Memory) access at (.{1,8000})"
-HAZARD_SIDE = r"(Read|Write|Atomic) Thread (\(\d{1,10},\d{1,10},\d{1,10}\)) at (.{1,8000})"
+UNWRITTEN = r"Uninitialized access (?:at|to) 0x[0-9a-fA-F]{1,16} on access by (\w{1,80})"
+"""Below the first line of a host access: it was no wrong address. Calls: cudaMemcpy, cudaMemcopy, cudaMemset."""
+DETAIL = r"(?:at |in |by thread|Address |Access |and |Host Frame:|Device Frame:|Saved host backtrace|Host backtrace)"
+"""How a line begins that is not the first of its report."""
+HAZARD_SIDE = r"(Read|Write|Atomic) Thread (\(\d{1,10}, ?\d{1,10}, ?\d{1,10}\)) at (.{1,8000})"
 BY_THREAD = r"by thread (\([\d,]{1,40}\))(?: in block (\([\d,]{1,40}\)))?"
 ADDRESS = r"(?:Address|Access (?:at|to)) (0x[0-9a-fA-F]{1,16}) is ([\w ]{1,80})"
 NEAREST = (

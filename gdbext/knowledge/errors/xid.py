@@ -57,3 +57,16 @@ XIDS: Dict[int, Xid] = {
 def meaning_of(number: int) -> Xid:
     """The row of a number; an unknown one is named and ends no work."""
     return XIDS.get(number) or Xid(number, "not in the table", ends_work=False)
+
+
+XID_LINE = (
+    r"NVRM: Xid \((?:PCI:)?(?P<bus>[0-9A-Fa-f:.]{4,20})\): (?P<number>\d{1,5}),?"
+    r"(?: pid='?(?P<pid>\d{1,9}|<unknown>)'?,?)?(?: name='?(?P<name>[^',]{0,60})'?,?)? ?(?P<rest>.{0,200})"
+)
+"""A line of the kernel's log. The pid in it is the host's."""
+
+BUS_OF_PROCESS = (
+    r"(?P<host>[\w.-]{1,253}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,4}\] NCCL INFO .{0,400}?"
+    r"\bbusId (?P<bus>[0-9a-fA-F]{1,12})\b"
+)
+"""A line of NCCL (init.cc: `Init START`, `Init COMPLETE`): which GPU a process uses."""

@@ -3,20 +3,18 @@
 from typing import Tuple
 
 from gdbext.knowledge import vendor_calls
-from gdbext.knowledge.engines import rows
-from gdbext.knowledge.frames import failures, helper_threads, idle, other_engines
-from gdbext.knowledge.frames import unknown_libraries as by_name
-from gdbext.knowledge.frames.devices import ascend, cublas, other_devices, rocm
-from gdbext.knowledge.frames.devices import cuda_internals as cuda
+from gdbext.knowledge.engines.engine_list import rows
+from gdbext.knowledge.frames import failures, helper_threads, idle, other_engines, unknown_libraries
+from gdbext.knowledge.frames.devices import ascend, cublas, cuda_internals, other_devices, rocm
 from gdbext.knowledge.frames.networks import fabrics, gloo, mpi, nccl
 from gdbext.knowledge.frames.python import interpreter, python_helpers, python_libraries
 from gdbext.knowledge.frames.system import libc, library_locks, linux_kernel
-from gdbext.knowledge.log_lines import last_words as messages
+from gdbext.knowledge.log_lines import last_words
 from gdbext.knowledge.row_kinds import EmptyName, FrameRule, MessageRule, ThreadName
 
 RULES: Tuple[FrameRule, ...] = (
     *vendor_calls.RULES,
-    *cuda.RULES,
+    *cuda_internals.RULES,
     *rocm.RULES,
     *cublas.RULES,
     *nccl.RULES,
@@ -38,15 +36,15 @@ RULES: Tuple[FrameRule, ...] = (
     *linux_kernel.RULES,
     *helper_threads.RULES,
     *vendor_calls.UNLISTED,
-    *by_name.RULES,
+    *unknown_libraries.RULES,
 )
 """All frame rules. On one frame the first that matches decides."""
 
-EMPTY_NAMES: Tuple[EmptyName, ...] = cuda.EMPTY
+EMPTY_NAMES: Tuple[EmptyName, ...] = cuda_internals.EMPTY
 """Names that count as no name."""
 
 THREAD_NAMES: Tuple[ThreadName, ...] = helper_threads.NAMES
 """Hints from thread names."""
 
-MESSAGES: Tuple[MessageRule, ...] = messages.RULES
+MESSAGES: Tuple[MessageRule, ...] = last_words.RULES
 """Error lines beside stacks."""

@@ -14,9 +14,11 @@ def _pool(
     )
 
 
-def _caller(id: str, function: str, source: str, kind: str = "condvar-idle", under: str = "") -> FrameRule:
+def _caller(
+    id: str, function: str, source: str, kind: str = "condvar-idle", under: str = "", calls: str = ""
+) -> FrameRule:
     """The thread that has given a pool its work waits for it with the pool's own functions: no member of it."""
-    return FrameRule(id, kind, function, source, rank=LOCK, under=under)
+    return FrameRule(id, kind, function, source, rank=LOCK, under=under, calls=calls)
 
 
 CALLERS = ("openmp-caller", "blas-caller", "tbb-caller", "pool-caller", "ucx-progress", "ucx-finish")
@@ -25,7 +27,10 @@ CALLERS = ("openmp-caller", "blas-caller", "tbb-caller", "pool-caller", "ucx-pro
 
 RULES = (
     _caller(
-        "openmp-caller", r"(GOMP_(parallel|barrier|taskwait|loop)\w*|__kmpc_(fork_call|barrier)\w*)", "libgomp, libomp"
+        "openmp-caller",
+        r"(GOMP_(parallel|barrier|taskwait|loop)\w*|__kmpc_(fork_call|barrier)\w*)",
+        "libgomp, libomp; in the function that the compiler made of the region the caller does its own share",
+        calls=r".*(\._omp_fn\.\d+|\.?omp_outlined\w*)",
     ),
     _caller(
         "blas-caller",
@@ -95,7 +100,7 @@ RULES = (
     _pool(
         "rust-pool",
         r"(tokio::runtime::(scheduler|thread_pool|basic_scheduler|blocking|io|time|driver|signal)"
-        r"|rayon_core::(sleep|registry)|async_io::"
+        r"|rayon_core::(sleep|registry)|async_io::|polling::\w+::Poller::wait"
         r"|tracing_appender::|smol::|async_executor::|hyper::|reqwest::blocking::client::ClientHandle)",
         "Rust tokio, rayon, tracing",
         "thread pool",
@@ -116,6 +121,26 @@ RULES = (
         under=r"((julia_|japi1_)?task_done_hook|i?jl_finish_task|i?jl_threadfun|jl_thread_\w*main|start_thread|clone)",
     ),
     _pool("julia-gc", r"(jl_gc_\w*threadfun|signal_listener)$", "Julia", "Julia run-time", leaf=False),
+    _pool(
+        "go-idle",
+        r"runtime\.(find[rR]unnable|stopm|sysmon|bgsweep|bgscavenge|gcBgMarkWorker|forcegchelper|runfinq)$|os/signal\.signal_recv$",
+        "Go runtime/proc.go, mgc.go: threads without a goroutine, and the runtime's own",
+        "Go run-time",
+        leaf=False,
+    ),
+    _pool(
+        "java-idle",
+        r"java\.util\.concurrent\.(ThreadPoolExecutor\.getTask|ForkJoinPool\.awaitWork)$|java\.lang\.ref\.ReferenceQueue\.remove0?$",
+        "OpenJDK java/util/concurrent, java/lang/ref: a worker without a task, and the collector's queue",
+        "thread pool",
+        leaf=False,
+    ),
+    _pool(
+        "windows-idle",
+        r"(Nt|Zw)WaitForWorkViaWorkerFactory$",
+        "Windows ntdll: a thread of the process' pool without work",
+        "thread pool",
+    ),
     _pool("libevent", r"event_base_(loop|dispatch)$|event_process_active\w*", "libevent", "event loop"),
     _pool("brpc", r"(bthread::TaskGroup::(wait_task|run_main_task)|brpc::|butil::|bvar::)", "brpc", "RPC pool"),
     _pool(

@@ -160,7 +160,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1", "ip6-localhost")
 _BESIDE: Tuple[Tuple[str, str, str], ...] = (
     # where the name stands, the names, the role
     (PROGRAM, r"(?:cuda-gdb|gdb(?:server)?|lldb|rr|[sl]trace|perf|eu-stack)(?:-\S+)?", "debugger"),
-    (SCRIPT, r"py-spy|pystack|gdbext|austin|memray", "debugger"),
+    (SCRIPT, r"py-spy|pystack|gdbext(?:\.pyz)?|austin|memray", "debugger"),
+    (r"\s-c\s", r"# gdbext on a host", "debugger"),  # collect/hosts/fan_out.py: srun gives it the variables of a rank
     (MODULE, r"(?:gdbext|pystack|memray)(?:\.\S+)?", "debugger"),
     (PROGRAM, r"nsys|ncu|compute-sanitizer|TreeLauncher\S*|ncclras|nvidia-smi|nvtop", "tool"),
     (PROGRAM, r"(?:mpirun|mpiexec|orterun|prterun|oshrun)(?:[._-]\w+)?", "launcher"),

@@ -1,4 +1,5 @@
-"""What makes an engine record or write something from its start on: `gdbext run --profile` and `--dump` (rows)."""
+"""What an engine gets at its start so that it records or writes something: `gdbext run --profile`, `--dump` and
+`--sanitizer` (rows)."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Tuple
 _MS = "MindSpore 2.6 documentation: environment variables, dump"
 _TRTLLM = "NVIDIA/TensorRT-LLM"
 
-PROFILE, GRAPHS, TENSORS = "profile", "graphs", "tensors"
+PROFILE, GRAPHS, TENSORS, SANITIZER = "profile", "graphs", "tensors", "sanitizer"
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,51 @@ SETTINGS: Tuple[StartSetting, ...] = (
         argument=True,
         writes="{dir}/sglang/TPt_PPp_RankR_pidN/PassS.pt",
     ),
+    StartSetting(
+        SANITIZER,
+        "",
+        "PYTORCH_NO_CUDA_MEMORY_CACHING",
+        "1",
+        "torch CUDA semantics, memory management: for cuda-memcheck; expandable segments are not used then, either",
+    ),
+    StartSetting(
+        SANITIZER,
+        "",
+        "TORCH_NCCL_ENABLE_MONITORING",
+        "0",
+        "torch 2.14.1 ProcessGroupNCCL::HeartbeatMonitor: ends a rank without a heartbeat after 480 s",
+    ),
+    StartSetting(
+        SANITIZER,
+        "vllm",
+        "--enforce-eager",
+        "",
+        "pytorch c10/cuda/CUDACachingAllocator.cpp: uncached memory is refused while a CUDA graph is captured",
+        argument=True,
+    ),
+    StartSetting(
+        SANITIZER,
+        "vllm",
+        "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS",
+        "86400",
+        "vllm 0.33.0 vllm/envs.py: 300 s for a step",
+    ),
+    StartSetting(
+        SANITIZER,
+        "sglang",
+        "--disable-cuda-graph",
+        "",
+        "pytorch c10/cuda/CUDACachingAllocator.cpp: uncached memory is refused while a CUDA graph is captured",
+        argument=True,
+    ),
+    StartSetting(
+        SANITIZER,
+        "sglang",
+        "--watchdog-timeout",
+        "86400",
+        "sglang 0.5.23 srt/utils/watchdog.py: 300 s for a batch",
+        argument=True,
+    ),
 )
 
 NOTES: Tuple[StartNote, ...] = (
@@ -180,6 +226,12 @@ NOTES: Tuple[StartNote, ...] = (
         "TensorRT-LLM writes tensors only where its program sets an executor DebugConfig: into $TMPDIR/tllm_debug, all "
         "ranks into the same folder (its PP_ and TP_ are sizes), so give each rank a TMPDIR of its own",
         f"{_TRTLLM} cpp/tensorrt_llm/batch_manager/utils/debugUtils.cpp getOutputPath",
+    ),
+    StartNote(
+        SANITIZER,
+        "tensorrt-llm",
+        "TensorRT-LLM needs cuda_graph_config: null: torch refuses uncached memory while a CUDA graph is captured",
+        f"{_TRTLLM} llmapi CudaGraphConfig",
     ),
     StartNote(TENSORS, "vllm", "no setting of vLLM is known that writes tensors", "vllm envs.py, 0.33"),
 )

@@ -10,6 +10,7 @@ from gdbext.knowledge.log_lines import (
     communicator_setup,
     deaths,
     device_faults,
+    lock_files,
     missing_ranks,
     other_evidence,
     own_deaths,
@@ -24,6 +25,7 @@ LOG_RULES: Tuple[LogRule, ...] = (
     *missing_ranks.RULES,
     *deaths.RULES,
     *communicator_setup.RULES,
+    *lock_files.RULES,
     *own_deaths.RULES,
     *other_evidence.RULES,
 )

@@ -18,6 +18,15 @@ RULES: Tuple[LogRule, ...] = (
         "nccl-init",
     ),
     LogRule(
+        "rank-twice",
+        r"Bootstrap Root ?: rank \d{1,6} of \d{1,6} ranks has already checked in",
+        "two processes joined a communicator with the same rank number",
+        "NCCL bootstrap.cc",
+        _INIT,
+        "medium",
+        "nccl-init",
+    ),
+    LogRule(
         "version-mismatch",
         r"Mismatched NCCL version detected",
         "the ranks run different releases of NCCL",
@@ -48,7 +57,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "clients-joined",
         r"Timed out after .{0,60} waiting for clients\. \d+/\d+ clients joined",
-        "not all ranks reached the store",
+        "not all ranks joined at the rendezvous store",
         "torch TCPStore.cpp",
         _INIT,
         "medium",
@@ -61,7 +70,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|wait timeout after \d+ms, keys?: |failed to (?:connect|recv).{0,60}TCPStore|TCPStore.{0,80}(?:timed out"
         r"|Broken pipe)"
         r"|DEADLINE_EXCEEDED: (?:Barrier timed out|.{0,60}coordination service)",
-        "a rank did not reach the store, or never wrote its key",
+        "a rank did not join at the rendezvous store within the timeout",
         "torch socket.cpp, TCPStore.cpp, elastic rendezvous/api.py; tsl coordination_service.cc",
         _INIT,
         "low",
@@ -70,7 +79,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "store-barrier",
         r"Waiting in store based barrier to initialize process group",
-        "a rank waits at the store until all ranks of the group have arrived",
+        "a rank waits at the rendezvous store for the other ranks of its group",
         "torch distributed_c10d.py, _store_based_barrier",
         _INIT,
         "low",
@@ -81,7 +90,8 @@ RULES: Tuple[LogRule, ...] = (
         r"Connecting to rank \d{1,6} failed, waiting for \d+ milliseconds|connectFullMesh failed"
         r"|connect to (?:the )?tracker.{0,40} failed|Timed out trying to connect to"
         r"|Timed out during handshake while connecting to"
-        r"|Failed to meet rendezvous '|failed to connect to all addresses"
+        r"|mesh_service\.cc:\d{1,5} : Check failed: .{0,80}WaitForConnected"
+        r"|Failed to meet rendezvous '(?!.{0,200}: Socket closed)|failed to connect to all addresses"
         r"|Failed to connect to GCS|Could not connect to scheduler",
         "a process of the job did not reach another one while they set up their connections",
         "LightGBM linkers_socket.cpp; gloo; rabit; distributed comm/core.py; gRPC; Ray gcs_client",
@@ -125,13 +135,21 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "infiniband",
-        r"NET/IB ?: ?(?:Got completion|Got async event)|Call to (?:wrap_)?ibv_\w+ failed|IBV_WC_\w+ERR"
+        r"NET/IBP? ?: ?(?:Got completion|Got async event)|Call to (?:wrap_)?ibv_\w+ failed|IBV_WC_\w+ERR"
         r"|[Tt]ransport retry count(?:er)? exceeded|(?:Local|Remote) (?:QP operation|access|operation|invalid request)"
         r"(?: error)? on mlx|Endpoint timeout|local protection error|syndrome 0x81",
         "InfiniBand reported a transfer that failed",
         "NCCL transport/net_ib.cc; UCX ib_mlx5_log.c; openucx/ucx#1920",
         _NETWORK,
         "medium",
+    ),
+    LogRule(
+        "network-device",
+        r"NET/IB ?: ?Unable to open device",
+        "a network device could not be opened",
+        "NCCL transport/net_ib.cc",
+        _NETWORK,
+        "low",
     ),
     LogRule(
         "unreachable",
@@ -154,18 +172,27 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "peer-closed",
         r"NCCL WARN.*(?:[Cc]onnection closed by (?:remote )?peer|Connection reset by peer|remote process exited)"
-        r"|Call to \w{4,8} (?:from|to) \S{1,80} failed ?: ?(?:Connection reset|Broken pipe|Software caused)",
+        r"|Call to \w{4,8} (?:from|to) \S{1,80} failed ?: ?(?:Connection reset|Broken pipe|Software caused)"
+        r"|Failed to meet rendezvous '[^']{1,200}': Socket closed",
         "a peer closed its connection: its process ended first",
-        "NCCL misc/socket.cc",
+        "NCCL misc/socket.cc; torch_xla mesh_service.cc",
         "missing-rank",
         "low",
     ),
     LogRule(
+        "gloo-closed",
+        r"Connection closed by peer \[|gloo/transport/tcp/\S{1,40}\] (?:Read error|Write error)",
+        "a peer of a Gloo collective closed its connection, usually because its process ended",
+        "gloo transport/tcp/pair.cc",
+        "missing-rank",
+        "low",
+        "gloo",
+    ),
+    LogRule(
         "gloo-peer",
-        r"Connection closed by peer \[|gloo/transport/tcp/\S{1,40}\] (?:Read error|Write error|timed out"
-        r"|\S{0,40} timeout)"
+        r"gloo/transport/tcp/\S{1,40}\] (?:timed out|\S{0,40} timeout)"
         r"|Timed out waiting \d+ ?ms for (?:send|recv) operation to complete",
-        "a peer of a collective of Gloo is gone or does not answer",
+        "a peer of a Gloo collective did not answer in time",
         "gloo transport/tcp/pair.cc, unbound_buffer.cc",
         "missing-rank",
         "low",

@@ -107,7 +107,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|The actor is dead because|Received sigquit from a child process|Subprocess .{0,60}exited with code"
         r"|Scheduler hit an exception|(?:MpiSession|MpiPool|MPI) worker .{0,40}(?:has died|died unexpectedly"
         r"|exited unexpectedly)",
-        "an engine or an actor of it ended",
+        "an engine or one of its actors ended",
         "vLLM v1/engine/exceptions.py; Ray exceptions.py; SGLang scheduler.py; TensorRT-LLM executor/proxy.py",
         wait=_DEAD,
     ),
@@ -137,7 +137,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|\b(?:[Pp]rocess|[Ww]orker|[Cc]hild|[Rr]ank|[Aa]ctor|[Cc]ontainer|[Nn]ode|[Jj]ob|[Tt]ask)\b.{0,60}"
         r"(?: died| crashed| killed| exited| terminated| aborted| failed)\b.{0,60}"
         r"(?:\bsignal\b|\bSIG[A-Z]{3,5}\b|exit[ _]?(?:code|status)\b[ =:(]{0,3}-?[1-9])",
-        "the manager of the process saw it end",
+        "a process manager reported that a process ended",
         "systemd service.c; gunicorn arbiter.py; MPICH and Intel MPI; the words that managers of processes use",
         wait=_DEAD,
     ),

@@ -10,12 +10,21 @@ _THROWS = "cuda-error-throw"
 RULES: Tuple[LogRule, ...] = (
     LogRule(
         "xid",
-        r"NVRM: Xid|\bXid \(|\bSXid \(",
+        r"NVRM: Xid \((?:PCI:)?[0-9A-Fa-f:.]{4,20}\): (?P<xid>\d{1,5})\b|NVRM: Xid|\bXid \(|\bSXid \(",
         "the NVIDIA kernel driver reported a GPU fault (an Xid)",
         _XID,
         "gpu-fault",
         "medium",
         _THROWS,
+    ),
+    LogRule(
+        "gsp-silent",
+        r"_kgspIsHeartbeatTimedOut|_kgspLogRpcTimeout|NVRM: .{0,80}Timeout waiting for RPC from GSP",
+        "the GPU's own processor (GSP) no longer answers the driver",
+        "NVIDIA open-gpu-kernel-modules kernel_gsp.c",
+        "gpu-fault",
+        "medium",
+        "unknown",
     ),
     LogRule(
         "ecc",
@@ -42,7 +51,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "queue-aborted",
-        r"HSA_STATUS_ERROR_(?:MEMORY_APERTURE_VIOLATION|MEMORY_FAULT|ILLEGAL_INSTRUCTION|EXCEPTION|INVALID_PACKET_FORMAT)"
+        r"HSA_STATUS_ERROR_(?:MEMORY_APERTURE_VIOLATION|MEMORY_FAULT|ILLEGAL_INSTRUCTION|EXCEPTION"
+        r"|INVALID_PACKET_FORMAT)"
         r"|HW Exception by GPU node|Queue 0x[0-9a-f]{1,16} [Aa]borting with error",
         "the runtime of ROCm aborted a queue: a kernel failed on the device",
         "ROCm rocdevice.cpp callbackQueue; ROCR hsa.h",
@@ -74,10 +84,25 @@ RULES: Tuple[LogRule, ...] = (
         "gpu-lost",
         r"NVRM: .{0,80}(?:fallen off the bus|GPU is lost|RmInitAdapter failed|[Tt]imeout after \d+s of waiting for RPC)"
         r"|nvidia.{0,40}GPU has fallen off the bus|Unable to determine the device handle for GPU",
-        "the GPU does not answer its driver any more",
+        "the GPU no longer answers its driver",
         "NVIDIA open-gpu-kernel-modules; nvidia-smi",
         "gpu-fault",
         "medium",
+    ),
+    LogRule(
+        "gpu-does-not-go-on",
+        r"nvidia-modeset: .{0,40}(?:Error while waiting for GPU progress|Lost display notification"
+        r"|Failed to query display engine)"
+        r"|NVRM: .{0,120}(?:GPU (?:is )?(?:not responding|hung)|\bRC watchdog: GPU is probably locked)"
+        r"|\bGPU HANG: ecode|\*ERROR\* .{0,80}(?:ring \w{1,20} timeout|GPU hang|[Ff]ence fallback timer expired"
+        r"|failed to (?:idle|halt) )"
+        r"|nouveau.{0,80}(?:channel \S{1,20} killed|failed to idle channel|timeout(?: at|$))"
+        r"|\bdrm\b.{0,80}(?:flip_done|commit wait) timed out|Hung? GPU detected|habanalabs.{0,80}is not responding",
+        "the driver waits for the GPU, which does not go on",
+        "NVIDIA open-gpu-kernel-modules nvkms; Linux i915, amdgpu, nouveau, drm_atomic_helper.c",
+        "gpu-fault",
+        "low",
+        "unknown",
     ),
     LogRule(
         "driver-failed-itself",
@@ -89,7 +114,7 @@ RULES: Tuple[LogRule, ...] = (
         "gpu-page-fault",
         r"amdgpu.{0,60}\bProcess \S.{0,40} pid \d{1,9} thread|\bMMU\b.{0,40}(?:FAULT|[Ff]ault)\b"
         r"|nouveau.{0,80}\bfault \d\d|Faulty UTCL2 client",
-        "the GPU could not do the work of a process: its driver names the fault or the process",
+        "the GPU driver reported a fault in the work of a process",
         "Linux gmc_v*.c, nouveau; MTGPU",
         "gpu-fault",
         "medium",

@@ -14,7 +14,7 @@ RULES = (
         "check functions",
     ),
     MessageRule(
-        r"(Segmentation fault|SIGSEGV|SIGABRT|SIGILL|SIGFPE|Fatal Python error|Aborted \(core dumped\)"
+        r"(Segmentation [Ff]ault|SIGSEGV|SIGABRT|SIGILL|SIGFPE|Fatal Python error|Aborted \(core dumped\)"
         r"|[Ss]ignal[: ]+(4|6|8|11)\b|[Ss]ignal \((4|6|8|11))",
         "exited-or-crashed",
         "sgl-project/sglang#4205; faulthandler",
@@ -40,6 +40,11 @@ RULES = (
         "Go runtime/runtime2.go waitReasonStrings",
     ),
     MessageRule(r"goroutine in state sync\.(RW)?Mutex\.R?Lock", "mutex", "Go runtime/runtime2.go waitReasonStrings"),
+    MessageRule(
+        r"^- waiting (?:to (?:re-)?lock |on the Class init)|^java\.lang\.Thread\.State: BLOCKED",
+        "mutex",
+        "OpenJDK vframe.cpp, javaThreadStatus.hpp",
+    ),
     MessageRule(r"goroutine in state IO wait", "io", "Go runtime/runtime2.go waitReasonStrings"),
     MessageRule(
         r"(stream synchronize failed|StreamSynchronize failed|synchronize stream failed|SynchronizeStream failed)",

@@ -21,6 +21,8 @@ RULES: Tuple[LogRule, ...] = (
         r"\[ready ranks: ?\d+(?:, ?\d+)*\]",
         "Horovod's coordinator lists the ranks that have submitted a tensor; the others have not",
         "horovod/common/operations.cc before 0.16; horovod#336",
+        _MISSING,
+        "low",
     ),
     LogRule(
         "stalled-tensors",
@@ -71,10 +73,12 @@ RULES: Tuple[LogRule, ...] = (
         "mismatch-of-tensors",
         r"Mismatched (?:MPI operations|\w+ operations|data types|(?:allreduce|broadcast|\w+) (?:tensor )?(?:shapes"
         r"|root ranks))"
+        r"|Collective [Oo]p \w{1,60}: .{1,300} but that group has (?:type|size)|found no source for broadcast"
         r"|op\.preamble\.length <= op\.nbytes|Ranks .{0,60}have inconsistent (?:sizes|shapes)"
         r"|MPI_ERR_TRUNCATE|Message truncated, error stack",
         "a library found that the ranks' operations differ in kind or size",
-        "horovod/common/controller.cc; gloo transport/tcp/pair.cc; MPI standard, MPI_ERR_TRUNCATE",
+        "horovod/common/controller.cc; tensorflow collective_param_resolver_local.cc; "
+        "gloo transport/tcp/pair.cc; MPI standard, MPI_ERR_TRUNCATE",
         _MISMATCH,
         "medium",
     ),
@@ -111,10 +115,23 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "circle-found-by-its-runtime",
-        r"Found (?:one|\d{1,4}) Java-level deadlock"
-        r"|possible (?:circular locking dependency|recursive locking) detected",
-        "the run-time or the kernel found threads that wait for each other's locks",
-        "OpenJDK; Linux lockdep",
+        r"Found (?:one|\d{1,4}) Java-level deadlock|^1LKDEADLOCK +Deadlock detected"
+        r"|Java-level deadlock has been detected|\b\d{1,4} deadlocks? detected"
+        r"|possible (?:circular locking dependency|recursive locking) detected"
+        r"|unparked deadlocked thread|_DeadlockError: |BUG: spinlock (?:recursion|lockup)",
+        "a deadlock detector (runtime, lock library or kernel) found threads that wait for each other's locks",
+        "OpenJDK; Linux lockdep; parking_lot deadlock.rs; CPython importlib",
+        "lock-order-deadlock",
+        "medium",
+        "mutex",
+    ),
+    LogRule(
+        "would-wait-for-itself",
+        r"[Rr]esource deadlock (?:avoided|would occur)|(?:read|write) lock would result in deadlock"
+        r"|recursively acquire mutex|deadlock; (?:recursive locking|lock already owned)",
+        "a lock or a join refused to wait, because the wait would never end (EDEADLK): usually the thread already "
+        "holds the lock",
+        "pthread_mutex_lock(3), EDEADLK; Rust std RwLock; Ruby thread_sync.c",
         "lock-order-deadlock",
         "medium",
         "mutex",
@@ -123,7 +140,7 @@ RULES: Tuple[LogRule, ...] = (
         "opposite-orders-seen",
         r"lock-order-inversion \(potential deadlock\)|Cycle in lock order graph: |Potential Mutex deadlock"
         r"|cycle in the historical lock ordering graph|POTENTIAL DEADLOCK: |[Ll]ock order \"0x\w{1,16}\" before \"0x",
-        "a checker of locks saw them taken in opposite orders, which can deadlock and need not have",
+        "a lock checker saw locks taken in opposite orders: a deadlock is possible, but need not have happened",
         "ThreadSanitizer; absl/synchronization/mutex.cc; go-deadlock; Valgrind's Helgrind",
         "lock-order-deadlock",
         "low",
@@ -131,9 +148,9 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "nobody-can-wake-another",
-        r"^fatal error: all goroutines are asleep",
-        "Go's run-time found every goroutine waiting, so that none can wake another",
-        "Go runtime/proc.go checkdead",
+        r"^fatal error: all goroutines are asleep|No live threads left\. Deadlock\?",
+        "the run-time found every goroutine or thread waiting, so that none can wake another",
+        "Go runtime/proc.go checkdead; Ruby thread.c rb_check_deadlock",
         "other",
         "low",
         "exited-or-crashed",
@@ -160,7 +177,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "participants-missing",
-        r"Expected \d+ threads to join the rendezvous, but (?:only \d+|not all) of them arrived"
+        r"Expected \d+ threads to join the rendezvous, but (?:only \d+|not all) of them"
         r"|waiting for all participants to arrive at rendezvous",
         "a participant did not join a collective of XLA",
         "xla/service/rendezvous.cc",

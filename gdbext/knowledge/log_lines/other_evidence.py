@@ -23,7 +23,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "rpc-timeout",
-        r"RPC call to \w{1,60} timed out|[Ww]aiting for \d+ local, \d+ remote core engine proc"
+        r"RPC call to \w{1,60} timed out|[Ww]aiting for \d+ (?:local, \d+ remote )?core engine proc"
         r"|Health check failed\. Server couldn't get a response|Timed out waiting for engine"
         r"|[Ee]xecute_?[Mm]odel timed? ?out"
         r"|Ray Compiled (?:Graph|DAG).{0,80}timed? ?out|RayChannelTimeoutError|GetTimeoutError",
@@ -36,7 +36,7 @@ RULES: Tuple[LogRule, ...] = (
         r"wait execution of the Notify register times out|fftsplus (?:task )?timeout|stuck notify (?:wait|num)"
         r"|(?:StreamSynchronize|DeviceSynchronize)(?:WithTimeout)? execute failed|synchronize (?:stream|device) failed"
         r"|error code is 507048|ACL stream synchronize failed",
-        "the NPU waited in a collective until its time was over",
+        "a collective on the NPU timed out",
         "CANN error code EI0002, 507048",
         wait="stream-sync",
     ),
@@ -47,7 +47,10 @@ RULES: Tuple[LogRule, ...] = (
         "cuda-gdb manual, info cuda kernels",
     ),
     LogRule(
-        "nccl-warning", r"NCCL WARN |RCCL WARN |\|CCL_ERROR\|", "the library of collectives warned", "NCCL, oneCCL"
+        "nccl-warning",
+        r"NCCL WARN |RCCL WARN |\|CCL_ERROR\|",
+        "the collective library (NCCL, RCCL, oneCCL) printed a warning",
+        "NCCL, oneCCL",
     ),
     LogRule(
         "deepep-timeout",
@@ -58,7 +61,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "watchdog-stuck",
         r"watchdog got stuck for \d+ seconds",
-        "torch's watchdog itself is stuck: a CUDA call of it does not return, or it waits for the GIL",
+        "torch's watchdog thread is stuck (a CUDA call does not return, or it waits for the GIL)",
         _TORCH,
     ),
     LogRule(
@@ -103,7 +106,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "memory",
         r"No space left on device|Cannot allocate memory|[Oo]ut of memory|Lack of device memory",
-        "something is full",
+        "memory, a disk or /dev/shm is full",
         "Linux, CUDA",
     ),
     LogRule(

@@ -14,11 +14,20 @@ _OF_PEERS = (
 )
 
 
-def _row(id: str, pattern: str, means: str, source: str) -> LogRule:
-    return LogRule(id, pattern, means, source, cause="other", wait="exited-or-crashed", own=True)
+def _row(id: str, pattern: str, means: str, source: str, cause: str = "other") -> LogRule:
+    return LogRule(id, pattern, means, source, cause=cause, wait="exited-or-crashed", own=True)
 
 
 RULES: Tuple[LogRule, ...] = (
+    _row(
+        "died-at-its-end",
+        r"could not acquire lock for .{1,120} at interpreter shutdown|^RuntimeError: cannot join current thread"
+        r"|can't create new thread at interpreter shutdown|cannot schedule new futures after interpreter shutdown"
+        r"|\bdriver shutting down\b|ErrorCudartUnloading\b|CUDA_ERROR_DEINITIALIZED\b",
+        "the process failed while it, or one of its objects, was being torn down",
+        "CPython bufferedio.c, threading.py, concurrent/futures/thread.py; CUDA runtime API, error code 4",
+        "destructor-or-teardown",
+    ),
     _row(
         "no-memory-left",
         r"\bOutOfMemory(?:Error|Exception)\b|\b(?:CUDA|HIP|NPU|XPU|MUSA|GPU|MPS)\b.{0,80}\bout of memory\b"
@@ -47,7 +56,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|^\s{0,8}(?:READ|WRITE) of size \d{1,12} at 0x[0-9a-f]|\bdouble free\b|(?:free|alloc)\(\): [a-z]"
         r"|munmap_chunk\(\): |\bcorrupted (?:size vs|double-linked)|(?:stack smashing|buffer overflow) detected"
         r"|\bstack[ -]overflow\b|\bStackOverflowError\b",
-        "the process used memory that is not its own",
+        "the process accessed memory that it does not own, or damaged its heap",
         "LLVM compiler-rt; glibc malloc.c, fortify_fail.c",
     ),
     _row(

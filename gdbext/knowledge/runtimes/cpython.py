@@ -237,10 +237,10 @@ SELF_DESCRIBED: Mapping[Tuple[int, int], SelfDescribed] = {
         ),
         SelfDescribed(
             version=(3, 14),
-            source="_Py_DebugOffsets and _frameowner of 3.14 as pystack 1.7.2 declares them; "
+            source="headers of 3.14.10: pycore_debug_offsets.h, pycore_interpframe_structs.h; "
             "FRAME_OWNED_BY_INTERPRETER = 3, FRAME_OWNED_BY_CSTACK = 4; f_executable is a _PyStackRef; each thread "
             "state has a base_frame",
-            executed=False,
+            executed=True,
             fields=_TABLE_3_14,
             shim_owners=(3, 4),
             code_tag_mask=3,
@@ -258,6 +258,8 @@ class LocalsRow:
 
     values: int
     names: Tuple[int, ...]
+    tags: int = 0  # low bits of a value that are no address
+    tuple_items: int = 24  # offset of a tuple's first item
 
 
 _OLD_NAMES = (72, 88, 80)  # co_varnames, co_cellvars, co_freevars
@@ -268,11 +270,12 @@ LOCALS: Mapping[Tuple[int, int], LocalsRow] = {
     (3, 11): LocalsRow(72, (96,)),  # localsplus, co_localsplusnames
     (3, 12): LocalsRow(72, (96,)),
     (3, 13): LocalsRow(72, (96,)),
+    (3, 14): LocalsRow(80, (96,), tags=3, tuple_items=32),  # _PyStackRef; a tuple keeps its hash
 }
-"""`offsetof` compiled against the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1 and 3.13.0."""
+"""`offsetof` compiled against the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1, 3.13.0 and 3.14.10."""
 
-TUPLE_LENGTH, TUPLE_ITEMS = 16, 24
-"""Offsets in a tuple up to 3.13."""
+TUPLE_LENGTH = 16
+"""Offset of a tuple's length; a list's is the same."""
 
 CELL_CONTENT = 16
 """Offset of `ob_ref` in a cell."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, NamedTuple, Tuple
 
-from gdbext.knowledge.engines import rows
+from gdbext.knowledge.engines.engine_list import rows
 from gdbext.knowledge.engines.engine_row_kinds import Current, Holder
 
 

@@ -92,7 +92,7 @@ BY_HANDLER = {"semaphore": True, "futex": True, "condvar": False}
 """Waits that a signal handler can end, and whether it may: it may post a semaphore, and must not wake a condition
 variable (signal-safety(7)); some do."""
 
-LET_GO = Missing("it was let go just before the look: the thread is about to run", Code.MOVING)
+LET_GO = Missing("it was released just before the sample: the thread is about to run", Code.MOVING)
 HANDED_OVER = Missing("no thread holds it at this moment: it is being handed over", Code.MOVING)
 """Why a lock that has owners had none at the moment of the look: it changes hands."""
 PARKED = Missing(

@@ -16,6 +16,7 @@ UNTIMED: Mapping[int, Optional[Tuple[int, Sequence[int]]]] = {
     known.RECVMSG: None,
     known.WAIT4: None,
     known.FLOCK: None,
+    known.FCNTL: None,  # F_SETLKW alone waits
     known.WAITID: None,
     known.ACCEPT4: None,
     known.POLL: (3, _FOR_EVER),
@@ -25,10 +26,12 @@ UNTIMED: Mapping[int, Optional[Tuple[int, Sequence[int]]]] = {
     known.PSELECT6: (5, (0,)),
     known.PPOLL: (3, (0,)),
     known.EPOLL_PWAIT: (4, _FOR_EVER),
+    known.MQ_TIMEDSEND: (5, (0,)),
+    known.MQ_TIMEDRECEIVE: (5, (0,)),
 }
 """By number: the place of its timeout in (number, arguments ...) and the values for none; None: it has no timeout."""
 
-CHILD_WAITS: Tuple[str, ...] = ("os-child", "python-child", "python-subprocess")
+CHILD_WAITS: Tuple[str, ...] = ("os-child", "os-spawn", "python-child", "python-subprocess")
 """Frame rules of a wait for a child process."""
 
 LOADER_WAITS: Tuple[str, ...] = ("python-loader",)

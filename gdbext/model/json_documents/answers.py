@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, List, Mapping, Tuple
 
 from gdbext.model.attached_ranks import RankOutputs, RankTable
-from gdbext.model.backtrace import Backtrace
+from gdbext.model.backtrace import Backtrace, PythonPlace
+from gdbext.model.build_report import BuildReport
 from gdbext.model.check_report import CheckKinds, CheckReport, CheckStatus, SwitchResults
 from gdbext.model.checkup import Checkup
 from gdbext.model.communicator_table import CommunicatorTable
@@ -14,6 +15,8 @@ from gdbext.model.dumps import DumpListing
 from gdbext.model.error_code import ErrorAnswer
 from gdbext.model.errors import GdbextError
 from gdbext.model.explanation import Explanation, Glossary
+from gdbext.model.gpu_core import GpuCoreListing
+from gdbext.model.gpu_core_arming import ArmedEnvironment, ArmedJob, TriggeredJob
 from gdbext.model.job import Job
 from gdbext.model.json_documents import check_rows, rank_rows, tensor_rows, trace_rows, verdict_rows
 from gdbext.model.json_documents.document_row import Rows, expanded, rows
@@ -64,7 +67,7 @@ ANSWERS: Mapping[str, Tuple[Any, ...]] = {
     "locks": (LockReport,),
     "comms": (CommunicatorTable,),
     "ranks": (List[Job],),
-    "doctor": (Checkup,),
+    "doctor": (Checkup, BuildReport),
     "explain": (Explanation, Glossary),
     "error": (ErrorAnswer,),
     "watch": (WatchEvent,),
@@ -72,10 +75,12 @@ ANSWERS: Mapping[str, Tuple[Any, ...]] = {
     "profile": (ProfileStatuses, ProfileAnswer, ProfileReport),
     "trace": (TraceDiagnosis, MergeReport, TraceSummary, TraceDifference),
     "dump": (DumpListing,),
+    "gpucore": (GpuCoreListing, ArmedEnvironment, ArmedJob, TriggeredJob),
     "pdb": (RankPrompts,),
     "llm-ranks": (RankTable,),
     "llm-rank-apply": (RankOutputs,),
     "llm-bt": (Backtrace, List[Backtrace]),
+    "llm-py-frame": (PythonPlace,),
     "llm-break": (BreakTable,),
     "llm-check": (CheckReport, CheckStatus, CheckKinds, SwitchResults),
     "llm-stream": (StreamInfo, StreamTable),

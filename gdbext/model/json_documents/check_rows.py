@@ -1,9 +1,10 @@
-"""Documents of failed checks, errors, a watch, a check-up and dumps."""
+"""Documents of failed checks, errors, a watch, a check-up, a build and dumps."""
 
 from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Sequence
 
+from gdbext.model.build_report import BuildReport, BuiltFile, DebugCheck, DeviceCode
 from gdbext.model.check_report import (
     CheckKinds,
     CheckReport,
@@ -16,6 +17,7 @@ from gdbext.model.check_report import (
 from gdbext.model.dumps import DumpedFile, DumpGroup, DumpListing
 from gdbext.model.error_code import ErrorAnswer, ErrorCode
 from gdbext.model.errors import GdbextError
+from gdbext.model.gpu_core import GpuException, WarpPlace
 from gdbext.model.json_documents.document_row import Rows, by, rows, within
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.watching import WatchEvent
@@ -58,10 +60,24 @@ ROWS: Mapping[type, Rows] = {
     WatchedRank: rows("inferior=number pid rank engine throws=sites functions files passed failures problems"),
     CheckKinds: rows("checks=kinds"),
     SwitchResults: rows("switches=results notes"),
+    BuildReport: rows("target? engine? files points other_files=others ways lacking"),
+    BuiltFile: rows(
+        "path build_id? symbols debug debug_file? lines_only compilers optimised inlined frame_pointers device_code",
+        "checks problem? points",
+    ),
+    DeviceCode: rows(
+        "sass ptx line_info=lines cubins compressed=packed looked_into with_line_info=with_lines with_debug problem?"
+    ),
+    DebugCheck: rows("engine function switched_on_by=variable on note?"),
     ErrorAnswer: rows(within("error", "asked codes")),
     ErrorCode: rows("library number name meaning sticky causes steps read_from source?"),
     GdbextError: rows(by("error", _message, turn="lines"), "hint? exit=exit_code"),
     WatchEvent: rows("at event=kind text bundle cause confidence culprits job host standstill pause_ms steps"),
+    WarpPlace: rows("warps frames pc:hex"),
+    GpuException: rows(
+        "device number name means advice? kernel? grid sm warp block? thread? blocks warps lanes lane_mask:hex pc:hex"
+        " pc_told frames host_tid"
+    ),
     DumpListing: rows("folder groups files other_files=unknown uneven compare=pair? notes"),
     DumpGroup: rows("of=whose step what engine files bytes"),
     DumpedFile: rows("path rank step what name bytes"),

@@ -62,7 +62,7 @@ def _of_word(word: str) -> Row:
         return Row(key="*")
     said = _WORD.fullmatch(word)
     if said is None or (said["turn"] or "") not in TURNS:
-        raise ValueError(f"{word} is no row")
+        raise ValueError(f"{word} is not a row")
     path = said["path"] or said["key"]
     key = "" if said["spread"] else said["key"]
     return Row(key=key, path=path, turn=said["turn"] or "", or_null=bool(said["empty"]))

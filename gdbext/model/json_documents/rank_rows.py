@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.model.attached_ranks import AttachedRank, RankOutput, RankOutputs, RankTable
-from gdbext.model.backtrace import Backtrace
+from gdbext.model.backtrace import Backtrace, FileLine, PythonPlace, PythonVariable
 from gdbext.model.communicator import Communicator, CommunicatorGroup, Member
 from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.job import Job, RankProcess
@@ -17,9 +17,11 @@ from gdbext.model.stack_tree import StackTree, TreeNode
 
 
 class NumberedFrame(NamedTuple):
-    """A frame with gdb's number of it; none of a frame of Python."""
+    """A frame with gdb's number of it, or, of a frame of Python, its number there and its local variables."""
 
     number: Optional[int]
+    python_number: Optional[int]
+    variables: Sequence[PythonVariable]
     frame: Frame
 
 
@@ -57,7 +59,11 @@ def _flat(tree: StackTree) -> Sequence[FlatNode]:
 
 
 def _numbered(one: Backtrace) -> Sequence[NumberedFrame]:
-    return list(map(NumberedFrame, one.numbers, one.thread.frames))
+    variables = dict(enumerate(one.variables))
+    return [
+        NumberedFrame(number, python, variables.get(python if python is not None else -1, ()), frame)
+        for number, python, frame in zip(one.numbers, one.python_numbers, one.thread.frames)
+    ]
 
 
 def _problems(one: Backtrace) -> Sequence[str]:
@@ -95,7 +101,10 @@ ROWS: Mapping[type, Rows] = {
         by("frames", _numbered),
         "left_out",
     ),
-    NumberedFrame: rows("number **frame"),
+    NumberedFrame: rows("number python_number variables **frame"),
+    PythonVariable: rows("name value"),
+    FileLine: rows("number text"),
+    PythonPlace: rows("thread number frames function file line source source_problem"),
     BreakTable: rows("breakpoints=points ranks=places notes"),
     CommunicatorTable: rows(
         by("communicators", _seen),

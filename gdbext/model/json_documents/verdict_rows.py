@@ -114,7 +114,7 @@ ROWS: Mapping[type, Rows] = {
     GpuFinding: rows("**error count seen engine_frame python_frame told=text"),
     GpuError: rows(
         "kind text tool? space? access? size address:hex problem? kernel? places nearest call? error_name=error?",
-        "hazards device_frames host_frames",
+        "hazards device_frames host_thread host_frames",
     ),
     DevicePlace: rows("function? file? line offset:hex access? thread? block?"),
     NearestAllocation: rows("side distance address:hex size"),
@@ -122,7 +122,7 @@ ROWS: Mapping[type, Rows] = {
     JudgedProcess: rows(
         "index=process.index rank=process.rank pid=process.pid host=process.host engine=process.engine",
         "title=process.title state=process.state problems=process.problems wait threads locks=process.locks",
-        "peers=process.peers after=process.after",
+        "peers=process.peers after=process.after kernels=process.kernels",
     ),
     JudgedThread: rows(
         "id=stack.id name=stack.name kind=judged.kind helper=judged.helper idle=judged.idle state=stack.state",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Mapping, Tuple
 
 from gdbext.model.activity import Activity
+from gdbext.model.gpu_core import ResidentKernel, WarpPlace
 from gdbext.model.gpu_errors import SIDES, DevicePlace, GpuError, NearestAllocation
 from gdbext.model.job import AFTER, JobSnapshot, RankSnapshot
 from gdbext.model.locks import KINDS, LockWait
@@ -44,7 +45,9 @@ RULES: Mapping[type, Mapping[str, Rule]] = {
     ThreadStack: {"lwp": NATURAL, "still": NATURAL, "switches": NATURAL},
     Frame: {"language": Rule(LANGUAGES)},
     LockWait: {"thread": NATURAL, "kind": Rule(tuple(KINDS))},
-    GpuError: {"size": NATURAL, "address": NATURAL, "hazards": NATURAL, "count": NATURAL},
+    GpuError: {"size": NATURAL, "address": NATURAL, "hazards": NATURAL, "count": NATURAL, "host_thread": NATURAL},
+    ResidentKernel: {"device": NATURAL, "host_tid": NATURAL, "blocks": NATURAL, "warps": NATURAL},
+    WarpPlace: {"warps": NATURAL, "pc": NATURAL},
     DevicePlace: {"line": NATURAL, "offset": NATURAL},
     NearestAllocation: {"side": Rule(SIDES), "distance": NATURAL, "address": NATURAL, "size": NATURAL},
     Activity: {"seconds": AMOUNT},

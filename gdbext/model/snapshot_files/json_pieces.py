@@ -31,7 +31,7 @@ def _integer(digits: str) -> int:
 
 
 def _constant(name: str) -> Any:
-    raise Unfit(f"is {name}, which is no number of JSON")
+    raise Unfit(f"is {name}, which is not a JSON number")
 
 
 class JsonPieces:

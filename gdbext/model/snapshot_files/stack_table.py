@@ -82,7 +82,7 @@ class SavedStacks:
         """A row of `offsets`, or how it begins. Raises `Unfit`."""
         known = [one for one in offsets if one is not None]
         if not all(type(one) is int and abs(one) <= 2 * limits.INTEGER for one in known):
-            raise Unfit("has what is no offset of an address")
+            raise Unfit("has something that is not an offset of an address")
         self._offsets.append(_Row(tuple(offsets), size, min(known, default=0), max(known, default=0)))
 
     def frames_of(self, thread: Mapping[str, Any], room: int) -> Tuple[Placed, int]:
@@ -103,12 +103,12 @@ class SavedStacks:
             return 0, ()
         try:
             if type(place) is not list or len(place) != 2 or type(place[0]) is not int:
-                raise Unfit("is no pair of an address and the number of its offsets")
+                raise Unfit("is not a pair of an address and the number of its offsets")
             first, row = place[0], _item(self._offsets, place[1])
             if row.size != size:
                 raise Unfit(f"has {row.size:,} offsets for {size:,} frames")
             if first + row.least < -limits.INTEGER or first + row.most > limits.INTEGER:
-                raise Unfit("is no address")
+                raise Unfit("is not an address")
         except Unfit as problem:
             raise problem.within(name) from None
         return first, row.kept
@@ -116,5 +116,5 @@ class SavedStacks:
 
 def _item(table: Sequence[T], number: Any) -> T:
     if type(number) is not int or not 0 <= number < len(table):
-        raise Unfit(f"is no number of a row: there are {len(table):,}")
+        raise Unfit(f"is not a row number: there are {len(table):,}")
     return table[number]

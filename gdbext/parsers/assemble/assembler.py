@@ -183,7 +183,11 @@ class Assembler:
         if self._mention is not None:
             head = mentioned(head, self._mention)
             self._mention = None
-        here = self._roll.here
+        thread, here = self._thread, self._roll.here
+        if tool == "traceback" and head.outermost_first is False and thread is not None and not thread.frames:
+            thread.kind = self._tool = tool  # `thread apply all py-bt`: gdb named the thread in the line before
+            thread.head = replace(thread.head, outermost_first=False)
+            return
         if self._roll.pending is None and here is not None and self._is_elsewhere(here, head, tool):
             self._begin(ProcessHead())
         process = self._roll.of_inferior(head.group)
@@ -204,7 +208,7 @@ class Assembler:
         elif known is not None and same and (known.head.selected or not known.frames):
             known.clear()
             self._resume(known, replace(head, selected=False))
-        elif known is not None and not (same and head.lwp is not None):
+        elif known is not None and not (same and (head.lwp is not None or (tool == "lldb" and self._has_commands))):
             self._begin(ProcessHead())
             self._start(head, tool)
         else:

@@ -13,7 +13,7 @@ from gdbext.knowledge.log_lines import LAUNCHER_SAW
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.text.digits import whole
 from gdbext.model.text.patterns import regex
-from gdbext.parsers import text_lines as source
+from gdbext.parsers import text_lines
 from gdbext.parsers.assemble.assembler import Assembler
 from gdbext.parsers.assemble.building import Process
 from gdbext.parsers.assemble.file_owners import once, owner_of, shared_folders, together
@@ -26,6 +26,7 @@ from gdbext.parsers.cleaning import UNNAMED, Stream, clean
 from gdbext.parsers.formats import pyspy_json
 from gdbext.parsers.gpu_reports.report_owners import FileReport, given_to, ranks_of_names, taken
 from gdbext.parsers.gpu_reports.report_stream import ReportStream
+from gdbext.parsers.gpu_reports.xid_owners import with_xids
 
 _LAUNCHER_SAW = regex(LAUNCHER_SAW)
 _FILE_RANK = regex(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
@@ -69,6 +70,7 @@ def parse_files(
         problems += found.problems
         said += found.said
     processes = given_to(once(processes), reports) if reports else once(processes)
+    processes, said = with_xids(processes, said, texts)
     problems += _not_understood(tally)
     numbered = tuple(replace(process, index=index) for index, process in enumerate(processes))
     return JobSnapshot(
@@ -89,8 +91,8 @@ class _Found(NamedTuple):
 
 
 def _parse(name: str, data: bytes, tally: Tally, whose: Stream, streamed: Mapping[str, ReportStream]) -> _Found:
-    whole = source.cut(name, data)
-    text, unreadable = source.as_text(whole)
+    whole = text_lines.cut(name, data)
+    text, unreadable = text_lines.as_text(whole)
     problems = [*whole.problems, *unreadable]
     if not text:
         return _Found((), problems)
@@ -151,7 +153,7 @@ def _assemble(text: str, tally: Tally, whose: Stream) -> List[Assembler]:
     streams: Dict[Stream, Assembler] = {}
     last = UNNAMED
     carried = False  # whether the lines of a stack follow that begins behind a prefix
-    for stream, line in clean(source.lines(text)):
+    for stream, line in clean(text_lines.lines(text)):
         if stream != UNNAMED:
             carried = "Traceback (most recent" in line
         elif _GOES_ON.match(line) or carried:
@@ -294,7 +296,7 @@ def _not_understood(tally: Tally) -> List[str]:
     said: List[str] = []
     if tally.strange:
         lines = "1 line that looks" if tally.strange == 1 else f"{tally.strange} lines that look"
-        examples = f", for example: {' | '.join(tally.samples)}" if tally.samples else ""
+        examples = f"; one is: {tally.samples[0]}" if tally.samples else ""
         said.append(f"{lines} like part of a stack could not be parsed{examples}"[:LONGEST_PROBLEM])
     if tally.beyond:
         said.append(f"too many stacks: {tally.beyond} frames or threads beyond the limits were not kept")

@@ -87,7 +87,7 @@ class Thread:
             frames = [self.head.only]
         frames = self._with_inlining(frames)
         truncated = self.truncated
-        if self.code and self.reversed and self._was_alive():
+        if self.code and self.reversed and (self._was_alive() or not self.problems):
             frames += filter(None, [called(self.code)])
         if self.reversed:
             frames.reverse()

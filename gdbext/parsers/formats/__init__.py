@@ -1,8 +1,17 @@
 """Rows of all formats in the order in which they are tried: exact ones first, loose ones last."""
 
-from gdbext.parsers.formats import crashes, debuggers, gdb_mi, headings, logs, runtimes, sanitizers, unknown_frames
-from gdbext.parsers.formats import python_tools as python
-from gdbext.parsers.formats import system_tools as samplers
+from gdbext.parsers.formats import (
+    crashes,
+    debuggers,
+    gdb_mi,
+    headings,
+    logs,
+    python_tools,
+    runtimes,
+    sanitizers,
+    system_tools,
+    unknown_frames,
+)
 from gdbext.parsers.formats.format_row import Grammar
 
 GRAMMAR = Grammar(
@@ -11,9 +20,9 @@ GRAMMAR = Grammar(
         *crashes.ROWS,
         *gdb_mi.ROWS,
         *runtimes.ROWS,
-        *samplers.ROWS,
+        *system_tools.ROWS,
         *debuggers.ROWS,
-        *python.ROWS,
+        *python_tools.ROWS,
         *logs.ROWS,
         *headings.ROWS,
         *unknown_frames.ROWS,

@@ -12,7 +12,7 @@ from gdbext.parsers.frame_lines import Place, named_frame
 
 _FILE_LINE = regex(r"(\S+?):(\d{1,9})(?::\d{1,9})?\Z")
 _SYMBOL = (
-    r"(?P<lib>(?:/|\.|\[\.\.\.\]/|\[vdso|[A-Za-z])[^\s(]*)"
+    r"(?P<lib>(?:/|\.|\[\.\.\.\]/|\[vdso|[A-Za-z])[^\s(]*(?: [\w.-]{1,40} \[[^\]()]{1,60}\])?)"
     r"\((?P<name>.*?)(?:\+0x[0-9a-f]{1,16})?\) ?\[(?P<pc>0x[0-9a-f]{1,16})\]"
 )
 _SYMBOLS = regex(_SYMBOL)
@@ -55,7 +55,8 @@ def _exception_frame(match: Match[str]) -> Event:
 
 def _thread(match: Match[str]) -> Event:
     tid = match.group("tid")
-    return ThreadHead(id=tid, lwp=int(tid), name=match.groupdict().get("name"))
+    has = match.groupdict()
+    return ThreadHead(id=tid, lwp=int(tid), name=has.get("name"), state=has.get("state"))
 
 
 def _died(match: Match[str]) -> Event:
@@ -81,17 +82,21 @@ def _java_frame(match: Match[str]) -> Event:
 
 
 def _hung(match: Match[str]) -> Event:
-    """The kernel's watchdog: the stack of that thread follows."""
-    return Several((_thread(match), Said(match.group().strip())))
+    """The kernel's watchdog: the stack of that thread follows, which sleeps uninterruptibly."""
+    tid = match.group("tid")
+    head = ThreadHead(id=tid, lwp=int(tid), name=match.group("name"), state="D")
+    return Several((head, Said(match.group().strip())))
 
 
 def _kernel_frame(match: Match[str]) -> Event:
     """A line of /proc/PID/task/TID/stack."""
-    return FrameLine(named_frame(match.group("name"), Place("[kernel]")))
+    return FrameLine(named_frame(match.group("name"), Place(match.group("module") or "[kernel]")))
 
 
 _CLOCK = r"(?:\[(?:[ \d.+]{5,20}|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\])?\s{0,12}"
 """The kernel's clock before a line, where nothing has taken it off; with `dmesg -T` as a date."""
+
+_ADDRESSED = r"\[<[0-9a-f]{1,16}>\] (?P<name>[\w.]{1,200})\+0x[^\[]{0,40}(?P<module>\[[\w-]{1,60}\])?"
 
 ROWS: Tuple[Row, ...] = (
     row("ucx", "(tid:", r"=+ backtrace \(tid: *(?P<tid>\d{1,9})\) =+", _thread),
@@ -130,6 +135,8 @@ ROWS: Tuple[Row, ...] = (
         r"\s{0,4}(?:\[SignalInfo: )?(?P<text>\*\*\* .{0,80}received by PID (?P<pid>\d{1,9}) .*)",
         lambda match: Said(match.group("text").strip(" ]"), int(match.group("pid")), about="next"),
     ),
+    row("backtrace", "!!! uWSGI ", r"!!! uWSGI (?:worker|process) (?P<pid>\d{1,9}) got \S.{1,60} !!!", announced),
+    row("backtrace", "*** backtrace of ", r"\*\*\* backtrace of \d{1,9} \*\*\*", detail),
     row("backtrace", "Signal: ", r"Signal: \S.*", announced),
     row(
         "backtrace", "", r"(?:Signal code|Failing at address): |\*\*\* (?:Process received signal|End of error)", detail
@@ -181,23 +188,23 @@ ROWS: Tuple[Row, ...] = (
     row(
         "kernel",
         "state:",
-        _CLOCK + r"task:(?P<name>\S.{0,40}?)\s{1,40}state:[A-Z]\s.{0,80}?\bpid: {0,6}(?P<tid>\d{1,9})\b",
+        _CLOCK + r"task:(?P<name>\S.{0,40}?)\s{1,40}state:(?P<state>[A-Z])\s.{0,80}?\bpid: {0,6}(?P<tid>\d{1,9})\b",
         _thread,
     ),
     row(
         "kernel",
         " 0x",
         _CLOCK
-        + r"(?P<name>\S{1,40})\s{1,30}[DRSTXZIt]\s{1,4}(?:[0-9a-f]{16}\s{1,8})?\d{1,6}\s{1,8}"
+        + r"(?P<name>\S{1,40})\s{1,30}(?P<state>[DRSTXZIt])\s{1,4}(?:[0-9a-f]{16}\s{1,8})?\d{1,6}\s{1,8}"
         + r"(?P<tid>\d{1,9})\s{1,8}\d{1,9} 0x[0-9a-f]{8}\b",
         _thread,
     ),
     row("kernel", "+0x", _CLOCK + r"(?:\[<[0-9a-f]{1,16}>\] )?\? [\w.]{1,200}\+0x[0-9a-f]{1,9}/0x", detail),
-    row("kernel", "+0x", _CLOCK + r"\[<[0-9a-f]{1,16}>\] (?P<name>[\w.]{1,200})\+0x", _kernel_frame),
+    row("kernel", "+0x", _CLOCK + _ADDRESSED, _kernel_frame),
     row(
         "kernel",
         "+0x",
-        _CLOCK + r"(?P<name>[\w.]{1,200})\+0x[0-9a-f]{1,9}/0x[0-9a-f]{1,9}(?: \[|$)",
+        _CLOCK + r"(?P<name>[\w.]{1,200})\+0x[0-9a-f]{1,9}/0x[0-9a-f]{1,9}(?: (?P<module>\[[\w-]{1,60}\])|$)",
         _kernel_frame,
         "kernel",
     ),

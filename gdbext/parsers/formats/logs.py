@@ -16,6 +16,10 @@ _LONGEST = 2000
 _MOST_LISTED = 12
 _LONGEST_LISTED = 250
 _READY = regex(READY)
+_WIDE = regex(r"[ \u2580-\u259f]{12,}")
+"""A bar of progress, which would push what follows it out of what is kept of a line."""
+_NO_LINE_OF_A_LOG = regex(r"\|[^|].*\|$|[a-z-]{4,40} \((?:low|medium|high) confidence\): ")
+"""A row of a table in a page that tells of messages, and what gdbext answered itself."""
 _FATAL = ("Fatal Python error", "Windows fatal exception: ")
 _PARALLEL = regex(r"(?:TP|EP)(?P<rank>\d{1,5})\Z")
 
@@ -61,8 +65,8 @@ class Writer(NamedTuple):
 
 def said(text: str) -> Optional[Said]:
     """The line as evidence, if it is."""
-    short = text[:_LONGEST].strip()
-    if not _evidence().finds(short):
+    short = _WIDE.sub(" ", text[:_LONGEST]).strip()
+    if not _evidence().finds(short) or _NO_LINE_OF_A_LOG.match(short):
         return None
     pid, rank = writer_of(short)
     return Said(short, pid, rank, "next" if _is_head(short) else "", short.startswith(_FATAL))

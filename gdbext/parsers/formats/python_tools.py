@@ -214,6 +214,7 @@ ROWS: Tuple[Row, ...] = (
     row("", "Previous line repeated", r"\s+\[Previous line repeated", lambda match: Cut(match.string.strip())),
     row("", "", r"\s+[\^~ ]+$", detail, "traceback"),
     row("", "", r"\s+\S.*", lambda match: Code(match.group()[:400]), "traceback"),
+    row("", "()", r"[a-z_][\w.]{0,200}\(\)$", lambda match: Code(match.group()), "traceback"),
     row("", "", r"\s+\S.*", detail, "pystack"),
     row("", "", r"\s+\.\.\.$", lambda _: Cut("the tool left out the outer frames"), "faulthandler"),
     row(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Match, Tuple
 
 from gdbext.model.text.digits import whole
+from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.line_events import Aside, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
 from gdbext.parsers.formats.format_row import Row, announced, detail, location, native, number, outermost_first, row
 from gdbext.parsers.frame_lines import Place, named_frame
@@ -18,6 +19,12 @@ def _go_frame(match: Match[str]) -> Event:
     """`github.com/x/llama._Cfunc_llama_decode(0x7f, {0x1})`: through cgo it is the C function."""
     name = match.group("name").rpartition("/")[2]
     return FrameLine(named_frame(name.rpartition("._Cfunc_")[2] or name))
+
+
+def _go_profile(match: Match[str]) -> Event:
+    """A line of /debug/pprof/goroutine?debug=1."""
+    name = match.group("name").rpartition("/")[2]
+    return FrameLine(named_frame(name, Place(None, match.group("file"), whole(match.group("line")))))
 
 
 def _clr_thread(match: Match[str]) -> Event:
@@ -34,6 +41,33 @@ def _clr_frame(match: Match[str]) -> Event:
 def _java_thread(match: Match[str]) -> Event:
     lwp = number(match.group("nid"))
     return ThreadHead(id=str(lwp), lwp=lwp, name=match.group("name"))
+
+
+def _java_named(match: Match[str]) -> Event:
+    """`"main" Id=1 BLOCKED on java.lang.Object@1f owned by "b"`: a thread of Java that no number of the system "
+    "names."""
+    name, rest = match.group("name"), match.group("rest") or ""
+    blocked = _BLOCKED_ON.search(rest)
+    problem = _WANTED.format(blocked.group("lock"), f'"{blocked.group("owner")}"') if blocked else ""
+    return ThreadHead(id=name, name=name, problem=problem, firm=bool(rest.strip(": ")))
+
+
+def _wanted_of(match: Match[str]) -> Event:
+    return Said(_WANTED.format(match.group("lock"), f'"{match.group("owner")}"'), about="before")
+
+
+def _lock_of(match: Match[str]) -> Event:
+    """A lock as ThreadInfo prints it, in jstack's words; of `Locked synchronizers` only its name."""
+    how = {"blocked on": "waiting to lock", None: "locked"}.get(match.group("how"), match.group("how"))
+    return Said(f"- {how} <{match.group('lock')}>", about="before")
+
+
+def _blocks(match: Match[str]) -> Event:
+    return Said(f"- blocks {match.group('text')}", about="before")
+
+
+def _state(match: Match[str]) -> Event:
+    return Said(match.group("text"), about="before")
 
 
 def _java_frame(match: Match[str]) -> Event:
@@ -69,12 +103,23 @@ def _numbered_stack(match: Match[str]) -> Event:
     return head if pid is None else Several((ProcessHead(pid=pid), head))
 
 
+_BLOCKED_ON = regex(r"BLOCKED on (?P<lock>[\w.$]{1,200}@[0-9a-f]{1,16}) owned by \"(?P<owner>[^\"]{1,200})\"")
+_WANTED = "- waiting to lock <{}>, which is held by {}"
+_ID = r"0x[0-9a-f]{1,16}|[\w.$]{1,200}@[0-9a-f]{1,16}"
+
 ROWS: Tuple[Row, ...] = (
     row("go", "goroutine ", r"goroutine (?P<id>\d{1,12})(?: [^\[\]]{0,120})? \[(?P<state>[^\]]{1,80})\]:$", _goroutine),
     row("go", "SIG", r"(?P<text>SIG[A-Z]{2,5}: [a-z].{3,80})$", announced),
     row("", "created by ", r"created by \S", lambda _: Aside(), "go"),
     row("", "(", r"(?P<name>[A-Za-z_][\w./*()\[\]{}~·%-]{0,400}\.[\w.()*·-]{1,200})\(.{0,2000}\)$", _go_frame, "go"),
     row("", ":", r"\s{1,8}(?P<file>\S{1,400}):(?P<line>\d{1,9})(?: \+0x[0-9a-f]{1,16}.{0,200})?$", location, "go"),
+    row("go", " @ 0x", r"\d{1,9} @(?: 0x[0-9a-f]{1,16}){1,400}$", lambda _: ThreadHead()),
+    row(
+        "go",
+        "#\t",
+        r"#\t0x[0-9a-f]{1,16}\t(?P<name>\S{1,400}?)\+0x[0-9a-f]{1,16}\s{1,40}(?P<file>\S{1,400}):(?P<line>\d{1,9})$",
+        _go_profile,
+    ),
     row("delve", " in ", r"\s{0,4}(?P<number>\d{1,4})  (?P<pc>0x[0-9a-f]{16}) in (?P<name>\S{1,400})$", native),
     row("", "at ", r"\s{2,10}at (?P<file>\S{1,400}):(?P<line>\d{1,9})$", location, "delve"),
     row("clr", "OS Thread Id: ", r"OS Thread Id: (?P<lwp>0x[0-9a-f]{1,8})(?: \((?P<id>\d{1,6})\))?$", _clr_thread),
@@ -86,7 +131,33 @@ ROWS: Tuple[Row, ...] = (
         _clr_frame,
     ),
     row("java", "nid=", r"\"(?P<name>[^\"]{1,200})\" .{0,200}\bnid=(?P<nid>0x[0-9a-f]{1,8}|\d{1,9})\b", _java_thread),
+    row(
+        "java",
+        '"',
+        r"\"(?P<name>[^\"]{1,200})\"(?P<rest>:| (?:#\d{1,9} |daemon |prio=|Id=|tid=).{0,400}| - Thread t@\d{1,9})?$",
+        _java_named,
+    ),
+    row(
+        "java",
+        "(state = ",
+        r"Thread (?P<id>\d{1,9}): \(state = [A-Z_]{3,20}\)$",
+        lambda match: ThreadHead(id=match.group("id"), lwp=int(match.group("id"))),
+    ),
+    row(
+        "java",
+        "@bci=",
+        r" {1,4}- (?P<name>[\w.$<>/]{3,400})\(.{0,400}\) @bci=\d{1,9}(?:, pc=0x[0-9a-f]{1,16})?(?:,"
+        r" line=(?P<line>\d{1,9}))? \(",
+        native,
+    ),
     row("java", "\tat ", r"\s{1,8}at (?P<name>[\w.$<>/@-]{3,400})\((?P<where>[^()]{0,200})\)$", _java_frame),
+    row(
+        "java",
+        " at ",
+        r"\s{2,8}at (?P<name>[\w.$<>/@-]{3,400})"
+        r"\((?P<where>Native Method|Unknown Source(?::-?\d{1,6})?|\w{1,120}\.(?:java|scala|kt|groovy):-?\d{1,6})\)$",
+        _java_frame,
+    ),
     row(
         "java",
         "(",
@@ -94,7 +165,29 @@ ROWS: Tuple[Row, ...] = (
         r"\((?P<where>Native Method|Unknown Source|\w{1,120}\.(?:java|scala|kt):\d{1,6})\)$",
         _java_frame,
     ),
-    row("", "", r"\s{2,8}(?:java\.lang\.Thread\.State: |- \w)", detail, "java"),
+    row(
+        "",
+        "- ",
+        r"\s{1,8}(?P<text>- (?:(?:waiting (?:to lock|to re-lock in wait\(\)|on)|parking to wait for|locked) {1,2}"
+        r"<0x[0-9a-f]{1,16}>|<0x[0-9a-f]{8,16}> \(a |waiting on the Class initialization monitor for [\w.$]).{0,200})$",
+        lambda match: Said(match.group("text"), about="before"),
+    ),
+    row(
+        "",
+        "@",
+        r"\s{1,8}- {1,2}(?P<how>blocked on|waiting on|locked)? ?(?P<lock>[\w.$]{3,200}@[0-9a-f]{1,16})$",
+        _lock_of,
+    ),
+    row(
+        "",
+        "to release lock on",
+        r"\s{1,8}waiting for (?P<owner>.{1,200}) to release lock on <(?P<lock>[^<>]{1,60})>",
+        _wanted_of,
+    ),
+    row("", "blocks ", r"\s{1,8}blocks (?P<text>\S.{0,200}@\d{1,9})$", _blocks),
+    row("", "State: BLOCKED", r"\s{2,8}(?P<text>java\.lang\.Thread\.State: BLOCKED.{0,80})$", _state, "java"),
+    row("", "java.lang.Thread.State: ", r"\s{0,8}java\.lang\.Thread\.State: [A-Z]", detail),
+    row("", "", r"\s{2,8}- \w", detail, "java"),
     row(
         "julia",
         "signal (",

@@ -39,6 +39,11 @@ def _windbg_frame(match: Match[str]) -> Event:
     return FrameLine(named_frame(match.group("name"), Place(match.group("lib"))), int(match.group("number"), 16))
 
 
+def _visual_studio_frame(match: Match[str]) -> Event:
+    line = match.group("line")
+    return FrameLine(named_frame(match.group("name"), Place(match.group("lib"), None, int(line) if line else None)))
+
+
 def _unfinished(match: Match[str]) -> Optional[Event]:
     """A system call that strace has seen begin: the thread is in it."""
     call, pid = match.group("call"), match.group("pid")
@@ -85,7 +90,7 @@ ROWS: Tuple[Row, ...] = (
     row(
         "macos",
         "0x",
-        r"(?P<number>\d{1,4})\s{1,4}(?P<lib>[A-Za-z][\w.+-]{1,80}(?: [\w.+-]{1,40}){0,3})\s{2,40}"
+        r"(?P<number>\d{1,4})\s{1,4}(?P<lib>[A-Za-z][\w.+-]{1,80}(?: [\w.+-]{1,40}){0,3})\s{1,40}"
         r"(?P<pc>0x[0-9a-f]{9,16}) (?P<name>(?!0x)\S.{0,1000}?) \+ \d{1,12}(?: \(\S{1,400}:\d{1,9}\))?$",
         native,
     ),
@@ -104,6 +109,13 @@ ROWS: Tuple[Row, ...] = (
         r" [0-9a-f]{8}`[0-9a-f]{8}) {1,8}(?P<lib>[\w.-]{1,80})!(?P<name>[^+\s]{1,400})"
         r"(?:\+0x[0-9a-f]{1,12})?(?: .{0,600})?$",
         _windbg_frame,
+    ),
+    row(
+        "visual-studio",
+        "!",
+        r"[ \t>]{0,40}(?:\[Inline Frame\] )?(?P<lib>[\w.-]{1,80}\.(?:dll|exe|pyd))!(?P<name>[^\s(+\u2011]{1,600})"
+        r"(?:[\u2011(+ ].{0,3000}?)?(?: [Ll]ine (?P<line>\d{1,7})\b.{0,200})?$",
+        _visual_studio_frame,
     ),
     row(
         "strace",

@@ -5,19 +5,29 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import List, Match, Optional, Sequence, Tuple
 
-from gdbext.knowledge.errors.gpu_reports import ADDRESS, BY_THREAD, HAZARD_SIDE, HEADS, NEAREST, OTHER_SIDE, TOOLS
+from gdbext.knowledge.errors.gpu_reports import (
+    ADDRESS,
+    BY_THREAD,
+    HAZARD_SIDE,
+    HEADS,
+    NEAREST,
+    OTHER_SIDE,
+    TOOLS,
+    UNWRITTEN,
+)
 from gdbext.model.gpu_errors import DevicePlace, GpuError, NearestAllocation
 from gdbext.model.stack import Frame
 from gdbext.model.text.digits import whole
+from gdbext.model.text.mangled import qualified_name
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.frame_lines import Place, named_frame
 
 _HEADS = tuple((row, regex(row.pattern)) for row in HEADS)
 _OTHER_SIDE, _HAZARD_SIDE, _BY_THREAD = regex(OTHER_SIDE), regex(HAZARD_SIDE), regex(BY_THREAD)
-_ADDRESS, _NEAREST = regex(ADDRESS), regex(NEAREST)
+_ADDRESS, _NEAREST, _UNWRITTEN = regex(ADDRESS), regex(NEAREST), regex(UNWRITTEN)
 _PC_FIRST = regex(r"(0x[0-9a-fA-F]{1,16})(?: in (.+))?\Z")
 _FILE_FIRST = regex(r"([^():<>]{1,600}\.\w{1,5}):(\d{1,9}):(?=\S)")
-_IN_BLOCK = regex(r".* in block (\([\d,]{1,40}\))")
+_IN_BLOCK = regex(r".* in block (\([\d, ]{1,40}\))")
 _OFFSET = regex(r"(.*?) ?\[(0x[0-9a-fA-F]{1,16})\]\Z")
 _WITH_FUNCTION = regex(r"(\S+) \((.{1,2000}) \+ 0x[0-9a-fA-F]{1,16}\)\Z")
 _OF_KERNEL = regex(r"(.{1,8000}?) \(.{1,8000} ?: ?0x[0-9a-fA-F]{1,16}\)\Z")
@@ -41,15 +51,18 @@ def error_of(lines: Sequence[str]) -> Optional[GpuError]:
     if found is None and not places:
         return None
     kind, groups = (found[0], found[1].groupdict()) if found is not None else ("other", {})
+    unwritten = next((found for found in (_UNWRITTEN.match(line.strip()) for line in lines[1:3]) if found), None)
+    if kind == "host-api-access" and unwritten:
+        kind, groups = "uninitialized", {**groups, "access": "access", "call": unwritten.group(1)}
     hazards = None
     if groups.get("place"):
         side = replace(device_place(str(groups["place"])), access=str(groups["access"]).lower())
         places.insert(0, side)
     if kind == "race":
         counts = [match.group(2) for match in (_HAZARDS.match(line.strip()) for line in lines) if match]
-        hazards = number(counts[0]) if counts else None
+        hazards = sum(number(one) or 0 for one in counts) if counts else None
         block = _IN_BLOCK.match(head)
-        places = [replace(one, block=block.group(1)) for one in places] if block else places
+        places = [replace(one, block=_tight(block.group(1))) for one in places] if block else places
     on_device = [_device_frame(line.strip()[13:].strip()) for line in lines if line.strip().startswith("Device Frame:")]
     outermost = on_device[-1].function if on_device else places[0].function if places else ""
     address, problem, nearest = _address(lines)
@@ -92,30 +105,38 @@ def _add_place(places: List[DevicePlace], text: str) -> None:
         places[-1] = replace(places[-1], thread=by.group(1), block=by.group(2) or "")
     elif hazard:
         place = device_place(hazard.group(3))
-        places.append(replace(place, access=hazard.group(1).lower(), thread=hazard.group(2)))
+        places.append(replace(place, access=hazard.group(1).lower(), thread=_tight(hazard.group(2))))
     elif other:
         places.append(replace(device_place(other.group(2)), access=other.group(1).lower()))
 
 
 def device_place(text: str) -> DevicePlace:
-    """`0x250 in /p/f.cu:9:k(int*)`, `k(int *)+0x70 in f.cu:41`."""
+    """`0x250 in /p/f.cu:9:k(int*)`, `k(int *)+0x70 in f.cu:41`, `/p/f.cu:9:k(int*)`."""
     counted = _HAZARDS.match(text)
     text = (counted.group(1) if counted else text).strip()
     first = _PC_FIRST.match(text)
-    if first:
-        rest = first.group(2) or ""
-        before = _FILE_FIRST.match(rest)
-        if before:
-            line = whole(before.group(2))
-            return DevicePlace(
-                function=rest[before.end() :], file=before.group(1), line=line, offset=_hex(first.group(1))
-            )
-        return DevicePlace(function=rest, offset=_hex(first.group(1)))
+    rest = (first.group(2) or "") if first else text
+    before = _FILE_FIRST.match(rest)
+    if first or before:
+        file, line = (before.group(1), whole(before.group(2))) if before else ("", None)
+        name = rest[before.end() :] if before else rest
+        return DevicePlace(
+            function=_readable(name), file=file, line=line, offset=_hex(first.group(1)) if first else None
+        )
     name, file, line = _placed(text)
     function, plus, offset = name.rpartition("+0x")
     if plus and len(offset) <= 16 and all(one in "0123456789abcdefABCDEF" for one in offset):
-        return DevicePlace(function=function, file=file, line=line, offset=_hex("0x" + offset))
-    return DevicePlace(function=name, file=file, line=line)
+        return DevicePlace(function=_readable(function), file=file, line=line, offset=_hex("0x" + offset))
+    return DevicePlace(function=_readable(name), file=file, line=line)
+
+
+def _readable(name: str) -> str:
+    """A mangled name, of `--demangle no` and of cuda-memcheck's hazards, without its arguments."""
+    return (qualified_name(name) or name) if name.startswith("_Z") else name
+
+
+def _tight(triple: str) -> str:
+    return triple.replace(" ", "")
 
 
 def _device_frame(text: str) -> DevicePlace:
@@ -169,6 +190,10 @@ def host_frame(text: str) -> Frame:
         return replace(named_frame(of_library.group(2), Place(of_library.group(1))), module_offset=where)
     if text.startswith(("/", "./")) and "(" not in text:
         return replace(named_frame("", Place(text)), module_offset=where)
+    placed = _FILE_FIRST.match(text)
+    if placed:
+        at_line = Place(None, placed.group(1), whole(placed.group(2)))
+        return replace(named_frame(text[placed.end() :], at_line), module_offset=where)
     name, file, line = _placed(text)
     if line is None and " in " in text:
         name, _, module = text.rpartition(" in ")

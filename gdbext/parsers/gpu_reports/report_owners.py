@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.knowledge.log_lines.file_names import SANITIZER_FILE
+from gdbext.model.gpu_errors import SANITIZER
 from gdbext.model.job import RankSnapshot
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.cleaning import UNNAMED, Stream
@@ -61,7 +62,7 @@ def given_to(processes: Sequence[RankSnapshot], reports: Sequence[FileReport]) -
                     pid=report.writer.pid,
                     rank=report.writer.rank,
                     title=None if report.writer.rank is not None else name,
-                    source="text:compute-sanitizer",
+                    source=SANITIZER,
                 )
             )
             at = len(found) - 1

@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from gdbext.knowledge.errors.gpu_reports import BANNER, ENDS, NOT_PRINTED, SUMMARY, TROUBLE
+from gdbext.knowledge.errors.gpu_reports import BANNER, DETAIL, ENDS, NOT_PRINTED, SUMMARY, TROUBLE
 from gdbext.model.gpu_errors import GpuError
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.cleaning import UNNAMED, Stream, split_prefix
@@ -21,6 +21,7 @@ MARK = "========="
 """What the tool puts before its lines; --prefix changes it."""
 _MARKS = (MARK, "COMPUTE-SANITIZER", "CUDA-MEMCHECK", ROOT)
 _BANNER, _ENDS, _SUMMARY, _TROUBLE, _HIDDEN = map(regex, (BANNER, ENDS, SUMMARY, TROUBLE, NOT_PRINTED))
+_DETAIL = regex(DETAIL)
 _COLOUR = re.compile("\x1b\\[[0-9;?]{0,20}[A-Za-z]")
 _DIFFERS = re.compile(r"0x[0-9a-fA-F]+|\(\d+,\d+,\d+\)|\d[\d,]* bytes? (?:after|before)")
 """What differs between equal reports."""
@@ -39,6 +40,7 @@ class WriterReport(NamedTuple):
     errors: Tuple[GpuError, ...]
     said: str
     problems: Tuple[str, ...]
+    ended: bool = False  # its summary was read
 
 
 def has_reports(text: str) -> bool:
@@ -53,6 +55,7 @@ class ReportStream:
         self._whose = whose
         self._mark = MARK
         self._writers: Dict[Stream, _Writer] = {}
+        self._before: Dict[Stream, int] = {}  # lines of a report whose beginning was not seen
         self._by_prefix: Dict[str, Optional[Stream]] = {}
         self._xml: Optional[XmlReport] = None
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -94,7 +97,7 @@ class ReportStream:
         found = [one.finished(stream) for stream, one in self._writers.items()]
         if self._xml is not None:
             tally = self._xml.finished()
-            found.append(WriterReport(self._whose, tally.errors, tally.said(), tuple(tally.problems())))
+            found.append(_report(self._whose, tally))
         return found
 
     def _feed_xml(self, line: str) -> bool:
@@ -122,8 +125,11 @@ class ReportStream:
         if stream is None:
             return None
         known = self._writers.get(stream)
-        if known is None and len(self._writers) < _MOST_WRITERS and _begins(text.strip()):
-            known = self._writers[stream] = _Writer()
+        if known is None and len(self._writers) < _MOST_WRITERS:
+            if _begins(text.strip()):
+                known = self._writers[stream] = _Writer(self._before.pop(stream, 0))
+            elif len(self._before) < _MOST_WRITERS and _DETAIL.match(text.strip()):
+                self._before[stream] = self._before.get(stream, 0) + 1
         return known
 
     def _stream(self, line: str, prefix: str) -> Optional[Stream]:
@@ -146,11 +152,12 @@ def _begins(text: str) -> bool:
 class _Writer:
     """The reports of one writer: the lines of the one at hand, and how often each was there."""
 
-    def __init__(self) -> None:
+    def __init__(self, broken: int) -> None:
         self._lines: List[str] = []
         self._seen: Dict[str, Tuple[Optional[GpuError], int]] = {}
         self._counts: Dict[str, int] = {}
         self._tally = ReportTally()
+        self._tally.broken = broken
 
     def feed(self, text: str) -> None:
         if not text.strip():
@@ -171,7 +178,7 @@ class _Writer:
             if error is not None:
                 hazards = None if error.hazards is None else error.hazards * count
                 self._tally.add(replace(error, count=count, hazards=hazards))
-        return WriterReport(stream, self._tally.errors, self._tally.said(), tuple(self._tally.problems()))
+        return _report(stream, self._tally)
 
     def _end(self) -> None:
         """A report is over, or a line that stands alone."""
@@ -213,3 +220,7 @@ def _taken_apart(lines: Sequence[str]) -> Tuple[Optional[GpuError], int]:
     error = error_of(lines)
     threads = sum(line.lstrip().startswith("by thread") for line in lines)
     return error, max(0, threads - 1) if error is not None and error.kind != "race" else 0
+
+
+def _report(stream: Stream, tally: ReportTally) -> WriterReport:
+    return WriterReport(stream, tally.errors, tally.said(), tuple(tally.problems()), tally.ended)

@@ -77,10 +77,13 @@ class ReportTally:
     def problems(self) -> List[str]:
         """What is not there, a line each."""
         found = [f"the sanitizer says: {text}" for text in self._troubles]
-        lacking = max(self.hidden, self.summed - self.printed)
-        if lacking > 0:
-            text = f"{counted(lacking, 'error')} of {self.total:,} were not printed"
-            found.append(f"{text} by the sanitizer: --print-limit 0 prints all, or the report is cut at its beginning")
+        cut = self.summed - self.hidden - self.printed
+        if self.hidden:
+            text = f"{counted(self.hidden, 'error')} of {self.total:,} were not printed by the sanitizer"
+            found.append(f"{text}: its limit hid them, --print-limit 0 prints all")
+        if cut > 0:
+            text = f"{counted(cut, 'error')} of {self.total:,} {'is' if cut == 1 else 'are'} not in this text"
+            found.append(f"{text}: it is cut, or its limit hid them (--print-limit 0 prints all)")
         if not self.ended and (self.printed or not self.summed):
             found.append(
                 "the sanitizer's report ends without its summary: it is cut, or the program was killed before its end"

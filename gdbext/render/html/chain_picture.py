@@ -22,7 +22,7 @@ _KINDS = {"rank": "", "thread": "", "peer": "pipe or socket", "process": "proces
 
 _LINKS = {
     "holds": "held by",
-    "member": "still to come:",
+    "member": "not there yet:",
     "runs": "busy with",
     "other end": "other end open in",
     "ended": "held by an ended thread:",
@@ -107,7 +107,7 @@ def picture(verdict: Verdict, places: Mapping[Tuple[int, Optional[str]], str]) -
         edge = chain[-1]
         y = at.get(edge.target.id, boxes[0].y)
         back = (last - HEIGHT // 2, y + HEIGHT // 2)
-        arrows.append(_arrow(edge, last, last + 26, 0, places, "a circle: "))
+        arrows.append(_arrow(edge, last, last + 26, 0, places, "cycle: "))
         last += 22
     used = {edge.strength for edge in chain}
     return Picture(

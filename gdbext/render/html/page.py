@@ -10,6 +10,7 @@ from gdbext.model.page import Page
 from gdbext.render.html import sections
 from gdbext.render.html.chain_picture import picture
 from gdbext.render.html.cited_threads import Cited, culprit_numbers
+from gdbext.render.html.kernel_errors import kernel_errors, rows_left_out
 from gdbext.render.html.page_data import PageData
 from gdbext.render.html.page_file import page_file
 from gdbext.render.html.page_words import PLAIN, SENTENCE, said
@@ -24,6 +25,7 @@ _FIRST = {"stacks": "stacks", "locks": "locks", "comms": "communicators"}
 """The part that comes first, by the command that was asked."""
 _PARTS = {
     "ranks": "Ranks",
+    "kernels": "Errors of kernels",
     "evidence": "Evidence",
     "stacks": "Stacks",
     "threads": "Threads",
@@ -84,6 +86,8 @@ def _context(page: Page) -> Dict[str, Any]:
         "groups": sections.group_rows(page),
         "group_notes": sections.group_notes(page),
         "witnesses": sections.witness_rows(snapshot),
+        "kernels": kernel_errors(diagnosis),
+        "kernels_left_out": rows_left_out(diagnosis),
         "times": sections.sample_times(page),
         "histories": sections.histories(page),
         "asked": [(said(one.command), list(map(_line, one.lines[:200]))) for one in page.asked],
@@ -138,6 +142,7 @@ def _parts(page: Page, context: Dict[str, Any]) -> List[str]:
     """Parts that have something to show, that of the command first."""
     there = {
         "ranks": bool(page.snapshot.processes or page.snapshot.absent),
+        "kernels": bool(context["kernels"]),
         "evidence": bool(context["cited"].evidence or context["others"] or context["considered"]),
         "stacks": context["tree"] is not None,
         "threads": page.diagnosis is not None and bool(page.snapshot.processes),

@@ -12,6 +12,7 @@ from gdbext.model.verdict import Diagnosis, ProcessJudgement
 from gdbext.render.html.page_words import PLAIN, function, place, said
 from gdbext.render.safe_text import located, rank_set
 from gdbext.render.text.verdict.process_names import who
+from gdbext.render.text.verdict.rank_table import kind_text
 
 ROLES: Mapping[str, Tuple[str, str]] = {
     "culprit": ("▲", "what the others wait for"),
@@ -97,7 +98,7 @@ def in_wait(process: RankSnapshot, judged: Optional[ProcessJudgement], diagnosis
     """Of one rank."""
     wait = judged.wait if judged else None
     where, thread = _decisive(process, judged) if judged else ("", "")
-    kind, collective = (said(wait.kind, 60), said(wait.collective, 60)) if wait else ("", "")
+    kind, collective = (said(kind_text(process, wait), 60), said(wait.collective, 60)) if wait else ("", "")
     return InWait(
         process, _role(process, judged, diagnosis), PlacedWait(kind or "not judged", collective, where), thread
     )

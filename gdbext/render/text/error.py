@@ -8,7 +8,7 @@ from gdbext.model.error_code import ErrorAnswer, ErrorCode
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 
-STICKY = "sticky: every later CUDA call of this process fails too; the process must be started again"
+STICKY = "sticky: every later CUDA call of this process fails too; the process must be restarted"
 PASSING = "not sticky: the process can continue"
 UNKNOWN = "it may be sticky, depending on the underlying error"
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Callable, List, Mapping
 
 from gdbext.model.explanation import Explanation, Glossary
+from gdbext.model.text.ranges import counted
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 
-_MOST_SIGNS = 40
+_MOST_SIGNS = {"wait": 10}
+_CALLS = "the stack of a thread has one of these calls, or the log one of these lines (* stands for any characters):"
 _LINES = 6
 _MANY_SIGNS = 12  # behind more of them nobody would find what to do
 _RELATED = {"cause": "Waits of this cause", "state": "Causes in which a chain ends like this"}
@@ -21,8 +23,12 @@ def explanation_lines(one: Explanation, style: Style) -> List[str]:
     if first:
         lines += _to_do(one, style)
     lines += ["", style.paint("How it is recognised", "strong")]
-    for sign in one.signs[:_MOST_SIGNS]:
+    lines += _text(_CALLS, "  ", style) if one.sort == "wait" else []
+    most = _MOST_SIGNS.get(one.sort, len(one.signs))
+    for sign in one.signs[:most]:
         lines += _item("- ", sign.text, style)
+    if one.signs[most:]:
+        lines += _item("- ", f"{counted(len(one.signs) - most, 'more pattern')}: --json has all", style)
     reasons = list(dict.fromkeys(sign.reason for sign in one.signs if sign.reason))
     if reasons:
         lines += ["", style.paint("Why it happens", "strong")]
@@ -33,6 +39,8 @@ def explanation_lines(one: Explanation, style: Style) -> List[str]:
     if one.related:
         title = _RELATED.get(one.sort, "Causes with this wait")
         lines += ["", style.paint(title, "strong"), *_text(", ".join(one.related), "  ", style)]
+    if one.sort == "wait":  # the sources of its patterns are notes for who writes rows: --json has them
+        return lines
     lines += ["", style.paint("Where it was reported", "strong")]
     return lines + _text("; ".join(one.sources), "  ", style)
 
@@ -41,7 +49,7 @@ def _to_do(one: Explanation, style: Style) -> List[str]:
     lines = ["", style.paint("What to do", "strong")] if one.remedies else []
     for number, remedy in enumerate(one.remedies, 1):
         lines += _item(f"{number}. ", remedy.action, style)
-        lines += _text(remedy.reason, "     ", style)
+        lines += _text(f"Why: {remedy.reason}", "     ", style)
     return lines
 
 

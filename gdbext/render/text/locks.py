@@ -22,10 +22,10 @@ MOST_STORIES = 8
 _COLUMNS = (
     Column("process", least=6, keep=6),
     Column("thread", least=8, keep=8),
+    Column("in", least=16, keep=4, cut=shorten_located),
     Column("waits for", least=8, keep=9),
     Column("held by", least=10, keep=8),
-    Column("which", least=14, keep=7),
-    Column("in", least=16, keep=4, cut=shorten_located),
+    Column("the holder", least=14, keep=7),
     Column("lock", keep=1, accent="dim"),
 )
 _PEERS = (
@@ -111,10 +111,10 @@ def _row(row: LockRow, style: Style) -> Row:
         (
             f"{mark}{clean(row.label, style)}",
             f"{clean(row.thread, style)} {clean(row.name, style)}".rstrip(),
+            located(clean(where, style), clean(place.rstrip(")"), style)) if where else clean(row.where, style),
             clean(kind, style),
             clean(row.owner.replace("thread ", "", 1), style),
             clean(row.owner_does, style),
-            located(clean(where, style), clean(place.rstrip(")"), style)) if where else clean(row.where, style),
             " ".join(filter(None, (clean(wait.name, style), f"{wait.address:#x}" if wait.address else ""))),
         ),
         "bad" if row.circle is not None or wait.gone else "",

@@ -34,7 +34,7 @@ def diagnosis_lines(found: TraceDiagnosis, style: Style) -> List[str]:
     for title, numbered, texts in (
         ("Evidence", False, [one.text for one in verdict.evidence]),
         ("What to do", True, [f"{one.action}: {one.reason}" if one.reason else one.action for one in verdict.remedies]),
-        ("Could not be told", False, list(verdict.missing)),
+        ("Not determined", False, list(verdict.missing)),
     ):
         if texts:
             lines += ["", style.paint(title, "strong")]

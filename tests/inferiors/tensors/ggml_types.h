@@ -4,7 +4,7 @@
 #include <cstdint>
 
 enum ggml_type {
-    GGML_TYPE_F32 = 0, GGML_TYPE_F16 = 1, GGML_TYPE_Q4_0 = 2, GGML_TYPE_Q8_0 = 8, GGML_TYPE_Q2_K = 10,
+    GGML_TYPE_F32 = 0, GGML_TYPE_F16 = 1, GGML_TYPE_Q4_0 = 2, GGML_TYPE_Q8_0 = 8, GGML_TYPE_IQ2_XXS = 16,
     GGML_TYPE_Q4_K = 12, GGML_TYPE_I32 = 26, GGML_TYPE_BF16 = 30, GGML_TYPE_COUNT = 43,
 };
 enum ggml_op { GGML_OP_NONE };

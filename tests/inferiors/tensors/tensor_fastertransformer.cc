@@ -120,7 +120,7 @@ __attribute__((noipa)) void forward(Truth& truth, const ft::Tensor& argument)
     ft::Tensor unset;
     truth.collection("tensors", {"input_ids", "a_rather_long_name_of_a_tensor"});
     truth.collection("&tensors", {"input_ids", "a_rather_long_name_of_a_tensor"});
-    truth.says("unset", "null pointer");
+    truth.says("unset", "unset: empty: it has no element type and no memory");
     truth.fuzz("tensors", &tensors);
     ft::Tensor text(ft::MEMORY_CPU, ft::TYPE_STR, {1}, floats);
     truth.says("text", "string");

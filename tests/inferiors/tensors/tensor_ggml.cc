@@ -44,7 +44,7 @@ __attribute__((noipa)) void compute(Truth& truth, ggml_tensor* argument)
     ggml_tensor column = made(GGML_TYPE_F32, {1, 3}, {4, 16}, floats, "column");
     ggml_tensor scalar = made(GGML_TYPE_F32, {1}, {4}, floats + 7, "scalar");
     ggml_tensor quantised = made(GGML_TYPE_Q8_0, {32, 2}, {34, 34}, blocks, "q");
-    ggml_tensor other = made(GGML_TYPE_Q2_K, {256, 1}, {84, 84}, blocks, "k2");
+    ggml_tensor other = made(GGML_TYPE_IQ2_XXS, {256, 1}, {66, 66}, blocks, "k2");
     ggml_tensor view = made(GGML_TYPE_F32, {2, 2}, {4, 16}, floats + 5, "view");
     view.view_src = &plain;
     view.view_offs = 20;
@@ -63,7 +63,7 @@ __attribute__((noipa)) void compute(Truth& truth, ggml_tensor* argument)
     truth.tensor("view", "fp32", std::vector<int>{2, 2}, "cpu", {5, 6, 9, 10}, {4, 1}, true);
     truth.says("view", "view_src");
     truth.says("plain", "called blk.0.attn_q.weight");
-    truth.says("other", "a ggml block of 256 values in 84 bytes");
+    truth.says("other", "a ggml block of 256 values in 66 bytes");
     truth.says("absent", "null pointer");
     truth.fuzz("plain", &plain);
     truth.fuzz("view", &view);

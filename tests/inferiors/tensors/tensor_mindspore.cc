@@ -78,7 +78,7 @@ __attribute__((noipa)) void launch(Truth& truth, const tensor::TensorPtr& argume
     truth.tensor("turned", "fp32", std::vector<int>{2, 2}, "cpu", {1, 4, 2, 5}, {1, 3}, true);
     truth.says("plain", "called wq");
     truth.says("remote", "on NPU at 0x");
-    truth.says("empty", "null pointer");
+    truth.says("empty", "no element type and no memory");
     truth.fuzz("plain", plain.get());
     truth.fuzz("plain", plain->device_sync_.get());
     truth.fuzz("turned", turned->storage_info_.get());

@@ -103,7 +103,7 @@ __attribute__((noipa)) void forward(Truth& truth, const Held& argument)
         truth.tensor(name, "fp32", two_three, "cpu", counting(6));
     truth.tensor("big", "int64", std::vector<int>{4}, "pinned", {-1, double(1LL << 40), 7, 8});
     truth.says("remote", "it would show zeros");
-    truth.says("none", "invalid");
+    truth.says("none", "empty: it has no element type and no memory");
     truth.says("nothing", "empty std::optional");
     truth.collection("list", {"[0]", "[1]", "[2]"});
     truth.fuzz("plain", &plain);

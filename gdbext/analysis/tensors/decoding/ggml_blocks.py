@@ -13,9 +13,22 @@ import struct
 from array import array
 from typing import Any, Callable, Iterable, List, Mapping
 
+from gdbext.analysis.tensors.decoding.ggml_k_formats import K_FORMATS
 from gdbext.knowledge.dtypes import DType
 
+_NOT_LINEAR = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
 _FP4_DOUBLED = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
+
+
+def _ue4m3_halved(pattern: int) -> float:
+    """Half of e4m3 without a sign; its NaN is 0 (ggml_ue4m3_to_fp32). Bit 7 says nothing."""
+    exponent, fraction = pattern >> 3 & 15, pattern & 7
+    if pattern == 0x7F:
+        return 0.0
+    return 0.5 * (fraction * 2.0**-9 if not exponent else (1 + fraction / 8) * 2.0 ** (exponent - 7))
+
+
+_UE4M3_HALVED = tuple(map(_ue4m3_halved, range(256)))
 
 
 def dequantise(data: bytes, dtype: DType, numpy: Any = None) -> bytes:
@@ -164,38 +177,6 @@ def _q8_0(blocks: Any) -> None:
         blocks.put(at, scale * blocks.signed(2 + at))
 
 
-def _q4_k(blocks: Any) -> None:
-    """Eight groups of 32, each with a scale and a minimum of six bits; the upper two bits of the last four groups'
-    stand in the spare bits of the first four's."""
-    scale, least = blocks.half(0), blocks.half(2)
-    for group in range(8):
-        if group < 4:
-            group_scale, group_least = blocks.byte(4 + group) & 63, blocks.byte(8 + group) & 63
-        else:
-            low = blocks.byte(8 + group)
-            group_scale = (low & 15) | ((blocks.byte(group) >> 6) << 4)
-            group_least = (low >> 4) | ((blocks.byte(4 + group) >> 6) << 4)
-        step, start = scale * group_scale, least * group_least
-        for at in range(32):
-            pair = blocks.byte(16 + group // 2 * 32 + at)
-            blocks.put(group * 32 + at, step * ((pair >> 4) if group % 2 else (pair & 15)) - start)
-
-
-def _q6_k(blocks: Any) -> None:
-    """Sixteen groups of 16, each with a signed byte as scale; four low bits in one place, two high ones in another."""
-    scale = blocks.half(208)
-    for group in range(16):
-        step = scale * blocks.signed(192 + group)
-        half, quarter = divmod(group * 16, 128)
-        quarter //= 32
-        for at in range(16):
-            lane = group * 16 + at
-            low = blocks.byte(half * 64 + lane % 64)
-            low = (low >> 4) if quarter >= 2 else (low & 15)
-            high = (blocks.byte(128 + half * 32 + lane % 32) >> (2 * quarter)) & 3
-            blocks.put(lane, step * ((low | (high << 4)) - 32))
-
-
 def _mxfp4(blocks: Any) -> None:
     scale = blocks.look_up((2.0 ** (exponent - 128) for exponent in range(256)), blocks.byte(0))
     for at in range(16):
@@ -204,13 +185,46 @@ def _mxfp4(blocks: Any) -> None:
         blocks.put(at + 16, scale * blocks.look_up(_FP4_DOUBLED, pair >> 4))
 
 
+def _nvfp4(blocks: Any) -> None:
+    """Four groups of 16, each with a byte as scale: e4m3 without a sign, halved because the values are doubled."""
+    for group in range(4):
+        scale = blocks.look_up(_UE4M3_HALVED, blocks.byte(group))
+        for at in range(8):
+            pair = blocks.byte(4 + group * 8 + at)
+            blocks.put(group * 16 + at, scale * blocks.look_up(_FP4_DOUBLED, pair & 15))
+            blocks.put(group * 16 + at + 8, scale * blocks.look_up(_FP4_DOUBLED, pair >> 4))
+
+
+def _iq4_nl(blocks: Any) -> None:
+    scale = blocks.half(0)
+    for at in range(16):
+        pair = blocks.byte(2 + at)
+        blocks.put(at, scale * blocks.look_up(_NOT_LINEAR, pair & 15))
+        blocks.put(at + 16, scale * blocks.look_up(_NOT_LINEAR, pair >> 4))
+
+
+def _iq4_xs(blocks: Any) -> None:
+    """Eight groups of 32, each with a scale of six bits: four in one place, two in another."""
+    scale = blocks.half(0)
+    for group in range(8):
+        low = (blocks.byte(4 + group // 2) >> (4 * (group % 2))) & 15
+        high = (blocks.byte(2 + group // 4) >> (2 * (group % 4))) & 3
+        step = scale * ((low | (high << 4)) - 32)
+        for at in range(16):
+            pair = blocks.byte(8 + group * 16 + at)
+            blocks.put(group * 32 + at, step * blocks.look_up(_NOT_LINEAR, pair & 15))
+            blocks.put(group * 32 + at + 16, step * blocks.look_up(_NOT_LINEAR, pair >> 4))
+
+
 _FORMATS: Mapping[str, Callable[[Any], None]] = {
     "q4_0": _q4_0,
     "q4_1": _q4_1,
     "q5_0": _q5_0,
     "q5_1": _q5_1,
     "q8_0": _q8_0,
-    "q4_k": _q4_k,
-    "q6_k": _q6_k,
     "mxfp4": _mxfp4,
+    "nvfp4": _nvfp4,
+    "iq4_nl": _iq4_nl,
+    "iq4_xs": _iq4_xs,
+    **K_FORMATS,
 }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Sequence, Tuple
 
+from gdbext.analysis.communicators.launch_counts import ahead_in
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, without
 from gdbext.analysis.verdict.wording import operation
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import sent_messages
 from gdbext.analysis.waits.edges.absent_members import OUTSIDE, Sure, is_ending, is_late
-from gdbext.analysis.waits.edges.members import Meeting, Members, is_member
+from gdbext.analysis.waits.edges.members import ON_DEVICE, UNNAMED, Meeting, Members, is_member
 from gdbext.analysis.waits.edges.other_frames import (
     asks_store,
     blocked_inside,
@@ -17,7 +18,9 @@ from gdbext.analysis.waits.edges.other_frames import (
     opens_peer_memory,
     waits_for_peers,
 )
+from gdbext.analysis.waits.resident_kernels import collective_of, label, running, told
 from gdbext.knowledge.causes.wait_kinds import LEFT_EARLY, NOT_JOINED, OF_PARENT, WAITS
+from gdbext.model.evidence import Evidence
 from gdbext.model.text.digits import is_whole
 from gdbext.model.text.ranges import ranks as ranks_in_words
 from gdbext.model.waits import ANY, Node
@@ -44,7 +47,8 @@ def draw(drawing: Drawing) -> None:
         late += launching
     missing = view.snapshot.absent or [party for party in late if party.group != "idle"]
     if not meetings and waiting and missing:
-        node = drawing.resource("collective", "device", "a collective")
+        name = ahead_in(view, waiting, [party for party in late if party.group != "idle"])
+        node = drawing.resource("collective", ON_DEVICE, name or UNNAMED)
         meetings = [Meeting(node, waiting)]
         meetings[0].named = False
     main = max(meetings, key=lambda one: len(one.parties), default=None)
@@ -106,8 +110,10 @@ def _meetings(drawing: Drawing, inside: Sequence[Party], members: Members) -> Li
         alike = [one for one in groups if all(ours in (None, theirs) for ours, theirs in zip(key, one))]
         groups.setdefault(max(alike, key=lambda one: len(groups[one]), default=key), []).append(party)
     found = []
-    for number, parties in enumerate(sorted(groups.values(), key=len, reverse=True)[:MOST_MEETINGS]):
-        node = drawing.resource("collective", number, _called(parties))
+    by_size = sorted(groups.values(), key=len, reverse=True)[:MOST_MEETINGS]
+    firsts = [parties[0] for parties in by_size]
+    for number, parties in enumerate(by_size):
+        node = drawing.resource("collective", number, _called(parties[0], firsts))
         found.append(Meeting(node, parties, members.of(parties)))
         for party in parties:
             strength = "named" if party.judged.collective or party.group == "collective" else "inferred"
@@ -120,23 +126,39 @@ def _half_read(party: Party) -> bool:
     return party.communicator is None or party.count is None
 
 
-def _called(parties: Sequence[Party]) -> str:
-    """`all_reduce no. 118`, with its size or communicator where that was read."""
-    first = parties[0]
-    numbers = {party.operations for party in parties}
-    number = numbers.pop() if len(numbers) == 1 else None
-    return operation(first) + (f" no. {number}" if number is not None else "")
+def _called(party: Party, others: Sequence[Party]) -> str:
+    """`all_reduce`, with the communicator where there are several, else with the size where that alone differs. Never
+    with a number: NCCL's opCount counts plans with proxy work, not collectives."""
+    name = operation(party)
+    if party.communicator and len({one.communicator for one in others if one.communicator}) > 1:
+        return f"{name} of {party.communicator}"
+    sizes = {one.count for one in others if operation(one) == name}
+    return f"{name} of {party.count} elements" if len(sizes) > 1 and party.count is not None else name
 
 
 def _device(drawing: Drawing, party: Party, main: Optional[Meeting]) -> None:
-    node = drawing.resource("device", drawing.rank(party).id, f"GPU of {drawing.rank(party).label}")
+    kernels = running(party.process)
+    elsewhere = "external" if kernels and not collective_of(kernels[0].name) else None
+    name = f"GPU of {drawing.rank(party).label}{label(party.process)}"
+    node = drawing.resource("device", drawing.rank(party).id, name, elsewhere)
     row = WAITS.get(party.kind)
     lazy = party.group == "launch" and (drawing.view.environment("CUDA_MODULE_LOADING") or "").upper() == "LAZY"
     kind = "lazy launch" if lazy else party.kind
     drawing.join(drawing.rank(party), node, kind, row.strength if row else "inferred", drawing.fact(party))
-    if main is not None:
-        complete = drawing.view.complete and main.named and not drawing.view.threads_as_ranks
-        drawing.join(node, main.node, "runs", "named" if complete else "inferred")
+    if main is None:
+        return
+    complete = drawing.view.complete and main.named and not drawing.view.threads_as_ranks
+    strength = "named" if complete else "inferred"
+    if party.process.kernels is None:
+        drawing.join(node, main.node, "runs", strength)
+        return
+    asked = {party.judged.collective for party in main.parties} - {None}
+    for one in kernels:
+        found = (collective_of(one.name) or "").replace("-", "_")
+        if found and (not asked or found in asked or found == "collective"):
+            proven = "proven" if found in asked else strength
+            drawing.join(node, main.node, "runs", proven, [Evidence(f"its GPU core shows {told(one)}", party.index)])
+            return
 
 
 def _absent(drawing: Drawing, meeting: Meeting) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Tuple
+from typing import List, Tuple
 
+from gdbext.analysis.progress.running import was_woken
 from gdbext.analysis.verdict.job_view import COMMUNICATION, WATCHDOG, JobView, Party
 from gdbext.analysis.waits.drawing import Drawing
-from gdbext.analysis.waits.edges import one_process, outside_locks
+from gdbext.analysis.waits.edges import assumed_holders, by_frames, one_process, outside_locks, printed_locks
+from gdbext.analysis.waits.edges.assumed_holders import open_lock, own_lock, private
 from gdbext.analysis.waits.edges.other_frames import (
     called_by_loader,
     in_profiler,
@@ -14,8 +16,8 @@ from gdbext.analysis.waits.edges.other_frames import (
     under_driver,
     wants_loader,
 )
-from gdbext.analysis.waits.thread_numbers import Threads, decided
-from gdbext.knowledge.runtimes.glibc_locks import NO_OWNER, kind_of_call
+from gdbext.analysis.waits.thread_numbers import Threads
+from gdbext.knowledge.runtimes.glibc_locks import NO_OWNER
 from gdbext.model.codes import Given
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import KINDS, LockWait
@@ -29,11 +31,13 @@ _OF_DRIVER = ("implicit", "lock", *COMMUNICATION)
 def draw(drawing: Drawing) -> None:
     """Locks, joins, conditions, queues, pipes and sockets with their edges."""
     threads = _by_memory(drawing)
+    printed_locks.draw(drawing)
     one_process.draw(drawing, threads)
     waiters = _lock_waiters(drawing.view)
+    by_frames.held_locks(drawing, waiters)
     for party in waiters:
         _by_frames(drawing, party)
-    _nobody_else(drawing, waiters)
+    assumed_holders.draw(drawing, waiters)
     for party in drawing.view.parties:
         if party in drawing.taken or drawing.waits(drawing.rank(party)):
             continue
@@ -68,6 +72,8 @@ def _lock(drawing: Drawing, threads: Threads, waiter: Party, wait: LockWait) -> 
     strength = "inferred" if wait.timed or _at_two_moments(process, wait) else "proven"
     kind = waiter.judged.kind if waiter.judged.kind in ("gil", "mutex") else "mutex"
     moves = wait.still is False or (wait.moving and not wait.still)
+    # Who was woken got what an owner left that has ended since.
+    moves = moves or (wait.gone and waiter.thread is not None and was_woken(waiter.thread))
     if wait.kind == "join":
         if not moves:
             _owner(drawing, threads, source, process, wait, JOINS, strength, facts)
@@ -149,73 +155,27 @@ def _by_frames(drawing: Drawing, party: Party) -> None:
         driver = drawing.resource("driver", "cupti", "a lock between the profiler (CUPTI) and the driver", "faulted")
         drawing.join(node, driver, "mutex", "assumed", drawing.fact(party))
     elif under_driver(party):
-        lock = _own_lock(drawing, party, node)
+        lock = own_lock(drawing, party, node)
         caller = drawing.resource("unknown", lock.id, "a thread that holds it and calls CUDA")
         drawing.join(lock, caller, "holds", "inferred")
         _driver_lock(drawing, caller, node, party, "inferred")
     elif wants_loader(party):
-        drawing.join(node, _private(drawing, party, "the dynamic loader's lock"), "mutex", "named", drawing.fact(party))
+        drawing.join(node, private(drawing, party, "the dynamic loader's lock"), "mutex", "named", drawing.fact(party))
     elif (party.index, id(party.thread)) in drawing.deciding:
-        _own_lock(drawing, party, node)
-
-
-def _own_lock(drawing: Drawing, party: Party, node: Node) -> Node:
-    """The lock that a thread waits for, of which only the wait is known."""
-    call = kind_of_call(decided(party))
-    label = call if call in ("mutex", "rwlock", "malloc", "once") else "mutex"
-    lock = drawing.resource("lock", node.id, KINDS[label].split(" ", 1)[-1])
-    drawing.join(node, lock, party.kind, "named", drawing.fact(party))
-    return lock
+        own_lock(drawing, party, node)
 
 
 def _driver_lock(drawing: Drawing, caller: Node, holder: Node, party: Party, strength: str) -> None:
     """What a thread is called by the driver with is held: whoever calls CUDA waits for it."""
-    lock = _private(drawing, party, "the CUDA driver's lock")
+    lock = private(drawing, party, "the CUDA driver's lock")
     drawing.join(caller, lock, "mutex", strength)
     drawing.join(lock, holder, "holds", strength)
-
-
-def _nobody_else(drawing: Drawing, waiters: List[Party]) -> None:
-    """Locks whose holder nothing shows. Two threads of a process that both wait for locks, its main one among them,
-    may hold what the other one wants; else the holder is not known."""
-    plain: Dict[int, List[Party]] = {}
-    for party in waiters:
-        if party.kind == "mutex" and party.judged.helper is None:
-            plain.setdefault(party.index, []).append(party)
-    for index, parties in plain.items():
-        decides = drawing.view.processes[index].wait.kind == "mutex"
-        if len(parties) > 1 and decides and not any(map(in_profiler, parties)):
-            for one, other in ((parties[0], parties[1]), (parties[1], parties[0])):
-                lock = _open_lock(drawing, one)
-                if lock is not None:
-                    drawing.join(lock, drawing.of(other), "holds", "assumed")
-    for party in waiters:
-        node = drawing.known(party)
-        for edge in drawing.leaving(node) if node is not None else ():
-            if edge.target.kind == "lock" and not drawing.waits(edge.target) and edge.target.state is None:
-                holder = drawing.resource("unknown", edge.target.id, "a thread that is not known", "external")
-                drawing.join(edge.target, holder, "holds", "inferred")
-
-
-def _open_lock(drawing: Drawing, party: Party) -> Optional[Node]:
-    """The lock that a thread waits for, where nobody is known to hold it."""
-    node = drawing.of(party)
-    if not drawing.waits(node) and party.process.locks:
-        return None  # memory was read, and shows no wait
-    if not drawing.waits(node):
-        return _own_lock(drawing, party, node)
-    lock = drawing.leaving(node)[0].target
-    return lock if lock.kind == "lock" and lock.state is None and not drawing.waits(lock) else None
-
-
-def _private(drawing: Drawing, party: Party, name: str) -> Node:
-    return drawing.resource("lock", f"{party.index}:{name}", name)
 
 
 def _gil(drawing: Drawing, party: Party, node: Node) -> None:
     """A thread that wants the GIL inside of a hook holds what it was called with."""
     own = (edge.target for edge in drawing.leaving(node) if edge.kind == "gil")
-    gil = next(own, None) or _private(drawing, party, KINDS["gil"])
+    gil = next(own, None) or private(drawing, party, KINDS["gil"])
     if not drawing.waits(node):
         drawing.join(node, gil, "gil", "named", drawing.fact(party))
     held, driver = called_by_loader(party), under_driver(party)
@@ -231,12 +191,12 @@ def _gil(drawing: Drawing, party: Party, node: Node) -> None:
         elif all(edge.target.id != target.id for edge in drawing.leaving(gil)):
             continue
         strength = "named" if both or (driver and proven) else "inferred"
-        lock = _open_lock(drawing, owner) if owner.group == "lock" and not both else None
+        lock = open_lock(drawing, owner) if owner.group == "lock" and not both else None
         if lock is None and drawing.waits(target) and not both:
             continue  # what it waits for is known, and held by another one
         if lock is None:
             name = "the dynamic loader's lock" if both else "the CUDA driver's lock"
-            lock = _private(drawing, owner, name)
+            lock = private(drawing, owner, name)
         if not drawing.waits(target):
             drawing.join(target, lock, owner.kind, strength, drawing.fact(owner))
         drawing.join(lock, node, "holds", strength)
@@ -256,7 +216,7 @@ def _gil_alone(drawing: Drawing, party: Party, node: Node, gil: Node, driver: bo
         if watched and one.thread is not None and one.thread.gil is True and not drawing.waits(gil):
             target = drawing.of(one)
             drawing.join(gil, target, "holds", "proven")
-            lock = _private(drawing, party, "what the watchdog would release")
+            lock = private(drawing, party, "work of the watchdog's thread")
             drawing.join(target, lock, one.kind, "assumed", drawing.fact(one))
             drawing.join(lock, node, "holds", "assumed")
             return

@@ -8,6 +8,9 @@ from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.knowledge.runtimes.untimed_calls import FROM_ONE, OF_ALL
 from gdbext.model.waits import Node
 
+ON_DEVICE, UNNAMED = "device", "a collective"
+"""Key and label of what ranks wait for who only wait for their GPU: no call on their stacks says which it is."""
+
 
 class Members:
     """Ranks by their numbers. Where these are not unique, or a rank is no member of the group that it is in, the calls

@@ -8,19 +8,18 @@ from typing import Iterator
 from gdbext.analysis.progress.own_work import waits_for_result
 from gdbext.analysis.stacks.thread_kind import known
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of
+from gdbext.knowledge.causes.held_by_frames import EXITS
 from gdbext.knowledge.frames.python import interpreter as python
 from gdbext.knowledge.frames.system import code_owners
+from gdbext.knowledge.runtimes.system_calls import FUTEX
 from gdbext.model.text.patterns import regex
 
 _DRIVER = regex(code_owners.CUDA_DRIVER_MODULES)
 _LOADER = regex(r"_*(GI_)?_*(dl_iterate_phdr|dl_open\w*|dlopen\w*|dl_close\w*|dlclose|dl_fini)$")
 _POOLS = ("openmp-caller",)  # frame rules: waits for a pool of threads, which a forked child does not have
-_FORK = regex(r"(fork|_launch|__libc_fork|os_fork)$")
+_FORK = regex(r"(_*(?:libc_|os_)?fork(?:_me|_child|_worker|_process)?|_launch)$")
 _CUPTI = regex(r"(cupti\w+|_nv\d+cupti)")
-_EXIT = regex(
-    r"(exit|__run_exit_handlers|__cxa_finalize|_dl_fini|Py_FinalizeEx|finalize_modules|atexit\w*)$|\w+::~|.*::~"
-)
-_EXITING = ("exit", "__run_exit", "_dl_fini", "Py_Finalize")
+_EXIT = regex(EXITS)
 _ENDS_IN = regex(r"(.*join|cu(da)?[A-Z])")
 _LEADER_FIRST = regex(python.LEADER_FIRST)
 _LOADS_DATA = regex(r"(__next__|__iter__|_next_data|_get_data|_try_get_data|get_batch\w*|next_batch\w*|prefetch\w*)$")
@@ -71,13 +70,22 @@ def in_profiler(party: Party) -> bool:
 
 def is_forked(party: Party) -> bool:
     """A child by fork with one thread, which waits for what only a thread of its parent can give."""
-    waits = party.group in ("lock", "implicit") or party.judged.rule in _POOLS
+    waits = (party.group == "lock" and not _tries_again(party)) or party.group == "implicit"
+    waits = waits or party.judged.rule in _POOLS
     # A thread gives what a task returns, and there is no other one.
     waits = waits or (len(party.process.threads) == 1 and waits_for_result(party))
     alone = len(party.process.threads) <= 2 and party.kind != "gil"
     shared = any(one.shared for one in party.process.locks if one.thread == party.lwp)
     called = (name.rsplit(".", 1)[-1] for name in calls_of(party))
     return waits and alone and not shared and matches_any(_FORK, called)
+
+
+def _tries_again(party: Party) -> bool:
+    """Whether it sleeps and looks again, or waits in the kernel for something else than memory: a lock of a file. What
+    a fork leaves locked lies in memory."""
+    thread = party.thread
+    call = thread.syscall if thread is not None else None
+    return thread is not None and (bool(thread.switches) or (call is not None and call[0] != FUTEX))
 
 
 def left_by_fork(view: JobView, party: Party) -> bool:
@@ -95,8 +103,7 @@ def left_by_fork(view: JobView, party: Party) -> bool:
 
 def is_exiting(party: Party) -> bool:
     """Inside a destructor that runs because the process ends."""
-    names = calls_of(party, party.judged.frame or 0)
-    return matches_any(_EXIT, names) and any(name.startswith(_EXITING) for name in names)
+    return matches_any(_EXIT, calls_of(party, party.judged.frame or 0))
 
 
 def blocked_inside(party: Party) -> bool:

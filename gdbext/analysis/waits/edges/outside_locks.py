@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Optional, Tuple
 
+from gdbext.analysis.progress.running import was_woken
 from gdbext.analysis.verdict.job_view import Party
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.one_process import hub_of, is_own
@@ -11,7 +12,7 @@ from gdbext.analysis.waits.thread_numbers import STOPPED, Threads, decided
 from gdbext.knowledge.causes.wait_kinds import PLAIN_NAME, WAITS
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.model.job import RankSnapshot
-from gdbext.model.locks import Peer
+from gdbext.model.locks import UNASKED, UNOPENED, Peer
 from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex
 from gdbext.model.waits import ALL, ANY, Node
@@ -19,6 +20,11 @@ from gdbext.model.waits import ALL, ANY, Node
 _PLAIN = regex(PLAIN_NAME)
 _OUTSIDE = {False: ("elsewhere",), True: ("elsewhere", "lock", "unknown")}
 """Groups of threads whose wait may be one for a file, by whether it is for a lock on it."""
+_NOBODY = {
+    UNOPENED: ("unopened", "no process has opened it to read"),
+    UNASKED: ("unasked", "no request was ever submitted to it"),
+}
+"""The link from what a thread waits for to its end, and why nobody is there."""
 
 
 def draw(drawing: Drawing, party: Party, rank: Node) -> None:
@@ -60,6 +66,8 @@ def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
         alone = hub is not None or (len(process.threads) == 1 and peer.processes == (process.pid,))
         if source is None or source.state in ("progressing", "spinning"):
             continue
+        if party.thread is not None and was_woken(party.thread):  # it got what it waited for, and waits again
+            continue
         if party.group not in _OUTSIDE[peer.lock] and not (party.group == "idle" and alone):
             continue
         call = _call(party)
@@ -81,7 +89,10 @@ def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
 def _other_ends(drawing: Drawing, threads: Threads, process: RankSnapshot, node: Node, peer: Peer) -> None:
     pids = peer.processes if not isinstance(peer.processes, Missing) else ()
     others = [pid for pid in pids if pid != process.pid or (peer.lock and len(process.threads) == 1)]
-    if not others and not peer.lock:
+    if peer.file in _NOBODY:
+        link, said = _NOBODY[peer.file]
+        drawing.join(node, drawing.resource("process", node.id, said, "dead"), link, "proven", needs=ANY)
+    elif not others and not peer.lock:
         alone = len(process.threads) == 1  # another thread may be the writer
         name = "no other process has it open" if pids else "no process has it open"
         gone = drawing.resource("process", node.id, name, "dead" if alone else "external")

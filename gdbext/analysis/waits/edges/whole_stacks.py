@@ -6,6 +6,7 @@ from typing import Dict, List
 
 from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
+from gdbext.analysis.waits.edges import by_frames
 from gdbext.analysis.waits.edges.other_frames import in_nccl, is_forked, is_starved, left_by_fork, waits_for_leader
 from gdbext.model.codes import Given
 
@@ -21,6 +22,8 @@ def after(drawing: Drawing) -> None:
     _forked(drawing)
     _local_barriers(drawing)
     _threads_apart(drawing)
+    by_frames.lock_files(drawing)
+    by_frames.endings(drawing)
 
 
 def _leader_first(drawing: Drawing) -> None:

@@ -19,10 +19,12 @@ AARCH64 = Architecture(
     call=CallRegisters(number=8, arguments=(0, 1, 2, 3, 4, 5), result=0, negative_outside=False, restart=128),
     # asm-generic/unistd.h
     system_calls={
-        22: known.EPOLL_PWAIT, 25: known.FCNTL, 32: known.FLOCK, 63: known.READ, 64: known.WRITE, 65: known.READV,
+        22: known.EPOLL_PWAIT, 25: known.FCNTL, 32: known.FLOCK, 56: known.OPENAT, 63: known.READ, 64: known.WRITE,
+        65: known.READV,
         66: known.WRITEV, 72: known.PSELECT6, 73: known.PPOLL, 95: known.WAITID, 98: known.FUTEX,
-        101: known.NANOSLEEP, 115: known.CLOCK_NANOSLEEP, 128: known.RESTART, 202: known.ACCEPT,
+        101: known.NANOSLEEP, 115: known.CLOCK_NANOSLEEP, 128: known.RESTART, 182: known.MQ_TIMEDSEND,
+        183: known.MQ_TIMEDRECEIVE, 202: known.ACCEPT,
         206: known.SENDTO, 207: known.RECVFROM, 211: known.SENDMSG, 212: known.RECVMSG, 242: known.ACCEPT4,
-        260: known.WAIT4,
+        220: known.CLONE, 260: known.WAIT4, 426: known.IO_URING_ENTER, 435: known.CLONE3,
     },
 )  # fmt: skip

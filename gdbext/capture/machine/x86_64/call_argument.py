@@ -23,6 +23,7 @@ _CALL = re.compile(r"(?:notrack |bnd )*callq?\s+(?P<target>.*)")
 _JUMP = re.compile(r"(?:notrack |bnd )*(?:j\w+|loop\w*|xbegin)\s+(?:0x(?P<target>[0-9a-f]+))?")
 _LEAVES = re.compile(r"(?:notrack |bnd |repz? )*(?:call|ret|j|loop|syscall|int|ud2|hlt|x?begin)\w*\b")
 _MOVE = re.compile(r"mov[ql]?\s+(?P<source>[^,(]*(?:\([^)]*\))?),(?P<target>%\w+)")
+_ADDRESS = re.compile(r"leaq?\s+(?P<source>[^,(]*\([^),]*\)),(?P<target>%\w+)")
 _SAVE = re.compile(r"movq?\s+(?P<source>%\w+),(?P<target>%\w+|-?(?:0x[0-9a-f]+)?\(%\w+\))")
 _CLEAR = re.compile(r"xor[ql]?\s+(?P<one>%\w+),(?P<two>%\w+)")
 _PLACE = re.compile(r"(?P<sign>-?)(?:0x(?P<offset>[0-9a-f]+))?\(%(?P<base>\w+)\)")
@@ -49,6 +50,7 @@ def argument(code: Sequence[Instruction], function: str, register: str) -> Opera
     targets = _targets(code)
     wanted = register
     offsets: Tuple[int, ...] = ()
+    plus = 0
     for position in range(len(code) - 2, max(-1, len(code) - 2 - _STEPS), -1):
         if code[position + 1].address in targets:
             return Missing("other code jumps to where the call is prepared")
@@ -57,14 +59,18 @@ def argument(code: Sequence[Instruction], function: str, register: str) -> Opera
             return Missing("the call is prepared before another call or jump")
         copy = _copy(text, wanted)
         if copy is not None and _unchanged(copy.register, code[position + 1 : -1]):
-            return Kept(copy.register, (*copy.offsets, *offsets))
+            return Kept(copy.register, (*copy.offsets, *offsets), plus)
         found = _source(text, wanted)
         if isinstance(found, Kept):
+            if offsets:
+                offsets = (found.plus + offsets[0], *offsets[1:])
+            else:
+                plus += found.plus
             wanted, offsets = found.register, (*found.offsets, *offsets)
             if wanted in KEPT:
-                return Kept(wanted, offsets) if _unchanged(wanted, code[position + 1 : -1]) else _NOT_KEPT
+                return Kept(wanted, offsets, plus) if _unchanged(wanted, code[position + 1 : -1]) else _NOT_KEPT
         elif found is not None:
-            return _NOT_KEPT if offsets and isinstance(found, Constant) else found
+            return _NOT_KEPT if (offsets or plus) and isinstance(found, Constant) else found
     begins = len(code) - 2 < _STEPS
     return Missing("the caller was given it itself, and keeps it nowhere") if begins else _NOT_KEPT
 
@@ -94,6 +100,13 @@ def _at(place: re.Match[str]) -> Kept:
 
 def _source(text: str, wanted: str) -> Optional[Operand]:
     """What an instruction puts into a register, by any other register; None when it leaves it alone."""
+    address = _ADDRESS.fullmatch(text)
+    if address and address["target"] == f"%{wanted}":
+        place = _PLACE.fullmatch(address["source"])
+        if place is None or place["base"] == "rip":
+            return Missing("what was passed was computed")
+        at = _at(place)
+        return Kept(at.register, (), at.offsets[0])
     move = _MOVE.fullmatch(text)
     if move and whole_register(move["target"]) == wanted:
         source = move["source"].strip()

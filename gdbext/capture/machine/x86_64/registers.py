@@ -27,6 +27,8 @@ X86_64 = Architecture(
     unwind=UnwindRegisters(frame=6, stack=7, return_address=16, below_frame=-8, alignment=16, frame_word=4),
     gdb=GdbRegisters(
         arguments=ARGUMENTS,
+        kept=("rbx", "rbp", "r12", "r13", "r14", "r15"),
+        stack="rsp",
         call_number="orig_rax",
         call_arguments=("rdi", "rsi", "rdx", "r10", "r8", "r9"),
         call_result="rax",

@@ -2,7 +2,13 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.engines.engine_row_kinds import CalledRow, MessageRow, SwitchRow, sync_and_check_statics
+from gdbext.knowledge.engines.engine_row_kinds import (
+    CalledRow,
+    DebugCheckRow,
+    MessageRow,
+    SwitchRow,
+    sync_and_check_statics,
+)
 
 _SOURCE = "NVIDIA/FasterTransformer"
 
@@ -36,4 +42,17 @@ SWITCHES: Tuple[SwitchRow, ...] = (
 
 STARTING: Tuple[Tuple[str, str, str, str], ...] = (
     ("fastertransformer", "FT_DEBUG_LEVEL", "DEBUG", f"{_SOURCE} v5.2 and newer, cuda_utils.h"),
+)
+
+DEBUG_CHECKS: Tuple[DebugCheckRow, ...] = (
+    DebugCheckRow(
+        "fastertransformer",
+        "fastertransformer::syncAndCheck",
+        b"FT_DEBUG_LEVEL",
+        "FT_DEBUG_LEVEL",
+        ("DEBUG",),
+        f"{_SOURCE} v5.2 and newer, cuda_utils.h; TurboMind up to v0.0.14 and RTP-LLM up to October 2024 have it, too",
+        "up to v5.1 only builds without -DNDEBUG check, and no variable is read",
+        "or `llm-check enable` in gdb, in the running process",
+    ),
 )

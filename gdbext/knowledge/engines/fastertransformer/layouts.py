@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.row_kinds import EnumTable, TensorLayout
+from gdbext.knowledge.row_kinds import EnumTable, Field, ReleaseRow, StructRow, TensorLayout
+from gdbext.knowledge.std_offsets import PLAIN, VECTOR, containers_of, map_of, shared_containers_of
 from gdbext.knowledge.word_tables import pairs
 
 _FT = "NVIDIA/FasterTransformer"
@@ -81,5 +82,57 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
         "triton::Tensor",
         f"{_FT} transformer_triton_backend.hpp",
         rank0_elements=1,
+    ),
+)
+
+
+def releases(
+    id: str,
+    source: str,
+    type: str,
+    names: Tuple[str, ...],
+    without: Tuple[str, ...] = (),
+    members: str = "",
+    size: int = 40,
+) -> ReleaseRow:
+    """The four members, which lie at the same place in every engine that has kept the struct; `members` is what
+    stands behind their names, `size` counts what other members follow: a vector of offsets, an allocator."""
+    fields = {
+        f"where{members}": Field(0, "u32"),
+        f"type{members}": Field(4, "u32"),
+        f"shape{members}": Field(8, VECTOR),
+        f"data{members}": Field(32, "pointer"),
+    }
+    tensor = StructRow(type, size, fields, source)
+    same = {type + "Map": map_of(type)}
+    structs = (tensor, *PLAIN, *containers_of(type), *shared_containers_of(map_of(type)))
+    return ReleaseRow(id, names, structs, (type,), source, without, same)
+
+
+OF_RTP_LLM = r"7rtp_llm|17fastertransformer\w*10DeviceBase"
+"""Names that RTP-LLM has, which kept the namespace: in its first releases with a base class of devices."""
+_TENSOR, _MAP = r"17fastertransformer(\w*NS_)?6Tensor", r"17fastertransformer(\w*NS_)?9TensorMap"
+
+RELEASES: Tuple[ReleaseRow, ...] = (
+    releases(
+        "FasterTransformer 5.1 to main",
+        f"{_FT} v5.1.1, v5.2.1, v5.3 and df4a753; measured by compiling them",
+        "fastertransformer::Tensor",
+        (_TENSOR, _MAP),
+        (OF_RTP_LLM,),
+        size=64,
+    ),
+    releases(
+        "FasterTransformer 5.0",
+        f"{_FT} v5.0; measured by compiling it",
+        "fastertransformer::Tensor",
+        (_TENSOR,),
+        (_MAP, OF_RTP_LLM),
+    ),
+    releases(
+        "the Triton back ends of FasterTransformer 5.0 to main and TurboMind 0.0.14 to 0.6.3",
+        f"{_FT} v5.0, v5.3 and main, InternLM/lmdeploy v0.0.14 to v0.6.3 transformer_triton_backend.hpp",
+        "triton::Tensor",
+        (r"N6triton6Tensor[E0-9]",),
     ),
 )

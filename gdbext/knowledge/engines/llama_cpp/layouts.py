@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.row_kinds import EnumTable, Field, GraphRow, StructRow, TensorLayout
+from gdbext.knowledge.row_kinds import EnumTable, Field, GraphRow, ReleaseRow, StructRow, TensorLayout
 from gdbext.knowledge.word_tables import numbered
 
 _SOURCE = "ggml.h of ggml 0.25.3 (llama-cpp-python 0.3.36)"
@@ -52,6 +52,16 @@ STRUCTS: Tuple[StructRow, ...] = (
             "leafs": Field(40, "pointer", to="ggml_tensor*"),
         },
         "ggml-impl.h of ggml 0.25.3 (llama-cpp-python 0.3.36); read so in ggml 0.13.1 (pywhispercpp 1.5.1)",
+    ),
+)
+
+RELEASES: Tuple[ReleaseRow, ...] = (
+    ReleaseRow(
+        "ggml 0.13 to 0.25",
+        ("ggml_new_tensor|ggml_backend_tensor_set",),
+        STRUCTS,
+        ("ggml_tensor",),
+        f"{_SOURCE}; read so in ggml 0.13.1 (pywhispercpp 1.5.1)",
     ),
 )
 

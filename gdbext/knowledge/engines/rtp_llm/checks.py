@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.engines.engine_row_kinds import CalledRow, MessageRow, SwitchRow
+from gdbext.knowledge.engines.engine_row_kinds import CalledRow, DebugCheckRow, MessageRow, SwitchRow
 
 _SOURCE = "alibaba/rtp-llm"
 
@@ -46,4 +46,17 @@ SWITCHES: Tuple[SwitchRow, ...] = (
 STARTING: Tuple[Tuple[str, str, str, str], ...] = (
     ("rtp-llm", "FT_DEBUG_LEVEL", "DEBUG", f"{_SOURCE} up to October 2024"),
     ("rtp-llm", "LOG_LEVEL", "DEBUG", f"{_SOURCE} since October 2024 (5ecde89d6), Logger.h"),
+)
+
+DEBUG_CHECKS: Tuple[DebugCheckRow, ...] = (
+    DebugCheckRow(
+        "rtp-llm",
+        "rtp_llm::syncAndCheckInDebug",
+        b"syncAndCheckInDebug",
+        "LOG_LEVEL",
+        ("DEBUG", "TRACE"),
+        f"{_SOURCE} since June 2025 (db3b135f3), cuda_host_utils.cc",
+        "",
+        "or `llm-check enable` in gdb, in the running process",
+    ),
 )

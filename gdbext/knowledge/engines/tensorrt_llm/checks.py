@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.engines.engine_row_kinds import MessageRow
+from gdbext.knowledge.engines.engine_row_kinds import DebugCheckRow, MessageRow
 
 _SOURCE = "NVIDIA/TensorRT-LLM"
 
@@ -23,3 +23,16 @@ MESSAGES: Tuple[MessageRow, ...] = (
 )
 
 STARTING: Tuple[Tuple[str, str, str, str], ...] = (("tensorrt-llm", "TLLM_DEBUG_MODE", "1", f"{_SOURCE} assert.h"),)
+
+DEBUG_CHECKS: Tuple[DebugCheckRow, ...] = (
+    DebugCheckRow(
+        "tensorrt-llm",
+        "TLLM_CHECK_DEBUG",
+        b"TLLM_DEBUG_MODE",
+        "TLLM_DEBUG_MODE",
+        ("1",),
+        f"{_SOURCE} assert.h",
+        "",
+        "syncAndCheck goes by CUDA_LAUNCH_BLOCKING=1, which releases with an inverted test (83ab45a) never read",
+    ),
+)

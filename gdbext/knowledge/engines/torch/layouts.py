@@ -28,6 +28,9 @@ last. In one up to 2.14 it is therefore 46; no tensor of 2.15 is confused with t
 
 _PAIRS = pairs(_NAMES)
 
+QUANTISED = tuple(number for number, name in enumerate(_PAIRS) if name.startswith(("QInt", "QUInt")))
+"""Numbers of element types whose integers mean something else, by the tensor's quantizer."""
+
 DTYPES = EnumTable(
     "torch", {**_PAIRS, "Undefined": "invalid"}, "ScalarType.h of torch 2.1 to 2.15", dict(enumerate(_PAIRS.values()))
 )

@@ -2,7 +2,14 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.engines.engine_row_kinds import CalledRow, FailRow, MessageRow, SwitchRow, sync_and_check_statics
+from gdbext.knowledge.engines.engine_row_kinds import (
+    CalledRow,
+    DebugCheckRow,
+    FailRow,
+    MessageRow,
+    SwitchRow,
+    sync_and_check_statics,
+)
 
 _SOURCE = "InternLM/lmdeploy"
 
@@ -109,4 +116,17 @@ SWITCHES: Tuple[SwitchRow, ...] = (
 STARTING: Tuple[Tuple[str, str, str, str], ...] = (
     ("turbomind", "TM_DEBUG_LEVEL", "DEBUG", f"{_SOURCE} v0.2.0 to 0.13"),
     ("turbomind", "FT_DEBUG_LEVEL", "DEBUG", f"{_SOURCE} up to v0.0.14"),
+)
+
+DEBUG_CHECKS: Tuple[DebugCheckRow, ...] = (
+    DebugCheckRow(
+        "turbomind",
+        "turbomind::syncAndCheck",
+        b"TM_DEBUG_LEVEL",
+        "TM_DEBUG_LEVEL",
+        ("DEBUG",),
+        f"{_SOURCE} v0.2.0 to 0.13",
+        "0.15 and newer have no such check",
+        "or `llm-check enable` in gdb, in the running process",
+    ),
 )

@@ -2,7 +2,9 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.row_kinds import EnumTable, TensorLayout, WrapperRow
+from gdbext.knowledge.engines.fastertransformer.layouts import releases
+from gdbext.knowledge.row_kinds import EnumTable, Field, ReleaseRow, StructRow, TensorLayout, WrapperRow
+from gdbext.knowledge.std_offsets import HOLDER, PLAIN, SIGNED_VECTOR, containers_of, map_of
 from gdbext.knowledge.word_tables import numbered
 
 _HEADERS = "InternLM/lmdeploy v0.8.0 to 1263d5cd8, core/"
@@ -68,4 +70,55 @@ LAYOUTS: Tuple[TensorLayout, ...] = (
 WRAPPERS: Tuple[WrapperRow, ...] = (
     WrapperRow("turbomind::(core::)?Ref", ("ref_",), "InternLM/lmdeploy v0.8.0 and newer, core/buffer.h"),
     WrapperRow("turbomind::ManagedTensor", ("tensor",), "InternLM/lmdeploy v0.7.3"),
+)
+
+_CORE_NAME = r"9turbomind(\w*NS_)?4core6Tensor"
+_CORE = "turbomind::core::Tensor"
+_MEASURED = "InternLM/lmdeploy v0.8.0, v0.10.2, v0.12.3 and 1263d5cd8; read in programs built of them"
+
+_STRUCTS: Tuple[StructRow, ...] = (
+    StructRow(
+        _CORE,
+        104,
+        {"layout_": Field(0, "turbomind::core::Layout"), "buffer_": Field(56, "turbomind::core::Buffer")},
+        _MEASURED,
+    ),
+    StructRow(
+        "turbomind::core::Layout",
+        56,
+        {"shape_": Field(0, SIGNED_VECTOR), "stride_": Field(24, SIGNED_VECTOR), "size_": Field(48, "i64")},
+        _MEASURED,
+    ),
+    StructRow(
+        "turbomind::core::Buffer",
+        48,
+        {
+            "data_": Field(0, HOLDER),
+            "base_": Field(16, "i64"),
+            "size_": Field(24, "i64"),
+            "device_": Field(32, "turbomind::core::Device"),
+            "dtype_": Field(40, "i32"),
+        },
+        _MEASURED,
+    ),
+    StructRow("turbomind::core::Device", 8, {"type": Field(0, "i32"), "id": Field(4, "i32")}, _MEASURED),
+)
+
+RELEASES: Tuple[ReleaseRow, ...] = (
+    ReleaseRow(
+        "TurboMind 0.8.0 to main",
+        (_CORE_NAME,),
+        (*_STRUCTS, *PLAIN, *containers_of(_CORE)),
+        (_CORE,),
+        _MEASURED,
+        same={"turbomind::core::TensorMap": map_of(_CORE), "turbomind::core::Tensor_": _CORE},
+    ),
+    releases(
+        "TurboMind 0.0.14 to 0.7.3",
+        "InternLM/lmdeploy v0.7.0 and v0.7.3; measured by compiling them",
+        "turbomind::Tensor",
+        (r"9turbomind(\w*NS_)?6Tensor",),
+        (_CORE_NAME,),
+        size=64,
+    ),
 )

@@ -1,4 +1,4 @@
-"""Ascend beside its public calls, which `knowledge.api` has."""
+"""Ascend beside its public calls, which `knowledge.vendor_calls` has."""
 
 from gdbext.knowledge.frame_precedence import LOCK
 from gdbext.knowledge.row_kinds import FrameRule

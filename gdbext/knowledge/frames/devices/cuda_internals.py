@@ -1,4 +1,4 @@
-"""CUDA beside its public calls (`knowledge.api`): what they do underneath has no names (libcuda 550, libcudart 12)."""
+"""CUDA beside its public calls (`knowledge.vendor_calls`): nothing beneath has names (libcuda 550, libcudart 12)."""
 
 from gdbext.knowledge.frame_precedence import API, STEP
 from gdbext.knowledge.row_kinds import EmptyName, FrameRule

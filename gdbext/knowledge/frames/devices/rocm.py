@@ -1,4 +1,4 @@
-"""ROCm beneath HIP's public calls (`knowledge.api`): the HSA runtime polls or sleeps on signals of the device."""
+"""ROCm beneath HIP's public calls (`knowledge.vendor_calls`): the HSA runtime polls signals of the GPU, or sleeps."""
 
 from gdbext.knowledge.frame_precedence import STEP
 from gdbext.knowledge.row_kinds import FrameRule

@@ -1,4 +1,4 @@
-"""NCCL (and RCCL, same names) beside its public calls (`knowledge.api`): the launch path under them, its own threads.
+"""NCCL (and RCCL, same names) beside its public calls (`knowledge.vendor_calls`): launches beneath them, its threads.
 
 Internal names are those of the wheels from PyPI (they keep `.symtab`): 2.4 to 2.32.
 """

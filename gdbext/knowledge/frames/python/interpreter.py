@@ -142,14 +142,22 @@ _STANDARD_LIBRARY = (
         "condvar-idle",
         r"_shutdown",
         r"(^|/)threading\.py$",
-        "threading: the interpreter waits for the end of all threads that are no daemons before it exits",
+        "threading: the interpreter waits for the end of all threads that are not daemons before it exits",
     ),
     _function(
         "python-lock",
         "mutex",
         r"acquire|__enter__|_acquireLock|acquire_lock",
-        r"(^|/)(threading|filelock/_\w+|logging/__init__|fasteners/\w+|portalocker/\w+|oslo_concurrency/\w+)\.py$",
-        "threading, filelock, logging",
+        r"(^|/)(threading|logging/__init__)\.py$",
+        "threading, logging",
+    ),
+    _function(
+        "file-lock",
+        "io",
+        r"_?(acquire|lock|lock_file|obtain)(_(read|write)_lock|_lock)?|__enter__|_fcntl_flock|wait|_try_acquire|_do_acquire|i_am_locking",
+        r"(^|/)(filelock|filelock/_\w+|(py)?lockfile/\w+|fasteners/\w+|portalocker/\w+|oslo_concurrency/\w+|zc/lockfile/\w+"
+        r"|interprocess_lock|flufl/lock/\w+)\.py$",
+        "filelock, fasteners, portalocker, oslo.concurrency, lockfile: locks that are files, tried again and again",
     ),
     FrameRule(
         "python-bootstrap",

@@ -147,7 +147,7 @@ RULES = (
     ),
     _function(
         "extension-lock",
-        "mutex",
+        "io",
         r"wait|try_acquire",
         r"torch/utils/file_baton\.py$",
         "another process builds the extension, or died and left its lock file",

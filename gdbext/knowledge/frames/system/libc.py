@@ -1,12 +1,16 @@
 """The C library and the loader: how a thread waits. These rows decide only where nothing better stands further out."""
 
 from gdbext.knowledge.frame_precedence import FATAL, LEAF, LOCK
+from gdbext.knowledge.frames.failures import RUST_PANICS
 from gdbext.knowledge.row_kinds import FrameRule
 
 _GLIBC = "glibc sources"
 
-# The frame a signal leaves. killpg is its nearest name in stripped C libraries (Megatron-LM#516).
-_SIGNAL = r"(<signal handler called>|__restore_rt|killpg)$"
+# The frame a signal leaves. killpg and __sigaction are its nearest names in stripped C libraries (Megatron-LM#516).
+_SIGNAL = r"(<signal handler called>|__restore_rt|__sigaction|killpg)$"
+
+JOINS = ("os-join", "python-join")
+"""Rules of waits for the end of a thread: whoever serves others waits for none."""
 
 STUCK_HANDLER = {"os-signal": ("mutex", "gil"), "os-abort": ("mutex", "gil")}
 """Rules of a signal's frame, and waits inside of it that no handler comes back from: the thread is stuck, not dead."""
@@ -24,7 +28,7 @@ RULES = (
         "signal-in-nccl",
         "sigbus",
         _SIGNAL,
-        "NCCL without symbols: the memory it clears itself is shared memory",
+        "where NCCL has no symbols: the memory that it clears or copies to itself is shared memory",
         rank=FATAL + 1,
         under=r"_*(GI_)?_*mem(set|cpy|move)\w*",
         caller=r"lib(nccl|rccl)",
@@ -37,7 +41,7 @@ RULES = (
         r"|__fortify_fail\w*|__stack_chk_fail|__libc_message\w*|malloc_printerr|abort_message|_?Py_FatalError\w*"
         r"|std::terminate|__verbose_terminate_handler|__gnu_cxx::__verbose_terminate_handler|ncclDebugAbort"
         r"|runtime\.(throw|fatalthrow|fatalpanic|gopanic|sigpanic|dieFromSignal|panicmem)|VMError::report_and_die"
-        r"|(core|std)::panicking::\w+|rust_panic|rust_begin_unwind|V8_Fatal|node::Abort|objc_exception_throw"
+        r"|core::panicking::\w+|rust_panic|rust_begin_unwind|V8_Fatal|node::Abort|objc_exception_throw"
         r"|KiUserExceptionDispatch\w*|RtlRaiseException|RaiseException|UnhandledExceptionFilter)$",
         _GLIBC,
         rank=FATAL,
@@ -54,7 +58,7 @@ RULES = (
     FrameRule(
         "rust-panic",
         "exited-or-crashed",
-        r"(std::(sys::backtrace|panicking)::|core::panicking::|rust_begin_unwind|rust_panic\b|__rust_start_panic)",
+        rf"({RUST_PANICS}|core::panicking::|rust_begin_unwind|rust_panic\b|__rust_start_panic)",
         "Rust library/std/src/panicking.rs",
         rank=FATAL - 1,
     ),
@@ -63,10 +67,19 @@ RULES = (
         "os-mutex",
         "mutex",
         r"(_*(pthread_mutex_(timed|clock)?lock\w*|lll_lock_wait\w*|lll_mutex_lock\w*|pthread_rwlock_\w*(rd|wr)lock\w*)|__lll_lock_wait\w*"
-        r"|pthread_spin_lock|std::(shared_|timed_|recursive_)?mutex::lock|pthread_once|_*pthread_once_slow"
+        r"|pthread_spin_lock|__lock(file)?|std::(__\w+::)?(shared_|timed_|recursive_|__shared_mutex_|shared_timed_)*(mutex|base|pthread)::lock\w*"
+        r"|_thr_(umutex|rwlock)_(rd|wr)?lock\w*|__thr_(umutex|rwlock)_(rd|wr)?lock\w*"
         r"|__cxa_guard_acquire|absl::(lts_\w+::)?Mutex::Lock\w*)$",
         _GLIBC,
         rank=LOCK,
+    ),
+    FrameRule(
+        "os-once",
+        "mutex",
+        r"(pthread_once|_*pthread_once_slow)$",
+        "glibc nptl/pthread_once.c: whoever runs the initialiser itself waits for nobody",
+        rank=LOCK,
+        calls=r"(?!_*(GI_)?_*(futex|syscall|lll_|internal_syscall))",
     ),
     FrameRule(
         "os-loader-lock",
@@ -85,21 +98,27 @@ RULES = (
     FrameRule(
         "os-condvar",
         "condvar-idle",
-        r"_*(pthread_cond_\w*wait\w*|std::\w*condition_variable\w*::wait\w*)|std::(_V2::)?condition_variable\w*::",
+        r"_*(pthread_cond_(\w*wait\w*|destroy\b)|std::\w*condition_variable\w*::wait\w*)|std::(_V2::|__\w+::)?condition_variable\w*::(?!notify)|_thr_ucond_wait",
         _GLIBC,
         rank=LEAF,
     ),
     FrameRule(
         "os-join",
         "condvar-idle",
-        r"_*(pthread_(clock|timed)?join\w*|std::thread::join|std::__future_base\w*|std::(__basic_)?future\w*::(get|wait)\w*)",
+        r"_*(pthread_(clock|timed)?join\w*|std::(__\w+::)?j?thread::join|std::(sys::[\w:]+::)?thread::(Thread|Join\w+(<.*>)?)::join$|uv_thread_join$|std::__future_base\w*|std::(__basic_|__\w+::)?(shared_)?(future\w*(<.*>)?|__assoc_sub_state)::(get|wait)\w*)",
         _GLIBC,
         rank=LEAF + 2,
     ),
     FrameRule(
         "os-semaphore", "condvar-idle", r"_*(new_)?sem_(timed|clock)?wait\w*|do_futex_wait\w*", _GLIBC, rank=LEAF
     ),
-    FrameRule("os-futex", "condvar-idle", r"_*(GI_)?_*futex_\w*wait\w*|syscall$", _GLIBC, rank=LEAF - 1),
+    FrameRule(
+        "os-futex",
+        "condvar-idle",
+        r"_*(GI_)?_*futex_?\w*wait\w*|syscall$|__syscall_cancel\w*$|__timedwait(_cp)?$",
+        _GLIBC,
+        rank=LEAF - 1,
+    ),
     FrameRule(
         "os-sleep-python",
         "python-code",
@@ -111,21 +130,21 @@ RULES = (
     FrameRule(
         "os-sleep",
         "condvar-idle",
-        r"_*(GI_)?_*(clock_nanosleep|nanosleep|usleep|sleep|pause|sigsuspend|sigtimedwait)(_nocancel|_time64|64)?$|std::this_thread::sleep",
+        r"_*(GI_)?_*(libc_)?(clock_nanosleep|nanosleep|usleep|sleep|pause|sigsuspend|sigtimedwait)(_nocancel|_time64|64)?$|std::(__\w+::)?this_thread::sleep",
         _GLIBC,
         rank=LEAF,
     ),
     FrameRule(
         "go-park",
         "condvar-idle",
-        r"runtime\.(gopark|goparkunlock|chanrecv1|chanrecv2|selectgo|notesleep\w*|futexsleep)$|sync\.\(\*(Cond|WaitGroup)\)\.Wait$",
+        r"runtime\.(gopark|goparkunlock|chanrecv1|chanrecv2|selectgo|notesleep\w*|futexsleep)$|sync\.\(\*(Cond|WaitGroup)\)\.Wait$|time\.Sleep$",
         "Go runtime/proc.go, chan.go",
         rank=LEAF,
     ),
     FrameRule(
         "go-mutex",
         "mutex",
-        r"sync\.(runtime_Semacquire\w*|\(\*(RW)?Mutex\)\.R?Lock)|runtime\.(lock2?|lockWithRank)$",
+        r"(internal/)?sync\.(runtime_Semacquire(RW)?Mutex\w*|\(\*(RW)?Mutex\)\.(R?Lock|lockSlow))|runtime\.(lock2?|lockWithRank)$",
         "Go sync, runtime",
         rank=LOCK,
     ),
@@ -140,6 +159,21 @@ RULES = (
         rank=LEAF,
     ),
     FrameRule(
+        "java-lock",
+        "mutex",
+        r"java\.util\.concurrent\.locks\.(Reentrant(ReadWrite)?Lock|StampedLock)(\$\w+)*\.(lock\w*|(read|write)Lock\w*)$",
+        "OpenJDK java/util/concurrent/locks: whoever waits for such a lock is parked inside of it",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "java-io",
+        "io",
+        r"sun\.nio\.ch\.(EPoll|KQueue|WEPoll|Net)\.(wait|poll)0?$|java\.net\.\w*SocketI(nput|mpl)\w*\.(socketRead0?|socketAccept|accept0?)$"
+        r"|sun\.nio\.ch\.NioSocketImpl\.park$",
+        "OpenJDK sun/nio/ch, java/net",
+        rank=LEAF + 1,
+    ),
+    FrameRule(
         "julia-wait",
         "condvar-idle",
         r"(jl_task_get_next|poptask|try_yieldto|task_done_hook)$",
@@ -150,27 +184,57 @@ RULES = (
         "clr-lock",
         "mutex",
         r"AwareLock::\w*(Enter|Contention)\w*|JIT_Mon(Enter|Reliable)\w*|CrstBase::Enter|System\.Threading\.(Monitor|Lock|SpinLock|ReaderWriterLockSlim)"
-        r"\.\w*Enter\w*|Rtl\w*EnterCriticalSection\w*|AcquireSRWLock\w*",
+        r"\.\w*Enter\w*|Rtl\w*EnterCriticalSection\w*|(Rtl)?AcquireSRWLock\w*|_?(Mtx_lock|mtx_do_lock)$|Ldrp(AcquireLoaderLock|DrainWorkQueue)$",
         "dotnet/runtime#40190: CoreCLR vm/syncblk.cpp; Windows",
         rank=LOCK,
     ),
     FrameRule(
         "clr-wait",
         "condvar-idle",
-        r"CorUnix::\w*(Wait|BlockThread)\w*|CorUnix::CPalSynchronizationManager::BlockThread|(Nt|Zw)?(WaitFor|SignalAndWaitFor)(Single|Multiple)Objects?(Ex)?$"
-        r"|(Nt|Zw)WaitForAlertByThreadId|RtlpWaitOnAddress\w*|SleepConditionVariable\w*|CLREventBase::Wait\w*"
+        r"CorUnix::\w*(Wait|BlockThread)\w*|CorUnix::CPalSynchronizationManager::BlockThread|(Nt|Zw)?(WaitFor|SignalAndWaitFor)(Single|Multiple)Objects?(Ex)?$|(Nt|Zw)DelayExecution|SleepEx?$"
+        r"|(Nt|Zw)(WaitForAlertByThreadId|YieldExecution)|SwitchToThread$|RtlpWaitOnAddress\w*|SleepConditionVariable\w*|CLREventBase::Wait\w*"
         r"|System\.Threading\.[\w.]*\.(\w*Wait\w*|Join|Sleep\w*)$",
         "dotnet/runtime#40190: CoreCLR pal/; Windows",
         rank=LEAF,
     ),
+    FrameRule(
+        "windows-io",
+        "io",
+        r"(Nt|Zw)(RemoveIoCompletion(Ex)?|ReadFile|WriteFile|DeviceIoControlFile)$|GetQueuedCompletionStatus(Ex)?$|WSP(Recv|Send|Select)\w*$",
+        "Windows ntifs.h, ioapiset.h, ws2spi.h: completion ports, files and sockets",
+        rank=LEAF + 1,
+    ),
+    FrameRule(
+        "os-spawn",
+        "io",
+        r"_*(GI_)?_*(vfork|posix_spawnp?|spawni|spawnix)$",
+        "posix_spawn(3), vfork(2): the caller waits until the child has begun its own program",
+        rank=LEAF + 1,
+    ),
     FrameRule("os-child", "io", r"_*(GI_)?_*(wait4|waitpid|waitid)\w*$", _GLIBC, rank=LEAF + 1),
+    FrameRule(
+        "os-file-lock",
+        "io",
+        r"_*(GI_)?_*(libc_)?(flock|lockf)(64)?(\$NOCANCEL)?$|(Nt|Zw)LockFile$|LockFileEx$|(flock|posix|locks)_lock_(file|inode)_wait|fcntl_setlk"
+        r"|sun\.nio\.ch\.FileDispatcherImpl\.lock0$|syscall\.Flock$|filelock\.(L|RL)ock$|(fs2|fd_lock|fs4)::.*\block(_exclusive|_shared)?$"
+        r"|ADIOI_\w*Set_?[lL]ock\w*$|unixLock$|H5FD_\w+_lock$",
+        "flock(2), lockf(3); Linux fs/locks.c; Windows; OpenJDK; Go; ROMIO; SQLite; HDF5: only file locks wait here",
+        rank=LEAF + 1,
+    ),
     FrameRule(
         "os-io",
         "io",
         r"_*(GI_)?_*(libc_)?(poll|ppoll|select|pselect|epoll_p?wait|read|readv|pread\w*|write|writev|pwrite\w*|recv|recvfrom|recvmsg|send|sendto"
-        r"|sendmsg|accept4?|connect|open(at)?|close|fsync|fdatasync|ioctl|flock|fcntl\w*|io_getevents|io_uring_\w+|getdents\w*|msync)(_chk|_nocancel|64|_time64|_2)?$",
+        r"|sendmsg|accept4?|connect|open(at)?|close|fsync|fdatasync|ioctl|fcntl\w*|io_getevents|io_uring_\w+|getdents\w*|msync|kevent|getaddrinfo)(64)?(_chk|_nocancel|64|_time64|_2|\$NOCANCEL)?$",
         _GLIBC,
         rank=LEAF,
+    ),
+    FrameRule(
+        "os-message-queue",
+        "ipc-queue",
+        r"_*(GI_)?_*(mq_(timed)?(send|receive)(_time64)?|msg(snd|rcv))$",
+        "mq_overview(7), sysvipc(7)",
+        rank=LEAF + 1,
     ),
     FrameRule(
         "os-zmq",

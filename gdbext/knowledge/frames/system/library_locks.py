@@ -57,6 +57,27 @@ RULES = (
         rank=LOCK,
     ),
     FrameRule(
+        "lock-zig",
+        "mutex",
+        r"Thread\.(Mutex|RwLock)(\.\w+)*\.(lock\w*|writeLock\w*|readLock\w*)$",
+        "Zig lib/std/Thread/Mutex.zig, RwLock.zig",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "lock-postgres",
+        "mutex",
+        r"LWLock(Acquire\w*|WaitForVar)$",
+        "PostgreSQL storage/lwlock.h: sleeps on a semaphore until the holder of the lock wakes it",
+        rank=LOCK,
+    ),
+    FrameRule(
+        "wait-zig",
+        "condvar-idle",
+        r"Thread\.(Condition|ResetEvent|Semaphore|Futex)(\.\w+)*\.(wait|timedWait)$",
+        "Zig lib/std/Thread",
+        rank=LEAF,
+    ),
+    FrameRule(
         "lock-folly",
         "mutex",
         r"folly::(\w*SpinLock|SharedMutex|DistributedMutex|detail::distributed_mutex)\w*(<.*>)?::\w*[lL]ock",
@@ -68,7 +89,7 @@ RULES = (
         "mutex",
         r"ucs_(recursive_)?(spin|mutex)_lock|bthread_mutex_\w*lock|bthread::\w*Mutex\w*::lock"
         r"|boost::(\w+::)*\w*mutex::\w*lock"
-        r"|Q(Basic)?Mutex::lock|tbb::(\w+::)*\w*(spin|queuing|rw)_\w*mutex|uv_(mutex|rwlock)_\w*lock"
+        r"|Q(Basic|Recursive)?Mutex::lock|tbb::(\w+::)*\w*(spin|queuing|rw)_\w*mutex|uv_(mutex|rwlock)_\w*lock"
         r"|CRYPTO_THREAD_\w+_lock"
         r"|H5TS_mutex_\w*lock|H5_api_lock|sqlite3_mutex_enter|pthreadMutexEnter|i?jl_mutex_(lock|wait)|jl_spin_wait",
         "UCX, brpc, Boost, Qt, TBB, libuv, OpenSSL, HDF5, SQLite, Julia",

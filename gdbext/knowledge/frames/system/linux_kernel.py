@@ -11,6 +11,14 @@ KERNEL = r"\["
 """Code of the kernel and its modules, as the texts of it name libraries: `[kernel]`, `[nvidia_uvm]`."""
 
 
+GPU_MODULE = (
+    r"\[(?:amdgpu|amdkfd|amdttm|amddrm\w*|nvidia(?:_\w+)?|nouveau|i915|xe|gpu_sched|drm(?:_\w+)?|ttm|radeon|lima|panfrost|mali\w*"
+    r"|habanalabs|ascend_\w+|drv_\w+_host|dxgkrnl)\]"
+)
+GPU_ENDS = r"\w*_(?:fini|release|postclose|close|destroy|reset|suspend|remove|unload|unregister|evict|recover)\w*"
+"""Functions with which a driver ends or resets something: no signal ends a wait there."""
+
+
 def _function(id: str, kind: str, names: str, rank: int = LEAF) -> FrameRule:
     return FrameRule(id, kind, rf"({names}){_SUFFIX}", _LINUX, rank=rank)
 
@@ -68,7 +76,7 @@ RULES = (
         "io",
         r"io_schedule\w*|folio_wait_\w+|wait_on_page_\w+|rpc_wait_bit_killable|nfs\w*_wait\w*|pipe_(read|write|wait\w*)"
         r"|unix_stream_\w+|tcp_recvmsg\w*|sk_wait_data|inet_csk_accept|jbd2_log_wait_commit|fuse_\w+|cifs_\w*wait\w*"
-        r"|request_wait_answer|cl_sync_io_wait\w*|ptlrpc_\w*wait\w*|do_wait|kernel_wait4|blk_mq_get_tag|ep_poll"
+        r"|request_wait_answer|cl_sync_io_wait\w*|ptlrpc_\w*wait\w*|kernel_wait(4|id)|blk_mq_get_tag|ep_poll"
         r"|do_sys_poll"
         r"|poll_schedule_timeout\w*|do_select|n_tty_read|wait_transaction_locked|add_transaction_credits"
         r"|start_this_handle|jbd2_\w+"
@@ -95,6 +103,14 @@ RULES = (
         "exited-or-crashed",
         r"do_exit|do_group_exit|do_coredump|exit_mmap|mmput|coredump_wait",
         LEAF - 1,  # whoever waits at its end for something is held up by that
+    ),
+    FrameRule(
+        "kernel-gpu-module",
+        "device-sync",
+        r"\w+",
+        "Linux drivers/gpu, NVIDIA and accelerators: a stack that stands in a module of theirs",
+        module=GPU_MODULE,
+        rank=LEAF,
     ),
     FrameRule(
         "kernel-by-name-lock",

@@ -12,8 +12,8 @@ from gdbext.render.style import Style
 MOST = 8
 """Lines of an answer, from 80 columns on."""
 _MOST_NARROW = 12
-_FAIR_VERDICT, _LEAST_VERDICT = 3, 2
-"""Lines that a long verdict keeps while other facts take more than one, and at last."""
+_FAIR_VERDICT, _FAIR_SENTENCE, _LEAST_VERDICT = 3, 4, 2
+"""Lines that a long verdict, and its first sentence, keep while other facts take more than one; and at last."""
 _LEAD = 11
 _LEAST_CLAUSE = 24  # characters
 _CLAUSE_ENDS = re.compile(r"[;,:]? \(|[;,] ")
@@ -54,7 +54,7 @@ def _squeeze(wanted: List[int], chains: Sequence[int], first: int, left: int) ->
         return sum(wanted) > left and wanted[number] > least
 
     others = [number for number in range(len(wanted) - 1, 0, -1) if number not in chains]
-    for least in (_FAIR_VERDICT, max(_LEAST_VERDICT, first)):
+    for least in (max(_FAIR_VERDICT, min(first, _FAIR_SENTENCE)), max(_LEAST_VERDICT, first)):
         while has_spare(0, least):
             wanted[0] -= 1
     for number in (*others, *chains):

@@ -1,5 +1,8 @@
 """Elements laid out as numpy prints arrays: aligned points, edge items, nested brackets. The rules are those of numpy
-2.4's arrayprint (precision 8, `floatmode` "maxprec"); numpy itself is not needed, and not there in gdb's Python."""
+2.4's arrayprint (precision 8, `floatmode` "maxprec"); numpy itself is not needed, and not there in gdb's Python.
+
+Types of 16 bits and less are written with the digits that their numbers have, up to eight: bf16 10.1875 is not "10.2",
+which is another number to whoever compares."""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from gdbext.model.missing import Missing
 from gdbext.model.tensor import Element, NumberFormat, TensorValues
 
 PRECISION = 8  # digits after the point
+_SMALL = 10  # bits of the mantissa of the largest type whose numbers are written exactly: fp16
+_SMALL_PLACES = 12  # after the point: eight digits of what is still written without an exponent
 UNREADABLE = "??"
 SUMMARY = "..."
 
@@ -167,7 +172,8 @@ class _FloatFormat:
         """Without exponent, no more digits after the point than needed; always with a point."""
         digits, exponent = self._shortest(abs(value))
         places = len(digits) - 1 - exponent
-        if 0 <= places <= PRECISION:  # the digits as they are: the shortest is not always the nearest
+        most = _SMALL_PLACES if self._number.mantissa <= _SMALL else PRECISION
+        if 0 <= places <= most:  # the digits as they are: the shortest is not always the nearest
             digits = digits.rjust(places + 1, "0")
             whole, fraction = digits[: len(digits) - places], digits[len(digits) - places :]
         else:
@@ -199,9 +205,12 @@ def _whole_digits(number: NumberFormat) -> int:
 
 
 def shortest_digits(value: float, number: NumberFormat) -> Tuple[str, int]:
-    """Digits and decimal exponent of the shortest decimal that rounds to `value` (not negative) in its own type."""
+    """Digits and decimal exponent of the shortest decimal that rounds to `value` (not negative) in its own type; of a
+    type of 16 bits or less its own digits, all of them or the first eight."""
     if number.mantissa >= 52 or not value:
         return _digits(repr(value))
+    if number.mantissa <= _SMALL:
+        return _digits(f"{value:.{PRECISION - 1}e}")
     fewest, most = 0, int((number.mantissa + 1) * math.log10(2)) + 1  # places after the first digit
     while fewest < most:
         places = (fewest + most) // 2

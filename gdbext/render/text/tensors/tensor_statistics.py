@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Tuple, Union
+from typing import List, Sequence, Tuple, Union
 
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import Element, Histogram, TensorStats
@@ -67,7 +67,9 @@ def stats_lines(stats: TensorStats, style: Style) -> List[str]:
 
 def _histogram_lines(histogram: Histogram, style: Style) -> List[str]:
     step = (histogram.high - histogram.low) / len(histogram.counts)
-    sides = [f"{histogram.low + number * step:.4g}" for number in range(len(histogram.counts) + 1)]
+    sides = _sides([histogram.low + number * step for number in range(len(histogram.counts) + 1)])
+    if not sides:
+        return ["  no histogram: the values are closer together than double precision tells apart"]
     room, count_room = max(map(len, sides)), max(len(f"{count:,}") for count in histogram.counts)
     most = max(histogram.counts) or 1
     lines = []
@@ -75,6 +77,16 @@ def _histogram_lines(histogram: Histogram, style: Style) -> List[str]:
         line = f"  {low:>{room}} .. {high:>{room}}  {count:>{count_room},}  {_bar(count, most, style)}"
         lines.append(line.rstrip())
     return lines
+
+
+def _sides(borders: Sequence[float]) -> List[str]:
+    """The borders in at least four digits, and in as many as tell them apart; nothing when none do."""
+    for digits in range(4, 18):
+        sides = [f"{border:.{digits}g}" for border in borders]
+        if len(set(sides)) == len(borders):
+            whole = digits > 4 and all(border == int(border) for border in borders)
+            return [f"{border:.0f}" for border in borders] if whole else sides
+    return []
 
 
 def _bar(count: int, most: int, style: Style) -> str:

@@ -17,7 +17,7 @@ _TOLD = ("dead", "stopped", "idle", "spinning", "faulted")
 
 
 def chain_text(chain: Sequence[Edge], style: Style) -> str:
-    """`ranks 0,2-3 → all_reduce no. 118 → rank 1 → mutex 0x.. → thread 7 loader (holds it) → pid 880 (tokenizer)`."""
+    """`ranks 0,2-3 → all_reduce → rank 1 → mutex 0x.. → thread 7 loader (holds it) → pid 880 (tokenizer)`."""
     nodes = chain_steps(chain, style)
     if len(nodes) > MOST:
         nodes = [*nodes[: MOST // 2], style.ellipsis, *nodes[-MOST // 2 :]]

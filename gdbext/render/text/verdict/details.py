@@ -72,7 +72,7 @@ def _alternatives(diagnosis: Diagnosis, style: Style) -> List[str]:
         texts.append(
             f"{one.cause}{f', {whom}' if whom else ''} ({one.confidence} confidence){f': {chain}' if chain else ''}"
         )
-    return _listed("What else it may be", texts, style)
+    return _listed("Other possible causes", texts, style)
 
 
 def _stacks(diagnosis: Diagnosis, style: Style) -> List[str]:
@@ -95,7 +95,7 @@ def _remedies(verdict: Verdict, style: Style) -> List[str]:
     for number, remedy in enumerate(verdict.remedies[:MOST], 1):
         lead = f"  {number}. "
         lines += wrapped(clean(remedy.action, style), style, indent=" " * len(lead), first=lead, most=_LINES)
-        lines += wrapped(clean(remedy.reason, style), style, indent=" " * len(lead), most=_LINES)
+        lines += wrapped(clean(f"Why: {remedy.reason}", style), style, indent=" " * len(lead), most=_LINES)
     return lines + _more(len(verdict.remedies) - MOST, style)
 
 

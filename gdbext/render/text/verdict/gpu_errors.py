@@ -1,4 +1,4 @@
-"""What a sanitizer reports of kernels: a line or three for each kind of error, the gravest first."""
+"""What a sanitizer or a GPU core says of kernels: a line or three for each kind of error, the gravest first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,20 @@ from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 
 MOST = 8
-_LINES = 4
+_LINES = 6
+_OF_KERNELS = ("spins", "kernel", "behind")
+
+
+def kernel_lines(diagnosis: Diagnosis, style: Style) -> List[str]:
+    """Which kernel is on whose GPU, where GPU cores show it."""
+    if all(process.kernels is None for process in diagnosis.snapshot.processes):
+        return []
+    told = [one.text for each in diagnosis.snapshot.witnesses for one in each.statements if one.says in _OF_KERNELS]
+    lines = [style.paint("Kernels on the GPUs", "strong")]
+    for text in told[:MOST]:
+        lines += wrapped(clean(text, style), style, indent="    ", first="  ", most=_LINES)
+    more = len(told) - MOST
+    return lines + ([style.paint(f"  {style.ellipsis} {more:,} more, all in --json", "dim")] if more > 0 else [])
 
 
 def gpu_error_lines(diagnosis: Diagnosis, style: Style) -> List[str]:

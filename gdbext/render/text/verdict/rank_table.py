@@ -9,7 +9,7 @@ from gdbext.model.codes import ReadState
 from gdbext.model.job import OF_THE_TEXT, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.ranges import counted
-from gdbext.model.verdict import Diagnosis, ProcessJudgement
+from gdbext.model.verdict import Diagnosis, ProcessJudgement, Wait
 from gdbext.render.safe_text import clean, located, milliseconds, place_of, rank_set, shorten_located, shorten_name
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
@@ -100,7 +100,7 @@ def _look(
     thread = next((one for one in process.threads if wait and one.id == wait.thread), None)
     return _Seen(
         process=process,
-        wait=clean(wait.kind, style) if wait else "",
+        wait=clean(kind_text(process, wait), style) if wait else "",
         collective=clean(wait.collective, style) if wait else "",
         thread_id=clean(wait.thread, style) if wait else "",
         thread_name=clean(thread.name, style) if thread else "",
@@ -108,6 +108,12 @@ def _look(
         state=clean(process.state, style) if states_matter else "",
         culprit=process.index in culprits,
     )
+
+
+def kind_text(process: RankSnapshot, wait: Wait) -> str:
+    """The label of a wait, and whether the thread sleeps for a time that it asked for: nobody wakes that one."""
+    asleep = any(one.id == wait.thread and one.sleeps is not None for one in process.threads)
+    return f"{wait.kind} (sleep)" if asleep else wait.kind
 
 
 def _where(

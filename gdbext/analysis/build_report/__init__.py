@@ -1,0 +1,1 @@
+"""What a build will show, and how to get the rest."""

@@ -1,0 +1,109 @@
+"""Programs of which no process works: at rest until a request comes, or held up by something outside.
+
+At rest one process waits for whoever connects, and all the others for messages that come of it. Who waits for a lock, a
+child or a result, or for room to write, has begun something.
+"""
+
+from __future__ import annotations
+
+from typing import FrozenSet, Optional
+
+from gdbext.analysis.progress.own_work import (
+    alone,
+    has_code,
+    other_ends,
+    serves,
+    waits_for_result,
+    waits_inside,
+    works,
+)
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.job_view import JobView, Party, threads_of, without
+from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.knowledge.runtimes.system_calls import MQ_TIMEDRECEIVE, READ, READV, RECVFROM, RECVMSG
+from gdbext.model.codes import Code
+
+_RECEIVES = (READ, READV, RECVFROM, RECVMSG, MQ_TIMEDRECEIVE)
+
+
+def at_rest(view: JobView) -> Optional[Candidate]:
+    """Every message comes, by way of the others, from a process that waits for whoever connects."""
+    if not alone(view) or any(works(view, party) for party in view.parties):
+        return None
+    servers = [party for party in view.parties if serves(view, party)]
+    others = without(view.parties, servers)
+    threads = (one for at in range(len(view.processes)) for one in threads_of(view, at, lambda one: one.helper is None))
+    if not servers or not others or not all(map(_receives, others)) or any(map(waits_for_result, threads)):
+        return None
+    pids = frozenset(party.process.pid or 0 for party in view.parties)
+    fed = {party.process.pid for party in servers}
+    left = others
+    while left:
+        following = [party for party in left if _senders(party, pids).isdisjoint(fed)]
+        if len(following) == len(left):
+            return None
+        fed.update(party.process.pid for party in without(left, following))
+        left = following
+    summary = (
+        f"{start(who(servers))} {verb(servers, 'waits', 'wait')} for requests in {where(servers[0])}; {who(others)} "
+        f"{verb(others, 'waits', 'wait')} for messages of the same program, for example in {where(others[0])}. "
+        "That is normal for a server without requests."
+    )
+    return Candidate(
+        cause="not-a-hang", confidence="low", summary=summary, evidence=evidence_of((), [*servers, *others])
+    )
+
+
+def _receives(party: Party) -> bool:
+    call = party.thread.syscall if party.thread is not None else None
+    return party.kind in ("io", "ipc-queue") and call is not None and call[0] in _RECEIVES
+
+
+def _senders(party: Party, pids: FrozenSet[int]) -> FrozenSet[int]:
+    """Who of the program may send what it waits for."""
+    anybody = has_code(party, Code.SENDERS)
+    named = pids if anybody else pids.intersection({pid for ends in other_ends(party) for pid in ends})
+    return named - {party.process.pid or 0}
+
+
+def held_up(view: JobView) -> Optional[Candidate]:
+    """Nobody works: some wait for something outside of the program, and all the others for each other."""
+    if not alone(view) or len(view.parties) < 2 or any(works(view, party) for party in view.parties) or at_rest(view):
+        return None
+    asked = any(map(waits_for_result, view.parties))  # else who waits for a message may just have nothing to do
+    away = [
+        party
+        for party in view.parties
+        if not (party.group == "lock" or waits_inside(view, party)) or (asked and _asks_away(view, party))
+    ]
+    others = [party for party in without(view.parties, away) if not serves(view, party)]
+    if not away or not others or any(party.kind not in ("io", "ipc-queue") for party in away):
+        return None
+    if not asked and any(serves(view, party) for party in view.parties) and all(map(_receives, [*away, *others])):
+        return None
+    if any(thread.switches for process in view.snapshot.processes for thread in process.threads if thread.frames):
+        return None
+    summary = (
+        f"No process of this program is working: {who(away)} {verb(away, 'waits', 'wait')} in {where(away[0])} for "
+        f"something outside the program, and {who(others)} {verb(others, 'waits', 'wait')} for other processes of the "
+        f"program, for example in {where(others[0])}."
+    )
+    return Candidate(
+        cause="other",
+        confidence="low",
+        summary=summary,
+        culprits=tuple(away),
+        victims=tuple(others),
+        evidence=evidence_of(away, others),
+    )
+
+
+def _asks_away(view: JobView, party: Party) -> bool:
+    """Whether it waits for a message, and the only ones who could send it are no processes that were read."""
+    ours = {process.pid for process in view.snapshot.processes}
+    ends = other_ends(party)
+    return party.kind == "ipc-queue" and bool(ends) and all(pids and ours.isdisjoint(pids) for pids in ends)
+
+
+LOST = (held_up,)
+PATTERNS = (at_rest,)

@@ -1,0 +1,131 @@
+"""Processes that died by themselves, as their frames show: a check of their own state, or a fault of their code."""
+
+from __future__ import annotations
+
+from typing import Optional, Tuple
+
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads
+from gdbext.analysis.verdict.wording import place, start, verb, where, who
+from gdbext.knowledge.causes.held_by_frames import EXITS, INTERRUPTED
+from gdbext.knowledge.frames.failures import (
+    CALLED_OFF,
+    DEVICE_CHECKS,
+    DUMPED,
+    ENDS_ITSELF,
+    LOCK_CHECKS,
+    OWN_CHECKS,
+    OWN_FAULTS,
+    THROWS,
+    UNCAUGHT,
+)
+from gdbext.knowledge.labels import OF_ITS_OWN
+from gdbext.model.codes import Given
+from gdbext.model.text.patterns import regex
+
+_OWN_CHECK, _DEVICE_CHECK, _LOCK_CHECK = map(regex, (OWN_CHECKS, DEVICE_CHECKS, LOCK_CHECKS))
+_OWN_FAULT, _CALLED_OFF, _EXIT, _INTERRUPTED = map(regex, (OWN_FAULTS, CALLED_OFF, EXITS, INTERRUPTED))
+_DUMPED = regex(DUMPED)
+_SIGNAL = regex(r"\b(SIG(?:SEGV|ILL|FPE))\b|Segmentation fault|Segfault encountered")
+_UNCAUGHT, _THROWS = map(regex, (UNCAUGHT, THROWS))
+
+
+def told_by_frames(view: JobView, waited: bool) -> Optional[Candidate]:
+    """A check of the program's own state, on the stack of the thread that it ended, or one of the order of locks; else
+    a fault of its own. `waited`: a line tells of waiting for others."""
+    checking = [one for one in threads(view, ("mutex", "exited-or-crashed")) if matches_any(_LOCK_CHECK, calls_of(one))]
+    if checking and len(checking) == len(view.parties):
+        return Candidate(
+            cause="lock-order-deadlock",
+            confidence="low",
+            summary=f"{start(who(checking))} {verb(checking, 'is', 'are')} in a lock's own deadlock check "
+            f"({where(checking[0])}), which reports that locks were taken in different orders.",
+            culprits=tuple(checking),
+            evidence=evidence_of(checking, ()),
+        )
+    dying = [one for one in threads(view, ("exited-or-crashed",)) if _checked_itself(one)]
+    if waited:
+        return None
+    if not dying:
+        return _fell_over(view)
+    dead = {one.index for one in dying}
+    victims = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in dead)
+    return Candidate(
+        cause="other",
+        confidence="low",
+        summary=f"{start(who(dying))} failed an assertion and aborted, in {where(dying[0])}.",
+        culprits=tuple(dying),
+        victims=victims,
+        evidence=evidence_of(dying, victims),
+    )
+
+
+def _fell_over(view: JobView) -> Optional[Candidate]:
+    """The one process that was read died of a fault of the code that it ran, at a place that is known."""
+    dead = [one for one in view.parties if one.kind == "exited-or-crashed" and one.judged.helper is None]
+    alone = len(view.snapshot.processes) == len(view.parties) == 1 and view.given is not Given.LIVE
+    if alone and not dead:
+        return _ended_too_early(view)
+    if not (alone and dead and _own_fault(dead[0])):
+        return None
+    ending = any(matches_any(_EXIT, calls_of(one)) for one in (dead[0], *threads(view)))
+    when = ", while the process ended" if ending else ""
+    return Candidate(
+        cause="destructor-or-teardown" if ending else "other",
+        confidence="low",
+        summary=f"{start(who(dead))} died{_signal(dead[0])} in {_place_of_fault(dead[0])}{when}. "
+        "The fault is in that code or in one of its callers.",
+        culprits=tuple(dead),
+        evidence=evidence_of(dead, ()),
+    )
+
+
+def _place_of_fault(one: Party) -> str:
+    """What a signal interrupted, where the stack goes on behind its handler; who called it, where it has no name."""
+    names = calls_of(one)
+    handler = max((number for number, name in enumerate(names) if _INTERRUPTED.match(name)), default=None)
+    calls = one.thread.calls if one.thread is not None else ()
+    behind = next((frame for frame in calls[0 if handler is None else handler + 1 :] if frame.function), None)
+    if behind is None or (handler is None and calls[0].function):
+        return where(one)
+    return place(behind) if handler is not None else f"{place(calls[0])}, called from {place(behind)}"
+
+
+def _signal(one: Party) -> str:
+    """` of SIGSEGV`, where a line names the signal."""
+    found = next(filter(None, map(_SIGNAL.search, _lines(one))), None)
+    return f" of {found[1] or 'SIGSEGV'}" if found else ""
+
+
+def _lines(one: Party) -> Tuple[str, ...]:
+    return (*(one.thread.problems if one.thread is not None else ()), *one.process.said)
+
+
+def _ended_too_early(view: JobView) -> Optional[Candidate]:
+    """A core that was dumped while one thread ran what a process runs at its end, and another one still worked."""
+    process = view.parties[0].process
+    ending = [one for one in threads(view) if one.kind in OF_ITS_OWN and matches_any(_EXIT, calls_of(one))]
+    others = [one for one in threads(view) if one.judged.helper is None and one not in ending]
+    if not (any(map(_DUMPED.search, (*process.said, *view.snapshot.said))) and len(ending) == 1 and others):
+        return None
+    return Candidate(
+        cause="destructor-or-teardown",
+        confidence="low",
+        summary=f"{start(who(ending))} ended in {where(ending[0])} while thread {others[0].id} still worked, in "
+        f"{where(others[0])}; the process then died. What that thread uses may have been destroyed already.",
+        culprits=(others[0],),
+        evidence=evidence_of((others[0], ending[0]), ()),
+    )
+
+
+def _own_fault(one: Party) -> bool:
+    if one.thread is None or matches_any(_DEVICE_CHECK, calls_of(one)):
+        return False
+    if one.judged.rule in ENDS_ITSELF:
+        nameless = matches_any(_UNCAUGHT, calls_of(one)) and not matches_any(_THROWS, calls_of(one))
+        return not (nameless or matches_any(_CALLED_OFF, calls_of(one)))
+    return any(map(_OWN_FAULT.search, _lines(one))) and any(frame.function for frame in one.thread.calls)
+
+
+def _checked_itself(one: Party) -> bool:
+    return matches_any(_OWN_CHECK, calls_of(one)) and not matches_any(_DEVICE_CHECK, calls_of(one))

@@ -1,0 +1,1 @@
+"""How object files were built: their names, debug information, compilers' options and frame pointers."""

@@ -1,0 +1,1 @@
+"""GPU core dumps, read by their sections alone."""

@@ -1,0 +1,1 @@
+"""`gdbext gpucore`: GPU cores read, and the driver asked for them."""
