@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gdbext.discovery.proc.procfs import ProcFS
 from tests.conftest import NEWEST
 from tests.gdb.gdbrun import INIT, Target, Terminal, build, gdb_batch
 from tests.inferiors.capture_process import CaptureProcess
@@ -79,25 +80,39 @@ while (ProcFS().auxv({pid}) or before) == before: pass  # a Missing is false, to
 os.kill({pid}, signal.SIGSTOP)
 while ProcFS().stat({pid}).state != "T": pass
 """
+GOES = """with open("{state}", "r+b") as file:  # chaos_rank.c: `go`
+    file.seek(24)
+    file.write(b"\\1")
+"""
 
 
-@pytest.mark.parametrize("meanwhile", [ATTACHED, STOPPED], ids=["traced", "stopped"])
-def test_what_an_exec_leaves_behind_gdbs_back_is_taken_back(turn_gdb, meanwhile, tmp_path):
+@pytest.mark.parametrize(
+    ("meanwhile", "behaviour"),
+    [(ATTACHED, []), (STOPPED, ["execs"]), (STOPPED.replace("while", GOES + "while", 1), ["leaves"])],
+    ids=["traced", "stopped", "looked-like-a-zombie"],
+)
+def test_what_an_exec_leaves_behind_gdbs_back_is_taken_back(turn_gdb, meanwhile, behaviour, tmp_path):
     """As when an exec() crosses an attach of gdb 13.1: gdb says that it has let go, and the process does not run. It is
-    traced by gdb, or stopped by the SIGSTOP of the attach."""
+    traced by gdb, or stopped by the SIGSTOP of the attach. While an exec() waits for the other threads, the process may
+    look like a zombie."""
     state, source = tmp_path / "state", tmp_path / "forgets.gdb"
     state.write_bytes(bytes(4096))
-    words = [build("chaos_rank.c", "-g", "-O1"), str(state), "0", "3", *["execs"] * (meanwhile == STOPPED)]
+    words = [build("chaos_rank.c", "-g", "-O1"), str(state), "0", "3", *behaviour]
     with subprocess.Popen(words) as process:
         try:
-            wait_until(lambda: beats(state, 0))
-            source.write_text(FORGETS.format(pid=process.pid, meanwhile=meanwhile.format(pid=process.pid)))
+            wait_until(lambda: beats(state, 0) and (behaviour != ["leaves"] or state_of(process.pid) == "Z"))
+            source.write_text(FORGETS.format(pid=process.pid, meanwhile=meanwhile.format(pid=process.pid, state=state)))
             answer = gdb_batch(turn_gdb, f"source {source}")
             assert answer.out == "traced by 0\n", answer.text
             now = beats(state, 0)
             wait_until(lambda: beats(state, 0) > now)
         finally:
             process.kill()
+
+
+def state_of(pid):
+    """The state of a process as proc_pid_stat(5) has it."""
+    return ProcFS().stat(pid).state
 
 
 def beats(state, index):

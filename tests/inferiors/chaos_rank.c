@@ -1,10 +1,11 @@
 // A rank that does what makes a debugger's life hard, and says by a counter in a shared file that it goes on.
 //
-//   chaos_rank STATE INDEX WAITERS [threads] [forks] [execs] [libraries] [maps] [spins] [deep]
+//   chaos_rank STATE INDEX WAITERS [threads] [forks] [execs] [libraries] [maps] [spins] [deep] [leaves]
 //
-// STATE is a file of 64 bytes a rank: struct { uint64_t beats, starts, pid; }, `beats` goes up every millisecond.
+// STATE is a file of 64 bytes a rank: struct { uint64_t beats, starts, pid, go; }, `beats` goes up every millisecond.
 // threads: one is created and ends, some 1,000 a second; forks: children that end at once; execs: the program starts
-// itself anew every 0.15 s; libraries: mapped and unmapped all the time; maps: anonymous memory the same way.
+// itself anew every 0.15 s; libraries: mapped and unmapped all the time; maps: anonymous memory the same way; leaves:
+// the main thread ends, so that the process looks like a zombie, until `go`: then it starts anew, and stays.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct heart { volatile uint64_t beats, starts, pid, room[5]; } *heart;
+static struct heart { volatile uint64_t beats, starts, pid, go, room[4]; } *heart;
 static char **arguments;
 static volatile uint64_t sink;
 
@@ -57,6 +58,13 @@ static void *forks(void *unused) {
 
 static void *execs(void *unused) {
     nap(150000);
+    execv(arguments[0], arguments);
+    return unused;
+}
+
+static void *leaves(void *unused) {
+    while (!heart->go) nap(1000);
+    arguments[4] = 0;
     execv(arguments[0], arguments);
     return unused;
 }
@@ -112,6 +120,7 @@ static void start(void *(*body)(void *)) {
 static const struct { const char *name; void *(*body)(void *); } behaviours[] = {
     {"threads", threads}, {"forks", forks}, {"execs", execs}, {"libraries", libraries},
     {"maps", maps},       {"spins", spins}, {"deep", deep},
+    {"leaves", leaves},
 };
 
 int main(int count, char **words) {
@@ -130,5 +139,6 @@ int main(int count, char **words) {
             if (!strcmp(words[word], behaviours[row].name)) start(behaviours[row].body);
     heart->starts++;
     start(beat);
+    if (count > 4 && !strcmp(words[4], "leaves")) pthread_exit(0);
     for (;;) pause();
 }

@@ -75,10 +75,11 @@ class Guard:
         compat.on_exit(self._quietly)
 
     def hold(self, pids: Sequence[int]) -> None:
-        """From now on these, besides those from before. Who is stopped already is left as it is."""
+        """From now on these, besides those from before. Who is stopped already is left as it is. "Z" is held, too: so a
+        process looks while its exec() waits for the other threads, once the main thread has ended."""
         for pid in pids:
             stat = ProcFS().stat(pid)
-            if not isinstance(stat, Missing) and stat.state not in "TtZX":
+            if not isinstance(stat, Missing) and stat.state not in "TtX":
                 self._held[pid] = _Before(stat.start_time, ProcFS().auxv(pid))
         self._tell()
 
