@@ -28,8 +28,10 @@ PATIENCE = (60.0, 20.0, 20.0, 10.0)
 _STEPS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 _TOLD = ("asked to stop", "told to end", "killed")
 _NAP = 0.2
+_SHOWN = 8  # processes named in one line
 _FIRST_WORD = 30.0  # seconds to the first line about progress; each next one takes twice as long, to ten minutes
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, prctl(2): orphans of the job become our children
+_DIRECTORIES = re.compile(r"^\S*/")  # of the program
 _FRONT_END = re.compile(r"compute-sanitiz|TreeLauncher")
 _LAUNCHER = tuple(re.compile(rule.pattern) for rule in NOT_RANKS if rule.role == "launcher")
 
@@ -93,15 +95,15 @@ class SanitizedRun:
             return
         self._asked.clear()
         self._step, self._since = self._step + 1, time.monotonic()
-        targets = {one.pid for one in self._below() if not _is_tool(one)}
+        programs = sorted((one for one in self._below() if not _is_tool(one)), key=lambda one: one.pid)
+        targets = {one.pid for one in programs}
         if self._step >= len(_STEPS) or (not targets and self._step > 0):
             self._progress.warn("the sanitizer does not end by itself: it is ended, its last reports may be lost")
             _signal({one.pid for one in self._below()}, signal.SIGTERM if self._step == 1 else signal.SIGKILL)
         elif targets:
             _signal(targets, _STEPS[self._step])
-            names = counted(len(targets), "process", "processes")
             more = "" if self._step else "; the sanitizer then writes its reports. Ctrl-C again hurries"
-            self._progress.warn(f"{names} {_TOLD[self._step]}{more}")
+            self._progress.warn(f"{_named(programs)} {_TOLD[self._step]}{more}")
         else:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._job.pid, signal.SIGINT)
@@ -116,10 +118,17 @@ class SanitizedRun:
     def _tell_of_orphans(self) -> None:
         left = self._below()
         if left:
-            pids = " ".join(str(one.pid) for one in left[:8])
+            pids = " ".join(str(one.pid) for one in left[:_SHOWN])
             self._progress.warn(
                 f"{counted(len(left), 'process', 'processes')} of the program outlived the sanitizer: kill {pids}"
             )
+
+
+def _named(programs: Sequence[Entry]) -> str:
+    """`2 processes (4711 python serve.py, 4712 python serve.py)`."""
+    names = [f"{one.pid} {_DIRECTORIES.sub('', one.shown)[:60]}" for one in programs[:_SHOWN]]
+    names += ["..."] * (len(programs) > _SHOWN)
+    return f"{counted(len(programs), 'process', 'processes')} ({', '.join(names)})"
 
 
 def _is_tool(entry: Entry) -> bool:
