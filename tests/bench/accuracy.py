@@ -3,7 +3,7 @@
 A verdict is right when its cause is the true one or one that is right as well, wrong when it is another one, and open
 when it is "unknown". Healthy jobs are right with not-a-hang; a false alarm is an exit status of 1 for one of them. The
 culprits count where the cause is the true one, in the live matrices where it is right. The later matrices,
-`live-2`, `live-3` and `live-4`, are played only when they are asked for.
+`live-2` to `live-5`, are played only when they are asked for.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from tabulate import tabulate
 
 from tests.conftest import gdbs
 from tests.inferiors.demo import DemoJob
+from tests.inferiors.live.fifth_table import FIFTH_BY_NAME as FIFTH
 from tests.inferiors.live.fourth_table import FOURTH_BY_NAME as FOURTH
 from tests.inferiors.live.second_table import SECOND_BY_NAME as SECOND
 from tests.inferiors.live.table import BY_NAME as LIVE
@@ -34,9 +35,10 @@ from tests.inferiors.slow_hangs import SLOW_HANGS
 _MATRIX = {**dict.fromkeys((row.family for row in LIVE.values()), "live"),
            **dict.fromkeys((row.family for row in SECOND.values()), "live-2"),
            **dict.fromkeys((row.family for row in THIRD.values()), "live-3"),
-           **dict.fromkeys((row.family for row in FOURTH.values()), "live-4")}  # fmt: skip
+           **dict.fromkeys((row.family for row in FOURTH.values()), "live-4"),
+           **dict.fromkeys((row.family for row in FIFTH.values()), "live-5")}  # fmt: skip
 """Of a table of the live matrices, the name that `--family` has for all of them."""
-_ASKED_FOR = ("live-2", "live-3", "live-4")
+_ASKED_FOR = ("live-2", "live-3", "live-4", "live-5")
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -92,7 +94,7 @@ def programs():
         yield Program("locks", row.name, row.start, causes, says=row.culprit)
     for row in SLOW_HANGS:
         yield Program("slow or stuck", row.name, row.start, (row.cause, *row.also_causes), row.culprits)
-    for name, row in {**LIVE, **SECOND, **THIRD, **FOURTH}.items():
+    for name, row in {**LIVE, **SECOND, **THIRD, **FOURTH, **FIFTH}.items():
         yield Program(row.family, name.partition("/")[2], row.start, row.causes, roles=row.culprits, needs=row.needs)
 
 
@@ -222,7 +224,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="how often each program is started")
     parser.add_argument("--looks", type=int, default=1, help="with each gdb, in each round")
     parser.add_argument("--only", metavar="TEXT", default="", help="programs whose name has this in it")
-    parser.add_argument("--family", nargs="+", help="of these tables; live, live-2, live-3, live-4: of a live matrix")
+    parser.add_argument("--family", nargs="+", help="of these tables; live, live-2 to live-5: of a live matrix")
     parser.add_argument("--which", choices=("hangs", "healthy"), help="only these")
     parser.add_argument("--gdb", nargs="+", default=gdbs(), help="these gdbs; the suite's where left out")
     parser.add_argument("--json", metavar="FILE", help="the looks as JSON too, written after each program")
