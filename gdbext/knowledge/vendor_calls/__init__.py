@@ -13,8 +13,8 @@ from gdbext.knowledge.row_kinds import FrameRule
 from gdbext.knowledge.vendor_calls.call_rules import COLLECTIVE, COMMUNICATOR, DEVICE
 from gdbext.knowledge.vendor_calls.vendor_prefixes import COLLECTIVES, DEVICES, Vendor
 
-SUFFIX = r"(_v\d+|_ptsz|_ptds|_v\d+_pt[ds]s?z?)*$"
-"""Versions of one call in the driver, and those for the per-thread default stream."""
+SUFFIX = r"(_v\d+|_ptsz|_ptds|_v\d+_pt[ds]s?z?|_spt|_common)*$"
+"""Versions of one call in the driver, those for the per-thread default stream, and what these share in ROCm's clr."""
 
 COMMUNICATOR_MEMBERS = ("comm->commHash", "comm->rank", "comm->nRanks", "comm->opCount")
 """Members of ncclComm, readable where the library has debug information (as in the wheels of PyPI)."""

@@ -40,15 +40,18 @@ DEVICE: Tuple[Verb, ...] = (
         "device-alloc",
         "device-alloc",
         r"Malloc(Pitch|3D|Array|3DArray|MipmappedArray|Managed|Async|FromPoolAsync|WithFlags|Physical|Align32|Cached)?"
-        r"|IpcOpen(Mem|Event)Handle|(Device(Enable|Disable)|CtxEnable)PeerAccess|MapMem"
-        r"|Mem(Alloc|AllocPitch|AllocManaged|AllocAsync|AllocFromPoolAsync|AllocDevice|Create|Map|SetAccess|AddressReserve)",
-        _GUIDE,
+        r"|Ipc(Open|Get)(Mem|Event)Handle|(Device(Enable|Disable)|CtxEnable)PeerAccess|MapMem|ImportExternalMemory"
+        r"|Mem(Alloc|AllocPitch|AllocManaged|AllocAsync|AllocFromPoolAsync|AllocDevice|Create|Map|SetAccess|AddressReserve"
+        r"|PoolCreate|PoolSetAccess|(Pool)?(Import|Export)(From|To)ShareableHandle|GetHandleForAddressRange|MapArrayAsync)"
+        r"|Multicast(Create|AddDevice|BindMem|BindAddr)|(Array|Array3D|MipmappedArray)Create|(Device|Shared)Alloc",
+        f"{_GUIDE}; cuda.h: virtual memory, multicast objects, memory of other processes",
         ("size",),
     ),
     Verb(
         "device-free",
         "device-free",
-        r"Free(Array|Async|MipmappedArray|Physical)?|IpcCloseMemHandle|UnmapMem"
+        r"Free(Array|Async|MipmappedArray|Physical)?|IpcCloseMemHandle|UnmapMem|MulticastUnbind|DeviceGraphMemTrim"
+        r"|(Array|MipmappedArray)Destroy|DestroyExternalMemory"
         r"|Mem(Free|FreeAsync|Unmap|Release|AddressFree|PoolTrimTo|PoolDestroy)",
         f"{_GUIDE}; NVIDIA/nccl#239",
     ),
@@ -57,13 +60,14 @@ DEVICE: Tuple[Verb, ...] = (
         "module-load",
         r"Module(Load\w*|Unload|GetFunction|GetGlobal|GetLoadingMode|Create)|Library\w+|Link\w+|BinaryLoad\w*"
         r"|Kernel(GetFunction|GetAttribute|SetAttribute|Create)|Func(Load|[GS]etAttributes?|SetCacheConfig)"
-        r"|GetFuncBySymbol|GetSymbol(Address|Size)|Occupancy\w+",
+        r"|GetFuncBySymbol|GetSymbol(Address|Size)|Occupancy\w+|Program(Build|Compile|Link)\w*|ModuleDynamicLink",
         "CUDA programming guide, lazy loading; torchcomms PR#2334",
     ),
     Verb(
         "init",
         "module-load",
-        r"Init(Device)?|SetDevice|GetDeviceCount|CtxCreate|CreateContext|DevicePrimaryCtxRetain",
+        r"Init(Device)?|SetDevice(Flags)?|GetDevice(Count|Properties)?|CtxCreate|CreateContext|DevicePrimaryCtxRetain"
+        r"|GreenCtxCreate|ContextCreate(Ex)?",
         "context creation; libcudart 12: cudaSetDevice initialises",
     ),
     Verb(
@@ -73,6 +77,14 @@ DEVICE: Tuple[Verb, ...] = (
         r"|Graph(Launch|Upload|Instantiate\w*)|InvokeKernel|Kernel(Launch|Launch\w+)"
         r"|CommandListAppendLaunchKernel|CommandQueueExecuteCommandLists",
         "NVIDIA/nccl#750, #1766",
+        ("stream",),
+    ),
+    Verb(
+        "enqueue",
+        "kernel-launch",
+        r"EventRecord(WithFlags)?|RecordEvent|Stream(WaitEvent|WaitValue\d*|WriteValue\d*|BatchMemOp|AddCallback)|Ctx(Record|Wait)Event"
+        r"|(Signal|Wait)ExternalSemaphoresAsync|GraphExec(Update|Destroy)|MemBatchDecompressAsync",
+        "CUDA programming guide, asynchronous execution: a call returns when there is room in the queue of its stream",
         ("stream",),
     ),
     Verb(
@@ -93,18 +105,23 @@ DEVICE: Tuple[Verb, ...] = (
     Verb(
         "device-sync",
         "device-sync",
-        r"(Device|Thread|Ctx)(Synchronize|Sync|Reset|Exit|Destroy)|DevicePrimaryCtx(Reset|Release)"
+        r"(Device|Thread|Ctx|ExecutionCtx|GreenCtx)(Synchronize|Sync|Reset|Exit|Destroy)|DevicePrimaryCtx(Reset|Release)"
         r"|(Synchronize|Sync|Reset)Device(WithTimeout)?|DestroyContext",
         _GUIDE,
     ),
     Verb(
         "memcpy",
         "memcpy-sync",
-        r"(Memcpy|Memset|MemPrefetch)\w*",
+        r"(Memcpy|Memset|MemPrefetch)\w*|CommandListAppendMemory(Copy|Fill)\w*|MemBuffer(Read|Write|Copy|Fill)\w*",
         f"{_GUIDE}; NVIDIA/nccl#613",
         ("count", "kind", "stream"),
     ),
-    Verb("pointer-query", "mutex", r"Pointer[GS]etAttributes?", "takes the driver's lock only; libfabric#9003"),
+    Verb(
+        "pointer-query",
+        "mutex",
+        r"Pointer[GS]etAttributes?|MemGetInfo|DeviceGetAttribute|(Device|Ctx)SetLimit|DeviceCanAccessPeer|CtxSetCurrent",
+        "takes the driver's lock only; libfabric#9003",
+    ),
 )
 
 COLLECTIVE: Tuple[Operation, ...] = (
@@ -126,7 +143,7 @@ COMMUNICATOR: Tuple[Verb, ...] = (
     Verb(
         "init",
         "nccl-init",
-        r"CommInit\w*|Comm(Split|Grow|Shrink|WindowRegister)|DevCommCreate|GetUniqueId|GetRootInfo|CreateSubCommConfig"
+        r"CommInit\w*|Comm(Split|Grow|Shrink|WindowRegister)|DevCommCreate|(Comm)?GetUniqueId|GetRootInfo|CreateSubCommConfig"
         r"|InitComm\w*|create_communicators?|init\w*",
         "NCCL sources 2.4-2.32; CANN hccl.h; NVIDIA/nccl#1774",
         ("nranks", "myrank", "comm"),

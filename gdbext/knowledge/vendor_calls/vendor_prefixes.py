@@ -18,13 +18,23 @@ class Vendor:
 
 DEVICES: Tuple[Vendor, ...] = (
     Vendor("cuda", r"cuda|cu", "cuda_runtime_api.h, cuda.h 12.9"),
-    Vendor("hip", r"hip(?:Ext)?", "hip_runtime_api.h: the names of CUDA's runtime and driver with one prefix"),
+    Vendor(
+        "hip",
+        r"(?:hip::)?i?hip(?:Ext)?",
+        "hip_runtime_api.h: the names of CUDA's runtime and driver with one prefix; ROCm/clr hipamd/src: the public"
+        " function calls one of the same name in `hip::`, and that `ihip...`",
+    ),
     Vendor("acl", r"aclrt|acl|rt", "CANN acl/acl_rt.h and runtime/rt.h: verb and noun may change places"),
     Vendor("musa", r"musa|mu", "MUSA toolkit: the names of CUDA's with musa and mu"),
     Vendor("maca", r"mc", "MACA toolkit mc_runtime_api.h: the names of CUDA's runtime with mc"),
     Vendor("cambricon", r"cnrt|cn", "Cambricon cnrt.h, cn_api.h: a stream is a queue, an event a notifier"),
     Vendor("tops", r"tops", "Enflame tops_runtime_api.h: the names of HIP's with tops"),
-    Vendor("level-zero", r"ze", "oneAPI Level Zero ze_api.h"),
+    Vendor("level-zero", r"(?:(?:L0|loader|driver|validation_layer)::)?ze", "oneAPI Level Zero ze_api.h"),
+    Vendor(
+        "unified-runtime",
+        r"(?:ur(?:_\w+)?::(?:\w+::)?)?ur(?:Enqueue)?(?:USM)?",
+        "oneapi-src/unified-runtime ur_api.h: loader, adapters and layers call functions of one name",
+    ),
 )
 
 COLLECTIVES: Tuple[Vendor, ...] = (

@@ -69,15 +69,15 @@ RULES = (
     FrameRule(
         "sycl-wait",
         "stream-sync",
-        r"(sycl|cl::sycl)::(_V\d+::)?(queue|detail::queue_impl)::(wait\w*|finish|throw_asynchronous)|(ur|pi"
-        r"|zur)Queue(Finish|Flush)",
+        r"(sycl|cl::sycl)::(_V\d+::)?(queue|detail::queue_impl)::(wait\w*|finish|throw_asynchronous)|(?:ur_?\w*::(?:\w+::)?)?(ur|pi"
+        r"|zur)Queue(Finish|Flush)|(v2::)?ur_queue_\w+::queueFinish$",
         "SYCL 2020 queue::wait; Unified Runtime",
         rank=STEP,
     ),
     FrameRule(
         "sycl-event",
         "event-sync",
-        r"(sycl|cl::sycl)::(_V\d+::)?(event|detail::event_impl)::\w*(wait|get_profiling)\w*|(ur|pi)Events?(Wait\w*"
+        r"(sycl|cl::sycl)::(_V\d+::)?(event|detail::event_impl)::\w*(wait|get_profiling)\w*|(?:ur_?\w*::(?:\w+::)?)?(ur|pi)Events?(Wait\w*"
         r"|GetInfo|GetProfilingInfo)|L0::EventImp\w*(<.*>)?::(host|query)\w*",
         "SYCL 2020 event::wait; Unified Runtime, Level Zero",
         rank=STEP,
@@ -89,6 +89,33 @@ RULES = (
         r"|CommandList)\w*(<.*>)?::\w*(ynchronize|[Ww]ait)\w*",
         "intel/compute-runtime",
         rank=LOCK,
+    ),
+    FrameRule(
+        "intel-driver-threads",
+        "condvar-idle",
+        r"NEO::(DirectSubmissionController::\w+|DrmGemCloseWorker::(worker|close)|AsyncEventsHandler::asyncProcess"
+        r"|UnifiedMemoryReuseCleaner::\w+|DeferredDeleter::run|IpcSocketServer::\w+)$",
+        "intel/compute-runtime shared/source: threads of the driver",
+        rank=LOCK,
+        helper="GPU driver events",
+        leaf=True,
+    ),
+    FrameRule(
+        "torch-xpu",
+        "device-sync",
+        r"c10::xpu::syncStreamsOnDevice$",
+        "torch c10/xpu/XPUStream.cpp",
+        rank=STEP,
+    ),
+    FrameRule(
+        "neuron-execute",
+        "device-sync",
+        r"nrt_(execute\w*|tensor_(read|write|copy)\w*|barrier|async_sendrecv\w*)$",
+        "aws-neuron libnrt nrt.h: returns when the core has run the model",
+        rank=API,
+    ),
+    FrameRule(
+        "neuron-load", "module-load", r"nrt_(init|load\w*|build_global_comm)$", "aws-neuron libnrt nrt.h", rank=API
     ),
     FrameRule(
         "metal-wait",
@@ -125,7 +152,7 @@ RULES = (
     FrameRule(
         "pjrt-wait",
         "stream-sync",
-        r"xla::(PjRt|TfrtCpu|Tpu|Common)\w*::\w*(Await|BlockHost|ToLiteralSync|Synchronize)"
+        r"xla::((ifrt|internal)::)?(PjRt|TfrtCpu|Tpu|Common|PyArray|Future)\w*(<.*>)?::\w*(Await|BlockHost|BlockUntilReady|ToLiteralSync|Synchronize)"
         r"|tsl::AsyncValue\w*::\w*Wait|tpu::System::\w*Wait",
         "openxla pjrt_client.h",
         rank=STEP,
