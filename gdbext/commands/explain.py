@@ -15,6 +15,7 @@ from gdbext.knowledge.frames import MESSAGES, RULES
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.knowledge.row_kinds import FrameRule, RemedyRule
+from gdbext.knowledge.vendor_calls import SUFFIX
 from gdbext.model.explanation import Explanation, Glossary, Sign
 from gdbext.model.text.nearest import unknown
 from gdbext.model.verdict import Remedy
@@ -32,6 +33,7 @@ _VENDORS = {
     "cambricon": "Cambricon CNRT",
     "tops": "Enflame TOPS",
     "level": "Level Zero",
+    "unified": "Unified Runtime",
     "hccl": "HCCL",
     "mccl": "MCCL",
     "cncl": "CNCL",
@@ -180,7 +182,7 @@ def _looks(rule: FrameRule) -> str:
 def _plain(pattern: str, quote: str = "") -> str:
     """A regular expression as a list of names: `cuda(Malloc|Free)$` is `cudaMalloc, cudaFree`."""
     text = _CONDITION.sub("", pattern)
-    for mark in ("(_v\\d+|_ptsz|_ptds|_v\\d+_pt[ds]s?z?)*", "(^|/)", "\\b", "$", "_*", "(GI_)?"):
+    for mark in (SUFFIX.rstrip("$"), "(^|/)", "\\b", "$", "_*", "(GI_)?"):
         text = text.replace(mark, "")
     text = text.replace("\\(", _OPENED).replace("\\)", _CLOSED)
     text = _ONE_OF.sub(_ANY, _EITHER.sub(_either, _OPTIONAL.sub("", _DIGITS.sub("N", text))))

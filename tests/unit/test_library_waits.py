@@ -7,8 +7,11 @@ import pytest
 from gdbext.analysis.stacks.thread_kind import judge_thread
 from gdbext.model.stack import Frame, ThreadStack
 
-TEXT = Path(__file__).parents[1] / "data" / "library-waits.txt"
-ROWS = [line.split(" | ", 1) for line in TEXT.read_text().splitlines() if not line.startswith("#")]
+DATA = Path(__file__).parents[1] / "data"
+LINES = [
+    line for name in ("library-waits", "library-calls") for line in (DATA / f"{name}.txt").read_text().splitlines()
+]
+ROWS = [line.split(" | ", 1) for line in LINES if not line.startswith("#")]
 
 
 def frame(text):
@@ -36,8 +39,27 @@ ENTRY = ("execute_native_thread_routine@libstdc++.so.6", "start_thread@libc.so.6
 WAIT = ("futex_wait@libc.so.6", "pthread_cond_wait@libc.so.6", "std::condition_variable::wait@libstdc++.so.6")
 
 
-def test_a_thread_whose_own_function_waits_is_at_rest():
-    assert judged(*WAIT, "app::Pool::loop@app", *ENTRY).helper == "waiting for work"
+LAMBDA = (
+    "app::Pool::Pool::{lambda()#1}::operator()@app",
+    "std::__invoke_impl<void, app::Pool::Pool(int)::{lambda()#1}>@app",
+)
+RUN = "std::thread::_State_impl<std::thread::_Invoker<std::tuple<app::Pool::Pool(int)::{lambda()#1}> > >::_M_run@app"
+
+
+@pytest.mark.parametrize(
+    "outer",
+    [
+        ("app::Pool::loop@app", *ENTRY),
+        ("app::Pool::loop@app", *LAMBDA, RUN, *ENTRY),
+        (*LAMBDA, RUN, *ENTRY),
+        (RUN, *ENTRY),  # its function was inlined
+        ("app::Pool::loop@app", "std::__1::__thread_proxy<app::Pool>@app", "_pthread_start@libsystem_pthread.dylib"),
+        ("app::Pool::loop@app", "boost::detail::thread_data<app::F>::run@app", "thread_proxy@libboost_thread.so"),
+        ("uv_cond_wait@app", "worker@app", "_pthread_body@libsystem_pthread.dylib"),
+    ],
+)
+def test_a_thread_whose_own_function_waits_is_at_rest(outer):
+    assert judged(*WAIT, *outer).helper == "waiting for work"
 
 
 @pytest.mark.parametrize(
@@ -45,6 +67,9 @@ def test_a_thread_whose_own_function_waits_is_at_rest():
     [
         (*WAIT, "app::Queue::pop@app", "app::Job::run@app", *ENTRY),  # within its work
         (*WAIT, "app::serve@app", "main@app"),  # the main thread
+        (*WAIT, "main@app", "__libc_start_main@libc.so.6", "_start@app"),  # where the debugger goes on behind `main`
+        (*WAIT, "std::__future_base::_State_baseV2::_M_do_set@app", RUN, *ENTRY),  # made for one task
+        (*WAIT, "app::Queue::pop@app", "app::Job::run@app", *LAMBDA, RUN, *ENTRY),
         ("pthread_mutex_lock@libc.so.6", "app::Pool::loop@app", *ENTRY),  # a lock is no work
         (*WAIT, "app::Pool::loop@app"),  # the outer end is not known
     ],
@@ -61,3 +86,17 @@ def test_an_executor_that_works_is_no_helper():
         "_worker@concurrent/futures/thread.py:83",
     )
     assert (idle.helper, works.helper, works.kind) == ("thread pool", None, "device-sync")
+
+
+@pytest.mark.parametrize(
+    "name", ["c10d::detail::SocketImpl::waitForInput", "app::waitForOutputDone", "app::wait_for_inputs"]
+)
+def test_letters_of_a_device_inside_of_a_word_are_none(name):
+    assert judged("poll@libc.so.6", f"{name}@app", "main@app").kind != "device-sync"
+
+
+@pytest.mark.parametrize(
+    "name", ["app::waitForDevice", "app::wait_for_gpu", "app::synchronizeNPU", "app::waitOnGpuQueue"]
+)
+def test_a_device_in_a_name_is_waited_for(name):
+    assert judged("sched_yield@libc.so.6", f"{name}@app", "main@app").kind == "device-sync"

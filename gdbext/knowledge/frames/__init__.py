@@ -6,7 +6,7 @@ from gdbext.knowledge import vendor_calls
 from gdbext.knowledge.engines.engine_list import rows
 from gdbext.knowledge.frames import failures, helper_threads, idle, other_engines, unknown_libraries
 from gdbext.knowledge.frames.devices import ascend, cublas, cuda_internals, other_devices, rocm
-from gdbext.knowledge.frames.networks import fabrics, gloo, mpi, nccl
+from gdbext.knowledge.frames.networks import fabrics, gloo, gpu_transfers, mpi, nccl
 from gdbext.knowledge.frames.python import interpreter, python_helpers, python_libraries
 from gdbext.knowledge.frames.system import libc, library_locks, linux_kernel
 from gdbext.knowledge.log_lines import last_words
@@ -21,6 +21,7 @@ RULES: Tuple[FrameRule, ...] = (
     *ascend.RULES,
     *mpi.RULES,
     *fabrics.RULES,
+    *gpu_transfers.RULES,
     *gloo.RULES,
     *failures.RULES,
     *rows("frames", "RULES"),

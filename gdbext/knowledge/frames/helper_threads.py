@@ -21,14 +21,14 @@ def _caller(
     return FrameRule(id, kind, function, source, rank=LOCK, under=under, calls=calls)
 
 
-CALLERS = ("openmp-caller", "blas-caller", "tbb-caller", "pool-caller", "ucx-progress", "ucx-finish")
+CALLERS = ("openmp-caller", "blas-caller", "tbb-caller", "pool-caller", "ucx-progress", "ucx-finish", "mpi-inside")
 """Rules of threads that stand in a helper's functions and are none."""
 
 
 RULES = (
     _caller(
         "openmp-caller",
-        r"(GOMP_(parallel|barrier|taskwait|loop)\w*|__kmpc_(fork_call|barrier)\w*)",
+        r"(GOMP_(parallel|barrier|taskwait|loop)\w*|gomp_team_end$|__kmpc_(fork_call|barrier)\w*|__kmp_join_call$)",
         "libgomp, libomp; in the function that the compiler made of the region the caller does its own share",
         calls=r".*(\._omp_fn\.\d+|\.?omp_outlined\w*)",
     ),
@@ -94,7 +94,14 @@ RULES = (
         "InfiniBand events",
         leaf=False,
     ),
-    _pool("libuv", r"uv__?\w+", "libuv", "event loop"),
+    _pool("libuv", r"uv__?(?!mutex_|rwlock_|sem_|cond_|barrier_|thread_|once)\w+", "libuv", "event loop"),
+    _pool(
+        "node-pool",
+        r"node::(\(anonymous namespace\)::)?(PlatformWorkerThread|TaskQueue<.*>::BlockingPop"
+        r"|WorkerThreadsTaskRunner\w*::.*)",
+        "nodejs/node src/node_platform.cc: workers without a task",
+        "thread pool",
+    ),
     _pool("asio", r"boost::(asio|asio::detail|process)::|asio::detail::", "Boost.Asio", "event loop"),
     _pool("mio", r"mio::(sys|poll)::", "Rust mio", "event loop"),
     _pool(
@@ -107,7 +114,8 @@ RULES = (
     ),
     _pool(
         "rust-channel-worker",
-        r"crossbeam_(channel|utils)::|std::sync::mpsc::|std::thread::park",
+        r"crossbeam_(channel|utils)::|std::sync::mpsc::|std::thread::park|flume::|async_channel::|kanal::"
+        r"|tokio::runtime::(park|scheduler::current_thread)::",
         "Rust: a thread that takes its work from a channel",
         "thread pool",
         under=r"(tracing_appender::|rayon|std::sys_common::backtrace::__rust_begin_short_backtrace|std::sys::backtrace::__rust_begin_short)",
@@ -142,7 +150,13 @@ RULES = (
         "thread pool",
     ),
     _pool("libevent", r"event_base_(loop|dispatch)$|event_process_active\w*", "libevent", "event loop"),
-    _pool("brpc", r"(bthread::TaskGroup::(wait_task|run_main_task)|brpc::|butil::|bvar::)", "brpc", "RPC pool"),
+    _pool(
+        "brpc",
+        r"(bthread::(TaskGroup::(wait_task|run_main_task)|ParkingLot::|TaskControl::|TimerThread::)|butil::|bvar::"
+        r"|brpc::(?!Join|Channel::|Controller::))",
+        "apache/brpc src/bthread, src/brpc",
+        "RPC pool",
+    ),
     _pool(
         "mxnet",
         r"(mxnet::engine::ThreadedEngine\w*::\w*(Worker|Pool)|dmlc::(ConcurrentBlockingQueue|ThreadedIter"
@@ -154,8 +168,17 @@ RULES = (
     _pool(
         "tensorflow-threads",
         r"tensorflow::(EventMgr::PollLoop|\(anonymous namespace\)::(StatsThread|GrpcWorkerServiceThread)"
-        r"|Grpc\w+Cache|MasterSession::\w*Heartbeat|data::\w*(Thread|Runner)\w*)",
-        "TensorFlow run-time",
+        r"|Grpc\w+Cache|MasterSession::\w*Heartbeat|data::\w*(Thread|Runner)\w*|NcclManager::LoopKernelLaunches)"
+        r"|(tensorflow|tsl)::UnboundedWorkQueue::PooledThreadFunc|tensorflow::data::\w+::\w*Thread\w*$",
+        "TensorFlow run-time; tsl/platform/default/unbounded_work_queue.cc, core/nccl/nccl_manager.cc",
+        "thread pool",
+    ),
+    _pool(
+        "xla-threads",
+        r"xla::WorkerThread::WorkLoop$|(xla|tsl|tensorflow)::(\(anonymous namespace\)::)?CoordinationService\w*"
+        r"::(StartSendingHeartbeats|StartCheckStaleness"
+        r"|CheckStaleness|CheckHeartbeatTimeout|CheckBarrierTimeout|PollForErrorAsync|StartPollingForError)\b",
+        "openxla xla/pjrt/worker_thread.cc, xla/tsl/distributed_runtime/coordination",
         "thread pool",
     ),
     _pool(
@@ -175,7 +198,7 @@ RULES = (
     ),
     _pool(
         "pools",
-        r"(httplib::ThreadPool::worker|arrow::internal::(WorkerLoop|\w*ThreadPool)|cv::(WorkerThread|ThreadPool)"
+        r"(triton::common::ThreadPool|httplib::ThreadPool::worker|arrow::internal::(WorkerLoop|\w*ThreadPool)|cv::(WorkerThread|ThreadPool)"
         r"|spdlog::details::(periodic_worker|thread_pool)"
         r"|opentelemetry::.*(Background|PeriodicExporting)|triton::core::(RateLimiter|\w*Scheduler)"
         r"|dnnl::\w*threadpool|sycl::_V\d+::detail::ThreadPool"
@@ -253,8 +276,9 @@ NAMES = (
 )
 
 ENTRIES = (
-    r"(start_thread|clone3?|__clone3?|pthread_create\w*|thread_start|std::execute_native_thread_routine"
-    r"|execute_native_thread_routine"
+    r"(start_thread|clone3?|__clone3?|__GI___clone3?|pthread_create\w*|_?thread_start|_pthread_(start|body)|std::execute_native_thread_routine"
+    r"|execute_native_thread_routine|std::\(anonymous namespace\)::execute_native_thread_routine"
+    r"|(boost::\(anonymous namespace\)::)?thread_proxy"
     r"|std::thread::_\w+|_start)$"
 )
 """Where a thread begins: a public function called directly by these is the nearest name of something private."""

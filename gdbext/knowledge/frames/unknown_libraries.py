@@ -66,7 +66,8 @@ RULES = (
         "named-device-sync",
         "device-sync",
         rf"{_CLASS}\w*(?i:{_WHOSE}_?(synchroni[sz]e(?!r)|wait_?idle|sync|finish|drain)"
-        r"|(synchroni[sz]e(?!r)|wait_?(for|on))_?\w*(gpu|device|npu|xpu|accelerator))\w*$",
+        r"|(synchroni[sz]e(?!r)|wait_?(for|on))_?(\w*_)?(gpu|device|npu|xpu|accelerator))\w*$"
+        rf"|{_CLASS}\w*(?:[sS]ynchroni[sz]e(?!r)|[wW]ait(?:For|On))\w*(?:GPU|Gpu|Device|NPU|Npu|XPU|Xpu|Accelerator)\w*$",
         "SYCL, Vulkan, MTL: how a device is waited for",
         rank=LEAF + 3,
         leaf=True,

@@ -41,22 +41,24 @@ RULES = (
     FrameRule(
         "torch-store",
         "store-wait",
-        r"c10d::(TCPStore|PrefixStore|FileStore|HashStore|Store|detail::TCPClient|tcputil"
-        r"|\(anonymous namespace\)::storeWait)::",
-        "torch TCPStore.cpp",
+        r"c10d::(TCPStore|PrefixStore|FileStore|HashStore|Store|detail::(TCPClient|Socket(Impl)?|UvTcp\w*)|tcputil"
+        r"|(detail::)?\(anonymous namespace\)::(storeWait|Socket(Connect|Listen)Op)|symmetric_memory::StoreExchange)::",
+        "torch TCPStore.cpp, socket.cpp, symm_mem/CUDASymmetricMemoryUtils.hpp",
         rank=API,
     ),
     FrameRule(
         "torch-init-comm",
         "nccl-init",
-        r"c10d::(ProcessGroupNCCL::(initNCCLComm|getNCCLComm|broadcastUniqueNCCLID|allgatherUniqueNCCLIDs)|NCCLComm::(create|split))",
-        "torch ProcessGroupNCCL.cpp; NVIDIA/nccl#1774",
+        r"c10d::(ProcessGroupNCCL::(initNCCLComm|getNCCLComm|broadcastUniqueNCCLID|allgatherUniqueNCCLIDs|eagerConnectSingleDevice)"
+        r"|NCCLComm::(create|split|waitReady|getNcclComm|waitUntilInitialized)"
+        r"|ProcessGroupXCCL::(initXCCLComm|getXCCLComm)|ProcessGroupUCC::(initComm|CommPG::ucc_create_team))",
+        "torch ProcessGroupNCCL.cpp, NCCLUtils.cpp, ProcessGroupXCCL.cpp; NVIDIA/nccl#1774",
         rank=STEP,
     ),
     FrameRule(
         "torch-abort",
         "nccl-destroy-abort",
-        r"c10d::(ProcessGroupNCCL::(abort\w*|shutdown|~ProcessGroupNCCL|waitForFutureOrTimeout)"
+        r"c10d::(ProcessGroupNCCL::(abort\w*|shutdown|~ProcessGroupNCCL|waitForFutureOrTimeout|waitForPendingWorks)"
         r"|NCCLComm::(ncclCommAbort|abort|finalize|destroy|~NCCLComm))",
         "NVIDIA/nccl#1013, #1777",
         rank=OUTER,
@@ -72,8 +74,24 @@ RULES = (
     FrameRule(
         "torch-work-wait",
         "nccl-group-launch",
-        r"c10d::(ProcessGroupNCCL::WorkNCCL::(wait|synchronize\w*)|Work::wait)",
-        "torch Work.cpp",
+        r"c10d::(ProcessGroup(NCCL|XCCL|UCC)::((Work(NCCL|XCCL|UCC)|CoalescedWorkNCCL)::(wait|synchronize\w*)|groupEnd\w*)|Work::wait"
+        r"|Reducer::(finalize_backward|finalize_bucket_dense)|wait_tensor|\(anonymous namespace\)::wait_tensor)",
+        "torch Work.cpp, ProcessGroupNCCL.cpp, reducer.cpp, Functional.cpp",
+        rank=STEP,
+    ),
+    FrameRule(
+        "torch-symmetric-memory",
+        "nccl-init",
+        r"c10d::(symmetric_memory::(\w*SymmetricMemoryAllocator::rendezvous|IpcChannel::\w+|\w*rendezvous\w*)"
+        r"|intra_node_comm::IntraNodeComm::rendezvous)",
+        "torch c10d/symm_mem: the members of a group exchange handles of their memory",
+        rank=OUTER,
+    ),
+    FrameRule(
+        "torch-checked-group",
+        "gloo",
+        r"c10d::(ProcessGroupWrapper::runCollectiveChecks|\(anonymous namespace\)::CollectiveFingerPrint::verify)",
+        "torch ProcessGroupWrapper.cpp: TORCH_DISTRIBUTED_DEBUG compares every collective over Gloo first",
         rank=STEP,
     ),
     FrameRule(
@@ -84,7 +102,20 @@ RULES = (
         rank=STEP,
     ),
     FrameRule("torch-event-sync", "event-sync", r"at::cuda::CUDAEvent::(synchronize|query)", "torch", rank=STEP),
-    FrameRule("torch-graph-replay", "kernel-launch", r"at::cuda::CUDAGraph::(replay|instantiate)", "torch", rank=STEP),
+    FrameRule(
+        "torch-model-done",
+        "event-sync",
+        r"torch::aot_inductor::AOTInductorModelBase<.*>::wait_for_completion$",
+        "torch inductor/aoti_runtime/model_base.h",
+        rank=STEP,
+    ),
+    FrameRule(
+        "torch-graph-replay",
+        "kernel-launch",
+        r"at::cuda::CUDAGraph::(replay|instantiate|capture_end)",
+        "torch CUDAGraph.cpp",
+        rank=STEP,
+    ),
     FrameRule(
         "torch-item",
         "stream-sync",
@@ -109,10 +140,26 @@ RULES = (
     FrameRule(
         "torch-watchdog",
         "condvar-idle",
-        r"c10d::ProcessGroupNCCL::(ncclCommWatchdog|workCleanupLoop|watchdogHandler|heartbeatMonitor|HeartbeatMonitor::\w+"
+        r"c10d::ProcessGroup(NCCL|XCCL)::(ncclCommWatchdog|workCleanupLoop|watchdogHandler|heartbeatMonitor|runHookLoop|HeartbeatMonitor\w*::\w+"
         r"|Watchdog::\w+)",
-        "torch ProcessGroupNCCL.cpp",
+        "torch ProcessGroupNCCL.cpp, ProcessGroupXCCL.cpp",
         helper="NCCL watchdog",
+    ),
+    FrameRule(
+        "torch-mpi-worker",
+        "condvar-idle",
+        r"c10d::(ProcessGroupMPI::runLoop|CommPG::progress_loop)$",
+        "torch ProcessGroupMPI.cpp, ProcessGroupUCC.cpp: the thread that carries out what was queued",
+        helper="thread pool",
+        leaf=True,
+    ),
+    FrameRule(
+        "torch-profiler",
+        "condvar-idle",
+        r"libkineto::(ConfigLoader::updateConfigThread|\w*ProfilerController::\w*[lL]oop|\w*ConfigLoader::\w+|CuptiRangeProfiler\w*::\w+)$",
+        "pytorch/kineto libkineto/src: threads of the profiler",
+        helper="profiler",
+        leaf=True,
     ),
     FrameRule(
         "torch-tcpstore-daemon",

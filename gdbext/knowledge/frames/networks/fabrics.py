@@ -63,6 +63,13 @@ RULES = (
         rank=STEP,
     ),
     FrameRule(
+        "verbs-objects",
+        "io",
+        r"ibv_(reg|dereg|rereg)\w*mr\w*$|ibv_(create|destroy|modify|open|alloc|dealloc|close)_\w+$|(ibv|verbs)_\w*cmd_\w+$",
+        "infiniband/verbs.h: a call into the kernel's driver, which pins memory or waits for the adapter",
+        rank=LOCK,
+    ),
+    FrameRule(
         "openshmem",
         "mpi",
         r"(p?o?shmemx?|shmem_internal|shmem_transport|mca_(scoll|spml|atomic))_(?!init|my_pe|n_pes|malloc|free)\w+",

@@ -53,8 +53,8 @@ RULES = (
     FrameRule(
         "gloo-loop",
         "condvar-idle",
-        r"gloo::transport::\w+::Loop::run$",
-        "epoll loop of gloo's device",
+        r"gloo::transport::(\w+::)+(Loop::run|Device::loop)$",
+        "gloo transport/tcp/loop.cc, transport/ibverbs/device.cc, transport/uv: the loop of gloo's device",
         helper="Gloo event loop",
     ),
     FrameRule(

@@ -85,6 +85,15 @@ RULES = (
         helper="MPI event loop",
     ),
     FrameRule(
+        "mpi-launcher",
+        "condvar-idle",
+        r"(prte_event_base_loop|HYDT_dmx\w*_wait_for_event|HYD_pmci_wait_for_completion|eio_handle_mainloop)$",
+        "PRRTE, MPICH src/pm/hydra tools/demux, Slurm src/common/eio.c: a launcher waits for what its processes say",
+        rank=LOCK,
+        helper="MPI event loop",
+        leaf=True,
+    ),
+    FrameRule(
         "hooks-munmap",
         "mutex",
         r"(_?intercept_(munmap|mmap|brk)|opal_mem_hooks_\w+|ucm_\w+)",

@@ -12,7 +12,7 @@ RULES = (
     FrameRule(
         "nccl-init-inside",
         "nccl-init",
-        r"ncclCommInitRank(Dev|Func)$|ncclCommInitChildComm",
+        r"ncclCommInitRank(Dev|Func)$|ncclCommInitChildComm|ncclCommWaitForReady$|ncclDevr\w*(Init|Register|Create)\w*",
         f"{_TREE}; NVIDIA/nccl#1774",
         rank=OUTER,
         captures=("nranks", "myrank", "comm"),
@@ -20,7 +20,7 @@ RULES = (
     FrameRule(
         "nccl-destroy-inside",
         "nccl-destroy-abort",
-        r"comm(Free|DestroySync|Reclaim|Cleanup)$",
+        r"comm(Free|DestroySync|Reclaim|Cleanup)$|ncclProxy(Stop|Destroy)$|ncclDevrFinalize$",
         f"{_TREE}; NVIDIA/nccl#829, #1013, #1777",
         rank=OUTER + 1,
         captures=("comm",),
@@ -51,9 +51,25 @@ RULES = (
         "nccl-group-end",
         "nccl-group-launch",
         r"(p?ncclGroup(End|EndInternal|Start|SimulateEnd)|groupLaunch|doLaunches|ncclLaunch(Kernel|Prepare|Finish)\w*"
-        r"|waitWorkFifoAvailable|ncclStrongStream\w+|ncclTransport(P2p|Coll)\w+|ncclP2PPreconnectFunc|ncclCollPreconnectFunc)",
+        r"|waitWorkFifoAvailable|ncclStrongStream\w+|ncclTransport(P2p|Coll)\w+|ncclP2PPreconnectFunc|ncclCollPreconnectFunc"
+        r"|asyncJobLaunch$|ncclLaunchCeColl$|ncclCe(Launch|Init|AllGather|AllToAll|Scatter|Gather)\w*)",
         f"{_TREE}; NVIDIA/nccl#750",
         rank=API,
+    ),
+    FrameRule(
+        "nccl-one-sided",
+        "nccl-group-launch",
+        r"p?nccl(PutSignal|Signal|WaitSignal)$|nccl(Launch)?Rma\w*(Launch|Wait|Put|Signal|Coll)\w*$",
+        "NCCL 2.29+ collectives.cc, src/rma: waits for signals of the other ranks",
+        rank=API,
+    ),
+    FrameRule(
+        "nccl-proxy-call",
+        "nccl-init",
+        r"ncclProxy(CallBlocking\w*|Connect|Init)$|ncclPollProxyResponse$|nccl(Nvls|CollNet|P2p)\w*Setup\w*$|initTransportsRank$"
+        r"|ncclTopo(GetSystem\w*|Compute\w*)$|ncclIb(Connect|Accept)\w*$|ncclNetSocket(Connect|Accept)$",
+        f"{_TREE}: transports are set up, by requests to the proxy that serves the peer",
+        rank=STEP,
     ),
     FrameRule(
         "nccl-bootstrap",
@@ -82,5 +98,26 @@ RULES = (
     FrameRule("nccl-ib-async", "condvar-idle", r"ncclIbAsyncThreadMain$", _TREE, helper="NCCL InfiniBand events"),
     FrameRule("nccl-ras", "condvar-idle", r"rasThreadMain$", _TREE, helper="NCCL RAS"),
     FrameRule("nccl-bootstrap-root", "condvar-idle", r"bootstrapRoot$", _TREE, helper="NCCL bootstrap root"),
+    FrameRule(
+        "nccl-rma-progress",
+        "condvar-idle",
+        r"ncclRmaProxyProgress\w*$",
+        "NCCL 2.29+ src/rma/rma_proxy.cc",
+        helper="NCCL RMA progress",
+    ),
+    FrameRule(
+        "nccl-port-recovery",
+        "condvar-idle",
+        r"ncclIbPortRecoveryAsyncThreadMain$",
+        "NCCL 2.29+ src/transport/net_ib/p2p_resiliency_recovery.cc",
+        helper="NCCL InfiniBand events",
+    ),
+    FrameRule(
+        "doca-service",
+        "condvar-idle",
+        r"priv_service_mainloop$",
+        "NCCL src/transport/net_ib/gdaki/doca-gpunetio: a thread that rings doorbells for the GPU",
+        helper="NCCL GIN progress",
+    ),
     FrameRule("nccl-gin-progress", "condvar-idle", r"ncclGin\w*Progress\w*$", "NCCL 2.28+", helper="NCCL GIN progress"),
 )

@@ -20,9 +20,22 @@ C_LIBRARY_FUNCTIONS = (
     r"|__gthread_\w+|(std::)?execute_native_thread_routine"
     r"|nsync::|AbslInternal(PerThreadSem|SpinLock)\w*|absl::(\w+::)?(synchronization_internal|base_internal|CondVar|Mutex|Notification)\b"
     r"|(tensorflow|tsl)::(condition_variable|mutex)\b|std::(sys|sys_common)::|parking_lot(_core)?::|lock_api::|folly::(Baton|detail::Futex)"
-    r"|__psynch_\w+|__ulock_\w+|semaphore_\w*trap|_pthread_\w+"
+    r"|__psynch_\w+|__ulock_\w+|semaphore_\w*trap|_pthread_\w+|uv_(cond|mutex|sem|rwlock)_\w+|gpr_cv_wait"
+    r"|std::__\w+::(__thread_proxy|__thread_execute|__invoke)\b|boost::detail::thread_data<|cnd_\w*wait$|mtx_\w*lock$|thrd_\w+$"
 )
 """Functions of the C library, of C++ and Rust threading and of what stands in for them, wherever they are linked in."""
+
+STARTS_THREADS = r"std::thread::_(State_impl|Impl)<|std::__\w+::__thread_proxy\b|boost::detail::thread_data<"
+"""What C++ puts around the function of a thread: where it was inlined, nothing else is left of it."""
+
+TASKS = r"std::(__\w+::)*(__future_base|packaged_task|__packaged_task|async|__async)"
+"""A thread that was made for one task."""
+
+UNNAMED_FUNCTIONS = r".*(\{lambda.*\}|\$_\d+|\{\{?closure(#\d+)?\}\}?)(::operator\(\))?$"
+"""Functions without a name of their own, as compilers call them."""
+
+MAIN_FUNCTIONS = r"(main|_start|__libc_start_\w+|Py_BytesMain)$"
+"""Where the first thread of a process begins."""
 
 C_LIBRARY_FILES = (
     r"(^|/)(nptl|sysdeps|libio|elf|posix|signal)/|gthr-default\.h$"
@@ -33,7 +46,7 @@ C_LIBRARY_FILES = (
 VENDOR_MODULES = (
     C_LIBRARY_MODULES
     + r"|lib(cuda|cudart|cudadebugger|cublas\w*|cudnn\w*|cufft|cusolver|cusparse|curand|nccl|rccl|nvidia|nvrtc|cupti"
-    r"|hip\w*"
+    r"|hip\w*|amdhip64|amdocl64|hsa\w*|roctracer64|rocprofiler\w*|ze_\w+|ur_\w+|sycl\w*|ascend_hal|runtime\b"
     r"|torch\w*|c10\w*|python\d|stdc\+\+|gcc_s|gomp|iomp\w*|omp\d*|mkl\w*|openblas\w*|\w*openblas\w*|tbb\w*|mpi\w*|open-(pal|rte)|pmix\w*"
     r"|mca_\w+|ucp|uct|ucs|ucm|fabric|ibverbs|mlx5|rdmacm|zmq\w*|event\w*|uv|protobuf|grpc\w*|gloo\w*|tensorflow\w*|jemalloc|tcmalloc\w*"
     r"|nvinfer(?!_plugin)\w*|ffi|nvshmem\w*|hccl\w*|ascendcl)\b|python\d?(\.\d+)?$|_?ctypes|\[|triton|libffi"
@@ -62,6 +75,7 @@ OWN_THREADS = (
     (r"lib\w*(openblas|mkl)\w*|libtbb|_multiarray", "BLAS pool"),
     (r"lib(ibverbs|mlx\d|rdmacm)", "InfiniBand events"),
     (r"libuc[pstm]", "UCX"),
+    (r"lib(hsa-runtime64|amdhip64|hsakmt|ze_intel_gpu|ascend_hal)", "GPU driver events"),
     (r"lib(jemalloc|tcmalloc)", "allocator background"),
     (r"libzmq", "ZeroMQ"),
     (r"lib(pmix|open-(pal|rte)|event|prrte|fabric|mca_\w+)", "MPI event loop"),
@@ -81,7 +95,7 @@ INTERPRETER = (
 )
 """C functions of CPython."""
 
-DRIVER_MODULES = r"lib(cuda|cudadebugger|cudart|nccl|cublas\w*|hip\w*|hsa\w*)\b"
+DRIVER_MODULES = r"lib(cuda|cudadebugger|cudart|nccl|rccl|cublas\w*|hip\w*|amdhip64|hsa\w*|ze_intel_gpu|ascend_hal)\b"
 """Libraries that poll for the device: a nameless frame of theirs on top computes nothing."""
 
 SLEEPS_IN_KERNEL = (

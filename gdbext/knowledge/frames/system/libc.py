@@ -68,7 +68,7 @@ RULES = (
         "mutex",
         r"(_*(pthread_mutex_(timed|clock)?lock\w*|lll_lock_wait\w*|lll_mutex_lock\w*|pthread_rwlock_\w*(rd|wr)lock\w*)|__lll_lock_wait\w*"
         r"|pthread_spin_lock|__lock(file)?|std::(__\w+::)?(shared_|timed_|recursive_|__shared_mutex_|shared_timed_)*(mutex|base|pthread)::lock\w*"
-        r"|_thr_(umutex|rwlock)_(rd|wr)?lock\w*|__thr_(umutex|rwlock)_(rd|wr)?lock\w*"
+        r"|_thr_(umutex|rwlock)_(rd|wr)?lock\w*|__thr_(umutex|rwlock)_(rd|wr)?lock\w*|_*(GI_)?_*pthread_(mutex|rwlock)_\w*lock\w*|mtx_(timed)?lock"
         r"|__cxa_guard_acquire|absl::(lts_\w+::)?Mutex::Lock\w*)$",
         _GLIBC,
         rank=LOCK,
@@ -98,19 +98,23 @@ RULES = (
     FrameRule(
         "os-condvar",
         "condvar-idle",
-        r"_*(pthread_cond_(\w*wait\w*|destroy\b)|std::\w*condition_variable\w*::wait\w*)|std::(_V2::|__\w+::)?condition_variable\w*::(?!notify)|_thr_ucond_wait",
+        r"_*(GI_)?_*(pthread_cond_(\w*wait\w*|destroy\b)|cnd_(timed)?wait\b|std::\w*condition_variable\w*::wait\w*)|std::(_V2::|__\w+::)?condition_variable\w*::(?!notify)|_thr_ucond_wait",
         _GLIBC,
         rank=LEAF,
     ),
     FrameRule(
         "os-join",
         "condvar-idle",
-        r"_*(pthread_(clock|timed)?join\w*|std::(__\w+::)?j?thread::join|std::(sys::[\w:]+::)?thread::(Thread|Join\w+(<.*>)?)::join$|uv_thread_join$|std::__future_base\w*|std::(__basic_|__\w+::)?(shared_)?(future\w*(<.*>)?|__assoc_sub_state)::(get|wait)\w*)",
+        r"_*(GI_)?_*(pthread_(clock|timed)?join\w*|thrd_join$|std::(__\w+::)?j?thread::join|std::(sys::[\w:]+::)?thread::(Thread|Join\w+(<.*>)?)::join$|uv_thread_join$|std::__future_base\w*|std::(__basic_|__\w+::)?(shared_)?(future\w*(<.*>)?|__assoc_sub_state)::(get|wait)\w*)",
         _GLIBC,
         rank=LEAF + 2,
     ),
     FrameRule(
-        "os-semaphore", "condvar-idle", r"_*(new_)?sem_(timed|clock)?wait\w*|do_futex_wait\w*", _GLIBC, rank=LEAF
+        "os-semaphore",
+        "condvar-idle",
+        r"_*(GI_)?_*(new_)?sem_(timed|clock)?wait\w*|do_futex_wait\w*|_*(GI_)?_*sem(timed)?op(_time64)?$",
+        _GLIBC,
+        rank=LEAF,
     ),
     FrameRule(
         "os-futex",
@@ -130,7 +134,7 @@ RULES = (
     FrameRule(
         "os-sleep",
         "condvar-idle",
-        r"_*(GI_)?_*(libc_)?(clock_nanosleep|nanosleep|usleep|sleep|pause|sigsuspend|sigtimedwait)(_nocancel|_time64|64)?$|std::(__\w+::)?this_thread::sleep",
+        r"_*(GI_)?_*(libc_)?(clock_nanosleep|nanosleep|usleep|sleep|pause|sigsuspend|sigtimedwait)(_nocancel|_time64|64)?$|thrd_sleep$|std::(__\w+::)?this_thread::sleep",
         _GLIBC,
         rank=LEAF,
     ),
@@ -225,9 +229,21 @@ RULES = (
         "os-io",
         "io",
         r"_*(GI_)?_*(libc_)?(poll|ppoll|select|pselect|epoll_p?wait|read|readv|pread\w*|write|writev|pwrite\w*|recv|recvfrom|recvmsg|send|sendto"
-        r"|sendmsg|accept4?|connect|open(at)?|close|fsync|fdatasync|ioctl|fcntl\w*|io_getevents|io_uring_\w+|getdents\w*|msync|kevent|getaddrinfo)(64)?(_chk|_nocancel|64|_time64|_2|\$NOCANCEL)?$",
+        r"|sendmsg|accept4?|connect|open(at)?|close|fsync|fdatasync|ioctl|fcntl\w*|io_getevents|io_uring_\w+|getdents\w*|msync|kevent|getaddrinfo"
+        r"|(recv|send)mmsg|sendfile|copy_file_range|epoll_pwait2|sync_file_range|syncfs|posix_fallocate|fallocate|ftruncate|statx|sys_io_uring_\w+)(64)?(v2)?"
+        r"(_chk|_nocancel|64|_time64|_2|\$NOCANCEL)?$",
         _GLIBC,
         rank=LEAF,
+    ),
+    FrameRule(
+        "os-file-system",
+        "io",
+        r"_*(GI_)?_*(libc_)?([lf]?x?stat(at)?|fxstatat|f?statv?fs|f?access(at)?|unlink(at)?|rename(at2?)?|mkdir(at)?|rmdir|readlink(at)?|splice"
+        r"|truncate)(64)?(_nocancel|_time64)?$",
+        "stat(2), rename(2), ...: looks up a name, on a network's file system by asking its server",
+        module=r"(libc|libpthread|libsystem|ld-musl|musl)[-_.\w]*|$",
+        rank=LEAF,
+        leaf=True,
     ),
     FrameRule(
         "os-message-queue",

@@ -14,9 +14,24 @@ RULES = (
         rank=LOCK,
     ),
     FrameRule(
+        "wait-absl-condition",
+        "condvar-idle",
+        rf"{_ABSL}Mutex::(\w*LockSlow\w*|Block|UnlockSlow)$",
+        "abseil-cpp synchronization/mutex.cc, notification.cc: takes the lock once a condition holds",
+        rank=LEAF,
+        under=rf"{_ABSL}(Mutex::(\w*LockWhen\w*|\w*Await\w*)|MutexLock\w*::MutexLock\w*When|Notification::WaitFor|BlockingCounter::Wait|Barrier::Block)",
+    ),
+    FrameRule(
+        "wait-absl",
+        "condvar-idle",
+        rf"{_ABSL}Mutex::(Reader|Writer)?LockWhen\w*",
+        "abseil-cpp synchronization/mutex.h",
+        rank=LEAF,
+    ),
+    FrameRule(
         "lock-absl",
         "mutex",
-        rf"{_ABSL}(base_internal::(SpinLock|CallOnce|call_once)|Mutex::(Reader|Writer)?Lock|call_once)"
+        rf"{_ABSL}(base_internal::(SpinLock|CallOnce|call_once)|Mutex::(Reader|Writer|lock_shared|lock)?Lock|Mutex::lock\w*$|call_once)"
         rf"|AbslInternalSpinLockDelay",
         "abseil-cpp base/internal/spinlock.cc, synchronization/mutex.cc; grpc#38020",
         rank=LOCK,
@@ -88,7 +103,7 @@ RULES = (
         "lock-library",
         "mutex",
         r"ucs_(recursive_)?(spin|mutex)_lock|bthread_mutex_\w*lock|bthread::\w*Mutex\w*::lock"
-        r"|boost::(\w+::)*\w*mutex::\w*lock"
+        r"|boost::(\w+::)*\w*mutex::\w*lock|bthread::mutex_lock_contended\w*"
         r"|Q(Basic|Recursive)?Mutex::lock|tbb::(\w+::)*\w*(spin|queuing|rw)_\w*mutex|uv_(mutex|rwlock)_\w*lock"
         r"|CRYPTO_THREAD_\w+_lock"
         r"|H5TS_mutex_\w*lock|H5_api_lock|sqlite3_mutex_enter|pthreadMutexEnter|i?jl_mutex_(lock|wait)|jl_spin_wait",
@@ -123,7 +138,7 @@ RULES = (
         "wait-darwin",
         "condvar-idle",
         r"(__psynch_cvwait|semaphore_(timed)?wait(_signal)?_(trap|continue)|__ulock_wait2?|__semwait_signal(_nocancel)?"
-        r"|__workq_kernreturn|swtch_pri"
+        r"|__workq_kernreturn|swtch_pri|_dlock_wait"
         r"|cthread_yield|_?dispatch_(semaphore|sema4|group|thread_event)_wait\w*)$",
         "Darwin",
         rank=LEAF,
@@ -171,7 +186,8 @@ RULES = (
     FrameRule(
         "wait-library",
         "condvar-idle",
-        r"folly::(Baton|LifoSem|detail::Futex|Latch|futures::detail::waitImpl)"
+        r"folly::(Baton|LifoSem|detail::(Futex|\(anonymous namespace\)::\w*[fF]utexWait)|Latch"
+        r"|futures::detail::waitImpl|coro::\w*[bB]locking\w*)"
         r"|boost::(\w+::)*(condition_variable\w*|barrier|interprocess_\w*(sem|cond)\w*)::\w*wait"
         r"|c10::ivalue::Future::wait|(tsl|xla|tensorflow)::(BlockUntilReady|Notification::WaitFor"
         r"|BlockingCounter::Wait)|Eigen::(Barrier|Notification)::Wait"
