@@ -55,7 +55,7 @@ RUN = "std::thread::_State_impl<std::thread::_Invoker<std::tuple<app::Pool::Pool
         (RUN, *ENTRY),  # its function was inlined
         ("app::Pool::loop@app", "std::__1::__thread_proxy<app::Pool>@app", "_pthread_start@libsystem_pthread.dylib"),
         ("app::Pool::loop@app", "boost::detail::thread_data<app::F>::run@app", "thread_proxy@libboost_thread.so"),
-        ("uv_cond_wait@app", "worker@app", "_pthread_body@libsystem_pthread.dylib"),
+        ("uv_cond_wait@app", "serve@app", "_pthread_body@libsystem_pthread.dylib"),
     ],
 )
 def test_a_thread_whose_own_function_waits_is_at_rest(outer):

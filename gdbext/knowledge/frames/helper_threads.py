@@ -21,7 +21,16 @@ def _caller(
     return FrameRule(id, kind, function, source, rank=LOCK, under=under, calls=calls)
 
 
-CALLERS = ("openmp-caller", "blas-caller", "tbb-caller", "pool-caller", "ucx-progress", "ucx-finish", "mpi-inside")
+CALLERS = (
+    "openmp-caller",
+    "blas-caller",
+    "tbb-caller",
+    "pool-caller",
+    "ucx-progress",
+    "ucx-finish",
+    "mpi-inside",
+    "ggml-caller",
+)
 """Rules of threads that stand in a helper's functions and are none."""
 
 
@@ -48,8 +57,8 @@ RULES = (
     _caller(
         "pool-caller",
         r"onnxruntime::concurrency::\w*ThreadPool\w*(<.*>)?::(RunIn|Parallel|Simple)|Eigen::ThreadPoolDevice::"
-        r"|tensorflow::thread::ThreadPool::Parallel",
-        "ONNX Runtime threadpool.h, Eigen",
+        r"|tensorflow::thread::ThreadPool::Parallel|pthreadpool_(compute|parallelize)\w*|wait_worker_threads$|c10::ThreadPool::waitWorkComplete",
+        "ONNX Runtime threadpool.h, Eigen, pthreadpool src/pthreads.c, torch c10/core/thread_pool.cpp",
     ),
     _pool("openmp-gomp", r"(gomp_\w+|do_wait|do_spin|gomp_thread_start)$", "libgomp", "OpenMP pool", module=r"libgomp"),
     _pool(
@@ -95,6 +104,14 @@ RULES = (
         leaf=False,
     ),
     _pool("libuv", r"uv__?(?!mutex_|rwlock_|sem_|cond_|barrier_|thread_|once)\w+", "libuv", "event loop"),
+    _pool(
+        "httplib-accept",
+        r"httplib::detail::(select_read|poll_wrapper)\b",
+        "yhirose/cpp-httplib httplib.h: the thread that accepts connections",
+        "event loop",
+        under=r"httplib::Server::listen_internal",
+    ),
+    _pool("libuv-pool", r"uv_cond_wait$", "libuv src/threadpool.c", "thread pool", under=r"worker$"),
     _pool(
         "node-pool",
         r"node::(\(anonymous namespace\)::)?(PlatformWorkerThread|TaskQueue<.*>::BlockingPop"
@@ -198,7 +215,8 @@ RULES = (
     ),
     _pool(
         "pools",
-        r"(triton::common::ThreadPool|httplib::ThreadPool::worker|arrow::internal::(WorkerLoop|\w*ThreadPool)|cv::(WorkerThread|ThreadPool)"
+        r"(triton::common::ThreadPool|tvm::runtime::(ThreadPool::RunWorker|SpscTaskQueue::Pop)|ctranslate2::(JobQueue::get|Worker::run)"
+        r"|httplib::ThreadPool::worker|arrow::internal::(WorkerLoop|\w*ThreadPool)|cv::(WorkerThread|ThreadPool)"
         r"|spdlog::details::(periodic_worker|thread_pool)"
         r"|opentelemetry::.*(Background|PeriodicExporting)|triton::core::(RateLimiter|\w*Scheduler)"
         r"|dnnl::\w*threadpool|sycl::_V\d+::detail::ThreadPool"

@@ -186,8 +186,8 @@ RULES = (
     FrameRule(
         "torch-pool",
         "condvar-idle",
-        r"(c10::(TaskThreadPool|ThreadPool)::main_loop|at::\w*[Tt]hread[Pp]ool|caffe2::ThreadPool|pthreadpool\w*|thread_main"
-        r"|thread_worker|wait_worker_threads|wait_for_new_command)",
+        r"(c10::(TaskThreadPool|ThreadPool)::main_loop|at::\w*[Tt]hread[Pp]ool|caffe2::ThreadPool|pthreadpool_thread\w*|thread_main"
+        r"|thread_worker|wait_for_new_command)",
         "c10 pools and pthreadpool",
         helper="thread pool",
         leaf=True,

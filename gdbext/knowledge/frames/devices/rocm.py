@@ -26,7 +26,7 @@ RULES = (
     FrameRule(
         "hsa-signal",
         "device-sync",
-        r"rocr::core::\w*Signal::Wait\w+|(rocr::)?(HSA::)?hsa_(amd_)?signal_wait\w*|amd::roc::\w+::(Wait\w*|wait\w*|releaseGpuMemoryFence)",
+        r"rocr::core::\w*Signal::Wait\w+|(rocr::)?((HSA|AMD)::)?hsa_(amd_)?signal_wait\w*|amd::roc::\w+::(Wait\w*|wait\w*|releaseGpuMemoryFence)",
         _SOURCE,
         rank=STEP,
     ),

@@ -89,7 +89,7 @@ RULES = (
         "mooncake-transfer",
         "mpi",
         r"(mooncake::)?TransferEnginePy::(batchT|t)ransferSync\w*$|mooncake::Client::Transfer(Read|Write|Data)$",
-        r"(mooncake::)?TransferEnginePy::(batchT|t)ransferSync\w*$|mooncake::Client::Transfer(Read|Write|Data)$",
+        "kvcache-ai/Mooncake transfer_engine_py.cpp, client_service.cpp: until another process has sent or taken it",
         rank=STEP,
     ),
     FrameRule(

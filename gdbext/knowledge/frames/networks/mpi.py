@@ -72,7 +72,7 @@ RULES = (
     FrameRule(
         "mpi-inside",
         "mpi",
-        r"(MPI(R|C|D|DI|DU|ID)_?\w+|ompi_\w+|mca_(pml|coll|btl|osc|mtl|bml|rcache|mpool|common|io|topo|fcoll)_\w+|opal_progress\w*)",
+        r"(?!\w*(?:progress_thread|thread_engine))(MPI(R|C|D|DI|DU|ID)_?\w+|ompi_\w+|mca_(pml|coll|btl|osc|mtl|bml|rcache|mpool|common|io|topo|fcoll)_\w+|opal_progress\w*)",
         "Open MPI and MPICH sources; mlcommons/storage#172",
         rank=STEP,
     ),

@@ -52,7 +52,7 @@ RULES = (
         "nccl-group-launch",
         r"(p?ncclGroup(End|EndInternal|Start|SimulateEnd)|groupLaunch|doLaunches|ncclLaunch(Kernel|Prepare|Finish)\w*"
         r"|waitWorkFifoAvailable|ncclStrongStream\w+|ncclTransport(P2p|Coll)\w+|ncclP2PPreconnectFunc|ncclCollPreconnectFunc"
-        r"|asyncJobLaunch$|ncclLaunchCeColl$|ncclCe(Launch|Init|AllGather|AllToAll|Scatter|Gather)\w*)",
+        r"|asyncJobLaunch$|ncclAsyncJobComplete$|ncclGroupJob(Complete|Abort)$|ncclLaunchCeColl$|ncclCe(Launch|Init|AllGather|AllToAll|Scatter|Gather)\w*)",
         f"{_TREE}; NVIDIA/nccl#750",
         rank=API,
     ),
