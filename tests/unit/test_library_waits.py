@@ -100,3 +100,8 @@ def test_letters_of_a_device_inside_of_a_word_are_none(name):
 )
 def test_a_device_in_a_name_is_waited_for(name):
     assert judged("sched_yield@libc.so.6", f"{name}@app", "main@app").kind == "device-sync"
+
+
+@pytest.mark.parametrize("name", ["pthread_mutex_unlock", "__GI___pthread_mutex_unlock", "pthread_rwlock_unlock"])
+def test_who_unlocks_waits_for_no_lock(name):
+    assert judged(f"{name}@libc.so.6", "app::f@app", "main@app").kind != "mutex"

@@ -46,7 +46,7 @@ C_LIBRARY_FILES = (
 VENDOR_MODULES = (
     C_LIBRARY_MODULES
     + r"|lib(cuda|cudart|cudadebugger|cublas\w*|cudnn\w*|cufft|cusolver|cusparse|curand|nccl|rccl|nvidia|nvrtc|cupti"
-    r"|hip\w*|amdhip64|amdocl64|hsa\w*|roctracer64|rocprofiler\w*|ze_\w+|ur_\w+|sycl\w*|ascend_hal|runtime\b"
+    r"|hip\w*|amdhip64|amdocl64|hsa\w*|roctracer64|rocprofiler\w*|ze_\w+|ur_\w+|sycl\w*|ascend_hal"
     r"|torch\w*|c10\w*|python\d|stdc\+\+|gcc_s|gomp|iomp\w*|omp\d*|mkl\w*|openblas\w*|\w*openblas\w*|tbb\w*|mpi\w*|open-(pal|rte)|pmix\w*"
     r"|mca_\w+|ucp|uct|ucs|ucm|fabric|ibverbs|mlx5|rdmacm|zmq\w*|event\w*|uv|protobuf|grpc\w*|gloo\w*|tensorflow\w*|jemalloc|tcmalloc\w*"
     r"|nvinfer(?!_plugin)\w*|ffi|nvshmem\w*|hccl\w*|ascendcl)\b|python\d?(\.\d+)?$|_?ctypes|\[|triton|libffi"

@@ -68,7 +68,7 @@ RULES = (
         "mutex",
         r"(_*(pthread_mutex_(timed|clock)?lock\w*|lll_lock_wait\w*|lll_mutex_lock\w*|pthread_rwlock_\w*(rd|wr)lock\w*)|__lll_lock_wait\w*"
         r"|pthread_spin_lock|__lock(file)?|std::(__\w+::)?(shared_|timed_|recursive_|__shared_mutex_|shared_timed_)*(mutex|base|pthread)::lock\w*"
-        r"|_thr_(umutex|rwlock)_(rd|wr)?lock\w*|__thr_(umutex|rwlock)_(rd|wr)?lock\w*|_*(GI_)?_*pthread_(mutex|rwlock)_\w*lock\w*|mtx_(timed)?lock"
+        r"|_thr_(umutex|rwlock)_(rd|wr)?lock\w*|__thr_(umutex|rwlock)_(rd|wr)?lock\w*|_*GI_+(pthread_mutex_(timed|clock)?lock\w*|pthread_rwlock_\w*(rd|wr)lock\w*)|mtx_(timed)?lock"
         r"|__cxa_guard_acquire|absl::(lts_\w+::)?Mutex::Lock\w*)$",
         _GLIBC,
         rank=LOCK,
@@ -241,7 +241,7 @@ RULES = (
         r"_*(GI_)?_*(libc_)?([lf]?x?stat(at)?|fxstatat|f?statv?fs|f?access(at)?|unlink(at)?|rename(at2?)?|mkdir(at)?|rmdir|readlink(at)?|splice"
         r"|truncate)(64)?(_nocancel|_time64)?$",
         "stat(2), rename(2), ...: looks up a name, on a network's file system by asking its server",
-        module=r"(libc|libpthread|libsystem|ld-musl|musl)[-_.\w]*|$",
+        module=r"(libc|libpthread|libsystem_\w+|ld-musl[-\w]*|musl)([-.]|$)|$",
         rank=LEAF,
         leaf=True,
     ),

@@ -31,7 +31,7 @@ RULES = (
     FrameRule(
         "lock-absl",
         "mutex",
-        rf"{_ABSL}(base_internal::(SpinLock|CallOnce|call_once)|Mutex::(Reader|Writer|lock_shared|lock)?Lock|Mutex::lock\w*$|call_once)"
+        rf"{_ABSL}(base_internal::(SpinLock|CallOnce|call_once)|Mutex::((Reader|Writer)?Lock|lock(_shared)?$)|call_once)"
         rf"|AbslInternalSpinLockDelay",
         "abseil-cpp base/internal/spinlock.cc, synchronization/mutex.cc; grpc#38020",
         rank=LOCK,
