@@ -105,3 +105,8 @@ def test_a_device_in_a_name_is_waited_for(name):
 @pytest.mark.parametrize("name", ["pthread_mutex_unlock", "__GI___pthread_mutex_unlock", "pthread_rwlock_unlock"])
 def test_who_unlocks_waits_for_no_lock(name):
     assert judged(f"{name}@libc.so.6", "app::f@app", "main@app").kind != "mutex"
+
+
+def test_the_loop_of_a_server_that_has_called_a_function_is_not_idle():
+    called = ("std::_Function_handler<void (), f>::_M_invoke@app", "std::function<void ()>::operator()@app")
+    assert not judged(*called, "server_queue::start_loop@llama-server", "main@llama-server").idle

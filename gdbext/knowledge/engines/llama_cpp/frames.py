@@ -23,6 +23,7 @@ RULES: Tuple[FrameRule, ...] = (
         rank=STEP,
         idle=True,
         leaf=True,
+        calls=r"std::(_Function_handler|function)\b",  # the functions that it calls do the work
     ),
     FrameRule(
         "llama-barrier",
