@@ -1,13 +1,18 @@
 """The tiers of the tests, and fixtures for those that drive a real gdb."""
 
+import contextlib
 import functools
+import gc
 import os
 import shutil
 import subprocess
 import sys
+import traceback
+import warnings
 import zlib
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests import checked_json
@@ -42,6 +47,54 @@ def pytest_collection_modifyitems(items):
             item.add_marker("gdb")
         elif not item.get_closest_marker("process"):
             item.add_marker("pure")
+
+
+hypothesis.settings.register_profile(
+    "any machine",
+    deadline=None,  # of one example: a busy machine takes its time
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),  # there the same examples each time; elsewhere others are found
+)
+hypothesis.settings.load_profile("any machine")
+
+_leave = subprocess.Popen.__exit__
+
+
+def _leave_without_waiting(process, kind, error, where):
+    """A test that fails within `with Popen(...)` does not wait for the end of a process that never ends."""
+    if kind is not None:
+        process.kill()
+    _leave(process, kind, error, where)
+
+
+subprocess.Popen.__exit__ = _leave_without_waiting
+
+
+def _end_what_nobody_has(error):
+    """Processes and files that only the frames of a failed test had: later their end would fail another test."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        while error is not None:
+            traceback.clear_frames(error.__traceback__)
+            for frame, _ in traceback.walk_tb(error.__traceback__):
+                frame.f_locals  # before Python 3.13 a copy of them is kept until it is asked for again
+            error = error.__cause__ or error.__context__
+        gc.collect()
+    for process in list(subprocess._active):  # collected, and still running
+        with contextlib.suppress(OSError):
+            process.kill()
+            process.wait(60)
+        for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+            with contextlib.suppress(OSError):
+                stream.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if call.excinfo is not None and not item.config.option.usepdb:
+        _end_what_nobody_has(call.excinfo.value)
+    return report
 
 
 def _note(event, _arguments):

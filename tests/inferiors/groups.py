@@ -5,6 +5,7 @@ with a number writes it into its file. `KINDS` says for each kind how many ranks
 numbers.
 """
 
+import contextlib
 import functools
 import multiprocessing
 import multiprocessing.connection
@@ -124,11 +125,14 @@ def with_loader(rank, world, folder, port):
 
 
 def free_port():
+    import random
     import socket
 
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    for port in random.SystemRandom().sample(range(10_000, 29_000), 100):  # those above may be given to anybody
+        with contextlib.suppress(OSError), socket.socket() as one:
+            one.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no port is free")
 
 
 def processes(method, target, arguments, count=RANKS):
@@ -153,9 +157,8 @@ def main(kind, folder):
     port = free_port()
     spawn = functools.partial(processes, "spawn")
     if kind == "torchrun":
-        os.execv(
-            PYTHON, [PYTHON, "-m", "torch.distributed.run", f"--nproc-per-node={RANKS}", HERE, "variables", folder]
-        )
+        words = ["-m", "torch.distributed.run", f"--nproc-per-node={RANKS}", f"--master-port={port}"]
+        os.execv(PYTHON, [PYTHON, *words, HERE, "variables", folder])
     elif kind == "torch-launch":
         words = ["-m", "torch.distributed.launch", f"--nproc-per-node={RANKS}", f"--master-port={port}", "--use-env"]
         os.execv(PYTHON, [PYTHON, *words, HERE, "variables", folder])

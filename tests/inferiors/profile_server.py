@@ -179,15 +179,20 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def worker(title):
-    """A process of that title, which ends when we do."""
+    """A process of that title, which it has when this returns, and which ends when we do."""
     alive, end = os.pipe()
+    titled, told = os.pipe()
     if os.fork() == 0:
         os.close(end)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         setproctitle.setproctitle(title)
+        os.write(told, b"x")
         os.read(alive, 1)
         os._exit(0)
     os.close(alive)
+    os.read(titled, 1)
+    os.close(titled)
+    os.close(told)
     ENDS.append(end)
 
 

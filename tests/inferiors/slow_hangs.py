@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import os
 import select
 import signal
@@ -31,9 +30,6 @@ TORCH_PROGRAM = str(Path(__file__).with_name("torch_loop.py"))
 WEIGHTS = 24 << 20
 """Bytes of the file that stands for a model."""
 
-_PORTS = itertools.count(29517)
-"""Nobody listens there: the rendezvous is what tells one job's ranks from another's."""
-
 
 class SlowJob:
     """The rank processes of one job, all at their places inside the `with` block. `pids`: rank -> pid."""
@@ -46,7 +42,7 @@ class SlowJob:
         program: str = PROGRAM,
     ) -> None:
         self._activities, self._stopped, self._deadline, self._program = activities, stopped, deadline, program
-        self._port = next(_PORTS) if program == PROGRAM else free_port()
+        self._port = free_port()  # what tells one job's ranks from another's, of tests beside these too
         self.pids: Dict[int, int] = {}
         self._processes: List[subprocess.Popen[bytes]] = []
 

@@ -1,5 +1,6 @@
 """Starts torch_rank.py by torchrun, waits until every rank is at its place, and ends it without leftovers."""
 
+import contextlib
 import ctypes
 import hashlib
 import mmap
@@ -173,9 +174,13 @@ class TorchJob:
 
 
 def free_port():
-    """A port nobody listens on right now."""
+    """A port nobody listens on. The kernel gives it to nobody who asks for any: it is still free when it is used."""
+    import random
     import socket
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    given_from = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in random.SystemRandom().sample(range(10_000, 29_000), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port if port < given_from else 0))
+            return probe.getsockname()[1]
+    raise OSError("no port is free")

@@ -43,15 +43,18 @@ with private_copies() as folder:
 
 @contextlib.contextmanager
 def holder(how, *processes, limit=LIMIT, **options):
-    """A gdbext that holds them, and stands still itself."""
+    """A gdbext that holds them, and stands still itself. One whose stop took all of its time on a busy machine lets go
+    before it comes to that: then the next one is started."""
     words = [sys.executable, "-c", HOLD, how, str(limit), *(str(process.pid) for process in processes)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(words, stdin=subprocess.DEVNULL, **pipes, **options) as process:
-        try:
-            assert process.stdout.readline().startswith("held")
-            yield process
-        finally:
-            process.kill()
+    with contextlib.ExitStack() as started:
+
+        def holds():
+            process = started.enter_context(subprocess.Popen(words, stdin=subprocess.DEVNULL, **pipes, **options))
+            started.callback(process.kill)
+            return process.stdout.readline().startswith("held") and process
+
+        yield wait_until(holds, "somebody holds them")
 
 
 @pytest.mark.process
@@ -98,16 +101,18 @@ seized = ptrace.Tracees.seize_new
 def seize_new(self):
     seized(self)
     os.kill(self.pid, signal.SIGWINCH)
+    tasks = f"/proc/{self.pid}/task"
+    while not any(") t " in open(f"{tasks}/{tid}/stat").read() for tid in os.listdir(tasks)):
+        pass  # the signal comes to a thread when that gets a processor
     print("held", flush=True)
     os.kill(os.getpid(), signal.SIGSTOP)
 ptrace.Tracees.seize_new = seize_new
-stop.copy_process(int(sys.argv[1]), stop.Budget(seconds=0.2))
+stop.copy_process(int(sys.argv[1]), stop.Budget(seconds=2.0))
 """
     with CaptureProcess() as process:
         words = [sys.executable, "-c", script, str(process.pid)]
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as ours:
             assert ours.stdout.readline() == "held\n"
-            wait_until(lambda: "t" in {process.state(tid) for tid in process.tids()})
             assert ours.wait() == -signal.SIGKILL
         process.assert_free()
 
@@ -124,7 +129,7 @@ def test_a_frozen_cgroup_holds_nobody_for_longer():
     group = cgroup_2() / f"gdbext-test-{os.getpid()}"
     group.mkdir()
     try:
-        with CaptureProcess() as process, holder("blocked", process) as ours:
+        with CaptureProcess() as process, holder("blocked", process, limit=3.0) as ours:
             (group / "cgroup.procs").write_text(str(ours.pid))
             (group / "cgroup.freeze").write_text("1")
             assert ours.wait() == -signal.SIGKILL
@@ -158,7 +163,7 @@ def test_nobody_is_ended_after_a_stop_that_went_well():
     with CaptureProcess() as process:
         words = [
             "import sys, time; from gdbext.capture.stop import kill_timer, copy_of_process; kill_timer.GRACE = 0.3",
-            "copy_of_process.copy_process(int(sys.argv[1]), copy_of_process.Budget(seconds=0.2)); time.sleep(0.7)",
+            "copy_of_process.copy_process(int(sys.argv[1]), copy_of_process.Budget(seconds=2.0)); time.sleep(2.5)",
         ]
         done = subprocess.run([sys.executable, "-c", "\n".join(words), str(process.pid)])
     assert done.returncode == 0
@@ -185,7 +190,7 @@ def test_one_of_several_that_is_stopped_costs_its_share_time_and_no_more(held, m
     """The front end stays, copies that share once more, and tells the pause that it had."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     monkeypatch.setattr(several_processes, "_LOOK", 60.0 if held else 0.05)  # as where a frozen cgroup does not show it
-    parent, limit = os.getpid(), 1.0
+    parent, limit = os.getpid(), 3.0
 
     def during(pid):
         if pid == second.pid and os.getpid() != parent:

@@ -254,13 +254,14 @@ def test_pages_that_were_asked_for():
 
 def test_one_after_the_other_or_all_at_once():
     def states(_):
-        return [process.state() for process in processes]
+        """Who was just let go on, or has just begun, runs until it sleeps again."""
+        return [wait_until(lambda one=one: one.state() in "tS" and one.state()) for one in processes]
 
     with CaptureProcess() as first, CaptureProcess() as second:
         processes = (first, second)
         pids = [first.pid, second.pid]
-        single = copy_processes(pids, during=states)
-        together = copy_processes(pids, during=states, together=True)
+        single = copy_processes(pids, Budget(seconds=60), states)
+        together = copy_processes(pids, Budget(seconds=60), states, together=True)
         first.assert_free()
         second.assert_free()
     assert [copy.pid for copy in single] == [copy.pid for copy in together] == pids

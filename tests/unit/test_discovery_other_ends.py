@@ -15,6 +15,7 @@ from gdbext.capture.without_stop.sleeping_threads import asleep_in
 from gdbext.discovery.proc.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import Code
+from tests.polling import DEADLINE
 
 WAIT4, WAITID, RECEIVE, EPOLL_WAIT = 61, 247, 45, 232
 FOR_EVER = 0xFFFFFFFF
@@ -81,7 +82,7 @@ subprocess.Popen("cat; exit", shell=True, stdin=subprocess.PIPE).wait()
 
 def beyond(source, depth):
     """The waits of a program and of those that it waits for, when all of them sleep."""
-    proc, until = ProcFS(), time.monotonic() + 30
+    proc, until, peers = ProcFS(), time.monotonic() + DEADLINE, []
     with subprocess.Popen([sys.executable, "-S", "-c", source]) as started:
         try:
             while time.monotonic() < until:

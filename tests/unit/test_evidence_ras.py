@@ -160,7 +160,7 @@ def service(answer, json_known):
     return serve
 
 
-def asked(port, seconds=2.0, **variables):
+def asked(port, seconds=60.0, **variables):
     ranks = tuple(
         Asked(
             number,
@@ -210,7 +210,7 @@ def test_a_listener_that_is_no_ras_is_one_reason(serve, reason, monkeypatch):
     monkeypatch.setattr(ras, "MOST_BYTES", 1 << 20)
     with listener(serve) as port:
         begun = time.monotonic()
-        witness = asked(port, 0.6)
+        witness = asked(port, 2.0)
     assert witness.state == "failed"
     assert reason in witness.reason
     assert time.monotonic() - begun < 30

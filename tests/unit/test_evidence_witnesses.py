@@ -36,11 +36,11 @@ def said(witness):
 def test_nothing_there_costs_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(nvml, "find_library", lambda: None)
     begun = time.monotonic()
-    witnesses = ask_all([Asked(0, os.getpid(), 0)])
+    witnesses = ask_all([Asked(0, os.getpid(), 0)], seconds=120.0)
     took = time.monotonic() - begun
     assert [one.name for one in witnesses] == ["RAS", "NVML", "flight recorder", "/dev/shm", "kernel log"]
     assert witnesses[1].reason == "no libnvidia-ml"
-    assert took < 4, "50 ms on an idle machine; one that was waited for takes 5 s"
+    assert took < 60, "50 ms on an idle machine; one that was waited for takes 120 s"
 
 
 def test_one_that_hangs_or_breaks_costs_its_own_answer_only():
@@ -51,9 +51,9 @@ def test_one_that_hangs_or_breaks_costs_its_own_answer_only():
         raise KeyError("surprise")
 
     fine = present("fine", "", (Statement("yes"),))
-    found = ask_all([], seconds=0.3, witnesses=[("hang", hang), ("broken", broken), ("fine", lambda asked: fine)])
+    found = ask_all([], seconds=2.0, witnesses=[("hang", hang), ("broken", broken), ("fine", lambda asked: fine)])
     assert [(one.name, one.state) for one in found] == [("hang", "failed"), ("broken", "failed"), ("fine", "present")]
-    assert found[0].reason == "no answer within 0.3 s"
+    assert found[0].reason == "no answer within 2 s"
     assert found[1].reason == "KeyError: 'surprise'"
 
 
@@ -295,7 +295,7 @@ def gpus(library, monkeypatch):
     monkeypatch.setenv("LD_LIBRARY_PATH", str(library))
     monkeypatch.setenv("RANK_PID", "4711")
 
-    def ask(seconds=5.0, **values):
+    def ask(seconds=60.0, **values):
         for name, value in values.items():
             monkeypatch.setenv(name, str(value))
         return nvml.ask(question(Asked(0, 4711, 5), Asked(1, 4712, 6, "cuda:0 (GPU 1)"), seconds=seconds))

@@ -180,7 +180,7 @@ def test_a_dump_needs_somebodys_word(ranks):
 def test_one_that_stops_in_the_middle_one_that_is_deaf_and_one_that_ends(ranks):
     ranks.start("half")
     ranks.start("ends")
-    done = gdbext("gpucore", "trigger", *ranks.pids, "--yes", "--deadline", "2", "--json")
+    done = gdbext("gpucore", "trigger", *ranks.pids, "--yes", "--deadline", "6", "--json")
     states = [one["state"] for one in json.loads(done.stdout)["ranks"]]
     assert (done.returncode, states) == (3, ["not finished", "written"])
     ranks.end()

@@ -108,8 +108,8 @@ def test_what_gdbext_says_there_is_the_reason(hosts, tmp_path):
 
 INTERRUPTED = """
 import os, sys, time
-open(f"{sys.argv[2]}/begun.{os.getpid()}", "w")
 try:
+    open(f"{sys.argv[2]}/begun.{os.getpid()}", "w")
     time.sleep(1000)
 except KeyboardInterrupt:
     open(f"{sys.argv[2]}/ended.{os.getpid()}", "w")

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -17,18 +16,13 @@ from pathlib import Path
 import pytest
 
 from gdbext.cli import main
-from tests.inferiors.capture_process import wait_until
+from tests.inferiors.torch_job import free_port
+from tests.polling import wait_until
 from tests.unit.test_layers import ROOT
 
 pytestmark = pytest.mark.process
 
 SOURCE = Path(__file__).parents[1] / "inferiors" / "profile_server.py"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Server:

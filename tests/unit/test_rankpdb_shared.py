@@ -41,7 +41,7 @@ def start(tmp_path):
     """Starts a rank: rank N is on host N."""
     started = []
 
-    def one(rank, host=None, job=JOB, world=2, silence=0.3, skew=0.0):
+    def one(rank, host=None, job=JOB, world=2, silence=60.0, skew=0.0):
         words = [tmp_path, host or HOSTS[rank], job, rank, world, silence]
         argv = [sys.executable, str(HERE / "shared_rank.py"), *map(str, words)]
         started.append(Rank(argv, {"SKEW": str(skew)}))
@@ -110,7 +110,7 @@ def test_one_that_comes_late_still_reads_it_and_tidies_up(start, tmp_path):
 
 @pytest.mark.process
 def test_the_debugged_rank_is_killed(start, tmp_path):
-    far, near = start(1), start(0)
+    far, near = start(1, silence=0.3), start(0, silence=0.3)
     far.do("opens 1")
     near.do("look 1 1")
     far.kill()
@@ -364,7 +364,7 @@ def two_hosts(tmp_path, silence):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("way, silence", [("continue", "60"), ("kill", "0.5")])
+@pytest.mark.parametrize("way, silence", [("continue", "60"), ("kill", "5")])
 def test_breakpoints_of_two_hosts_leave_nothing(two_hosts, tmp_path, way):
     near, far, terminal = two_hosts
     if way == "kill":

@@ -1,6 +1,7 @@
 """`gdbext run --sanitizer`: options by release, launchers, what is missing, a stop that keeps reports, the verdict."""
 
 import argparse
+import contextlib
 import os
 import re
 import shlex
@@ -292,6 +293,19 @@ def test_reports_of_another_run_are_not_mixed_in(tmp_path):
         sanitize.prepared(options(dir=str(tmp_path)), ["srun", "-n2", "./server"], NEW, {})
 
 
+@pytest.fixture(autouse=True)
+def everybody_ends(request, tmp_path):
+    """Ranks and sanitizers are in sessions of their own: those of a test that fails would be seen by the next ones."""
+    yield
+    if not request.node.get_closest_marker("process"):
+        return
+    ours = f"LD_LIBRARY_PATH={tmp_path / 'bin'}".encode()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if ours in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                os.kill(int(pid), signal.SIGKILL)
+
+
 def gdbext(tmp_path, *words, cwd=None, **variables):
     folder = sanitizer_mimic.installed(tmp_path / "bin")
     line = [sys.executable, "-m", "gdbext", "run", "--sanitizer", "--dir", str(tmp_path / "d"), *words]
@@ -354,7 +368,7 @@ def test_a_stop_ends_the_program_and_keeps_the_reports(tmp_path, number):
     job = gdbext(tmp_path, *words, MIMIC_REPORT=str(tmp_path / "report"))
     assert job.stdout.readline() == "ready\n"
     job.send_signal(number)
-    out, said = job.communicate(timeout=30)
+    out, said = job.communicate(timeout=DEADLINE)
     assert out.startswith("tidy\n")
     assert "the sanitizer then writes its reports" in said
     assert "the program was stopped" in said
@@ -367,16 +381,17 @@ RANKS = {
     "mpirun": ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable],
 }
 RANK = """
-import os, signal, sys
+import os, signal, sys, time
 def tidy(*_):
     sys.exit(0)
 signal.signal(signal.SIGINT, tidy)
 os.write(1, b"ready\\n")
 os.open("both", os.O_WRONLY if os.environ.get("RANK", os.environ.get("OMPI_COMM_WORLD_RANK")) == "1" else os.O_RDONLY)
-if sys.argv[1:] == ["stays"]:
-    signal.pause()
+while sys.argv[1:] == ["stays"]:
+    time.sleep(1)
 """
-"""Opening the pipe waits for the other rank: without it a launcher may end a rank that has not begun."""
+"""Opening the pipe waits for the other rank: without it a launcher may end a rank that has not begun. Who stays looks
+up each second: a signal that comes right before pause(2) would wait for the next one."""
 
 
 @pytest.mark.process

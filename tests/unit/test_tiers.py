@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import os
 import subprocess
 import sys
 
@@ -18,6 +19,25 @@ def test_a_pure_test_that_starts_a_process_fails():
     subprocess.run([sys.executable, "-c", ""], check=True)
     with pytest.raises(pytest.fail.Exception, match="mark it `process`"):
         conftest._none_was_started(_Pure)
+
+
+@pytest.mark.process
+def test_a_test_that_fails_leaves_no_process_and_no_open_file():
+    """Else a later one fails by the warning that Python gives when it collects them."""
+    pids = []
+
+    def fails():
+        process = subprocess.Popen(["sleep", "1000"], stdout=subprocess.PIPE)
+        pids.append(process.pid)
+        raise ValueError
+
+    try:
+        fails()
+    except ValueError as error:
+        conftest._end_what_nobody_has(error)
+    assert not os.path.exists(f"/proc/{pids[0]}")
+    with pytest.raises(ValueError), subprocess.Popen(["sleep", "1000"]):
+        raise ValueError  # and the test does not wait for it
 
 
 class _Pure:

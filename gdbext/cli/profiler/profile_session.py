@@ -155,7 +155,9 @@ class Session:
     def _stop(self, patience: Optional[float] = None) -> None:
         """Raises `GdbextError`."""
         try:
-            answer = self._http.post(self._server, self._row.stop, None, patience or self._options.flush)
+            answer = self._http.post(
+                self._server, self._row.stop, None, patience or max(self._options.flush, _START_PATIENCE)
+            )
         except NoServer:
             self._check_alive()
             raise

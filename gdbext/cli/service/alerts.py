@@ -43,6 +43,7 @@ class Alerts:
     def __init__(self, report: Callable[[str, str, str, str], None]) -> None:
         self._report = report
         self._running: List[_Running] = []
+        self._killed: List[subprocess.Popen[bytes]] = []  # and not ended yet
         self._told: Dict[Tuple[str, str, str], float] = {}
 
     def tell(self, event: WatchEvent, rule: JobRule, seconds: float) -> None:
@@ -84,12 +85,13 @@ class Alerts:
     def look_after(self) -> None:
         """Those that have ended, and those whose time is up."""
         now, left = time.monotonic(), []
+        self._killed = [one for one in self._killed if one.poll() is None]
         for one in self._running:
             _listen(one)
             code = one.process.poll()
             late = code is None and now > one.until
             if late:
-                _kill(one.process)
+                self._kill(one.process)
             if code is None and not late:
                 left.append(one)
                 continue
@@ -119,8 +121,17 @@ class Alerts:
     def end(self) -> None:
         """All that still run."""
         for one in self._running:
-            _kill(one.process)
+            self._kill(one.process)
         self._running = []
+
+    def _kill(self, process: subprocess.Popen[bytes]) -> None:
+        """With all that it has started in its session's first group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        try:
+            process.wait(0.2)
+        except subprocess.TimeoutExpired:  # it sleeps uninterruptibly, or the machine is busy: nobody waits for it
+            self._killed.append(process)
 
 
 def _listen(one: _Running) -> None:
@@ -133,11 +144,3 @@ def _listen(one: _Running) -> None:
         if not piece:
             return
         one.said[0] = (one.said[0] + piece)[-_KEPT:]
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """With all that it has started in its session's first group."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(0.2)  # one that sleeps uninterruptibly is left to whoever comes after us

@@ -15,6 +15,7 @@ from typing import Dict, List, Sequence, Tuple
 
 from tests.inferiors.demo import _die_with_parent
 from tests.inferiors.torch_job import free_port
+from tests.polling import DEADLINE
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 MARK = "GDBEXT_LIVE"
@@ -45,7 +46,7 @@ class LiveJob:
             stack.callback(os.close, os.open(self._folder / "fifo", os.O_RDWR | os.O_CLOEXEC))
             self._log = stack.enter_context(open(self._folder / "log", "wb"))
             stack.callback(self._end)
-            self._until = time.monotonic() + 90
+            self._until = time.monotonic() + DEADLINE
             for words, more in self._commands():
                 self._start(words, more)
             self._wait_for_places()
