@@ -154,6 +154,7 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/start_profile":
             self.answer(*self.engine.start(body))
         elif self.path == "/stop_profile":
+            time.sleep(1.0 if case == "slow" else 0.0)
             self.answer(*self.engine.stop())
         elif case == "dies":
             os._exit(1)

@@ -248,6 +248,13 @@ def test_a_rank_whose_trace_never_comes(serve, tmp_path, capsys):
     assert any("1 trace missing or incomplete" in note for note in document["notes"])
 
 
+def test_a_short_flush_is_no_limit_of_the_answer_to_a_stop(serve, capsys):
+    """It says for how long nothing may be written; the server answers when its traces are."""
+    server = serve("vllm", "--case", "slow")
+    assert run("run", server.pid, "--seconds", 0.1, "--flush", 0.3, "--json") < 3
+    assert json.loads(capsys.readouterr().out)["complete"] is True
+
+
 def test_a_trace_that_is_cut(serve, tmp_path, capsys):
     server = serve("vllm", "--case", "cut")
     assert run("run", server.pid, "--seconds", 0.1, "--flush", 0.3, "--json") == 3

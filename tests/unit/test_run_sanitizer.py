@@ -405,7 +405,8 @@ def test_a_report_of_each_rank_behind_a_launcher(tmp_path, launcher, stays):
     os.mkfifo(tmp_path / "both")
     words = [*RANKS[launcher], "rank.py", *(["stays"] if stays else [])]
     job = gdbext(tmp_path, "--", *words, MIMIC_REPORT=str(tmp_path / "report"))
-    assert [job.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
+    ready = [job.stdout.readline() for _ in range(2)]
+    assert ready == ["ready\n"] * 2, job.communicate(timeout=DEADLINE)
     if stays:
         job.send_signal(signal.SIGINT)
     out, said = job.communicate(timeout=DEADLINE)

@@ -104,6 +104,19 @@ def test_the_end_of_the_service_ends_them():
     one.process.stderr.close()
 
 
+def test_one_that_does_not_end_at_once_is_no_zombie_for_ever(monkeypatch):
+    """As where the machine is busy, or it sleeps uninterruptibly: nobody waits for it."""
+    heard = Heard()
+    heard.alerts.tell(HANG, JobRule(exec=("sleep", "1000")), 1000.0)
+    ((one),) = heard.alerts._running
+    monkeypatch.setattr(one.process, "wait", lambda seconds: one.process._wait(timeout=0.0))
+    heard.alerts.end()
+    assert heard.alerts._killed == [one.process] or one.process.returncode == -9
+    wait_until(lambda: heard.alerts.look_after() or not heard.alerts._killed, "its end is noticed")
+    assert one.process.returncode == -9
+    one.process.stderr.close()
+
+
 class Server(http.server.ThreadingHTTPServer):
     """Answers with the statuses of the list, one after the other; None: not at all."""
 
