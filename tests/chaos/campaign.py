@@ -125,7 +125,7 @@ def _left(place, mark):
                 continue
             found.append(f"a process is left: {pid} {words[:120]}")
             os.kill(pid, 9)
-    if not waits(lambda: not place.leftovers(), 2.0):
+    if not waits(lambda: not place.leftovers(), 20.0):
         found.append(f"files are left: {' '.join(place.leftovers()[:5])}")
     return found + _strangers() + _readable(place.out)
 

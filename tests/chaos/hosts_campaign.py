@@ -309,7 +309,7 @@ def left(ground, callers, dead, mark):
         if not waits(lambda name=name: not ground.files(name), 20.0):
             found.append(f"files on {name}: {ground.files(name)[:3]}")
         pid = ground.pid(name)
-        if not waits(lambda pid=pid: not tracers(pid), 10.0):
+        if not waits(lambda pid=pid: not tracers(pid), 60.0):
             found.append(f"the rank of {name} is still traced")
         if any(state in "Tt" for state in states_of(pid)):
             found.append(f"the rank of {name} is stopped ({state_of(pid)})")

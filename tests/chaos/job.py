@@ -84,11 +84,11 @@ class ChaosJob:
         return found
 
     def _harm_of(self, index, pid, label):
-        tracer = waits(lambda: not tracers(pid), 3.0)
+        tracer = waits(lambda: not tracers(pid), 30.0)
         if not tracer:
             return [f"{label} is still traced: {tracers(pid)}"]
         if index in self.stopped_by_us:
-            if not waits(lambda: state_of(pid) == "T", 3.0):
+            if not waits(lambda: state_of(pid) == "T", 30.0):
                 return [f"{label} was stopped and is now {state_of(pid)}"]
             os.kill(pid, signal.SIGCONT)
         before = self.beats(index)

@@ -14,6 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.inferiors.demo import start_of
 from tests.polling import DEADLINE
 
 HERE = Path(__file__).parent
@@ -133,6 +134,7 @@ class TorchJob:
                 raise RuntimeError((self.folder / "log").read_text()[-2000:])
             select.select([], [], [], 0.05)
         self.pids = [int(marker.read_text()) for marker in markers]
+        self._starts = {pid: start_of(pid) for pid in self.pids}
         self.hearts = [Heartbeat(self.folder / f"heartbeat.{rank}") for rank in range(self._ranks)]
         if self._mode == "missing":
             for pid in self.pids:
@@ -155,11 +157,10 @@ class TorchJob:
                 self.launcher.wait(5)
             except (ProcessLookupError, subprocess.TimeoutExpired):
                 continue
-        for pid in getattr(self, "pids", []):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        for pid, start in getattr(self, "_starts", {}).items():
+            with contextlib.suppress(ProcessLookupError):
+                if start and start_of(pid) == start:  # by now it may be another process, of a test beside this one
+                    os.kill(pid, signal.SIGKILL)
         self.launcher.wait()  # it was killed, and ends when it gets a processor
         self._log.close()
         self._temporary.cleanup()

@@ -8,12 +8,12 @@ import threading
 LONG = datetime.timedelta(days=1)
 
 
-def at(role):
-    """This process is `role`, and the next thing it does is the last one: FOLDER/ROLE has its pid."""
+def at(role, pid=None):
+    """This process (or that one) is `role`, and the next thing it does is the last one: FOLDER/ROLE has its pid."""
     folder = sys.argv[2]
     draft = os.path.join(folder, f".{os.getpid()}")
     with open(draft, "w") as file:
-        file.write(str(os.getpid()))
+        file.write(str(pid or os.getpid()))
     os.rename(draft, os.path.join(folder, str(role)))
 
 
