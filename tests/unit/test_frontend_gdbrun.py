@@ -64,8 +64,8 @@ def test_the_deadline_kills_gdb_and_its_children(fake, tmp_path):
     # Somebody else's gdb: the same program, of our user, in our session and process group.
     with subprocess.Popen([gdb], stdin=subprocess.PIPE, env={**os.environ, "OTHER": "1"}) as other:
         begin = time.monotonic()
-        with pytest.raises(GdbextError, match=r"did not finish in 1 s; give it more time"):
-            run(gdb, tmp_path, deadline=1)
+        with pytest.raises(GdbextError, match=r"did not finish in 4 s; give it more time"):
+            run(gdb, tmp_path, deadline=4)  # time enough to say who its child is
         assert time.monotonic() - begin < 60
         other.communicate(b"on\n")
         assert other.returncode == 7, "a gdb that is not ours is let alone"
@@ -229,7 +229,7 @@ def test_nobody_waits_for_a_gdb_that_the_kernel_keeps(fake, tmp_path, monkeypatc
     monkeypatch.setattr(gdb_process, "_LEFT_BEHIND", 0.1)
     begun = time.monotonic()
     with pytest.raises(GdbextError, match="did not finish"):
-        run(fake(f"echo $$ > {tmp_path}/pid; exec sleep 300"), tmp_path, deadline=1)
+        run(fake(f"echo $$ > {tmp_path}/pid; exec sleep 300"), tmp_path, deadline=4)
     assert time.monotonic() - begun < 60
     os.kill(int((tmp_path / "pid").read_text()), 9)
     gdb_process._left.pop().wait()

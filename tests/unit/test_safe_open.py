@@ -177,16 +177,16 @@ def timed(path):
 
 @pytest.mark.process
 def test_nobody_waits_for_a_file_system_that_does_not_answer(silent, tmp_path, monkeypatch):
-    monkeypatch.setattr(slow_mounts, "SECONDS", 1.0)
+    monkeypatch.setattr(slow_mounts, "SECONDS", 4.0)
     folder, fall_silent = silent
     assert timed(folder / "file")[0] == b"\x7fELF"
     (tmp_path / "link").symlink_to(folder / "none")
     fall_silent()
     found, took = timed(folder / "none")
-    assert isinstance(found, TimeoutError) and "did not answer within 1 s" in found.strerror
-    assert 1.0 <= took < SOON
+    assert isinstance(found, TimeoutError) and "did not answer within 4 s" in found.strerror
+    assert 4.0 <= took < SOON
     found, took = timed(folder / "other")
-    assert isinstance(found, TimeoutError) and took < 1.0, "it is not asked again for every file"
+    assert isinstance(found, TimeoutError) and took < 4.0, "it is not asked again for every file"
     assert str(folder) in found.strerror and "fuse.silent" in found.strerror
     assert isinstance(timed(tmp_path / "link")[0], TimeoutError), "a link leads there, too"
     assert timed("/usr/bin/env")[0] == b"\x7fELF", "what lies elsewhere is read"
