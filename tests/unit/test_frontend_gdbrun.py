@@ -27,7 +27,7 @@ def fake(tmp_path):
     return make
 
 
-def run(gdb, tmp_path, deadline=20, **request):
+def run(gdb, tmp_path, deadline=300, **request):
     return run_batch(gdb, {"schema": 1, **request}, tmp_path, deadline)
 
 
