@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Tuple
+from typing import Optional, Tuple
 
-from gdbext.knowledge.frame_precedence import LOCK, PYTHON
+from gdbext.knowledge.frame_precedence import LEAF, LOCK, PYTHON
 from gdbext.knowledge.row_kinds import FrameRule
 
 COLLECTIVE_NAMES = (
@@ -33,7 +33,56 @@ def collectives(id: str, home: str, source: str, captures: Tuple[str, ...] = ())
 
 
 def python_wait(
-    id: str, kind: str, function: str, file: str, source: str, rank: int = PYTHON, idle: bool = False
+    id: str,
+    kind: str,
+    function: str,
+    file: str,
+    source: str,
+    rank: int = PYTHON,
+    idle: bool = False,
+    by: str = "",
+    leaf: bool = False,
+    collective: Optional[str] = None,
 ) -> FrameRule:
-    """A Python function of an engine that waits."""
-    return FrameRule(id, kind, rf"({function})$", source, file=file, language="python", rank=rank, idle=idle)
+    """A Python function that waits. `by`: only where a function of this name calls it; `leaf`: only while it calls no
+    other Python function, where the library below is C."""
+    return FrameRule(
+        id,
+        kind,
+        rf"({function})$",
+        source,
+        file=file,
+        language="python",
+        rank=rank,
+        idle=idle,
+        by=rf"({by})$" if by else "",
+        leaf=leaf,
+        collective=collective,
+    )
+
+
+def python_thread(
+    id: str, function: str, file: str, source: str, helper: str, leaf: bool = True, by: str = ""
+) -> FrameRule:
+    """The own function of a thread that serves others. `leaf`: only while it waits for work or sleeps; what it calls
+    else is work."""
+    return FrameRule(
+        id,
+        "condvar-idle",
+        rf"({function})$",
+        source,
+        file=file,
+        language="python",
+        rank=LEAF,
+        helper=helper,
+        leaf=leaf,
+        by=rf"({by})$" if by else "",
+    )
+
+
+QUEUE_FILES = (
+    r"(^|/)queue\.py$|(multiprocess(ing)?|billiard)/(queues|connection)\.py$|(^|/)zmq/|(^|/)threading\.py$"
+)
+"""Where the standard library and pyzmq wait for a message."""
+QUEUE_WAITS = r"get|recv\w*|poll|wait(_for)?|select"
+"""Their functions, as a loop that waits for work calls them."""

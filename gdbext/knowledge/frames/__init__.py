@@ -7,7 +7,13 @@ from gdbext.knowledge.engines.engine_list import rows
 from gdbext.knowledge.frames import failures, helper_threads, idle, other_engines, unknown_libraries
 from gdbext.knowledge.frames.devices import ascend, cublas, cuda_internals, other_devices, rocm
 from gdbext.knowledge.frames.networks import fabrics, gloo, gpu_transfers, mpi, nccl
-from gdbext.knowledge.frames.python import interpreter, python_helpers, python_libraries
+from gdbext.knowledge.frames.python import (
+    interpreter,
+    python_helpers,
+    python_libraries,
+    standard_library,
+    training_libraries,
+)
 from gdbext.knowledge.frames.system import libc, library_locks, linux_kernel
 from gdbext.knowledge.log_lines import last_words
 from gdbext.knowledge.row_kinds import EmptyName, FrameRule, MessageRule, ThreadName
@@ -27,6 +33,8 @@ RULES: Tuple[FrameRule, ...] = (
     *rows("frames", "RULES"),
     *other_engines.RULES,
     *idle.RULES,
+    *training_libraries.RULES,
+    *standard_library.RULES,
     *python_helpers.RULES,
     *python_libraries.RULES,
     *interpreter.RULES,

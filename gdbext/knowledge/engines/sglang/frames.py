@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.engines.frame_rows import python_wait
+from gdbext.knowledge.engines.frame_rows import QUEUE_FILES, QUEUE_WAITS, python_thread, python_wait
 from gdbext.knowledge.frame_precedence import PYTHON, STEP
 from gdbext.knowledge.row_kinds import FrameRule
 
@@ -34,5 +34,44 @@ RULES: Tuple[FrameRule, ...] = (
         rank=PYTHON + 3,  # more than the wait below it says
         idle=True,
         by=r"run_data_parallel_controller_process$",
+    ),
+    python_wait(
+        "sglang-loop-idle",
+        "ipc-queue",
+        QUEUE_WAITS + r"|sock_recv",
+        QUEUE_FILES + r"|io_struct\.py$",
+        "detokenizer_manager.py, data_parallel_controller.py: loops that wait for the next message: normal",
+        rank=STEP + 20,
+        idle=True,
+        by=r"event_loop|sock_recv|maybe_sleep|idle_sleep",
+    ),
+    python_wait(
+        "sglang-scheduler-idle",
+        "ipc-queue",
+        r"event_loop\w*",
+        r"sglang/srt/managers/\w+\.py$",
+        "scheduler.py, data_parallel_controller.py: the loop itself, between two looks for requests: normal",
+        rank=PYTHON,
+        idle=True,
+        leaf=True,
+    ),
+    python_wait(
+        "sglang-checks-idle",
+        "python-code",
+        r"self_check_during_idle|on_idle|maybe_sleep|maybe_sleep_on_idle",
+        r"sglang/srt/managers/",
+        "scheduler.py: runs only while there is no batch",
+        rank=PYTHON + 2,
+        idle=True,
+    ),
+    python_thread(
+        "sglang-threads",
+        r"bootstrap_thread|decode_(listener_)?thread|prefill_thread|_?transfer_worker|heartbeat_checker"
+        r"|\w+_thread_func_?|prefetch_io_aux_func|_publisher_thread|launch_tensor_parallel_group_thread|_io_loop"
+        r"|_drain_worker|_recycle_loop|_monitor_loop|_\w*probe_loop|_worker_loop|_(rdma_push|recv_prefetch)_loop",
+        r"sglang/(srt|multimodal_gen)/",
+        "SGLang disaggregation/*/conn.py, managers/cache_controller.py, tp_worker_overlap_thread.py, "
+        "data_parallel_controller.py: threads that listen, watch or copy",
+        "engine background",
     ),
 )

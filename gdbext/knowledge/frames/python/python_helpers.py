@@ -136,5 +136,5 @@ RULES = (
     ),
 )
 
-WAITS_FOR_WORK = ("python-queue", "python-wait", "python-mp-queue")
-"""Rules of waits of the standard library that stand inside a thread without work."""
+WAITS_FOR_WORK = ("python-queue", "python-wait", "python-mp-queue", "python-selector", "zmq-python")
+"""Rules of waits of the standard library and of pyzmq that stand inside a thread without work."""
