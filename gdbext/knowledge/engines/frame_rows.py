@@ -80,9 +80,7 @@ def python_thread(
     )
 
 
-QUEUE_FILES = (
-    r"(^|/)queue\.py$|(multiprocess(ing)?|billiard)/(queues|connection)\.py$|(^|/)zmq/|(^|/)threading\.py$"
-)
+QUEUE_FILES = r"(^|/)queue\.py$|(multiprocess(ing)?|billiard)/(queues|connection)\.py$|(^|/)zmq/|(^|/)threading\.py$"
 """Where the standard library and pyzmq wait for a message."""
 QUEUE_WAITS = r"get|recv\w*|poll|wait(_for)?|select"
 """Their functions, as a loop that waits for work calls them."""

@@ -27,6 +27,15 @@ RULES: Tuple[LogRule, ...] = (
         "nccl-init",
     ),
     LogRule(
+        "ranks-counted-differently",
+        r"Bootstrap Root ?: mismatch in rank count from procs",
+        "processes joined a communicator with different numbers of ranks",
+        "NCCL bootstrap.cc",
+        _INIT,
+        "medium",
+        "nccl-init",
+    ),
+    LogRule(
         "version-mismatch",
         r"Mismatched NCCL version detected",
         "the ranks run different releases of NCCL",
@@ -37,9 +46,11 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "no-interface",
-        r"[Bb]ootstrap ?: no socket interface found|NET/Socket ?: ?[Nn]o (?:usable )?interface",
-        "NCCL found no network interface to use: NCCL_SOCKET_IFNAME matches no interface of this host",
-        "NCCL bootstrap.cc, net_socket.cc",
+        r"[Bb]ootstrap ?: no socket interface found|NET/Socket ?: ?[Nn]o (?:usable )?interface"
+        r"|no device found (?:matching|after excluding) .{1,200}, verify NCCL_OOB_NET_IFNAME"
+        r"|gloo/\S{1,80}\] .{0,80}Unable to find address for: ",
+        "no network interface can be used: NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME matches none of this host",
+        "NCCL bootstrap.cc, net_socket.cc; gloo transport/tcp/device.cc",
         _NETWORK,
         "medium",
         "nccl-init",
@@ -127,6 +138,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "peer-access",
         r"NCCL WARN.*(?:enable peer access|cudaIpcOpenMemHandle|CUDA IPC|peer access is not supported)"
+        r"|peer access is not supported between|PeerAccessUnsupported\b|PEER_ACCESS_UNSUPPORTED\b"
         r"|Could not enable P2P between dev|peer mapping resources exhausted",
         "direct access to another GPU's memory failed",
         _NCCL,
@@ -135,11 +147,15 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "infiniband",
-        r"NET/IBP? ?: ?(?:Got completion|Got async event)|Call to (?:wrap_)?ibv_\w+ failed|IBV_WC_\w+ERR"
-        r"|[Tt]ransport retry count(?:er)? exceeded|(?:Local|Remote) (?:QP operation|access|operation|invalid request)"
+        r"NET/IBP? ?: ?(?:Got completion|Got async (?:fatal )?event)|async fatal event"
+        r"|Call to (?:wrap_)?ibv_\w+ failed|IBV_WC_\w+ERR"
+        r"|[Tt]ransport retry count(?:er)? exceeded|UCX +ERROR .{0,120}remote access error|ROCE CQE error occurred"
+        r"|Failed to modify QP to RT[RS]\b|mlx5_core .{0,80}device's health compromised"
+        r"|(?:Local|Remote) (?:QP operation|access|operation|invalid request)"
         r"(?: error)? on mlx|Endpoint timeout|local protection error|syndrome 0x81",
         "InfiniBand reported a transfer that failed",
-        "NCCL transport/net_ib.cc; UCX ib_mlx5_log.c; openucx/ucx#1920",
+        "NCCL transport/net_ib; UCX ib_mlx5_log.c; CANN error code EI0013; Mooncake rdma_endpoint.cpp; "
+        "Linux mlx5 health.c; openucx/ucx#1920",
         _NETWORK,
         "medium",
     ),
@@ -162,7 +178,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "refused",
-        r"NCCL WARN.*(?:Connection refused|Connect to .{1,80} failed)|[Cc]onnection refused.*(?:retry|attempt)",
+        r"NCCL WARN.*(?:Connection refused|Connect to .{1,80} failed|exceeded (?:error )?retr)"
+        r"|[Cc]onnection refused.*(?:retry|attempt)",
         "a peer does not listen at its address: not started, gone, or another interface",
         "NCCL misc/socket.cc; NVIDIA/nccl#1324",
         _INIT,
@@ -200,11 +217,13 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "mpi-peer",
-        r"(?:lost connection to|unable to communicate with).{0,60}(?:peer|daemon|ORTE|PRRTE)"
+        r"At least one pair of MPI processes are unable to reach each other"
+        r"|UCX +ERROR +no .{1,60} transport to "
+        r"|(?:lost connection to|lost communication with|unable to communicate with).{0,60}(?:peer|daemon|ORTE|PRRTE)"
         r"|peer process .{0,60}(?:unexpectedly|closed)|socket closed by remote peer|btl_tcp.{0,80}(?:failed|closed)"
         r"|UCX {1,4}(?:ERROR|FATAL) .{0,200}(?:reset by remote peer|unreachable|Connection refused)",
         "a peer of MPI or UCX is gone or cannot be reached",
-        "Open MPI oob, btl/tcp; UCX tcp_ep.c",
+        "Open MPI oob, btl/tcp, help-mca-bml-r2.txt; UCX tcp_ep.c, select.c",
         _NETWORK,
         "low",
         "mpi",

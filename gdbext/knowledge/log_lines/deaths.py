@@ -15,9 +15,12 @@ RULES: Tuple[LogRule, ...] = (
         r"|is killed by signal: Killed|OOMKilled|OOM Killed|xit Code: {0,9}137\b|xit code:? ?137\b"
         r"|: line \d{1,6}: {1,6}\d{1,9} Killed\b|^Killed$|died with <Signals\.SIGKILL|\bsignal: killed\b"
         r"|xited with code 137\b|xitCode:? ?137\b"
+        r"|emory cgroup out of memory: Kill|exits with return code = -9\b|crashed with exit code -9\b"
+        r"|node was low on resource: memory"
         r"|killed due to (?:the node running low on memory|memory pressure)|Killing process.{0,60}out of memory",
         "a process of the job was killed, usually because the host ran out of memory",
-        "torchrun; Linux oom killer; torch data loader; Slurm; Kubernetes; Ray memory_monitor.cc",
+        "torchrun; DeepSpeed; SGLang watchdog.py; Linux oom killer; torch data loader; Slurm; Kubernetes; "
+        "Ray memory_monitor.cc",
         _MISSING,
         "medium",
         _DEAD,
@@ -32,6 +35,9 @@ RULES: Tuple[LogRule, ...] = (
         r"|Rank (?P<rank3>\d+) scheduler is dead"
         r"|actor died unexpectedly before finishing|Worker exit type: SYSTEM_ERROR"
         r"|A worker died or was killed while executing|has been marked dead because the detector"
+        r"|actor is dead because its node has died|because the node it was running on is dead"
+        r"|is dead because the health check failed"
+        r"|DUE TO NODE FAILURE|srun: error: Node failure on "
         r"|Raylet is terminated|Owner's (?:worker|node) has (?:died|crashed)"
         r"|[Ww]orker (?:process )?(?:rank )?(?P<rank4>\d+) (?:has died|is dead|exited unexpectedly)"
         r"|srun: error: \S{1,120} task (?P<rank5>\d+): "
@@ -39,7 +45,8 @@ RULES: Tuple[LogRule, ...] = (
         + r"|srun: error: \S{1,120} tasks? [\d,-]+: "
         + _SIGNALS,
         "a worker of the job ended while the others needed it",
-        "vLLM multiproc_executor.py, ray_executor_v2.py, core_client.py; SGLang engine.py; Ray gcs; Slurm",
+        "vLLM multiproc_executor.py, ray_executor_v2.py, core_client.py; SGLang engine.py; Ray gcs, "
+        "exceptions.py; Slurm",
         _MISSING,
         "medium",
         _DEAD,
@@ -69,7 +76,8 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "rank-exit-code",
         r"failed \(exitcode: -?\d+\) local_rank: \d+ \(pid: \d+\)|exitcode {1,9}: -?\d{1,4} \(pid: \d"
-        r"|exits with return code = -?\d+"
+        r"|exits with return code = -?\d+|detected that one or more processes exited with non-zero status"
+        r"|Primary job +terminated normally, but \d{1,6} process"
         r"|Signal \d{1,2} \(SIG\w{2,6}\) received by PID \d|srun: error: \S{1,120} task \d+: Exited with exit code",
         "the launcher saw a rank end",
         "torch elastic multiprocessing/api.py; DeepSpeed launcher/launch.py; Slurm",
@@ -100,11 +108,12 @@ RULES: Tuple[LogRule, ...] = (
         "engine-dead",
         r"EngineDeadError|WorkerProc (?:hit an exception|failed to start|initialization failed)"
         r"|Error executing method \w"
-        r"|JAX distributed service detected fatal errors|EngineCore (?:encountered (?:an issue|a fatal error)"
+        r"|EngineCore (?:encountered (?:an issue|a fatal error)"
         r"|failed to start)"
         r"|Engine (?:core initialization failed|background task failed|loop has died)"
         r"|(?:ActorDied|ActorUnavailable|WorkerCrashed|NodeDied|NodeFailed|OwnerDied|RayActor)Error\b|\bNodeFailed\b"
-        r"|The actor is dead because|Received sigquit from a child process|Subprocess .{0,60}exited with code"
+        r"|The actor is dead because|Received sigquit from a child process"
+        r"|Subprocess .{0,90}(?:exited|crashed) with (?:exit )?code"
         r"|Scheduler hit an exception|(?:MpiSession|MpiPool|MPI) worker .{0,40}(?:has died|died unexpectedly"
         r"|exited unexpectedly)",
         "an engine or one of its actors ended",

@@ -28,9 +28,10 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "ecc",
-        r"[Uu]ncorrectable (?:ECC|NVLink) error|CUDA_ERROR_ECC_UNCORRECTABLE",
+        r"[Uu]ncorrectable (?:ECC|NVLink) error|CUDA_ERROR_ECC_UNCORRECTABLE"
+        r"|amdgpu.{0,80}uncorrectable hardware errors? detected",
         "the GPU's memory or link reported an error that cannot be corrected",
-        _XID,
+        _XID + "; Linux amdgpu_ras.c",
         "gpu-fault",
         "medium",
         _THROWS,

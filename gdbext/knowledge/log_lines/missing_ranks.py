@@ -5,6 +5,7 @@ from typing import Tuple
 from gdbext.knowledge.row_kinds import LogRule
 
 _MISSING, _MISMATCH = "missing-rank", "collective-mismatch"
+_DEAD = "exited-or-crashed"
 
 RULES: Tuple[LogRule, ...] = (
     LogRule(
@@ -33,6 +34,25 @@ RULES: Tuple[LogRule, ...] = (
         "low",
     ),
     LogRule(
+        "desync-report",
+        r"\[(?P<rank>\d+(?:, ?\d+)*)\] finished collective #\d{1,12}, but didn't join collective #"
+        r"|ranks \[(?P<rank2>\d+(?:, ?\d+)*)\] are the lagging ranks that caused this timeout",
+        "torch's report names the ranks that did not join the collective",
+        "torch TraceUtils.h (TORCH_NCCL_DESYNC_DEBUG)",
+        _MISSING,
+        "medium",
+    ),
+    LogRule(
+        "another-ended-first",
+        r"Horovod has been shut down\. This was caused by an exception on one of the ranks"
+        r"|JAX distributed service detected fatal errors\. This most likely indicates that another task died",
+        "the library ended this rank because another one had failed or was done",
+        "horovod/common/common.h SHUT_DOWN_ERROR; XLA pjrt/distributed/client.h",
+        _MISSING,
+        "low",
+        _DEAD,
+    ),
+    LogRule(
         "shm-segment",
         r"shm(?:utils)?\.(?:h|cc):\d+ NCCL WARN .{0,80}No space left|dev/shm/nccl.*No space left"
         r"|NCCL WARN .{0,60}(?:creating|extend)\w* (?:shared memory segment|/dev/shm)",
@@ -46,9 +66,10 @@ RULES: Tuple[LogRule, ...] = (
         "shm-full",
         r"dev/shm.*(?:No space left|[Bb]us error)|No space left on device.*shm"
         r"|(?:while creating|extend) shared memory segment|insufficient shared memory \(shm\)"
-        r"|are out of shared memory",
+        r"|are out of shared memory|[Pp]lease check that /dev/shm"
+        r"|not enough space for .{1,300}\(the shared-memory backing",
         "there is no room in /dev/shm",
-        "torch data loader; vLLM shared memory",
+        "torch data loader; vLLM shared memory; UCX mm_posix.c; Open MPI help-opal-shmem-mmap.txt",
         "shm-too-small",
         "medium",
         "exited-or-crashed",
@@ -83,6 +104,16 @@ RULES: Tuple[LogRule, ...] = (
         "medium",
     ),
     LogRule(
+        "mismatch-in-transport",
+        r"NCCL WARN .{0,120}(?:collective mismatch error|message truncated : receiv)"
+        r"|EI0005\b|arguments for collective communication are inconsistent",
+        "a transport received a message of another size than the collective of this rank expects",
+        "NCCL transport/net_ib, net_socket.cc; CANN error code EI0005",
+        _MISMATCH,
+        "low",
+        "nccl-group-launch",
+    ),
+    LogRule(
         "monitored-barrier",
         r"[Rr]ank\(?s?\)? \[?(?P<rank>\d+(?:, ?\d+)*)\]? failed to pass monitoredBarrier"
         r"|waiting for send/recv from rank (?P<rank2>\d+)",
@@ -94,7 +125,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "remote-rank-silent",
-        r"has not received the Notify record from remote rank: ?\[(?P<rank>\d+)\]"
+        r"has not received the Notify record from remote rank:? ?\[(?P<rank>\d+)\]"
         r"|Cluster Exception Location\[IP/ID\]:\[[\d.:a-f]{2,40}/(?P<rank2>\d+)\]",
         "HCCL waits for a device that does not answer",
         "CANN error codes EI0002, EI0004; InternLM/lmdeploy#3354",

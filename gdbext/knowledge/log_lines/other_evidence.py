@@ -26,9 +26,10 @@ RULES: Tuple[LogRule, ...] = (
         r"RPC call to \w{1,60} timed out|[Ww]aiting for \d+ (?:local, \d+ remote )?core engine proc"
         r"|Health check failed\. Server couldn't get a response|Timed out waiting for engine"
         r"|[Ee]xecute_?[Mm]odel timed? ?out"
+        r"|Losing connection with prefill instance|kvcache from prefill instance, it might"
         r"|Ray Compiled (?:Graph|DAG).{0,80}timed? ?out|RayChannelTimeoutError|GetTimeoutError",
         "a process of the engine got no answer from another process",
-        "vLLM multiproc_executor.py, v1/utils.py; SGLang http_server.py; Ray compiled graphs",
+        "vLLM multiproc_executor.py, v1/utils.py; SGLang http_server.py, disaggregation/*/conn.py; Ray compiled graphs",
         wait=_QUEUE,
     ),
     LogRule(

@@ -33,7 +33,7 @@ RULES: Tuple[LogRule, ...] = (
         r"\bOutOfMemory(?:Error|Exception)\b|\b(?:CUDA|HIP|NPU|XPU|MUSA|GPU|MPS)\b.{0,80}\bout of memory\b"
         r"|_OUT_OF_(?:DEVICE_|HOST_)?MEMORY\b|Error(?:OutOfMemory|MemoryAllocation)\b|std::bad_alloc|\bMemoryError\b"
         r"|RESOURCE_EXHAUSTED: |ResourceExhaustedError|CUBLAS_STATUS_ALLOC_FAILED|heap out of memory"
-        r"|\b(?:Not enough|Insufficient|not enough) (?:GPU )?[Mm]emory\b"
+        r"|Cuda failure .{0,8}'out of memory'|\b(?:Not enough|Insufficient|not enough) (?:GPU )?[Mm]emory\b"
         r"|memory allocation of \d{1,20} bytes failed|(?:ailed|nable|annot) to allocate .{0,60}(?:memory|bytes|buffer"
         r"|[KMG]i?B\b)|^(?:runtime: |fatal error: )out of memory",
         "an allocation of memory failed",
@@ -75,9 +75,17 @@ RULES: Tuple[LogRule, ...] = (
         r"|driver version is insufficient|no CUDA-capable device|symbol lookup error: "
         r"|error while loading shared libraries: |(?:Import|OS)Error: .{0,300}(?:undefined symbol|shared object)"
         r"|Torch not compiled with|version [`']\w{2,40}_[\d.]{1,12}' not found"
-        r"|invalid device ordinal",
-        "the program does not fit the device, the driver or the libraries of the host",
-        "CUDA runtime API; ld.so; torch/cuda/__init__.py",
+        r"|invalid device ordinal|Driver/library version mismatch|system not yet initialized|SystemNotReady\b"
+        r"|SYSTEM_NOT_READY\b|Failed to initialize the HCCP process"
+        r"|not enough slots available in the system",
+        "the program does not fit the device, the driver or the libraries of the host, or the host is not ready for it",
+        "CUDA runtime API; NVML; ld.so; torch/cuda/__init__.py; CANN error code EJ0001; Open MPI help-prte-rmaps",
+    ),
+    _row(
+        "loader-worker-died",
+        r"DataLoader worker \(pids?(?:\(s\))? [\d, ]{1,200}\) exited unexpectedly",
+        "a loader process ended",
+        "torch/utils/data/dataloader.py",
     ),
     _row(
         "programming-error",

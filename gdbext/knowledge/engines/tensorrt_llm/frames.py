@@ -52,7 +52,7 @@ RULES: Tuple[FrameRule, ...] = (
         "ipc-queue",
         QUEUE_WAITS,
         QUEUE_FILES + r"|tensorrt_llm/executor/ipc\.py$",
-        "_torch/pyexecutor/executor_request_queue.py, executor/worker.py: an executor or a worker without requests: normal",
+        "_torch/pyexecutor/executor_request_queue.py, executor/worker.py: an executor or a worker without requests",
         rank=PYTHON + 6,
         idle=True,
         by=r"_?(get|fetch)(_new)?(_requests?)?_from_request_queue|worker_main|_fetch_new_requests|get_new_requests",

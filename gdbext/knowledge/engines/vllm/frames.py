@@ -52,8 +52,8 @@ RULES: Tuple[FrameRule, ...] = (
         r"|_tier_poll_loop|_(store|load|copy|push_writer)_loop|_(save|load|lookup)_worker|_dispatch_pushes"
         r"|_\w+_worker_loop",
         r"vllm/(v1|distributed|usage|utils)/",
-        "vLLM v1/executor/multiproc_executor.py, v1/engine/core_client.py, distributed/kv_transfer, kv_events.py: threads "
-        "that listen, watch or copy",
+        "vLLM v1/executor/multiproc_executor.py, v1/engine/core_client.py, distributed/kv_transfer, kv_events.py: "
+        "threads that listen, watch or copy",
         "engine background",
     ),
     python_thread(

@@ -1,4 +1,4 @@
-"""Python functions of torch and of libraries on top of it that wait in C: handles of collectives, launchers, set-ups."""
+"""Python functions of torch and of libraries on it that wait in C: handles of collectives, launchers, set-ups."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ RULES = (
         "ipc-queue",
         QUEUE_WAITS,
         QUEUE_FILES,
-        "Megatron-LM dist_checkpointing/strategies/async_utils.py; torch checkpoint/_async_process_executor.py: a process "
-        "that writes checkpoints, without one",
+        "Megatron-LM dist_checkpointing/strategies/async_utils.py; torch checkpoint/_async_process_executor.py: a "
+        "process that writes checkpoints, without one",
         rank=PYTHON + 2,
         idle=True,
         by=r"async_loop|_checkpointing_subprocess|_execute_save_loop",
@@ -247,7 +247,7 @@ RULES = (
         "io",
         r"_http_backoff_base|http_backoff|download_weights_from_hf|WeakFileLock|SoftFileLock",
         r"(huggingface_hub/utils/\w+|vllm/model_executor/model_loader/weight_utils)\.py$",
-        "huggingface_hub utils/_http.py: sleeps before it tries a request again; utils/_fixes.py: a lock that is a file",
+        "huggingface_hub utils/_http.py: sleeps before it tries again; utils/_fixes.py: a lock that is a file",
         leaf=True,
     ),
 )
