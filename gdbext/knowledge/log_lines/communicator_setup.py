@@ -103,9 +103,10 @@ RULES: Tuple[LogRule, ...] = (
         r"|Timed out during handshake while connecting to"
         r"|mesh_service\.cc:\d{1,5} : Check failed: .{0,80}WaitForConnected"
         r"|Failed to meet rendezvous '(?!.{0,200}: Socket closed)|failed to connect to all addresses"
-        r"|Failed to connect to GCS|Could not connect to scheduler",
+        r"|unable to reliably start one or more daemons|Failed to connect to GCS|Could not connect to scheduler",
         "a process of the job did not reach another one while they set up their connections",
-        "LightGBM linkers_socket.cpp; gloo; rabit; distributed comm/core.py; gRPC; Ray gcs_client",
+        "LightGBM linkers_socket.cpp; gloo; rabit; distributed comm/core.py; gRPC; Ray gcs_client; "
+        "Open MPI help-errmgr-base.txt",
         _INIT,
         "low",
     ),
@@ -218,7 +219,9 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "mpi-peer",
         r"At least one pair of MPI processes are unable to reach each other"
-        r"|UCX +ERROR +no .{1,60} transport to "
+        r"|UCX +ERROR +no .{1,60} transport to |tcp_peer_recv_connect_ack: connect failed"
+        r"|accepted a TCP connection from what appears to be a another Open MPI process"
+        r"|recv_connect_ack\] received unexpected process identifier"
         r"|(?:lost connection to|lost communication with|unable to communicate with).{0,60}(?:peer|daemon|ORTE|PRRTE)"
         r"|peer process .{0,60}(?:unexpectedly|closed)|socket closed by remote peer|btl_tcp.{0,80}(?:failed|closed)"
         r"|UCX {1,4}(?:ERROR|FATAL) .{0,200}(?:reset by remote peer|unreachable|Connection refused)",

@@ -114,16 +114,27 @@ RULES: Tuple[LogRule, ...] = (
         r"|(?:ActorDied|ActorUnavailable|WorkerCrashed|NodeDied|NodeFailed|OwnerDied|RayActor)Error\b|\bNodeFailed\b"
         r"|The actor is dead because|Received sigquit from a child process"
         r"|Subprocess .{0,90}(?:exited|crashed) with (?:exit )?code"
-        r"|Scheduler hit an exception|(?:MpiSession|MpiPool|MPI) worker .{0,40}(?:has died|died unexpectedly"
+        r"|Scheduler hit an exception"
+        r"|(?:MpiSession|MpiPool|MPI) worker .{0,40}(?:has died|died unexpectedly"
         r"|exited unexpectedly)",
         "an engine or one of its actors ended",
         "vLLM v1/engine/exceptions.py; Ray exceptions.py; SGLang scheduler.py; TensorRT-LLM executor/proxy.py",
         wait=_DEAD,
     ),
     LogRule(
+        "engine-part-dead",
+        r"(?:Detokenizer|DataParallelController|TokenizerManager) hit an exception"
+        r"|Dumping input data for V1 LLM engine|Engine process failed to start|Initialization failed\. warmup error"
+        r"|Unrecoverable error in executor|main process disappeared",
+        "a part of an engine ended",
+        "SGLang detokenizer_manager.py, http_server.py; vLLM logging_utils/dump_input.py, v1/engine/utils.py; "
+        "TensorRT-LLM; CANN te_fusion",
+        wait=_DEAD,
+    ),
+    LogRule(
         "batch-system-ended-it",
         r"slurmstepd: error: \*{3} (?:STEP|JOB) \S{1,40} ON \S{1,80} (?:CANCELLED|FAILED)|DUE TO (?:TIME LIMIT"
-        r"|PREEMPTION)"
+        r"|PREEMPTION)|Job step aborted: Waiting up to"
         r"|(?:reason|Reason): ?(?:Evicted|Preempted|NodeLost|DeadlineExceeded)|CrashLoopBackOff"
         r"|Back-off restarting failed container|(?:Liveness|Startup) probe failed",
         "the batch system or the cluster ended the job",

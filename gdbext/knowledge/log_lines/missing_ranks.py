@@ -45,12 +45,20 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "another-ended-first",
         r"Horovod has been shut down\. This was caused by an exception on one of the ranks"
-        r"|JAX distributed service detected fatal errors\. This most likely indicates that another task died",
+        r"|JAX distributed service detected fatal errors",
         "the library ended this rank because another one had failed or was done",
         "horovod/common/common.h SHUT_DOWN_ERROR; XLA pjrt/distributed/client.h",
         _MISSING,
         "low",
         _DEAD,
+    ),
+    LogRule(
+        "store-gone",
+        r"maybe TCPStore server has shut down too early"
+        r"|(?:recvValue|recvVector|sendBytes|sendValue) failed on SocketImpl",
+        "the process that serves the rendezvous store, usually rank 0, has closed the connection; it may have ended",
+        "torch ProcessGroupNCCL.cpp, TCPStore.cpp",
+        wait="store-wait",
     ),
     LogRule(
         "shm-segment",

@@ -10,7 +10,8 @@ _DEAD, _THROWS, _QUEUE = "exited-or-crashed", "cuda-error-throw", "ipc-queue"
 RULES: Tuple[LogRule, ...] = (
     LogRule(
         "remote-error",
-        r"ncclRemoteError|ncclSystemError|ncclInternalError|ncclUnhandledCudaError",
+        r"ncclRemoteError|remote process exited or there was a network error"
+        r"|ncclSystemError|ncclInternalError|ncclUnhandledCudaError",
         "NCCL gave up; the first rank that says so is nearest to the cause",
         "NCCL sources, 2.4-2.32",
     ),
@@ -27,6 +28,8 @@ RULES: Tuple[LogRule, ...] = (
         r"|Health check failed\. Server couldn't get a response|Timed out waiting for engine"
         r"|[Ee]xecute_?[Mm]odel timed? ?out"
         r"|Losing connection with prefill instance|kvcache from prefill instance, it might"
+        r"|Timed out waiting for KV cache transfer|have not registered within the timeout"
+        r"|waiting for GCS to become available|No available node types can fulfill"
         r"|Ray Compiled (?:Graph|DAG).{0,80}timed? ?out|RayChannelTimeoutError|GetTimeoutError",
         "a process of the engine got no answer from another process",
         "vLLM multiproc_executor.py, v1/utils.py; SGLang http_server.py, disaggregation/*/conn.py; Ray compiled graphs",
@@ -69,7 +72,9 @@ RULES: Tuple[LogRule, ...] = (
         "watchdog",
         r"[Ww]atchdog (?:caught|[Tt]imeout)|WatchDog|Timeout at (?:NCCL|HCCL|XCCL) work|(?:N|H|X)CCL work .* timed out"
         r"|failure detected by watchdog|Heartbeat monitor timed out|Hang detected (?:on rank|after)"
-        r"|Received a dump signal due to a collective timeout",
+        r"|Received a dump signal due to a collective timeout|raised the following async exception"
+        r"|Some (?:NCCL|HCCL|XCCL) operations have failed or timed out|we are taking the entire process down"
+        r"|Terminating the process after attempting to dump debug info",
         "a watchdog gave up waiting",
         f"{_TORCH}; SGLang watchdog; TensorRT-LLM hang_detector.py",
         wait="unknown",
@@ -82,10 +87,39 @@ RULES: Tuple[LogRule, ...] = (
         wait="unknown",
     ),
     LogRule(
+        "cpu-stuck",
+        r"soft lockup - CPU#\d|self-detected stall on CPU|hard LOCKUP on cpu",
+        "the kernel found a CPU that has not left kernel code for many seconds",
+        "Linux kernel/watchdog.c, kernel/rcu/tree_stall.h",
+        wait="unknown",
+    ),
+    LogRule(
+        "forked-with-threads",
+        r"current process just got forked, after parallelism has already been used",
+        "the process was forked after tokenizers had started its threads, whose locks the child may never get",
+        "tokenizers bindings/python/src/lib.rs",
+        wait="unknown",
+    ),
+    LogRule(
+        "coordination-error",
+        r"Failed to disconnect from coordination service|Polled an error from coordination service",
+        "the coordination service of XLA reported an error, of this task or of another one",
+        "tsl coordination_service_agent.cc",
+        wait="store-wait",
+    ),
+    LogRule(
+        "participant-waits",
+        r"This thread has been waiting for \d{1,9} ?ms for",
+        "XLA waits in a collective for other participants",
+        "xla/service/collective_ops_utils.h",
+        wait="nccl-group-launch",
+    ),
+    LogRule(
         "queue-eviction",
-        r"amdgpu.{0,60}(?:Failed to evict queue|Failed to quiesce|sq_intr: error)",
+        r"amdgpu.{0,60}(?:Failed to evict (?:process )?queue|Failed to quiesce|sq_intr: error|MES failed to respond"
+        r"|qcm fence wait loop timeout|cp might be in an unrecoverable state)",
         "the driver could not stop a queue of the GPU",
-        "Linux kfd_device_queue_manager.c",
+        "Linux kfd_device_queue_manager.c, amdgpu mes_v*.c",
     ),
     LogRule(
         "failed-check",
@@ -123,9 +157,10 @@ RULES: Tuple[LogRule, ...] = (
         r"|SIGSEGV: segmentation violation|signal \(\d{1,2}(?:\.\d)?\): [A-Z]|Uncaught exception"
         r"|Segfault encountered|Fatal Python error|Windows fatal exception: |Exception Code: 0x|Caught signal \d"
         r"|\*{3} (?:SIG[A-Z]{2,6}|Process) received|^(?:[\w.]{1,120}\.)?\w{1,80}(?:Error|Exception|Failed): \S"
-        r"|\(core dumped\)",
+        r"|\(core dumped\)|\bRayTaskError\(|UCX +FATAL |\*{3} An error occurred in P?MPI_|MPI_ERRORS_ARE_FATAL"
+        r"|\*{3} Aborted at \d{1,12} \(unix time\)",
         "a process ended by an exception or a signal",
-        "CPython, Ray, UCX, abseil, the shell",
+        "CPython, Ray, UCX, abseil, glog, Open MPI, the shell",
         wait=_DEAD,
     ),
 )
