@@ -43,16 +43,6 @@ RULES: Tuple[LogRule, ...] = (
         "medium",
     ),
     LogRule(
-        "another-ended-first",
-        r"Horovod has been shut down\. This was caused by an exception on one of the ranks"
-        r"|JAX distributed service detected fatal errors",
-        "the library ended this rank because another one had failed or was done",
-        "horovod/common/common.h SHUT_DOWN_ERROR; XLA pjrt/distributed/client.h",
-        _MISSING,
-        "low",
-        _DEAD,
-    ),
-    LogRule(
         "store-gone",
         r"maybe TCPStore server has shut down too early"
         r"|(?:recvValue|recvVector|sendBytes|sendValue) failed on SocketImpl",
@@ -223,5 +213,15 @@ RULES: Tuple[LogRule, ...] = (
         _MISSING,
         "low",
         "nccl-group-launch",
+    ),
+    LogRule(
+        "another-ended-first",
+        r"Horovod has been shut down\. This was caused by an exception on one of the ranks"
+        r"|JAX distributed service detected fatal errors",
+        "the library ended this rank because another one had failed or was done",
+        "horovod/common/common.h SHUT_DOWN_ERROR; XLA pjrt/distributed/client.h",
+        _MISSING,
+        "low",
+        _DEAD,
     ),
 )
